@@ -138,7 +138,7 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
   const at::Tensor attended =
-      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, &batch.tables)
+      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, 0, &batch.tables)
                : ops::causal_attention(q, k, v, batch.spans);
   return o_proj_(attended, batch.adaptation);
 }

@@ -46,7 +46,7 @@ int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
-                           SpanTables* tables) {
+                           int64_t window, SpanTables* tables) {
   TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) &&
                   k.size(1) == arena.kv_heads() && k.size(2) == arena.dim() &&
                   q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
@@ -56,10 +56,16 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
           arena.data().scalar_type() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
-  if (arena.form() == WeightForm::kPanels) return paged_attention_cpu(q, k, v, arena, layer, spans);
+  TORCH_CHECK(window >= 0, "paged_attention: a window of ", window);
+  if (arena.form() == WeightForm::kPanels)
+    return paged_attention_cpu(q, k, v, arena, layer, spans, window);
   constexpr int64_t kWidestHead = 256;  // of kernels/cuda
   if (target_of(q) == Target::kAten || arena.dim() > kWidestHead)
-    return paged_attention_aten(q, k, v, arena, layer, spans);
+    return paged_attention_aten(q, k, v, arena, layer, spans, window);
+  for (const QuerySpan& span : spans)
+    TORCH_CHECK(window == 0 || span.context + span.queries <= window,
+                "paged_attention: a window of ", window, " positions in a sequence of ",
+                span.context + span.queries, " is not supported on GPUs");
   SpanTables own;
   return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);
 }

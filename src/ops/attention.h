@@ -48,15 +48,17 @@ class KvArena {
 };
 
 // Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes causal
-// attention of q, [T, heads, dim], over each span's cached and new keys. tables: of these spans,
-// kept from layer to layer; null: made for this call. → [T, heads * dim]
+// attention of q, [T, heads, dim], over each span's cached and new keys. window: how many positions
+// a query attends to, the last ones up to its own; 0: all up to its own. On GPUs, the kernels take
+// no window that is shorter than a sequence. tables: of these spans, kept from layer to layer;
+// null: made for this call. → [T, heads * dim]
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
-                           SpanTables* tables = nullptr);
+                           int64_t window = 0, SpanTables* tables = nullptr);
 
 // Causal attention without a cache, for training: each span attends only to its own tokens (context
 // 0, no blocks). Differentiable.
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            std::span<const QuerySpan> spans);
+                            std::span<const QuerySpan> spans, int64_t window = 0);
 
 }  // namespace valora::ops

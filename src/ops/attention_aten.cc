@@ -31,17 +31,20 @@ at::Tensor gather(const at::Tensor& side, const at::Tensor& blocks, int64_t leng
 }
 
 void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySpan& span,
-                     at::Tensor& out) {
+                     int64_t window, at::Tensor& out) {
   const int64_t heads = q.size(1), dim = q.size(2), length = span.context + span.queries;
   const at::Tensor blocks = block_indices(span, layer.size(2), q.device());
   const int64_t group = heads / layer.size(3);
   const at::Tensor k = gather(layer.select(1, 0), blocks, length, group);
   const at::Tensor v = gather(layer.select(1, 1), blocks, length, group);
   const at::Tensor query = q.narrow(0, span.begin, span.queries).permute({1, 0, 2}).unsqueeze(0);
+  const bool cuts = window > 0 && window < length;
   std::optional<at::Tensor> mask;
-  if (span.context > 0 && span.queries > 1)
+  if (cuts || (span.context > 0 && span.queries > 1))
     mask = at::ones({span.queries, length}, q.options().dtype(at::kBool)).tril(span.context);
-  const at::Tensor o = at::scaled_dot_product_attention(query, k, v, mask, 0.0, span.context == 0);
+  if (cuts) mask = mask->triu(span.context - window + 1);
+  const at::Tensor o =
+      at::scaled_dot_product_attention(query, k, v, mask, 0.0, !mask && span.context == 0);
   out.narrow(0, span.begin, span.queries)
       .copy_(o.squeeze(0).permute({1, 0, 2}).reshape({span.queries, heads * dim}));
 }
@@ -65,12 +68,12 @@ void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& 
 
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
-                                std::span<const QuerySpan> spans) {
+                                std::span<const QuerySpan> spans, int64_t window) {
   // [blocks, 2 (K, V), tokens, kv_heads, dim]
   const at::Tensor cache = arena.data().select(1, layer);
   at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   store_gathered(k, v, cache, spans);
-  for (const QuerySpan& span : spans) attend_gathered(q, cache, span, out);
+  for (const QuerySpan& span : spans) attend_gathered(q, cache, span, window, out);
   return out;
 }
 

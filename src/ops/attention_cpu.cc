@@ -24,7 +24,7 @@ int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtyp
 
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
-                               std::span<const QuerySpan> spans) {
+                               std::span<const QuerySpan> spans, int64_t window) {
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   with_cpu_type(q, [&](auto t) {
     using T = decltype(t);
@@ -33,7 +33,7 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
     kernels::store_kv<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
                          torch_parallel());
     kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1),
-                                scale_of(q.size(2)), spans, view, torch_parallel());
+                                scale_of(q.size(2)), window, spans, view, torch_parallel());
   });
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "ops/attention.h"
@@ -51,12 +52,15 @@ class Padding {
 };
 
 // q: [sequences, heads, tokens, dim]. The query heads of one KV head are rows of one product.
-at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                        int64_t window) {
   const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3),
                 kv_heads = k.size(1), group = heads / kv_heads;
   const at::Tensor rows =
       q.reshape({n, kv_heads, group * tokens, dim}) * (1 / std::sqrt(static_cast<double>(dim)));
-  const at::Tensor mask = at::full({tokens, tokens}, -INFINITY, q.options()).triu_(1);
+  at::Tensor mask = at::full({tokens, tokens}, -INFINITY, q.options()).triu_(1);
+  if (window > 0 && window < tokens)
+    mask += at::full({tokens, tokens}, -INFINITY, q.options()).tril_(-window);
   const at::Tensor scores =
       at::matmul(rows, k.transpose(2, 3)).view({n, kv_heads, group, tokens, tokens}) + mask;
   const at::Tensor weights = at::softmax(scores, -1, at::kFloat)
@@ -68,7 +72,7 @@ at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tens
 }  // namespace
 
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            std::span<const QuerySpan> spans) {
+                            std::span<const QuerySpan> spans, int64_t window) {
   int64_t covered = 0;
   for (const QuerySpan& span : spans) {
     TORCH_CHECK(span.context == 0 && span.begin == covered && span.queries > 0,
@@ -81,8 +85,13 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
               " tokens");
   const Padding padding(spans);
   const at::Tensor pq = padding.pad(q), pk = padding.pad(k), pv = padding.pad(v);
-  if (padding.longest() <= kTableTokens) return padding.unpad(attend_table(pq, pk, pv));
-  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, {}, 0.0, /*is_causal=*/true, {},
+  const int64_t longest = padding.longest();
+  if (longest <= kTableTokens) return padding.unpad(attend_table(pq, pk, pv, window));
+  std::optional<at::Tensor> mask;
+  if (window > 0 && window < longest)
+    mask = at::ones({longest, longest}, q.options().dtype(at::kBool)).tril_().triu_(1 - window);
+  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, mask, 0.0,
+                                                        /*is_causal=*/!mask, {},
                                                         /*enable_gqa=*/true));
 }
 

@@ -220,14 +220,17 @@ TEST_P(Ops, RotateHalf) {
   }
 }
 
-// One sequence's attention in double precision: queries at the end of the keys.
-at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+// One sequence's attention in double precision: queries at the end of the keys, each of which
+// attends to the last `window` ones up to its own.
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                  int64_t window = 1 << 20) {
   const int64_t queries = q.size(0), heads = q.size(1), keys = k.size(0), group = heads / k.size(1);
   const at::Tensor key = wide(k).repeat_interleave(group, 1).permute({1, 2, 0}),
                    value = wide(v).repeat_interleave(group, 1).permute({1, 0, 2});
   at::Tensor scores = at::matmul(wide(q).permute({1, 0, 2}), key) / std::sqrt(double(q.size(2)));
-  scores = scores.masked_fill(
-      at::ones({queries, keys}, at::kBool).tril(keys - queries).logical_not(), -INFINITY);
+  const at::Tensor visible =
+      at::ones({queries, keys}, at::kBool).tril(keys - queries).triu(keys - queries - window + 1);
+  scores = scores.masked_fill(visible.logical_not(), -INFINITY);
   return at::matmul(at::softmax(scores, -1), value)
       .permute({1, 0, 2})
       .reshape({queries, heads * q.size(2)});
@@ -237,19 +240,49 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
   const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
                    v = random({length, kv_heads, dim});
-  const at::Tensor expected = attend(q, k, v);
-  const std::vector<int32_t> table{6, 1, 4, 3};
-  for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
-    const KvArena arena(8, 2, kv_heads, dim, dtype(), device());
-    arena.data().fill_(NAN);  // unwritten slots must not be read
-    for (int64_t begin = 0; begin < length; begin += chunk) {
-      const int64_t count = std::min(chunk, length - begin);
-      const QuerySpan span{0, count, begin, table.data()};
-      const auto rows = [&](const at::Tensor& x) { return x.narrow(0, begin, count).contiguous(); };
-      expect_close(paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1)),
-                   expected.narrow(0, begin, count), 2);
+  for (const int64_t window : {0, 1, 13, 16}) {
+    if (device().is_cuda() && platform().backend == Backend::kNative && window > 0 &&
+        window < length)
+      continue;  // refused
+    const at::Tensor expected = window > 0 ? attend(q, k, v, window) : attend(q, k, v);
+    const std::vector<int32_t> table{6, 1, 4, 3};
+    for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
+      const KvArena arena(8, 2, kv_heads, dim, dtype(), device());
+      arena.data().fill_(NAN);  // unwritten slots must not be read
+      for (int64_t begin = 0; begin < length; begin += chunk) {
+        const int64_t count = std::min(chunk, length - begin);
+        const QuerySpan span{0, count, begin, table.data()};
+        const auto rows = [&](const at::Tensor& x) {
+          return x.narrow(0, begin, count).contiguous();
+        };
+        expect_close(
+            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), window),
+            expected.narrow(0, begin, count), 2);
+      }
     }
   }
+}
+
+TEST_P(Ops, CausalAttentionOfSeveralSequencesInWindows) {
+  const int64_t heads = 4, kv_heads = 2, dim = 8;
+  for (const auto& lengths : {std::vector<int64_t>{9, 30, 1}, {515, 60}})  // a table, blockwise
+    for (const int64_t window : {0, 1, 8, 29}) {
+      std::vector<QuerySpan> spans;
+      int64_t tokens = 0;
+      for (const int64_t length : lengths)
+        spans.push_back({tokens, length, 0, nullptr}), tokens += length;
+      at::Tensor q = random({tokens, heads, dim}).set_requires_grad(true);
+      const at::Tensor k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
+      const at::Tensor out = causal_attention(q, k, v, spans, window);
+      out.sum().backward();
+      EXPECT_TRUE(q.grad().isfinite().all().item<bool>());
+      for (const QuerySpan& s : spans) {
+        const auto part = [&](const at::Tensor& x) {
+          return x.detach().narrow(0, s.begin, s.queries);
+        };
+        expect_close(part(out), attend(part(q), part(k), part(v), window > 0 ? window : tokens), 2);
+      }
+    }
 }
 
 TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {

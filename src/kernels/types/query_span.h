@@ -17,4 +17,10 @@ struct QuerySpan {
   const int32_t* blocks = nullptr;  // block table, [ceil((context + queries) / kBlockTokens)]
 };
 
+// The first position that a query attends to in a layer with a window: the last `window` positions
+// up to its own, or all of them if window is 0.
+constexpr int64_t first_visible(int64_t position, int64_t window) {
+  return window > 0 && position >= window ? position - window + 1 : 0;
+}
+
 }  // namespace valora::kernels

@@ -21,58 +21,70 @@ struct Task {
   int64_t token_begin, token_end;  // within the span
   int64_t key_begin, key_end;
   int64_t partial = -1;  // index of its PartialAttention; -1: the keys are not split
-  int64_t partials = 1;  // on the first task of a split: the number of its partials
+  int64_t partials = 0;  // on the first task of a split: the number of its partials
 };
 
-bool splits(const QuerySpan& span, int64_t group) {
-  return span.queries * group <= kFewRows && span.context + span.queries > kSplitKeys;
+// The first key of the block in which the keys begin that a span's tokens from `token` on attend
+// to.
+int64_t first_key(const QuerySpan& span, int64_t token, int64_t window) {
+  return first_visible(span.context + token, window) / kBlockTokens * kBlockTokens;
+}
+
+bool splits(const QuerySpan& span, int64_t group, int64_t window) {
+  return span.queries * group <= kFewRows &&
+         span.context + span.queries - first_key(span, 0, window) > kSplitKeys;
 }
 
 // Tasks are ordered by keys, then head: the heads of a block are adjacent in memory, so it is read
 // in order.
-void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t& partials,
+void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t window, int64_t& partials,
                 std::vector<Task>& tasks) {
-  const int64_t keys = span.context + span.queries, parts = (keys + kSplitKeys - 1) / kSplitKeys;
-  for (int64_t p = 0; p < parts; ++p)
+  const int64_t first = first_key(span, 0, window), end = span.context + span.queries,
+                parts = (end - first + kSplitKeys - 1) / kSplitKeys;
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t begin = first + p * kSplitKeys;
     for (int64_t head = 0; head < kv_heads; ++head)
-      tasks.push_back({&span, head, 0, span.queries, p * kSplitKeys,
-                       std::min(keys, (p + 1) * kSplitKeys), partials + head * parts + p,
-                       p == 0 ? parts : 1});
+      tasks.push_back({&span, head, 0, span.queries, begin, std::min(end, begin + kSplitKeys),
+                       partials + head * parts + p, p == 0 ? parts : 0});
+  }
   partials += kv_heads * parts;
 }
 
-void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, std::vector<Task>& tasks) {
+void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, int64_t window,
+                std::vector<Task>& tasks) {
   const int64_t tile_tokens = std::max<int64_t>(1, kTileRows / group);
   const int64_t tiles = (span.queries + tile_tokens - 1) / tile_tokens;
   for (int64_t head = 0; head < kv_heads; ++head)
     for (int64_t i = tiles - 1; i >= 0; --i) {  // longest first, for load balance
       const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles;
-      tasks.push_back({&span, head, begin, end, 0, span.context + end});
+      tasks.push_back(
+          {&span, head, begin, end, first_key(span, begin, window), span.context + end});
     }
 }
 
 std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64_t group,
-                       int64_t& partials) {
+                       int64_t window, int64_t& partials) {
   std::vector<Task> tasks;
   for (const QuerySpan& span : spans)
-    if (splits(span, group))
-      plan_split(span, kv_heads, partials, tasks);
+    if (splits(span, group, window))
+      plan_split(span, kv_heads, window, partials, tasks);
     else
-      plan_tiles(span, kv_heads, group, tasks);
+      plan_tiles(span, kv_heads, group, window, tasks);
   return tasks;
 }
 
 template <typename T>
 class PagedAttention {
  public:
-  PagedAttention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
+  PagedAttention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                  std::span<const QuerySpan> spans, const KvLayer<T>& layer)
       : q_(q),
         o_(o),
         group_(heads / layer.kv_heads),
         scale_(scale),
+        window_(window),
         layer_(layer),
-        tasks_(plan(spans, layer.kv_heads, group_, partials_)) {
+        tasks_(plan(spans, layer.kv_heads, group_, window, partials_)) {
     for (const Task& task : tasks_)
       if (task.partial >= 0) slot_ = std::max(slot_, partial_floats(tile_of(task)));
     memory_.reset(new float[partials_ * slot_]);
@@ -88,7 +100,7 @@ class PagedAttention {
     else
       parallel(0, queue.count(), 1, run_range);
     for (const Task& task : tasks_)
-      if (task.partial >= 0 && task.key_begin == 0) combine(task);
+      if (task.partials > 0) combine(task);
   }
 
  private:
@@ -110,6 +122,7 @@ class PagedAttention {
     tile.dim = layer_.dim;
     tile.scale = scale_;
     tile.visible = task.span->context + task.token_begin + 1;
+    tile.window = window_;
     tile.key_begin = task.key_begin;
     tile.key_end = task.key_end;
     return tile;
@@ -159,6 +172,7 @@ class PagedAttention {
   Heads<T> o_;
   int64_t group_;
   float scale_;
+  int64_t window_;
   KvLayer<T> layer_;
   int64_t partials_ = 0, slot_ = 0;
   std::vector<Task> tasks_;
@@ -168,15 +182,15 @@ class PagedAttention {
 }  // namespace
 
 template <typename T>
-void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale,
+void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
                      const ParallelFor& parallel) {
-  PagedAttention<T>(q, o, heads, scale, spans, layer).run(parallel);
+  PagedAttention<T>(q, o, heads, scale, window, spans, layer).run(parallel);
 }
 
-#define VALORA_INSTANTIATE(T)                                                  \
-  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float,      \
-                                std::span<const QuerySpan>, const KvLayer<T>&, \
+#define VALORA_INSTANTIATE(T)                                                      \
+  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float, int64_t, \
+                                std::span<const QuerySpan>, const KvLayer<T>&,     \
                                 const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)

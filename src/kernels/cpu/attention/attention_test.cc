@@ -33,7 +33,7 @@ double slack(double magnitude) {
   return magnitude * (sizeof(T) == 2 ? 1.0 / 200 : 3e-6) + 1e-6;
 }
 
-// One output row: q against `count` keys. `ld`: row stride of keys and values in elements.
+// One output row: q against `count` keys. ld: row stride of keys and values in elements.
 template <typename T>
 void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, int64_t dim,
                 const T* o) {
@@ -60,6 +60,9 @@ struct Sequence {
   int64_t context, queries;
 };
 
+// Windows up to the longest sequence; 0: none.
+constexpr int64_t kWindows[] = {0, 1, 7, 16, 17, 40, 300};
+
 struct Shape {
   int64_t heads, kv_heads, dim;
 };
@@ -68,8 +71,8 @@ struct Shape {
 template <typename T>
 class Paged {
  public:
-  Paged(const Shape& shape, const std::vector<Sequence>& sequences)
-      : shape_(shape), sequences_(sequences) {
+  Paged(const Shape& shape, const std::vector<Sequence>& sequences, int64_t window = 0)
+      : shape_(shape), sequences_(sequences), window_(window) {
     int32_t blocks = 0;
     for (const Sequence& s : sequences)
       blocks += static_cast<int32_t>((s.context + s.queries + kBlockTokens - 1) / kBlockTokens);
@@ -107,8 +110,8 @@ class Paged {
     }
     const auto q = random_values<T>(tokens * width, 3);
     Guarded<T> o(tokens * width);
-    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScale, spans, layer_,
-                       parallel);
+    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScale, window_, spans,
+                       layer_, parallel);
     const int64_t group = shape_.heads / shape_.kv_heads;
     for (size_t s = 0; s < sequences_.size(); ++s)
       for (int64_t i = 0; i < sequences_[s].queries; ++i)
@@ -116,9 +119,11 @@ class Paged {
           SCOPED_TRACE(::testing::Message() << "sequence " << s << " query " << i << " head " << h
                                             << " dim " << shape_.dim);
           const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
-                        kv_head = h / group * shape_.dim;
-          expect_row<T>(&q[at], &keys_[s][kv_head], &values_[s][kv_head], kv,
-                        sequences_[s].context + i + 1, shape_.dim, &o[at]);
+                        keys = sequences_[s].context + i + 1,
+                        count = window_ > 0 ? std::min(window_, keys) : keys,
+                        first = (keys - count) * kv + h / group * shape_.dim;
+          expect_row<T>(&q[at], &keys_[s][first], &values_[s][first], kv, count, shape_.dim,
+                        &o[at]);
           if (::testing::Test::HasFatalFailure()) return;
         }
   }
@@ -126,15 +131,16 @@ class Paged {
  private:
   Shape shape_;
   std::vector<Sequence> sequences_;
+  int64_t window_;
   std::vector<T> arena_;
   KvLayer<T> layer_;
   std::vector<std::vector<int32_t>> tables_;
   std::vector<Guarded<T>> keys_, values_;
 };
 
-void expect_paged(const Shape& shape, const std::vector<Sequence>& sequences) {
-  Paged<bf16>(shape, sequences).check();
-  Paged<float>(shape, sequences).check();
+void expect_paged(const Shape& shape, const std::vector<Sequence>& sequences, int64_t window = 0) {
+  Paged<bf16>(shape, sequences, window).check();
+  Paged<float>(shape, sequences, window).check();
 }
 
 TEST_P(Attention, OfDecodesAndChunksTogether) {
@@ -150,6 +156,45 @@ TEST_P(Attention, OfLongSequencesSplitOverTheirKeys) {
   expect_paged({4, 2, 16}, {{1500, 1}, {1023, 1}, {1024, 1}, {2047, 2}, {2500, 7}, {3, 1}});
 }
 
+TEST_P(Attention, WithinWindows) {
+  for (const int64_t window : kWindows) {
+    SCOPED_TRACE(window);
+    expect_paged({6, 2, 20}, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}},
+                 window);
+    expect_paged({4, 2, 32}, {{0, 150}, {37, 130}}, window);          // several tiles of queries
+    expect_paged({4, 2, 16}, {{1023, 1}, {700, 7}, {3, 1}}, window);  // split over their keys
+    if (HasFatalFailure()) return;
+  }
+  Paged<bf16>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}, 600).check(testing_support::two_threads);
+}
+
+// Whatever a block outside the window holds: it is not even read.
+TEST_P(Attention, BlocksOutsideTheWindowAreNotRead) {
+  const int64_t length = 700, window = 40, dim = 16;
+  const auto k = random_values<float>(length * dim, 1), v = random_values<float>(length * dim, 2),
+             q = random_values<float>(length * dim, 3);
+  std::vector<float> arena(44 * kv_elements<float>(1, dim));
+  std::vector<int32_t> table(44);
+  std::iota(table.begin(), table.end(), 0);
+  const KvLayer<float> layer{arena.data(), kv_elements<float>(1, dim), 1, dim};
+  const QuerySpan all{0, length, 0, table.data()};
+  store_kv<float>(k.data(), dim, v.data(), dim, {&all, 1}, layer, serial_for);
+  for (const int64_t queries : {1, 8, 120}) {
+    const int64_t context = length - queries, hidden = (context - window + 1) / kBlockTokens;
+    std::vector<int32_t> cut = table;
+    std::fill_n(cut.begin(), hidden, 1 << 30);  // far outside the arena
+    std::vector<float> o(queries * dim);
+    const QuerySpan last{0, queries, context, cut.data()};
+    paged_attention<float>({&q[context * dim], dim}, {o.data(), dim}, 1, kScale, window, {&last, 1},
+                           layer, serial_for);
+    for (int64_t i = 0; i < queries; ++i) {
+      const int64_t first = (context + i - window + 1) * dim;
+      expect_row<float>(&q[(context + i) * dim], &k[first], &v[first], dim, window, dim,
+                        &o[i * dim]);
+    }
+  }
+}
+
 TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
   // Each chunk's maximum exceeds all earlier ones, so earlier sums must be rescaled.
   const int64_t keys = 300, dim = 16;
@@ -162,7 +207,8 @@ TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
   const KvLayer<float> layer{arena.data(), kv_elements<float>(1, dim), 1, dim};
   const QuerySpan all{0, keys, 0, table.data()}, last{0, 1, keys - 1, table.data()};
   store_kv<float>(k.data(), dim, v.data(), dim, {&all, 1}, layer, serial_for);
-  paged_attention<float>({q.data(), dim}, {o.data(), dim}, 1, 1.f, {&last, 1}, layer, serial_for);
+  paged_attention<float>({q.data(), dim}, {o.data(), dim}, 1, 1.f, 0, {&last, 1}, layer,
+                         serial_for);
   double expected = 0, total = 0;
   for (int64_t t = 0; t < keys; ++t) {
     const double weight = std::exp(0.5 * (t - keys + 1));
@@ -187,11 +233,13 @@ TEST_P(Attention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
   std::vector<bf16> alone(width), together(3 * width);
   const std::vector<QuerySpan> one{{0, 1, length - 1, table.data()}},
       three{{0, 1, length - 1, table.data()}, {1, 1, 40, table.data()}, {2, 1, 700, table.data()}};
-  paged_attention<bf16>({q.data(), width}, {alone.data(), width}, shape.heads, kScale, one, layer,
-                        serial_for);
-  paged_attention<bf16>({q.data(), width}, {together.data(), width}, shape.heads, kScale, three,
-                        layer, serial_for);
-  for (int64_t i = 0; i < width; ++i) ASSERT_EQ(alone[i].bits, together[i].bits) << i;
+  for (const int64_t window : {0, 600}) {
+    paged_attention<bf16>({q.data(), width}, {alone.data(), width}, shape.heads, kScale, window,
+                          one, layer, serial_for);
+    paged_attention<bf16>({q.data(), width}, {together.data(), width}, shape.heads, kScale, window,
+                          three, layer, serial_for);
+    for (int64_t i = 0; i < width; ++i) ASSERT_EQ(alone[i].bits, together[i].bits) << i;
+  }
 }
 
 TEST_P(Attention, SharedByThreads) {

@@ -93,16 +93,24 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const PartialA
     score.tile = score_tile({ProductKind::kExpand, sizeof(T) == 4, isa(), rows, keys, dim});
     kernels.multiply(score);
     for (int64_t r = 0; r < rows; ++r) {
-      const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys);
-      SoftmaxState<T> state{&memory.scores[r * chunk],
-                            seen,
-                            keys,
+      float* const scores = &memory.scores[r * chunk];
+      T* const weights = &memory.weights[r * chunk];
+      // Of this chunk's keys, the row attends to [hidden, seen). Whole panels before them are left
+      // out; the other keys before them have the least score until their weights are set to zero.
+      const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys),
+                    hidden = std::clamp<int64_t>(tile.first_of(r) - first, 0, seen),
+                    skipped = hidden / kPanelOutputs * kPanelOutputs;
+      std::fill(scores + skipped, scores + hidden, -std::numeric_limits<float>::infinity());
+      SoftmaxState<T> state{scores + skipped,
+                            hidden < seen ? seen - skipped : 0,
+                            keys - skipped,
                             tile.scale,
                             partial.row_max[r],
                             partial.row_sum[r],
                             1,
-                            &memory.weights[r * chunk]};
+                            weights + skipped};
       kernels.update_softmax(state);
+      std::fill(weights, weights + hidden, T{});
       partial.row_max[r] = state.row_max;
       partial.row_sum[r] = state.row_sum;
       if (state.rescale != 1 && first > tile.key_begin)
