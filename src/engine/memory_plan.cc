@@ -116,6 +116,15 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   return plan;
 }
 
+Status check_gpu_windows(const models::ModelSpec& spec, int max_model_len) {
+  if (spec.window == 0 || max_model_len <= spec.window) return {};
+  return invalid("layers of this model attend to windows of " + std::to_string(spec.window) +
+                     " positions, which the GPU kernels do not support; set --max-model-len to at "
+                     "most " +
+                     std::to_string(spec.window) + ", or --device cpu",
+                 "max_model_len");
+}
+
 Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpec& spec,
                             bool on_host, int64_t available_bytes) {
   if (!spec.image_token && !spec.video_token) return int64_t{0};

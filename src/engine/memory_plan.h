@@ -38,6 +38,9 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
 // notes: adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
                                const BlockSizes& sizes, int64_t available_bytes);
+// The GPU kernels know no attention windows: kInvalidArgument if a layer's is shorter than the
+// longest sequence. The message has the longest possible one.
+Status check_gpu_windows(const models::ModelSpec& spec, int max_model_len);
 // What the caches of media (options.media_cache_bytes, visual_cache_bytes) take of the memory that
 // plan_memory gets; 0 for a model without images. `on_host`: the model runs on the CPU; otherwise,
 // only embeddings are on its device. kInvalidArgument if they do not fit.

@@ -54,6 +54,17 @@ TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   }
 }
 
+TEST(MemoryPlan, GpusServeWindowsThatNoSequenceIsLongerThan) {
+  models::ModelSpec spec = model_of(1000);
+  EXPECT_TRUE(check_gpu_windows(spec, 1000).ok());
+  spec.window = 64;
+  EXPECT_TRUE(check_gpu_windows(spec, 64).ok());
+  const Status refused = check_gpu_windows(spec, 65);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().param, "max_model_len");
+  EXPECT_NE(refused.error().message.find("at most 64"), std::string::npos);
+}
+
 TEST(MemoryPlan, CachesOfMediaCountIfTheModelTakesMedia) {
   EngineOptions options;
   options.media_cache_bytes = 600;

@@ -17,6 +17,7 @@
 #include "kernels/tiles/find_tiles.h"
 #include "memory/thread_mover.h"
 #include "ops/backend.h"
+#include "ops/dispatch.h"
 #include "ops/gpu.h"
 
 namespace valora {
@@ -194,6 +195,8 @@ Result<MemoryPlan> ServingEngine::plan_for(const scheduler::Policy& policy) {
   VALORA_TRY(plan, plan_memory(options_, spec,
                                block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
                                available - shadow_bytes - cache_bytes));
+  if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
+    VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
   if (!device_.is_cpu()) {
     VALORA_TRY(cache, plan_adapter_cache(options_.memory, available_host_memory()));
     plan.adapter_cache_bytes = cache;

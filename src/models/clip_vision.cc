@@ -6,6 +6,7 @@ namespace valora::models {
 
 ClipVisionConfig read_clip_vision_config(const ConfigReader& vision) {
   ClipVisionConfig c;
+  vision.refuse_changed_layers();
   if (const std::string type = vision.text("model_type", "clip_vision_model");
       type != "clip_vision_model")
     vision.refuse("a vision tower of type \"" + type +

@@ -75,6 +75,12 @@ std::vector<std::string> ConfigReader::texts(const std::string& key) const {
   return values;
 }
 
+void ConfigReader::refuse_changed_layers() const {
+  for (const char* key : {"per_layer_config", "pruned_heads"})
+    if (has(key) && !object_.at(key).empty())
+      refuse("\"" + std::string(key) + "\" is not supported");
+}
+
 void ConfigReader::refuse(const std::string& why) const {
   throw LoadError(unprocessable(file_ + ": " + why, file_));
 }

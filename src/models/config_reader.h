@@ -38,6 +38,8 @@ class ConfigReader {
   const Json& json() const { return object_; }
   const std::string& file() const { return file_; }
   [[noreturn]] void refuse(const std::string& why) const;
+  // Refuses keys by which some release of transformers changes single layers of any model.
+  void refuse_changed_layers() const;
 
  private:
   Json object_;

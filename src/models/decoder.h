@@ -1,45 +1,23 @@
-// The decoder of Qwen2, Llama and the vision-language families based on them: pre-norm,
-// grouped-query attention with rotary positions, gated MLP (transformers: modeling_qwen2.py,
-// Qwen2Model).
+// The decoder of all families, made of layers as decoder_config.h describes them (transformers:
+// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/batch.h"
+#include "models/decoder_config.h"
 #include "models/layers.h"
-#include "models/model.h"
 #include "models/rotary.h"
 
 namespace valora::models {
 
-struct DecoderConfig {
-  int64_t vocab = 0, hidden = 0, intermediate = 0, layers = 0;
-  int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  double norm_eps = 1e-6;
-  bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  // The output layer is the embedding, unless the checkpoint has another one.
-  bool tied_embeddings = false;
-  int64_t max_positions = 0;
-  RotaryConfig rotary;
-};
-
-// Reads the decoder's configuration. text: config.json or its text_config. top: config.json, which
-// may hold tie_word_embeddings. defaults: values for missing keys; a size that is 0 there must be
-// in the file. Throws LoadError.
-DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
-                                  const DecoderConfig& defaults);
-// A ModelSpec with the sizes of the decoder, without modules.
-ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
-// Appends the decoder's linears under `prefix` ("model."), then its embeddings.
-void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
-                         std::vector<adapters::Module>& modules);
-
 class Attention {
  public:
   Attention(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
-            const DecoderConfig& config);
+            const LayerConfig& config);
   at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
                         const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
@@ -47,14 +25,15 @@ class Attention {
   }
 
  private:
-  int64_t heads_, kv_heads_, head_dim_;
+  int64_t heads_, kv_heads_, head_dim_, window_;
   Linear q_proj_, k_proj_, v_proj_, o_proj_;
+  std::optional<RmsNorm> q_norm_, k_norm_;
 };
 
 class Mlp {
  public:
   Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
-      const DecoderConfig& config);
+      const LayerConfig& config);
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
   void append_linears(std::vector<Linear*>& linears) {
     linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_});

@@ -11,7 +11,7 @@ constexpr char kLlama[] = "LlamaForCausalLM";
 }  // namespace
 
 DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& top) {
-  DecoderConfig defaults{
+  DecoderDefaults defaults{
       .vocab = 32000, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   defaults.max_positions = 2048;
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);

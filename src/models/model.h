@@ -26,6 +26,7 @@ struct ModelSpec {
   std::string architecture;
   int64_t vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
   int64_t max_positions = 0;
+  int64_t window = 0;  // the shortest attention window of a layer; 0: no layer has one
   RopeChange rope_change;
   int axes = 1;  // number of position axes: 1, or 3 for M-RoPE
   // Placeholder tokens that expand to the tokens of an image or video; absent if the model takes

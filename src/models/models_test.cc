@@ -99,6 +99,8 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
           "long_factor");
   refused(qwen2(), "/rope_scaling", {{"type", "dynamic"}}, "factor");
   refused(qwen2(), "/partial_rotary_factor", 0.5, "partial_rotary_factor");
+  refused(qwen2(), "/per_layer_config", {{"0", {{"sliding_window", 8}}}}, "per_layer_config");
+  refused(qwen2(), "/pruned_heads", {{"0", {1}}}, "pruned_heads");
   refused(qwen2(), "/tie_word_embeddings", "yes", "tie_word_embeddings");
   refused(qwen2(), "/rope_theta", 0, "rope_theta");
   refused(qwen2_vl(), "/rope_scaling/mrope_section", {1, 1, 1}, "mrope_section");
@@ -129,30 +131,6 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(llava(), "/vision_feature_select_strategy", "half", "half");
   refused(llava(), "/projector_hidden_act", "relu", "relu");
   refused(llava(), "/vision_config/patch_size", 9, "patch_size");
-}
-
-// A window counts only where the model's class applies it and it is shorter than the context.
-TEST(ModelSpec, RefusesAttentionWindowsThatCut) {
-  const auto with = [](Json json, const Json& more) {
-    json.update(more);
-    return refusal(json);
-  };
-  const Json on = {{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}};
-  EXPECT_NE(with(qwen2(), on).find("use_sliding_window"), std::string::npos);
-  EXPECT_NE(with(llama(), {{"sliding_window", 32}}).find("sliding_window 32"), std::string::npos);
-  EXPECT_NE(with(qwen2(), {{"layer_types", {"chunked_attention"}}}).find("chunked_attention"),
-            std::string::npos);
-  Json types = on;
-  types["layer_types"] = {"sliding_attention"};
-  EXPECT_NE(with(qwen2(), types).find("sliding_attention"), std::string::npos);
-  EXPECT_EQ(with(qwen2(), {{"use_sliding_window", false}, {"sliding_window", 32}}), "accepted");
-  EXPECT_EQ(with(llama(), {{"sliding_window", 64}}), "accepted");
-  EXPECT_EQ(with(llama(), {{"sliding_window", nullptr}}), "accepted");
-  Json wide = on, upper = on;
-  wide["sliding_window"] = 64;
-  upper["max_window_layers"] = 1;
-  EXPECT_EQ(with(qwen2(), wide), "accepted");
-  EXPECT_EQ(with(qwen2(), upper), "accepted");
 }
 
 ModelSpec spec_of(const Json& json) {

@@ -8,7 +8,7 @@ namespace {
 constexpr char kQwen2[] = "Qwen2ForCausalLM";
 
 DecoderConfig decoder_config(const ConfigReader& config) {
-  return read_decoder_config(config, config, {.qkv_bias = true});
+  return read_decoder_config(config, config, {.qkv_bias = true, .windows = {Windows::kSwitched}});
 }
 
 }  // namespace

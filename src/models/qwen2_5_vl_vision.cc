@@ -13,6 +13,7 @@ constexpr double kNormEps = 1e-6;
 
 Qwen2_5VlVisionConfig Qwen2_5VlVisionTower::read_config(const ConfigReader& vision) {
   Config c;
+  vision.refuse_changed_layers();
   c.depth = vision.at_most("depth", kMaxLayers, 32);
   c.width = vision.at_most("hidden_size", kMaxVisionWidth, 3584);
   c.heads = vision.integer("num_heads", 16);

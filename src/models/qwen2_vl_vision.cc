@@ -11,6 +11,7 @@ constexpr double kLayerNormEps = 1e-6;
 
 Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) {
   Config c;
+  vision.refuse_changed_layers();
   c.depth = vision.at_most("depth", kMaxLayers, 32);
   c.width = vision.at_most("embed_dim", kMaxVisionWidth, 1280);
   c.heads = vision.integer("num_heads", 16);

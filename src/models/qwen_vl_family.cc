@@ -4,10 +4,11 @@ namespace valora::models {
 
 DecoderConfig read_qwen_vl_decoder(const ConfigReader& config) {
   const ConfigReader text = config.nested_or_self("text_config");
-  DecoderConfig defaults{.norm_eps = 1e-5, .qkv_bias = true};
-  defaults.rotary.theta = 1e6;
-  DecoderConfig c = read_decoder_config(text, config, defaults);
-  if (c.rotary.sections.empty() && c.head_dim == 128) c.rotary.sections = {16, 24, 24};
+  DecoderConfig c = read_decoder_config(
+      text, config,
+      {.norm_eps = 1e-5, .rope_theta = 1e6, .qkv_bias = true, .windows = {Windows::kSwitched, 80}});
+  if (c.rotary.sections.empty() && c.layers.front().head_dim == 128)
+    c.rotary.sections = {16, 24, 24};
   if (c.rotary.sections.empty())
     text.refuse("\"mrope_section\" is missing from rope_scaling or rope_parameters");
   return c;

@@ -1,0 +1,103 @@
+#include "models/decoder_config.h"
+
+namespace valora::models {
+namespace {
+
+// Bounds the rotary frequencies, which are allocated before any tensor is checked.
+constexpr int64_t kMaxHeadDim = 1 << 14;
+
+LayerConfig read_layer(const ConfigReader& text, int64_t hidden, const DecoderDefaults& d) {
+  LayerConfig layer;
+  layer.intermediate = d.intermediate > 0 ? text.integer("intermediate_size", d.intermediate)
+                                          : text.integer("intermediate_size");
+  layer.heads = d.heads > 0 ? text.integer("num_attention_heads", d.heads)
+                            : text.integer("num_attention_heads");
+  // Null is as many as heads, whatever the default.
+  const bool missing = !text.json().contains("num_key_value_heads");
+  layer.kv_heads =
+      text.integer("num_key_value_heads", missing && d.kv_heads > 0 ? d.kv_heads : layer.heads);
+  if (layer.heads % layer.kv_heads != 0)
+    text.refuse("\"num_attention_heads\" is not a multiple of \"num_key_value_heads\"");
+  if (!text.has("head_dim") && d.head_dim == 0 && hidden % layer.heads != 0)
+    text.refuse("\"hidden_size\" is not a multiple of \"num_attention_heads\"");
+  layer.head_dim =
+      text.at_most("head_dim", kMaxHeadDim, d.head_dim > 0 ? d.head_dim : hidden / layer.heads);
+  if (layer.head_dim % 2 != 0)
+    text.refuse("the head size is odd: " + std::to_string(layer.head_dim));
+  layer.norm_eps = text.number("rms_norm_eps", d.norm_eps);
+  layer.qk_norm = d.qk_norm;
+  layer.qkv_bias = d.qkv_bias;
+  layer.o_bias = d.o_bias;
+  layer.mlp_bias = d.mlp_bias;
+  return layer;
+}
+
+}  // namespace
+
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
+                                  const DecoderDefaults& d) {
+  const auto size = [&](const char* key, int64_t fallback) {
+    return fallback > 0 ? text.integer(key, fallback) : text.integer(key);
+  };
+  for (const ConfigReader* config : {&text, &top}) config->refuse_changed_layers();
+  DecoderConfig c;
+  c.vocab = size("vocab_size", d.vocab);
+  c.hidden = size("hidden_size", d.hidden);
+  const int64_t layers = size("num_hidden_layers", d.layers);
+  if (layers > kMaxLayers)
+    text.refuse("\"num_hidden_layers\" is out of range: " + std::to_string(layers));
+  const LayerConfig layer = read_layer(text, c.hidden, d);
+  c.norm_eps = layer.norm_eps;
+  c.tied_embeddings =
+      text.flag("tie_word_embeddings", false) || top.flag("tie_word_embeddings", false);
+  c.max_positions = text.integer("max_position_embeddings", d.max_positions);
+  c.rotary = read_rotary(text, layer.head_dim, d.rope_theta, c.max_positions);
+  c.max_positions = c.rotary.max_positions;
+  if (const std::string act = text.text("hidden_act", "silu"); act != "silu" && act != "swish")
+    text.refuse("hidden_act \"" + act + "\" is not supported");
+  c.layers.assign(static_cast<size_t>(layers), layer);
+  const std::vector<int64_t> windows = read_windows(text, d.windows, layers, c.max_positions);
+  for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].window = windows[i];
+  if (top.has("quantization_config"))
+    top.refuse("quantised checkpoints (quantization_config) are not supported");
+  return c;
+}
+
+ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) {
+  const LayerConfig& first = c.layers.front();
+  ModelSpec spec;
+  spec.architecture = architecture;
+  spec.vocab = c.vocab;
+  spec.hidden = c.hidden;
+  spec.layers = static_cast<int64_t>(c.layers.size());
+  spec.heads = first.heads;
+  spec.kv_heads = first.kv_heads;
+  spec.head_dim = first.head_dim;
+  spec.max_positions = c.max_positions;
+  spec.rope_change = c.rotary.change;
+  spec.axes = c.rotary.sections.empty() ? 1 : 3;
+  for (const LayerConfig& layer : c.layers)
+    if (layer.window > 0 && (spec.window == 0 || layer.window < spec.window))
+      spec.window = layer.window;
+  return spec;
+}
+
+void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
+                         std::vector<adapters::Module>& modules) {
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    const LayerConfig& l = c.layers[i];
+    const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim,
+                  index = static_cast<int64_t>(i);
+    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
+    modules.push_back({layer + "self_attn.q_proj", c.hidden, q, true, index});
+    modules.push_back({layer + "self_attn.k_proj", c.hidden, kv, true, index});
+    modules.push_back({layer + "self_attn.v_proj", c.hidden, kv, true, index});
+    modules.push_back({layer + "self_attn.o_proj", q, c.hidden, true, index});
+    modules.push_back({layer + "mlp.gate_proj", c.hidden, l.intermediate, true, index});
+    modules.push_back({layer + "mlp.up_proj", c.hidden, l.intermediate, true, index});
+    modules.push_back({layer + "mlp.down_proj", l.intermediate, c.hidden, true, index});
+  }
+  modules.push_back({prefix + "embed_tokens", c.vocab, c.hidden, false, -1});
+}
+
+}  // namespace valora::models

@@ -1,0 +1,61 @@
+// What a decoder of the Llama kind is made of, as data: the sizes that all layers share and, for
+// each layer, what it computes. The families' files fill in what config.json does not say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/attention_windows.h"
+#include "models/config_reader.h"
+#include "models/model.h"
+#include "models/rotary.h"
+
+namespace valora::models {
+
+// One layer: pre-norm attention with rotary positions and grouped query heads, then a gated MLP
+// with SiLU. A family that needs another kind of one of its parts adds a field.
+struct LayerConfig {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t intermediate = 0;
+  // How many positions a query attends to, the last ones up to its own; 0: all up to its own.
+  int64_t window = 0;
+  double norm_eps = 1e-6;  // of all norms of the layer
+  bool qk_norm = false;    // each head's query and key are normalised before they are rotated
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+};
+
+struct DecoderConfig {
+  int64_t vocab = 0, hidden = 0;
+  double norm_eps = 1e-6;  // of the norm after the last layer
+  // The output layer is the embedding, unless the checkpoint has another one.
+  bool tied_embeddings = false;
+  int64_t max_positions = 0;
+  RotaryConfig rotary;  // of all layers
+  // At least one. The keys and values of all layers have the same heads and sizes.
+  std::vector<LayerConfig> layers;
+};
+
+// What a family's configuration class in transformers has for missing keys. A size that is 0 must
+// be in the file.
+struct DecoderDefaults {
+  int64_t vocab = 0, hidden = 0, intermediate = 0, layers = 0, heads = 0;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: hidden / heads
+  int64_t max_positions = 32768;
+  double norm_eps = 1e-6, rope_theta = 10000;
+  bool qk_norm = false, qkv_bias = false, o_bias = false, mlp_bias = false;
+  WindowDefaults windows;
+};
+
+// text: config.json or its text_config. top: config.json, which may hold tie_word_embeddings.
+// Throws LoadError.
+DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
+                                  const DecoderDefaults& defaults);
+// A ModelSpec with the sizes of the decoder, without modules.
+ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architecture);
+// Appends the decoder's linears under `prefix` ("model."), then its embeddings.
+void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
+                         std::vector<adapters::Module>& modules);
+
+}  // namespace valora::models

@@ -1,0 +1,129 @@
+// The layers that the families' configurations describe: their windows, heads and norms.
+#include "models/decoder_config.h"
+
+#include <gtest/gtest.h>
+
+#include "models/load_error.h"
+
+namespace valora::models {
+namespace {
+
+Json sizes(const Json& more) {
+  Json json = {{"vocab_size", 10},
+               {"hidden_size", 8},
+               {"intermediate_size", 6},
+               {"num_hidden_layers", 3},
+               {"num_attention_heads", 2},
+               {"num_key_value_heads", 1},
+               {"max_position_embeddings", 64}};
+  json.update(more);
+  return json;
+}
+
+ConfigReader reader(const Json& more) { return {sizes(more), "config.json"}; }
+
+DecoderConfig read(Windows windows, const Json& more) {
+  const ConfigReader config = reader(more);
+  return read_decoder_config(config, config, {.windows = {windows}});
+}
+
+std::vector<int64_t> windows_of(const DecoderConfig& config) {
+  std::vector<int64_t> windows;
+  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  return windows;
+}
+
+std::vector<int64_t> windows_of(Windows windows, const Json& more) {
+  return windows_of(read(windows, more));
+}
+
+std::string refusal(Windows windows, const Json& more) {
+  try {
+    read(windows, more);
+  } catch (const LoadError& e) {
+    return e.error().message;
+  }
+  return "accepted";
+}
+
+using Sizes = std::vector<int64_t>;
+const Json kOn = {{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 1}};
+
+Json with(Json json, const Json& more) {
+  json.update(more);
+  return json;
+}
+
+TEST(DecoderConfig, SwitchedWindowsAreThoseOfTheUpperOrTheNamedLayers) {
+  constexpr auto kKind = Windows::kSwitched;
+  EXPECT_EQ(windows_of(kKind, kOn), (Sizes{0, 32, 32}));
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"use_sliding_window", false}})), (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, {{"sliding_window", 32}}), (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"max_window_layers", 3}})), (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"sliding_window", 64}})), (Sizes{0, 0, 0}))
+      << "as long as the context";
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"sliding_window", nullptr}})), (Sizes{0, 0, 0}));
+  const Json types = {"sliding_attention", "full_attention", "sliding_attention"};
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"layer_types", types}})), (Sizes{32, 0, 32}));
+  // Defaults: 4096 positions, from layer 28 on.
+  EXPECT_EQ(windows_of(kKind, {{"use_sliding_window", true}, {"max_position_embeddings", 8192}}),
+            (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, {{"use_sliding_window", true},
+                               {"max_position_embeddings", 8192},
+                               {"max_window_layers", 2}}),
+            (Sizes{0, 0, 4096}));
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"rope_scaling",
+                                          {{"type", "yarn"},
+                                           {"factor", 2.0},
+                                           {"original_max_position_embeddings", 64}}},
+                                         {"sliding_window", 100}})),
+            (Sizes{0, 100, 100}))
+      << "shorter than the positions that the rope reaches";
+}
+
+TEST(DecoderConfig, EveryLayerOfMistralHasTheWindow) {
+  constexpr auto kKind = Windows::kAll;
+  EXPECT_EQ(windows_of(kKind, {{"sliding_window", 32}}), (Sizes{32, 32, 32}));
+  EXPECT_EQ(windows_of(kKind, {{"sliding_window", nullptr}}), (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, {{"sliding_window", 64}}), (Sizes{0, 0, 0}));
+  EXPECT_EQ(windows_of(kKind, {{"max_position_embeddings", 8192}}), (Sizes{4096, 4096, 4096}));
+  EXPECT_EQ(windows_of(kKind, with(kOn, {{"use_sliding_window", false}})), (Sizes{32, 32, 32}))
+      << "a key of other classes";
+}
+
+TEST(DecoderConfig, RefusesLayersThatTheClassDoesNotCompute) {
+  const Json sliding = {"sliding_attention", "sliding_attention", "sliding_attention"},
+             mixed = {"sliding_attention", "full_attention", "sliding_attention"},
+             chunked = {"chunked_attention", "full_attention", "full_attention"};
+  for (const Windows kind : {Windows::kNone, Windows::kSwitched, Windows::kAll}) {
+    EXPECT_NE(refusal(kind, {{"layer_types", chunked}}).find("chunked_attention"),
+              std::string::npos);
+    EXPECT_NE(refusal(kind, {{"layer_types", {"full_attention"}}}).find("1 entries for 3 layers"),
+              std::string::npos);
+    // There is no window to slide.
+    EXPECT_NE(refusal(kind, {{"sliding_window", nullptr}, {"layer_types", sliding}})
+                  .find("sliding_attention"),
+              std::string::npos);
+  }
+  EXPECT_NE(refusal(Windows::kAll, {{"sliding_window", 32}, {"layer_types", mixed}})
+                .find("full_attention"),
+            std::string::npos);
+  EXPECT_EQ(refusal(Windows::kAll, {{"sliding_window", 64}, {"layer_types", mixed}}), "accepted");
+  // Llama's class applies windows to its cache alone.
+  EXPECT_NE(refusal(Windows::kNone, {{"sliding_window", 32}}).find("sliding_window 32"),
+            std::string::npos);
+  EXPECT_EQ(refusal(Windows::kNone, {{"sliding_window", 64}, {"layer_types", sliding}}),
+            "accepted");
+  EXPECT_EQ(refusal(Windows::kNone, {{"sliding_window", 32}, {"use_sliding_window", false}}),
+            "accepted");
+}
+
+TEST(DecoderConfig, TheSpecHasTheShortestWindow) {
+  EXPECT_EQ(decoder_spec(read(Windows::kNone, Json::object()), "X").window, 0);
+  DecoderConfig config = read(Windows::kSwitched, kOn);
+  config.layers[2].window = 16;
+  EXPECT_EQ(decoder_spec(config, "X").window, 16);
+}
+
+}  // namespace
+}  // namespace valora::models
