@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/load_error.h"
+#include "models/mistral.h"
+#include "models/qwen3.h"
 
 namespace valora::models {
 namespace {
@@ -123,6 +125,35 @@ TEST(DecoderConfig, TheSpecHasTheShortestWindow) {
   DecoderConfig config = read(Windows::kSwitched, kOn);
   config.layers[2].window = 16;
   EXPECT_EQ(decoder_spec(config, "X").window, 16);
+}
+
+TEST(DecoderConfig, Qwen3HasNormsOfHeadsAndAHeadSizeOfItsOwn) {
+  const DecoderConfig plain = read_qwen3_config(reader(Json::object()));
+  EXPECT_EQ(plain.layers[2].head_dim, 128) << "the class's default, not hidden / heads";
+  EXPECT_TRUE(plain.layers[0].qk_norm);
+  EXPECT_FALSE(plain.layers[0].qkv_bias || plain.layers[0].o_bias || plain.layers[0].mlp_bias);
+  const DecoderConfig more =
+      read_qwen3_config(reader(with(kOn, {{"head_dim", 6}, {"attention_bias", true}})));
+  EXPECT_EQ(more.layers[0].head_dim, 6);
+  EXPECT_TRUE(more.layers[0].qkv_bias && more.layers[0].o_bias);
+  EXPECT_EQ(windows_of(more), (Sizes{0, 32, 32}));
+  const ModelSpec spec = qwen3_family().spec(reader({{"head_dim", 6}}));
+  const auto q = spec.modules.find("model.layers.1.self_attn.q_proj");
+  ASSERT_TRUE(q);
+  EXPECT_EQ(spec.modules.modules()[*q].out, 12);
+}
+
+TEST(DecoderConfig, MistralHasTheDefaultsOfItsClass) {
+  const DecoderConfig c = read_mistral_config(ConfigReader(Json::object(), "config.json"));
+  EXPECT_EQ(c.layers.size(), 32);
+  EXPECT_EQ(c.layers[0].kv_heads, 8);
+  EXPECT_EQ(c.layers[0].head_dim, 128);
+  EXPECT_EQ(c.layers[31].window, 4096);
+  EXPECT_EQ(c.max_positions, 131072);
+  EXPECT_FALSE(read_mistral_config(reader({{"attention_bias", true}})).layers[0].qkv_bias)
+      << "a key of other classes";
+  EXPECT_EQ(read_mistral_config(reader({{"num_key_value_heads", nullptr}})).layers[0].kv_heads, 2)
+      << "null is as many as heads";
 }
 
 }  // namespace

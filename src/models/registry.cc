@@ -7,10 +7,12 @@
 #include "models/llama.h"
 #include "models/llava.h"
 #include "models/load_error.h"
+#include "models/mistral.h"
 #include "models/model_path.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
+#include "models/qwen3.h"
 
 namespace valora::models {
 namespace {
@@ -26,9 +28,11 @@ std::string architecture_of_type(const Json& config) {
   static const std::map<std::string, std::string> kTypes = {
       {"llama", "LlamaForCausalLM"},
       {"llava", "LlavaForConditionalGeneration"},
+      {"mistral", "MistralForCausalLM"},
       {"qwen2", "Qwen2ForCausalLM"},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
-      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"}};
+      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
+      {"qwen3", "Qwen3ForCausalLM"}};
   const auto type = field_or<std::string>(config, "model_type", "");
   const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
   return it == kTypes.end() ? std::string() : it->second;
@@ -57,7 +61,8 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(), llava_family(), qwen2_family(), qwen2_vl_family(), qwen2_5_vl_family(),
+      llama_family(),    llava_family(),      mistral_family(), qwen2_family(),
+      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),
   };
   return all;
 }

@@ -12,6 +12,20 @@ namespace valora::text {
 std::unique_ptr<ChatFormat> make_llama2_chat();
 // Llama 3: <|start_header_id|>role<|end_header_id|> … <|eot_id|>. Text only.
 std::unique_ptr<ChatFormat> make_llama3_chat();
+// Qwen3: ChatML without a default system prompt. Of an answer before the last question, the thought
+// up to </think> is left out; later answers have a <think> block, as the published template writes
+// them. Text only.
+std::unique_ptr<ChatFormat> make_qwen3_chat();
+
+enum class MistralChat {
+  kText,          // [INST] is text, as in 7B-Instruct v0.1 and v0.2
+  kTokens,        // [INST] is a token, in a SentencePiece vocabulary, as in v0.3
+  kTekken,        // [INST] is a token, in a Tekken vocabulary
+  kTekkenSystem,  // and the system prompt has tokens of its own
+};
+// Mistral: [INST] … [/INST] with the system prompt inside a user turn: the first with kText, else
+// the last. Turns must alternate user and assistant. Text only.
+std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind);
 // LLaVA-1.5: "USER: <image>\ntext ASSISTANT:". A turn's images come before its text.
 std::unique_ptr<ChatFormat> make_llava_chat();
 

@@ -36,8 +36,16 @@ def decoder(family, hidden, heads, kv_heads, layers, intermediate, tied):
                 bos_token_id=None, eos_token_id=family.special_id(family.eos))
 
 
-def qwen2(*sizes):
-    return transformers.Qwen2Config(**decoder(families.QWEN2, *sizes), use_sliding_window=False)
+def qwen2(*sizes, **windows):
+    return transformers.Qwen2Config(**decoder(families.QWEN2, *sizes), **windows or {"use_sliding_window": False})
+
+
+def qwen3(*sizes, **more):
+    return transformers.Qwen3Config(**decoder(families.QWEN3, *sizes), **more)
+
+
+def mistral(*sizes, **more):
+    return transformers.MistralConfig(**decoder(families.MISTRAL, *sizes), **more)
 
 
 def llama(family, *sizes, **more):
@@ -95,6 +103,18 @@ MODELS = {
         projector_hidden_act="gelu_pytorch_tanh", attention_bias=True),
 }
 
+# Windows shorter than a block of keys, than two, and in some layers alone; head sizes that are not hidden / heads.
+NEWER = {
+    "qwen3-windows": lambda: qwen3(48, 6, 2, 3, 37, True, head_dim=12, use_sliding_window=True, sliding_window=11, max_window_layers=1),
+    "qwen3-biased": lambda: qwen3(40, 4, 4, 2, 53, False, head_dim=16, attention_bias=True),
+    "mistral-windows": lambda: mistral(48, 6, 2, 2, 37, False, head_dim=16, sliding_window=24),
+    "mistral-full": lambda: mistral(64, 4, 1, 2, 43, True, sliding_window=None),
+    "text-windows": lambda: qwen2(48, 6, 2, 3, 37, False, use_sliding_window=True, sliding_window=32,
+                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+}
+SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
+MODELS |= NEWER
+
 
 def family(name):
     """The family of one of MODELS."""
@@ -122,7 +142,7 @@ def randomise(model, seed):
 
 def make_model(name):
     config = MODELS[name]()
-    return randomise(families.family_of(config).kind(config), sorted(MODELS).index(name))
+    return randomise(families.family_of(config).kind(config), SEEDS[name])
 
 
 def save_model(model, folder, **kwargs):

@@ -198,6 +198,15 @@ class Llama3(Family):
         return text + (header("assistant") if add_generation_prompt else "")
 
 
+class Qwen3(Qwen):
+    """Text only; no default system prompt, and no thoughts of earlier answers."""
+
+    def render(self, messages, add_generation_prompt=True):
+        assert messages[-1]["role"] == "user"
+        text = "".join(f"<|im_start|>{m['role']}\n{''.join(parts_of(m)).split('</think>')[-1]}<|im_end|>\n" for m in messages)
+        return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
+
+
 class Llama2(Family):
     kind = transformers.LlamaForCausalLM
     bos, eos = "<s>", "</s>"
@@ -219,6 +228,25 @@ class Llama2(Family):
                 system = ""
             else:
                 text += f" {content} </s>"
+        return text
+
+
+class Mistral(Llama2):
+    """With [INST] as text."""
+
+    kind = transformers.MistralForCausalLM
+
+    def render(self, messages, add_generation_prompt=True):
+        text, system = "<s>", ""
+        for message in messages:
+            content = "".join(parts_of(message))
+            if message["role"] == "system":
+                system = content + "\n\n"
+            elif message["role"] == "user":
+                text += f" [INST] {system}{content} [/INST]"
+                system = ""
+            else:
+                text += f" {content}</s>"
         return text
 
 
@@ -267,7 +295,8 @@ class Llava(Family):
 
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
-LLAMA2, LLAMA3, LLAVA = Llama2(), Llama3(), Llava()
+LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
+QWEN3 = Qwen3(transformers.Qwen3ForCausalLM)
 
 
 def family_of(config):
@@ -275,4 +304,4 @@ def family_of(config):
     kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
-    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "llava": LLAVA}[kind]
+    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "llava": LLAVA, "mistral": MISTRAL}[kind]

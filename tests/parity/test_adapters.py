@@ -29,7 +29,7 @@ VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "qwen2_5_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.gate_proj", "mlp.0", "merger.mlp.2"],
           "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"]}
 FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
-            "qwen2_5_vl": "vl25-windows", "llava": "llava-default"}
+            "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows"}
 
 
 def make(family):

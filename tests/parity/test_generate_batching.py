@@ -23,7 +23,7 @@ PROMPTS = [TEXT, LONG, IMAGE, IMAGES, VIDEO]
 
 def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
-    head = config.hidden_size // config.num_attention_heads
+    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     values = head if DEVICE == "cuda" else (head + 15) // 16 * 16  # per token; on CPUs rounded up to whole panels
     kv = 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
     widest = max(m.in_features for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and name != "lm_head")
@@ -84,6 +84,23 @@ def test_preempted_requests(models, references, caching):
         wait_until_idle(engine)
     for request, answer in zip(requests, answers):
         expect_same(references[name], request, answer)
+
+
+@pytest.mark.parametrize("name, kernels", [("qwen3-windows", "native"), ("mistral-windows", "native"), ("text-windows", "native"),
+                                           ("text-windows", "reference")])
+def test_windows_in_chunks_after_preemptions_and_behind_cached_prefixes(models, references, name, kernels):
+    """Sequences longer than the windows; chunks, recomputed tokens and cached prefixes begin and end within a window."""
+    model = models.memory[name]
+    sampling = SAMPLING | {"max_tokens": 60, "logit_bias": references[name].family.no_media_tokens(), "logprobs": model.config.vocab_size}
+    # Short prompts get long answers: they grow after admission, which causes preemptions.
+    texts = [f"{i} " + LONG[0]["content"] * (i % 5 == 0) for i in range(12)]
+    requests = [{"messages": [{"role": "user", "content": text}], "sampling": sampling} for text in texts]
+    with Engine(models[name], pool_memory=kv_bytes(model, 27), max_num_batched_tokens=37, kernels=kernels) as engine:
+        for asked in (requests, requests[::-1]):
+            for request, answer in zip(asked, engine.batch(asked), strict=True):
+                expect_same(references[name], request, answer)
+        stats = engine.stats()
+        assert stats["preemptions"] > 0 and stats["prefix_hits"] > 0, stats
 
 
 def test_last_block_is_usable(models, references):

@@ -48,7 +48,8 @@ def test_every_code_point(qwen2):
 
 
 @pytest.mark.parametrize("build", [parity.gpt2_like, parity.llama3_like,
-                                   lambda: parity.llama3_like(parity.O200K_WORDS)], ids=["gpt2", "llama3", "o200k"])
+                                   lambda: parity.llama3_like(parity.O200K_WORDS), lambda: parity.llama3_like(parity.TEKKEN_WORDS)],
+                         ids=["gpt2", "llama3", "o200k", "tekken"])
 def test_other_byte_level_tokenizers(build, tmp_path):
     tokenizer = build()
     specials = ["<|endoftext|>", "<|begin|>", "<|end|>"]

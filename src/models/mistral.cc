@@ -1,0 +1,53 @@
+#include "models/mistral.h"
+
+#include "models/causal_lm.h"
+#include "text/chat_formats.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kMistral[] = "MistralForCausalLM";
+constexpr int32_t kEos = 2;  // MistralConfig's default
+
+// Which of the published formats a vocabulary belongs to.
+std::unique_ptr<text::ChatFormat> chat_format(const text::Tokenizer& tokenizer) {
+  const bool bytes = tokenizer.token_to_id("<0x0A>").has_value();  // SentencePiece, not Tekken
+  if (!tokenizer.token_to_id("[INST]")) return text::make_mistral_chat(text::MistralChat::kText);
+  if (bytes) return text::make_mistral_chat(text::MistralChat::kTokens);
+  return text::make_mistral_chat(tokenizer.token_to_id("[SYSTEM_PROMPT]")
+                                     ? text::MistralChat::kTekkenSystem
+                                     : text::MistralChat::kTekken);
+}
+
+}  // namespace
+
+DecoderConfig read_mistral_config(const ConfigReader& config) {
+  return read_decoder_config(config, config,
+                             {.vocab = 32000,
+                              .hidden = 4096,
+                              .intermediate = 14336,
+                              .layers = 32,
+                              .heads = 32,
+                              .kv_heads = 8,
+                              .max_positions = 131072,
+                              .windows = {Windows::kAll}});
+}
+
+Family mistral_family() {
+  return {
+      .architecture = kMistral,
+      .spec =
+          [](const ConfigReader& config) {
+            return causal_lm_spec(read_mistral_config(config), kMistral);
+          },
+      .build =
+          [](const ConfigReader& config, Weights& weights, at::Device device) {
+            return make_causal_lm(read_mistral_config(config), kMistral, weights, device);
+          },
+      .positions = causal_lm_positions,
+      .chat_format = chat_format,
+      .default_eos = kEos,
+  };
+}
+
+}  // namespace valora::models

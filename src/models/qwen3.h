@@ -1,0 +1,13 @@
+// Qwen3 (transformers: modeling_qwen3.py), text only.
+#pragma once
+
+#include "models/decoder_config.h"
+#include "models/registry.h"
+
+namespace valora::models {
+
+// Missing keys get the defaults of Qwen3Config, but sizes must be there. Throws LoadError.
+DecoderConfig read_qwen3_config(const ConfigReader& config);
+Family qwen3_family();
+
+}  // namespace valora::models

@@ -1,0 +1,93 @@
+#include <string_view>
+
+#include "base/strings.h"
+#include "text/chat_formats.h"
+
+namespace valora::text {
+namespace {
+
+constexpr std::string_view kThink = "<think>", kThinkEnd = "</think>";
+
+std::string_view without_newlines(std::string_view text, bool front, bool back) {
+  while (front && text.starts_with('\n')) text.remove_prefix(1);
+  while (back && text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+// The engine refuses media for text models before this.
+std::string text_of(const ChatMessage& message) {
+  std::string text;
+  for (const ChatPart& part : message.parts) text += part.text;
+  return text;
+}
+
+// The results of tools, in a user's turn (text/tool_prompt.h), are no question.
+bool is_question(const ChatMessage& message) {
+  const std::string text = text_of(message);
+  return message.role == "user" &&
+         !(text.starts_with("<tool_response>") && text.ends_with("</tool_response>"));
+}
+
+// An answer, cut at its thought.
+struct Answer {
+  std::string_view thought, content;
+};
+
+Answer cut_answer(std::string_view text) {
+  const size_t first = text.find(kThinkEnd);
+  if (first == std::string_view::npos) return {{}, text};
+  std::string_view thought = text.substr(0, first);
+  if (const size_t begin = without_newlines(thought, false, true).rfind(kThink);
+      begin != std::string_view::npos)
+    thought.remove_prefix(begin + kThink.size());
+  const std::string_view content = text.substr(text.rfind(kThinkEnd) + kThinkEnd.size());
+  return {without_newlines(thought, true, true), without_newlines(content, true, false)};
+}
+
+class Qwen3Format final : public ChatFormat {
+ public:
+  Result<std::string> render(const std::vector<ChatMessage>& messages,
+                             bool add_generation_prompt) const override {
+    if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
+    size_t question = messages.size() - 1;
+    for (size_t i = messages.size(); i-- > 0;)
+      if (is_question(messages[i])) {
+        question = i;
+        break;
+      }
+    std::string out;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const ChatMessage& message = messages[i];
+      const std::string text = text_of(message);
+      out += "<|im_start|>" + message.role + "\n";
+      if (message.role == "assistant") {
+        const Answer answer = cut_answer(text);
+        if (i > question && (i + 1 == messages.size() || !answer.thought.empty()))
+          out.append(kThink)
+              .append("\n")
+              .append(answer.thought)
+              .append("\n")
+              .append(kThinkEnd)
+              .append("\n\n")
+              .append(without_newlines(answer.content, true, false));
+        else
+          out += answer.content;
+      } else if (message.role == "user" || message.role == "system") {
+        out += text;
+      } else {
+        return invalid(
+            "unknown role \"" + shortened(message.role, 80) + "\" (known: system, user, assistant)",
+            "messages");
+      }
+      out += "<|im_end|>\n";
+    }
+    if (add_generation_prompt) out += "<|im_start|>assistant\n";
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ChatFormat> make_qwen3_chat() { return std::make_unique<Qwen3Format>(); }
+
+}  // namespace valora::text

@@ -1,0 +1,65 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "text/chat_formats.h"
+#include "text/testing/chat_parts.h"
+#include "text/tool_prompt.h"
+
+namespace valora::text {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::text;
+
+std::string rendered(const std::vector<ChatMessage>& messages, bool prompt = true) {
+  return make_qwen3_chat()->render(messages, prompt).value();
+}
+
+TEST(Qwen3Chat, HasNoDefaultSystemPrompt) {
+  EXPECT_EQ(rendered({{"user", {text("Hi "), text("you")}}}),
+            "<|im_start|>user\nHi you<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(rendered({{"system", {text("Be brief.")}}, {"user", {}}}, false),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|>\n");
+}
+
+TEST(Qwen3Chat, EarlierAnswersLoseTheirThoughts) {
+  EXPECT_EQ(rendered({{"user", {text("a")}},
+                      {"assistant", {text("<think>\nhm\n</think>\n\nb")}},
+                      {"user", {text("c")}},
+                      {"assistant", {text("d")}},
+                      {"user", {text("e")}}}),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
+            "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>\n"
+            "<|im_start|>user\ne<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST(Qwen3Chat, AnswersBehindTheLastQuestionKeepThem) {
+  EXPECT_EQ(
+      rendered({{"user", {text("a")}}, {"assistant", {text("<think>\nhm\n</think>\n\nb")}}}, false),
+      "<|im_start|>user\na<|im_end|>\n"
+      "<|im_start|>assistant\n<think>\nhm\n</think>\n\nb<|im_end|>\n");
+  EXPECT_EQ(rendered({{"user", {text("a")}}, {"assistant", {text("\nb")}}}, false),
+            "<|im_start|>user\na<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n\n</think>\n\nb<|im_end|>\n");
+}
+
+TEST(Qwen3Chat, ResultsOfToolsAreNoQuestion) {
+  std::vector<ChatMessage> messages = {{"user", {text("Where?")}},
+                                       {"assistant", {text("<think>\nlook\n</think>\n\n")}},
+                                       {"tool", {text("here")}}};
+  messages[1].tool_calls = {{"1", "look", {{"at", "it"}}}};
+  const std::string out = rendered(with_tools_in_text(messages, nullptr));
+  EXPECT_THAT(out, HasSubstr("<|im_start|>assistant\n<think>\nlook\n</think>\n\n<tool_call>\n"));
+  EXPECT_THAT(out,
+              HasSubstr("<|im_start|>user\n<tool_response>\nhere\n</tool_response><|im_end|>"));
+}
+
+TEST(Qwen3Chat, RefusesUnknownRolesAndNoMessages) {
+  const auto unknown = make_qwen3_chat()->render({{"narrator", {text("hi")}}}, true);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, HasSubstr("\"narrator\""));
+  EXPECT_FALSE(make_qwen3_chat()->render({}, true).ok());
+}
+
+}  // namespace
+}  // namespace valora::text
