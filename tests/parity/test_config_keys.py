@@ -1,0 +1,151 @@
+"""Every key of the configuration classes in transformers is honoured, without effect, or refused by its name.
+
+A release of transformers that adds a key fails here until somebody has looked at what it changes.
+"""
+
+import copy
+import dataclasses
+import inspect
+import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import transformers
+from transformers import modeling_rope_utils
+from transformers.configuration_utils import PretrainedConfig
+
+import checkpoints
+import families
+from programs import find_program
+
+# Of all classes. The first are read by the loader and by the prompts' and answers' code; test_generate_checkpoints.py has them.
+READ_ELSEWHERE = {"architectures", "model_type", "dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
+WITHOUT_EFFECT = {
+    # what a forward pass returns, how it is run, and in what memory
+    "output_hidden_states", "output_attentions", "return_dict", "torchscript", "use_cache", "chunk_size_feed_forward", "use_bfloat16",
+    "transformers_version", "pretraining_tp", "tf_legacy_loss", "_name_or_path",
+    # training
+    "attention_dropout", "initializer_range", "initializer_factor",
+    # other classes of models: classifiers, encoders with decoders
+    "id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "is_encoder_decoder", "is_decoder",
+    "cross_attention_hidden_size", "add_cross_attention", "tie_encoder_decoder", "decoder_start_token_id",
+    # tokenizers
+    "tokenizer_class", "prefix", "sep_token_id"}
+REFUSED = {"per_layer_config": {"0": {"intermediate_size": 8}}, "pruned_heads": {"0": [1]}}
+
+DECODER = {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_act",
+           "max_position_embeddings", "rms_norm_eps", "tie_word_embeddings", "rope_theta", "rope_scaling", "rope_parameters"}
+WINDOWS = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_types"}
+QWEN_VISION = {"depth", "hidden_act", "hidden_size", "num_heads", "in_channels", "patch_size", "spatial_merge_size", "temporal_patch_size",
+               "rope_parameters"}
+PLACEHOLDERS = {"text_config", "vision_config", "image_token_id", "video_token_id"}
+# (checkpoint, part of its configuration, keys that are honoured, keys without effect beside those of all classes)
+PARTS = [
+    ("llama3-scaled", None, DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
+    ("text-windows", None, DECODER | WINDOWS, set()),
+    ("qwen3-windows", None, DECODER | WINDOWS | {"attention_bias", "head_dim"}, set()),
+    ("mistral-windows", None, DECODER | {"sliding_window", "head_dim"}, set()),
+    ("vl-grouped-tied", "text_config", DECODER | WINDOWS, set()),
+    ("vl-grouped-tied", "vision_config", QWEN_VISION | {"embed_dim", "mlp_ratio"}, {"tie_word_embeddings"}),
+    ("vl-grouped-tied", "", PLACEHOLDERS | {"tie_word_embeddings"}, {"vision_start_token_id", "vision_end_token_id"}),
+    ("vl25-windows", "text_config", DECODER | WINDOWS, set()),
+    ("vl25-windows", "vision_config", QWEN_VISION | {"intermediate_size", "out_hidden_size", "window_size", "fullatt_block_indexes",
+                                                     "tokens_per_second"}, {"tie_word_embeddings"}),
+    ("vl25-windows", "", PLACEHOLDERS | {"tie_word_embeddings"}, {"vision_start_token_id", "vision_end_token_id"}),
+    ("llava-default", "text_config", DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
+    ("llava-default", "vision_config", {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels",
+                                        "image_size", "patch_size", "hidden_act", "layer_norm_eps"}, {"projection_dim", "tie_word_embeddings"}),
+    ("llava-default", "", {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
+                           "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}, {"image_seq_length"}),
+]
+IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
+ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
+        "beta_slow", "short_factor", "long_factor", "low_freq_factor", "high_freq_factor", "mscale", "mscale_all_dim", "truncate",
+        "mrope_section"}
+
+
+def keys_of(config_class):
+    if dataclasses.is_dataclass(config_class):
+        return {field.name for field in dataclasses.fields(config_class)}
+    parameters = [inspect.signature(kind.__init__).parameters for kind in (config_class, PretrainedConfig)]
+    return {name for one in parameters for name in one} - {"self", "kwargs"}
+
+
+def part_of(config, part):
+    return config[part] if part else config
+
+
+def written(name, tmp_path):
+    """config.json as this release writes it."""
+    config = checkpoints.MODELS[name]()
+    config.architectures = [families.family_of(config).kind.__name__]
+    config.save_pretrained(tmp_path)
+    return json.loads((tmp_path / "config.json").read_text())
+
+
+class Refusals:
+    """What `valora inspect` says to changed configurations; None if it accepts one. There are no other files."""
+
+    def __init__(self, config, part, folder):
+        self.config, self.part, self.folder = config, part, folder
+        if "use_sliding_window" in part_of(config, part):
+            part_of(config, part).update(use_sliding_window=True, sliding_window=16)
+        if part == "":
+            config["text_config"]["tie_word_embeddings"] = False  # or the key at the top has no effect
+
+    def of(self, changes):
+        folder = self.folder / "-".join(changes)[:80]
+        folder.mkdir()
+        config = copy.deepcopy(self.config)
+        part_of(config, self.part).update(changes)
+        (folder / "config.json").write_text(json.dumps(config))
+        done = subprocess.run([find_program("valora"), "inspect", folder, "--json"], capture_output=True, text=True, timeout=60)
+        report = json.loads(done.stdout)
+        return None if "modules" in report else " ".join(report["problems"])
+
+    def of_each(self, changes):
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(self.of, changes))
+
+
+@pytest.mark.parametrize("name, part, honoured, more", PARTS, ids=IDS)
+def test_every_key_has_been_looked_at(name, part, honoured, more):
+    config = checkpoints.MODELS[name]()
+    keys = keys_of(type(getattr(config, part) if part else config))
+    assert "hidden_size" in keys or part == ""
+    assert keys - (honoured | more | READ_ELSEWHERE | WITHOUT_EFFECT | REFUSED.keys()) == set()
+
+
+def test_every_key_of_a_rope_has_been_looked_at():
+    known = getattr(modeling_rope_utils, "RopeParameters", None)
+    assert set(getattr(known, "__annotations__", {})) - ROPE == set()
+
+
+# The parts of the others are read by the same code.
+PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
+    ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config")]]
+
+
+@pytest.mark.parametrize("name, part, honoured, more", [PARTS[i] for i in PROBED], ids=[IDS[i] for i in PROBED])
+def test_keys_are_read_or_refused_or_passed_over(name, part, honoured, more, tmp_path):
+    """A value of another type tells whether a key is read: the error then names it."""
+    said = Refusals(written(name, tmp_path), part, tmp_path)
+    assert said.of({"x": 1}) is None
+    assert said.of(dict.fromkeys(more | WITHOUT_EFFECT - {"transformers_version"}, [{"odd": "value"}])) is None
+    for key, refusal in zip(REFUSED, said.of_each({key: value} for key, value in REFUSED.items()), strict=True):
+        assert key in (refusal or ""), key
+    ignored = {"rope_parameters"} if part_of(said.config, part).get("rope_scaling") else set()
+    keys = sorted(honoured - ignored)
+    for key, refusal in zip(keys, said.of_each({key: [{"odd": "value"}]} for key in keys), strict=True):
+        assert refusal and (key in refusal or key == "text_config"), (key, refusal)
+
+
+def test_sliding_windows_are_those_of_transformers():
+    """Whichever release: the last positions, the query's own included."""
+    seen = transformers.masking_utils.sliding_window_causal_mask_function(3)
+    places = torch.arange(5)
+    assert [[bool(seen(0, 0, q, k)) for k in places] for q in places] == [
+        [True, False, False, False, False], [True, True, False, False, False], [True, True, True, False, False],
+        [False, True, True, True, False], [False, False, True, True, True]]
