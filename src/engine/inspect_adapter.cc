@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "engine/inspect.h"
 #include "models/checkpoint_weights.h"
-#include "models/model_path.h"
 #include "models/registry.h"
+#include "models/spec/model_path.h"
 
 namespace valora {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/mode_switcher.h"
 
-#include "models/load_error.h"
+#include "models/spec/load_error.h"
 #include "ops/huge_memory.h"
 #include "ops/merge.h"
 #include "ops/pack_contiguous.h"

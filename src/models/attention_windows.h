@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/config_reader.h"
+#include "models/spec/config_reader.h"
 
 namespace valora::models {
 

@@ -6,6 +6,7 @@
 
 #include "models/decoder.h"
 #include "models/model.h"
+#include "models/spec/positions.h"
 
 namespace valora::models {
 

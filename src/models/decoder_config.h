@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/attention_windows.h"
-#include "models/config_reader.h"
+#include "models/spec/config_reader.h"
 #include "models/model.h"
 #include "models/rotary.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/load_error.h"
+#include "models/spec/load_error.h"
 #include "models/mistral.h"
 #include "models/qwen3.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/decoder.h"
-#include "models/mrope.h"
+#include "models/spec/mrope.h"
 #include "models/registry.h"
 
 namespace valora::models {

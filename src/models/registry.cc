@@ -6,13 +6,12 @@
 
 #include "models/llama.h"
 #include "models/llava.h"
-#include "models/load_error.h"
 #include "models/mistral.h"
-#include "models/model_path.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
 #include "models/qwen3.h"
+#include "models/spec/load_error.h"
 
 namespace valora::models {
 namespace {
@@ -86,14 +85,6 @@ Result<const Family*> find_family(const ConfigReader& config) {
       fmt::format("{}: architecture {} is not supported; supported architectures: {}",
                   config.file(), name, fmt::join(known, ", ")),
       config.file());
-}
-
-Result<ConfigReader> read_model_config(const std::string& dir) {
-  VALORA_CHECK(check_model_folder(dir));
-  const std::string file = dir + "/config.json";
-  VALORA_TRY(json, read_json_file(file));
-  if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
-  return ConfigReader(std::move(json), file);
 }
 
 Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,

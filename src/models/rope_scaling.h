@@ -6,7 +6,8 @@
 
 #include <vector>
 
-#include "models/config_reader.h"
+#include "models/spec/config_reader.h"
+#include "models/spec/model_spec.h"
 
 namespace valora::models {
 
@@ -21,12 +22,6 @@ struct Llama3Scaling {
 struct YarnScaling {
   double factor = 1, beta_fast = 32, beta_slow = 1, original_positions = 0;
   bool truncate = true;  // the bounds of the interpolation are whole frequencies
-};
-
-// Where the frequencies change with the length of the sequence.
-struct RopeChange {
-  int64_t beyond = 0;  // the longest sequence without a change; 0: no sequence has one
-  bool each = false;   // every longer one has its own frequencies; else all have the same
 };
 
 // Dynamic NTK: in sequences beyond `positions`, theta grows with their length.

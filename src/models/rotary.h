@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "models/config_reader.h"
 #include "models/rope_scaling.h"
+#include "models/spec/config_reader.h"
 
 namespace valora::models {
 

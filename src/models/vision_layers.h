@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "models/config_reader.h"
 #include "models/layers.h"
 #include "models/rotary.h"
+#include "models/spec/config_reader.h"
 #include "ops/run_attention.h"
 
 namespace valora::models {

@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "base/log.h"
-#include "models/load_error.h"
+#include "models/spec/load_error.h"
 #include "models/weight_files.h"
 
 namespace valora::models {

@@ -7,7 +7,7 @@
 
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
-#include "models/load_error.h"
+#include "models/spec/load_error.h"
 #include "models/weight_files.h"
 
 namespace valora::models {

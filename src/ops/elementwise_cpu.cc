@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <limits>
-
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "ops/cpu_types.h"
 #include "ops/elementwise_targets.h"
-#include "ops/logits.h"
 #include "ops/parallel.h"
 
 namespace valora::ops {
@@ -23,16 +19,6 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor* residual, const at::Tenso
 }
 
 }  // namespace
-
-kernels::Argmax argmax(std::span<const float> x) {
-  return kernels::argmax(x.data(), static_cast<int64_t>(x.size()));
-}
-
-void keep_allowed(std::span<float> x, std::span<const uint32_t> allowed) {
-  const size_t known = std::min(x.size(), allowed.size() * 32);
-  kernels::keep_allowed(x.data(), static_cast<int64_t>(known), allowed.data());
-  std::ranges::fill(x.subspan(known), -std::numeric_limits<float>::infinity());
-}
 
 at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps) {
   return norm(x, nullptr, weight, eps);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/logits.h"
+#include "kernels/logits.h"
 
 namespace valora {
 namespace {
@@ -22,7 +22,7 @@ bool better(const Candidate& a, const Candidate& b) {
 }
 
 int32_t argmax(std::span<const float> logits) {
-  return static_cast<int32_t>(ops::argmax(logits).index);
+  return static_cast<int32_t>(kernels::argmax(logits).index);
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -72,7 +72,7 @@ uint64_t mix(uint64_t x) {
 }  // namespace
 
 Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top) {
-  if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
+  if (!kernels::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
   const double normaliser = log_sum_exp(logits);
   const float own = logits[static_cast<size_t>(id)];
   ScoredToken scored{{id, static_cast<float>(own - normaliser)}, 1, {}};
@@ -167,8 +167,8 @@ int32_t Sampler::draw(std::span<const float> logits, int32_t best) {
 
 Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const int32_t> forbidden,
                                      std::span<const uint32_t> allowed) {
-  if (!ops::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
-  if (!allowed.empty()) ops::keep_allowed(logits, allowed);
+  if (!kernels::argmax(logits).numbers) return internal("the model's logits are NaN or infinite");
+  if (!allowed.empty()) kernels::keep_allowed(logits, allowed);
   SampledToken token;
   double normaliser = 0;
   const bool report = settings_.top_logprobs >= 0;
@@ -180,7 +180,7 @@ Result<SampledToken> Sampler::sample(std::span<float> logits, std::span<const in
   const std::vector<float> before =
       report ? std::vector<float>(logits.begin(), logits.end()) : std::vector<float>();
   penalise(logits);
-  if (!settings_.allowed.empty()) ops::keep_allowed(logits, settings_.allowed);
+  if (!settings_.allowed.empty()) kernels::keep_allowed(logits, settings_.allowed);
   forbid_bad_words(logits);
   for (const int32_t id : forbidden)
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[id] = kForbidden;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/spec/positions.h"
 #include "ops/recompute.h"
 
 namespace valora::generator {

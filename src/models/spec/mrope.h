@@ -3,7 +3,8 @@
 
 #include <span>
 
-#include "models/model.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/positions.h"
 
 namespace valora::models {
 

@@ -1,4 +1,4 @@
-#include "models/model_path.h"
+#include "models/spec/model_path.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,7 @@
-#include "models/config_reader.h"
+#include "models/spec/config_reader.h"
 
-#include "models/load_error.h"
+#include "models/spec/load_error.h"
+#include "models/spec/model_path.h"
 
 namespace valora::models {
 namespace {
@@ -83,6 +84,14 @@ void ConfigReader::refuse_changed_layers() const {
 
 void ConfigReader::refuse(const std::string& why) const {
   throw LoadError(unprocessable(file_ + ": " + why, file_));
+}
+
+Result<ConfigReader> read_model_config(const std::string& dir) {
+  VALORA_CHECK(check_model_folder(dir));
+  const std::string file = dir + "/config.json";
+  VALORA_TRY(json, read_json_file(file));
+  if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
+  return ConfigReader(std::move(json), file);
 }
 
 }  // namespace valora::models

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/result.h"
 
 namespace valora::models {
 
@@ -45,5 +46,8 @@ class ConfigReader {
   Json object_;
   std::string file_;
 };
+
+// The config.json of a model folder. Errors name the folder or the file.
+Result<ConfigReader> read_model_config(const std::string& dir);
 
 }  // namespace valora::models

@@ -6,13 +6,13 @@
 
 #include "kernels/types/argmax.h"
 
-namespace valora::ops {
+namespace valora::kernels {
 
 // x must not be empty.
-kernels::Argmax argmax(std::span<const float> x);
+Argmax argmax(std::span<const float> x);
 
 // Sets the values whose bits are 0 to minus infinity: bit i % 32 of word i / 32. Values without a
 // word have none.
 void keep_allowed(std::span<float> x, std::span<const uint32_t> allowed);
 
-}  // namespace valora::ops
+}  // namespace valora::kernels

@@ -1,4 +1,4 @@
-#include "models/mrope.h"
+#include "models/spec/mrope.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,50 @@
+// What a family of models is, for those who prepare prompts and for those who load weights.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/json.h"
+#include "media/processor.h"
+#include "models/spec/config_reader.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/positions.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+
+namespace c10 {
+struct Device;  // at::Device: this header needs no torch
+}
+
+namespace valora::models {
+
+class Model;
+class Weights;
+
+struct Family {
+  std::string architecture;  // config.json's architectures[0]
+  ModelSpec (*spec)(const ConfigReader& config);
+  std::unique_ptr<Model> (*build)(const ConfigReader& config, Weights& weights, c10::Device device);
+  // The positions of a prompt of `tokens` tokens; `visual` is ascending.
+  Positions (*positions)(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
+  // For folders without a chat template.
+  std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
+  // Text that stands for an image or video in chat templates that take plain strings.
+  std::string image_placeholder, video_placeholder;
+  // The end-of-sequence token if no file of the folder names one; the default of the reference's
+  // configuration class.
+  std::optional<int32_t> default_eos{};
+  // Whether a rendered conversation gets the tokenizer's BOS if it has none, as in the family's
+  // reference processor.
+  bool chat_adds_bos = false;
+  // Makes the image processor from preprocessor_config.json and video_preprocessor_config.json (or
+  // null). Null for text-only families.
+  Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config,
+                                                               const Json& image,
+                                                               const Json& video) = nullptr;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,37 @@
+// The shape of a model, without its tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/module_table.h"
+
+namespace valora::models {
+
+// Where the frequencies of rotary embeddings change with the length of the sequence.
+struct RopeChange {
+  int64_t beyond = 0;  // the longest sequence without a change; 0: no sequence has one
+  bool each = false;   // every longer one has its own frequencies; else all have the same
+};
+
+// Read from the configuration alone.
+struct ModelSpec {
+  std::string architecture;
+  int64_t vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t max_positions = 0;
+  int64_t window = 0;  // the shortest attention window of a layer; 0: no layer has one
+  RopeChange rope_change;
+  int axes = 1;  // number of position axes: 1, or 3 for M-RoPE
+  // Placeholder tokens that expand to the tokens of an image or video; absent if the model takes
+  // none.
+  std::optional<int32_t> image_token, video_token;
+  int visual_merge = 1;  // a visual token stands for visual_merge² patches
+  // Of a video's temporal axis; 0: one position per temporal patch.
+  double time_positions_per_second = 0;
+  adapters::ModuleTable modules;
+  std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
+};
+
+}  // namespace valora::models

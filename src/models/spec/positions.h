@@ -1,0 +1,32 @@
+// The positions of a prompt's tokens, and the images and videos among them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "media/processor.h"
+
+namespace valora::models {
+
+// A visual input and the index of its first token in the prompt.
+struct VisualSpan {
+  int token_begin = 0;
+  std::shared_ptr<const media::VisualInput> input;
+};
+
+// The positions of a sequence, per prompt token and for generated tokens.
+struct Positions {
+  std::vector<int32_t> prompt;  // [axes][tokens]
+  int32_t delta = 0;  // the token with index i ≥ prompt length has position i + delta on each axis
+};
+
+// The length that rotary frequencies follow in one pass over these positions, of any axes: the
+// largest one + 1.
+int64_t length_of(std::span<const int32_t> positions);
+
+// Positions 0, 1, 2, … on every axis, for text.
+Positions text_positions(int tokens, int axes);
+
+}  // namespace valora::models
