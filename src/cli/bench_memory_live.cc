@@ -9,7 +9,7 @@
 #include "cli/format.h"
 #include "cli/memory_scenarios.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 
 namespace valora::cli {
 namespace {

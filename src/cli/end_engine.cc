@@ -16,7 +16,7 @@ constexpr Duration kLeast = std::chrono::seconds(5);
 
 }  // namespace
 
-int end_engine(std::unique_ptr<LocalEngine> engine, double stall_timeout) {
+int end_engine(std::unique_ptr<serving::LocalEngine> engine, double stall_timeout) {
   if (stall_timeout <= 0) return 0;
   const bool stands_still = !engine->standstill().empty();
   const Duration limit =

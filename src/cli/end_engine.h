@@ -3,13 +3,13 @@
 
 #include <memory>
 
-#include "engine/local_engine.h"
+#include "serving/local_engine.h"
 
 namespace valora::cli {
 
 // Destroys the engine, which waits for its threads. If that takes longer than stall_timeout seconds
 // (a few, if requests stand still), the process ends with status 1: a thread that stands still can
 // be neither joined nor stopped. 0: waits as long as it takes. Returns the exit status, 0.
-int end_engine(std::unique_ptr<LocalEngine> engine, double stall_timeout);
+int end_engine(std::unique_ptr<serving::LocalEngine> engine, double stall_timeout);
 
 }  // namespace valora::cli

@@ -15,7 +15,7 @@
 #include "cli/eval_report.h"
 #include "cli/format.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "generator/answer_lengths.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"
@@ -90,8 +90,8 @@ Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& ma
   return adapters;
 }
 
-Result<std::unique_ptr<LocalEngine>> open_engine(Flags& flags,
-                                                 const std::set<std::string>& adapters) {
+Result<std::unique_ptr<serving::LocalEngine>> open_engine(Flags& flags,
+                                                          const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
   options.fetch.allowed_local_path = "/";  // the command's user chooses the files
   options.max_waiting = std::max(options.max_waiting, flags.concurrency);

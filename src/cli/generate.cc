@@ -10,7 +10,7 @@
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/format.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 
 namespace valora::cli {
 namespace {
@@ -72,7 +72,7 @@ AdapterUse parse_adapter(const std::string& text) {
   return {text.substr(0, colon), scale};
 }
 
-Result<std::vector<AdapterUse>> load_adapters(LocalEngine& engine,
+Result<std::vector<AdapterUse>> load_adapters(serving::LocalEngine& engine,
                                               const std::vector<std::string>& flags) {
   std::vector<AdapterUse> uses;
   for (const std::string& flag : flags) {

@@ -17,7 +17,7 @@
 #include "cli/options/vllm_flags.h"
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "server/applications/applications_file.h"
 #include "server/server.h"
 #include "server/users/users_file.h"
@@ -54,7 +54,7 @@ Status read_users(const std::string& path, server::ServerOptions& options) {
 }
 
 // One broken folder among the thousands of a --lora-dir is left out. Its name is then unknown.
-Status load_adapters(LocalEngine& engine, const std::vector<LoadAdapter>& adapters) {
+Status load_adapters(serving::LocalEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
     const auto card = load_adapter_now(engine, request);
     if (card.ok()) continue;
@@ -66,7 +66,7 @@ Status load_adapters(LocalEngine& engine, const std::vector<LoadAdapter>& adapte
   return {};
 }
 
-std::string adapter_names(const LocalEngine& engine) {
+std::string adapter_names(const serving::LocalEngine& engine) {
   constexpr size_t kShown = 20;
   const std::vector<AdapterCard> cards = engine.adapters();
   if (cards.empty()) return "none";
@@ -77,7 +77,7 @@ std::string adapter_names(const LocalEngine& engine) {
   return names;
 }
 
-void print_welcome(const LocalEngine& engine, const server::Server& server) {
+void print_welcome(const serving::LocalEngine& engine, const server::Server& server) {
   const ModelCard& m = engine.model();
   fmt::print("valora {}\n", VALORA_VERSION);
   fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
@@ -99,7 +99,7 @@ std::vector<std::string> tool_call_parsers() {
 }
 
 // Without tools in the template, the prompt asks for the Hermes style.
-void warn_about_parser(const LocalEngine& engine, const server::ServerOptions& options) {
+void warn_about_parser(const serving::LocalEngine& engine, const server::ServerOptions& options) {
   const ModelCard& model = engine.model();
   if (options.tool_call_style && !model.template_takes_tools &&
       *options.tool_call_style != model.tool_calls)

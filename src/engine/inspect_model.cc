@@ -1,12 +1,12 @@
 #include <algorithm>
 
 #include "engine/dtype.h"
-#include "engine/frontend.h"
 #include "engine/inspect.h"
 #include "memory/block_arena.h"
 #include "models/checkpoint_weights.h"
 #include "models/registry.h"
 #include "ops/attention.h"
+#include "serving/prompts/frontend.h"
 
 namespace valora {
 namespace {
@@ -37,7 +37,7 @@ void inspect_text(const models::Family& family, ModelReport& report) {
     report.tokenizer_size = (*tokenizer)->vocab_size();
   // Frontend::open() checks what the engine needs: the tokenizer and its size, generation config,
   // chat format and image processor.
-  const auto frontend = keep(Frontend::open(options, family, *report.spec), report);
+  const auto frontend = keep(serving::Frontend::open(options, family, *report.spec), report);
   if (!frontend) return;
   const auto example =
       (*frontend)->chat_format().render({{"user", {{text::ChatPart::Kind::kText, "Hi"}}}}, true);

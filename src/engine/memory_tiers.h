@@ -11,15 +11,15 @@
 #include "engine/pinned_blocks.h"
 #include "engine/tensor_cache.h"
 #include "memory/mover.h"
-#include "memory/pool.h"
 #include "memory/swap_file.h"
 #include "ops/attention.h"
 #include "ops/device_copy.h"
 #include "ops/pool_memory.h"
+#include "serving/model_side.h"
 
 namespace valora {
 
-class MemoryTiers final : public memory::PoolListener {
+class MemoryTiers final : public serving::PoolBacking {
  public:
   // Allocates the pool and reserves the swap space. Errors name the option at fault. `model` must
   // outlive the tiers. Throws c10::Error or std::bad_alloc if memory runs out.
@@ -34,8 +34,7 @@ class MemoryTiers final : public memory::PoolListener {
   // build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
 
-  // Runs one move. Called on the mover's thread.
-  Status copy(const memory::Move& move);
+  Status copy(const memory::Move& move) override;
 
   void on_loaded(const Digest& adapter, const std::vector<memory::BlockId>& blocks) override;
   void on_left(const Digest& adapter) override;

@@ -1,5 +1,6 @@
 #include "engine/mode_switcher.h"
 
+#include "engine/adapter_tensors.h"
 #include "models/spec/load_error.h"
 #include "ops/huge_memory.h"
 #include "ops/merge.h"
@@ -8,8 +9,8 @@
 namespace valora {
 namespace {
 
-bool same(const std::shared_ptr<const LoadedAdapter>& a,
-          const std::shared_ptr<const LoadedAdapter>& b) {
+bool same(const std::shared_ptr<const serving::LoadedAdapter>& a,
+          const std::shared_ptr<const serving::LoadedAdapter>& b) {
   return a == b || (a && b && a->digest == b->digest);
 }
 
@@ -54,7 +55,7 @@ void ModeSwitcher::make_shadow() {
 }
 
 const models::MergedWeights* ModeSwitcher::use(
-    const std::shared_ptr<const LoadedAdapter>& adapter) {
+    const std::shared_ptr<const serving::LoadedAdapter>& adapter) {
   if (!same(adapter, in_use_)) ++stats_.switches;
   in_use_ = nullptr;
   if (!adapter) {
@@ -72,18 +73,18 @@ void ModeSwitcher::forget() {
   held_ = nullptr;
 }
 
-void ModeSwitcher::merge(const std::shared_ptr<const LoadedAdapter>& adapter) {
+void ModeSwitcher::merge(const std::shared_ptr<const serving::LoadedAdapter>& adapter) {
   restore();
   held_ = nullptr;
   const TimePoint begin = clock_.now();
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
-    const bool touched = adapter->weights->touches(module);
+    const bool touched = weights_of(*adapter).touches(module);
     merged_.modules[module] = touched ? target.merged : ops::Weight();
     if (!touched) continue;
-    merges.push_back({&target.linear->weight(), &target.merged, adapter->weights.get(), module,
-                      adapter->weights->scale(module)});
+    merges.push_back({&target.linear->weight(), &target.merged, &weights_of(*adapter), module,
+                      weights_of(*adapter).scale(module)});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);

@@ -11,10 +11,10 @@
 #include "api/options.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "engine/loaded_adapter.h"
 #include "models/layers.h"
 #include "models/model.h"
 #include "models/weights.h"
+#include "serving/adapters/loaded_adapter.h"
 
 namespace valora {
 
@@ -43,11 +43,11 @@ class ModeSwitcher {
   // for Adaptation::merged. If the adapter is still merged from an earlier call, no weight is
   // written. The merged adapter is kept alive. If a call throws, the next one restores a consistent
   // state. Throws LostWeights if the checkpoint's files changed and kInPlace needs them.
-  const models::MergedWeights* use(const std::shared_ptr<const LoadedAdapter>& adapter);
+  const models::MergedWeights* use(const std::shared_ptr<const serving::LoadedAdapter>& adapter);
   // As if no adapter had been merged: the next use() of one merges it. Throws as use().
   void forget();
   // The adapter of the last use(); null: the base model.
-  const std::shared_ptr<const LoadedAdapter>& in_use() const { return in_use_; }
+  const std::shared_ptr<const serving::LoadedAdapter>& in_use() const { return in_use_; }
   const ModeStats& stats() const { return stats_; }
 
  private:
@@ -57,7 +57,7 @@ class ModeSwitcher {
   };
 
   void make_shadow();
-  void merge(const std::shared_ptr<const LoadedAdapter>& adapter);
+  void merge(const std::shared_ptr<const serving::LoadedAdapter>& adapter);
   void restore();
 
   models::Model& model_;
@@ -68,8 +68,9 @@ class ModeSwitcher {
   models::MergedWeights merged_;  // views of the shadow, of the modules that held_ targets
   // kInPlace: linears whose base weights are overwritten.
   std::vector<models::Linear*> overwritten_;
-  std::shared_ptr<const LoadedAdapter> held_;  // the merged adapter, in the shadow or in place
-  std::shared_ptr<const LoadedAdapter> in_use_;
+  std::shared_ptr<const serving::LoadedAdapter>
+      held_;  // the merged adapter, in the shadow or in place
+  std::shared_ptr<const serving::LoadedAdapter> in_use_;
   ModeStats stats_;
 };
 

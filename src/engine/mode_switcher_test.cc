@@ -7,6 +7,8 @@
 #include <random>
 
 #include "adapters/adapter_spec.h"
+#include "engine/adapter_tensors.h"
+#include "engine/build_adapter.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "models/registry.h"
 #include "ops/backend.h"
@@ -38,7 +40,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
   }
   void TearDown() override { ops::set_backend(ops::Backend::kNative); }
 
-  std::shared_ptr<const LoadedAdapter> make_adapter(uint32_t seed) const {
+  std::shared_ptr<const serving::LoadedAdapter> make_adapter(uint32_t seed) const {
     TempDir folder;
     testing::write_tiny_adapter(folder, seed);
     const adapters::ModuleTable& modules = loaded_.model->spec().modules;
@@ -65,16 +67,16 @@ class Switcher : public ::testing::TestWithParam<Setting> {
       ASSERT_TRUE(at::equal(a[i], b[i])) << what << ": linear " << i;
   }
   // base + scale · B A in double, rounded to the dtype.
-  void expect_merged(const std::vector<at::Tensor>& got, const LoadedAdapter& adapter) {
+  void expect_merged(const std::vector<at::Tensor>& got, const serving::LoadedAdapter& adapter) {
     const auto linears = loaded_.model->decoder_linears();
     bool changed = false;
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
-      if (const ops::LoraWeight* lora = adapter.weights->find(module)) {
+      if (const ops::LoraWeight* lora = weights_of(adapter).find(module)) {
         const at::Tensor a = lora->a.unpacked().to(at::kDouble),
                          b = lora->b.unpacked().to(at::kDouble);
-        expected += adapter.weights->scale(module) * at::mm(b, a);
+        expected += weights_of(adapter).scale(module) * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;
@@ -89,7 +91,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
   SimulatedClock clock_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::vector<at::Tensor> base_;
-  std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;
+  std::vector<std::shared_ptr<const serving::LoadedAdapter>> adapters_;
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -156,7 +158,7 @@ TEST_P(Switcher, GoingBackToAnAdapterThatIsStillThereCostsNothing) {
 }
 
 TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
-  std::weak_ptr<const LoadedAdapter> first = adapters_[0];
+  std::weak_ptr<const serving::LoadedAdapter> first = adapters_[0];
   switcher_->use(adapters_[0]);
   adapters_[0].reset();
   EXPECT_FALSE(first.expired());

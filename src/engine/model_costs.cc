@@ -50,7 +50,7 @@ std::string machine_of(at::Device device) {
 
 }  // namespace
 
-CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device) {
+serving::CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device) {
   const Sizes sizes = sizes_of(spec);
   return {
       machine_of(device),
@@ -84,7 +84,7 @@ scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarTyp
 
 Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelSpec& spec,
                               at::ScalarType dtype, at::Device device) {
-  const CostKey key = cost_key(spec, dtype, device);
+  const serving::CostKey key = cost_key(spec, dtype, device);
   const std::string& named = options.scheduling.costs;
   const std::string path =
       named.empty() ? scheduler::own_costs_path(key.machine, key.model) : named;

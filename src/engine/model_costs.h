@@ -5,13 +5,13 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "engine/cost_key.h"
 #include "models/model.h"
 #include "scheduler/cost_file.h"
+#include "serving/cost_key.h"
 
 namespace valora {
 
-CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device);
+serving::CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device);
 
 // From the sizes of the model, by what a processor core or a GPU of today commonly reads and
 // computes. The machine corrects it (scheduler/live_costs.h), but not the ratios within it.

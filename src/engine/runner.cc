@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <stdexcept>
 
 #include "base/cores.h"
 #include "base/log.h"
-#include "engine/output/task_head.h"
+#include "engine/head_logits.h"
+#include "engine/model_fault.h"
 #include "engine/rope_lengths.h"
 #include "engine/segments.h"
 #include "ops/device_copy.h"
@@ -21,6 +23,8 @@ using scheduler::FailedRequest;
 using scheduler::StepItem;
 using scheduler::StepOutput;
 using scheduler::StepPlan;
+using serving::AppliedAdapter;
+using serving::Sequence;
 
 // How long the encoding of images holds up a step: for twice the time of a step of decodes, so that
 // a stream goes on at a third of its speed, or for so long. With no step to hold up, the engine
@@ -52,16 +56,8 @@ void append_positions(const StepItem& item, int axes,
                                  : i + known.delta);
 }
 
-bool changes_visuals(const AppliedAdapter& use) {
-  return use.adapter->on_visuals && use.scale != 0;
-}
-
-// The cache key of visual embeddings: the pixels, and the adapters that target the tower or the
-// projector.
 Digest visual_key(const Sequence& s, const media::VisualInput& input) {
-  const Digest adapters = digest_of(s.owner->adapters, changes_visuals);
-  return adapters == Digest{} ? input.digest
-                              : DigestBuilder().add(adapters).add(input.digest).finish();
+  return serving::visual_key(s.owner->adapters, input.digest);
 }
 
 // The place of its choice among those of the step, the lowest first.
@@ -79,18 +75,28 @@ void for_output(StepOutput& output, Body&& body) {
   }
 }
 
+// The engine's log says what the exception means, not torch's stack.
+template <typename Body>
+auto without_backtrace(Body&& body) {
+  try {
+    return body();
+  } catch (const c10::Error& e) {
+    throw std::runtime_error(e.what_without_backtrace());
+  }
+}
+
 }  // namespace
 
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
-               at::Device device, size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher,
-               double mask_seconds, const Clock& clock)
+               at::Device device, const Options& options, std::unique_ptr<ModeSwitcher> switcher,
+               const Clock& clock)
     : model_(model),
       arena_(std::move(arena)),
       dtype_(dtype),
       device_(device),
-      mask_seconds_(mask_seconds),
+      options_(options),
       clock_(clock),
-      visuals_(model, dtype, visual_cache_bytes, clock),
+      visuals_(model, dtype, options.visual_cache_bytes, clock),
       switcher_(std::move(switcher)),
       graphs_(DecodeGraphs::make(model, arena_)),
       masks_(!device.is_cpu() || at::get_num_threads() < usable_cores()
@@ -109,18 +115,26 @@ Duration Runner::time_for_visuals(const StepPlan& plan) const {
 }
 
 std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
+  return without_backtrace([&] { return prepare_visuals(plan); });
+}
+
+void Runner::forget_merged() {
+  if (switcher_) without_backtrace([&] { switcher_->forget(); });
+}
+
+std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::vector<WantedVisual> wanted;
-  const auto want = [&](const StepItem& item) {
+  const auto request = [&](const StepItem& item) {
     for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
       const Sequence& s = sequence_of(item);
       wanted.push_back({visual_key(s, *span.input), span.input, {}});
       std::ranges::copy_if(s.owner->adapters, std::back_inserter(wanted.back().adapters),
-                           changes_visuals);
+                           serving::changes_visuals);
     });
   };
-  std::ranges::for_each(plan.items, want);
-  std::ranges::for_each(plan.preparing, want);
-  visuals_.want(wanted);
+  std::ranges::for_each(plan.items, request);
+  std::ranges::for_each(plan.preparing, request);
+  visuals_.request(wanted);
   visuals_.run(time_for_visuals(plan));
 
   std::vector<FailedRequest> failed;
@@ -144,7 +158,7 @@ const models::MergedWeights* Runner::use_weights(const StepPlan& plan) {
   if (!switcher_) return nullptr;
   if (plan.merged == scheduler::kBaseModel) return switcher_->use(nullptr);
   for (const StepItem& item : plan.items)
-    for (const AppliedAdapter& use : sequence_of(item).owner->adapters)
+    for (const serving::AppliedAdapter& use : sequence_of(item).owner->adapters)
       if (use.adapter->id == plan.merged) return switcher_->use(use.adapter);
   const auto before = switcher_->in_use();
   return switcher_->use(before && before->id == plan.merged ? before : nullptr);
@@ -155,7 +169,7 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
   models::Batch batch;
   batch.kv = &arena_;
   batch.adaptation.merged = use_weights(plan);
-  const LoadedAdapter* merged = switcher_ ? switcher_->in_use().get() : nullptr;
+  const serving::LoadedAdapter* merged = switcher_ ? switcher_->in_use().get() : nullptr;
   const int axes = model_.spec().axes;
   std::vector<int64_t> tokens;
   std::vector<std::vector<int64_t>> positions(axes);
@@ -204,11 +218,11 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
       rows.push_back({&output, logits.data_ptr<float>() + rows.size() * vocab});
   std::ranges::stable_sort(rows, {},
                            [](const Row& row) { return turn_in_step(sequence_of(*row.output)); });
-  grammar::StepMasks masks(mask_seconds_);
+  grammar::StepMasks masks(options_.mask_seconds);
   std::atomic<size_t> next = 0;  // across the threads, so that the order holds
   const auto sample_row = [&](Row row) {
     auto token =
-        sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)}, masks);
+        serving::sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)}, masks);
     row.output->waits = !token;
     if (token && token->ok())
       row.output->token = std::move(*token).value();
@@ -269,7 +283,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     if (!plan.items[i].yields) continue;
     const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
     StepOutput output{plan.items[i].request, {}, {}, {}};
-    const ActiveRequest& owner = *sequence_of(output).owner;
+    const serving::ActiveRequest& owner = *sequence_of(output).owner;
     if (owner.generates()) {
       sampled_rows.push_back(row);
     } else {

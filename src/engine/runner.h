@@ -4,36 +4,40 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "engine/decode_graphs.h"
 #include "engine/mode_switcher.h"
-#include "engine/sequence.h"
 #include "engine/visual_encoder.h"
 #include "grammar/mask_filler.h"
 #include "models/model.h"
-#include "scheduler/step_executor.h"
+#include "ops/compute_threads.h"
+#include "serving/model_runner.h"
+#include "serving/sequence.h"
 
 namespace valora {
 
 // Every request of this engine is a sequence.
-inline Sequence& sequence_of(const scheduler::StepItem& item) {
-  return static_cast<Sequence&>(*item.request);
+inline serving::Sequence& sequence_of(const scheduler::StepItem& item) {
+  return static_cast<serving::Sequence&>(*item.request);
 }
-inline Sequence& sequence_of(const scheduler::StepOutput& output) {
-  return static_cast<Sequence&>(*output.request);
+inline serving::Sequence& sequence_of(const scheduler::StepOutput& output) {
+  return static_cast<serving::Sequence&>(*output.request);
 }
 
-class Runner final : public scheduler::StepExecutor {
+class Runner final : public serving::ModelRunner {
  public:
-  // The model and the clock must outlive it. visual_cache_bytes: capacity of the cache of visual
-  // embeddings. switcher: null if the policy never merges. mask_seconds: CPU time that a step gives
-  // to the masks of grammars (FormLimits::step).
+  struct Options {
+    size_t visual_cache_bytes = 0;  // capacity of the cache of visual embeddings
+    double mask_seconds = 0;        // CPU time of a step for masks of grammars (FormLimits::step)
+    bool adapts_threads = false;    // fewer compute threads while other programs use the cores
+  };
+  // The model and the clock must outlive it. switcher: null if the policy never merges.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         size_t visual_cache_bytes, std::unique_ptr<ModeSwitcher> switcher, double mask_seconds,
-         const Clock& clock);
+         const Options& options, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
 
   // Whether the images of these tokens are encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
@@ -41,18 +45,18 @@ class Runner final : public scheduler::StepExecutor {
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan& plan) override;
   Result<std::vector<scheduler::StepOutput>> run(const scheduler::StepPlan& plan) override;
 
-  // No request is left: drops what was encoded for them.
-  void rest() { visuals_.want({}); }
-
-  // Between steps.
-  void forget_merged() {
-    if (switcher_) switcher_->forget();
-  }
-
-  const VisualEncoder& visuals() const { return visuals_; }
-  const ModeSwitcher* switcher() const { return switcher_.get(); }  // may be null
+  void run_thread(const std::function<void()>& loop) override;
+  void before_step() override;
+  void release_threads() override;
+  void on_idle() override;
+  void forget_merged() override;
+  double merge_seconds() const override;
+  void fill(EngineStats& stats) const override;
+  Result<std::vector<float>> probabilities(adapters::ProblemType type,
+                                           const std::vector<float>& logits) const override;
 
  private:
+  std::vector<scheduler::FailedRequest> prepare_visuals(const scheduler::StepPlan& plan);
   const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
   at::Tensor hidden_states(models::Batch& batch);
@@ -67,13 +71,14 @@ class Runner final : public scheduler::StepExecutor {
   ops::KvArena arena_;
   at::ScalarType dtype_;
   at::Device device_;
-  const double mask_seconds_;  // of CPU time, in a step
+  const Options options_;
   const Clock& clock_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;        // null on CPUs
   Duration decode_time_{};                      // of the last step without prompts
   std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
+  std::optional<ops::ComputeThreads> threads_;  // within run_thread(), if they are adapted
 };
 
 }  // namespace valora

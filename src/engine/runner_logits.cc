@@ -34,8 +34,8 @@ at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t
 
 // hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
 void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
-  const Sequence& s = sequence_of(item);
-  PromptLogprobs& scores = *s.owner->prompt_logprobs;
+  const serving::Sequence& s = sequence_of(item);
+  serving::PromptLogprobs& scores = *s.owner->prompt_logprobs;
   std::vector<int64_t> wanted;
   for (int i = 0; i < item.tokens; ++i)
     if (scores.wants(s.computed_tokens + i + 1)) wanted.push_back(i);

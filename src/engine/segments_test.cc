@@ -4,11 +4,14 @@
 
 #include <tuple>
 
+#include "engine/adapter_tensors.h"
+
 namespace valora {
 namespace {
 
-std::shared_ptr<LoadedAdapter> adapter(int number, bool on_decoder = true) {
-  auto made = std::make_shared<LoadedAdapter>();
+std::shared_ptr<serving::LoadedAdapter> adapter(int number, bool on_decoder = true) {
+  auto made = std::make_shared<serving::LoadedAdapter>();
+  made->tensors = std::make_shared<AdapterTensors>(std::make_shared<ops::AdapterWeights>());
   made->digest = DigestBuilder().add(static_cast<float>(number)).finish();
   made->on_decoder = on_decoder;
   return made;
@@ -16,9 +19,9 @@ std::shared_ptr<LoadedAdapter> adapter(int number, bool on_decoder = true) {
 
 class Segments : public ::testing::Test {
  protected:
-  using Expected = std::tuple<int64_t, int64_t, const LoadedAdapter*, float>;
-  void tokens(int64_t begin, int64_t end, const LoadedAdapter* merged,
-              const std::vector<AppliedAdapter>& uses) {
+  using Expected = std::tuple<int64_t, int64_t, const serving::LoadedAdapter*, float>;
+  void tokens(int64_t begin, int64_t end, const serving::LoadedAdapter* merged,
+              const std::vector<serving::AppliedAdapter>& uses) {
     append_segments(uses, merged, begin, end, lora_);
   }
   void expect(const std::vector<Expected>& expected) {
@@ -28,13 +31,13 @@ class Segments : public ::testing::Test {
       const auto& [begin, end, of, coefficient] = expected[i];
       EXPECT_EQ(s.token_begin, begin) << i;
       EXPECT_EQ(s.token_end, end) << i;
-      EXPECT_EQ(&lora_.adapter(i), of->weights.get()) << i;
+      EXPECT_EQ(&lora_.adapter(i), &weights_of(*of)) << i;
       EXPECT_EQ(s.coefficient, coefficient) << i;
     }
   }
 
-  const std::shared_ptr<LoadedAdapter> a_ = adapter(1), b_ = adapter(2),
-                                       visual_ = adapter(3, false);
+  const std::shared_ptr<serving::LoadedAdapter> a_ = adapter(1), b_ = adapter(2),
+                                                visual_ = adapter(3, false);
   ops::LoraBatch lora_;
 };
 

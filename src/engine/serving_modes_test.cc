@@ -25,7 +25,7 @@ class ModeEngine : public TwoAdapterTest {
   void make_merging_pay() {
     options_.scheduling = {.tolerance = 1, .merged_share = 0};
     start();
-    const CostKey key = engine_->cost_key();
+    const serving::CostKey key = engine_->cost_key();
     engine_.reset();
     options_.scheduling.costs = costs_.file("costs.json");
     const scheduler::StepCosts costs{

@@ -2,8 +2,8 @@
 // computed. tests/parity compares them with transformers.
 #include <cmath>
 
-#include "engine/sampling/prompt_logprobs.h"
 #include "engine/testing/engine_fixture.h"
+#include "serving/sampling/prompt_logprobs.h"
 
 namespace valora {
 namespace {
@@ -147,8 +147,8 @@ TEST_F(PromptLogprobsTest, AreBounded) {
   const auto refused = engine_->submit(scored(4, 0, 6), std::make_shared<PromptSink>());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().param, "prompt_logprobs");
-  EXPECT_TRUE(PromptLogprobs::check(1 << 16, 3).ok());
-  EXPECT_FALSE(PromptLogprobs::check(1 << 16, 4).ok());
+  EXPECT_TRUE(serving::PromptLogprobs::check(1 << 16, 3).ok());
+  EXPECT_FALSE(serving::PromptLogprobs::check(1 << 16, 4).ok());
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "engine/visual_encoder.h"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 
-#include "base/fault.h"
 #include "base/parts_done.h"
+#include "engine/adapter_tensors.h"
+#include "engine/model_fault.h"
 
 namespace valora {
 namespace {
@@ -15,19 +14,6 @@ namespace {
 constexpr int64_t kPatchesTogether = 1 << 12;
 
 }  // namespace
-
-const char* reason_of(const std::exception& e) noexcept {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
-  return torch_error ? torch_error->what_without_backtrace() : e.what();
-}
-
-Error model_fault(std::string_view what, const std::exception& e) noexcept {
-  // torch's allocator has no exception of its own.
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return out_of_memory();
-  for (const char* sign : {"can't allocate memory", "out of memory"})
-    if (std::strstr(reason_of(e), sign) != nullptr) return out_of_memory();
-  return fault(what, reason_of(e));
-}
 
 VisualEncoder::VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
                              const Clock& clock)
@@ -59,7 +45,7 @@ const at::Tensor& VisualEncoder::get(const Digest& key) const {
   return result->value();
 }
 
-void VisualEncoder::want(std::span<const WantedVisual> wanted) {
+void VisualEncoder::request(std::span<const WantedVisual> wanted) {
   needed_.clear();
   for (const WantedVisual& visual : wanted) needed_.insert(visual.key);
   drop_unneeded();
@@ -74,7 +60,7 @@ void VisualEncoder::want(std::span<const WantedVisual> wanted) {
 }
 
 // An adapter is in memory only as long as a request needs it. So if a run has lost a request with
-// adapters, its other images are encoded anew, by want().
+// adapters, its other images are encoded anew, by request().
 void VisualEncoder::drop_unneeded() {
   std::erase_if(results_, [&](const auto& result) { return !needed_.contains(result.first); });
   towers_.remove_if([&](const Tower& tower) {
@@ -116,8 +102,8 @@ void VisualEncoder::begin(Tower& tower) {
   std::vector<models::VisualItem> items;
   for (const WantedVisual& visual : tower.visuals) {
     items.push_back({visual.input.get(), {}});
-    for (const AppliedAdapter& use : visual.adapters)
-      items.back().adapters.push_back({use.adapter->weights.get(), use.scale});
+    for (const serving::AppliedAdapter& use : visual.adapters)
+      items.back().adapters.push_back({&weights_of(*use.adapter), use.scale});
   }
   tower.encoding = model_.begin_encoding(std::move(items), {});
   tower.total = tower.encoding->left();

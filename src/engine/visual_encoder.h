@@ -6,28 +6,23 @@
 #include <list>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/loaded_adapter.h"
+#include "base/result.h"
 #include "engine/tensor_cache.h"
 #include "models/model.h"
+#include "serving/adapters/loaded_adapter.h"
 
 namespace valora {
-
-// The message of an exception, without the backtrace that torch appends to its own.
-const char* reason_of(const std::exception& e) noexcept;
-// fault() (base/fault.h) with this message.
-Error model_fault(std::string_view what, const std::exception& e) noexcept;
 
 // An image or video that a request needs, with the adapters that change its embeddings.
 struct WantedVisual {
   Digest key;  // of its pixels and adapters
   std::shared_ptr<const media::VisualInput> input;
-  std::vector<AppliedAdapter> adapters;
+  std::vector<serving::AppliedAdapter> adapters;
 };
 
 // Small images are encoded together. Of the time for pieces, half goes to the run of the tower that
@@ -42,7 +37,7 @@ class VisualEncoder {
   // What the requests need from now on, in order; several may name one key. What nobody needs any
   // more is dropped at once, also a run under way. The adapters of what is wanted must be in memory
   // until the next call. Throws std::bad_alloc; it is then called again.
-  void want(std::span<const WantedVisual> wanted);
+  void request(std::span<const WantedVisual> wanted);
   // Runs pieces until nothing is missing, or until so much time has passed: at least one.
   void run(Duration time);
 

@@ -6,6 +6,8 @@
 
 #include <new>
 
+#include "engine/adapter_tensors.h"
+
 namespace valora {
 namespace {
 
@@ -50,7 +52,7 @@ class SlowTower final : public models::Model {
 
 class VisualEncoderTest : public ::testing::Test {
  protected:
-  WantedVisual visual(int mark, int patches, const AppliedAdapter* adapter = nullptr) {
+  WantedVisual visual(int mark, int patches, const serving::AppliedAdapter* adapter = nullptr) {
     auto input = std::make_shared<media::VisualInput>();
     input->grid_h = 1, input->grid_w = patches;
     input->tokens = 1;
@@ -59,7 +61,7 @@ class VisualEncoderTest : public ::testing::Test {
     if (adapter) visual.adapters.push_back(*adapter);
     return visual;
   }
-  void want(const std::vector<WantedVisual>& visuals) { encoder_.want(visuals); }
+  void request(const std::vector<WantedVisual>& visuals) { encoder_.request(visuals); }
   // What was worked on, in order, in so many pieces.
   std::vector<int> run(int pieces) {
     tower_.worked.clear();
@@ -75,12 +77,12 @@ class VisualEncoderTest : public ::testing::Test {
 
 TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
   const auto image = visual(1, 5000);
-  want({image});
+  request({image});
   EXPECT_EQ(run(3).size(), 3u);
   EXPECT_FALSE(encoder_.has(image.key));
   EXPECT_THROW(encoder_.get(image.key), c10::Error);
   EXPECT_EQ(run(4990).size(), 4990u);
-  want({image});
+  request({image});
   EXPECT_EQ(run(100).size(), 7u) << "what is left";
   EXPECT_TRUE(encoder_.has(image.key));
   EXPECT_EQ(value(image), 1);
@@ -91,22 +93,22 @@ TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
 
 TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {
   const auto large = visual(1, 5000), other = visual(2, 2);
-  want({large});
+  request({large});
   run(10);
-  want({other});
+  request({other});
   EXPECT_THAT(run(100), ElementsAre(2, 2));
-  want({});
+  request({});
   EXPECT_THAT(run(100), IsEmpty());
-  want({large});
+  request({large});
   EXPECT_EQ(run(6000).size(), 5000u) << "it begins anew";
 }
 
 TEST_F(VisualEncoderTest, ResultsAreKeptAsLongAsTheyAreNeeded) {
   const auto one = visual(1, 2), two = visual(2, 2);
   VisualEncoder without_cache(tower_, at::kFloat, 0, clock_);
-  without_cache.want(std::vector{one, two});
+  without_cache.request(std::vector{one, two});
   without_cache.run(std::chrono::seconds(1));
-  for (int i = 0; i < 3; ++i) without_cache.want(std::vector{one});
+  for (int i = 0; i < 3; ++i) without_cache.request(std::vector{one});
   EXPECT_TRUE(without_cache.has(one.key));
   EXPECT_FALSE(without_cache.has(two.key));
   EXPECT_EQ(without_cache.get(one.key)[0][0].item<float>(), 1);
@@ -114,11 +116,11 @@ TEST_F(VisualEncoderTest, ResultsAreKeptAsLongAsTheyAreNeeded) {
 
 TEST_F(VisualEncoderTest, CachedImagesAreReadyAtOnce) {
   const auto image = visual(1, 2);
-  want({image});
+  request({image});
   run(10);
-  want({});
+  request({});
   EXPECT_TRUE(encoder_.has(image.key));
-  want({image});
+  request({image});
   EXPECT_THAT(run(10), IsEmpty());
   EXPECT_EQ(value(image), 1);
   EXPECT_EQ(encoder_.cache().queries(), 2u);
@@ -129,7 +131,7 @@ TEST_F(VisualEncoderTest, SmallImagesAreEncodedTogether) {
   std::vector<WantedVisual> images;
   for (int i = 0; i < 3; ++i) images.push_back(visual(i, 2000));
   images.push_back(images[0]);  // two requests with one image
-  want(images);
+  request(images);
   run(10000);
   EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
   for (const WantedVisual& image : images) EXPECT_TRUE(encoder_.has(image.key));
@@ -137,9 +139,9 @@ TEST_F(VisualEncoderTest, SmallImagesAreEncodedTogether) {
 
 TEST_F(VisualEncoderTest, ASmallImageDoesNotWaitForALargeOne) {
   const auto large = visual(1, 5000), small = visual(2, 3), equal = visual(3, 5000);
-  want({large});
+  request({large});
   run(2);
-  want({large, equal, small});
+  request({large, equal, small});
   EXPECT_THAT(run(6), ::testing::UnorderedElementsAre(1, 1, 1, 2, 2, 2)) << "half of the time";
   EXPECT_TRUE(encoder_.has(small.key));
   const auto worked = run(4000);
@@ -149,33 +151,34 @@ TEST_F(VisualEncoderTest, ASmallImageDoesNotWaitForALargeOne) {
 TEST_F(VisualEncoderTest, AFailureEndsItsImageAlone) {
   const auto sound = visual(1, 3), broken = visual(2, 3);
   tower_.broken = 2;
-  want({sound, broken});
+  request({sound, broken});
   run(1000);
   EXPECT_THAT(tower_.runs, ElementsAre(2, 1, 1)) << "together, then each alone";
   EXPECT_EQ(value(sound), 1);
   ASSERT_TRUE(encoder_.has(broken.key));
   ASSERT_FALSE(encoder_.find(broken.key)->ok());
   EXPECT_EQ(encoder_.find(broken.key)->error().message, "out of memory");
-  want({});
+  request({});
   EXPECT_FALSE(encoder_.has(broken.key)) << "the next request tries again";
 }
 
 TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
-  LoadedAdapter loaded;
-  loaded.weights = std::make_shared<ops::AdapterWeights>(0);
-  const AppliedAdapter adapter{std::shared_ptr<const LoadedAdapter>(&loaded, [](auto*) {}), 1};
+  serving::LoadedAdapter loaded;
+  loaded.tensors = std::make_shared<AdapterTensors>(std::make_shared<ops::AdapterWeights>(0));
+  const serving::AppliedAdapter adapter{
+      std::shared_ptr<const serving::LoadedAdapter>(&loaded, [](auto*) {}), 1};
   const auto adapted = visual(1, 3, &adapter), plain = visual(2, 3);
-  want({adapted, plain});
+  request({adapted, plain});
   run(4);
-  want({plain});  // the adapter may leave memory now
+  request({plain});  // the adapter may leave memory now
   EXPECT_THAT(run(100), ElementsAre(2, 2, 2));
   EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
 
-  want({});
+  request({});
   const auto a = visual(3, 3), b = visual(4, 3);
-  want({a, b});
+  request({a, b});
   run(4);
-  want({b});
+  request({b});
   EXPECT_THAT(run(100), ElementsAre(4, 4)) << "without adapters the run goes on";
 }
 

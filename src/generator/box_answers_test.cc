@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "engine/output/answer_shape.h"
 #include "generator/data/box_text.h"
+#include "serving/output/answer_shape.h"
 
 namespace valora::generator {
 namespace {
@@ -12,7 +12,7 @@ TEST(BoxAnswers, TheEngineReadsWhatTrainingWrites) {
   const std::vector<LabelledBox> boxes = {
       {"car", {0.1, 0.25, 0.5, 1}}, {"a \"b\"", {0, 0, 0.01, 0.5}}, {"car", {0.75, 0.5, 1, 0.75}}};
   for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
-    const auto shape = box_shape({format.scale, format.labels}, {200, 400});
+    const auto shape = serving::box_shape({format.scale, format.labels}, {200, 400});
     std::string text = shape->push(write_boxes(boxes, format));
     text += shape->finish();
     const auto json = parse_json(text, "the answer");
@@ -38,7 +38,7 @@ TEST(BoxAnswers, ACutAnswerIsReadAsServed) {
     const std::string whole = write_boxes(boxes, format);
     for (size_t length = 0; length <= whole.size(); ++length) {
       const std::string answer = whole.substr(0, length);
-      const auto shape = box_shape({format.scale, format.labels}, {200, 400});
+      const auto shape = serving::box_shape({format.scale, format.labels}, {200, 400});
       std::string text = shape->push(answer);
       text += shape->finish();
       EXPECT_EQ(read_boxes(answer, format).size(), parse_json(text, "the answer")->size())

@@ -7,9 +7,7 @@
 
 namespace valora::kernels {
 
-Argmax argmax(std::span<const float> x) {
-  return argmax(x.data(), static_cast<int64_t>(x.size()));
-}
+Argmax argmax(std::span<const float> x) { return argmax(x.data(), static_cast<int64_t>(x.size())); }
 
 void keep_allowed(std::span<float> x, std::span<const uint32_t> allowed) {
   const size_t known = std::min(x.size(), allowed.size() * 32);

@@ -100,15 +100,20 @@ struct Loader::Impl {
 
   const std::shared_ptr<const Processor> processor;
   const FetchPolicy policy;
-  const Limits limits;
+  const Limits given;
+  Limits limits = given;
   PreparedCache cache;
 };
 
 Loader::Loader(std::shared_ptr<const Processor> processor, FetchPolicy policy, Limits limits,
                size_t cache_bytes)
-    : impl_(new Impl{std::move(processor), std::move(policy), limits, PreparedCache(cache_bytes)}) {
-}
+    : impl_(new Impl{std::move(processor), std::move(policy), limits, limits,
+                     PreparedCache(cache_bytes)}) {}
 Loader::~Loader() = default;
+
+void Loader::limit_tokens(int max_tokens) {
+  impl_->limits.max_visual_tokens = std::min(impl_->given.max_visual_tokens, max_tokens);
+}
 
 Result<FetchedMedia> Loader::fetch(const std::string& url, MediaKind kind,
                                    const std::stop_token& stop,

@@ -48,6 +48,8 @@ class Loader {
   std::shared_ptr<const VisualInput> find(const FetchedMedia& media);
   Result<std::shared_ptr<const VisualInput>> prepare(const FetchedMedia& media,
                                                      const std::stop_token& stop = {});
+  // No medium may have more tokens, nor more than limits.max_visual_tokens. Before the first one.
+  void limit_tokens(int max_tokens);
   LoaderStats stats() const;
   const Processor& processor() const;
 

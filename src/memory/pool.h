@@ -81,7 +81,7 @@ class Pool {
   bool moving() const { return !moves_.empty(); }
   // True if advance() will have work even if no request comes: running copies, or copies that the
   // swapper plans.
-  bool restless() const { return moving() || last_plan_moved_; }
+  bool has_pending_work() const { return moving() || last_plan_moved_; }
 
   // Requests. -----------------------------------------------------------------------------------
   // Pins the adapters of a request, and starts loads of absent adapters and of the prefix's KV that

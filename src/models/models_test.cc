@@ -1,9 +1,9 @@
 // Configurations and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
-#include "models/spec/load_error.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
+#include "models/spec/load_error.h"
 #include "models/visual_batch.h"
 
 namespace valora::models {

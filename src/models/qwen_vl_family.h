@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/decoder.h"
-#include "models/spec/mrope.h"
 #include "models/registry.h"
+#include "models/spec/mrope.h"
 
 namespace valora::models {
 

@@ -20,7 +20,7 @@
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "probe_request.h"
 #include "probe_sink.h"
 
@@ -82,7 +82,7 @@ Result<EngineOptions> read_options(const Json& json) {
   return o;
 }
 
-Result<Json> load(LocalEngine& engine, const Json& command) {
+Result<Json> load(serving::LocalEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
   VALORA_TRY(path, required_field<std::string>(command, "path"));
   VALORA_TRY(replace, field_or<bool>(command, "replace", false));
@@ -93,7 +93,7 @@ Result<Json> load(LocalEngine& engine, const Json& command) {
               {"warnings", card.warnings}};
 }
 
-Result<Json> unload(LocalEngine& engine, const Json& command) {
+Result<Json> unload(serving::LocalEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
   VALORA_CHECK(unload_adapter_now(engine, name));
   return Json::object();
@@ -105,7 +105,7 @@ struct Submitted {
   std::optional<int> cancel_after;
 };
 
-Json finish(LocalEngine& engine, const Submitted& request) {
+Json finish(serving::LocalEngine& engine, const Submitted& request) {
   if (!request.handle.ok()) return error_json(request.handle.error());
   if (request.cancel_after && request.sink->wait_for_tokens(*request.cancel_after)) {
     engine.cancel(*request.handle);
@@ -114,7 +114,8 @@ Json finish(LocalEngine& engine, const Submitted& request) {
   return request.sink->wait();
 }
 
-Result<Json> submit(LocalEngine& engine, const Json& command, std::vector<Submitted>& submitted) {
+Result<Json> submit(serving::LocalEngine& engine, const Json& command,
+                    std::vector<Submitted>& submitted) {
   for (const Json& json : command.at("requests")) {
     VALORA_TRY(request, read_request(json));
     VALORA_TRY(cancel_after, optional_field<int32_t>(json, "cancel_after"));
@@ -124,7 +125,7 @@ Result<Json> submit(LocalEngine& engine, const Json& command, std::vector<Submit
   return Json::object();
 }
 
-Json collect(LocalEngine& engine, std::vector<Submitted> submitted) {
+Json collect(serving::LocalEngine& engine, std::vector<Submitted> submitted) {
   Json answers = Json::array();
   answers.get_ref<Json::array_t&>().resize(submitted.size());
   // Waits for the requests to cancel first, while the others run.
@@ -153,7 +154,8 @@ Json stats_json(const EngineStats& s) {
           {"steps", s.steps}};
 }
 
-Result<Json> run(LocalEngine& engine, const std::string& line, std::vector<Submitted>& submitted) {
+Result<Json> run(serving::LocalEngine& engine, const std::string& line,
+                 std::vector<Submitted>& submitted) {
   VALORA_TRY(command, parse_json(line, "the command"));
   VALORA_TRY(op, required_field<std::string>(command, "op"));
   if (op == "load") return load(engine, command);
@@ -169,7 +171,7 @@ void print(const Result<Json>& answer) {
   std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
 }
 
-Result<std::unique_ptr<LocalEngine>> start(const std::string& line) {
+Result<std::unique_ptr<serving::LocalEngine>> start(const std::string& line) {
   VALORA_TRY(json, parse_json(line, "the options"));
   VALORA_TRY(options, read_options(json));
   return start_engine(options);

@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "generator/data/tasks_file.h"
 #include "generator/teacher.h"
 
@@ -44,8 +44,8 @@ Json to_json(const TeacherCounts& c) {
           {"labels", c.labels}};
 }
 
-Result<std::unique_ptr<LocalEngine>> open_engine(const std::string& model) {
-  if (model.empty()) return std::unique_ptr<LocalEngine>();
+Result<std::unique_ptr<serving::LocalEngine>> open_engine(const std::string& model) {
+  if (model.empty()) return std::unique_ptr<serving::LocalEngine>();
   EngineOptions options;
   options.model_path = model;
   options.dtype = ComputeDtype::kFloat32;

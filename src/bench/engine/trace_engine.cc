@@ -136,7 +136,7 @@ TraceOutcome TraceEngine::run(size_t system, const std::vector<sim::Arrival>& ar
 
 Result<scheduler::CostFile> TraceEngine::fitted_costs() const {
   VALORA_TRY(fitted, scheduler::fit_costs(steps_.steps()));
-  const CostKey key = engine_->cost_key();
+  const serving::CostKey key = engine_->cost_key();
   return scheduler::CostFile{key.machine, key.model, fitted};
 }
 

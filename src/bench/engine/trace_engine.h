@@ -17,7 +17,7 @@
 #include "bench/trace/summary.h"
 #include "bench/trace/systems.h"
 #include "bench/trace/timeline.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "ops/low_rank_products.h"
 #include "scheduler/cost_file.h"
 
@@ -68,7 +68,7 @@ class TraceEngine {
   StepCollector steps_;
   // By system; null: ours.
   std::vector<std::unique_ptr<ops::LowRankProducts>> products_;
-  std::unique_ptr<LocalEngine> engine_;  // calls steps_
+  std::unique_ptr<serving::LocalEngine> engine_;  // calls steps_
   size_t runs_ = 0;
 };
 

@@ -11,7 +11,7 @@
 #include "bench/engine/scene_recorder.h"
 #include "bench/live/live_run.h"
 #include "bench/live/policies_in_turn.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
 
@@ -135,7 +135,7 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   return scenes;
 }
 
-Status run_reference(LocalEngine& engine) {
+Status run_reference(serving::LocalEngine& engine) {
   sim::Arrival arrival{.prompt = std::vector<int32_t>(16, 1), .answer_tokens = kReferenceAnswer};
   const LiveReport report = run_live(engine, {&arrival, 1}, {});
   if (const auto& error = report.answers.front().error) return *error;
@@ -143,7 +143,7 @@ Status run_reference(LocalEngine& engine) {
 }
 
 // Runs scenes for this time, and at least one of each assignment and mode.
-Status run_scenes(LocalEngine& engine, const CostTuning& tuning,
+Status run_scenes(serving::LocalEngine& engine, const CostTuning& tuning,
                   const std::vector<std::string>& adapters, SceneRecorder& recorder,
                   const std::function<void(double, const std::string&)>& progress) {
   std::mt19937 random(tuning.seed);
@@ -193,7 +193,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   Status ran = run_scenes(*engine, tuning, names, recorder, progress);
   engine->set_step_probe({});
   VALORA_CHECK(std::move(ran));
-  const CostKey key = engine->cost_key();
+  const serving::CostKey key = engine->cost_key();
   const RecordedScenes scenes = recorder.recorded(kTunedModes.size());
   VALORA_TRY(fitted, scheduler::fit_costs(scenes.steps));
   TunedCosts tuned;

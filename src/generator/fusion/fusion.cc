@@ -9,7 +9,7 @@
 
 #include "base/folder_lock.h"
 #include "base/log.h"
-#include "engine/local_engine.h"
+#include "engine/start_engine.h"
 #include "generator/stopped.h"
 
 namespace valora::generator {

@@ -8,7 +8,7 @@ namespace {
 // What closes the assistant's turn in the model's own format: of the end tokens the last in a
 // conversation, where one stands in it; a model may name several, and be taught to stop at one of
 // them.
-Result<int32_t> end_of_answer(const Frontend& frontend) {
+Result<int32_t> end_of_answer(const serving::Frontend& frontend) {
   const std::vector<int32_t>& ends = frontend.generation().eos_token_ids;
   if (ends.empty())
     return unprocessable(
@@ -30,7 +30,8 @@ Error at(const std::string& origin, Error error) {
 
 }  // namespace
 
-Result<ExampleMaker> ExampleMaker::open(const Frontend& frontend, int axes, int64_t max_tokens) {
+Result<ExampleMaker> ExampleMaker::open(const serving::Frontend& frontend, int axes,
+                                        int64_t max_tokens) {
   VALORA_TRY(end, end_of_answer(frontend));
   return ExampleMaker(frontend, axes, max_tokens, end);
 }

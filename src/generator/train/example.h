@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/frontend.h"
+#include "serving/prompts/frontend.h"
 
 namespace valora::generator {
 
@@ -46,16 +46,16 @@ struct ExampleRequest {
 class ExampleMaker {
  public:
   // axes: position axes of the model. kUnprocessable if the tokenizer has no end token.
-  static Result<ExampleMaker> open(const Frontend& frontend, int axes, int64_t max_tokens);
+  static Result<ExampleMaker> open(const serving::Frontend& frontend, int axes, int64_t max_tokens);
 
   // Errors name the origin. kPayloadTooLarge if the example exceeds max_tokens.
   Result<Example> make(ExampleRequest request) const;
 
  private:
-  ExampleMaker(const Frontend& frontend, int axes, int64_t max_tokens, int32_t end)
+  ExampleMaker(const serving::Frontend& frontend, int axes, int64_t max_tokens, int32_t end)
       : frontend_(&frontend), axes_(axes), max_tokens_(max_tokens), end_token_(end) {}
 
-  const Frontend* frontend_;
+  const serving::Frontend* frontend_;
   int axes_;
   int64_t max_tokens_;
   int32_t end_token_;

@@ -21,13 +21,12 @@ Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions
                                         model->device, models::ModelUse::kTraining));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
-  EngineOptions known = options;
   model->adaptive_threads = options.threads == 0;
   model->max_tokens = std::min<int64_t>(
       options.max_model_len.value_or(static_cast<int>(spec.max_positions)), spec.max_positions);
-  known.max_model_len = static_cast<int>(model->max_tokens);
-  VALORA_TRY(frontend, Frontend::open(known, *model->loaded.family, spec));
+  VALORA_TRY(frontend, serving::Frontend::open(options, *model->loaded.family, spec));
   model->frontend = std::move(frontend);
+  model->frontend->limit_tokens(static_cast<int>(model->max_tokens));
   return model;
 }
 

@@ -5,9 +5,9 @@
 #include <stop_token>
 #include <vector>
 
-#include "engine/frontend.h"
 #include "generator/train/example.h"
 #include "models/registry.h"
+#include "serving/prompts/frontend.h"
 
 namespace valora::generator {
 
@@ -25,7 +25,7 @@ struct TrainableModel {
       const std::stop_token& stop = {}) const;
 
   models::LoadedModel loaded;
-  std::unique_ptr<Frontend> frontend;
+  std::unique_ptr<serving::Frontend> frontend;
   at::Device device = at::kCPU;
   bool adaptive_threads = false;  // fewer while other programs use the cores
   int64_t max_tokens = 0;

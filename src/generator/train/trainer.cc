@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/digest.h"
-#include "engine/runner.h"
+#include "engine/model_fault.h"
 #include "generator/stopped.h"
 #include "generator/train/sampler.h"
 #include "generator/train/schedule.h"

@@ -22,12 +22,12 @@ Result<MediaRef> medium_of(const Prompt& prompt, size_t place) {
 }
 
 // Reads one input of an example again. A file that has changed since is an error.
-Result<std::shared_ptr<const media::VisualInput>> read_again(const Frontend& frontend,
+Result<std::shared_ptr<const media::VisualInput>> read_again(const serving::Frontend& frontend,
                                                              const Example& example,
                                                              const Example::Visual& visual) {
   VALORA_TRY(prompt, example.prompt());
   VALORA_TRY(medium, medium_of(prompt, static_cast<size_t>(&visual - example.visuals.data())));
-  VALORA_TRY(input, frontend.loader()->load(medium.url, media_kind(medium.kind)));
+  VALORA_TRY(input, frontend.loader()->load(medium.url, serving::media_kind(medium.kind)));
   if (input->digest == visual.digest) return input;
   return unprocessable(example.origin + ": a picture or video has changed since training began",
                        example.origin);

@@ -5,17 +5,17 @@
 #include <span>
 #include <vector>
 
-#include "engine/frontend.h"
 #include "engine/tensor_cache.h"
 #include "generator/train/example.h"
 #include "models/model.h"
+#include "serving/prompts/frontend.h"
 
 namespace valora::generator {
 
 class VisualSource {
  public:
   // cache_bytes: size of the embedding cache. Evicted embeddings are read and encoded again.
-  VisualSource(const models::Model& model, const Frontend& frontend, size_t cache_bytes)
+  VisualSource(const models::Model& model, const serving::Frontend& frontend, size_t cache_bytes)
       : model_(model), frontend_(frontend), cache_(cache_bytes) {}
 
   // The embeddings of the examples, concatenated in one batch, ascending by token. adapter: set if
@@ -34,7 +34,7 @@ class VisualSource {
   Status encode(std::vector<Wanted*>& wanted, const ops::AdapterWeights* adapter);
 
   const models::Model& model_;
-  const Frontend& frontend_;
+  const serving::Frontend& frontend_;
   TensorCache cache_;
 };
 

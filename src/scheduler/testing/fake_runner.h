@@ -74,10 +74,11 @@ class FakeRunner final : public StepExecutor {
   }
 
   // True if the adapter's blocks hold the bytes that were loaded.
-  bool intact(const memory::AdapterNode& node) {
-    for (size_t i = 0; i < node.blocks.size(); ++i)
+  bool intact(const memory::AdapterNode& node) { return holds(node.key, node.blocks); }
+  bool holds(const Digest& adapter, std::span<const memory::BlockId> blocks) {
+    for (size_t i = 0; i < blocks.size(); ++i)
       for (size_t at = 0; at < memory::kBlockTokens; ++at)
-        if (cells_.at(size_t(node.blocks[i]) * memory::kBlockTokens + at) != panel(node.key, i))
+        if (cells_.at(size_t(blocks[i]) * memory::kBlockTokens + at) != panel(adapter, i))
           return false;
     return true;
   }
@@ -87,8 +88,17 @@ class FakeRunner final : public StepExecutor {
     for (const StepItem& item : plan.items) write(item);
     std::vector<StepOutput> outputs;
     for (const StepItem& item : plan.items)
-      if (item.yields) outputs.push_back({item.request, {read(*item.request)}, {}, {}});
+      if (item.yields)
+        outputs.push_back({item.request, {next_token(cells_of(*item.request))}, {}, {}});
     return outputs;
+  }
+
+  // The KV values of all tokens of a request, as its blocks hold them after run().
+  std::vector<uint64_t> cells_of(const Request& request) {
+    std::vector<uint64_t> cells;
+    for (size_t i = 0; i < request.tokens.size(); ++i)
+      cells.push_back(cell(request, static_cast<int>(i)));
+    return cells;
   }
 
  private:
@@ -107,13 +117,6 @@ class FakeRunner final : public StepExecutor {
       cell(request, i) =
           kv_cell(request.identity, request.tokens.at(i), i, i == 0 ? 0 : cell(request, i - 1));
     }
-  }
-
-  int32_t read(const Request& request) {
-    std::vector<uint64_t> cells;
-    for (size_t i = 0; i < request.tokens.size(); ++i)
-      cells.push_back(cell(request, static_cast<int>(i)));
-    return next_token(cells);
   }
 
   std::vector<uint64_t> cells_, swap_;

@@ -1,0 +1,25 @@
+#include "engine/model_fault.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstring>
+#include <new>
+
+#include "base/fault.h"
+
+namespace valora {
+
+const char* reason_of(const std::exception& e) noexcept {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+  return torch_error ? torch_error->what_without_backtrace() : e.what();
+}
+
+Error model_fault(std::string_view what, const std::exception& e) noexcept {
+  // torch's allocator has no exception of its own.
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return out_of_memory();
+  for (const char* sign : {"can't allocate memory", "out of memory"})
+    if (std::strstr(reason_of(e), sign) != nullptr) return out_of_memory();
+  return fault(what, reason_of(e));
+}
+
+}  // namespace valora

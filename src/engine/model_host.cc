@@ -1,0 +1,48 @@
+#include "engine/model_host.h"
+
+#include <utility>
+
+#include "base/log.h"
+#include "engine/build_adapter.h"
+#include "engine/model_fault.h"
+#include "models/checkpoint_weights.h"
+
+namespace valora {
+
+ModelHost::ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
+                     std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
+                     at::Device device)
+    : loaded_(std::move(loaded)),
+      tiers_(std::move(tiers)),
+      runner_(std::move(runner)),
+      limits_(limits),
+      device_(device) {}
+
+Result<serving::AdapterBackend::Read> ModelHost::read(const LoadAdapter& request) {
+  try {
+    return read_folder(request);
+  } catch (const std::exception& e) {
+    return model_fault("an adapter could not be loaded", e);
+  }
+}
+
+Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& request) const {
+  const adapters::ModuleTable& modules = loaded_.model->spec().modules;
+  const bool lazy = request.lazy && tiers_->adapters();
+  const FolderPath folder(request.path, request.root);
+  const models::CheckpointWeights base(loaded_);
+  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(folder, modules, limits_, base)
+                        : adapters::read_adapter(folder, modules, limits_, base));
+  for (const std::string& warning : spec.warnings)
+    spdlog::warn("adapter {}: {}", request.name, warning);
+  auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
+  VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
+  return Read{std::move(shared), std::move(built), lazy};
+}
+
+bool ModelHost::resident(const Digest& content) const {
+  const AdapterStore* store = tiers_->adapters();
+  return !store || store->resident(content);
+}
+
+}  // namespace valora

@@ -1,0 +1,37 @@
+// The tensor side of an engine in this process: what holds the model, its adapters' weights and the
+// memory of the pool, behind the interfaces of serving/model_side.h.
+#pragma once
+
+#include <memory>
+
+#include "adapters/adapter_spec.h"
+#include "engine/memory_tiers.h"
+#include "engine/runner.h"
+#include "models/registry.h"
+#include "serving/model_side.h"
+
+namespace valora {
+
+class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
+ public:
+  ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
+            std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
+            at::Device device);
+
+  serving::ModelRunner& runner() override { return *runner_; }
+  serving::AdapterBackend& adapters() override { return *this; }
+  serving::PoolBacking& memory() override { return *tiers_; }
+
+ private:
+  Result<Read> read(const LoadAdapter& request) override;
+  bool resident(const Digest& content) const override;
+  Result<Read> read_folder(const LoadAdapter& request) const;
+
+  const models::LoadedModel loaded_;
+  const std::unique_ptr<MemoryTiers> tiers_;
+  const std::unique_ptr<Runner> runner_;
+  const adapters::AdapterLimits limits_;
+  const at::Device device_;
+};
+
+}  // namespace valora

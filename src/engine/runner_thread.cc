@@ -1,0 +1,52 @@
+// What the engine thread needs of the runner besides steps.
+#include <c10/core/InferenceMode.h>
+
+#include "engine/head_logits.h"
+#include "engine/model_fault.h"
+#include "engine/runner.h"
+#include "ops/parallel.h"
+
+namespace valora {
+
+void Runner::run_thread(const std::function<void()>& loop) {
+  const c10::InferenceMode no_gradients;
+  if (options_.adapts_threads) threads_.emplace();
+  loop();
+  threads_.reset();
+}
+
+void Runner::before_step() {
+  if (threads_) threads_->adjust();
+}
+
+void Runner::release_threads() { ops::release_threads(); }
+
+void Runner::on_idle() { visuals_.request({}); }
+
+double Runner::merge_seconds() const { return switcher_ ? switcher_->stats().merge_seconds : 0; }
+
+void Runner::fill(EngineStats& stats) const {
+  stats.merge_seconds = merge_seconds();
+  if (switcher_) {
+    stats.mode_switches = switcher_->stats().switches;
+    stats.merges = switcher_->stats().merges;
+  }
+  const TensorCache& visuals = visuals_.cache();
+  stats.visual_queries = visuals.queries();
+  stats.visual_hits = visuals.hits();
+  stats.visual_bytes = visuals.bytes();
+  stats.visual_entries = visuals.entries();
+  stats.visuals_encoded = visuals_.work().visuals;
+  stats.visual_seconds = visuals_.work().seconds;
+}
+
+Result<std::vector<float>> Runner::probabilities(adapters::ProblemType type,
+                                                 const std::vector<float>& logits) const {
+  try {
+    return probabilities_of(logits, type);
+  } catch (const std::exception& e) {
+    return model_fault("the request could not be answered", e);
+  }
+}
+
+}  // namespace valora

@@ -1,0 +1,322 @@
+// The start of an engine: options, prompts, model, memory, card.
+#include "engine/start_engine.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/log.h"
+#include "engine/dtype.h"
+#include "engine/memory_plan.h"
+#include "engine/mode_switcher.h"
+#include "engine/model_costs.h"
+#include "engine/model_fault.h"
+#include "engine/model_host.h"
+#include "engine/policy_of.h"
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/tiles/find_tiles.h"
+#include "ops/backend.h"
+#include "ops/dispatch.h"
+#include "ops/gpu.h"
+#include "serving/serving_engine.h"
+
+namespace valora {
+namespace {
+
+static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
+              "the block tables count the arena's blocks");
+
+Result<at::Device> find_device(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
+  if (!at::globalContext().hasCUDA())
+    return unprocessable(
+        "--device cuda: this build's torch has no CUDA, or it finds no GPU; build with PYTHON= set "
+        "to an interpreter with a CUDA torch",
+        "device");
+  const ops::Gpu gpu = ops::this_gpu();
+  if (gpu.capability > 0 && gpu.capability < ops::kLeastCapability)
+    return unprocessable("--device cuda: " + gpu.name + " has compute capability " +
+                             std::to_string(gpu.capability / 10) + "." +
+                             std::to_string(gpu.capability % 10) +
+                             "; GPUs from 8.0 on are supported",
+                         "device");
+  return at::Device(at::kCUDA, 0);
+}
+
+int64_t available_memory(at::Device device) {
+  if (device.is_cpu()) return available_host_memory();
+  return static_cast<int64_t>(
+      at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
+}
+
+ops::Backend backend_of(KernelBackend kernels) {
+  return kernels == KernelBackend::kNative ? ops::Backend::kNative : ops::Backend::kReference;
+}
+
+// Settings of the process: instruction set, tiles, kernels, threads of torch's pool.
+Status set_up_compute(const EngineOptions& options) {
+  VALORA_CHECK(kernels::select_isa());
+  VALORA_CHECK(kernels::load_tiles(options.tiles));
+  ops::set_backend(backend_of(options.kernels));
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  return {};
+}
+
+Status check_limits(const EngineOptions& options) {
+  if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
+  if (options.max_num_batched_tokens < 1)
+    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (options.max_decode_gap && !(*options.max_decode_gap >= 0))
+    return invalid("--max-decode-gap must not be negative", "max_decode_gap");
+  if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
+    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  const SchedulingOptions& s = options.scheduling;
+  if (!(s.tolerance >= 0))
+    return invalid("--starvation-threshold must not be negative", "starvation_threshold");
+  if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
+        s.starving_share <= 1))
+    return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
+  if (!(s.merged_gain > 0)) return invalid("--merged-gain must be above 0", "merged_gain");
+  if (s.max_adapters < 0)
+    return invalid("--max-adapters-per-step must not be negative", "max_adapters");
+  const MemoryOptions& m = options.memory;
+  if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
+    return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
+  if (!(m.period > 0 && m.window > 0 && m.recency > 0))
+    return invalid("--swap-period, --visit-window and --recency must be above 0", "swap_period");
+  if (!(m.swap_bandwidth >= 0))
+    return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
+  return {};
+}
+
+memory::MemoryPolicy policy_of(MemoryPolicy policy) {
+  switch (policy) {
+    case MemoryPolicy::kBenefit: return memory::MemoryPolicy::kBenefit;
+    case MemoryPolicy::kLru: return memory::MemoryPolicy::kLru;
+    case MemoryPolicy::kLearned: break;
+  }
+  return memory::MemoryPolicy::kLearned;
+}
+
+memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
+  const MemoryOptions& memory = options.memory;
+  memory::PoolConfig config;
+  config.blocks = plan.blocks;
+  config.swap_blocks = plan.swap_blocks;
+  config.block_bytes = plan.block_bytes;
+  config.prefix_caching = options.prefix_caching;
+  config.swapper.policy = policy_of(memory.policy);
+  config.swapper.adapter_reward = memory.adapter_reward;
+  config.swapper.high = memory.high;
+  config.swapper.low = memory.low;
+  config.swapper.recency_seconds = memory.recency;
+  config.period = from_seconds(memory.period);
+  config.window = from_seconds(memory.window);
+  config.dependencies = memory.dependencies;
+  config.history = memory.history;
+  config.adapter_blocks = plan.adapter_blocks;
+  config.kept_limit = plan.kept_limit;
+  return config;
+}
+
+using Started = Result<std::unique_ptr<serving::LocalEngine>>;
+
+// What a start has made so far.
+class EngineStart {
+ public:
+  EngineStart(const EngineOptions& options, const Clock& clock)
+      : options_(options), clock_(clock) {}
+
+  // policy: null: the options'.
+  Started run(std::unique_ptr<scheduler::Policy> policy);
+
+ private:
+  Status load(std::unique_ptr<scheduler::Policy> policy);
+  Status open_frontend();
+  Status load_weights();
+  Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
+  Status make_tiers();
+  Status make_runner(const scheduler::Policy& policy);
+  Status set_up_core(std::unique_ptr<scheduler::Policy> policy);
+  void fill_card();
+
+  const EngineOptions& options_;
+  const Clock& clock_;
+  at::Device device_ = at::kCPU;
+  std::unique_ptr<serving::Frontend> frontend_;
+  models::LoadedModel loaded_;
+  MemoryPlan plan_;
+  adapters::AdapterLimits limits_;
+  std::unique_ptr<MemoryTiers> tiers_;
+  std::unique_ptr<Runner> runner_;
+  serving::CoreConfig core_;
+  std::unique_ptr<scheduler::Policy> policy_;
+  ModelCard card_;
+  std::vector<std::string> notes_;
+};
+
+Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
+  try {
+    VALORA_CHECK(load(std::move(policy)));
+    serving::EngineParts parts{.frontend = std::move(frontend_),
+                               .policy = std::move(policy_),
+                               .core = std::move(core_),
+                               .card = std::move(card_),
+                               .cost_key = cost_key(loaded_.model->spec(), loaded_.dtype, device_),
+                               .notes = std::move(notes_)};
+    parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
+                                              std::move(runner_), limits_, device_);
+    return std::unique_ptr<serving::LocalEngine>(
+        std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_));
+  } catch (const std::exception& e) {  // mostly a failed allocation
+    return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e),
+                         options_.model_path);
+  }
+}
+
+Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
+  VALORA_TRY(device, find_device(options_.device));
+  device_ = device;
+  VALORA_CHECK(set_up_compute(options_));
+  VALORA_CHECK(check_limits(options_));
+  if (!policy) {
+    VALORA_TRY(made, policy_of(options_.scheduling));
+    policy = std::move(made);
+  }
+  VALORA_CHECK(open_frontend());
+  VALORA_CHECK(load_weights());
+  VALORA_TRY(plan, plan_for(*policy));
+  plan_ = std::move(plan);
+  frontend_->limit_tokens(plan_.max_model_len);
+  VALORA_CHECK(make_tiers());
+  VALORA_CHECK(make_runner(*policy));
+  VALORA_CHECK(set_up_core(std::move(policy)));
+  fill_card();
+  return {};
+}
+
+// Before the weights, which may take minutes: a broken tokenizer or chat template shows at once.
+Status EngineStart::open_frontend() {
+  VALORA_TRY(config, models::read_model_config(options_.model_path));
+  VALORA_TRY(family, models::find_family(config));
+  VALORA_TRY(spec, models::read_model_spec(*family, config));
+  VALORA_TRY(frontend, serving::Frontend::open(options_, *family, std::move(spec)));
+  frontend_ = std::move(frontend);
+  return {};
+}
+
+Status EngineStart::load_weights() {
+  VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_));
+  loaded_ = std::move(loaded);
+  for (const std::string& name : loaded_.unused_tensors)
+    spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
+  return {};
+}
+
+Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
+  const bool shadowed = policy.merges() && options_.merge == MergePlace::kShadow;
+  const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
+  const int64_t available = available_memory(device_);
+  VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
+  const models::ModelSpec& spec = loaded_.model->spec();
+  VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
+  VALORA_TRY(plan, plan_memory(options_, spec,
+                               block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
+                               available - shadow_bytes - cache_bytes));
+  if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
+    VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
+  if (!device_.is_cpu()) {
+    VALORA_TRY(cache, plan_adapter_cache(options_.memory, available_host_memory()));
+    plan.adapter_cache_bytes = cache;
+  }
+  notes_ = plan.notes;
+  if (spec.image_token || spec.video_token)
+    notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
+                     " MiB of prepared pixels, " +
+                     std::to_string(options_.visual_cache_bytes >> 20) +
+                     " MiB of embeddings (--media-cache, --visual-cache)");
+  if (shadowed)
+    notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
+                     " MiB besides the base model's; --merge inplace needs none");
+  return plan;
+}
+
+Status EngineStart::make_tiers() {
+  limits_ = {options_.max_lora_rank, largest_adapter()};
+  VALORA_TRY(tiers, MemoryTiers::make(plan_, options_, loaded_.model->spec(), loaded_.dtype,
+                                      device_, limits_));
+  tiers_ = std::move(tiers);
+  return {};
+}
+
+Status EngineStart::make_runner(const scheduler::Policy& policy) {
+  std::unique_ptr<ModeSwitcher> switcher;
+  if (policy.merges())
+    switcher =
+        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge, clock_);
+  const Runner::Options options{
+      .visual_cache_bytes = options_.visual_cache_bytes,
+      .mask_seconds = options_.form_limits.step,
+      .adapts_threads = options_.threads == 0 && device_.is_cpu(),
+  };
+  runner_ = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
+                                     options, std::move(switcher), clock_);
+  return {};
+}
+
+Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
+  VALORA_TRY(known, find_costs(options_, loaded_.model->spec(), loaded_.dtype, device_));
+  if (options_.scheduling.policy == SchedulingPolicy::kValora)
+    notes_.push_back("costs of steps: " + known.source);
+  core_ = {{.max_num_seqs = options_.max_num_seqs,
+            .max_num_batched_tokens = options_.max_num_batched_tokens,
+            .max_decode_gap = options_.max_decode_gap.value_or(kTextGap),
+            .max_media_gap = options_.max_decode_gap.value_or(kMediaGap),
+            .max_waiting = std::max(4096, 4 * options_.max_waiting),
+            .costs = known.costs,
+            .merge_in_place = options_.merge == MergePlace::kInPlace,
+            .early_abort = options_.scheduling.early_abort},
+           plan_.max_model_len,
+           pool_config(plan_, options_)};
+  policy_ = std::move(policy);
+  return {};
+}
+
+void EngineStart::fill_card() {
+  const models::ModelSpec& spec = loaded_.model->spec();
+  card_.name = options_.served_name.empty() ? options_.model_path : options_.served_name;
+  card_.path = options_.model_path;
+  card_.architecture = spec.architecture;
+  card_.dtype = dtype_name(loaded_.dtype);
+  card_.device = name_of(options_.device);
+  card_.parameters = loaded_.parameters;
+  card_.max_model_len = plan_.max_model_len;
+  card_.created = std::time(nullptr);
+  card_.images = spec.image_token.has_value();
+  card_.videos = spec.video_token.has_value();
+  card_.media_limits = options_.media_limits;
+  card_.max_logprobs = options_.max_logprobs;
+  card_.tool_calls = frontend_->chat_format().tool_call_style();
+  card_.template_takes_tools = frontend_->chat_format().takes_tools();
+  card_.kv_block_tokens = memory::kBlockTokens;
+  card_.kv_blocks = plan_.blocks;
+  card_.kv_bytes = static_cast<size_t>(plan_.block_bytes) * plan_.blocks;
+  card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<serving::LocalEngine>> start_engine(const EngineOptions& options,
+                                                           const Clock& clock) {
+  return start_engine(options, clock, nullptr);
+}
+
+Result<std::unique_ptr<serving::LocalEngine>> start_engine(
+    const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
+  return EngineStart(options, clock).run(std::move(policy));
+}
+
+}  // namespace valora

@@ -1,0 +1,156 @@
+// From what a client submits to a request that is accepted, or the error that refuses it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/fault.h"
+#include "serving/output/task_head.h"
+#include "serving/sampling/bad_words.h"
+#include "serving/serving_engine.h"
+
+namespace valora::serving {
+namespace {
+
+// Heads answer with labels alone.
+Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
+                        const AnswerForm& form) {
+  const AnswerConstraint& constraint = *request.constraint;
+  if (head == nullptr && request.task != Task::kClassify)
+    return check_shape(constraint, form, request.prompt);
+  if (request.task == Task::kClassify || constraint.kind != AnswerConstraint::Kind::kLabels)
+    return invalid("a task head answers with a label, whose form cannot be chosen",
+                   constraint.param);
+  if (head->problem_type == adapters::ProblemType::kRegression)
+    return invalid("the task head of this model answers with numbers, not with a label",
+                   constraint.param);
+  return {};
+}
+
+}  // namespace
+
+Status ServingEngine::check_token(int32_t id, const char* field) const {
+  const int64_t vocab = frontend_->spec().vocab;
+  if (id >= 0 && id < vocab) return {};
+  return invalid(fmt::format("\"{}\" names token {}, which is out of vocabulary ({} tokens)", field,
+                             id, vocab),
+                 field);
+}
+
+Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
+    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
+  auto active = std::make_shared<ActiveRequest>();
+  for (const AdapterUse& use : request.adapters) {
+    VALORA_TRY(served, adapters_.find(use.name));
+    if (!std::isfinite(use.scale))
+      return invalid("the scale of adapter " + use.name + " is not finite", "lora");
+    active->adapters.push_back({served.adapter, use.scale, served.head, served.form});
+  }
+  VALORA_TRY(head, choose_head(request, active->adapters));
+  active->head = head;
+  if (!active->adapters.empty()) active->form = active->adapters.front().form;
+  if (request.constraint) VALORA_CHECK(check_constraint(request, head, active->form));
+  if (request.sampling.prompt_logprobs && (head || request.task != Task::kGenerate))
+    return invalid(
+        "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
+        "none",
+        "prompt_logprobs");
+  for (const auto& [id, bias] : request.sampling.logit_bias)
+    VALORA_CHECK(check_token(id, "logit_bias"));
+  for (const int32_t id : request.sampling.allowed_token_ids)
+    VALORA_CHECK(check_token(id, "allowed_token_ids"));
+  // One that the model cannot generate ends nothing.
+  for (const int32_t id : request.sampling.stop_token_ids)
+    if (id < 0 || id >= frontend_->tokenizer()->vocab_size())
+      VALORA_CHECK(check_token(id, "stop_token_ids"));
+  // Takes a bit for each id up to the highest allowed one.
+  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
+                                       options_.max_logprobs, /*default_seed=*/0));
+  sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
+  active->sampling = std::move(sampling);
+  if (request.constraint)
+    active->masks.emplace(grammar::MaskAccount::Limits{.most = options_.form_limits.request,
+                                                       .token = options_.form_limits.token});
+  VALORA_CHECK(frontend_->check(request.prompt));
+  active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
+  // Last, as requests that are refused take no seed of those after them.
+  if (request.task == Task::kGenerate && !request.sampling.seed)
+    active->sampling.seed = seeds_.next();
+  active->handle = next_handle_++;
+  active->request = std::move(request);
+  active->sink = std::move(sink);
+  active->arrival = clock_.now();
+  // Those that name no client take turns with all others.
+  const std::string& client = active->request.client;
+  active->client =
+      client.empty() ? "request " + std::to_string(active->handle) : "client " + client;
+  const RequestHandle handle = active->handle;
+  active->admission.emplace_back(
+      [this, handle](EngineCore& core) { core.admit(accepted(handle)); });
+  active->cancellation.emplace_back([handle](EngineCore& core) { core.cancel(handle); });
+  return active;
+}
+
+Status ServingEngine::accepting() const {
+  if (draining_ || stopping_)
+    return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
+  if (!healthy_)
+    return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
+  if (queued_ < options_.max_waiting) return {};
+  return Error{ErrorCode::kQueueFull,
+               "the queue is full (" + std::to_string(options_.max_waiting) +
+                   " requests wait); try again later",
+               {}};
+}
+
+Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
+                                            std::shared_ptr<ResponseSink> sink) {
+  try {
+    VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
+    VALORA_CHECK(accept(active));
+    return active->handle;
+  } catch (const std::exception& e) {
+    return fault("the request could not be accepted", e);
+  }
+}
+
+Status ServingEngine::accept(const std::shared_ptr<ActiveRequest>& request) {
+  {
+    // Under one lock, so that no request is accepted during a drain or beyond the limit.
+    const std::lock_guard lock(mutex_);
+    VALORA_CHECK(accepting());
+    requests_.emplace(request->handle, request);
+    ++queued_;
+    ++preparing_;
+  }
+  const bool constrained = request->request.constraint && request->head == nullptr;
+  request->preparations = constrained ? 2 : 1;
+  try {
+    // On their way while the prompt is prepared.
+    if (auto needs = needs_of(request->adapters); !needs.empty())
+      suggest([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
+    prepare(request);
+  } catch (...) {
+    take_back(*request);
+    throw;
+  }
+  if (constrained) begin_grammar(request);
+  return {};
+}
+
+// What accept() did to a request that no worker has.
+void ServingEngine::take_back(const ActiveRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.erase(request.handle);
+    --queued_;
+    --preparing_;
+  }
+  wake_.notify_one();  // a drain may wait for it
+}
+
+std::shared_ptr<ActiveRequest> ServingEngine::accepted(RequestHandle handle) {
+  const std::lock_guard lock(mutex_);
+  return requests_.at(handle);
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,32 @@
+// What brings adapters from their folders to the model.
+#pragma once
+
+#include <memory>
+
+#include "adapters/adapter_spec.h"
+#include "api/load_adapter.h"
+#include "base/digest.h"
+#include "base/result.h"
+#include "serving/adapters/loaded_adapter.h"
+
+namespace valora::serving {
+
+// Implemented by the tensor side.
+class AdapterBackend {
+ public:
+  virtual ~AdapterBackend() = default;
+
+  struct Read {
+    std::shared_ptr<const adapters::AdapterSpec> spec;
+    std::shared_ptr<LoadedAdapter> adapter;  // without id and name
+    bool lazy = false;                       // only its headers were read
+  };
+  // Reads the folder, and makes what requests hold; the weights come to the pool when the pool asks
+  // for them (PoolBacking), or now, if adapters are not in the pool. Called by the adapter worker.
+  // Errors name the folder. Does not throw.
+  virtual Result<Read> read(const LoadAdapter& request) = 0;
+  // Whether the weights of this content are where the model reads them. Thread-safe.
+  virtual bool resident(const Digest& content) const = 0;
+};
+
+}  // namespace valora::serving

@@ -1,0 +1,149 @@
+#include "serving/adapters/adapter_table.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace valora::serving {
+namespace {
+
+AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
+  const adapters::AdapterSpec& spec = *entry.spec;
+  AdapterCard card;
+  card.name = entry.name;
+  card.path = entry.path;
+  card.generation = entry.generation;
+  card.rank = spec.max_rank;
+  card.bytes = spec.bytes;
+  card.pinned = entry.pinned;
+  card.digest = spec.digest;
+  card.task = spec.task;
+  card.description = spec.description;
+  card.question = served.question.empty() ? spec.question : served.question;
+  for (const auto& head : spec.heads) card.heads.emplace_back(head.name, head.labels);
+  card.head = served.head;
+  card.form = served.form;
+  card.created = entry.loaded_at;
+  card.warnings = spec.warnings;
+  return card;
+}
+
+Error too_many_adapters(size_t limit) {
+  return {ErrorCode::kUnavailable,
+          std::to_string(limit) +
+              " adapters are loaded, the limit of --max-cpu-loras; unload one first",
+          "lora_name"};
+}
+
+Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec) {
+  if (!request.head || request.head->empty()) return {};
+  std::string names;
+  for (const adapters::TaskHead& head : spec.heads) {
+    if (head.name == *request.head) return {};
+    names += (names.empty() ? "" : ", ") + head.name;
+  }
+  return invalid("the adapter has no head \"" + *request.head +
+                     "\"; its heads: " + (names.empty() ? "none" : names),
+                 "head");
+}
+
+}  // namespace
+
+Status AdapterTable::check(const LoadAdapter& request) const {
+  VALORA_CHECK(adapters::check_adapter_name(request.name));
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* old = registry_.find(request.name);
+  if (old && !request.replace && !request.expected_generation)
+    return invalid("The lora adapter '" + request.name +
+                       "' has already been loaded. If you want to load the adapter in place, set "
+                       "'load_inplace' to true.",
+                   "lora_name");
+  if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
+  return {};
+}
+
+// Made before the registry has the name: every name in it is served.
+AdapterTable::Served::node_type AdapterTable::node_for(ServedAdapter served) {
+  Served made;
+  made.emplace(0, std::move(served));
+  return made.extract(made.begin());
+}
+
+Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
+                                              std::shared_ptr<const adapters::AdapterSpec> spec,
+                                              std::shared_ptr<LoadedAdapter> loaded) {
+  VALORA_CHECK(check_head(request, *spec));
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* old = registry_.find(request.name);
+  const adapters::AdapterId old_id = old ? old->id : -1;
+  if (!old && registry_.size() >= max_adapters_) return too_many_adapters(max_adapters_);
+  loaded->name = request.name;
+  Served::node_type served = node_for({loaded, request.head, request.question, request.form});
+  VALORA_TRY(prepared, registry_.prepare(
+                           request.name, std::move(spec),
+                           {.replace = request.replace || request.expected_generation.has_value(),
+                            .pinned = request.pinned,
+                            .loaded_at = std::time(nullptr),
+                            .expected_generation = request.expected_generation}));
+  Added added{card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped()), {}};
+  // From here on nothing takes memory: the name is there, with its card, or it is not.
+  loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
+  registry_.add(std::move(prepared));
+  std::optional<Digest> before;
+  if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
+    before = old_served->second.adapter->digest;
+    served_.erase(old_served);
+  }
+  served_.insert(std::move(served));
+  if (before && !has_content(*before)) added.replaced = before;
+  return added;
+}
+
+Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* same = registry_.find(request.same_as);
+  if (!same) return not_found("the adapter " + request.same_as + " is not loaded", "lora_name");
+  VALORA_CHECK(check_head(request, *same->spec));
+  const std::shared_ptr<const LoadedAdapter> adapter = served_.at(same->id).adapter;
+  Served::node_type served = node_for({adapter, request.head, request.question, request.form});
+  VALORA_TRY(prepared, registry_.prepare(request.name, same->spec,
+                                         {.pinned = request.pinned, .loaded_at = same->loaded_at}));
+  Result<AdapterCard> card =
+      card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped());
+  served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
+  registry_.add(std::move(prepared));
+  served_.insert(std::move(served));
+  return card;
+}
+
+Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
+                                                   std::optional<uint64_t> expected_generation) {
+  const std::lock_guard lock(mutex_);
+  VALORA_TRY(entry, registry_.remove(name, expected_generation));
+  const auto it = served_.find(entry.id);
+  Removed removed{it->second.adapter};
+  served_.erase(it);
+  removed.last = !has_content(removed.adapter->digest);
+  return removed;
+}
+
+bool AdapterTable::has_content(const Digest& digest) const {
+  return std::ranges::any_of(
+      served_, [&](const auto& served) { return served.second.adapter->digest == digest; });
+}
+
+Result<ServedAdapter> AdapterTable::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* entry = registry_.find(name);
+  if (!entry) return not_found("The model `" + name + "` does not exist.", "model");
+  return served_.at(entry->id);
+}
+
+std::vector<AdapterCard> AdapterTable::cards() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<AdapterCard> cards;
+  for (const adapters::AdapterEntry& entry : registry_.list())
+    cards.push_back(card_of(entry, served_.at(entry.id)));
+  return cards;
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,67 @@
+// The table of served adapters.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "adapters/registry.h"
+#include "api/cards.h"
+#include "api/load_adapter.h"
+#include "base/digest.h"
+#include "base/result.h"
+#include "serving/adapters/loaded_adapter.h"
+
+namespace valora::serving {
+
+// The adapter of a name. Several names may share one adapter.
+struct ServedAdapter {
+  std::shared_ptr<const LoadedAdapter> adapter;
+  std::optional<std::string> head;  // LoadAdapter::head
+  std::string question;
+  AnswerForm form;
+};
+
+// The served adapters by name. Thread-safe. Unloading or replacing a name does not affect requests
+// that hold its LoadedAdapter.
+class AdapterTable {
+ public:
+  AdapterTable(size_t max_adapters) : max_adapters_(max_adapters) {}
+
+  // Checks the request without reading files: the name, whether it is taken, and the limit.
+  Status check(const LoadAdapter& request) const;
+  struct Added {
+    AdapterCard card;
+    // The content that the name had before, if no name has it any more.
+    std::optional<Digest> replaced;
+  };
+  Result<Added> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
+                    std::shared_ptr<LoadedAdapter> loaded);
+  // Adds a name for the adapter request.same_as; kNotFound if that is not loaded. Every name counts
+  // towards max_adapters.
+  Result<AdapterCard> add_name(const LoadAdapter& request);
+  struct Removed {
+    std::shared_ptr<const LoadedAdapter> adapter;
+    bool last = false;  // no name has this content any more
+  };
+  Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
+  Result<ServedAdapter> find(const std::string& name) const;
+  std::vector<AdapterCard> cards() const;
+
+ private:
+  using Served = std::map<adapters::AdapterId, ServedAdapter>;
+
+  static Served::node_type node_for(ServedAdapter served);
+  bool has_content(const Digest& digest) const;
+
+  size_t max_adapters_;
+  mutable std::mutex mutex_;
+  adapters::AdapterRegistry registry_;
+  Served served_;
+};
+
+}  // namespace valora::serving

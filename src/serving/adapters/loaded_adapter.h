@@ -1,0 +1,74 @@
+// Adapters and their task heads as requests hold them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_id.h"
+#include "adapters/adapter_spec.h"
+#include "api/answer_form.h"
+#include "base/digest.h"
+#include "memory/identity.h"
+
+namespace valora::serving {
+
+// The weights of an adapter or of a head. Only the tensor side knows what they are
+// (engine/adapter_tensors.h); here they are kept alive.
+struct Tensors {
+  virtual ~Tensors() = default;
+};
+
+struct LoadedHead {
+  std::string name;
+  std::vector<std::string> labels;
+  adapters::ProblemType problem_type;
+  bool add_generation_prompt = false;
+  std::shared_ptr<const Tensors> tensors;
+};
+
+struct LoadedAdapter {
+  adapters::AdapterId id = 0;
+  std::string name;
+  Digest digest;
+  memory::AdapterNeed need;  // of the pool; no blocks: `tensors` owns its memory
+  // In the pool, the weights can be read only while a running request holds the adapter.
+  std::shared_ptr<const Tensors> tensors;
+  bool has_weights = false;  // false: heads only, the model runs as the base
+  bool on_decoder = false;   // targets the decoder, so its tokens need a segment
+  int rank = 0;              // the highest of its modules
+  // Of its values (engine/merge_bound.h): false as long as only its headers were read.
+  std::shared_ptr<const std::atomic<bool>> safe_to_merge;
+  // Targets the vision tower or the projector, so its requests have their own visual embeddings.
+  bool on_visuals = false;
+  std::vector<LoadedHead> heads;
+
+  // Whether its decoder part may be merged into the weights that other requests run on.
+  bool mergeable() const { return on_decoder && safe_to_merge && *safe_to_merge; }
+};
+
+// An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.
+struct AppliedAdapter {
+  std::shared_ptr<const LoadedAdapter> adapter;
+  float scale = 1;
+  std::optional<std::string> head = {};  // LoadAdapter::head of the requested name
+  AnswerForm form = {};                  // LoadAdapter::form of it
+};
+
+inline bool changes_visuals(const AppliedAdapter& use) {
+  return use.adapter->on_visuals && use.scale != 0;
+}
+
+// The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
+// adapters that have heads only.
+Digest identity_of(std::span<const AppliedAdapter> adapters);
+// Those in the pool, each content once.
+std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters);
+// The cache key of an input's visual embeddings: its pixels, and the adapters that target the tower
+// or the projector.
+Digest visual_key(std::span<const AppliedAdapter> adapters, const Digest& input);
+
+}  // namespace valora::serving

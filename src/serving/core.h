@@ -1,0 +1,120 @@
+// The state of the engine thread: scheduler, memory pool and active requests. No function
+// is thread-safe; only the engine thread calls them. A failed allocation leaves expect(), pin(),
+// forget_adapter(), poll_memory(), fill() and check() as std::bad_alloc, and changes nothing; the
+// others end requests, which takes no memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/stats.h"
+#include "base/clock.h"
+#include "memory/pool.h"
+#include "scheduler/step_loop.h"
+#include "serving/model_runner.h"
+#include "serving/sequence.h"
+
+namespace valora::serving {
+
+struct CoreConfig {
+  scheduler::SchedulerConfig scheduler;
+  int max_model_len = 0;
+  memory::PoolConfig pool;
+};
+
+// Called on the engine thread as a request changes state.
+struct CoreEvents {
+  std::function<void()> started;  // a request was first scheduled, or ended before
+  std::function<void(RequestHandle)> ended;
+};
+
+class EngineCore final : scheduler::StepListener {
+ public:
+  // runner, listener, frontend and clock must outlive the core.
+  EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> policy, ModelRunner& runner,
+             std::unique_ptr<memory::Mover> mover, memory::PoolListener& listener,
+             const Frontend& frontend, const Clock& clock, CoreEvents events);
+
+  // Adds a request whose preparations are done to the scheduler. On an error the request ends, and
+  // its sink gets the error.
+  void admit(const std::shared_ptr<ActiveRequest>& request);
+  // Ends a request; its sink is not called. Unknown handles are ignored.
+  void cancel(RequestHandle handle);
+  // Ends every request with this error.
+  void fail_all(const Error& error);
+  bool idle() const { return scheduler_.idle(); }
+
+  scheduler::StepReport step() { return loop_.step(); }
+  scheduler::Progress progress() const { return loop_.progress(); }
+  // What keeps waiting requests, and what they hold: for who finds that nothing gets on.
+  scheduler::Waits waits() const { return scheduler_.waits(); }
+  void give_back_claims() { scheduler_.give_back_claims(); }
+  // Takes the copies that ended, lets the pool plan others, and drops what was made for requests
+  // that are gone. step() does it, too.
+  void poll_memory() {
+    pool_.advance();
+    if (idle()) runner_.on_idle();
+  }
+  // Whether poll_memory() has work to do later, though no request comes.
+  bool has_pending_memory_work() const { return pool_.has_pending_work(); }
+
+  // Loads adapters ahead of the request that will need them, if there is room.
+  void expect(std::span<const memory::AdapterNeed> needs);
+  // Whether it was not pinned before. kUnavailable: pinned adapters have no more room.
+  Result<bool> pin(const memory::AdapterNeed& need);
+  void unpin(const memory::AdapterNeed& need) { (void)pool_.keep(need, false); }
+  void forget_adapter(const Digest& content) { pool_.forget(content); }
+  // As if no adapter had been merged. Only while idle().
+  void forget_merged() {
+    runner_.forget_merged();
+    scheduler_.forget_merged();
+  }
+  // Time of merging and restoring so far.
+  double merge_seconds() const { return runner_.merge_seconds(); }
+  // Scheduler::check(). For tests.
+  std::string check() const { return scheduler_.check(); }
+  // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
+  // queues changed since the last call.
+  void fill(EngineStats& stats);
+
+ private:
+  void fill_memory(EngineStats& stats) const;
+  scheduler::TenantId tenant_of(const std::string& name);
+  Status enqueue(const std::shared_ptr<ActiveRequest>& request,
+                 std::shared_ptr<const PreparedPrompt> prompt);
+  void tokenized(ActiveRequest& request, std::vector<int32_t> tokens);
+  void on_planned(const scheduler::StepPlan& plan) override;
+  void start(const scheduler::Request& scheduled);
+  void on_output(scheduler::StepOutput& output) override;
+  void answer(scheduler::StepOutput& output);
+  void on_failed(scheduler::Request& request, const Error& error) override;
+  void handle_token(Sequence& sequence, const scheduler::SampledToken& token);
+  void handle_classification(Sequence& sequence, Classification result);
+  void end_sequence(Sequence& sequence);
+  void fail(ActiveRequest& request, const Error& error);
+  // Null if it could not be added for lack of memory; its caller has it then.
+  std::shared_ptr<ActiveRequest> shared(const ActiveRequest& request) const;
+  void admit_prepared(const std::shared_ptr<ActiveRequest>& request);
+  void release(ActiveRequest& request);
+  Result<int> room_for(const PreparedPrompt& prompt) const;
+
+  CoreConfig config_;
+  const Frontend& frontend_;
+  const Clock& clock_;
+  CoreEvents events_;
+  std::unique_ptr<memory::Mover> mover_;
+  memory::Pool pool_;
+  scheduler::Scheduler scheduler_;
+  ModelRunner& runner_;
+  scheduler::StepLoop loop_;
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> active_;
+  scheduler::RequestId next_sequence_ = 1;
+  std::map<std::string, scheduler::TenantId> tenants_;
+  bool queues_changed_ = false;
+};
+
+}  // namespace valora::serving

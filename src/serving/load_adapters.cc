@@ -1,0 +1,98 @@
+// Loading and unloading of adapters, on the adapter worker.
+#include <future>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "serving/serving_engine.h"
+
+namespace valora::serving {
+
+Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
+  VALORA_CHECK(adapters_.check(request));
+  if (!request.same_as.empty()) return adapters_.add_name(request);
+  VALORA_TRY(read, model_->adapters().read(request));
+  const std::shared_ptr<LoadedAdapter>& built = read.adapter;
+  VALORA_CHECK(check_room(*built));
+  struct Undo {
+    ServingEngine& engine;
+    EngineCommands commands;
+    ~Undo() {
+      if (!commands.empty()) engine.hand_over(commands);
+    }
+  } undo{*this, {}};
+  if (request.pinned) {
+    EngineCommands unpin;
+    unpin.emplace_back([need = built->need](EngineCore& core) { core.unpin(need); });
+    VALORA_TRY(newly_pinned, pin(built->need));
+    if (newly_pinned) undo.commands.swap(unpin);
+  }
+  VALORA_TRY(added, adapters_.add(request, read.spec, built));
+  undo.commands.clear();
+  if (added.replaced)
+    suggest([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
+  if (!read.lazy) suggest([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
+  return std::move(added.card);
+}
+
+// An adapter must leave room for some tokens of its requests.
+Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
+  const int64_t most = pool_.adapter_blocks.value_or(pool_.blocks - 1) - pool_.kept_limit;
+  if (adapter.need.blocks <= most) return {};
+  return unprocessable(
+      "the adapter takes " + std::to_string(adapter.need.blocks * pool_.block_bytes) +
+          " bytes, but adapters can have " + std::to_string(most * pool_.block_bytes) +
+          " bytes of the pool; raise --pool-memory",
+      "lora_path");
+}
+
+// Waits for the engine thread, which knows what is pinned already.
+Result<bool> ServingEngine::pin(const memory::AdapterNeed& need) {
+  auto pinned = std::make_shared<std::promise<Result<bool>>>();
+  auto answer = pinned->get_future();
+  post([need, pinned](EngineCore& core) {
+    try {
+      pinned->set_value(core.pin(need));
+    } catch (const std::bad_alloc&) {
+      pinned->set_value(out_of_memory());
+    }
+  });
+  return answer.get();
+}
+
+Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
+  try {
+    if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
+    return load_now(request);
+  } catch (const std::exception& e) {
+    return fault("an adapter could not be loaded", e);
+  }
+}
+
+void ServingEngine::load_adapter(LoadAdapter request,
+                                 std::function<void(Result<AdapterCard>)> done) {
+  adapter_workers_->post(
+      [this, request = std::move(request), done = std::move(done)] { done(try_load(request)); });
+}
+
+void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                                   std::function<void(Status)> done) {
+  // On the same worker as loads, so that they run in the order of the calls.
+  adapter_workers_->post([this, name = std::move(name), expected_generation,
+                          done = std::move(done)] { done(try_unload(name, expected_generation)); });
+}
+
+Status ServingEngine::try_unload(const std::string& name,
+                                 std::optional<uint64_t> expected_generation) {
+  try {
+    VALORA_TRY(removed, adapters_.remove(name, expected_generation));
+    // An adapter with heads only shares the KV of the base model.
+    if (removed.last && removed.adapter->has_weights)
+      suggest(
+          [digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+    return {};
+  } catch (const std::exception& e) {
+    return fault("an adapter could not be unloaded", e);
+  }
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,27 @@
+// The tensor side of an engine: the model, its adapters' weights and the memory of the pool. This
+// room knows it by these interfaces alone, so that it needs no torch.
+#pragma once
+
+#include "memory/mover.h"
+#include "memory/pool.h"
+#include "serving/adapters/adapter_backend.h"
+#include "serving/model_runner.h"
+
+namespace valora::serving {
+
+// The memory behind the pool's book-keeping.
+class PoolBacking : public memory::PoolListener {
+ public:
+  // Runs one move. Called on the mover's thread.
+  virtual Status copy(const memory::Move& move) = 0;
+};
+
+class ModelSide {
+ public:
+  virtual ~ModelSide() = default;
+  virtual ModelRunner& runner() = 0;
+  virtual AdapterBackend& adapters() = 0;
+  virtual PoolBacking& memory() = 0;
+};
+
+}  // namespace valora::serving

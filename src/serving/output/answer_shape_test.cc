@@ -1,0 +1,109 @@
+#include "serving/output/answer_shape.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "grammar/matcher.h"
+#include "grammar/testing/byte_vocabulary.h"
+
+namespace valora::serving {
+namespace {
+
+using Kind = AnswerConstraint::Kind;
+using ::testing::HasSubstr;
+
+const AnswerForm kThings{{"coin", "post \"card\""}, BoxNotation{100, true}};
+const AnswerForm kPlain{{}, BoxNotation{1000, false}};
+
+// Whether the model may write this text for boxes.
+bool may_write(const AnswerForm& form, const std::string& text) {
+  grammar::GrammarCompiler compiler(grammar::byte_vocabulary());
+  const auto constraint = constraint_on_text({Kind::kBoxes, {}, {}, true, "f"}, form);
+  EXPECT_EQ(constraint.param, "f");
+  const auto compiled = compiler.compile(grammar::EbnfSpec{constraint.text});
+  if (!compiled.ok()) ADD_FAILURE() << compiled.error().message;
+  return compiled.ok() && grammar::matches(*grammar::GrammarMatcher::start(*compiled), text);
+}
+
+// In parts of `size` bytes.
+std::string shaped(AnswerShape& shape, const std::string& text, size_t size) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); i += size) out += shape.push(text.substr(i, size));
+  return out + shape.finish();
+}
+
+TEST(AnswerShape, TheModelWritesBoxesInItsNotation) {
+  EXPECT_TRUE(may_write(kThings, "none"));
+  EXPECT_TRUE(may_write(kThings, "<ref>coin</ref><box>(0,5),(99,100)</box><box>(1,2),(3,4)</box>"));
+  EXPECT_TRUE(may_write(kThings, "<ref>post \"card\"</ref><box>(10,20),(30,40)</box>"));
+  for (const char* wrong : {"", "<ref>coin</ref>", "<ref>cat</ref><box>(0,5),(9,9)</box>",
+                            "<box>(0,5),(9,9)</box>", "<ref>coin</ref><box>(0,5),(9,101)</box>",
+                            "<ref>coin</ref><box>(00,5),(9,9)</box>", "[1,2,3,4]"})
+    EXPECT_FALSE(may_write(kThings, wrong)) << wrong;
+  EXPECT_TRUE(may_write(kPlain, "[0,12,345,1000][1,2,3,4]"));
+  EXPECT_FALSE(may_write(kPlain, "[0,12,345,1001]"));
+  const AnswerForm free{{}, BoxNotation{100, true}};
+  EXPECT_TRUE(may_write(free, "<ref>any thing</ref><box>(0,5),(9,9)</box>"));
+  for (const int scale : {1, 7, 10, 255, 1000}) {
+    const AnswerForm form{{}, BoxNotation{scale, false}};
+    for (int number = 0; number < 1300; number += number < 300 ? 1 : 37)
+      EXPECT_EQ(may_write(form, "[0,0,0," + std::to_string(number) + "]"), number <= scale)
+          << number << " of " << scale;
+  }
+}
+
+TEST(AnswerShape, BoxesComeAsJsonInPixels) {
+  const std::string text =
+      "<ref>coin</ref><box>(0,5),(99,100)</box><box>(7,7),(7,9)</box><box>(1,2),(3,4)</box>"
+      "<ref>post \"card\"</ref><box>(10,20),(30,40)</box>";
+  for (const size_t size : {1, 3, 1000}) {
+    const auto shape = box_shape(*kThings.boxes, {640, 333});
+    const auto boxes = parse_json(shaped(*shape, text, size), "the answer");
+    ASSERT_TRUE(boxes.ok());
+    EXPECT_EQ(*boxes, Json::parse(R"([{"label": "coin", "box": [0.0, 16.6, 633.6, 333.0]},
+                                      {"label": "coin", "box": [6.4, 6.7, 19.2, 13.3]},
+                                      {"label": "post \"card\"", "box": [64.0, 66.6, 192.0, 133.2]}])"));
+  }
+  const auto plain = box_shape(*kPlain.boxes, {100, 200});
+  EXPECT_EQ(plain->push("[10,20,300,4"), "");
+  EXPECT_EQ(plain->push("00]["), R"([{"label": null, "box": [1.0, 4.0, 30.0, 80.0]})");
+  EXPECT_EQ(plain->push("1,2,3"), "");
+  EXPECT_EQ(plain->finish(), "]") << "what was cut is left out";
+  EXPECT_EQ(shaped(*box_shape(*kThings.boxes, {9, 9}), "none", 2), "[]");
+}
+
+TEST(AnswerShape, LabelsComeAsJson) {
+  const AnswerForm form{{"rain", "a \"b\""}, {}};
+  const auto text = constraint_on_text({Kind::kLabels, {}, {}, true, "f"}, form);
+  EXPECT_EQ(text.kind, Kind::kChoice);
+  EXPECT_EQ(text.choices, form.labels);
+  EXPECT_EQ(shaped(*label_shape(form), "a \"b\"", 2), R"({"label": "a \"b\""})");
+  EXPECT_EQ(shaped(*label_shape(form), "rai", 2), R"({"label": null})");
+  EXPECT_EQ(labels_json({"a", "b"}), R"({"labels": ["a", "b"]})");
+  EXPECT_EQ(labels_json({}), R"({"labels": []})");
+}
+
+TEST(AnswerShape, RefusesWhatIsNotKnown) {
+  const auto refusal = [](Kind kind, const AnswerForm& form, const Prompt& prompt) {
+    const Status status = check_shape({kind, {}, {}, true, "response_format"}, form, prompt);
+    if (status.ok()) return std::string();
+    EXPECT_EQ(status.error().param, "response_format");
+    return status.error().message;
+  };
+  const MediaRef picture{MediaRef::Kind::kImage, "data:"}, video{MediaRef::Kind::kVideo, "data:"};
+  const auto chat = [](std::vector<ContentPart> parts) {
+    return ChatPrompt{{{"user", std::move(parts)}}, {}, {}};
+  };
+  EXPECT_THAT(refusal(Kind::kLabels, {}, "x"), HasSubstr("no labels"));
+  EXPECT_EQ(refusal(Kind::kLabels, kThings, "x"), "");
+  EXPECT_THAT(refusal(Kind::kBoxes, {{"a"}, {}}, chat({picture})), HasSubstr("no boxes"));
+  EXPECT_EQ(refusal(Kind::kBoxes, kThings, chat({picture, "x"})), "");
+  for (const Prompt& prompt : {Prompt("x"), Prompt(chat({"x"})), Prompt(chat({picture, picture})),
+                               Prompt(chat({picture, video}))})
+    EXPECT_THAT(refusal(Kind::kBoxes, kThings, prompt), HasSubstr("one picture"));
+  EXPECT_EQ(refusal(Kind::kRegex, {}, "x"), "");
+}
+
+}  // namespace
+}  // namespace valora::serving

@@ -1,0 +1,92 @@
+// The prompts of a ServingEngine's requests on their way to the engine thread.
+#include "base/fault.h"
+#include "serving/serving_engine.h"
+
+namespace valora::serving {
+
+void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
+  PromptJob job;
+  job.id = request->handle;
+  job.client = request->client;
+  job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
+  // A head needs the prompt format of its training, for chat and for classification.
+  job.add_generation_prompt =
+      request->head ? request->head->add_generation_prompt : request->generates();
+  job.keep_tokens = request->request.truncate_prompt_tokens;
+  job.adapters = request->adapters;
+  job.stop = request->stop.get_token();
+  job.done = [this, request](Result<PreparedPrompt> result) {
+    request->prompt = std::move(result);
+    prepared(request);
+  };
+  prompt_workers_->prepare(std::move(job));
+}
+
+void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow) {
+  const GenerateRequest& asked = request->request;
+  const JsonSpacing spacing = asked.json_whitespace.value_or(options_.json_whitespace);
+  try {
+    const AnswerConstraint form = constraint_on_text(*asked.constraint, request->form);
+    if (request->stop.stop_requested())
+      request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
+    else if (slow)
+      request->grammar = grammars_.start(form, spacing);
+    else
+      request->grammar = grammars_.try_start(form, spacing);
+    if (!request->grammar)
+      return slow_grammar_worker_->post(request->client, request->handle,
+                                        [this, request] { prepare_grammar(request, true); });
+  } catch (const std::exception& e) {
+    request->grammar = fault("the form of the answer could not be prepared", e);
+  }
+  prepared(request);
+}
+
+// Its prompt is on its way, and with it the request: an error waits for that.
+void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request) {
+  try {
+    grammar_workers_->post(request->client, request->handle,
+                           [this, request] { prepare_grammar(request, false); });
+  } catch (const std::exception& e) {
+    request->grammar = fault("the form of the answer could not be prepared", e);
+    prepared(request);
+  }
+}
+
+// The worker that is the last one hands the request over, which takes no memory.
+void ServingEngine::prepared(const std::shared_ptr<ActiveRequest>& request) {
+  if (--request->preparations > 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    --preparing_;
+    inbox_.splice(inbox_.end(), request->admission);
+  }
+  wake_.notify_one();
+}
+
+void ServingEngine::stop_preparing() {
+  std::vector<std::shared_ptr<ActiveRequest>> requests;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, request] : requests_) requests.push_back(request);
+  }
+  for (const auto& request : requests) request->stop.request_stop();
+  prompt_workers_->finish();
+}
+
+void ServingEngine::cancel(RequestHandle handle) {
+  std::shared_ptr<ActiveRequest> request;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = requests_.find(handle);
+    if (it == requests_.end()) return;
+    request = it->second;
+    request->cancelled = true;  // takes effect at once: its sink is no longer called
+    inbox_.splice(inbox_.end(), request->cancellation);
+  }
+  wake_.notify_one();
+  request->stop.request_stop();
+  prompt_workers_->stopped(request->client, handle);
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,128 @@
+// Turns a client's prompt into what the scheduler runs: media, chat format, tokens, placeholders,
+// positions, KV identity. Thread-safe after open() and limit_tokens(). Called from client threads
+// and media workers, never from the engine thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "api/options.h"
+#include "api/request.h"
+#include "media/loader.h"
+#include "memory/identity.h"
+#include "models/spec/family.h"
+#include "serving/adapters/loaded_adapter.h"
+#include "serving/sampling/generation_config.h"
+#include "text/chat.h"
+#include "text/content_marks.h"
+#include "text/tokenizer.h"
+
+namespace valora::serving {
+
+struct PreparedPrompt {
+  std::vector<int32_t> tokens;
+  models::Positions positions;
+  std::vector<models::VisualSpan> visual;  // by token_begin
+  memory::KvIdentity identity;
+};
+
+// A prompt in tokens, with one placeholder per image or video, and the media in that order.
+struct RenderedPrompt {
+  struct Item {
+    MediaRef ref;
+    std::shared_ptr<const media::VisualInput> input;    // null until it is loaded
+    std::shared_ptr<const media::Processor> processor;  // null: the loader's own
+  };
+  std::vector<int32_t> tokens;
+  std::vector<Item> media;
+  const char* field = "prompt";  // the field of the request that errors name
+};
+
+class Frontend {
+ public:
+  // Reads tokenizer, generation config, chat template and image processor from the model folder;
+  // the weights may not be there yet. A prompt and each of its images may have as many tokens as
+  // the model's positions. `family` must outlive the frontend.
+  static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options,
+                                                const models::Family& family,
+                                                models::ModelSpec spec);
+  // Bounds the tokens of a prompt and of each of its images. Before the first prompt.
+  void limit_tokens(int max_tokens);
+
+  // Checks a prompt without loading its media: message parts, media limits, token ids.
+  // kInvalidArgument names the field.
+  Status check(const Prompt& prompt) const;
+  // All of the preparation on the calling thread. If a stop is requested: kCancelled.
+  Result<PreparedPrompt> prepare(Prompt prompt, bool add_generation_prompt,
+                                 std::span<const AppliedAdapter> adapters,
+                                 const std::stop_token& stop = {}) const;
+
+  // The steps of prepare(), for those who load the media themselves: begin(), then the inputs of
+  // all items by loader(), each followed by check_loaded(), then finish().
+  // keep: GenerateRequest::truncate_prompt_tokens.
+  Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt,
+                               std::optional<int> keep = {}) const;
+  Status check_loaded(const RenderedPrompt& rendered) const;
+  Result<PreparedPrompt> finish(RenderedPrompt rendered,
+                                std::span<const AppliedAdapter> adapters) const;
+  media::Loader* loader() const { return loader_.get(); }  // null for text-only models
+
+  const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
+  const text::ChatFormat& chat_format() const { return *chat_format_; }
+  const models::ModelSpec& spec() const { return spec_; }
+  const GenerationConfig& generation() const { return generation_; }
+  media::LoaderStats media_stats() const {
+    return loader_ ? loader_->stats() : media::LoaderStats{};
+  }
+  // The token ids of a text, or of a conversation with one placeholder per image or video. Loads no
+  // media.
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const;
+
+ private:
+  Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt) const;
+  Status render_chat(ChatPrompt chat, bool add_generation_prompt, RenderedPrompt& rendered) const;
+  // That of the prompt's own template; null if it has none.
+  Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
+  // Of each of the prompt's media, in their order; null: the loader's own.
+  using Processors = std::vector<std::shared_ptr<const media::Processor>>;
+  Result<Processors> own_processors(const ChatPrompt& chat) const;
+  Result<std::shared_ptr<const media::Processor>> own_processor(const MediaRef& ref,
+                                                                const MediaSettings& request) const;
+  // mark: as for Tokenizer::encode().
+  std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark) const;
+  std::optional<MediaRef::Kind> placeholder(int32_t token) const;
+  Status match_media(const RenderedPrompt& rendered) const;
+  Status truncate(RenderedPrompt& rendered, int keep) const;
+  Status check_length(size_t tokens, const char* field) const;
+  Status check_text(size_t bytes, const char* field) const;
+  Status check_placeholders() const;
+  Status check_media_defaults() const;
+
+  const models::Family* family_ = nullptr;
+  models::ModelSpec spec_;
+  // The special tokens that the tokenizer adds to an empty text, e.g. BOS.
+  std::vector<int32_t> around_;
+  size_t longest_token_ = 0;   // in bytes, or more
+  size_t max_text_bytes_ = 0;  // a longer text exceeds max_tokens_ in any case
+  MediaLimits media_limits_;
+  int max_tokens_ = 0;
+  GenerationConfig generation_;
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::unique_ptr<text::ChatFormat> chat_format_;
+  std::unique_ptr<const text::ContentMarks> content_marks_;
+  std::string model_path_;
+  std::unique_ptr<media::Loader> loader_;  // null for text-only models
+  MediaSettings media_defaults_;
+};
+
+inline media::MediaKind media_kind(MediaRef::Kind kind) {
+  return kind == MediaRef::Kind::kImage ? media::MediaKind::kImage : media::MediaKind::kVideo;
+}
+
+// The identity for requests with this GenerateRequest::cache_salt; unchanged if it is empty.
+Digest salted(const Digest& identity, const std::string& cache_salt);
+
+}  // namespace valora::serving

@@ -1,0 +1,103 @@
+// The part of the frontend that writes conversations as prompts.
+#include <algorithm>
+
+#include "serving/prompts/frontend.h"
+#include "text/chat_template.h"
+#include "text/tool_prompt.h"
+
+namespace valora::serving {
+namespace {
+
+bool has_tools(const std::vector<text::ChatMessage>& messages, const OrderedJson& tools) {
+  return !tools.is_null() || std::ranges::any_of(messages, [](const text::ChatMessage& message) {
+    return !message.tool_calls.empty();
+  });
+}
+
+size_t text_bytes(const std::vector<text::ChatMessage>& messages) {
+  size_t bytes = 0;
+  for (const text::ChatMessage& message : messages)
+    for (const text::ChatPart& part : message.parts) bytes += part.text.size();
+  return bytes;
+}
+
+text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
+  return kind == MediaRef::Kind::kImage ? text::ChatPart::Kind::kImage
+                                        : text::ChatPart::Kind::kVideo;
+}
+
+// The conversation with one placeholder part per media item; appends the items to `media`.
+// URLs are moved, as they may hold megabytes.
+std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
+                                           std::vector<RenderedPrompt::Item>& media) {
+  std::vector<text::ChatMessage> messages;
+  for (ChatMessage& message : chat.messages) {
+    text::ChatMessage out{.role = std::move(message.role),
+                          .parts = {},
+                          .tool_call_id = std::move(message.tool_call_id),
+                          .name = std::move(message.name)};
+    for (ToolCall& call : message.tool_calls)
+      out.tool_calls.push_back({std::move(call.id), std::move(call.name),
+                                OrderedJson::parse(call.arguments, nullptr, false)});
+    for (ContentPart& part : message.parts) {
+      if (auto* text = std::get_if<std::string>(&part)) {
+        out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
+      } else {
+        media.push_back({std::move(std::get<MediaRef>(part)), nullptr, nullptr});
+        out.parts.push_back({part_kind(media.back().ref.kind), {}});
+      }
+    }
+    messages.push_back(std::move(out));
+  }
+  return messages;
+}
+
+}  // namespace
+
+Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
+                             RenderedPrompt& rendered) const {
+  VALORA_TRY(own, own_format(chat));
+  const text::ChatFormat& format = own ? *own : *chat_format_;
+  VALORA_TRY(processors, own_processors(chat));
+  const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
+  auto tools = chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
+  std::vector<text::ChatMessage> messages = split_media(chat, rendered.media);
+  for (size_t i = 0; i < processors.size(); ++i)
+    rendered.media[i].processor = std::move(processors[i]);
+  std::string mark;
+  if (chat.plain_texts) {
+    VALORA_CHECK(check_text(text_bytes(messages), rendered.field));  // before marks lengthen it
+    VALORA_TRY(chosen, content_marks_->apply(messages, tools, chat.template_variables));
+    mark = std::move(chosen);
+  }
+  if (!format.takes_tools() && has_tools(messages, tools)) {
+    messages = text::with_tools_in_text(std::move(messages), tools);
+    tools = nullptr;
+  }
+  VALORA_TRY(text, chat.continue_final_message
+                       ? text::render_continued(format, std::move(messages),
+                                                chat.template_variables, tools)
+                       : format.render(messages, opens_turn, chat.template_variables, tools));
+  if (!mark.empty()) text = text::with_marks_unescaped(text, mark);
+  VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field));
+  rendered.tokens = encode_chat(text, mark);
+  return {};
+}
+
+Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt& chat) const {
+  if (chat.chat_template.empty()) return std::unique_ptr<text::ChatFormat>();
+  VALORA_TRY(special_tokens, text::read_special_tokens(model_path_));
+  auto format = text::make_chat_template(
+      chat.chat_template, "the request",
+      {std::move(special_tokens), family_->image_placeholder, family_->video_placeholder});
+  if (!format.ok()) return invalid(format.error().message, "chat_template");
+  return format;
+}
+
+std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::string& mark) const {
+  const bool has_bos =
+      around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
+  return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos, mark);
+}
+
+}  // namespace valora::serving

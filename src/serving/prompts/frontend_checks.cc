@@ -1,0 +1,67 @@
+// What the frontend refuses of a prompt before it is prepared, and of placeholders at start.
+#include <algorithm>
+
+#include "base/json.h"
+#include "serving/prompts/chat_media.h"
+#include "serving/prompts/frontend.h"
+#include "serving/prompts/prompt_tokens.h"
+
+namespace valora::serving {
+namespace {
+
+// That what split_media() and render() parse can be parsed.
+Status check_tools(const ChatPrompt& chat) {
+  if (!chat.tools.empty() && !OrderedJson::accept(chat.tools))
+    return invalid("the tools are not JSON", "tools");
+  for (const ChatMessage& message : chat.messages)
+    for (const ToolCall& call : message.tool_calls)
+      if (!OrderedJson::accept(call.arguments))
+        return invalid("the arguments of a call are not JSON", "messages");
+  return {};
+}
+
+}  // namespace
+
+Status Frontend::check(const Prompt& prompt) const {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
+    if (ids->empty()) return invalid("the prompt is empty", "prompt");
+    return check_tokens(*ids, *tokenizer_, spec_.vocab, "prompt");
+  }
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  if (!chat) return {};
+  if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
+  VALORA_CHECK(check_tools(*chat));
+  if (!spec_.image_token && has_media(*chat, MediaRef::Kind::kImage))
+    return invalid("this model takes no images", "messages");
+  if (!spec_.video_token && has_media(*chat, MediaRef::Kind::kVideo))
+    return invalid("this model takes no videos", "messages");
+  VALORA_CHECK(check_media(*chat, media_limits_));
+  VALORA_CHECK(own_processors(*chat));
+  return {};
+}
+
+// The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
+Status Frontend::check_placeholders() const {
+  const auto check = [&](const std::optional<int32_t>& token,
+                         const std::string& placeholder) -> Status {
+    if (!token) return {};
+    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
+    if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
+    return unprocessable("tokenizer.json does not encode " + placeholder +
+                             " with the placeholder token " + std::to_string(*token) +
+                             " of config.json",
+                         "tokenizer.json");
+  };
+  VALORA_CHECK(check(spec_.image_token, family_->image_placeholder));
+  return check(spec_.video_token, family_->video_placeholder);
+}
+
+Status Frontend::check_text(size_t bytes, const char* field) const {
+  if (bytes <= max_text_bytes_) return {};
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
+                     " tokens. However, the prompt has " + std::to_string(bytes) +
+                     " bytes, which is more than that. Please reduce the length of the prompt.",
+                 field);
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,180 @@
+// The part of the frontend that puts media into a rendered prompt.
+#include <fmt/format.h>
+
+#include "serving/prompts/frontend.h"
+#include "serving/prompts/media_choice.h"
+#include "serving/prompts/prompt_tokens.h"
+
+namespace valora::serving {
+namespace {
+
+// The clause of a refusal, with the request's field before it.
+Error in_field(const Error& error, const std::string& field) {
+  return {error.code, fmt::format("\"{}\": {}", field, error.message), field};
+}
+
+// Besides a rate of the request's list of them.
+bool has_own(const MediaRef& ref) {
+  MediaSettings settings = ref.settings;
+  settings.fps.reset();
+  return settings != MediaSettings{};
+}
+
+// The request's field that has these settings.
+const char* field_of(MediaSettings request) {
+  const bool loader = request.loader.has_value();
+  request.loader.reset();
+  return loader && request == MediaSettings{} ? "media_io_kwargs" : "mm_processor_kwargs";
+}
+
+}  // namespace
+
+Status Frontend::check_length(size_t tokens, const char* field) const {
+  if (tokens <= static_cast<size_t>(max_tokens_)) return {};
+  return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
+                     " tokens. However, the prompt has at least " + std::to_string(tokens) +
+                     ". Please reduce the length of the prompt.",
+                 field);
+}
+
+std::optional<MediaRef::Kind> Frontend::placeholder(int32_t token) const {
+  if (spec_.image_token && token == *spec_.image_token) return MediaRef::Kind::kImage;
+  if (spec_.video_token && token == *spec_.video_token) return MediaRef::Kind::kVideo;
+  return std::nullopt;
+}
+
+// The placeholders must be those of the media, in the same order.
+Status Frontend::match_media(const RenderedPrompt& rendered) const {
+  size_t next = 0;
+  for (const int32_t token : rendered.tokens) {
+    const std::optional<MediaRef::Kind> kind = placeholder(token);
+    if (!kind) continue;
+    if (next == rendered.media.size() || rendered.media[next].ref.kind != *kind)
+      return invalid(
+          "the prompt's text contains an image or video placeholder; send media as "
+          "image_url or video_url parts",
+          "messages");
+    ++next;
+  }
+  if (next != rendered.media.size())
+    return invalid("the model's chat template leaves out an image or video of this conversation",
+                   "messages");
+  return {};
+}
+
+Status Frontend::truncate(RenderedPrompt& rendered, int keep) const {
+  static const std::string kParam = "truncate_prompt_tokens";
+  if (keep > max_tokens_)
+    return invalid("\"" + kParam + "\" must be at most " + std::to_string(max_tokens_) +
+                       ", the model's maximum context length",
+                   kParam);
+  const auto most = static_cast<size_t>(keep < 0 ? max_tokens_ : keep);
+  if (rendered.tokens.size() <= most) return {};
+  if (!rendered.media.empty())
+    return invalid("\"" + kParam + "\": a prompt with images or videos cannot be cut", kParam);
+  rendered.tokens.erase(rendered.tokens.begin(), rendered.tokens.end() - static_cast<long>(most));
+  return {};
+}
+
+Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt,
+                                       std::optional<int> keep) const {
+  VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
+  if (keep) VALORA_CHECK(truncate(rendered, *keep));
+  VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
+  VALORA_CHECK(check_tokens(rendered.tokens, *tokenizer_, spec_.vocab, rendered.field));
+  VALORA_CHECK(match_media(rendered));
+  return rendered;
+}
+
+// Before further media are fetched and decoded.
+Status Frontend::check_loaded(const RenderedPrompt& rendered) const {
+  size_t tokens = rendered.tokens.size();
+  for (const RenderedPrompt::Item& item : rendered.media)
+    if (item.input) tokens += static_cast<size_t>(item.input->tokens) - 1;
+  return check_length(tokens, rendered.field);
+}
+
+// Replaces each placeholder by the visual tokens of its image or video.
+Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
+                                        std::span<const AppliedAdapter> adapters) const {
+  PreparedPrompt prepared;
+  size_t next = 0;
+  for (const int32_t token : rendered.tokens) {
+    if (!placeholder(token)) {
+      prepared.tokens.push_back(token);
+      continue;
+    }
+    const auto& input = rendered.media[next++].input;
+    const int begin = static_cast<int>(prepared.tokens.size());
+    prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
+    prepared.visual.push_back({begin, input});
+    prepared.identity.media.push_back({begin, input->tokens, input->digest});
+  }
+  prepared.identity.adapter = identity_of(adapters);
+  prepared.identity.adapters = needs_of(adapters);
+  prepared.positions =
+      family_->positions(spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
+  prepared.identity.rope = {spec_.rope_change.beyond, spec_.rope_change.each,
+                            static_cast<int>(prepared.tokens.size()),
+                            models::length_of(prepared.positions.prompt), prepared.positions.delta};
+  return prepared;
+}
+
+Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prompt,
+                                         std::span<const AppliedAdapter> adapters,
+                                         const std::stop_token& stop) const {
+  VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt));
+  for (RenderedPrompt::Item& item : rendered.media) {
+    VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop, item.processor));
+    item.input = std::move(input);
+    VALORA_CHECK(check_loaded(rendered));
+  }
+  return finish(std::move(rendered), adapters);
+}
+
+Result<std::shared_ptr<const media::Processor>> Frontend::own_processor(
+    const MediaRef& ref, const MediaSettings& request) const {
+  const bool list = ref.kind == MediaRef::Kind::kVideo && media::is_frame_list(ref.url);
+  const media::MediaKind kind = media_kind(ref.kind);
+  VALORA_TRY(overrides, overrides_of(ref.settings, request, kind, list));
+  // Settings of the other kind alone.
+  if (overrides == media::ProcessorOverrides{.kind = kind})
+    return std::shared_ptr<const media::Processor>();
+  return loader_->processor().with(overrides);
+}
+
+Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) const {
+  Processors processors;
+  if (!loader_) return processors;
+  const MediaSettings request = with_defaults(chat.media_settings, media_defaults_);
+  for (size_t m = 0; m < chat.messages.size(); ++m) {
+    const std::vector<ContentPart>& parts = chat.messages[m].parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const auto* ref = std::get_if<MediaRef>(&parts[i]);
+      if (ref == nullptr) continue;
+      processors.emplace_back();
+      if (ref->settings == MediaSettings{} && request == MediaSettings{}) continue;
+      auto own = own_processor(*ref, request);
+      // Those of a part and of the request may be wrong together; the part is nearer.
+      if (!own.ok())
+        return in_field(own.error(), has_own(*ref) ? fmt::format("messages[{}].content[{}]", m, i)
+                                                   : field_of(chat.media_settings));
+      processors.back() = std::move(own).value();
+    }
+  }
+  return processors;
+}
+
+Status Frontend::check_media_defaults() const {
+  if (!loader_ || media_defaults_ == MediaSettings{}) return {};
+  for (const MediaRef::Kind kind : {MediaRef::Kind::kImage, MediaRef::Kind::kVideo}) {
+    const bool taken =
+        (kind == MediaRef::Kind::kImage ? spec_.image_token : spec_.video_token).has_value();
+    if (!taken) continue;
+    if (const auto own = own_processor({kind, {}}, media_defaults_); !own.ok())
+      return in_field(own.error(), "--mm-processor-kwargs");
+  }
+  return {};
+}
+
+}  // namespace valora::serving

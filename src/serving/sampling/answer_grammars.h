@@ -1,0 +1,42 @@
+// From the constraint of a request to the grammar that its answers follow.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "api/constraint.h"
+#include "api/options.h"
+#include "grammar/matcher.h"
+#include "text/tokenizer.h"
+
+namespace valora::serving {
+
+// Thread-safe. What the vocabulary needs is built for the first constraint.
+class AnswerGrammars {
+ public:
+  // eos: never part of an answer's text, though the tokenizer may not list them as special.
+  // vocabulary: width of the logits.
+  AnswerGrammars(std::shared_ptr<const text::Tokenizer> tokenizer, std::vector<int32_t> eos,
+                 int64_t vocabulary, const FormLimits& limits);
+
+  // Errors name the constraint's field.
+  Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint, JsonSpacing spacing);
+  // The same, but nothing if that takes more than the quick time.
+  std::optional<Result<grammar::GrammarMatcher>> try_start(const AnswerConstraint& constraint,
+                                                           JsonSpacing spacing);
+
+ private:
+  grammar::GrammarCompiler& compiler();
+
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::vector<int32_t> eos_;
+  int64_t vocabulary_;
+  FormLimits limits_;
+  std::mutex mutex_;
+  std::unique_ptr<grammar::GrammarCompiler> compiler_;
+};
+
+}  // namespace valora::serving

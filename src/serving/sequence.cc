@@ -1,0 +1,152 @@
+#include "serving/sequence.h"
+
+#include <algorithm>
+
+namespace valora::serving {
+namespace {
+
+// Each sequence of a request has its own random stream.
+SamplingSettings seeded(SamplingSettings settings, int index) {
+  settings.seed += static_cast<uint64_t>(index);
+  return settings;
+}
+
+std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const PreparedPrompt& prompt) {
+  if (!owner.request.constraint) return nullptr;
+  using Kind = AnswerConstraint::Kind;
+  if (owner.request.constraint->kind == Kind::kLabels) return label_shape(owner.form);
+  if (owner.request.constraint->kind != Kind::kBoxes) return nullptr;
+  const media::VisualInput& picture = *prompt.visual.front().input;
+  return box_shape(*owner.form.boxes, {picture.width, picture.height});
+}
+
+// Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
+// its start. A first character, whose text is not used, puts the answer into the middle.
+void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
+                         const StopStrings& stop) {
+  for (char c = 'a'; c <= 'z'; ++c) {
+    const auto id = tokenizer.token_to_id(std::string(1, c));
+    const bool held_back =
+        stop && std::ranges::any_of(*stop, [&](const auto& one) { return one.starts_with(c); });
+    if (!id || held_back) continue;
+    (void)output.push(*id, false);
+    return;
+  }
+}
+
+}  // namespace
+
+Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
+                   std::shared_ptr<const PreparedPrompt> prompt_,
+                   const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_)
+    : owner(std::move(owner_)),
+      index(index_),
+      prompt(std::move(prompt_)),
+      sampler(seeded(owner->sampling, index), prompt->tokens),
+      output(tokenizer, owner->request.sampling.skip_special_tokens, owner->stop_strings,
+             owner->request.sampling.include_stop_str_in_output),
+      shape(shape_of(*owner, *prompt)),
+      max_tokens(max_tokens_) {
+  if (owner->grammar) {
+    grammar = owner->grammar->value();
+    charged = grammar->cpu_seconds();
+    begin_inside_a_text(output, *tokenizer, owner->stop_strings);
+  }
+  arrival = owner->arrival;
+  adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
+  const auto merging = std::find_if(
+      owner->adapters.begin(), owner->adapters.end(),
+      [](const AppliedAdapter& use) { return use.adapter->mergeable() && use.scale != 0; });
+  if (merging != owner->adapters.end()) {
+    merge = merging->adapter->id;
+    merge_need = merging->adapter->need;
+  }
+  for (const AppliedAdapter& use : owner->adapters)
+    if (use.adapter->on_decoder)
+      decoder_adapters.push_back({use.adapter->id, use.adapter->rank, use.scale});
+  tokens = prompt->tokens;
+  prompt_tokens = static_cast<int>(tokens.size());
+  identity = prompt->identity;
+  // A prompt whose tokens are scored finds nothing in the prefix cache. The request's sequences
+  // share what one of them has computed.
+  const std::string& salt = owner->request.cache_salt;
+  identity.adapter =
+      salted(identity.adapter, owner->prompt_logprobs ? salt_of_one(salt, owner->handle) : salt);
+  priority = owner->request.priority;
+  if (const auto target = owner->request.ttft_target) {
+    tolerance = from_seconds(*target);
+    deadline = arrival + tolerance;
+  }
+}
+
+namespace {
+
+// The tokens that may come next, without those that end the sequence before min_tokens, with them
+// where the answer is complete. min_tokens yields where nothing else is left.
+std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView mask,
+                                   bool too_early) {
+  std::vector<uint32_t> allowed(mask.begin(), mask.end());
+  const bool may_end = sequence.grammar->may_end();
+  for (const int32_t id : sequence.ending_tokens) {
+    if (id < 0 || static_cast<size_t>(id) / 32 >= allowed.size()) continue;
+    const uint32_t bit = uint32_t{1} << (id % 32);
+    if (too_early)
+      allowed[id / 32] &= ~bit;
+    else if (may_end)
+      allowed[id / 32] |= bit;
+  }
+  const bool stuck = std::ranges::all_of(allowed, [](uint32_t word) { return word == 0; });
+  return stuck && too_early ? allowed_next(sequence, mask, false) : allowed;
+}
+
+}  // namespace
+
+namespace {
+
+bool is_early(const Sequence& sequence) {
+  return sequence.generated_tokens() < sequence.owner->request.sampling.min_tokens;
+}
+
+Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> logits) {
+  const bool too_early = is_early(sequence);
+  VALORA_TRY(mask, sequence.grammar->mask());
+  VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early)));
+  if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
+    return token;
+  VALORA_CHECK(sequence.grammar->accept(token.id));
+  token.last = sequence.grammar->must_end();
+  return token;
+}
+
+// Names the field that described the grammar.
+Error of_its_field(const ActiveRequest& request, Error error) {
+  if (error.code == ErrorCode::kInvalidArgument) error.param = request.request.constraint->param;
+  return error;
+}
+
+}  // namespace
+
+std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
+                                                grammar::StepMasks& masks) {
+  if (!sequence.grammar)
+    return sequence.sampler.sample(
+        logits, is_early(sequence) ? sequence.ending_tokens : std::span<const int32_t>());
+  ActiveRequest& owner = *sequence.owner;
+  if (const Status left = owner.masks->check(); !left.ok())
+    return of_its_field(owner, left.error());
+  if (!masks.begin()) {
+    ++sequence.waited;
+    return {};
+  }
+  sequence.waited = 0;
+  const double before = sequence.grammar->cpu_seconds();
+  auto token = choose_under_grammar(sequence, logits);
+  const double after = sequence.grammar->cpu_seconds();
+  masks.charge(after - before);
+  owner.masks->charge(after - sequence.charged);  // with what was done while the model ran
+  sequence.charged = after;
+  if (!token.ok()) return of_its_field(owner, token.error());
+  return token;
+}
+
+}  // namespace valora::serving

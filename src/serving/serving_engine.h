@@ -1,0 +1,178 @@
+// The implementation of LocalEngine: client threads submit requests, workers prepare prompts and
+// load adapters, one engine thread runs the steps. Contracts: api/engine.h, serving/local_engine.h.
+// The tensor side is behind serving/model_side.h.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "api/options.h"
+#include "base/fair_pool.h"
+#include "base/worker_pool.h"
+#include "scheduler/progress_watch.h"
+#include "serving/adapters/adapter_table.h"
+#include "serving/core.h"
+#include "serving/local_engine.h"
+#include "serving/model_side.h"
+#include "serving/prompts/prompt_workers.h"
+#include "serving/sampling/request_seeds.h"
+
+namespace valora::serving {
+
+// What an engine is made of besides its threads.
+struct EngineParts {
+  std::unique_ptr<ModelSide> model;
+  std::unique_ptr<Frontend> frontend;
+  std::unique_ptr<scheduler::Policy> policy;
+  CoreConfig core;
+  ModelCard card;
+  CostKey cost_key;
+  std::vector<std::string> notes;
+};
+
+class ServingEngine final : public LocalEngine {
+ public:
+  // Starts the threads. options: those that the parts were made with. clock must outlive the
+  // engine. Throws std::bad_alloc.
+  ServingEngine(const EngineOptions& options, EngineParts parts, const Clock& clock);
+  // Running requests end with kCancelled.
+  ~ServingEngine() override;
+
+  const ModelCard& model() const override { return card_; }
+  Result<RequestHandle> submit(GenerateRequest request,
+                               std::shared_ptr<ResponseSink> sink) override;
+  void cancel(RequestHandle handle) override;
+  void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
+  void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
+                      std::function<void(Status)> done) override;
+  std::vector<AdapterCard> adapters() const override;
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
+                                        bool add_special_tokens) const override;
+  Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
+  EngineStats stats() const override;
+  void set_observer(StepObserver* observer) override;
+  bool healthy() const override { return healthy_; }
+  std::string standstill() const override;
+  void drain(std::function<void()> done) override;
+
+  void watch_progress(Duration timeout) override;
+  void set_step_probe(StepProbe probe) override;
+  void forget_merged() override;
+  CostKey cost_key() const override { return cost_key_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  std::string check() override;
+
+ private:
+  Status check_token(int32_t id, const char* field) const;
+  Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
+                                                      std::shared_ptr<ResponseSink> sink);
+  Status accept(const std::shared_ptr<ActiveRequest>& request);
+  void take_back(const ActiveRequest& request);
+  std::shared_ptr<ActiveRequest> accepted(RequestHandle handle);
+  void prepare(const std::shared_ptr<ActiveRequest>& request);
+  void begin_grammar(const std::shared_ptr<ActiveRequest>& request);
+  // slow: on the worker for what took long elsewhere.
+  void prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow);
+  void prepared(const std::shared_ptr<ActiveRequest>& request);
+  void stop_preparing();
+  Result<AdapterCard> load_now(const LoadAdapter& request);
+  Result<AdapterCard> try_load(const LoadAdapter& request);
+  Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
+  Status check_room(const LoadedAdapter& adapter) const;
+  Result<bool> pin(const memory::AdapterNeed& need);
+  void copied();
+  bool has_work() const;
+  Status accepting() const;
+  void post(std::function<void(EngineCore&)> command);
+  void hand_over(EngineCommands& commands);
+  // Nothing depends on this command: without memory it is lost.
+  template <typename Command>
+  void suggest(Command command) {
+    try {
+      post(std::move(command));
+    } catch (const std::bad_alloc&) {
+      lost_command();
+    }
+  }
+  static void lost_command();
+  void run();
+  bool run_commands();
+  void step();
+  void die(const std::exception& fault);
+  void publish();
+  // watch.cc
+  void watch(Duration timeout);
+  void look(scheduler::ProgressWatch& watch, std::unique_lock<std::mutex>& lock);
+  void note_stall(const scheduler::ProgressWatch& watch, TimePoint now);
+  void end_drain(std::unique_lock<std::mutex>& lock);
+  void end_watch();
+  void request_ended(RequestHandle handle);
+
+  const EngineOptions options_;
+  RequestSeeds seeds_{options_.seed};
+  const Clock& clock_;
+  const ModelCard card_;
+  const CostKey cost_key_;
+  const std::vector<std::string> notes_;
+  const memory::PoolConfig pool_;
+  const std::unique_ptr<ModelSide> model_;  // its runner: for the engine thread only
+  const std::unique_ptr<Frontend> frontend_;
+  AnswerGrammars grammars_;
+  AdapterTable adapters_;
+  std::unique_ptr<EngineCore> core_;  // used by the engine thread only
+  // What requests get when it ends, made while there is memory.
+  const Error stopped_{ErrorCode::kCancelled, "the server was stopped", {}};
+  const Error stood_still_{ErrorCode::kUnavailable,
+                           "the server is shutting down, and the request has stood still; send "
+                           "it to another one",
+                           {}};
+  const Error died_ = internal("the engine has stopped after an internal fault");  // no paths
+  bool waits_for_copies_ = false;  // all requests do; engine thread only
+  bool stood_ = false;             // the last step ran nothing; engine thread only
+
+  // Held while the observer is called, so that it is never called after it was replaced.
+  std::mutex observer_mutex_;
+  StepObserver* observer_ = nullptr;
+  StepProbe probe_;
+  std::atomic<bool> healthy_ = true;
+  std::atomic<bool> stopping_ = false;  // set by the destructor: workers start no new work
+  std::atomic<uint64_t> next_handle_ = 1;
+  std::atomic<int> queued_ = 0;  // accepted and not yet scheduled; incremented only under mutex_
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  EngineCommands inbox_;
+  bool stop_ = false;
+  bool draining_ = false;
+  bool copied_ = false;  // copies ended since the last step
+  EngineStats stats_;
+  // Of the last time that the engine thread went round, and when that was.
+  scheduler::Progress progress_;
+  scheduler::Waits waits_;
+  TimePoint round_at_{};
+  std::string standstill_;
+  std::condition_variable watch_wake_;
+  bool watch_ends_ = false;
+  std::vector<std::function<void()>> drained_;  // callbacks of drain()
+  // Accepted and not yet ended.
+  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;
+  int preparing_ = 0;  // requests whose prompt or grammar is with a worker
+
+  // Declared last, so that they end before what they use is destroyed.
+  std::thread thread_, watcher_;  // watcher_: after watch_progress()
+  std::unique_ptr<PromptWorkers> prompt_workers_;
+  // Grammars have their own, on which clients take turns. Those that turn out to be slow get a
+  // further one, so that they delay only each other.
+  std::unique_ptr<FairPool> slow_grammar_worker_;
+  std::unique_ptr<FairPool> grammar_workers_;
+  std::unique_ptr<WorkerPool> adapter_workers_;
+};
+
+}  // namespace valora::serving
