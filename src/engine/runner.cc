@@ -36,13 +36,14 @@ bool overlaps(const models::VisualSpan& span, int begin, int end) {
   return span.token_begin < end && span.token_begin + span.input->tokens > begin;
 }
 
-// The visual spans that overlap the tokens of an item.
+// The visual spans that overlap the tokens of an item, each with the key of its embeddings.
 template <typename Body>
 void for_each_visual(const StepItem& item, Body&& body) {
   const Sequence& s = sequence_of(item);
   const int begin = s.computed_tokens, end = begin + item.tokens;
-  for (const models::VisualSpan& span : s.prompt->visual)
-    if (overlaps(span, begin, end)) body(span, begin, end);
+  for (size_t i = 0; i < s.prompt->visual.size(); ++i)
+    if (overlaps(s.prompt->visual[i], begin, end))
+      body(s.prompt->visual[i], s.prompt->visual_keys[i], begin, end);
 }
 
 void append_positions(const StepItem& item, int axes,
@@ -54,10 +55,6 @@ void append_positions(const StepItem& item, int axes,
       positions[a].push_back(i < s.prompt_tokens
                                  ? known.prompt[static_cast<size_t>(a) * s.prompt_tokens + i]
                                  : i + known.delta);
-}
-
-Digest visual_key(const Sequence& s, const media::VisualInput& input) {
-  return serving::visual_key(s.owner->adapters, input.digest);
 }
 
 // The place of its choice among those of the step, the lowest first.
@@ -105,9 +102,10 @@ Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dt
 
 bool Runner::ready(const scheduler::Request& request, int begin, int end) const {
   const auto& s = static_cast<const Sequence&>(request);
-  return std::ranges::all_of(s.prompt->visual, [&](const models::VisualSpan& span) {
-    return !overlaps(span, begin, end) || visuals_.has(visual_key(s, *span.input));
-  });
+  for (size_t i = 0; i < s.prompt->visual.size(); ++i)
+    if (overlaps(s.prompt->visual[i], begin, end) && !visuals_.has(s.prompt->visual_keys[i]))
+      return false;
+  return true;
 }
 
 Duration Runner::time_for_visuals(const StepPlan& plan) const {
@@ -125,11 +123,10 @@ void Runner::forget_merged() {
 std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::vector<WantedVisual> wanted;
   const auto request = [&](const StepItem& item) {
-    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
-      const Sequence& s = sequence_of(item);
-      wanted.push_back({visual_key(s, *span.input), span.input, {}});
-      std::ranges::copy_if(s.owner->adapters, std::back_inserter(wanted.back().adapters),
-                           serving::changes_visuals);
+    for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int, int) {
+      wanted.push_back({key, span.input, {}});
+      std::ranges::copy_if(sequence_of(item).owner->adapters,
+                           std::back_inserter(wanted.back().adapters), serving::changes_visuals);
     });
   };
   std::ranges::for_each(plan.items, request);
@@ -140,8 +137,7 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::vector<FailedRequest> failed;
   const auto check = [&](const StepItem& item) {
     std::optional<Error> error;
-    for_each_visual(item, [&](const models::VisualSpan& span, int, int) {
-      const Digest key = visual_key(sequence_of(item), *span.input);
+    for_each_visual(item, [&](const models::VisualSpan&, const Digest& key, int, int) {
       if (const auto* result = visuals_.find(key); result && !result->ok()) error = result->error();
     });
     if (error) failed.push_back({item.request, *error});
@@ -181,12 +177,11 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
     append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.lora);
-    for_each_visual(item, [&](const models::VisualSpan& span, int from, int to) {
+    for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int from, int to) {
       const int first = std::max(from, span.token_begin),
                 last = std::min(to, span.token_begin + span.input->tokens);
-      batch.visual.push_back(
-          {begin + first - from, visuals_.get(visual_key(s, *span.input))
-                                     .narrow(0, first - span.token_begin, last - first)});
+      batch.visual.push_back({begin + first - from,
+                              visuals_.get(key).narrow(0, first - span.token_begin, last - first)});
     });
   }
   batch.tokens = at::tensor(tokens, at::kLong);
@@ -221,8 +216,8 @@ void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) 
   grammar::StepMasks masks(options_.mask_seconds);
   std::atomic<size_t> next = 0;  // across the threads, so that the order holds
   const auto sample_row = [&](Row row) {
-    auto token =
-        serving::sample_next(sequence_of(*row.output), {row.logits, static_cast<size_t>(vocab)}, masks);
+    auto token = serving::sample_next(sequence_of(*row.output),
+                                      {row.logits, static_cast<size_t>(vocab)}, masks);
     row.output->waits = !token;
     if (token && token->ok())
       row.output->token = std::move(*token).value();

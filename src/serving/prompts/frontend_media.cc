@@ -108,6 +108,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
     const int begin = static_cast<int>(prepared.tokens.size());
     prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
     prepared.visual.push_back({begin, input});
+    prepared.visual_keys.push_back(visual_key(adapters, input->digest));
     prepared.identity.media.push_back({begin, input->tokens, input->digest});
   }
   prepared.identity.adapter = identity_of(adapters);

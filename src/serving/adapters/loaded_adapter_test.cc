@@ -1,0 +1,50 @@
+#include "serving/adapters/loaded_adapter.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::serving {
+namespace {
+
+AppliedAdapter adapter(int number, bool on_visuals, float scale = 1) {
+  auto made = std::make_shared<LoadedAdapter>();
+  made->digest = DigestBuilder().add(number).finish();
+  made->need = {made->digest, number};
+  made->has_weights = number > 0;
+  made->on_visuals = on_visuals;
+  return {std::move(made), scale};
+}
+
+Digest identity(std::vector<AppliedAdapter> adapters) { return identity_of(adapters); }
+Digest key(std::vector<AppliedAdapter> adapters, const Digest& input) {
+  return visual_key(adapters, input);
+}
+
+TEST(AppliedAdapters, AnIdentityIsOfAllThatHaveWeights) {
+  EXPECT_EQ(identity({}), Digest{});
+  EXPECT_EQ(identity({adapter(0, false)}), Digest{}) << "heads only";
+  EXPECT_EQ(identity({adapter(1, false)}), identity({adapter(0, false), adapter(1, false)}));
+  EXPECT_NE(identity({adapter(1, false)}), identity({adapter(2, false)}));
+  EXPECT_NE(identity({adapter(1, false)}), identity({adapter(1, false, 0.5f)}));
+}
+
+TEST(AppliedAdapters, EachContentIsNeededOnce) {
+  const std::vector<AppliedAdapter> adapters{adapter(2, false), adapter(0, false),
+                                             adapter(2, false, 3), adapter(1, true)};
+  const auto needs = needs_of(adapters);
+  ASSERT_EQ(needs.size(), 2u);
+  EXPECT_EQ(needs[0].blocks, 2);
+  EXPECT_EQ(needs[1].blocks, 1);
+}
+
+TEST(AppliedAdapters, AVisualKeyIsOfThePixelsAndOfWhatChangesTheirEmbeddings) {
+  const Digest pixels = DigestBuilder().add(7).finish(), others = DigestBuilder().add(8).finish();
+  EXPECT_EQ(key({}, pixels), pixels);
+  EXPECT_EQ(key({adapter(1, false), adapter(2, true, 0)}, pixels), pixels);
+  EXPECT_EQ(key({adapter(1, false), adapter(2, true)}, pixels), key({adapter(2, true)}, pixels));
+  EXPECT_NE(key({adapter(2, true)}, pixels), pixels);
+  EXPECT_NE(key({adapter(2, true)}, pixels), key({adapter(2, true)}, others));
+  EXPECT_NE(key({adapter(2, true)}, pixels), key({adapter(2, true, 0.5f)}, pixels));
+}
+
+}  // namespace
+}  // namespace valora::serving
