@@ -107,7 +107,8 @@ struct EngineOptions {
   // into three steps without them if that is more; 0: any number. Absent: kTextGap and
   // kMediaGap
   std::optional<double> max_decode_gap;  // seconds
-  // highest number of waiting requests; more get kQueueFull
+  // highest number of waiting requests; more get kQueueFull. The only bound of the queue, but for
+  // `valora serve`, whose server has its own (server/handlers/waiting_choices.h)
   int max_waiting = 1024;
   MemoryOptions memory;
   bool prefix_caching = true;

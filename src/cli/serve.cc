@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "api/media_fields.h"
 #include "api/waiting_calls.h"
@@ -167,8 +168,7 @@ int run_serve(Flags& flags) {
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
   flags.server.max_waiting = flags.engine.max_waiting;
-  // The server keeps the limit, and takes as many again from clients that nothing waits of.
-  flags.engine.max_waiting = 2 * std::min(flags.engine.max_waiting, 1 << 27);
+  flags.engine.max_waiting = std::numeric_limits<int>::max();  // the server bounds the queue
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
   if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());

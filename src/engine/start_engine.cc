@@ -5,7 +5,6 @@
 #include <ATen/Parallel.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include <algorithm>
 #include <ctime>
 
 #include "base/log.h"
@@ -275,7 +274,6 @@ Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
             .max_num_batched_tokens = options_.max_num_batched_tokens,
             .max_decode_gap = options_.max_decode_gap.value_or(kTextGap),
             .max_media_gap = options_.max_decode_gap.value_or(kMediaGap),
-            .max_waiting = std::max(4096, 4 * options_.max_waiting),
             .costs = known.costs,
             .merge_in_place = options_.merge == MergePlace::kInPlace,
             .early_abort = options_.scheduling.early_abort},

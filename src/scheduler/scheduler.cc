@@ -57,11 +57,6 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
   if (needed > room)
     return invalid(fmt::format("the request needs {} tokens, but the pool holds {}{}", needed, room,
                                request->identity.adapters.empty() ? "" : " beside its adapters"));
-  if (static_cast<int64_t>(waiting_.size()) >= config_.max_waiting) {
-    std::string message =
-        fmt::format("{} requests are already waiting; try again later", waiting_.size());
-    return Error{ErrorCode::kQueueFull, std::move(message), {}};
-  }
   waiting_.push(std::move(request));
   return {};
 }

@@ -30,7 +30,6 @@ struct SchedulerConfig {
   // While requests decode, a step takes only as many tokens of prompts without and with media as
   // fit into these times, or into kGapSteps steps without prompts if that is more. 0: any number.
   double max_decode_gap = 0, max_media_gap = 0;  // seconds
-  int max_waiting = 1024;
   // How long requests may pass one that came first, because there is no room for its adapters.
   Duration patience = std::chrono::seconds(1);
   StepCosts costs;              // by which policies compare modes
@@ -90,7 +89,7 @@ class Scheduler {
   Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
             const Clock& clock);
 
-  // Appends a request to the waiting queue. kQueueFull: max_waiting requests are waiting.
+  // Appends a request to the waiting queue, which whoever accepts requests bounds.
   // kInvalidArgument: no tokens, or its tokens plus one exceed Pool::max_tokens(). kInternal:
   // added before, or its media spans are not ascending within its tokens.
   Status add(std::shared_ptr<Request> request);

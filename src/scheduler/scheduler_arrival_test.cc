@@ -82,7 +82,6 @@ class ArrivalTest : public ::testing::Test, StepExecutor, StepListener {
                         .max_num_batched_tokens = 2048,
                         .max_decode_gap = 0.5,
                         .max_media_gap = 0.03,
-                        .max_waiting = 4000,
                         .costs = kArrivalCosts},
                        pool_,
                        make_unmerged_policy(),

@@ -140,18 +140,6 @@ TEST_F(SchedulerTest, EverySequenceGetsAtLeastATokenOfTheBudget) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
 }
 
-TEST_F(SchedulerTest, TheQueueIsBounded) {
-  start({.max_num_seqs = 1, .max_waiting = 2}, 64);
-  add(4);
-  add(4);
-  const Status full = scheduler->add(make(4));
-  ASSERT_FALSE(full.ok());
-  EXPECT_EQ(full.error().code, ErrorCode::kQueueFull);
-  step();  // one request runs
-  EXPECT_TRUE(scheduler->add(make(4)).ok());
-  EXPECT_FALSE(scheduler->add(make(4)).ok());
-}
-
 TEST_F(SchedulerTest, RefusesWhatCanNeverRun) {
   start({}, 4);
   const auto code = [&](std::shared_ptr<Request> request) {

@@ -41,7 +41,7 @@ std::vector<Arrival> requests_of(const std::vector<Load>& loads, double until) {
 
 // The tenants compete for eight places in a step.
 SimulationConfig crowded_config(const std::string& policy) {
-  return {.scheduler = {.max_num_seqs = 8, .max_waiting = 100'000, .costs = testing::kGpuCosts},
+  return {.scheduler = {.max_num_seqs = 8, .costs = testing::kGpuCosts},
           .policy = policy,
           .pool = {.blocks = 4000}};
 }

@@ -117,11 +117,9 @@ TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
 
 TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
   const SimulationReport report = run(
-      {.scheduler = {.max_waiting = 1}, .pool = {.blocks = 2}},
-      {{.prompt = prompt(4)}, {.prompt = prompt(4)}, {.prompt = prompt(30), .answer_tokens = 3}});
+      {.pool = {.blocks = 2}}, {{.prompt = prompt(4)}, {.prompt = prompt(30), .answer_tokens = 3}});
   EXPECT_FALSE(report.answers[0].refused);
-  EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kQueueFull);
-  EXPECT_EQ(report.answers[2].refused->code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kInvalidArgument);
 }
 
 TEST(Simulation, ARequestMayComeAfterTheAnswerToAnother) {

@@ -61,7 +61,6 @@ double plan_time() {
   Pool pool(config, mover, clock);
   scheduler::Scheduler scheduler(
       {.max_num_seqs = kRunning,
-       .max_waiting = 2 * kWaiting,
        .costs = {.step = 0.02, .decode_token = 1e-3, .rank = 1e-5, .merge = 0.05}},
       pool, scheduler::make_policy("valora").value(), clock);
   scheduler::RequestId ids = 0;

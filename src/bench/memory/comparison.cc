@@ -16,7 +16,7 @@ namespace {
 sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
                                 const ComparedVariant& variant) {
   sim::SimulationConfig config;
-  config.scheduler = {.max_num_seqs = 64, .max_num_batched_tokens = 2048, .max_waiting = 1 << 20};
+  config.scheduler = {.max_num_seqs = 64, .max_num_batched_tokens = 2048};
   config.pool.blocks = machine.pool_blocks;
   config.pool.swap_blocks = machine.swap_blocks;
   config.pool.block_bytes = machine.block_bytes;

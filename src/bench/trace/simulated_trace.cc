@@ -14,7 +14,6 @@ sim::SimulationConfig config_of(const TraceSystem& system, const SimulatedServer
                       .max_num_batched_tokens = server.max_num_batched_tokens,
                       .max_decode_gap = server.max_decode_gap,
                       .max_media_gap = server.max_media_gap,
-                      .max_waiting = 1 << 20,
                       .costs = costs_of(system, server.costs),
                       .merge_in_place = system.in_place,
                       .early_abort = server.early_abort};

@@ -14,6 +14,7 @@ namespace valora::scheduler::testing {
 struct RandomWorld {
   int32_t blocks;
   SchedulerConfig config;
+  int max_waiting = 12;       // more requests do not come
   uint64_t preemptions = 30;  // lower bound of the preemptions of a run
   bool prefix_caching = true;
   bool erratic_policy = false;
@@ -36,12 +37,9 @@ inline constexpr StepCosts kCheapMerges{.step = 1e-3,
                                         .token_rank = 1e-6,
                                         .merge = 1e-3};
 
-inline const SchedulerConfig kTiny{
-    .max_num_seqs = 5, .max_num_batched_tokens = 9, .max_waiting = 6};
-inline const SchedulerConfig kSmall{
-    .max_num_seqs = 8, .max_num_batched_tokens = 40, .max_waiting = 12};
-inline const SchedulerConfig kMedium{
-    .max_num_seqs = 8, .max_num_batched_tokens = 60, .max_waiting = 12};
+inline const SchedulerConfig kTiny{.max_num_seqs = 5, .max_num_batched_tokens = 9};
+inline const SchedulerConfig kSmall{.max_num_seqs = 8, .max_num_batched_tokens = 40};
+inline const SchedulerConfig kMedium{.max_num_seqs = 8, .max_num_batched_tokens = 60};
 inline const std::vector<int32_t> kSevenAdapters = {2, 3, 4, 2, 5, 1, 3};  // blocks of each
 
 inline SchedulerConfig with_cheap_merges(SchedulerConfig config, bool in_place = false) {
@@ -58,18 +56,18 @@ inline SchedulerConfig preparing(SchedulerConfig config, int tokens) {
 // So small that requests are preempted and blocks evicted.
 inline const RandomWorld kRandomWorlds[] = {
     {.blocks = 12, .config = kSmall},
-    {.blocks = 7, .config = kTiny},
+    {.blocks = 7, .config = kTiny, .max_waiting = 6},
     {.blocks = 40,
-     .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256, .max_waiting = 30}},
+     .config = {.max_num_seqs = 24, .max_num_batched_tokens = 256},
+     .max_waiting = 30},
     {.blocks = 2,
-     .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16, .max_waiting = 4},
+     .config = {.max_num_seqs = 4, .max_num_batched_tokens = 16},
+     .max_waiting = 4,
      .preemptions = 0},
-    {.blocks = 12,
-     .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1, .max_waiting = 12},
-     .preemptions = 0},
+    {.blocks = 12, .config = {.max_num_seqs = 8, .max_num_batched_tokens = 1}, .preemptions = 0},
     {.blocks = 12, .config = kSmall, .erratic_policy = true},
     {.blocks = 12, .config = kSmall, .policy = "merged"},
-    {.blocks = 7, .config = kTiny, .policy = "mixture"},
+    {.blocks = 7, .config = kTiny, .max_waiting = 6, .policy = "mixture"},
     {.blocks = 24,
      .config = kSmall,
      .preemptions = 0,
@@ -115,7 +113,7 @@ inline const RandomWorld kRandomWorlds[] = {
      .adapter_blocks = kSevenAdapters,
      .faults = true},
     {.blocks = 12, .config = preparing(kSmall, 40), .encodes = true},
-    {.blocks = 7, .config = preparing(kTiny, 1), .encodes = true},
+    {.blocks = 7, .config = preparing(kTiny, 1), .max_waiting = 6, .encodes = true},
     {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "merged", .encodes = true},
     {.blocks = 12, .config = with_cheap_merges(kSmall), .policy = "valora", .encodes = true},
     {.blocks = 24,
