@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using valora::testing::RawTensor;
 using valora::testing::TempDir;
 
-constexpr int64_t kVocab = 259, kHidden = 8, kInner = 12;
+constexpr int64_t kStoredVocab = 259, kStoredHidden = 8, kStoredInner = 12;
 
 RawTensor zeros(std::vector<int64_t> shape) {
   int64_t count = 1;
@@ -28,9 +28,9 @@ RawTensor zeros(std::vector<int64_t> shape) {
 struct ModelFolder {
   ModelFolder() {
     config = {{"architectures", {"Qwen2ForCausalLM"}},
-              {"vocab_size", kVocab},
-              {"hidden_size", kHidden},
-              {"intermediate_size", kInner},
+              {"vocab_size", kStoredVocab},
+              {"hidden_size", kStoredHidden},
+              {"intermediate_size", kStoredInner},
               {"num_hidden_layers", 1},
               {"num_attention_heads", 2},
               {"num_key_value_heads", 1},
@@ -38,18 +38,18 @@ struct ModelFolder {
               {"tie_word_embeddings", true},
               {"eos_token_id", 0},
               {"torch_dtype", "float32"}};
-    tensors["model.embed_tokens.weight"] = zeros({kVocab, kHidden});
-    tensors["model.norm.weight"] = zeros({kHidden});
+    tensors["model.embed_tokens.weight"] = zeros({kStoredVocab, kStoredHidden});
+    tensors["model.norm.weight"] = zeros({kStoredHidden});
     const std::string layer = "model.layers.0.";
     for (const char* norm : {"input_layernorm", "post_attention_layernorm"})
-      tensors[layer + norm + ".weight"] = zeros({kHidden});
-    add_linear(layer + "self_attn.q_proj", 8, kHidden, true);
-    add_linear(layer + "self_attn.k_proj", 4, kHidden, true);
-    add_linear(layer + "self_attn.v_proj", 4, kHidden, true);
-    add_linear(layer + "self_attn.o_proj", kHidden, 8, false);
-    add_linear(layer + "mlp.gate_proj", kInner, kHidden, false);
-    add_linear(layer + "mlp.up_proj", kInner, kHidden, false);
-    add_linear(layer + "mlp.down_proj", kHidden, kInner, false);
+      tensors[layer + norm + ".weight"] = zeros({kStoredHidden});
+    add_linear(layer + "self_attn.q_proj", 8, kStoredHidden, true);
+    add_linear(layer + "self_attn.k_proj", 4, kStoredHidden, true);
+    add_linear(layer + "self_attn.v_proj", 4, kStoredHidden, true);
+    add_linear(layer + "self_attn.o_proj", kStoredHidden, 8, false);
+    add_linear(layer + "mlp.gate_proj", kStoredInner, kStoredHidden, false);
+    add_linear(layer + "mlp.up_proj", kStoredInner, kStoredHidden, false);
+    add_linear(layer + "mlp.down_proj", kStoredHidden, kStoredInner, false);
   }
 
   void add_linear(const std::string& name, int64_t out, int64_t in, bool bias) {
@@ -118,15 +118,17 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
   EXPECT_EQ(report.attention_heads, 2);
   EXPECT_EQ(report.spec->max_positions, 64);
   EXPECT_FALSE(report.spec->image_token);
-  EXPECT_EQ(report.tokenizer_size, kVocab);
+  EXPECT_EQ(report.tokenizer_size, kStoredVocab);
   EXPECT_THAT(*report.chat_example, HasSubstr("user\nHi"));
-  const int64_t parameters = kVocab * kHidden + 3 * kHidden + (8 + 4 + 4) * (kHidden + 1) +
-                             kHidden * 8 + 3 * kInner * kHidden;
+  const int64_t parameters = kStoredVocab * kStoredHidden + 3 * kStoredHidden +
+                             (8 + 4 + 4) * (kStoredHidden + 1) + kStoredHidden * 8 +
+                             3 * kStoredInner * kStoredHidden;
   EXPECT_EQ(report.stored->parameters, parameters);
   EXPECT_EQ(report.stored->bytes, static_cast<size_t>(parameters) * 4);
   EXPECT_EQ(report.served->dtype, "float32");
   EXPECT_EQ(report.served->bytes,
-            static_cast<size_t>(parameters + kVocab * kHidden) * 4);  // tied: as rows and as panels
+            static_cast<size_t>(parameters + kStoredVocab * kStoredHidden) *
+                4);  // tied: as rows and as panels
   EXPECT_EQ(report.served->kv_bytes_per_token,
             1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
   EXPECT_EQ(report.served->plan.max_model_len, 64);
@@ -137,7 +139,7 @@ TEST(InspectModel, AsksForEveryTensorAndItsShape) {
   folder.tensors.erase("model.layers.0.mlp.up_proj.weight");
   EXPECT_THAT(folder.inspect().problems,
               ElementsAre(HasSubstr("no tensor model.layers.0.mlp.up_proj.weight")));
-  folder.add_linear("model.layers.0.mlp.up_proj", kInner, kHidden + 1, false);
+  folder.add_linear("model.layers.0.mlp.up_proj", kStoredInner, kStoredHidden + 1, false);
   const ModelReport report = folder.inspect();
   EXPECT_THAT(report.problems, ElementsAre(HasSubstr("up_proj.weight has shape [12, 9]")));
   EXPECT_FALSE(report.served);
@@ -156,9 +158,8 @@ TEST(InspectModel, NamesEachProblem) {
   ModelFolder folder;
   EXPECT_THAT(folder.inspect(ComputeDtype::kFloat16).problems,
               ElementsAre(HasSubstr("float16 is served on GPUs only")));
-  folder.config.update(
-      {{"use_sliding_window", true}, {"sliding_window", 32}, {"max_window_layers", 0}});
-  EXPECT_THAT(folder.inspect().problems, ElementsAre(HasSubstr("use_sliding_window")));
+  folder.config["layer_types"] = {"chunked_attention"};
+  EXPECT_THAT(folder.inspect().problems, ElementsAre(HasSubstr("chunked_attention")));
   folder.config["architectures"] = {"OtherForCausalLM"};
   const ModelReport other = folder.inspect();
   EXPECT_EQ(other.architecture, "OtherForCausalLM");
@@ -168,8 +169,8 @@ TEST(InspectModel, NamesEachProblem) {
 
 TEST(InspectModel, ATokenizerLargerThanTheVocabularyIsServed) {
   ModelFolder folder;
-  folder.config["vocab_size"] = kVocab - 1;
-  folder.tensors["model.embed_tokens.weight"] = zeros({kVocab - 1, kHidden});
+  folder.config["vocab_size"] = kStoredVocab - 1;
+  folder.tensors["model.embed_tokens.weight"] = zeros({kStoredVocab - 1, kStoredHidden});
   EXPECT_THAT(folder.inspect().problems, IsEmpty());
 }
 
@@ -177,7 +178,7 @@ class InspectAdapter : public ::testing::Test {
  protected:
   InspectAdapter() {
     model_.inspect();
-    add("model.layers.0.mlp.up_proj", kInner, kHidden);
+    add("model.layers.0.mlp.up_proj", kStoredInner, kStoredHidden);
   }
   void add(const std::string& module, int64_t out, int64_t in) {
     tensors_["base_model.model." + module + ".lora_A.weight"] = zeros({2, in});
@@ -198,7 +199,7 @@ class InspectAdapter : public ::testing::Test {
 };
 
 TEST_F(InspectAdapter, WithAndWithoutItsModel) {
-  tensors_["base_model.model.score.weight"] = zeros({3, kHidden});
+  tensors_["base_model.model.score.weight"] = zeros({3, kStoredHidden});
   for (const bool with_model : {false, true}) {
     const AdapterReport report = inspect(with_model);
     EXPECT_THAT(report.problems, IsEmpty()) << with_model;
@@ -214,7 +215,7 @@ TEST_F(InspectAdapter, WithAndWithoutItsModel) {
 }
 
 TEST_F(InspectAdapter, OnlyTheModelKnowsWhatItLacks) {
-  add("model.layers.7.mlp.extra", kInner, kHidden);
+  add("model.layers.7.mlp.extra", kStoredInner, kStoredHidden);
   EXPECT_THAT(inspect(false).problems, IsEmpty());
   EXPECT_THAT(inspect(true).problems, ElementsAre(HasSubstr("model.layers.7.mlp.extra")));
 }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "models/attention_windows.h"
-#include "models/spec/config_reader.h"
 #include "models/model.h"
 #include "models/rotary.h"
+#include "models/spec/config_reader.h"
 
 namespace valora::models {
 

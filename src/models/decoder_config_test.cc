@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/spec/load_error.h"
 #include "models/mistral.h"
 #include "models/qwen3.h"
+#include "models/spec/load_error.h"
 
 namespace valora::models {
 namespace {

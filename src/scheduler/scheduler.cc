@@ -62,14 +62,14 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
 }
 
 StepPlan Scheduler::plan(const MediaReady& media) {
-  asking_ = nullptr;
+  culprit_ = nullptr;
   pool_.advance();
   Step step;
   {
     const Requeue in_any_case{*this, step};
     fill(step, media);
   }
-  asking_ = nullptr;
+  culprit_ = nullptr;
   list_preparing(step.plan);
   hold_merged(step);
   group_by_adapter(step.plan.items);
@@ -84,7 +84,7 @@ void Scheduler::fill(Step& step, const MediaReady& media) {
   for (size_t i = 0; i < step.order.size(); ++i) {
     if (step.budget == 0 || static_cast<int>(step.plan.items.size()) == config_.max_num_seqs) break;
     Request& request = *step.order[i];
-    asking_ = &request;
+    culprit_ = &request;
     if (request.last_plan == plans_ || request.preparing) continue;
     if (request.state == RequestState::kRunning) {
       place_running(step, i);
@@ -94,7 +94,7 @@ void Scheduler::fill(Step& step, const MediaReady& media) {
   }
   const auto stands_still = [&] { return step.plan.items.empty() && !step.prepares; };
   if (step.refused && stands_still()) {
-    asking_ = step.refused;
+    culprit_ = step.refused;
     admit_by_force(step, *step.refused);
   }
   if (running_.empty() && step.admitted.empty() && stands_still()) serve_first(step);

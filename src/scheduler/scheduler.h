@@ -98,9 +98,9 @@ class Scheduler {
   // A plan need not be run, and std::bad_alloc leaves the queues consistent: the next plan starts
   // from scratch. Only add() and plan() need memory.
   StepPlan plan(const MediaReady& media = {});
-  // After plan() has thrown: the request that asked for the memory, which must be finished; null:
-  // the plan as a whole.
-  Request* asking() const { return asking_; }
+  // After plan() has thrown: the request that needed the memory, which must be finished; null: the
+  // plan as a whole.
+  Request* culprit() const { return culprit_; }
   // The running request that was admitted last, or, if none runs, one that waits; null: idle().
   Request* last() const { return running_.empty() ? waiting_.last() : running_.back().get(); }
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
@@ -196,7 +196,7 @@ class Scheduler {
   // The waiting requests that the last plan looked at, in order. No other one that waits holds a
   // claim.
   std::vector<Request*> window_;
-  Request* asking_ = nullptr;
+  Request* culprit_ = nullptr;
   uint64_t plans_ = 0;
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;

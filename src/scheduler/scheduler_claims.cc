@@ -100,7 +100,7 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step) {
   }
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
-    asking_ = request;
+    culprit_ = request;
     if (config_.early_abort && comes_too_late(*request, ahead, step.now))
       step.plan.failed.push_back({request, too_late(*request)});
     else if (may_ask(*request, asked))
@@ -110,10 +110,10 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step) {
   if (Request* full = asked.full;
       full && (step.now - *full->full_since >= config_.patience || nothing_runs)) {
     asked.ready.resize(asked.ready_before_full);
-    asking_ = full;
+    culprit_ = full;
     (void)claim_by_force(*full);
   }
-  asking_ = nullptr;
+  culprit_ = nullptr;
   return std::move(asked.ready);
 }
 
@@ -134,7 +134,7 @@ void Scheduler::serve_first(Step& step) {
   const auto first = std::ranges::find_if_not(window_, failed);
   if (first == window_.end()) return;
   Request& request = **first;
-  asking_ = &request;
+  culprit_ = &request;
   const Readiness readiness = claim_by_force(request);
   note_wait(request, readiness, step.now);
   if (readiness == Readiness::kFailed) step.plan.failed.push_back({&request, *request.claim.error});

@@ -59,14 +59,14 @@ std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<R
                                             static_cast<int>(before.tokens.size()));
     }
     step.refused = request;
-    asking_ = request;
+    culprit_ = request;
     if (!fits(step, *request, reserved)) break;
     admit(step, *request);
     if (request->state != RequestState::kRunning) break;
     step.refused = nullptr;
     if (request->preparing) tokens += media_tokens(*request);
   }
-  asking_ = nullptr;
+  culprit_ = nullptr;
   return others;
 }
 

@@ -56,7 +56,7 @@ void StepLoop::begin(Begun& step) {
 }
 
 void StepLoop::give_up() {
-  Request* request = scheduler_.asking();
+  Request* request = scheduler_.culprit();
   if (request == nullptr && std::exchange(given_up_, true)) request = scheduler_.last();
   if (request == nullptr) return;
   given_up_ = false;
