@@ -27,7 +27,7 @@ struct DTypeEntry {
   DType dtype;
   size_t size;
 };
-constexpr std::array<DTypeEntry, 10> kDTypes{{{"F64", DType::kF64, 8},
+constexpr std::array<DTypeEntry, 11> kDTypes{{{"F64", DType::kF64, 8},
                                               {"F32", DType::kF32, 4},
                                               {"F16", DType::kF16, 2},
                                               {"BF16", DType::kBF16, 2},
@@ -36,7 +36,8 @@ constexpr std::array<DTypeEntry, 10> kDTypes{{{"F64", DType::kF64, 8},
                                               {"I16", DType::kI16, 2},
                                               {"I8", DType::kI8, 1},
                                               {"U8", DType::kU8, 1},
-                                              {"BOOL", DType::kBool, 1}}};
+                                              {"BOOL", DType::kBool, 1},
+                                              {"F8_E4M3", DType::kF8E4M3, 1}}};
 
 const DTypeEntry& entry_of(DType dtype) {
   return *std::find_if(kDTypes.begin(), kDTypes.end(),

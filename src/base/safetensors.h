@@ -15,7 +15,19 @@
 
 namespace valora {
 
-enum class DType : uint8_t { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
+enum class DType : uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kF8E4M3  // without infinities
+};
 
 size_t dtype_size(DType dtype);
 const char* dtype_name(DType dtype);  // the name in safetensors files: "BF16"

@@ -8,6 +8,8 @@
 #include <atomic>
 
 #include "base/log.h"
+#include "models/quantised/config.h"
+#include "models/quantised/stored_linear.h"
 #include "models/spec/load_error.h"
 #include "models/weight_files.h"
 
@@ -55,8 +57,21 @@ std::optional<at::ScalarType> scalar_type(DType dtype) {
   }
 }
 
+at::ScalarType stored_type(DType dtype) {
+  switch (dtype) {
+    case DType::kI64: return at::kLong;
+    case DType::kI32: return at::kInt;
+    case DType::kI16: return at::kShort;
+    case DType::kI8: return at::kChar;
+    case DType::kU8: return at::kByte;
+    case DType::kBool: return at::kBool;
+    case DType::kF8E4M3: return at::kFloat8_e4m3fn;
+    default: return *scalar_type(dtype);
+  }
+}
+
 at::Tensor tensor_of(const TensorView& view) {
-  const auto options = at::TensorOptions().dtype(scalar_type(view.dtype));
+  const auto options = at::TensorOptions().dtype(stored_type(view.dtype));
   void* data = const_cast<uint8_t*>(view.bytes.data());
   if (reinterpret_cast<uintptr_t>(data) % dtype_size(view.dtype) == 0)
     return at::from_blob(data, view.shape, options);
@@ -108,7 +123,7 @@ at::Tensor Weights::stored(const Entry& entry) const {
   if (file.mapped) return tensor_of(entry.view);
   auto bytes = read_bytes(file.input, entry.begin, byte_size(entry.view));
   if (!bytes.ok()) throw LoadError(bytes.error());
-  return bytes->view(*scalar_type(entry.view.dtype)).view(entry.view.shape);
+  return bytes->view(stored_type(entry.view.dtype)).view(entry.view.shape);
 }
 
 const Weights::Entry* Weights::find(const std::string& canonical) const {
@@ -133,16 +148,27 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
 }
 
 ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias) {
-  const at::Tensor w = view(name + ".weight", {out, in}),
+  const auto quantised = quantised_linear(name, out, in);
+  if (quantised) {
+    ++quantised_.linears;
+    quantised_.parameters += out * in;
+    if (!bias) pass_over_zero_bias(name);
+  } else if (quantisation_) {
+    quantised_.kept.push_back(name);
+  }
+  const at::Tensor w = quantised ? decoded(*quantised, out, in) : view(name + ".weight", {out, in}),
                    b = bias ? get(name + ".bias", {out}) : at::Tensor();
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
   // If it was not packed, it may be the memory of the file.
-  return weight.data().is_alias_of(w) ? weight.with_data(weight.data().clone()) : weight;
+  const bool shared = !quantised && weight.data().is_alias_of(w);
+  return shared ? weight.with_data(weight.data().clone()) : weight;
 }
 
 void Weights::refill(const std::string& name, ops::Weight& weight) {
-  weight.refill(get(name + ".weight", {weight.out(), weight.in()}));
+  const auto quantised = quantised_linear(name, weight.out(), weight.in());
+  weight.refill(quantised ? decoded(*quantised, weight.out(), weight.in())
+                          : get(name + ".weight", {weight.out(), weight.in()}));
 }
 
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
@@ -153,7 +179,8 @@ at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& sh
                           (find_weight_files(dir_).ok() && find_weight_files(dir_)->shards_ignored
                                ? " in model.safetensors, which is read instead of the shards of "
                                  "model.safetensors.index.json beside it"
-                               : ""),
+                               : "") +
+                          quantised_hint(name),
                       dir_));
   const TensorView& view = entry->view;
   const auto fail = [&](const std::string& why) {
@@ -197,7 +224,8 @@ void Weights::leave_out(const std::string& prefix) {
 
 at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
-  for (const auto& [name, entry] : entries_) bytes[entry.view.dtype] += byte_size(entry.view);
+  for (const auto& [name, entry] : entries_)
+    if (scalar_type(entry.view.dtype)) bytes[entry.view.dtype] += byte_size(entry.view);
   const auto most = std::max_element(bytes.begin(), bytes.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? at::kFloat : scalar_type(most->first).value_or(at::kFloat);
@@ -205,8 +233,7 @@ at::ScalarType Weights::stored_dtype() const {
 
 int64_t Weights::parameters() const {
   int64_t count = 0;
-  for (const auto& [name, entry] : entries_)
-    count += static_cast<int64_t>(byte_size(entry.view) / dtype_size(entry.view.dtype));
+  for (const auto& [name, entry] : entries_) count += parameters_in(entry);
   return count;
 }
 
@@ -219,6 +246,7 @@ size_t Weights::bytes() const {
 Digest Weights::sketch() const {
   constexpr size_t kPieces = 16, kPieceBytes = 64;
   DigestBuilder digest;
+  if (quantisation_) digest.add(quantisation_->text());  // it says what the integers mean
   for (const auto& [name, entry] : entries_) {
     const std::span<const uint8_t> bytes = entry.view.bytes;
     digest.add(name)

@@ -1,0 +1,19 @@
+#include "models/quantised/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace valora::models {
+
+std::string QuantisedReport::text() const {
+  constexpr size_t kNamed = 3;
+  std::string text = fmt::format("{} linears of {} ({})", linears, encoding, format);
+  if (kept.empty()) return text;
+  const size_t named = std::min(kNamed, kept.size());
+  text += fmt::format("; {} {}: {}", kept.size(), kept.size() == 1 ? "as it is" : "as they are",
+                      fmt::join(kept.begin(), kept.begin() + static_cast<int64_t>(named), ", "));
+  return kept.size() > named ? text + " …" : text;
+}
+
+}  // namespace valora::models

@@ -1,0 +1,39 @@
+#include "models/quantised/stored_linear.h"
+
+#include <algorithm>
+
+namespace valora::models {
+
+int64_t group_of(const QuantisedScheme& scheme, int64_t in) {
+  return scheme.scope == ScaleScope::kGroup ? std::min(scheme.group, in) : in;
+}
+
+int64_t groups_of(const QuantisedScheme& scheme, int64_t in) {
+  const int64_t group = group_of(scheme, in);
+  return (in + group - 1) / group;
+}
+
+StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order) {
+  const int64_t in = parts.values.size(1);
+  const at::Tensor index = order.to(at::kLong);
+  if (at::equal(index, at::arange(in, at::kLong).floor_divide(parts.group)))
+    return {std::move(parts), {}};
+  const at::Tensor integers =
+      parts.values.to(at::kFloat).sub_(parts.zeros.to(at::kFloat).index_select(1, index));
+  return {std::nullopt, integers * parts.scales.index_select(1, index)};
+}
+
+StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
+                                int64_t in) {
+  switch (scheme.packing) {
+    case Packing::kWords: return read_compressed_words(tensors, scheme, out, in);
+    case Packing::kBytes: return read_compressed_bytes(tensors, scheme, out, in);
+    case Packing::kGptq: return read_gptq(tensors, scheme, out, in);
+    case Packing::kAwq: return read_awq(tensors, scheme, out, in);
+    case Packing::kFloats:
+    case Packing::kFp8: return read_floats(tensors, scheme, out, in);
+  }
+  return {};
+}
+
+}  // namespace valora::models

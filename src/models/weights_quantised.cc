@@ -1,0 +1,156 @@
+// The quantised linears of a checkpoint.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "models/spec/load_error.h"
+#include "models/quantised/config.h"
+#include "models/quantised/stored_linear.h"
+#include "models/weights.h"
+
+namespace valora::models {
+namespace {
+
+// Parts that hold integers, or floats of 8 bits, for a whole linear.
+constexpr std::array kWords = {"weight_packed", "qweight"};
+// Parts beside them, which are no parameters.
+constexpr std::array kCompanions = {"weight_scale",
+                                    "weight_scale_inv",
+                                    "weight_zero_point",
+                                    "weight_shape",
+                                    "weight_g_idx",
+                                    "input_scale",
+                                    "activation_scale",
+                                    "qzeros",
+                                    "scales",
+                                    "g_idx"};
+
+bool is_coded(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
+
+std::string part_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+std::string linear_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == name.npos ? std::string() : name.substr(0, dot);
+}
+
+}  // namespace
+
+class Weights::Parts final : public LinearTensors {
+ public:
+  Parts(Weights& weights, std::string linear) : weights_(weights), linear_(std::move(linear)) {}
+
+  const TensorView* find(const std::string& part) const override {
+    const Entry* entry = weights_.find(linear_ + "." + part);
+    return entry ? &entry->view : nullptr;
+  }
+  at::Tensor read(const std::string& part) override {
+    const Entry& entry = *weights_.find(linear_ + "." + part);
+    weights_.used_.insert(entry.stored_name);
+    return reads() ? weights_.stored(entry) : at::Tensor();
+  }
+  bool reads() const override { return !weights_.device_.is_meta(); }
+  void fail(const std::string& part, const std::string& why) const override {
+    const Entry* entry = weights_.find(linear_ + "." + part);
+    const std::string place = entry ? weights_.path_of(*entry) : weights_.dir_;
+    throw LoadError(unprocessable(
+        place + ": tensor " + (entry ? entry->stored_name : linear_ + "." + part) + " " + why,
+        place));
+  }
+
+ private:
+  Weights& weights_;
+  const std::string linear_;
+};
+
+void Weights::set_quantisation(std::shared_ptr<const QuantisedConfig> config) {
+  quantisation_ = std::move(config);
+  if (!quantisation_) return;
+  quantised_.format = quantisation_->format();
+  quantised_.encoding = quantisation_->describe();
+  for (const auto& [name, entry] : entries_) {
+    const std::string part = part_of(name), linear = linear_of(name);
+    if (std::ranges::find(kWords, part) == kWords.end()) continue;
+    const auto* rule = quantisation_->rule_of(std::array{linear});
+    const int bits = rule && rule->scheme ? rule->scheme->bits : 32;
+    int64_t count = static_cast<int64_t>(byte_size(entry.view)) * 8 / bits;
+    // Without the padding of rows to whole words.
+    if (const auto shape = entries_.find(linear + ".weight_shape"); shape != entries_.end()) {
+      const TensorView& view = shape->second.view;
+      if (view.dtype == DType::kI64 && view.shape == std::vector<int64_t>{2})
+        count = std::clamp<int64_t>(tensor_of(view).prod().item<int64_t>(), 0, count);
+    }
+    packed_[name] = count;
+  }
+}
+
+int64_t Weights::parameters_in(const Entry& entry) const {
+  const auto elements = static_cast<int64_t>(byte_size(entry.view) / dtype_size(entry.view.dtype));
+  if (!quantisation_) return elements;
+  if (const auto words = packed_.find(entry.stored_name); words != packed_.end())
+    return words->second;
+  return std::ranges::find(kCompanions, part_of(entry.stored_name)) == kCompanions.end() ? elements
+                                                                                         : 0;
+}
+
+bool Weights::has_linear(const std::string& name) const {
+  return has(name + ".weight") ||
+         std::ranges::any_of(kWords, [&](const char* part) { return has(name + "." + part); });
+}
+
+std::vector<std::string> Weights::names_of(const std::string& name) const {
+  std::vector<std::string> names{name};
+  for (const auto& alias : aliases_)
+    if (name.starts_with(alias.canonical))
+      names.push_back(alias.alias + name.substr(alias.canonical.size()));
+  return names;
+}
+
+std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name, int64_t out,
+                                                        int64_t in) {
+  if (!quantisation_) return nullptr;
+  Parts parts(*this, name);
+  const TensorView* weight = parts.find("weight");
+  const auto words = std::ranges::find_if(kWords, [&](const char* p) { return parts.has(p); });
+  const bool packed = words != kWords.end(), coded = weight && is_coded(weight->dtype);
+  if (!packed && !coded) {
+    // Such weights are rounded in each product by transformers.
+    for (const char* scale : {"weight_scale", "weight_scale_inv"})
+      if (weight && parts.has(scale))
+        parts.fail(scale, std::string("is there, but the weights are stored as ") +
+                              dtype_name(weight->dtype));
+    return nullptr;
+  }
+  const std::string part = packed ? *words : "weight";
+  if (packed && weight) parts.fail(part, "is there beside weight: delete one");
+  const QuantisedConfig::Rule* rule = quantisation_->rule_of(names_of(name));
+  if (!rule || !rule->scheme)
+    parts.fail(part, "is quantised, but " + quantisation_->file() +
+                         (rule ? " says that it is not (" + rule->key + ")"
+                               : std::string(" has no target for it")));
+  return std::make_unique<StoredLinear>(read_stored_linear(parts, *rule->scheme, out, in));
+}
+
+at::Tensor Weights::decoded(const StoredLinear& linear, int64_t out, int64_t in) const {
+  const auto options = at::TensorOptions().dtype(dtype_).device(device_);
+  return device_.is_meta() ? at::empty({out, in}, options) : linear.decoded().to(options);
+}
+
+void Weights::pass_over_zero_bias(const std::string& name) {
+  const Entry* entry = find(name + ".bias");
+  if (entry && scalar_type(entry->view.dtype) && !stored(*entry).any().item<bool>())
+    used_.insert(entry->stored_name);
+}
+
+std::string Weights::quantised_hint(const std::string& name) const {
+  const std::string linear = linear_of(name);
+  if (part_of(name) != "weight" || !has_linear(linear)) return "";
+  return quantisation_ ? ": it is stored quantised, which is supported for linears alone"
+                       : ": it is stored quantised, but config.json has no quantization_config";
+}
+
+std::optional<QuantisedReport> Weights::quantised() const {
+  return quantisation_ ? std::optional(quantised_) : std::nullopt;
+}
+
+}  // namespace valora::models
