@@ -452,9 +452,44 @@ def model_seeds():
     put("generation_config", "greedy", text({"do_sample": False}), text({"text_config": {"eos_token_id": [1]}}))
 
 
+def integers(kind, *shape):
+    dtype = {"I32": np.int32, "I64": np.int64, "I8": np.int8}[kind]
+    return kind, list(shape), (np.arange(np.prod(shape)) * 77 % 120).astype(dtype).tobytes()
+
+
+def quantised_seeds():
+    def compressed(file_format, **weights):
+        return {"quant_method": "compressed-tensors", "format": file_format, "quantization_status": "compressed",
+                "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", **weights}}},
+                "ignore": ["lm_head", "re:visual.*"]}
+
+    def tensors(**parts):
+        return safetensors({"model.a." + part: value for part, value in parts.items()})
+    shape = "I64", [2], np.array([8, 16], np.int64).tobytes()
+    groups = {"strategy": "group", "group_size": 8}
+    put("quantised", "words", text(compressed("pack-quantized", **groups)),
+        tensors(weight_packed=integers("I32", 8, 2), weight_scale=halves(8, 2), weight_shape=shape))
+    put("quantised", "zero-points", text(compressed("pack-quantized", symmetric=False, **groups)),
+        tensors(weight_packed=integers("I32", 8, 2), weight_scale=halves(8, 2), weight_shape=shape,
+                weight_zero_point=integers("I32", 1, 2), weight_g_idx=("I32", [16], np.array([0, 1] * 8, np.int32).tobytes())))
+    put("quantised", "bytes", text(compressed("int-quantized", num_bits=8, strategy="channel")),
+        tensors(weight=integers("I8", 8, 16), weight_scale=floats(8, 1)))
+    put("quantised", "gptq", text({"quant_method": "gptq", "bits": 4, "group_size": 8, "desc_act": True}),
+        tensors(qweight=integers("I32", 2, 8), qzeros=integers("I32", 2, 1), scales=halves(2, 8), g_idx=integers("I32", 16)))
+    put("quantised", "gptq-rules", text({"quant_method": "gptq", "bits": 4, "group_size": -1, "checkpoint_format": "gptq_v2",
+                                         "dynamic": {"-:lm_head": {}, "+:model.*": {"bits": 8}}}),
+        tensors(qweight=integers("I32", 4, 8), qzeros=integers("I32", 1, 2), scales=halves(1, 8)))
+    put("quantised", "awq", text({"quant_method": "awq", "bits": 4, "group_size": 8, "modules_to_not_convert": ["visual"]}),
+        tensors(qweight=integers("I32", 16, 1), qzeros=integers("I32", 2, 1), scales=halves(2, 8)))
+    eight = "F8_E4M3", [8, 16], bytes(i * 7 % 126 for i in range(128))
+    put("quantised", "fp8", text({"quant_method": "fp8", "weight_block_size": [4, 8]}),
+        tensors(weight=eight, weight_scale_inv=floats(2, 2)))
+    put("quantised", "plain", text({"quant_method": "awq"}), tensors(weight=floats(8, 16)))
+
+
 def main():
     for make in (safetensors_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds, settings_seeds,
-                 url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds):
+                 url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds, quantised_seeds):
         make()
     files = [path for path in ROOT.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")

@@ -93,6 +93,15 @@ Json inspect_json(const ModelReport& report) {
   if (const auto& stored = report.stored)
     json["stored"] = {
         {"parameters", stored->parameters}, {"bytes", stored->bytes}, {"dtype", stored->dtype}};
+  json["quantised"] = nullptr;
+  if (report.served && report.served->quantised) {
+    const models::QuantisedReport& quantised = *report.served->quantised;
+    json["quantised"] = {{"format", quantised.format},
+                         {"encoding", quantised.encoding},
+                         {"linears", quantised.linears},
+                         {"parameters", quantised.parameters},
+                         {"kept", quantised.kept}};
+  }
   json["served"] = report.served ? served_json(*report.served, report.spec->max_positions) : Json();
   return json;
 }

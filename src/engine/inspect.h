@@ -33,6 +33,7 @@ struct ServedWeights {
   int64_t kv_bytes_per_token = 0;
   MemoryPlan plan;                  // with default options and the currently free memory
   std::vector<std::string> unused;  // tensors that the model does not use
+  std::optional<models::QuantisedReport> quantised;  // absent if the folder is not
 };
 
 struct ModelReport {

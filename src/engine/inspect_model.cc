@@ -62,6 +62,7 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   served.bytes =
       static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
   served.unused = loaded.unused_tensors;
+  served.quantised = loaded.quantised;
   const EngineOptions defaults;
   const BlockSizes sizes = block_sizes(spec, defaults.max_lora_rank, dtype, at::kCPU);
   served.kv_bytes_per_token = sizes.kv / memory::kBlockTokens;
@@ -75,6 +76,7 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
 void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype, ModelReport& report) {
   const auto weights = keep(models::Weights::open(report.path), report);
   if (!weights) return;
+  if (report.spec) models::set_quantisation(config, **weights);
   const at::ScalarType stored = (*weights)->stored_dtype();
   report.stored = StoredWeights{(*weights)->parameters(), (*weights)->bytes(), dtype_name(stored)};
   const auto type =

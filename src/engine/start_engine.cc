@@ -232,6 +232,13 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     plan.adapter_cache_bytes = cache;
   }
   notes_ = plan.notes;
+  if (loaded_.quantised)
+    notes_.push_back(loaded_.quantised->text() + "; they are decoded to " +
+                     dtype_name(loaded_.dtype) + " and take " +
+                     std::to_string(loaded_.quantised->parameters *
+                                        static_cast<int64_t>(c10::elementSize(loaded_.dtype)) >>
+                                    20) +
+                     " MiB");
   if (spec.image_token || spec.video_token)
     notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
                      " MiB of prepared pixels, " +

@@ -8,11 +8,12 @@ namespace valora::models {
 namespace {
 
 constexpr char kHead[] = "lm_head.weight";
+constexpr char kHeadLinear[] = "lm_head";
 
 }  // namespace
 
 bool shares_embeddings(const LoadedModel& loaded) {
-  return !loaded.weights->has(kHead) ||
+  return !loaded.weights->has_linear(kHeadLinear) ||
          std::ranges::any_of(loaded.unused_tensors,
                              [](const std::string& name) { return name.ends_with(kHead); });
 }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/parts_done.h"
+#include "models/spec/load_error.h"
 #include "models/table_linear.h"
 #include "ops/elementwise.h"
 #include "ops/recompute.h"
@@ -17,7 +18,11 @@ EmbeddingNames embedding_names(const DecoderConfig& c, Weights& weights,
                                const std::string& embedding, const std::string& head) {
   const std::string stored_embedding = embedding + ".weight", stored_head = head + ".weight";
   if (!c.tied_embeddings) return {embedding, head};
-  if (!weights.has(stored_head)) return {embedding, embedding};
+  if (!weights.has_linear(head)) return {embedding, embedding};
+  if (!weights.has(stored_head))
+    throw LoadError(unprocessable(
+        "tie_word_embeddings is true, but the output layer is stored quantised, apart from the "
+        "embedding: set it to false if the quantised one is meant"));
   if (!weights.has(stored_embedding)) return {head, head};
   if (weights.device().is_meta()) return {embedding, head};  // no values to compare
   const std::vector<int64_t> shape{c.vocab, c.hidden};

@@ -1,5 +1,7 @@
 #include "models/decoder_config.h"
 
+#include "models/quantised/config.h"
+
 namespace valora::models {
 namespace {
 
@@ -58,8 +60,7 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.layers.assign(static_cast<size_t>(layers), layer);
   const std::vector<int64_t> windows = read_windows(text, d.windows, layers, c.max_positions);
   for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].window = windows[i];
-  if (top.has("quantization_config"))
-    top.refuse("quantised checkpoints (quantization_config) are not supported");
+  (void)read_quantised_config(top);  // refuses what is not served
   return c;
 }
 

@@ -90,6 +90,7 @@ TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
   refused(qwen2_vl(), "/vision_config/in_channels", 4, "in_channels");
   refused(qwen2(), "/hidden_act", "relu", "relu");
   refused(qwen2(), "/quantization_config", Json::object(), "quantization_config");
+  refused(qwen2(), "/quantization_config", {{"quant_method", "hqq"}}, "hqq");
   refused(qwen2(), "/rope_scaling", {{"rope_type", "yarn"}}, "yarn");
   refused(qwen2(), "/rope_scaling", {{"type", "su"}}, "su");
   refused(qwen2(), "/rope_scaling", {{"type", "yarn"}, {"factor", 4}, {"attention_factor", 0}},

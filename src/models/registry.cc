@@ -7,6 +7,7 @@
 #include "models/llama.h"
 #include "models/llava.h"
 #include "models/mistral.h"
+#include "models/quantised/config.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
@@ -108,6 +109,12 @@ Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& conf
   }
 }
 
+void set_quantisation(const ConfigReader& config, Weights& weights) {
+  auto quantised = read_quantised_config(config);
+  if (quantised)
+    weights.set_quantisation(std::make_shared<const QuantisedConfig>(std::move(*quantised)));
+}
+
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use) {
   VALORA_TRY(config, read_model_config(dir));
@@ -118,12 +125,14 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
     weights->set_target(type, device);
     weights->set_plain(use == ModelUse::kTraining);
     weights->set_aliases(family->spec(config).aliases);
+    set_quantisation(config, *weights);
     LoadedModel loaded;
     loaded.model = family->build(config, *weights, device);
     loaded.family = family;
     loaded.dtype = type;
     loaded.parameters = weights->parameters();
     loaded.unused_tensors = weights->unused();
+    loaded.quantised = weights->quantised();
     if (use == ModelUse::kServing) VALORA_CHECK(weights->unmap());
     loaded.weights = std::move(weights);
     return loaded;

@@ -25,6 +25,7 @@ struct LoadedModel {
   at::ScalarType dtype = at::kFloat;
   int64_t parameters = 0;
   std::vector<std::string> unused_tensors;
+  std::optional<QuantisedReport> quantised;  // absent if the folder is not
 };
 
 enum class ModelUse {
@@ -39,6 +40,8 @@ enum class ModelUse {
 // has another shape, or kHalf on a CPU.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing);
+// Tells the weights what the configuration says of quantised linears. Throws LoadError.
+void set_quantisation(const ConfigReader& config, Weights& weights);
 // The dtype that load_model() uses for a checkpoint whose weights are `stored`.
 Result<at::ScalarType> resolve_dtype(std::optional<at::ScalarType> asked,
                                      const ConfigReader& config, at::ScalarType stored,

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "models/spec/load_error.h"
 #include "models/quantised/config.h"
 #include "models/quantised/stored_linear.h"
+#include "models/spec/load_error.h"
 #include "models/weights.h"
 
 namespace valora::models {

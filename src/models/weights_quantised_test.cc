@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/temp_dir.h"
-#include "models/spec/load_error.h"
 #include "models/quantised/config.h"
+#include "models/spec/load_error.h"
 #include "models/testing/quantised_tensors.h"
 #include "models/weights.h"
 

@@ -280,7 +280,7 @@ REFUSALS = {
     "lfs-pointer": ("text", file_content("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 1\n"),
                     ["model.safetensors is a Git LFS pointer, not the file: run git lfs pull"]),
     "quantised": ("text", with_config(quantization_config={"quant_method": "gptq"}), ["config.json", "quantization_config"]),
-    "quantised-vl": ("vl", with_config(quantization_config={"quant_method": "awq"}), ["config.json", "quantization_config"]),
+    "quantised-vl": ("vl", with_config(quantization_config={"quant_method": "awq", "version": "gemv"}), ["config.json", "quantization_config", "gemv"]),
     "activation": ("text", with_config(hidden_act="gelu"), ["config.json", "hidden_act", "gelu"]),
     "no-hidden-size": ("text", without("hidden_size"), ["config.json", "hidden_size"]),
     "huge": ("text", with_config(vocab_size=10**15), ["config.json", "vocab_size"]),

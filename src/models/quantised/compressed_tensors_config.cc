@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "models/spec/load_error.h"
 #include "models/quantised/config.h"
+#include "models/spec/load_error.h"
 
 namespace valora::models {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "models/spec/config_reader.h"
 #include "models/quantised/name_rules.h"
 #include "models/quantised/scheme.h"
+#include "models/spec/config_reader.h"
 
 namespace valora::models {
 

@@ -6,7 +6,7 @@
 
 #include "base/testing/temp_dir.h"
 #include "models/spec/load_error.h"
-#include "models/quantised/older_files.h"
+#include "models/spec/older_files.h"
 
 namespace valora::models {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "models/spec/load_error.h"
 #include "models/quantised/config.h"
+#include "models/spec/load_error.h"
 
 namespace valora::models {
 namespace {

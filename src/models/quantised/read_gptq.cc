@@ -29,7 +29,7 @@ at::Tensor plus_one(LinearTensors& tensors, const at::Tensor& zeros, int bits) {
 }
 
 // int32 [in]; undefined if the folder has none.
-at::Tensor read_order(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t in) {
+at::Tensor gptq_order(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t in) {
   if (!tensors.has("g_idx") && !scheme.ordered) return {};
   const at::Tensor order = tensors.take("g_idx", {DType::kI32, DType::kI64}, {{in}});
   const int64_t groups = groups_of(scheme, in);
@@ -50,7 +50,7 @@ StoredLinear read_gptq(LinearTensors& tensors, const QuantisedScheme& scheme, in
   const at::Tensor words = tensors.take("qweight", {DType::kI32}, {{in / n, out}}),
                    zeros = tensors.take("qzeros", {DType::kI32}, {{groups, out / n}}),
                    scales = tensors.take_scales("scales", {{groups, out}}),
-                   order = read_order(tensors, scheme, in);
+                   order = gptq_order(tensors, scheme, in);
   if (!words.defined()) return {};
   at::Tensor points = unpack_along_columns(zeros, scheme.bits, out);
   if (scheme.zeros_less_one) points = plus_one(tensors, points, scheme.bits);

@@ -2,6 +2,7 @@
 
 #include "models/spec/load_error.h"
 #include "models/spec/model_path.h"
+#include "models/spec/older_files.h"
 
 namespace valora::models {
 namespace {
@@ -91,6 +92,7 @@ Result<ConfigReader> read_model_config(const std::string& dir) {
   const std::string file = dir + "/config.json";
   VALORA_TRY(json, read_json_file(file));
   if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
+  VALORA_CHECK(add_older_quantisation(dir, json));
   return ConfigReader(std::move(json), file);
 }
 

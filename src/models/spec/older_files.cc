@@ -1,4 +1,4 @@
-#include "models/quantised/older_files.h"
+#include "models/spec/older_files.h"
 
 #include "base/file.h"
 

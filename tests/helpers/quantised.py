@@ -1,0 +1,195 @@
+"""Quantised copies of tiny checkpoints: their folders, and the same models with decoded weights.
+
+compressed-tensors' folders are quantised, compressed and, for the decoded weights, decompressed by the package of that
+name; but its newest release has no groups in the order of activations, so these are decoded here as 0.12 did. GPTQ's and
+AWQ's are packed here from the published layouts: AutoGPTQ's (words along the inputs, zero-points along the outputs, minus
+one in the first format), AutoAWQ's WQLinear_GEMM (words along the outputs, their eight values in the order 0 2 4 6 1 3 5 7),
+which compressed-tensors' converter reads, too.
+"""
+
+import json
+import re
+
+import torch
+from compressed_tensors.compressors.base import BaseCompressor
+from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from safetensors.torch import load_file, save_file
+
+WORD_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # of AWQ: the output of a word at each place, from the lowest bits
+LINEAR = re.compile(r".*(_proj|\.qkv|\.proj|\.fc[12]|mlp\.[02]|linear_[12])\.weight$")
+
+
+def words(values, bits, order=None):
+    """int32 words along the last dimension."""
+    per_word = 32 // bits
+    parts = values.to(torch.int64).unflatten(-1, (-1, per_word))
+    if order:
+        parts = parts[..., order]
+    packed = sum(parts[..., i] << (bits * i) for i in range(per_word))
+    return torch.where(packed >= 2**31, packed - 2**32, packed).to(torch.int32)
+
+
+def rounded(weight, bits, order, groups, symmetric):
+    """(integers [out, in], zero-points and scales [out, groups]) of a weight; order: the group of each input."""
+    scales, zeros = torch.empty(len(weight), groups), torch.empty(len(weight), groups)
+    for g in range(groups):
+        part = weight[:, order == g]
+        low, high = part.amin(1).clamp(max=0), part.amax(1).clamp(min=0)
+        if symmetric:
+            high = torch.maximum(high, -low)
+            low = -high
+        scales[:, g] = ((high - low) / (2**bits - 1)).clamp(min=1e-5).half().float()
+        zeros[:, g] = 2 ** (bits - 1) if symmetric else (-low / scales[:, g]).round().clamp(1, 2**bits - 1)
+    integers = (weight / scales[:, order]).round() + zeros[:, order]
+    return integers.clamp(0, 2**bits - 1), zeros, scales
+
+
+class Quantiser:
+    """Replaces linears of a folder of transformers by their quantised tensors."""
+
+    keeps = ("visual",)  # parts of names of linears that stay as they are
+
+    def __init__(self, bits=4, group=-1, symmetric=False):
+        self.bits, self.group, self.symmetric = bits, group, symmetric
+
+    def order_of(self, inputs):
+        """(the group of each input, the number of groups)"""
+        group = inputs if self.group < 0 else self.group
+        return torch.arange(inputs) // group, -(-inputs // group)
+
+    def shuffled(self, inputs):
+        order, groups = Quantiser.order_of(self, inputs)
+        return order[torch.randperm(inputs, generator=torch.Generator().manual_seed(inputs))], groups
+
+    def fits(self, weight):
+        return True
+
+    def tensors(self, weight):
+        """(tensors by part, the decoded weight)"""
+        order, groups = self.order_of(weight.shape[1])
+        integers, zeros, scales = rounded(weight, self.bits, order, groups, self.symmetric)
+        return self.packed(integers, zeros, scales, order), (integers - zeros[:, order]) * scales[:, order]
+
+    def quantise(self, folder):
+        """Returns the decoded weights by the names of the tensors that they replace."""
+        tensors, decoded, kept = load_file(folder / "model.safetensors"), {}, []
+        for name, weight in list(tensors.items()):
+            if weight.dim() != 2 or not LINEAR.match(name):
+                continue
+            if any(part in name for part in self.keeps) or not self.fits(weight):
+                kept.append(name.removesuffix(".weight"))
+                continue
+            parts, decoded[name] = self.tensors(tensors.pop(name).float())
+            tensors |= {name.removesuffix("weight") + part: value.contiguous() for part, value in parts.items()}
+        save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"quantization_config": self.config(kept)}))
+        return decoded
+
+
+class CompressedTensors(Quantiser):
+    keeps = ()
+
+    def __init__(self, bits, group, symmetric=True, file_format="pack-quantized"):
+        super().__init__(bits, group, symmetric)
+        args = QuantizationArgs(num_bits=bits, type="float" if file_format == "float-quantized" else "int", symmetric=symmetric,
+                                strategy="channel" if group < 0 else "group", group_size=None if group < 0 else group)
+        self.scheme, self.format = QuantizationScheme(targets=["Linear"], weights=args), file_format
+        self.compressor = BaseCompressor.get_value_from_registry(file_format)
+
+    def config(self, kept):
+        made = QuantizationConfig(config_groups={"group_0": self.scheme}, format=self.format, quantization_status="compressed", ignore=kept)
+        return made.model_dump(mode="json")
+
+    def fits(self, weight):
+        return self.group < 0 or weight.shape[1] % self.group == 0
+
+    def tensors(self, weight):
+        order, groups = self.order_of(weight.shape[1])
+        _, zeros, scales = rounded(weight, self.bits, order, groups, self.symmetric)
+        state = {"weight": weight, "weight_scale": scales / 3 if self.format == "float-quantized" else scales,
+                 "weight_zero_point": (zeros - 2 ** (self.bits - 1)).to(torch.int8)}
+        stored = self.compressor.compress(state, self.scheme)
+        return stored, self.compressor.decompress(dict(stored), self.scheme)["weight"]
+
+
+class OrderedWords(CompressedTensors):
+    """Groups of inputs in the order of activations, as releases of compressed-tensors up to 0.12 store them."""
+
+    def config(self, kept):
+        made = super().config(kept)
+        made["config_groups"]["group_0"]["weights"]["actorder"] = "group"
+        return made
+
+    order_of = Quantiser.shuffled
+    tensors = Quantiser.tensors
+
+    def packed(self, integers, zeros, scales, order):
+        middle = 2 ** (self.bits - 1)
+        return {"weight_packed": pack_to_int32((integers - middle).to(torch.int8), self.bits), "weight_scale": scales,
+                "weight_zero_point": pack_to_int32((zeros - middle).to(torch.int8), self.bits, packed_dim=0),
+                "weight_shape": torch.tensor(integers.shape), "weight_g_idx": order.to(torch.int32)}
+
+
+class Gptq(Quantiser):
+    def __init__(self, *args, version=1, desc_act=False, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.version, self.desc_act = version, desc_act
+
+    def config(self, _):
+        return {"quant_method": "gptq", "bits": self.bits, "group_size": self.group, "sym": self.symmetric, "damp_percent": 0.1,
+                "desc_act": self.desc_act, "checkpoint_format": "gptq" if self.version == 1 else "gptq_v2", "true_sequential": True}
+
+    def fits(self, weight):
+        return not any(size % (32 // self.bits) for size in weight.shape)
+
+    def order_of(self, inputs):
+        return self.shuffled(inputs) if self.desc_act else super().order_of(inputs)
+
+    def packed(self, integers, zeros, scales, order):
+        return {"qweight": words(integers, self.bits).T.contiguous(),
+                "qzeros": words((zeros - int(self.version == 1)).T, self.bits),
+                "scales": scales.T.half().contiguous(), "g_idx": order.to(torch.int32)}
+
+
+class Awq(Quantiser):
+    def config(self, _):
+        return {"quant_method": "awq", "bits": 4, "group_size": self.group, "zero_point": True, "version": "gemm",
+                "modules_to_not_convert": ["visual"]}
+
+    def fits(self, weight):
+        return weight.shape[0] % 8 == 0 and (self.group < 0 or weight.shape[1] % self.group == 0)
+
+    def packed(self, integers, zeros, scales, order):
+        return {"qweight": words(integers.T.contiguous(), 4, WORD_ORDER), "qzeros": words(zeros.T.contiguous(), 4, WORD_ORDER),
+                "scales": scales.T.half().contiguous()}
+
+
+class Fp8(Quantiser):
+    """Floats of 8 bits with a scale per block, as transformers' fine-grained fp8."""
+
+    def __init__(self, block):
+        super().__init__()
+        self.block = block
+
+    def config(self, kept):
+        return {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": list(self.block),
+                "modules_to_not_convert": kept}
+
+    def tensors(self, weight):
+        rows, columns = (torch.arange(size) // block for size, block in zip(weight.shape, self.block))
+        scales = torch.empty(int(rows[-1]) + 1, int(columns[-1]) + 1)
+        for i in range(scales.shape[0]):
+            for j in range(scales.shape[1]):
+                scales[i, j] = weight[rows == i][:, columns == j].abs().max() / 448
+        grid = scales[rows][:, columns]
+        stored = (weight / grid).to(torch.float8_e4m3fn)
+        return {"weight": stored, "weight_scale_inv": scales}, stored.float() * grid
+
+
+def with_decoded(folder, decoded):
+    """Puts decoded weights into a folder of plain tensors."""
+    tensors = load_file(folder / "model.safetensors")
+    assert decoded and set(decoded) <= set(tensors)
+    save_file(tensors | {name: value.contiguous() for name, value in decoded.items()}, folder / "model.safetensors", {"format": "pt"})

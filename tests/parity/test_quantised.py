@@ -1,0 +1,172 @@
+"""Quantised folders answer as transformers and PEFT do in fp32 on the decoded weights.
+
+Folders of compressed-tensors are written, and decoded for the reference, by the package of that name
+(helpers/quantised.py). Those of GPTQ and AWQ are packed there from the published layouts; that of AWQ is checked against
+the converter of compressed-tensors, which reads it independently. No other reader of GPTQ or fp8 was at hand.
+"""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+import checkpoints
+import quantised
+from checkpoints import save_adapter
+from pictures import picture
+from programs import Engine, EngineError, find_program, generate, token_ids
+from quantised import Awq, CompressedTensors, Fp8, Gptq, OrderedWords
+from reference import Reference, expect_same
+from test_training import PARITY, request_of, samples, train
+
+TEXT = [{"role": "user", "content": "What is in this picture?"}]
+IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
+# By name: the model and how it is quantised. Sizes are odd, so some linears stay as they are with GPTQ and AWQ.
+CASES = {
+    "words-4": ("text-grouped-tied", CompressedTensors(4, 16, symmetric=False)),
+    "words-8-tower": ("vl-grouped-tied", CompressedTensors(8, -1)),
+    "words-order": ("text-grouped-tied", OrderedWords(4, 8)),
+    "bytes": ("text-one-layer", CompressedTensors(8, -1, file_format="int-quantized")),
+    "floats": ("text-one-layer", CompressedTensors(8, -1, file_format="float-quantized")),
+    "gptq": ("text-one-layer", Gptq(4, 16)),
+    "gptq-order": ("text-grouped-tied", Gptq(4, 8, desc_act=True)),
+    "gptq-v2": ("text-grouped-tied", Gptq(8, -1, version=2)),
+    "awq": ("vl-small-patch", Awq(4, 16)),
+    "fp8": ("text-grouped-tied", Fp8((16, 32))),
+}
+IN_EVERY_MODE = ["words-4", "words-8-tower", "gptq-order", "awq"]
+ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"])]
+USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], []]
+
+
+class Case:
+    """The quantised folder, the same model with decoded weights, and adapters of it."""
+
+    def __init__(self, name, models, root):
+        model, quantiser = CASES[name]
+        self.folder, plain = (shutil.copytree(models[model], root / part) for part in ("quantised", "decoded"))
+        self.decoded = quantiser.quantise(self.folder)
+        quantised.with_decoded(plain, self.decoded)
+        self.plain, self.reference, memory = plain, Reference(plain), models.memory[model]
+        self.adapters = {f"a{i}": save_adapter(memory, root / f"a{i}", 900 + i, **config) for i, config in enumerate(ADAPTERS)}
+        for adapter, path in self.adapters.items():
+            self.reference.load_adapter(adapter, path)
+        sampling = {"max_tokens": 12, "ignore_eos": True, "temperature": 0, "logprobs": memory.config.get_text_config().vocab_size,
+                    "logit_bias": self.reference.family.no_media_tokens()}
+        prompts = [TEXT, IMAGE] if self.reference.family.has_images else [TEXT]
+        self.requests = [{"messages": prompts[i % len(prompts)], "sampling": sampling,
+                          "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]} for i, uses in enumerate(USES)]
+
+    def expect_same(self, **options):
+        with Engine(self.folder, **options) as engine:
+            for adapter, path in self.adapters.items():
+                assert engine.load(adapter, path)["warnings"] == []
+            answers = engine.batch(self.requests)
+            assert (engine.stats()["merges"] == 0) == (options.get("mode", "unmerged") == "unmerged")
+        for request, answer in zip(self.requests, answers, strict=True):
+            expect_same(self.reference, request, answer, tolerance=1e-3)
+        # The adapters and the quantisation matter: each use answers differently.
+        assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers[:5]}) == 5
+        return answers
+
+
+@pytest.fixture(scope="module")
+def cases(models, tmp_path_factory):
+    made = {}
+
+    def case(name):
+        if name not in made:
+            made[name] = Case(name, models, tmp_path_factory.mktemp(name))
+        return made[name]
+    return case
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_base_and_adapters_in_one_batch(cases, models, name):
+    case = cases(name)
+    answers = case.expect_same()
+    with Engine(models[CASES[name][0]]) as engine:
+        plain = engine.one(case.requests[0])
+    assert plain["choices"][0]["tokens"][0]["logprob"] != answers[0]["choices"][0]["tokens"][0]["logprob"]
+
+
+@pytest.mark.parametrize("mode", ["merged", "mixture"])
+@pytest.mark.parametrize("name", IN_EVERY_MODE)
+def test_merged(cases, name, mode):
+    cases(name).expect_same(mode=mode)
+
+
+def test_awqs_layout_is_the_one_that_others_read():
+    from compressed_tensors.compressors.base import BaseCompressor
+    from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter
+    weight = torch.randn(24, 32, generator=torch.Generator().manual_seed(1))
+    parts, decoded = Awq(4, 16).tensors(weight)
+    converter = AutoAWQConverter(group_size=16)
+    converted = converter.process({f"a.{part}": value for part, value in parts.items()})
+    scheme = next(iter(converter.update_config(None).config_groups.values()))
+    state = {name.removeprefix("a."): value for name, value in converted.items()} | {"weight_scale": converted["a.weight_scale"].float()}
+    read = BaseCompressor.get_value_from_registry("pack-quantized").decompress(state, scheme)["weight"]
+    assert torch.equal(read, decoded)
+
+
+def test_inspect_and_the_start_tell_what_is_quantised(cases):
+    case = cases("awq")
+    done = subprocess.run([find_program("valora"), "inspect", str(case.folder), "--json"], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    told = report["quantised"]
+    assert (told["format"], told["encoding"], told["linears"]) == ("AWQ", "4 bits in groups of 16", len(case.decoded))
+    assert told["parameters"] == sum(weight.numel() for weight in case.decoded.values())
+    assert any("visual" in name for name in told["kept"]) and not any("is not used" in warning for warning in report["warnings"])
+    model = CASES["awq"][0]
+    stored = sum(p.numel() for p in checkpoints.make_model(model).parameters())
+    assert report["stored"]["parameters"] == stored
+    assert report["stored"]["dtype"] == "float32"  # of the parts in floats
+    text = subprocess.run([find_program("valora"), "inspect", str(case.folder)], capture_output=True, text=True, check=True).stdout
+    assert f"{len(case.decoded)} linears of 4 bits in groups of 16 (AWQ)" in text
+
+
+def test_training_is_that_of_the_decoded_weights(cases, models, tmp_path):
+    case = cases("words-4")
+    made, init = samples(case.reference), save_adapter(models.memory[CASES["words-4"][0]], tmp_path / "init", 11, rank=4)
+    answers = [train(request_of(folder, init, tmp_path / folder.name, made, PARITY | {"steps": 3}))
+               for folder in (case.folder, case.plain)]
+    assert answers[0]["losses"] == pytest.approx(answers[1]["losses"], rel=1e-6)
+
+
+def test_older_files_and_names(cases, models, tmp_path):
+    """AutoGPTQ's quantize_config.json beside config.json; without any configuration the reason is named."""
+    case = cases("gptq")
+    folder = shutil.copytree(case.folder, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    section = config.pop("quantization_config")
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(EngineError, match="stored quantised, but config.json has no quantization_config"):
+        Engine(folder)
+    section.pop("quant_method")
+    (folder / "quantize_config.json").write_text(json.dumps(section))
+    with Engine(folder) as engine, Engine(case.folder) as other:
+        assert token_ids(engine.one(case.requests[0])) == token_ids(other.one(case.requests[0]))
+
+
+REFUSALS = {
+    "activations": (lambda s: s["config_groups"]["group_0"].update(input_activations={"num_bits": 8, "dynamic": True}),
+                    ["config.json: quantization_config", "input_activations"]),
+    "excepted": (lambda s: s.update(ignore=["re:.*layers.1.*"]), ["layers.1", "says that it is not (ignore)"]),
+    "other-groups": (lambda s: s["config_groups"]["group_0"]["weights"].update(group_size=24), ["weight_scale", "has shape"]),
+    "no-target": (lambda s: s["config_groups"]["group_0"].update(targets=["re:.*mlp.*"]), ["self_attn", "has no target for it"]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refused(cases, tmp_path, name):
+    folder = shutil.copytree(cases("words-4").folder, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    change, words = REFUSALS[name]
+    change(config["quantization_config"])
+    (folder / "config.json").write_text(json.dumps(config))
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and str(folder) in done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
