@@ -66,15 +66,16 @@ class FakeEngineTest : public EngineFixture {
     VALORA_TRY(policy, scheduler::make_policy(name_of(options_.scheduling.policy)));
     const int length = options_.max_model_len.value_or(512);
     frontend->limit_tokens(length);
+    const auto blocks = static_cast<int32_t>(*options_.memory.pool_bytes / kFakeBlockBytes);
     EngineParts parts{.frontend = std::move(frontend), .policy = std::move(policy)};
     parts.core = {{.max_num_seqs = options_.max_num_seqs,
                    .max_num_batched_tokens = options_.max_num_batched_tokens},
                   length,
-                  {.blocks = static_cast<int32_t>(*options_.memory.pool_bytes / kFakeBlockBytes),
+                  {.blocks = blocks,
                    .swap_blocks = swap_blocks_,
                    .block_bytes = kFakeBlockBytes,
-                   .kept_limit = 4}};
-    parts.model = std::make_unique<FakeModel>(parts.core.pool.blocks, swap_blocks_, on_step_);
+                   .kept_limit = blocks / 8}};
+    parts.model = std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_);
     return std::unique_ptr<LocalEngine>(
         std::make_unique<ServingEngine>(options_, std::move(parts), clock_));
   }
