@@ -31,8 +31,8 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
       [this](const memory::Move& move) { return model_->memory().copy(move); },
       [this] { copied(); }, clock_);
   core_ = std::make_unique<EngineCore>(
-      std::move(parts.core), std::move(parts.policy), model_->runner(), std::move(mover),
-      model_->memory(), *frontend_, clock_,
+      parts.core, std::move(parts.policy), model_->runner(), std::move(mover), model_->memory(),
+      *frontend_, clock_,
       CoreEvents{[this] { --queued_; }, [this](RequestHandle handle) { request_ended(handle); }});
   core_->fill(stats_);
   prompt_workers_ = std::make_unique<PromptWorkers>(*frontend_, std::max(1, options_.media_workers),
