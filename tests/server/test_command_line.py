@@ -115,10 +115,10 @@ def test_inspect_folders_that_can_be_served(folders):
 def test_inspect_says_why_not(folders, tmp_path):
     copy = shutil.copytree(folders["model"], tmp_path / "model")
     config = json.loads((copy / "config.json").read_text())
-    config["architectures"] = ["MistralForCausalLM"]
+    config["architectures"] = ["MptForCausalLM"]
     (copy / "config.json").write_text(json.dumps(config))
     status, report = inspect(copy)
-    assert status == 1 and "MistralForCausalLM is not supported" in report["problems"][0]
+    assert status == 1 and "MptForCausalLM is not supported" in report["problems"][0]
     status, report = inspect(folders["two"], "--model", folders["model"], "--max-lora-rank", 8)
     assert status == 1 and "rank 16 is above" in report["problems"][0]
     nothing = run("inspect", tmp_path)
@@ -129,9 +129,8 @@ def test_paths_that_are_no_model_folder_get_one_sentence(folders, tmp_path):
     files = {"model.gguf": b"GGUF\x03\0\0\0", "model.zip": b"PK\x03\x04", "model.safetensors": b"{}"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    (tmp_path / "pickled").mkdir()
+    shutil.copytree(folders["model"], tmp_path / "pickled", ignore=shutil.ignore_patterns("*.safetensors*"))
     (tmp_path / "pickled" / "pytorch_model.bin").touch()
-    shutil.copy(Path(folders["model"]) / "config.json", tmp_path / "pickled")
     cases = {"org/name": "run hf download org/name --local-dir DIR and give DIR", tmp_path / "model.gguf": "is a GGUF file: give the Hugging Face folder",
              tmp_path / "model.zip": "is an archive: unpack it", tmp_path / "model.safetensors": "is a file of weights: give the folder",
              tmp_path / "none": "does not exist"}

@@ -21,7 +21,7 @@ PROMPT = [{"role": "user", "content": "Tell me."}]
 
 @pytest.fixture(scope="module")
 def served(folders):
-    server = Server({"model": folders["model"], "three": folders["three"]})
+    server = Server({"model": folders["model"], "three": folders["three"]}, "--form-compile-limit", "2")
     yield server
     server.stop()
 
