@@ -213,10 +213,7 @@ Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,
 }
 
 void Weights::leave_out(const std::string& prefix) {
-  std::vector<std::string> prefixes{prefix};
-  for (const auto& alias : aliases_)
-    if (prefix.starts_with(alias.canonical))
-      prefixes.push_back(alias.alias + prefix.substr(alias.canonical.size()));
+  const std::vector<std::string> prefixes = names_of(prefix);
   for (const auto& [name, entry] : entries_)
     for (const std::string& candidate : prefixes)
       if (name.starts_with(candidate)) used_.insert(name);

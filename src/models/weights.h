@@ -102,7 +102,7 @@ class Weights {
   at::Tensor stored(const Entry& entry) const;
   const std::string& path_of(const Entry& entry) const { return files_[entry.file].input.path(); }
 
-  // All names of a linear: the canonical one first.
+  // All names of a linear, or of a prefix: the canonical one first.
   std::vector<std::string> names_of(const std::string& name) const;
   // Null if the checkpoint stores this linear in floats, or not at all. Throws LoadError.
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);

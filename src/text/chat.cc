@@ -50,4 +50,10 @@ Result<std::string> render_continued(const ChatFormat& format, std::vector<ChatM
   return rendered;
 }
 
+std::string joined_text(const ChatMessage& message) {
+  std::string text;
+  for (const ChatPart& part : message.parts) text += part.text;
+  return text;
+}
+
 }  // namespace valora::text

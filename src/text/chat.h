@@ -32,6 +32,9 @@ struct ChatMessage {
   std::string name = {};
 };
 
+// The texts of a message's parts, one after the other.
+std::string joined_text(const ChatMessage& message);
+
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;

@@ -12,9 +12,8 @@ namespace {
 // A message's text without surrounding white space. The engine refuses media for text models before
 // this.
 std::string content(const ChatMessage& message) {
-  std::string text;
-  for (const ChatPart& part : message.parts) text += part.text;
-  return std::string(jinja::strip(text, jinja::Side::kBoth));  // as the published templates do
+  return std::string(
+      jinja::strip(joined_text(message), jinja::Side::kBoth));  // as the published templates do
 }
 
 Error unknown_role(const std::string& role, const char* known) {

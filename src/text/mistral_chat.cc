@@ -23,13 +23,6 @@ MistralMarks marks_of(MistralChat kind) {
   return {"[INST]", "[/INST]", ""};
 }
 
-// The engine refuses media for text models before this.
-std::string joined_text(const ChatMessage& message) {
-  std::string text;
-  for (const ChatPart& part : message.parts) text += part.text;
-  return text;
-}
-
 class MistralFormat final : public ChatFormat {
  public:
   explicit MistralFormat(MistralChat kind) : kind_(kind), marks_(marks_of(kind)) {}

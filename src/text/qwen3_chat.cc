@@ -14,16 +14,9 @@ std::string_view without_newlines(std::string_view text, bool front, bool back) 
   return text;
 }
 
-// The engine refuses media for text models before this.
-std::string text_of(const ChatMessage& message) {
-  std::string text;
-  for (const ChatPart& part : message.parts) text += part.text;
-  return text;
-}
-
 // The results of tools, in a user's turn (text/tool_prompt.h), are no question.
 bool is_question(const ChatMessage& message) {
-  const std::string text = text_of(message);
+  const std::string text = joined_text(message);
   return message.role == "user" &&
          !(text.starts_with("<tool_response>") && text.ends_with("</tool_response>"));
 }
@@ -58,7 +51,7 @@ class Qwen3Format final : public ChatFormat {
     std::string out;
     for (size_t i = 0; i < messages.size(); ++i) {
       const ChatMessage& message = messages[i];
-      const std::string text = text_of(message);
+      const std::string text = joined_text(message);
       out += "<|im_start|>" + message.role + "\n";
       if (message.role == "assistant") {
         const Answer answer = cut_answer(text);

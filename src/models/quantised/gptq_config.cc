@@ -26,9 +26,13 @@ void read_group(const ConfigReader& config, const char* key, QuantisedScheme& sc
 }
 
 int read_bits(const ConfigReader& config, const char* key, int fallback) {
-  const auto bits =
-      static_cast<int>(fallback ? config.at_most(key, 64, fallback) : config.at_most(key, 64));
-  return bits;
+  return static_cast<int>(fallback ? config.at_most(key, 64, fallback) : config.at_most(key, 64));
+}
+
+void add_for_all(QuantisedConfig& made, const QuantisedScheme& scheme) {
+  QuantisedConfig::Rule all{{}, scheme, "quant_method"};
+  all.linears.add_all();
+  made.add(std::move(all));
 }
 
 void check_gptq_bits(const ConfigReader& config, int bits) {
@@ -84,9 +88,7 @@ QuantisedConfig read_gptq_config(const ConfigReader& config) {
   QuantisedConfig made(format == "gptq" ? "GPTQ" : "GPTQ (gptq_v2)", config.json().dump(),
                        config.file());
   read_dynamic(config, scheme, made);
-  QuantisedConfig::Rule all{{}, scheme, "quant_method"};
-  all.linears.add_all();
-  made.add(std::move(all));
+  add_for_all(made, scheme);
   return made;
 }
 
@@ -115,9 +117,7 @@ QuantisedConfig read_awq_config(const ConfigReader& config) {
   if (parts.size() > kMostParts) config.refuse("\"modules_to_not_convert\" has too many entries");
   for (const std::string& part : parts) kept.linears.add_part(part);
   made.add(std::move(kept));
-  QuantisedConfig::Rule all{{}, scheme, "quant_method"};
-  all.linears.add_all();
-  made.add(std::move(all));
+  add_for_all(made, scheme);
   return made;
 }
 
@@ -137,9 +137,7 @@ QuantisedConfig read_fp8_config(const ConfigReader& config) {
   if (const std::string format = config.text("fmt", "e4m3"); format != "e4m3")
     config.refuse("fp8 weights of format \"" + format + "\" (fmt) are not supported, only e4m3");
   QuantisedConfig made("fp8", config.json().dump(), config.file());
-  QuantisedConfig::Rule all{{}, scheme, "quant_method"};
-  all.linears.add_all();
-  made.add(std::move(all));
+  add_for_all(made, scheme);
   return made;
 }
 

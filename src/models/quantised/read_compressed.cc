@@ -69,13 +69,6 @@ at::Tensor read_order(LinearTensors& tensors, const QuantisedScheme& scheme, int
   return order;
 }
 
-void check_groups(LinearTensors& tensors, const QuantisedScheme& scheme, const char* part,
-                  int64_t in) {
-  if (in % group_of(scheme, in) != 0)
-    tensors.fail(part,
-                 fmt::format("has {} inputs, which groups of {} do not divide", in, scheme.group));
-}
-
 StoredLinear assemble(LinearTensors& tensors, const QuantisedScheme& scheme,
                       const at::Tensor& values, int64_t out, int64_t in) {
   ops::QuantisedTensor made{.values = values,

@@ -67,9 +67,7 @@ StoredLinear read_awq(LinearTensors& tensors, const QuantisedScheme& scheme, int
                       int64_t in) {
   const int64_t n = 32 / scheme.bits, groups = groups_of(scheme, in);
   check_sizes(tensors, scheme, out, in, false);
-  if (in % group_of(scheme, in) != 0)
-    tensors.fail("qweight",
-                 fmt::format("has {} inputs, which groups of {} do not divide", in, scheme.group));
+  check_groups(tensors, scheme, "qweight", in);
   const at::Tensor words = tensors.take("qweight", {DType::kI32}, {{in, out / n}}),
                    zeros = tensors.take("qzeros", {DType::kI32}, {{groups, out / n}}),
                    scales = tensors.take_scales("scales", {{groups, out}});

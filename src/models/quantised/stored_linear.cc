@@ -1,5 +1,7 @@
 #include "models/quantised/stored_linear.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace valora::models {
@@ -34,6 +36,13 @@ StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& s
     case Packing::kFp8: return read_floats(tensors, scheme, out, in);
   }
   return {};
+}
+
+void check_groups(const LinearTensors& tensors, const QuantisedScheme& scheme, const char* part,
+                  int64_t in) {
+  if (in % group_of(scheme, in) != 0)
+    tensors.fail(part,
+                 fmt::format("has {} inputs, which groups of {} do not divide", in, scheme.group));
 }
 
 }  // namespace valora::models

@@ -46,5 +46,8 @@ StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order);
 // The inputs that share a scale, and how many such groups there are.
 int64_t group_of(const QuantisedScheme& scheme, int64_t in);
 int64_t groups_of(const QuantisedScheme& scheme, int64_t in);
+// Fails for `part` unless groups divide the inputs.
+void check_groups(const LinearTensors& tensors, const QuantisedScheme& scheme, const char* part,
+                  int64_t in);
 
 }  // namespace valora::models
