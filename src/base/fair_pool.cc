@@ -18,21 +18,20 @@ FairPool::~FairPool() {
 }
 
 void FairPool::post(const std::string& client, uint64_t id, Job job) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = by_name_.find(client);
-    if (known != by_name_.end()) {
-      known->second->jobs.push_back({id, std::move(job)});
-    } else {
-      // Complete before it is in place, so that a lack of memory changes nothing.
-      Clients added;
-      added.push_back({client, {}, 0});
-      added.back().jobs.push_back({id, std::move(job)});
-      by_name_.emplace(client, added.begin());
-      // At the end: those who came before are served first.
-      clients_.splice(clients_.end(), added);
-    }
+  const std::lock_guard lock(mutex_);
+  const auto known = by_name_.find(client);
+  if (known != by_name_.end()) {
+    known->second->jobs.push_back({id, std::move(job)});
+  } else {
+    // Complete before it is in place, so that a lack of memory changes nothing.
+    Clients added;
+    added.push_back({client, {}, 0});
+    added.back().jobs.push_back({id, std::move(job)});
+    by_name_.emplace(client, added.begin());
+    // At the end: those who came before are served first.
+    clients_.splice(clients_.end(), added);
   }
+  // Under the lock: once it is released, the job may run and end the owner of this pool.
   wake_.notify_one();
 }
 

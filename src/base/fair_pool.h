@@ -26,7 +26,8 @@ class FairPool {
   // Runs all posted jobs first. A job that should no longer run must check that itself.
   ~FairPool();
 
-  // `id` names the job for withdraw().
+  // `id` names the job for withdraw(). The job itself may let another thread destroy the pool:
+  // post() no longer touches it once the job can run.
   void post(const std::string& client, uint64_t id, Job job);
   // Takes back a job of this client that no thread has begun; empty if there is none.
   Job withdraw(const std::string& client, uint64_t id);

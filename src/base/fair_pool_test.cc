@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 
 namespace valora {
 namespace {
@@ -71,6 +72,18 @@ TEST(FairPool, OneClientHoldsNoMoreThreadsThanItsShare) {
   other.get_future().wait();  // for ever if the greedy client had all three
   EXPECT_EQ(begun, 2);
   gate.set_value();
+}
+
+// As a thread of one pool posts the last step of a request to another. TSan sees the fault.
+TEST(FairPool, MayBeDestroyedOnceAJobOfAnotherThreadHasRun) {
+  for (int i = 0; i < 200; ++i) {
+    auto pool = std::make_unique<FairPool>(1);
+    std::promise<void> ran;
+    std::thread other([&] { pool->post("a", 0, [&] { ran.set_value(); }); });
+    ran.get_future().wait();
+    pool.reset();
+    other.join();
+  }
 }
 
 TEST(FairPool, JobsOfManyThreadsRunOnceEachBeforeItEnds) {
