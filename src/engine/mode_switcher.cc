@@ -39,17 +39,18 @@ void ModeSwitcher::make_shadow() {
   if (targets_.empty()) return;
   int64_t elements = 0;
   for (const Target& target : targets_) elements += ops::aligned_elements(target.linear->weight());
-  const at::Tensor& like = targets_.front().linear->weight().data();
-  at::Tensor shadow = like.is_cpu() ? ops::huge_zeros(elements, like.scalar_type())
-                                    : at::empty({elements}, like.options());
+  const ops::Weight& like = targets_.front().linear->weight();
+  at::Tensor shadow = like.data().is_cpu() ? ops::huge_zeros(elements, like.dtype())
+                                           : at::empty({elements}, like.data().options());
   // Touched now, so that the first merge does not wait for page faults, and a lack of memory shows
   // at start.
   shadow.zero_();
   int64_t at = 0;
   for (Target& target : targets_) {
     const ops::Weight& weight = target.linear->weight();
+    const at::Tensor place = shadow.narrow(0, at, weight.elements());
     target.merged =
-        weight.with_data(shadow.narrow(0, at, weight.data().numel()).view(weight.data().sizes()));
+        weight.with_data(weight.quantised() ? place : place.view(weight.data().sizes()));
     at += ops::aligned_elements(weight);
   }
 }

@@ -39,7 +39,8 @@ void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraB
       const Weight& w = *linears[s].weight;
       slices[s] = {panels_of<T>(w), w.bias().defined() ? w.bias().const_data_ptr<float>() : nullptr,
                    nullptr,         nullptr,
-                   w.out(),         linears[s].module};
+                   w.out(),         linears[s].module,
+                   integers_of(w)};
       if (s >= ys.size()) continue;
       if (ys[s].scalar_type() == at::kFloat)
         slices[s].y_float = ys[s].mutable_data_ptr<float>();

@@ -9,9 +9,10 @@ namespace {
 void check(const Merge& m, const Merge& first) {
   const Weight &w = *m.weight, &to = *m.merged;
   TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.format() == w.format() &&
-                  to.data().sizes() == w.data().sizes(),
+                  to.elements() == w.elements(),
               "merge: a weight of [", w.out(), ", ", w.in(), "] into one of [", to.out(), ", ",
               to.in(), "]");
+  TORCH_CHECK(!to.quantised(), "merge: into integers; merged weights are floats");
   const auto table = m.adapter->table();
   TORCH_CHECK(
       m.module >= 0 && static_cast<size_t>(m.module) < table.size() && m.adapter->touches(m.module),

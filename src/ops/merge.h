@@ -8,8 +8,8 @@
 namespace valora::ops {
 
 // One linear: merged = weight + coefficient · B A, with the A and B of the adapter on this module;
-// its scale is not applied. `merged` has the shape, layout and dtype of `weight` and may share its
-// data. Null pointers are not allowed.
+// its scale is not applied. `merged` has the shape, layout and dtype of `weight`, is in floats, and
+// may share its data. Null pointers are not allowed.
 struct Merge {
   const Weight* weight = nullptr;
   const Weight* merged = nullptr;

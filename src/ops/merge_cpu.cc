@@ -17,7 +17,8 @@ void merge_cpu(std::span<const Merge> merges) {
       const kernels::LoraModule& lora = m.adapter->table()[m.module];
       list.push_back({panels_of<T>(*m.weight), raw<T>(m.merged->data()),
                       kernels::panels_of_factor<T>(lora.a, lora.rank, lora.in),
-                      kernels::panels_of_factor<T>(lora.b, lora.out, lora.rank), m.coefficient});
+                      kernels::panels_of_factor<T>(lora.b, lora.out, lora.rank), m.coefficient,
+                      integers_of(*m.weight)});
     }
     kernels::merge<T>(list, torch_parallel());
   });

@@ -7,7 +7,7 @@ namespace valora::ops {
 int64_t aligned_elements(const Weight& w) {
   constexpr int64_t kLine = 64;  // bytes
   const int64_t step = kLine / static_cast<int64_t>(c10::elementSize(w.dtype()));
-  return (w.data().numel() + step - 1) / step * step;
+  return (w.elements() + step - 1) / step * step;
 }
 
 void pack_contiguous(std::span<Weight* const> weights) {
@@ -16,8 +16,8 @@ void pack_contiguous(std::span<Weight* const> weights) {
   for (const Weight* w : weights) {
     if (w->form() == WeightForm::kPlain) continue;
     if (!first) first = w;
-    TORCH_CHECK(w->dtype() == first->dtype(), "weights of ", w->dtype(), " and ", first->dtype(),
-                " in one memory");
+    TORCH_CHECK(w->dtype() == first->dtype() && !w->quantised(), "weights of ", w->dtype(), " and ",
+                first->dtype(), " in one memory, or in integers");
     elements += aligned_elements(*w);
   }
   if (!first) return;

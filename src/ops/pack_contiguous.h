@@ -7,13 +7,13 @@
 
 namespace valora::ops {
 
-// Elements that a weight needs in a shared allocation: its own, rounded up to a cache line, so that
-// each weight begins 64-byte aligned.
+// Elements that the floats of a weight need in a shared allocation: elements(), rounded up to a
+// cache line, so that each weight begins 64-byte aligned.
 int64_t aligned_elements(const Weight& w);
 
 // Moves weights in panels, all of one dtype, into one allocation on huge pages, in the given order.
 // This reduces TLB misses in a step that reads the panels of several adapters. Plain weights are
-// not moved.
+// not moved; integers are refused.
 void pack_contiguous(std::span<Weight* const> weights);
 
 }  // namespace valora::ops

@@ -12,15 +12,41 @@ void pack_cpu(const at::Tensor& w, const at::Tensor& panels) {
   });
 }
 
+int64_t panel_elements_cpu(int64_t out, int64_t in, at::ScalarType dtype) {
+  return with_cpu_type(dtype,
+                       [&](auto t) { return kernels::packed_elements<decltype(t)>(out, in); });
+}
+
+std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
+    const QuantisedTensor& w) {
+  TORCH_CHECK(kernels::is_integer_group(w.group, w.in()), "groups of ", w.group, " of ", w.in(),
+              " inputs; groups are a multiple of 8 inputs, or all of them");
+  const auto* scales = w.scales.const_data_ptr<float>();
+  auto integers = std::make_shared<IntegerWeight>();
+  kernels::IntegerPanels& panels = integers->panels =
+      kernels::integer_layout(w.out(), w.in(), w.bits, w.group,
+                              !kernels::fit_bf16(scales, w.scales.numel()), !w.symmetric());
+  at::Tensor bytes = huge_zeros(kernels::integer_bytes(panels), at::kByte);
+  auto* const data = bytes.mutable_data_ptr<uint8_t>();
+  kernels::pack_integers(panels, w.values.const_data_ptr<uint8_t>(), scales,
+                         w.zeros.const_data_ptr<uint8_t>(), data, torch_parallel());
+  panels.data = data;
+  return {std::move(bytes), std::move(integers)};
+}
+
 at::Tensor pack_cpu(const at::Tensor& w) {
-  const int64_t elements = with_cpu_type(
-      w, [&](auto t) { return kernels::packed_elements<decltype(t)>(w.size(0), w.size(1)); });
-  at::Tensor panels = huge_zeros(elements, w.scalar_type());
+  at::Tensor panels =
+      huge_zeros(panel_elements_cpu(w.size(0), w.size(1), w.scalar_type()), w.scalar_type());
   pack_cpu(w, panels);
   return panels;
 }
 
 at::Tensor unpack_cpu(const Weight& w) {
+  if (const kernels::IntegerPanels* integers = integers_of(w)) {
+    at::Tensor values = at::empty({w.out(), w.in()}, at::kFloat);
+    kernels::decode_integers(*integers, values.mutable_data_ptr<float>(), torch_parallel());
+    return values;
+  }
   at::Tensor values = at::empty({w.out(), w.in()}, w.data().options());
   with_cpu_type(values, [&](auto t) {
     using T = decltype(t);

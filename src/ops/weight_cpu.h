@@ -1,22 +1,44 @@
-// Weights in panels (kernels/cpu/product/panels.h).
+// Weights in panels (kernels/cpu/product/panels.h, integer_panels.h).
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
 #include "ops/cpu_types.h"
 #include "ops/weight.h"
 
 namespace valora::ops {
 
+// The layout of integers, with the address of their bytes.
+struct IntegerWeight {
+  kernels::IntegerPanels panels;
+};
+
+// → its bytes on huge pages, [1-d], and their layout. Throws c10::Error for groups that the layout
+// does not take.
+std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
+    const QuantisedTensor& w);
+// Elements of the panels of [out, in] in floats of the dtype.
+int64_t panel_elements_cpu(int64_t out, int64_t in, at::ScalarType dtype);
+
 // w: [out, in], contiguous float or bf16 → its panels, zero-padded, on huge pages.
 at::Tensor pack_cpu(const at::Tensor& w);
 // Packs into existing panels.
 void pack_cpu(const at::Tensor& w, const at::Tensor& panels);
-// → [out, in]
+// → [out, in], of its dtype; integers: decoded, in float
 at::Tensor unpack_cpu(const Weight& w);
 
+// Of a weight in integers, the sizes alone.
 template <typename T>
 kernels::Panels<T> panels_of(const Weight& w) {
-  return {raw<T>(w.data()), w.out(), w.in(), nullptr, 0};
+  return {w.quantised() ? nullptr : raw<T>(w.data()), w.out(), w.in(), nullptr, 0};
+}
+
+// Null for floats.
+inline const kernels::IntegerPanels* integers_of(const Weight& w) {
+  return w.integers() ? &w.integers()->panels : nullptr;
 }
 
 }  // namespace valora::ops

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/linear/project.h"
+#include "kernels/cpu/product/integer_panels.h"
 #include "kernels/testing/guarded.h"
 
 namespace valora::kernels::testing_support {
@@ -86,6 +87,10 @@ struct Case {
   bool gated = false;
   std::vector<Use> uses = {};
   int64_t panels_per_piece = 0;  // of the adapters; 0: contiguous
+  // Of the weights: integers, unless bits is 0.
+  int bits = 0;
+  int64_t group = 0;
+  bool zeros = false, float_scales = false;
 };
 
 // A sum in double, and the sum of its terms' magnitudes, to which the fp32 error is proportional.
@@ -105,6 +110,44 @@ void add_row(const T* x, const T* w, int64_t k, Reference& r) {
     r.magnitude += std::abs(term);
   }
 }
+
+// A weight in integers, its panels and what it stands for.
+struct IntegerMatrix {
+  IntegerPanels panels;
+  Guarded<uint8_t> bytes;
+  std::vector<uint8_t> values, zeros;
+  std::vector<float> scales;
+  int64_t groups;
+
+  IntegerMatrix(const Case& c, int64_t n, uint32_t seed)
+      : panels(integer_layout(n, c.k, c.bits, c.group, c.float_scales, c.zeros)),
+        bytes(static_cast<size_t>(integer_bytes(panels))),
+        values(n * c.k),
+        groups((c.k + panels.group - 1) / panels.group) {
+    std::mt19937 rng(seed);
+    for (uint8_t& value : values) value = static_cast<uint8_t>(rng() % (1u << c.bits));
+    for (int64_t i = 0; i < n * groups; ++i) {
+      zeros.push_back(static_cast<uint8_t>(c.zeros ? rng() % (1u << c.bits) : 1u << (c.bits - 1)));
+      const float scale = (static_cast<float>(rng() % 1000) - 300) / 4000;
+      scales.push_back(c.float_scales ? scale : to_float(from_float<bf16>(scale)));
+    }
+    pack_integers(panels, values.data(), scales.data(), zeros.data(), bytes.data(), serial_for);
+    panels.data = bytes.data();
+  }
+  // Adds x · w for one output. The magnitude is that of what kernels may add up: integers and
+  // zero-points apart.
+  template <typename T>
+  void add_row(const T* x, int64_t output, Reference& r) const {
+    const int low = panels.bits == 8 ? 128 : 0;
+    for (int64_t i = 0; i < panels.k; ++i) {
+      const int64_t part = output * groups + i / panels.group;
+      const int value = values[output * panels.k + i], zero = zeros[part];
+      const double scaled = double(to_float(x[i])) * double(scales[part]);
+      r.sum += scaled * (value - zero);
+      r.magnitude += std::abs(scaled) * (std::abs(value - low) + std::abs(zero - low));
+    }
+  }
+};
 
 template <typename T>
 struct Adapter {
@@ -187,11 +230,14 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
   SCOPED_TRACE(::testing::Message()
                << "m " << c.m << " k " << c.k << " outs " << ::testing::PrintToString(c.outs)
                << " gaps " << c.x_gap << ", " << c.y_gap << " bias " << c.bias << " uses "
-               << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T));
+               << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T)
+               << " bits " << c.bits << " group " << c.group << " zeros " << c.zeros
+               << " float scales " << c.float_scales);
   const int64_t ldx = c.k + c.x_gap;
   // No gap after the last row: it ends at the guard page.
   const auto x = random_values<T>(c.m * ldx - c.x_gap, 1, 0.3f);
   std::vector<std::unique_ptr<Matrix<T>>> weights;
+  std::vector<std::unique_ptr<IntegerMatrix>> integers;
   std::vector<Guarded<float>> biases;
   std::vector<Guarded<T>> ys;
   std::vector<Guarded<float>> ys_float;
@@ -207,6 +253,10 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     slices.push_back({weights.back()->panels(), c.bias ? biases.back().data() : nullptr,
                       ys.back().data(), c.unrounded ? ys_float.back().data() : nullptr, ldy,
                       static_cast<int>(s)});
+    if (c.bits == 0) continue;
+    integers.push_back(std::make_unique<IntegerMatrix>(c, n, 70 + s));
+    slices.back().w.data = nullptr;
+    slices.back().integers = &integers.back()->panels;
   }
   std::vector<Adapter<T>> adapters;
   std::vector<LoraSegment> segments;
@@ -225,7 +275,10 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
 
   const auto expected_sum = [&](int64_t t, size_t s, int64_t o, double& slack) {
     Reference r;
-    add_row(&x[t * ldx], &weights[s]->values[o * c.k], c.k, r);
+    if (c.bits > 0)
+      integers[s]->add_row(&x[t * ldx], o, r);
+    else
+      add_row(&x[t * ldx], &weights[s]->values[o * c.k], c.k, r);
     if (c.bias) r.sum += biases[s][o], r.magnitude += std::abs(biases[s][o]);
     for (const Adapter<T>& adapter : adapters)
       if (t >= adapter.use->begin && t < adapter.use->end)

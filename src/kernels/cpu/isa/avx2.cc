@@ -5,7 +5,7 @@
 
 namespace valora::kernels {
 
-constinit const KernelSet<bf16> kAvx2Kernels = kernels_of<Avx2>();
+constinit const KernelSet<bf16> kAvx2Kernels = kernels_of<Avx2, Avx2Float>();
 constinit const KernelSet<float> kAvx2FloatKernels = kernels_of<Avx2Float>();
 
 }  // namespace valora::kernels

@@ -5,7 +5,7 @@
 
 namespace valora::kernels {
 
-constinit const KernelSet<bf16> kAvx512Kernels = kernels_of<Avx512>();
+constinit const KernelSet<bf16> kAvx512Kernels = kernels_of<Avx512, Avx512Float>();
 constinit const KernelSet<float> kAvx512FloatKernels = kernels_of<Avx512Float>();
 
 }  // namespace valora::kernels

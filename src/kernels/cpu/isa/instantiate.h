@@ -5,14 +5,25 @@
 #include "kernels/cpu/attention/attention_kernels.h"
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/merge/merge_kernels.h"
+#include "kernels/cpu/product/integer_kernels.h"
 #include "kernels/cpu/product/product_kernels.h"
 
 namespace valora::kernels {
 namespace {
 
-template <typename V>
+// I: the Vectors of products with weights in integers. Without instructions for bf16 they are those
+// of float: the inputs are widened once, instead of in each tile.
+template <typename V, typename I = V>
 consteval KernelSet<typename V::Element> kernels_of() {
-  return {multiply_product<V>, add_values<V>, update_softmax<V>, merge_block<V>};
+  return {.multiply = multiply_product<V>,
+          .add_values = add_values<V>,
+          .update_softmax = update_softmax<V>,
+          .merge = merge_block<V>,
+          .multiply_integers = multiply_integers_on<I>,
+          .decode_integers = decode_integers_on<I>,
+          .float_inputs = sizeof(typename I::Element) == sizeof(float),
+          .nibble_offset = I::kNibbleOffset,
+          .integer_rows = kRegisterRows<I>};
 }
 
 }  // namespace

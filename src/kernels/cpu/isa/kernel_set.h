@@ -3,6 +3,8 @@
 // is compiled for it and defines its tables.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/types/bf16.h"
 
 namespace valora::kernels {
@@ -16,6 +18,7 @@ struct SoftmaxState;
 template <typename T>
 struct Merge;
 struct MergeBlock;
+struct IntegerProduct;
 
 template <typename T>
 struct KernelSet {
@@ -24,6 +27,12 @@ struct KernelSet {
   void (*update_softmax)(SoftmaxState<T>& row);  // attention/softmax_state.h
   // scratch: scratch_elements(rank, vectors of the block) elements, 64-byte aligned.
   void (*merge)(const Merge<T>& merge, const MergeBlock& block, T* scratch);  // merge/merge_block.h
+  // Weights in integers (product/integer_product.h).
+  void (*multiply_integers)(const IntegerProduct& product);
+  void (*decode_integers)(const IntegerProduct& product, void* decoded);
+  bool float_inputs;     // x of multiply_integers is float, otherwise T
+  int nibble_offset;     // integers of 4 bits are decoded as value + nibble_offset
+  int64_t integer_rows;  // up to this many rows, decoding in registers is faster
 };
 
 extern const KernelSet<bf16> kAvx512Bf16Kernels;

@@ -3,7 +3,7 @@
 
 namespace valora::kernels {
 
-constinit const KernelSet<bf16> kPortableKernels = kernels_of<Portable>();
+constinit const KernelSet<bf16> kPortableKernels = kernels_of<Portable, PortableFloat>();
 constinit const KernelSet<float> kPortableFloatKernels = kernels_of<PortableFloat>();
 
 }  // namespace valora::kernels

@@ -32,6 +32,12 @@ struct Avx2Floats {
     return b;
   }
 
+  static Sums broadcast(float c) { return {_mm256_set1_ps(c), _mm256_set1_ps(c)}; }
+  static void add_product(Sums& sums, Sums a, Sums b) {
+    sums.low = _mm256_fmadd_ps(a.low, b.low, sums.low);
+    sums.high = _mm256_fmadd_ps(a.high, b.high, sums.high);
+  }
+
   // Tails go through a buffer of 16 elements.
   template <typename T>
   static Sums load(const T* p, int64_t count) {
@@ -139,6 +145,31 @@ struct Avx2Float : Avx2Floats {
   static __m256 value(const float* x) {
     return _mm256_set1_ps(*x);
   }
+
+  // The offset of the nibbles is left to the sums of the inputs: one instruction less.
+  static constexpr int kIntegerInputs = 1, kNibbleOffset = 0;
+  template <int BIT>
+  static __m256 eight_nibbles(const __m256i* words) {
+    __m256i nibbles = _mm256_loadu_si256(words);
+    if constexpr (BIT > 0) nibbles = _mm256_srli_epi32(nibbles, BIT);
+    if constexpr (BIT < 28) nibbles = _mm256_and_si256(nibbles, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(nibbles);
+  }
+  template <int I>
+  static Weights nibbles(const uint8_t* chunk) {
+    constexpr int kBit = I / 2 * 4 + I % 2 * 16;
+    const auto* words = reinterpret_cast<const __m256i*>(chunk);
+    return {eight_nibbles<kBit>(words), eight_nibbles<kBit>(words + 1)};
+  }
+  static __m256 eight_bytes(const int8_t* bytes) {
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+  }
+  template <int I>
+  static Weights bytes(const int8_t* chunk) {
+    return {eight_bytes(chunk + 16 * I), eight_bytes(chunk + 16 * I + 8)};
+  }
+  static void store_weights(float* p, Weights w) { store_whole(p, w); }
 
   template <bool STREAM>
   static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {

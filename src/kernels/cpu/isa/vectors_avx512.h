@@ -25,6 +25,9 @@ struct Avx512Floats {
     return _mm512_fmadd_ps(_mm512_set1_ps(c), a, b);
   }
 
+  static Sums broadcast(float c) { return _mm512_set1_ps(c); }
+  static void add_product(Sums& sums, Sums a, Sums b) { sums = _mm512_fmadd_ps(a, b, sums); }
+
   static Sums load(const float* p, int64_t count) { return _mm512_maskz_loadu_ps(first(count), p); }
   static Sums load(const bf16* p, int64_t count) {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(count), p));
@@ -56,6 +59,10 @@ struct Avx512Floats {
   static __m512i paired(__m512i even, __m512i odd) {
     return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
   }
+  static __m512 bytes_of(const int8_t* bytes) {
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))));
+  }
   static __m512 even_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
   static __m512 odd_of(__m512i pairs) {
     return _mm512_castsi512_ps(
@@ -86,6 +93,26 @@ struct Avx512Bf16 : Avx512Floats {
   static void multiply_add(Sums& sums, __m512bh value, Weights w) {
     sums = _mm512_dpbf16_ps(sums, value, w);
   }
+
+  static constexpr int kIntegerInputs = 2, kNibbleOffset = -8;
+  // A look-up of both inputs of a pair: of an index of 16 bits the instruction reads the low 5.
+  template <int I>
+  static Weights nibbles(const uint8_t* chunk) {
+    alignas(64) static constexpr uint16_t kIntegers[32] = {
+        0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
+        0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
+        0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
+    const __m512i words = _mm512_srli_epi16(_mm512_loadu_si512(chunk), 4 * I);
+    return (__m512bh)_mm512_permutexvar_epi16(words, _mm512_load_si512(kIntegers));
+  }
+  // bf16 has the integers exactly: the upper halves of their fp32.
+  template <int I>
+  static Weights bytes(const int8_t* chunk) {
+    const __m512i even = _mm512_castps_si512(bytes_of(chunk + 32 * I)),
+                  odd = _mm512_castps_si512(bytes_of(chunk + 32 * I + 16));
+    return (__m512bh)_mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd);
+  }
+  static void store_weights(bf16* p, Weights w) { _mm512_storeu_si512(p, (__m512i)w); }
 
   template <bool STREAM>
   static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
@@ -160,6 +187,19 @@ struct Avx512Float : Avx512Floats {
   static void multiply_add(Sums& sums, __m512 value, Weights w) {
     sums = _mm512_fmadd_ps(value, w, sums);
   }
+
+  static constexpr int kIntegerInputs = 1, kNibbleOffset = -8;
+  template <int I>
+  static Weights nibbles(const uint8_t* chunk) {
+    const __m512i words = _mm512_srli_epi32(_mm512_loadu_si512(chunk), I / 2 * 4 + I % 2 * 16);
+    const __m512 integers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm512_permutexvar_ps(words, integers);
+  }
+  template <int I>
+  static Weights bytes(const int8_t* chunk) {
+    return bytes_of(chunk + 16 * I);
+  }
+  static void store_weights(float* p, Weights w) { _mm512_storeu_ps(p, w); }
 
   template <bool STREAM>
   static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {

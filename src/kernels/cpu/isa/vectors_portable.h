@@ -19,6 +19,8 @@ struct PortableFloats {
   static constexpr int kTileSums = 3;
   using Four = float __attribute__((vector_size(16)));
   using FourBits = uint32_t __attribute__((vector_size(16)));
+  using FourIntegers = int32_t __attribute__((vector_size(16)));
+  using FourBytes = int8_t __attribute__((vector_size(4)));
   struct Sums {
     Four part[4];
   };
@@ -35,6 +37,15 @@ struct PortableFloats {
   static Sums scale_add(float c, Sums a, Sums b) {
     for (int i = 0; i < 4; ++i) b.part[i] += c * a.part[i];
     return b;
+  }
+
+  static Sums broadcast(float c) {
+    Sums sums;
+    for (Four& part : sums.part) part = Four{c, c, c, c};
+    return sums;
+  }
+  static void add_product(Sums& sums, const Sums& a, const Sums& b) {
+    for (int i = 0; i < 4; ++i) sums.part[i] += a.part[i] * b.part[i];
   }
 
   template <typename T>
@@ -111,6 +122,31 @@ struct PortableFloat : PortableFloats {
   static Four value(const float* x) {
     return Four{*x, *x, *x, *x};
   }
+
+  // The offset of the nibbles is left to the sums of the inputs: one instruction less.
+  static constexpr int kIntegerInputs = 1, kNibbleOffset = 0;
+  template <int I>
+  static Weights nibbles(const uint8_t* chunk) {
+    Weights w;
+    for (int i = 0; i < 4; ++i) {
+      FourBits words;
+      std::memcpy(&words, chunk + 16 * i, sizeof words);
+      const auto integers = (FourIntegers)(words >> (I / 2 * 4 + I % 2 * 16) & 15u);
+      w.part[i] = __builtin_convertvector(integers, Four);
+    }
+    return w;
+  }
+  template <int I>
+  static Weights bytes(const int8_t* chunk) {
+    Weights w;
+    for (int i = 0; i < 4; ++i) {
+      FourBytes integers;
+      std::memcpy(&integers, chunk + 16 * I + 4 * i, sizeof integers);
+      w.part[i] = __builtin_convertvector(integers, Four);
+    }
+    return w;
+  }
+  static void store_weights(float* p, const Weights& w) { std::memcpy(p, &w, sizeof w); }
 
   template <bool>
   static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {

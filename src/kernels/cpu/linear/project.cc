@@ -7,8 +7,10 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/linear/integer_inputs.h"
 #include "kernels/cpu/linear/low_rank_pieces.h"
 #include "kernels/cpu/linear/partition.h"
+#include "kernels/cpu/product/integer_product.h"
 #include "kernels/cpu/product/product.h"
 #include "kernels/cpu/work_queue.h"
 #include "kernels/tiles/choose.h"
@@ -20,6 +22,8 @@ namespace {
 constexpr int64_t kChunkBytes = 256 << 10;
 // Weights that stay in L3 over all rows, if one group of panels exceeds kChunkBytes.
 constexpr int64_t kLongChunkBytes = 8 << 20;
+// Most groups of panels of integers per work item with many rows: their sums stay in L2.
+constexpr int64_t kIntegerGroups = 2;
 
 // A run of outputs of one slice (kSiluMul: of both) over a run of rows: the work item of a thread.
 struct ProjectUnit {
@@ -45,14 +49,17 @@ class Projection {
         combine_(combine),
         kernels_(kernel_set<T>()),
         low_rank_(x, ldx, segments, modules_of(slices)) {
-    for (size_t s = 0; s < slices.size(); ++s)
+    for (size_t s = 0; s < slices.size(); ++s) {
+      if (slices[s].integers) continue;
       tiles_[s] = choose_cpu_tile(
           {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
+    }
     const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }
 
   void run(const ParallelFor& parallel) {
+    inputs_.prepare(kernels_, x_, m_, ldx_, slices_, parallel);
     WorkQueue shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
     const auto run_range = [&](int64_t begin, int64_t end) {
       const int64_t first = shrinks.count() * begin / units.count(),
@@ -75,11 +82,13 @@ class Projection {
 
   void plan_units(int64_t s) {
     const Slice<T>& slice = slices_[s];
-    const int64_t group = tiles_[s].panels, panels = panels_of(slice.w.n),
-                  groups = (panels + group - 1) / group;
+    const int64_t group = slice.integers ? kIntegerPanels : tiles_[s].panels,
+                  panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
     const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
     int64_t chunk = group;
-    if (row_chunks > 1) {
+    if (row_chunks > 1 && slice.integers) {
+      chunk *= std::clamp<int64_t>(groups / 8, 1, kIntegerGroups);
+    } else if (row_chunks > 1) {
       const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
       const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
       chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1,
@@ -114,7 +123,7 @@ class Projection {
     const int64_t at = unit.row_begin * slice.ldy + first, width = last - first,
                   rows = unit.row_end - unit.row_begin;
     if (slice.y_float) return sum_into(unit.slice, unit, slice.y_float + at, slice.ldy);
-    if (low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
+    if (slice.integers || low_rank_.touched(unit.slice, unit.row_begin, unit.row_end)) {
       float* sums = scratch(rows * width);
       sum_into(unit.slice, unit, sums, width);
       return round_rows(sums, rows, width, slice.y + at, slice.ldy);
@@ -138,20 +147,40 @@ class Projection {
     silu_mul_rows(gate, up, rows, width, slice.y + unit.row_begin * slice.ldy + first, slice.ldy);
   }
 
-  // The unit's outputs of one slice in fp32, with the adapters added.
-  void sum_into(int64_t s, const ProjectUnit& unit, float* sums, int64_t ld) {
+  // The outputs of panels [begin, end) of one slice in fp32, without adapters. sums: the unit's.
+  void multiply_into(int64_t s, const ProjectUnit& unit, int64_t begin, int64_t end, float* sums,
+                     int64_t ld) {
+    const int64_t first_output = unit.panel_begin * kPanelOutputs;
+    if (slices_[s].integers) {
+      IntegerProduct p = inputs_.product(s, unit.row_begin);
+      p.m = unit.row_end - unit.row_begin;
+      p.w = *slices_[s].integers;
+      p.panel_begin = begin;
+      p.panel_end = end;
+      p.bias = slices_[s].bias;
+      p.y = sums;
+      p.ldy = ld;
+      p.first_output = first_output;
+      return multiply_integers(kernels_, p);
+    }
     Product<T> p = dense(s, unit);
+    p.panel_begin = begin;
+    p.panel_end = end;
     p.epilogue = Epilogue::kStoreFloat;
     p.y = sums;
     p.ldy = ld;
-    p.first_output = unit.panel_begin * kPanelOutputs;
+    p.first_output = first_output;
+    kernels_.multiply(p);
+  }
+
+  // The unit's outputs of one slice in fp32, with the adapters added.
+  void sum_into(int64_t s, const ProjectUnit& unit, float* sums, int64_t ld) {
     const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin,
                                                      unit.row_begin, unit.row_end);
     for (int64_t panel = unit.panel_begin; panel < unit.panel_end; panel += group) {
-      p.panel_begin = panel;
-      p.panel_end = std::min(unit.panel_end, panel + group);
-      low_rank_.fetch_expands(s, p.panel_begin, p.panel_end, unit.row_begin, unit.row_end);
-      kernels_.multiply(p);
+      const int64_t end = std::min(unit.panel_end, panel + group);
+      low_rank_.fetch_expands(s, panel, end, unit.row_begin, unit.row_end);
+      multiply_into(s, unit, panel, end, sums, ld);
     }
     low_rank_.expand(s, unit.panel_begin, unit.panel_end, unit.row_begin, unit.row_end, sums, ld);
   }
@@ -168,6 +197,7 @@ class Projection {
   Combine combine_;
   const KernelSet<T>& kernels_;
   CpuTile tiles_[kMaxSlices];
+  IntegerInputs<T> inputs_;
   LowRankPieces<T> low_rank_;
   std::vector<ProjectUnit> units_;
 };

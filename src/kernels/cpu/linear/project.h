@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/parallel.h"
+#include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
 #include "kernels/types/lora.h"
 
@@ -17,12 +18,13 @@ inline constexpr int kMaxSlices = 3;
 // One linear: y = x · wᵀ + bias. T is float or bf16.
 template <typename T>
 struct Slice {
-  Panels<T> w;                  // [n, k]
+  Panels<T> w;                  // [n, k]; without data if `integers` is set
   const float* bias = nullptr;  // [n], or null
   T* y = nullptr;               // [m, n] with a row stride of ldy elements
   float* y_float = nullptr;     // if set, receives the unrounded result instead of y
   int64_t ldy = 0;
   int module = -1;  // index in the module tables of the segments; -1: not adapted
+  const IntegerPanels* integers = nullptr;  // the weights as integers, [n, k]
 };
 
 enum class Combine : uint8_t {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/parallel.h"
+#include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
 
 namespace valora::kernels {
@@ -12,13 +13,14 @@ namespace valora::kernels {
 // One linear and its adapter. T is float or bf16.
 template <typename T>
 struct Merge {
-  Panels<T> w;  // [n, k], contiguous
-  // W' in the layout of w; may be w.data. A separate 64-byte aligned W' is written with
+  Panels<T> w;  // [n, k], contiguous; without data if `integers` is set
+  // W' in panels of T; may be w.data. A separate 64-byte aligned W' is written with
   // non-temporal stores.
   T* merged = nullptr;
   Panels<T> a;  // n = rank, k = w.k
   Panels<T> b;  // n = w.n, k = rank
   float coefficient = 1;
+  const IntegerPanels* integers = nullptr;  // W as integers
 };
 
 // Merges any number of linears, e.g. all of a model, in one parallel launch.

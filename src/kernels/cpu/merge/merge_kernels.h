@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/cpu/merge/merge_block.h"
 
@@ -76,6 +77,98 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
       V::template add_to_weights<STREAM>(out + i * kVector, w + i * kVector, c, sums + i * kInputs);
 }
 
+// The weights of inputs [begin, end) of one panel in fp32, [end - begin][16].
+inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, int64_t end,
+                          float* w) {
+  const uint8_t* data = p.data + panel * p.panel_bytes;
+  const auto middle = static_cast<float>(1 << (p.bits - 1));
+  for (int64_t i = begin; i < end; ++i, w += kPanelOutputs) {
+    const int64_t chunk = i / kChunkInputs, input = i % kChunkInputs;
+    if (p.bits == 8) {
+      const auto* bytes =
+          reinterpret_cast<const int8_t*>(data) + (chunk * kChunkInputs + input) * kPanelOutputs;
+      for (int64_t j = 0; j < kPanelOutputs; ++j) w[j] = static_cast<float>(bytes[j]);
+    } else {
+      uint32_t words[kPanelOutputs];
+      std::memcpy(words, data + chunk * sizeof words, sizeof words);
+      for (int64_t j = 0; j < kPanelOutputs; ++j)
+        w[j] = static_cast<float>(
+                   static_cast<int32_t>(words[j] >> (input / 2 * 4 + input % 2 * 16) & 15)) -
+               middle;
+    }
+    const int64_t part = i / p.group * kPanelOutputs;
+    if (p.zeros)
+      for (int64_t j = 0; j < kPanelOutputs; ++j)
+        w[j] -= static_cast<float>(data[p.zeros_at + part + j]) - middle;
+    for (int64_t j = 0; j < kPanelOutputs; ++j) {
+      float scale;
+      if (p.float_scales) {
+        std::memcpy(&scale, data + p.scales_at + 4 * (part + j), 4);
+      } else {
+        uint16_t half;
+        std::memcpy(&half, data + p.scales_at + 2 * (part + j), 2);
+        scale = std::bit_cast<float>(uint32_t{half} << 16);
+      }
+      w[j] *= scale;
+    }
+  }
+}
+
+// Writes one vector of merged weights, w + c · sums, rounded once. w: one [16] of fp32 per input.
+template <typename V, typename T>
+inline __attribute__((always_inline)) void add_to_floats(T* out, const float* w, float c,
+                                                         const typename V::Sums* sums) {
+  constexpr int64_t kInputs = kVectorInputs<T>;
+  T rounded[kInputs][kPanelOutputs];
+  for (int64_t i = 0; i < kInputs; ++i)
+    V::store(rounded[i], kPanelOutputs,
+             V::scale_add(c, sums[i], V::load(w + i * kPanelOutputs, kPanelOutputs)));
+  for (int64_t j = 0; j < kPanelOutputs; ++j)
+    for (int64_t i = 0; i < kInputs; ++i) out[j * kInputs + i] = rounded[i][j];
+}
+
+// As merge_run() for weights in integers, whose panel is `panel`.
+template <typename V, typename T>
+void merge_integers_run(const Merge<T>& m, int64_t panel, int64_t vector, int64_t vectors,
+                        const T* a, const T* b, int64_t groups, T* out) {
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs;
+  constexpr int kRun = kMergeRun<V>;
+  float w[kRun * kPanelOutputs];
+  decode_inputs(*m.integers, panel, vector * kInputs, std::min(m.w.k, (vector + vectors) * kInputs),
+                w);
+  if ((vector + vectors) * kInputs > m.w.k)  // the pair of an odd last input
+    std::fill_n(w + (m.w.k - vector * kInputs) * kPanelOutputs, kPanelOutputs, 0.0f);
+  typename V::Sums sums[kRun];
+  for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
+  for (int64_t g = 0; g < groups; ++g, a += kRun * kInputs, b += kVector) {
+    const typename V::Weights even = V::template weights<0>(b);
+    for (int i = 0; i < kRun; ++i)
+      V::multiply_add(sums[i], V::template value<0>(a + i * kInputs), even);
+    if constexpr (V::kSteps == 2) {
+      const typename V::Weights odd = V::template weights<1>(b);
+      for (int i = 0; i < kRun; ++i)
+        V::multiply_add(sums[i], V::template value<1>(a + i * kInputs), odd);
+    }
+  }
+  for (int i = 0; i < vectors; ++i)
+    add_to_floats<V>(out + i * kVector, w + i * kVector, m.coefficient, sums + i * kInputs);
+}
+
+template <typename V, typename T>
+void merge_integers(const Merge<T>& m, const MergeBlock& block, const T* scratch) {
+  constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs,
+                    kRunVectors = kMergeRun<V> / kInputs;
+  const int64_t groups = (m.a.n + kInputs - 1) / kInputs;
+  for (int64_t p = block.panel_begin; p < block.panel_end; ++p) {
+    T* out = m.merged + p * panel_elements<T>(m.w.k);
+    const T* a = scratch;
+    for (int64_t v = block.vector_begin; v < block.vector_end;
+         v += kRunVectors, a += groups * kMergeRun<V> * kInputs)
+      merge_integers_run<V>(m, p, v, std::min(kRunVectors, block.vector_end - v), a, m.b.panel(p),
+                            groups, out + v * kVector);
+  }
+}
+
 template <typename V, bool STREAM, typename T>
 void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) {
   constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs,
@@ -103,6 +196,7 @@ template <typename V>
 void merge_block(const Merge<typename V::Element>& m, const MergeBlock& block,
                  typename V::Element* scratch) {
   transpose_a<V>(m.a, block, scratch);
+  if (m.integers) return merge_integers<V>(m, block, scratch);
   const bool aligned = reinterpret_cast<uintptr_t>(m.merged) % 64 == 0;
   if (m.merged == m.w.data || !aligned) return merge_panels<V, false>(m, block, scratch);
   merge_panels<V, true>(m, block, scratch);

@@ -1,0 +1,291 @@
+// The loops of the products with weights in integers, written over the Vectors of
+// product_kernels.h, which here also need:
+//
+//   kIntegerInputs          inputs per multiply_add: 2 with pairs of bf16, else 1
+//   nibbles<I>(chunk), bytes<I>(chunk)
+//                           the integers of 16 outputs for the I-th multiply_add of a chunk
+//   kNibbleOffset           nibbles() gives value + kNibbleOffset; bytes() gives value - 128
+//   store_weights(p, weights)
+//                           writes what weights<0>(p) reads
+//   broadcast(c), add_product(sums, a, b)
+//                           16 times c; sums += a · b
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cpu/product/integer_product.h"
+
+namespace valora::kernels {
+namespace {
+
+// Where a tile reads the integers: 4 or 8 bits in panels, or decoded.
+template <typename V>
+struct NibbleSource {
+  static constexpr int64_t kChunkBytes = 64;
+  static constexpr bool kPacked = true;
+  template <int I>
+  static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
+    return V::template nibbles<I>(chunk);
+  }
+};
+template <typename V>
+struct ByteSource {
+  static constexpr int64_t kChunkBytes = 128;
+  static constexpr bool kPacked = true;
+  template <int I>
+  static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
+    return V::template bytes<I>(reinterpret_cast<const int8_t*>(chunk));
+  }
+};
+template <typename V>
+struct DecodedSource {
+  using T = typename V::Element;
+  static constexpr int64_t kChunkBytes = kChunkInputs * kPanelOutputs * sizeof(T);
+  static constexpr bool kPacked = false;
+  template <int I>
+  static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
+    return V::template weights<0>(reinterpret_cast<const T*>(chunk) +
+                                  I * V::kIntegerInputs * kPanelOutputs);
+  }
+};
+
+inline constexpr int kMostIntegerRows = 12;
+// With more rows than two tiles take, integers are decoded once for all of them.
+template <typename V>
+inline constexpr int64_t kRegisterRows = V::kTileSums >= 24 ? 2 * kMostIntegerRows : V::kTileSums;
+
+struct IntegerPlace {
+  int64_t row, panel;
+  // Of chunk 0 of each panel, even if the product begins at a later one.
+  const uint8_t* chunks[kIntegerPanels];
+  const uint8_t* next[kIntegerPanels];  // panels to prefetch into L2; next[0] is null: none
+};
+
+template <typename V, typename S, int CHAINS, int ROWS, int PANELS, int... I>
+inline __attribute__((always_inline)) void multiply_chunk(
+    typename V::Sums (&sums)[CHAINS][ROWS][PANELS], const uint8_t* const* chunks, int64_t offset,
+    const typename V::Element* x, int64_t ldx, std::integer_sequence<int, I...>) {
+  const auto step =
+      [&]<int STEP>(std::integral_constant<int, STEP>) __attribute__((always_inline)) {
+        typename V::Weights w[PANELS];
+#pragma GCC unroll 4
+        for (int j = 0; j < PANELS; ++j) w[j] = S::template weights<STEP>(chunks[j] + offset);
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; ++i) {
+          const auto value = V::template value<0>(x + i * ldx + STEP * V::kIntegerInputs);
+#pragma GCC unroll 4
+          for (int j = 0; j < PANELS; ++j) V::multiply_add(sums[STEP % CHAINS][i][j], value, w[j]);
+        }
+      };
+  (step(std::integral_constant<int, I>()), ...);
+}
+
+template <typename V>
+inline __attribute__((always_inline)) typename V::Sums group_scales(const IntegerProduct& p,
+                                                                    int64_t panel, int64_t group) {
+  const uint8_t* scales = p.w.data + panel * p.w.panel_bytes + p.w.scales_at;
+  const int64_t at = group * kPanelOutputs;
+  return p.w.float_scales ? V::load(reinterpret_cast<const float*>(scales) + at, kPanelOutputs)
+                          : V::load(reinterpret_cast<const bf16*>(scales) + at, kPanelOutputs);
+}
+
+// The zero-points of a group, relative to what the kernel decodes.
+template <typename V>
+inline __attribute__((always_inline)) typename V::Sums group_zeros(const IntegerProduct& p,
+                                                                   int64_t panel, int64_t group,
+                                                                   int offset) {
+  const uint8_t* zeros = p.w.data + panel * p.w.panel_bytes + p.w.zeros_at + group * kPanelOutputs;
+  float wide[kPanelOutputs];
+  for (int64_t j = 0; j < kPanelOutputs; ++j)
+    wide[j] = static_cast<float>(static_cast<int>(zeros[j]) + offset);
+  return V::load(wide, kPanelOutputs);
+}
+
+// totals += scale · (sums - zero · the sum of the inputs). complete: the group ends here, so the
+// second term is due.
+template <typename V, int ROWS, int PANELS>
+inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
+                                                     const IntegerPlace& place, int64_t group,
+                                                     bool complete,
+                                                     typename V::Sums (&sums)[ROWS][PANELS],
+                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
+  const int offset = p.w.bits == 4 ? V::kNibbleOffset : -128;
+  const int middle = (1 << (p.w.bits - 1)) + offset;
+  if (complete && (p.w.zeros || middle != 0)) {
+    const float* inputs = p.group_sums + place.row * p.ldg + group;
+    for (int j = 0; j < PANELS; ++j) {
+      const typename V::Sums zeros = p.w.zeros ? group_zeros<V>(p, place.panel + j, group, offset)
+                                               : V::broadcast(static_cast<float>(middle));
+      for (int i = 0; i < ROWS; ++i)
+        sums[i][j] = V::scale_add(-inputs[i * p.ldg], zeros, sums[i][j]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < PANELS; ++j) {
+    const typename V::Sums scales = group_scales<V>(p, place.panel + j, group);
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i) V::add_product(totals[i][j], scales, sums[i][j]);
+  }
+}
+
+template <typename V, int ROWS, int PANELS>
+inline __attribute__((always_inline)) void store_totals(const IntegerProduct& p,
+                                                        const IntegerPlace& place,
+                                                        typename V::Sums (&totals)[ROWS][PANELS]) {
+  for (int j = 0; j < PANELS; ++j) {
+    const int64_t output = (place.panel + j) * kPanelOutputs,
+                  count = std::min(kPanelOutputs, p.w.n - output);
+    for (int i = 0; i < ROWS; ++i) {
+      float* y = p.y + (place.row + i) * p.ldy + output - p.first_output;
+      typename V::Sums sum = totals[i][j];
+      if (p.add)
+        sum = V::add(sum, V::load(y, count));
+      else if (p.bias)
+        sum = V::add(sum, V::load(p.bias + output, count));
+      V::store(y, count, sum);
+    }
+  }
+}
+
+template <typename V, typename S, int ROWS, int PANELS>
+void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
+  using T = typename V::Element;
+  constexpr int kChains = 4 * ROWS * PANELS <= V::kTileSums ? 2 : 1;
+  constexpr auto kSteps =
+      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
+  const int64_t ldx = p.ldx, whole = p.w.k / kChunkInputs,
+                group_chunks = p.w.group < p.w.k ? p.w.group / kChunkInputs : whole + 1;
+  const T* x = static_cast<const T*>(p.x) + place.row * ldx;
+  typename V::Sums totals[ROWS][PANELS];
+  for (int i = 0; i < ROWS; ++i)
+    for (int j = 0; j < PANELS; ++j) totals[i][j] = V::zero();
+  T last[ROWS * kChunkInputs] = {};
+  const bool fetches = place.next[0] != nullptr;
+  const uint8_t *chunks[PANELS], *next[PANELS];
+  for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j], next[j] = place.next[j];
+  for (int64_t c = p.chunk_begin, group = c / group_chunks; c < p.chunk_end; ++group) {
+    const int64_t group_end = (group + 1) * group_chunks, end = std::min(p.chunk_end, group_end);
+    typename V::Sums sums[kChains][ROWS][PANELS];
+#pragma GCC unroll 2
+    for (int chain = 0; chain < kChains; ++chain)
+#pragma GCC unroll 16
+      for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < PANELS; ++j) sums[chain][i][j] = V::zero();
+    if (S::kPacked && fetches) {
+      const int64_t scale_bytes = kPanelOutputs * (p.w.float_scales ? 4 : 2);
+      for (int j = 0; j < PANELS; ++j)
+        __builtin_prefetch(next[j] + p.w.scales_at + group * scale_bytes, 0, 2);
+    }
+    for (; c < end; ++c) {
+      const int64_t offset = c * S::kChunkBytes;
+      if (S::kPacked && fetches)
+#pragma GCC unroll 4
+        for (int j = 0; j < PANELS; ++j)
+#pragma GCC unroll 2
+          for (int64_t line = 0; line < S::kChunkBytes; line += 64)
+            __builtin_prefetch(next[j] + offset + line, 0, 2);
+      const T* inputs = x + c * kChunkInputs;
+      int64_t stride = ldx;
+      if (c == whole) {  // the last inputs, padded: what follows them in x may be out of bounds
+        for (int i = 0; i < ROWS; ++i)
+          std::copy_n(inputs + i * ldx, p.w.k - c * kChunkInputs, last + i * kChunkInputs);
+        inputs = last;
+        stride = kChunkInputs;
+      }
+      multiply_chunk<V, S>(sums, chunks, offset, inputs, stride, kSteps);
+    }
+    if constexpr (kChains == 2)
+      for (int i = 0; i < ROWS; ++i)
+        for (int j = 0; j < PANELS; ++j) sums[0][i][j] = V::add(sums[0][i][j], sums[1][i][j]);
+    const bool complete = c == group_end || c * kChunkInputs >= p.w.k;
+    add_group<V>(p, place, group, complete, sums[0], totals);
+  }
+  store_totals<V>(p, place, totals);
+}
+
+template <typename V, typename S, int PANELS, size_t... R>
+constexpr auto integer_tiles(std::index_sequence<R...>) {
+  return std::array<void (*)(const IntegerProduct&, const IntegerPlace&), sizeof...(R)>{
+      integer_tile<V, S, static_cast<int>(R) + 1, PANELS>...};
+}
+
+// Groups of PANELS, all rows in blocks of even size. Returns the first panel that is left over.
+template <typename V, typename S, int PANELS>
+int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
+  if constexpr (PANELS <= V::kTileSums) {
+    constexpr size_t kRows = std::min(kMostIntegerRows, V::kTileSums / PANELS);
+    static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
+    const int64_t blocks = (p.m + kTiles.size() - 1) / kTiles.size(), all = panels_of(p.w.n);
+    const int64_t chunks = p.chunk_end - p.chunk_begin;
+    IntegerPlace place;
+    for (; panel + PANELS <= p.panel_end; panel += PANELS) {
+      place.panel = panel;
+      const bool more = S::kPacked && panel + 2 * PANELS <= all;
+      for (int j = 0; j < PANELS; ++j) {
+        place.chunks[j] = S::kPacked ? p.w.data + (panel + j) * p.w.panel_bytes
+                                     : static_cast<const uint8_t*>(p.decoded) +
+                                           ((panel + j - p.panel_begin) * chunks - p.chunk_begin) *
+                                               S::kChunkBytes;
+        place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
+      }
+      for (int64_t b = 0; b < blocks; ++b) {
+        place.row = p.m * b / blocks;
+        kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
+        place.next[0] = nullptr;
+      }
+    }
+  }
+  return panel;
+}
+
+// The widest tile that takes all rows at once; otherwise the one that reads the least.
+template <typename V, typename S>
+void multiply_from(const IntegerProduct& p) {
+  constexpr int64_t kMany = V::kTileSums < 24 ? 1 : S::kPacked ? 2 : 4;
+  const int64_t width = 4 * p.m <= V::kTileSums ? 4 : 2 * p.m <= V::kTileSums ? 2 : kMany;
+  int64_t panel = p.panel_begin;
+  if (width >= 4) panel = integer_groups<V, S, 4>(p, panel);
+  if (width >= 2) panel = integer_groups<V, S, 2>(p, panel);
+  integer_groups<V, S, 1>(p, panel);
+}
+
+template <typename V>
+void multiply_integers_on(const IntegerProduct& p) {
+  if (p.m <= 0) return;
+  if (p.decoded) return multiply_from<V, DecodedSource<V>>(p);
+  if (p.w.bits == 4) return multiply_from<V, NibbleSource<V>>(p);
+  multiply_from<V, ByteSource<V>>(p);
+}
+
+template <typename V, typename S, int... I>
+void decode_from(const IntegerProduct& p, typename V::Element* out,
+                 std::integer_sequence<int, I...>) {
+  for (int64_t panel = p.panel_begin; panel < p.panel_end; ++panel) {
+    const uint8_t* chunks = p.w.data + panel * p.w.panel_bytes;
+    for (int64_t c = p.chunk_begin; c < p.chunk_end; ++c) {
+      __builtin_prefetch(chunks + (c + 16) * S::kChunkBytes, 0, 3);
+      (V::store_weights(out + I * V::kIntegerInputs * kPanelOutputs,
+                        S::template weights<I>(chunks + c * S::kChunkBytes)),
+       ...);
+      out += kChunkInputs * kPanelOutputs;
+    }
+  }
+}
+
+// The integers of p's panels and chunks as multiply_integers_on() reads them, [panel][chunk].
+template <typename V>
+void decode_integers_on(const IntegerProduct& p, void* decoded) {
+  constexpr auto kSteps =
+      std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
+  auto* out = static_cast<typename V::Element*>(decoded);
+  if (p.w.bits == 4) return decode_from<V, NibbleSource<V>>(p, out, kSteps);
+  decode_from<V, ByteSource<V>>(p, out, kSteps);
+}
+
+}  // namespace
+}  // namespace valora::kernels

@@ -1,0 +1,130 @@
+#include "kernels/cpu/product/integer_panels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace valora::kernels {
+namespace {
+
+int64_t groups_of(const IntegerPanels& p) { return (p.k + p.group - 1) / p.group; }
+int64_t chunks_of(int64_t k) { return (k + kChunkInputs - 1) / kChunkInputs; }
+
+// The bit of an input's integer in the word of 4 bits × 8 inputs.
+int nibble_at(int64_t input) { return static_cast<int>(input / 2 * 4 + input % 2 * 16); }
+
+// One chunk of one output. values: kChunkInputs of them.
+void pack_chunk(const IntegerPanels& p, const uint8_t* values, int64_t output, uint8_t* chunk) {
+  if (p.bits == 8) {
+    for (int64_t i = 0; i < kChunkInputs; ++i)
+      chunk[i * kPanelOutputs + output] = static_cast<uint8_t>(values[i] - 128);
+    return;
+  }
+  uint32_t word = 0;
+  for (int64_t i = 0; i < kChunkInputs; ++i) word |= uint32_t{values[i]} << nibble_at(i);
+  std::memcpy(chunk + 4 * output, &word, sizeof word);
+}
+
+uint8_t integer_at(const IntegerPanels& p, const uint8_t* chunk, int64_t output, int64_t input) {
+  if (p.bits == 8) return static_cast<uint8_t>(chunk[input * kPanelOutputs + output] + 128);
+  uint32_t word;
+  std::memcpy(&word, chunk + 4 * output, sizeof word);
+  return word >> nibble_at(input) & 15;
+}
+
+void pack_group_parts(const IntegerPanels& p, const float* scales, const uint8_t* zeros,
+                      int64_t output, uint8_t* panel) {
+  for (int64_t g = 0; g < groups_of(p); ++g) {
+    const int64_t at = g * kPanelOutputs + output;
+    if (p.float_scales) {
+      std::memcpy(panel + p.scales_at + 4 * at, scales + g, 4);
+    } else {
+      const bf16 scale = from_float<bf16>(scales[g]);
+      std::memcpy(panel + p.scales_at + 2 * at, &scale, 2);
+    }
+    if (p.zeros) panel[p.zeros_at + at] = zeros[g];
+  }
+}
+
+}  // namespace
+
+IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool float_scales,
+                             bool zeros) {
+  IntegerPanels p;
+  p.n = n;
+  p.k = k;
+  p.group = std::min(group, std::max<int64_t>(k, 1));
+  p.bits = bits;
+  p.float_scales = float_scales;
+  p.zeros = zeros;
+  constexpr int64_t kLine = 64;
+  const int64_t parts = groups_of(p) * kPanelOutputs;
+  p.scales_at = chunks_of(k) * kChunkInputs * kPanelOutputs * bits / 8;
+  p.zeros_at = p.scales_at + parts * (float_scales ? 4 : 2);
+  p.panel_bytes = (p.zeros_at + (zeros ? parts : 0) + kLine - 1) / kLine * kLine;
+  return p;
+}
+
+int64_t integer_bytes(const IntegerPanels& layout) {
+  return panels_of(layout.n) * layout.panel_bytes;
+}
+
+bool fit_bf16(const float* scales, int64_t count) {
+  return std::all_of(scales, scales + count,
+                     [](float scale) { return (std::bit_cast<uint32_t>(scale) & 0xffffu) == 0; });
+}
+
+void pack_integers(const IntegerPanels& p, const uint8_t* values, const float* scales,
+                   const uint8_t* zeros, uint8_t* panels, const ParallelFor& parallel) {
+  const int64_t groups = groups_of(p);
+  const auto middle = static_cast<uint8_t>(1 << (p.bits - 1));
+  parallel(0, panels_of(p.n), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.panel_bytes)),
+           [&](int64_t begin, int64_t end) {
+             for (int64_t index = begin; index < end; ++index) {
+               uint8_t* panel = panels + index * p.panel_bytes;
+               std::memset(panel, 0, static_cast<size_t>(p.panel_bytes));
+               for (int64_t j = 0; j < kPanelOutputs; ++j) {
+                 const int64_t row = index * kPanelOutputs + j;
+                 for (int64_t c = 0; c < chunks_of(p.k); ++c) {
+                   uint8_t chunk[kChunkInputs];
+                   std::memset(chunk, middle, sizeof chunk);
+                   if (row < p.n)
+                     std::copy_n(values + row * p.k + c * kChunkInputs,
+                                 std::min(kChunkInputs, p.k - c * kChunkInputs), chunk);
+                   pack_chunk(p, chunk, j, panel + c * kChunkInputs * kPanelOutputs * p.bits / 8);
+                 }
+                 if (row < p.n)
+                   pack_group_parts(p, scales + row * groups,
+                                    p.zeros ? zeros + row * groups : zeros, j, panel);
+               }
+             }
+           });
+}
+
+void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parallel) {
+  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * p.bits / 8;
+  parallel(0, p.n, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.k)),
+           [&](int64_t begin, int64_t end) {
+             for (int64_t row = begin; row < end; ++row) {
+               const uint8_t* panel = p.data + row / kPanelOutputs * p.panel_bytes;
+               const int64_t output = row % kPanelOutputs;
+               for (int64_t i = 0; i < p.k; ++i) {
+                 const int64_t part = i / p.group * kPanelOutputs + output;
+                 float scale;
+                 if (p.float_scales) {
+                   std::memcpy(&scale, panel + p.scales_at + 4 * part, 4);
+                 } else {
+                   bf16 half;
+                   std::memcpy(&half, panel + p.scales_at + 2 * part, 2);
+                   scale = to_float(half);
+                 }
+                 const int zero = p.zeros ? panel[p.zeros_at + part] : 1 << (p.bits - 1);
+                 const int value = integer_at(p, panel + i / kChunkInputs * chunk_bytes, output,
+                                              i % kChunkInputs);
+                 w[row * p.k + i] = static_cast<float>(value - zero) * scale;
+               }
+             }
+           });
+}
+
+}  // namespace valora::kernels

@@ -1,0 +1,56 @@
+// The layout of weights in integers of 8 or 4 bits. Kernels decode them while they multiply; their
+// memory is never that of floats.
+//
+// An [n, k] matrix with w[o][i] = (values[o][i] - zeros[o][g]) · scales[o][g], g = i / group, is
+// cut into panels of 16 outputs, as in panels.h. A panel has three parts:
+//   the integers, in chunks of 8 inputs × 16 outputs, padded with the middle of the range:
+//     8 bits: [8 inputs][16 outputs] signed bytes, value - 128
+//     4 bits: [16 outputs] words of 32 bits. Input 2s is in bits 4s to 4s + 3, input 2s + 1 in
+//             bits 16 + 4s to 19 + 4s: a shift by 4s brings a pair of inputs to the low ends of the
+//             halves of a word, where one look-up makes a pair of bf16 of them.
+//   the scales [groups][16]: bf16 if that has all of them exactly, else fp32
+//   the zero-points [groups][16] in bytes, unless all are the middle: 1 << (bits - 1)
+// and is padded to 64 bytes. A group is a multiple of 8 inputs, or all of k.
+#pragma once
+
+#include <cstdint>
+
+#include "base/parallel.h"
+#include "kernels/cpu/product/panels.h"
+
+namespace valora::kernels {
+
+inline constexpr int64_t kChunkInputs = 8;
+
+struct IntegerPanels {
+  const uint8_t* data = nullptr;
+  int64_t n = 0;      // outputs
+  int64_t k = 0;      // inputs
+  int64_t group = 0;  // inputs per group
+  int bits = 8;       // 4 or 8
+  bool float_scales = false;
+  bool zeros = false;  // whether zero-points are stored
+  // Of a panel, in bytes.
+  int64_t scales_at = 0, zeros_at = 0, panel_bytes = 0;
+};
+
+// Whether the layout has groups of this size.
+constexpr bool is_integer_group(int64_t group, int64_t k) {
+  return group > 0 && (group % kChunkInputs == 0 || group >= k);
+}
+
+// The layout of a matrix, without data. is_integer_group(group, k) must hold.
+IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool float_scales,
+                             bool zeros);
+int64_t integer_bytes(const IntegerPanels& layout);
+
+// Whether bf16 has all scales exactly.
+bool fit_bf16(const float* scales, int64_t count);
+
+// Writes integer_bytes(layout) bytes. values: [n, k], scales and zeros: [n, groups], row-major.
+void pack_integers(const IntegerPanels& layout, const uint8_t* values, const float* scales,
+                   const uint8_t* zeros, uint8_t* panels, const ParallelFor& parallel);
+// The weights in fp32, [n, k] row-major.
+void decode_integers(const IntegerPanels& panels, float* w, const ParallelFor& parallel);
+
+}  // namespace valora::kernels
