@@ -20,6 +20,8 @@ constexpr Named<ComputeDtype> kDtypes[] = {{"auto", ComputeDtype::kAuto},
                                            // vLLM's other names
                                            {"half", ComputeDtype::kFloat16},
                                            {"float", ComputeDtype::kFloat32}};
+constexpr Named<Quantization> kQuantizations[] = {
+    {"none", Quantization::kNone}, {"int8", Quantization::kInt8}, {"int4", Quantization::kInt4}};
 constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
 constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};
@@ -70,6 +72,17 @@ Result<ComputeDtype> parse_dtype(const std::string& name) {
   return parse(kDtypes, "dtype", "dtype", name);
 }
 
+Result<Quantization> parse_quantization(const std::string& name) {
+  if (name == "None") return Quantization::kNone;  // vLLM's spelling
+  for (const std::string_view stored : {"awq", "gptq", "compressed-tensors", "fp8", "bitsandbytes"})
+    if (name.starts_with(stored))
+      return invalid("--quantization " + name +
+                         ": leave it out; the config.json of a quantised folder says how its "
+                         "weights are stored. For others there are int8 and int4",
+                     "quantization");
+  return parse(kQuantizations, "--quantization", "quantization", name);
+}
+
 Result<DeviceKind> parse_device(const std::string& name) {
   return parse(kDevices, "device", "device", name);
 }
@@ -91,6 +104,9 @@ Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
 }
 
 std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes, dtype); }
+std::string name_of(Quantization quantization) {
+  return find_name<Quantization>(kQuantizations, quantization);
+}
 std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, device); }
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }

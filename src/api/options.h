@@ -16,6 +16,8 @@ namespace valora {
 
 // kAuto: the checkpoint's
 enum class ComputeDtype : uint8_t { kAuto, kFloat32, kBFloat16, kFloat16 };
+// What the decoder's linears become when they are loaded (models/weights.h).
+enum class Quantization : uint8_t { kNone, kInt8, kInt4 };
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 // The implementation of CPU operations: native kernels, or ATen as the reference for tests.
 enum class KernelBackend : uint8_t { kNative, kReference };
@@ -45,15 +47,17 @@ struct SchedulingOptions {
 };
 
 // kInvalidArgument for an unknown name; the message lists the known ones.
-Result<ComputeDtype> parse_dtype(const std::string& name);      // auto, float32, bfloat16, float16
-Result<DeviceKind> parse_device(const std::string& name);       // cpu, cuda
-Result<KernelBackend> parse_kernels(const std::string& name);   // native, reference
-Result<MergePlace> parse_merge_place(const std::string& name);  // shadow, inplace
-Result<JsonSpacing> parse_json_spacing(const std::string& name);  // bounded, compact, free
+Result<ComputeDtype> parse_dtype(const std::string& name);  // auto, float32, bfloat16, float16
+Result<Quantization> parse_quantization(const std::string& name);  // none, int8, int4
+Result<DeviceKind> parse_device(const std::string& name);          // cpu, cuda
+Result<KernelBackend> parse_kernels(const std::string& name);      // native, reference
+Result<MergePlace> parse_merge_place(const std::string& name);     // shadow, inplace
+Result<JsonSpacing> parse_json_spacing(const std::string& name);   // bounded, compact, free
 Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // valora, …
 
 // The inverse of the parsers above.
 std::string name_of(ComputeDtype dtype);
+std::string name_of(Quantization quantization);
 std::string name_of(DeviceKind device);
 std::string name_of(KernelBackend kernels);
 std::string name_of(MergePlace place);
@@ -89,6 +93,7 @@ struct EngineOptions {
   std::string chat_template;
   std::string served_name;  // empty: model_path
   ComputeDtype dtype = ComputeDtype::kAuto;
+  Quantization quantization = Quantization::kNone;
   DeviceKind device = DeviceKind::kCpu;
   int threads = 0;  // compute threads; 0: one per core, fewer while other programs keep cores busy
   // Another thread of this process also computes, alternating with the engine. The engine then ends

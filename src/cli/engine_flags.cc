@@ -151,6 +151,10 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   add_named_option(
       command, "--dtype", o.dtype, parse_dtype,
       "Data type of weights: auto (the checkpoint's), float32, bfloat16 or float16 (GPUs only)");
+  add_named_option(
+      command, "--quantization", o.quantization, parse_quantization,
+      "Weights of the decoder's linears on CPUs: none (of the data type), int8, or int4 "
+      "(the output layer: int8)");
   add_named_option(command, "--device", o.device, parse_device, "Device: cpu or cuda");
   add_named_option(command, "--kernels", o.kernels, parse_kernels,
                    "Kernels on CPUs: native, or reference (ATen, for comparisons)");

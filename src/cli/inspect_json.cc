@@ -96,11 +96,9 @@ Json inspect_json(const ModelReport& report) {
   json["quantised"] = nullptr;
   if (report.served && report.served->quantised) {
     const models::QuantisedReport& quantised = *report.served->quantised;
-    json["quantised"] = {{"format", quantised.format},
-                         {"encoding", quantised.encoding},
-                         {"linears", quantised.linears},
-                         {"parameters", quantised.parameters},
-                         {"kept", quantised.kept}};
+    json["quantised"] = {{"format", quantised.format},         {"encoding", quantised.encoding},
+                         {"linears", quantised.linears},       {"integers", quantised.integers},
+                         {"parameters", quantised.parameters}, {"kept", quantised.kept}};
   }
   json["served"] = report.served ? served_json(*report.served, report.spec->max_positions) : Json();
   return json;

@@ -105,8 +105,7 @@ std::string inspect_text(const ModelReport& report) {
               fmt::format("{} parameters, {} on disk in {}", human_count(report.stored->parameters),
                           human_bytes(report.stored->bytes), report.stored->dtype));
   if (report.served && report.served->quantised)
-    lines.add("quantised", report.served->quantised->text() + "; decoded to " +
-                               report.served->dtype + " when they are loaded");
+    lines.add("quantised", report.served->quantised->text(report.served->dtype));
   if (report.spec) add_spec(*report.spec, report.attention_heads, lines);
   if (report.spec)
     lines.add("tokenizer", report.tokenizer_size ? fmt::format("{} tokens", *report.tokenizer_size)

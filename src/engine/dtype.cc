@@ -21,4 +21,13 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
+models::Quantise quantise_of(Quantization quantization) {
+  switch (quantization) {
+    case Quantization::kInt8: return models::Quantise::kInt8;
+    case Quantization::kInt4: return models::Quantise::kInt4;
+    case Quantization::kNone: break;
+  }
+  return models::Quantise::kNone;
+}
+
 }  // namespace valora

@@ -7,11 +7,13 @@
 #include <string>
 
 #include "api/options.h"
+#include "models/weights.h"
 
 namespace valora {
 
 // Absent for kAuto: models::load_model() then chooses.
 std::optional<at::ScalarType> scalar_type(ComputeDtype dtype);
 std::string dtype_name(at::ScalarType type);
+models::Quantise quantise_of(Quantization quantization);
 
 }  // namespace valora

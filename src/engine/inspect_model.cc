@@ -44,23 +44,13 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   if (example.ok()) report.chat_example = *example;
 }
 
-// Bytes that tied embeddings take twice: as rows for lookup, and as packed panels for the output
-// projection.
-size_t packed_twice(const models::LoadedModel& loaded, const models::ModelSpec& spec) {
-  if (loaded.dtype != at::kBFloat16 && loaded.dtype != at::kFloat) return 0;
-  return models::shares_embeddings(loaded)
-             ? static_cast<size_t>(spec.vocab * spec.hidden) * c10::elementSize(loaded.dtype)
-             : 0;
-}
-
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {
   // On the meta device every tensor is found and its shape checked, but none is read.
   VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;
   served.dtype = dtype_name(dtype);
-  served.bytes =
-      static_cast<size_t>(loaded.parameters) * c10::elementSize(dtype) + packed_twice(loaded, spec);
+  served.bytes = loaded.weights->held().all();
   served.unused = loaded.unused_tensors;
   served.quantised = loaded.quantised;
   const EngineOptions defaults;

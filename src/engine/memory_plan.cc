@@ -151,12 +151,14 @@ Result<int64_t> plan_adapter_cache(const MemoryOptions& options, int64_t free_by
 
 size_t largest_adapter() { return static_cast<size_t>(available_host_memory() / 3); }
 
-Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes) {
+Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes,
+                    bool integers) {
   if (shadow_bytes <= available_bytes) return {};
   return invalid("--scheduling-policy " + policy + " with --merge shadow needs " +
                      std::to_string(shadow_bytes) + " bytes for merged weights, " +
-                     std::to_string(shadow_bytes - available_bytes) +
-                     " more than are free; use --merge inplace, which needs none",
+                     std::to_string(shadow_bytes - available_bytes) + " more than are free; use " +
+                     (integers ? "a policy that does not merge, such as unmerged"
+                               : "--merge inplace, which needs none"),
                  "merge");
 }
 

@@ -47,8 +47,10 @@ Status check_gpu_windows(const models::ModelSpec& spec, int max_model_len);
 Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpec& spec,
                             bool on_host, int64_t available_bytes);
 // kInvalidArgument if the shadow of merged weights (engine/mode_switcher.h) does not fit; the
-// message has the number of missing bytes.
-Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes);
+// message has the number of missing bytes. integers: the base model's weights are, so that merging
+// in place is no remedy.
+Status check_shadow(const std::string& policy, int64_t shadow_bytes, int64_t available_bytes,
+                    bool integers);
 // The bytes of packed adapters that a server with a GPU keeps in host memory. kInvalidArgument if
 // they and the swap space do not fit into `free_bytes` of the host.
 Result<int64_t> plan_adapter_cache(const MemoryOptions& options, int64_t free_bytes);

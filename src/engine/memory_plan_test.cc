@@ -102,12 +102,16 @@ TEST(MemoryPlan, HugeNumbersDoNotOverflow) {
 }
 
 TEST(MemoryPlan, AShadowThatDoesNotFitIsRefusedWithTheBytesItLacks) {
-  EXPECT_TRUE(check_shadow("merged", 1000, 1000).ok());
-  const Status lacking = check_shadow("mixture", 1000, 900);
+  EXPECT_TRUE(check_shadow("merged", 1000, 1000, false).ok());
+  const Status lacking = check_shadow("mixture", 1000, 900, false);
   ASSERT_FALSE(lacking.ok());
   EXPECT_EQ(lacking.error().code, ErrorCode::kInvalidArgument);
   for (const char* part : {"--scheduling-policy mixture", "--merge inplace", "1000", "100 more"})
     EXPECT_NE(lacking.error().message.find(part), std::string::npos) << lacking.error().message;
+  const Status integers = check_shadow("mixture", 1000, 900, true);
+  ASSERT_FALSE(integers.ok());
+  EXPECT_EQ(integers.error().message.find("inplace"), std::string::npos)
+      << integers.error().message;
 }
 
 TEST(MemoryPlan, SharesAndTheSwapSpaceCountWholeBlocks) {

@@ -23,6 +23,7 @@ struct Setting {
   MergePlace place;
   ops::Backend backend;
   at::ScalarType dtype;
+  models::Quantise quantise = models::Quantise::kNone;
 };
 
 class Switcher : public ::testing::TestWithParam<Setting> {
@@ -30,7 +31,8 @@ class Switcher : public ::testing::TestWithParam<Setting> {
   void SetUp() override {
     ops::set_backend(GetParam().backend);
     testing::write_tiny_model(folder_);
-    auto loaded = models::load_model(folder_.path(), GetParam().dtype, at::kCPU);
+    auto loaded = models::load_model(folder_.path(), GetParam().dtype, at::kCPU,
+                                     models::ModelUse::kServing, GetParam().quantise);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(loaded).value();
     switcher_ =
@@ -96,18 +98,22 @@ class Switcher : public ::testing::TestWithParam<Setting> {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, Switcher,
-    ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat},
-                      Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16},
-                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kFloat},
-                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kBFloat16},
-                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kFloat},
-                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kBFloat16},
-                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kFloat},
-                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kBFloat16}),
+    ::testing::Values(
+        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat},
+        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16},
+        Setting{MergePlace::kShadow, ops::Backend::kReference, at::kFloat},
+        Setting{MergePlace::kShadow, ops::Backend::kReference, at::kBFloat16},
+        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat, models::Quantise::kInt4},
+        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16, models::Quantise::kInt8},
+        Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kFloat},
+        Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kBFloat16},
+        Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kFloat},
+        Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kBFloat16}),
     [](const auto& info) {
       return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
              (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") +
-             at::toString(info.param.dtype);
+             at::toString(info.param.dtype) +
+             (info.param.quantise == models::Quantise::kNone ? "" : "Integers");
     });
 
 TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {

@@ -50,24 +50,34 @@ std::string machine_of(at::Device device) {
 
 }  // namespace
 
-serving::CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device) {
+serving::CostKey cost_key(const models::LoadedModel& model, at::Device device) {
+  const models::ModelSpec& spec = model.model->spec();
   const Sizes sizes = sizes_of(spec);
+  std::string form = dtype_name(model.dtype);
+  if (model.weights->keeps_integers())
+    form += fmt::format(", {:.2f} bits each",
+                        8 * static_cast<double>(model.weights->held().decoder) / sizes.linears);
   return {
       machine_of(device),
       fmt::format("{}, {} layers, hidden {}, vocabulary {}, {:.0f} weights, {}", spec.architecture,
-                  spec.layers, spec.hidden, spec.vocab, sizes.linears, dtype_name(dtype))};
+                  spec.layers, spec.hidden, spec.vocab, sizes.linears, form)};
 }
 
-scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarType dtype,
-                                    at::Device device) {
+scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device device) {
+  const models::ModelSpec& spec = model.model->spec();
   const Speed speed = speed_of(device);
   const Sizes sizes = sizes_of(spec);
-  const auto bytes = static_cast<double>(c10::elementSize(dtype));
+  const auto bytes = static_cast<double>(c10::elementSize(model.dtype));
   const double vocabulary = static_cast<double>(spec.vocab) * static_cast<double>(spec.hidden);
   const double keys = static_cast<double>(spec.layers * spec.kv_heads * spec.head_dim);
+  const bool integers = model.weights->keeps_integers();
+  const models::HeldBytes& held = model.weights->held();
+  const double read = integers ? static_cast<double>(held.decoder + held.head)
+                               : (sizes.linears + vocabulary) * bytes;
+  const double merged = sizes.linears * bytes;
   const double call = 2e-6;  // seconds of starting one product
   scheduler::StepCosts costs;
-  costs.step = (sizes.linears + vocabulary) * bytes / speed.bytes + sizes.count * call;
+  costs.step = read / speed.bytes + sizes.count * call;
   costs.prefill_token = 2 * sizes.linears / speed.operations;
   costs.free_tokens = device.is_cpu() ? 8 : 128;
   costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
@@ -76,15 +86,15 @@ scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarTyp
   costs.segment = sizes.count * call / 2;
   costs.rank = sizes.ends * bytes / speed.bytes;
   costs.token_rank = 2 * sizes.ends / speed.operations;
-  costs.merge = 2 * sizes.linears * bytes / speed.bytes;
+  costs.merge = (merged + (integers ? static_cast<double>(held.decoder) : merged)) / speed.bytes;
   costs.merged_rank = 2 * sizes.linears / speed.operations;
   costs.restore = 2 * sizes.linears * bytes / speed.bytes;
   return costs;
 }
 
-Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelSpec& spec,
-                              at::ScalarType dtype, at::Device device) {
-  const serving::CostKey key = cost_key(spec, dtype, device);
+Result<KnownCosts> find_costs(const EngineOptions& options, const models::LoadedModel& model,
+                              at::Device device) {
+  const serving::CostKey key = cost_key(model, device);
   const std::string& named = options.scheduling.costs;
   const std::string path =
       named.empty() ? scheduler::own_costs_path(key.machine, key.model) : named;
@@ -104,7 +114,7 @@ Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelS
       return KnownCosts{file->fitted.costs, path};
     }
   }
-  return KnownCosts{estimate_costs(spec, dtype, device),
+  return KnownCosts{estimate_costs(model, device),
                     "an estimate from the sizes of the model; `valora tune --cost` measures them"};
 }
 

@@ -5,18 +5,17 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "models/model.h"
+#include "models/registry.h"
 #include "scheduler/cost_file.h"
 #include "serving/cost_key.h"
 
 namespace valora {
 
-serving::CostKey cost_key(const models::ModelSpec& spec, at::ScalarType dtype, at::Device device);
+serving::CostKey cost_key(const models::LoadedModel& model, at::Device device);
 
 // From the sizes of the model, by what a processor core or a GPU of today commonly reads and
 // computes. The machine corrects it (scheduler/live_costs.h), but not the ratios within it.
-scheduler::StepCosts estimate_costs(const models::ModelSpec& spec, at::ScalarType dtype,
-                                    at::Device device);
+scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device device);
 
 struct KnownCosts {
   scheduler::StepCosts costs;
@@ -24,7 +23,7 @@ struct KnownCosts {
 };
 // options.costs, else the user's file of this machine and model, else the estimate. An error only
 // if the named file cannot be used.
-Result<KnownCosts> find_costs(const EngineOptions& options, const models::ModelSpec& spec,
-                              at::ScalarType dtype, at::Device device);
+Result<KnownCosts> find_costs(const EngineOptions& options, const models::LoadedModel& model,
+                              at::Device device);
 
 }  // namespace valora

@@ -164,7 +164,7 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .policy = std::move(policy_),
                                .core = std::move(core_),
                                .card = std::move(card_),
-                               .cost_key = cost_key(loaded_.model->spec(), loaded_.dtype, device_),
+                               .cost_key = cost_key(loaded_, device_),
                                .notes = std::move(notes_)};
     parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
                                               std::move(runner_), limits_, device_);
@@ -187,6 +187,12 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   }
   VALORA_CHECK(open_frontend());
   VALORA_CHECK(load_weights());
+  if (policy->merges() && options_.merge == MergePlace::kInPlace &&
+      loaded_.weights->keeps_integers())
+    return invalid(
+        "--merge inplace writes merged weights over the base model's, which are integers; use "
+        "--merge shadow, or a --scheduling-policy that does not merge",
+        "merge");
   VALORA_TRY(plan, plan_for(*policy));
   plan_ = std::move(plan);
   frontend_->limit_tokens(plan_.max_model_len);
@@ -208,7 +214,9 @@ Status EngineStart::open_frontend() {
 }
 
 Status EngineStart::load_weights() {
-  VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_));
+  VALORA_TRY(loaded,
+             models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
+                                models::ModelUse::kServing, quantise_of(options_.quantization)));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
@@ -219,7 +227,8 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   const bool shadowed = policy.merges() && options_.merge == MergePlace::kShadow;
   const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
   const int64_t available = available_memory(device_);
-  VALORA_CHECK(check_shadow(policy.name(), shadow_bytes, available));
+  VALORA_CHECK(
+      check_shadow(policy.name(), shadow_bytes, available, loaded_.weights->keeps_integers()));
   const models::ModelSpec& spec = loaded_.model->spec();
   VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
   VALORA_TRY(plan, plan_memory(options_, spec,
@@ -232,13 +241,9 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     plan.adapter_cache_bytes = cache;
   }
   notes_ = plan.notes;
-  if (loaded_.quantised)
-    notes_.push_back(loaded_.quantised->text() + "; they are decoded to " +
-                     dtype_name(loaded_.dtype) + " and take " +
-                     std::to_string(loaded_.quantised->parameters *
-                                        static_cast<int64_t>(c10::elementSize(loaded_.dtype)) >>
-                                    20) +
-                     " MiB");
+  if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
+  if (options_.quantization != Quantization::kNone)
+    notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
   if (spec.image_token || spec.video_token)
     notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
                      " MiB of prepared pixels, " +
@@ -246,7 +251,9 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
                      " MiB of embeddings (--media-cache, --visual-cache)");
   if (shadowed)
     notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
-                     " MiB besides the base model's; --merge inplace needs none");
+                     (loaded_.weights->keeps_integers()
+                          ? " MiB besides the base model's: they are of the data type, not integers"
+                          : " MiB besides the base model's; --merge inplace needs none"));
   return plan;
 }
 
@@ -274,7 +281,7 @@ Status EngineStart::make_runner(const scheduler::Policy& policy) {
 }
 
 Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
-  VALORA_TRY(known, find_costs(options_, loaded_.model->spec(), loaded_.dtype, device_));
+  VALORA_TRY(known, find_costs(options_, loaded_, device_));
   if (options_.scheduling.policy == SchedulingPolicy::kValora)
     notes_.push_back("costs of steps: " + known.source);
   core_ = {{.max_num_seqs = options_.max_num_seqs,
@@ -309,7 +316,7 @@ void EngineStart::fill_card() {
   card_.kv_block_tokens = memory::kBlockTokens;
   card_.kv_blocks = plan_.blocks;
   card_.kv_bytes = static_cast<size_t>(plan_.block_bytes) * plan_.blocks;
-  card_.weight_bytes = static_cast<size_t>(loaded_.parameters) * c10::elementSize(loaded_.dtype);
+  card_.weight_bytes = loaded_.weights->held().all();
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
     : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.layers.front().head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
-      lm_head_(weights, names.head, c.hidden, c.vocab, false) {
+      lm_head_(weights, names.head, c.hidden, c.vocab, false, -1, LinearPart::kHead) {
   for (size_t i = 0; i < c.layers.size(); ++i) {
     const LayerConfig& l = c.layers[i];
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";

@@ -21,8 +21,8 @@ ops::ModuleWeight adapted(const Linear& linear, const Adaptation& adaptation) {
 }  // namespace
 
 Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
-               int module)
-    : weight_(weights.linear(name, out, in, bias)), module_(module) {}
+               int module, LinearPart part)
+    : weight_(weights.linear(name, out, in, bias, part)), module_(module) {}
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return ops::linear(x, adapted(*this, adaptation), adaptation.lora);

@@ -22,7 +22,7 @@ class Linear {
   Linear() = default;
   // module: index in the model's module table, or -1 if no adapter can target it.
   Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
-         int module = -1);
+         int module = -1, LinearPart part = LinearPart::kOther);
 
   explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
 

@@ -116,7 +116,15 @@ void set_quantisation(const ConfigReader& config, Weights& weights) {
 }
 
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
-                               at::Device device, ModelUse use) {
+                               at::Device device, ModelUse use, Quantise quantise) {
+  if (quantise != Quantise::kNone && use == ModelUse::kTraining)
+    return unprocessable("adapters are trained on weights in floats; leave out --quantization",
+                         "quantization");
+  if (quantise != Quantise::kNone && device.is_cuda())
+    return unprocessable(
+        "--quantization: weights in integers are computed on CPUs only; leave it out with --device "
+        "cuda",
+        "quantization");
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));
@@ -124,8 +132,13 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
     VALORA_TRY(type, resolve_dtype(dtype, config, weights->stored_dtype(), device));
     weights->set_target(type, device);
     weights->set_plain(use == ModelUse::kTraining);
+    weights->set_quantise(quantise);
     weights->set_aliases(family->spec(config).aliases);
     set_quantisation(config, *weights);
+    if (quantise != Quantise::kNone && weights->quantised())
+      return unprocessable(dir + ": the weights are quantised already (" +
+                               weights->quantised()->format + "); leave out --quantization",
+                           "quantization");
     LoadedModel loaded;
     loaded.model = family->build(config, *weights, device);
     loaded.family = family;

@@ -141,25 +141,37 @@ const Weights::Entry* Weights::find(const std::string& canonical) const {
 
 at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& shape) {
   const at::Tensor tensor = view(name, shape);
+  held_.other += tensor.nbytes();
   const Entry& entry = *find(name);
   const bool mapped = files_[entry.file].mapped && tensor.is_cpu() &&
                       tensor.const_data_ptr() == entry.view.bytes.data();
   return mapped && !plain_ ? tensor.clone() : tensor;
 }
 
-ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias) {
+ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias,
+                            LinearPart part) {
   const auto quantised = quantised_linear(name, out, in);
   if (quantised) {
     ++quantised_.linears;
     quantised_.parameters += out * in;
+    if (serves_integers(*quantised, in)) ++quantised_.integers;
     if (!bias) pass_over_zero_bias(name);
   } else if (quantisation_) {
     quantised_.kept.push_back(name);
   }
-  const at::Tensor w = quantised ? decoded(*quantised, out, in) : view(name + ".weight", {out, in}),
-                   b = bias ? get(name + ".bias", {out}) : at::Tensor();
+  size_t& held = part == LinearPart::kDecoder ? held_.decoder
+                 : part == LinearPart::kHead  ? held_.head
+                                              : held_.other;
+  const at::Tensor b = bias ? get(name + ".bias", {out}) : at::Tensor();
+  if (auto integers = integer_linear(name, quantised.get(), {out, in}, b, part)) {
+    held += integers->bytes();
+    return *std::move(integers);
+  }
+  const at::Tensor w = quantised ? decoded(*quantised, out, in) : view(name + ".weight", {out, in});
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
+  const bool integers = quantised && serves_integers(*quantised, in);  // on the meta device
+  held += integers ? ops::quantised_bytes(out, in, *quantised->form) : weight.bytes();
   // If it was not packed, it may be the memory of the file.
   const bool shared = !quantised && weight.data().is_alias_of(w);
   return shared ? weight.with_data(weight.data().clone()) : weight;
@@ -168,10 +180,14 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bo
 void Weights::refill(const std::string& name, ops::Weight& weight) {
   const auto quantised = quantised_linear(name, weight.out(), weight.in());
   weight.refill(quantised ? decoded(*quantised, weight.out(), weight.in())
-                          : get(name + ".weight", {weight.out(), weight.in()}));
+                          : view(name + ".weight", {weight.out(), weight.in()}));
 }
 
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
+  return floats(name, shape).to(at::TensorOptions().dtype(dtype_).device(device_));
+}
+
+at::Tensor Weights::floats(const std::string& name, const std::vector<int64_t>& shape) {
   const Entry* entry = find(name);
   if (!entry)
     throw LoadError(
@@ -193,7 +209,7 @@ at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& sh
     fail(std::string("has dtype ") + dtype_name(view.dtype) +
          ", which is not supported for weights");
   used_.insert(entry->stored_name);
-  return stored(*entry).to(at::TensorOptions().dtype(dtype_).device(device_));
+  return stored(*entry);
 }
 
 Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,

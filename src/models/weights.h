@@ -5,8 +5,11 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,12 +19,29 @@
 #include "base/result.h"
 #include "base/safetensors.h"
 #include "models/quantised/report.h"
+#include "ops/quantise.h"
 #include "ops/weight.h"
 
 namespace valora::models {
 
 class QuantisedConfig;
 struct StoredLinear;
+
+// What the decoder's linears that are stored in floats become when they are loaded: integers of 8
+// or 4 bits with scales. The output layer has 8 bits with both.
+enum class Quantise : uint8_t { kNone, kInt8, kInt4 };
+
+// Quantise applies to the decoder and its output layer; towers and projectors keep the compute
+// dtype.
+enum class LinearPart : uint8_t { kOther, kDecoder, kHead };
+
+// Bytes of the weights in memory.
+struct HeldBytes {
+  size_t decoder = 0;  // its linears
+  size_t head = 0;     // the output layer
+  size_t other = 0;    // embeddings, norms, biases, towers
+  size_t all() const { return decoder + head + other; }
+};
 
 class Weights {
  public:
@@ -33,6 +53,7 @@ class Weights {
   // form for serving.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
+  void set_quantise(Quantise quantise) { quantise_ = quantise; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
@@ -52,9 +73,12 @@ class Weights {
   // The linear [out, in] with this canonical name (without ".weight"), in the form that is fastest
   // for serving; with set_plain(), as plain tensors. Its memory is its own, as get() gives it.
   // Models take their linears from here, whatever the checkpoint stores them as; patch embeddings,
-  // which are stored as convolutions, by get(). Quantised weights are decoded exactly as the
-  // checkpoint says, and rounded once to the target dtype.
-  ops::Weight linear(const std::string& name, int64_t out, int64_t in, bool bias);
+  // which are stored as convolutions, by get(). For serving on CPUs, stored integers, and those of
+  // set_quantise(), stay integers. Other quantised weights are decoded exactly as the checkpoint
+  // says, and rounded once to the target dtype. Throws as get(), and for values that cannot become
+  // integers.
+  ops::Weight linear(const std::string& name, int64_t out, int64_t in, bool bias,
+                     LinearPart part = LinearPart::kOther);
   // Writes the stored values of linear() into `weight` again. Throws as get().
   void refill(const std::string& name, ops::Weight& weight);
 
@@ -79,6 +103,10 @@ class Weights {
   size_t bytes() const;
   // The linears that linear() gave until now; absent if the folder is not quantised.
   std::optional<QuantisedReport> quantised() const;
+  // Of what get() and linear() gave until now. On the meta device: of what would be given on CPUs.
+  const HeldBytes& held() const { return held_; }
+  // Whether linear() gave integers, over which nothing can be merged.
+  bool keeps_integers() const { return keeps_integers_; }
   // Digest of the name, the dtype, the shape and a sample of the values of every tensor. It tells
   // different checkpoints apart without reading gigabytes. Not after unmap().
   Digest sketch() const;
@@ -98,6 +126,8 @@ class Weights {
     size_t begin = 0;  // of its bytes in the file
   };
   const Entry* find(const std::string& canonical) const;
+  // The tensor as it is stored, of a float type. Throws as get().
+  at::Tensor floats(const std::string& name, const std::vector<int64_t>& shape);
   Status open_file(const std::string& path);
   at::Tensor stored(const Entry& entry) const;
   const std::string& path_of(const Entry& entry) const { return files_[entry.file].input.path(); }
@@ -106,7 +136,15 @@ class Weights {
   std::vector<std::string> names_of(const std::string& name) const;
   // Null if the checkpoint stores this linear in floats, or not at all. Throws LoadError.
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);
-  // Those of a linear in the target dtype and device.
+  // Whether a linear is served in its stored integers; on the meta device: would be on CPUs.
+  bool serves_integers(const StoredLinear& linear, int64_t in) const;
+  // What set_quantise() makes of such linears.
+  std::optional<ops::Quantisation> quantisation(LinearPart part) const;
+  // A linear that is served in integers; absent: in floats. `stored` may be null.
+  std::optional<ops::Weight> integer_linear(const std::string& name, const StoredLinear* stored,
+                                            std::array<int64_t, 2> sizes, const at::Tensor& bias,
+                                            LinearPart part);
+  // Values in the target dtype and device.
   at::Tensor decoded(const StoredLinear& linear, int64_t out, int64_t in) const;
   // Counts a bias of zeros as used: older GPTQ folders have one for linears without.
   void pass_over_zero_bias(const std::string& name);
@@ -122,7 +160,9 @@ class Weights {
   std::vector<adapters::PrefixAlias> aliases_;
   at::ScalarType dtype_ = at::kFloat;
   at::Device device_ = at::kCPU;
-  bool plain_ = false;
+  bool plain_ = false, keeps_integers_ = false;
+  Quantise quantise_ = Quantise::kNone;
+  HeldBytes held_;
   std::shared_ptr<const QuantisedConfig> quantisation_;
   std::map<std::string, int64_t> packed_;  // parameters by the stored name of their words
   QuantisedReport quantised_;

@@ -131,6 +131,35 @@ std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name,
   return std::make_unique<StoredLinear>(read_stored_linear(parts, *rule->scheme, out, in));
 }
 
+bool Weights::serves_integers(const StoredLinear& linear, int64_t in) const {
+  return !plain_ && !device_.is_cuda() && linear.form &&
+         ops::Weight::holds_groups(linear.form->group, in);
+}
+
+std::optional<ops::Quantisation> Weights::quantisation(LinearPart part) const {
+  if (quantise_ == Quantise::kNone || part == LinearPart::kOther) return std::nullopt;
+  const bool four = quantise_ == Quantise::kInt4 && part == LinearPart::kDecoder;
+  return four ? ops::Quantisation{4, 32} : ops::Quantisation{8, 128};
+}
+
+std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
+                                                   const StoredLinear* stored,
+                                                   std::array<int64_t, 2> sizes,
+                                                   const at::Tensor& bias, LinearPart part) {
+  const auto to = quantisation(part);
+  if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, sizes[1]) : !to))
+    return std::nullopt;
+  keeps_integers_ = true;
+  if (stored) return ops::Weight(*stored->integers, dtype_, device_, bias);
+  const at::Tensor w = floats(name + ".weight", {sizes[0], sizes[1]});
+  try {
+    return ops::Weight(ops::quantise(w, *to), dtype_, device_, bias);
+  } catch (const c10::Error& e) {
+    throw LoadError(unprocessable(
+        dir_ + ": tensor " + find(name + ".weight")->stored_name + " " + e.msg(), dir_));
+  }
+}
+
 at::Tensor Weights::decoded(const StoredLinear& linear, int64_t out, int64_t in) const {
   const auto options = at::TensorOptions().dtype(dtype_).device(device_);
   return device_.is_meta() ? at::empty({out, in}, options) : linear.decoded().to(options);

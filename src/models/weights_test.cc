@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <limits>
 
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
@@ -51,6 +52,36 @@ TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
   EXPECT_EQ(weights->unused(), (std::vector<std::string>{"model.ids", "spare"}));
   weights->set_target(at::kBFloat16, at::kCPU);
   EXPECT_EQ(weights->get("spare", {1}).scalar_type(), at::kBFloat16);
+}
+
+TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
+  std::vector<float> values(3 * 40, 0.5f);
+  values[0] = -8;
+  const auto fine = f32_tensor({3, 40}, values);
+  values[119] = std::numeric_limits<float>::quiet_NaN();
+  dir_.write("model.safetensors",
+             safetensors_text({{"a.weight", fine}, {"bad.weight", f32_tensor({3, 40}, values)}}));
+  auto weights = Weights::open(dir_.path()).value();
+  EXPECT_FALSE(weights->linear("a", 3, 40, false, LinearPart::kDecoder).quantised());
+  EXPECT_FALSE(weights->quantised());
+  weights->set_quantise(Quantise::kInt4);
+  const ops::Weight decoder = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
+  EXPECT_TRUE(decoder.encoding() == (ops::Encoding{ops::Element::kInt4, 32}));
+  EXPECT_EQ(decoder.dtype(), at::kFloat);
+  EXPECT_EQ(decoder.unpacked()[0][0].item<float>(), -8);
+  EXPECT_TRUE(weights->quantised());
+  const ops::Weight head = weights->linear("a", 3, 40, false, LinearPart::kHead);
+  EXPECT_TRUE(head.encoding() == (ops::Encoding{ops::Element::kInt8, 40}));
+  EXPECT_EQ(weights->held().head, head.bytes());
+  EXPECT_FALSE(weights->linear("a", 3, 40, false).quantised()) << "of a tower";
+  try {
+    weights->linear("bad", 3, 40, false, LinearPart::kDecoder);
+    FAIL() << "a NaN as an integer";
+  } catch (const LoadError& e) {
+    EXPECT_NE(e.error().message.find("tensor bad.weight has values that are not finite"),
+              std::string::npos)
+        << e.error().message;
+  }
 }
 
 TEST_F(WeightsTest, ShardsAreOneCheckpoint) {

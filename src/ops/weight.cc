@@ -35,6 +35,10 @@ Weight::Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device
   set_bias(bias, device);
 }
 
+bool Weight::holds_groups(int64_t group, int64_t in) {
+  return kernels::is_integer_group(group, in);
+}
+
 void Weight::set_bias(const at::Tensor& bias, at::Device device) {
   if (!bias.defined()) return;
   const at::ScalarType type = form_ == WeightForm::kPanels ? at::kFloat : dtype_;

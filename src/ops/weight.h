@@ -46,6 +46,9 @@ class Weight {
   Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device,
          const at::Tensor& bias = {});
 
+  // Whether integers in such groups of `in` inputs can be kept: a multiple of 8 inputs, or all.
+  static bool holds_groups(int64_t group, int64_t in);
+
   // Keeps w: [out, in] and bias: [out] as plain tensors with every backend, for training.
   static Weight plain(at::Tensor w, at::Tensor bias = {});
 

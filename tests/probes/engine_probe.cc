@@ -61,6 +61,7 @@ Result<EngineOptions> read_options(const Json& json) {
   VALORA_CHECK(read_named(json, "dtype", parse_dtype, o.dtype));
   VALORA_CHECK(read_named(json, "device", parse_device, o.device));
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
+  VALORA_CHECK(read_named(json, "quantization", parse_quantization, o.quantization));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(read_policy(json, o.scheduling));
   VALORA_CHECK(integer("threads", o.threads));

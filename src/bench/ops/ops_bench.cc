@@ -10,6 +10,7 @@
 #include "bench/ops/merge_bench.h"
 #include "bench/ops/modes_bench.h"
 #include "bench/ops/paged_adapters_bench.h"
+#include "bench/ops/quantised_bench.h"
 #include "kernels/cpu/isa/isa.h"
 
 namespace valora::bench {
@@ -28,8 +29,8 @@ void keep_freed_memory() {
 
 std::vector<Shape> all_shapes(const Settings& settings) {
   std::vector<Shape> shapes;
-  for (auto* list : {linear_shapes, gated_shapes, atmm_shapes, merge_shapes, mode_shapes,
-                     paged_adapter_shapes, attention_shapes, elementwise_shapes})
+  for (auto* list : {linear_shapes, quantised_shapes, gated_shapes, atmm_shapes, merge_shapes,
+                     mode_shapes, paged_adapter_shapes, attention_shapes, elementwise_shapes})
     for (Shape& shape : list(settings.quick))
       if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos)
         shapes.push_back(std::move(shape));

@@ -45,7 +45,6 @@ constexpr VllmOption kOptions[] = {
     {"--tokenizer-mode", kText, "auto|hf|slow", "tokenizer.json is read"},
     {"--config-format", kText, "auto|hf", "config.json is read"},
     {"--model-impl", kText, "auto|vllm|transformers", "has no effect: a family has one"},
-    {"--quantization", kText, "none|None", "quantised weights are not served"},
     {"--kv-cache-dtype", kText, "auto", "KV has the data type of the weights"},
     {"--download-dir", kText, "", kLocal},
     {"--revision", kText, "", kLocal},

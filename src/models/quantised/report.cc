@@ -6,9 +6,16 @@
 
 namespace valora::models {
 
-std::string QuantisedReport::text() const {
+std::string QuantisedReport::text(const std::string& dtype) const {
   constexpr size_t kNamed = 3;
-  std::string text = fmt::format("{} linears of {} ({})", linears, encoding, format);
+  std::string text = fmt::format("{} linears of {} ({}), ", linears, encoding, format);
+  if (integers == linears)
+    text += "served in integers";
+  else if (integers == 0)
+    text += "decoded to " + dtype;
+  else
+    text +=
+        fmt::format("{} served in integers, {} decoded to {}", integers, linears - integers, dtype);
   if (kept.empty()) return text;
   const size_t named = std::min(kNamed, kept.size());
   text += fmt::format("; {} {}: {}", kept.size(), kept.size() == 1 ? "as it is" : "as they are",

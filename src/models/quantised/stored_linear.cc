@@ -5,6 +5,22 @@
 #include <algorithm>
 
 namespace valora::models {
+namespace {
+
+StoredLinear read_packing(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
+                          int64_t in) {
+  switch (scheme.packing) {
+    case Packing::kWords: return read_compressed_words(tensors, scheme, out, in);
+    case Packing::kBytes: return read_compressed_bytes(tensors, scheme, out, in);
+    case Packing::kGptq: return read_gptq(tensors, scheme, out, in);
+    case Packing::kAwq: return read_awq(tensors, scheme, out, in);
+    case Packing::kFloats:
+    case Packing::kFp8: return read_floats(tensors, scheme, out, in);
+  }
+  return {};
+}
+
+}  // namespace
 
 int64_t group_of(const QuantisedScheme& scheme, int64_t in) {
   return scheme.scope == ScaleScope::kGroup ? std::min(scheme.group, in) : in;
@@ -27,15 +43,11 @@ StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order) {
 
 StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                                 int64_t in) {
-  switch (scheme.packing) {
-    case Packing::kWords: return read_compressed_words(tensors, scheme, out, in);
-    case Packing::kBytes: return read_compressed_bytes(tensors, scheme, out, in);
-    case Packing::kGptq: return read_gptq(tensors, scheme, out, in);
-    case Packing::kAwq: return read_awq(tensors, scheme, out, in);
-    case Packing::kFloats:
-    case Packing::kFp8: return read_floats(tensors, scheme, out, in);
-  }
-  return {};
+  StoredLinear linear = read_packing(tensors, scheme, out, in);
+  const bool floats = scheme.packing == Packing::kFloats || scheme.packing == Packing::kFp8;
+  if (linear.integers || (!floats && !linear.values.defined()))
+    linear.form = {scheme.bits, group_of(scheme, in)};
+  return linear;
 }
 
 void check_groups(const LinearTensors& tensors, const QuantisedScheme& scheme, const char* part,

@@ -7,6 +7,7 @@
 
 #include "models/quantised/linear_tensors.h"
 #include "models/quantised/scheme.h"
+#include "ops/quantise.h"
 #include "ops/quantised_tensor.h"
 
 namespace valora::models {
@@ -16,6 +17,8 @@ namespace valora::models {
 struct StoredLinear {
   std::optional<ops::QuantisedTensor> integers;
   at::Tensor values;  // float [out, in]
+  // Of the integers, also if nothing is read; their order is then taken for granted.
+  std::optional<ops::Quantisation> form = {};
   at::Tensor decoded() const { return integers ? integers->decoded() : values; }
 };
 
