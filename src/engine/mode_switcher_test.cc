@@ -175,7 +175,8 @@ TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
 TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
   int64_t bytes = 0;
   for (const models::Linear* linear : loaded_.model->decoder_linears())
-    bytes += static_cast<int64_t>(linear->weight().bytes());
+    bytes += linear->weight().elements() *
+             static_cast<int64_t>(c10::elementSize(linear->weight().dtype()));
   EXPECT_GE(ModeSwitcher::shadow_bytes(*loaded_.model), bytes);
   EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
 }

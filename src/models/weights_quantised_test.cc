@@ -184,13 +184,41 @@ TEST_F(QuantisedWeightsTest, ThatStayAsTheyAre) {
   const auto report = weights->quantised().value();
   EXPECT_EQ(report.linears, 1);
   EXPECT_EQ(report.kept, std::vector<std::string>{"lm_head"});
-  EXPECT_EQ(report.text(),
-            "1 linears of 4 bits with a scale per output (compressed-tensors pack-quantized); 1 as "
-            "it is: lm_head");
+  EXPECT_EQ(report.text("float32"),
+            "1 linears of 4 bits with a scale per output (compressed-tensors pack-quantized), "
+            "served in integers; 1 as it is: lm_head");
   EXPECT_EQ(weights->parameters(), 64 + 64 + 100);
   EXPECT_EQ(weights->stored_dtype(), at::kFloat) << "not that of the words";
   EXPECT_TRUE(weights->has_linear(kName));
   EXPECT_FALSE(weights->has(std::string(kName) + ".weight"));
+}
+
+TEST_F(QuantisedWeightsTest, AreServedInIntegersIfKernelsHaveTheirGroups) {
+  const RandomIntegers made(16, 48, 4, 24, false);
+  made.store_compressed(tensors_, kName, false);
+  const Json groups = compressed("pack-quantized", 4, 24, false);
+  auto weights = open(groups);
+  const ops::Weight kept = weights->linear(kName, 16, 48, false);
+  EXPECT_TRUE(kept.encoding() == (ops::Encoding{ops::Element::kInt4, 24}));
+  EXPECT_TRUE(weights->keeps_integers());
+  EXPECT_EQ(weights->quantised()->integers, 1);
+  EXPECT_EQ(weights->held().all(), kept.bytes());
+  weights = open(groups);
+  weights->set_target(at::kFloat, at::kMeta);
+  weights->linear(kName, 16, 48, false);
+  EXPECT_EQ(weights->quantised()->integers, 1);
+  EXPECT_NEAR(static_cast<double>(weights->held().all()), static_cast<double>(kept.bytes()),
+              0.25 * static_cast<double>(kept.bytes()));
+  for (const int64_t group : {int64_t{12}, int64_t{24}}) {
+    tensors_.clear();
+    RandomIntegers(16, 48, 4, group, false).store_compressed(tensors_, kName, false);
+    weights = open(compressed("pack-quantized", 4, group, false));
+    weights->set_plain(group == 24);  // for training
+    EXPECT_FALSE(weights->linear(kName, 16, 48, false).quantised());
+    EXPECT_FALSE(weights->keeps_integers());
+    EXPECT_EQ(weights->quantised()->integers, 0);
+    EXPECT_THAT(weights->quantised()->text("bfloat16"), HasSubstr("decoded to bfloat16"));
+  }
 }
 
 // One folder may have linears of several encodings, by the names of any release.

@@ -55,7 +55,7 @@ TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
 }
 
 TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
-  std::vector<float> values(3 * 40, 0.5f);
+  std::vector<float> values(3 * 40, 1);
   values[0] = -8;
   const auto fine = f32_tensor({3, 40}, values);
   values[119] = std::numeric_limits<float>::quiet_NaN();
@@ -63,13 +63,13 @@ TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
              safetensors_text({{"a.weight", fine}, {"bad.weight", f32_tensor({3, 40}, values)}}));
   auto weights = Weights::open(dir_.path()).value();
   EXPECT_FALSE(weights->linear("a", 3, 40, false, LinearPart::kDecoder).quantised());
-  EXPECT_FALSE(weights->quantised());
+  EXPECT_FALSE(weights->keeps_integers());
   weights->set_quantise(Quantise::kInt4);
   const ops::Weight decoder = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
   EXPECT_TRUE(decoder.encoding() == (ops::Encoding{ops::Element::kInt4, 32}));
   EXPECT_EQ(decoder.dtype(), at::kFloat);
   EXPECT_EQ(decoder.unpacked()[0][0].item<float>(), -8);
-  EXPECT_TRUE(weights->quantised());
+  EXPECT_TRUE(weights->keeps_integers());
   const ops::Weight head = weights->linear("a", 3, 40, false, LinearPart::kHead);
   EXPECT_TRUE(head.encoding() == (ops::Encoding{ops::Element::kInt8, 40}));
   EXPECT_EQ(weights->held().head, head.bytes());

@@ -128,8 +128,12 @@ TEST_P(QuantisedWeights, AreMergedIntoFloats) {
     merge({&into, 1});
     const at::Tensor expected = q.decoded().to(at::kDouble) -
                                 0.5 * at::mm(wide(adapter.find(0)->b), wide(adapter.find(0)->a));
-    const double unit = dtype() == at::kFloat ? 1e-5 : native() ? 1.0 / 256 : 1.0 / 100;
-    EXPECT_TRUE(at::allclose(wide(merged), expected, unit, 1e-5));
+    const double unit = dtype() == at::kFloat ? 1e-5 : 1.0 / 256;
+    // The reference backend rounds the decoded weight before it merges.
+    const at::Tensor slack = q.decoded().to(at::kDouble).abs() * (native() ? 0 : unit);
+    EXPECT_TRUE(((wide(merged) - expected).abs() <= expected.abs() * unit + slack + 1e-5)
+                    .all()
+                    .item<bool>());
     if (!native()) continue;
     const Merge in_place{&base, &base, &adapter, 0, -0.5f};
     EXPECT_THROW(merge({&in_place, 1}), c10::Error);

@@ -117,6 +117,7 @@ def test_inspect_and_the_start_tell_what_is_quantised(cases):
     report = json.loads(done.stdout)
     told = report["quantised"]
     assert (told["format"], told["encoding"], told["linears"]) == ("AWQ", "4 bits in groups of 16", len(case.decoded))
+    assert told["integers"] == told["linears"]
     assert told["parameters"] == sum(weight.numel() for weight in case.decoded.values())
     assert any("visual" in name for name in told["kept"]) and not any("is not used" in warning for warning in report["warnings"])
     model = CASES["awq"][0]
@@ -124,7 +125,7 @@ def test_inspect_and_the_start_tell_what_is_quantised(cases):
     assert report["stored"]["parameters"] == stored
     assert report["stored"]["dtype"] == "float32"  # of the parts in floats
     text = subprocess.run([find_program("valora"), "inspect", str(case.folder)], capture_output=True, text=True, check=True).stdout
-    assert f"{len(case.decoded)} linears of 4 bits in groups of 16 (AWQ)" in text
+    assert f"{len(case.decoded)} linears of 4 bits in groups of 16 (AWQ), served in integers" in text
 
 
 def test_training_is_that_of_the_decoded_weights(cases, models, tmp_path):

@@ -68,5 +68,6 @@ void low_rank(const T* x, int64_t m, int64_t ldx, float* y, int64_t ldy, int mod
                          std::optional<CpuTile>);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels

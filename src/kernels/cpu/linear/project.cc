@@ -215,5 +215,6 @@ void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slice
                         std::span<const LoraSegment>, Combine, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels

@@ -73,5 +73,6 @@ void multiply_integers(const KernelSet<T>& kernels, IntegerProduct p) {
   template void multiply_integers(const KernelSet<T>&, IntegerProduct);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels

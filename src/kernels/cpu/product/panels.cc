@@ -38,5 +38,6 @@ void unpack_panels(const Panels<T>& panels, T* w) {
   template void unpack_panels(const Panels<T>&, T*);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels
