@@ -24,7 +24,15 @@ constexpr std::array kCompanions = {"weight_scale",
                                     "activation_scale",
                                     "qzeros",
                                     "scales",
-                                    "g_idx"};
+                                    "g_idx",
+                                    "absmax",
+                                    "quant_map",
+                                    "nested_absmax",
+                                    "nested_quant_map",
+                                    "bitsandbytes__nf4",
+                                    "bitsandbytes__fp4"};
+// Beside a weight that holds codes of bitsandbytes.
+constexpr char kCodeScales[] = ".absmax";
 
 bool is_coded(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
 
@@ -70,6 +78,8 @@ void Weights::set_quantisation(std::shared_ptr<const QuantisedConfig> config) {
   quantised_.encoding = quantisation_->describe();
   for (const auto& [name, entry] : entries_) {
     const std::string part = part_of(name), linear = linear_of(name);
+    if (entries_.contains(name + kCodeScales))
+      packed_[name] = static_cast<int64_t>(byte_size(entry.view)) * 2;
     if (std::ranges::find(kWords, part) == kWords.end()) continue;
     const auto* rule = quantisation_->rule_of(std::array{linear});
     const int bits = rule && rule->scheme ? rule->scheme->bits : 32;
@@ -112,7 +122,9 @@ std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name,
   Parts parts(*this, name);
   const TensorView* weight = parts.find("weight");
   const auto words = std::ranges::find_if(kWords, [&](const char* p) { return parts.has(p); });
-  const bool packed = words != kWords.end(), coded = weight && is_coded(weight->dtype);
+  const bool packed = words != kWords.end(),
+             coded = weight &&
+                     (is_coded(weight->dtype) || parts.has(std::string("weight") + kCodeScales));
   if (!packed && !coded) {
     // Such weights are rounded in each product by transformers.
     for (const char* scale : {"weight_scale", "weight_scale_inv"})

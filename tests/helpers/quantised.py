@@ -4,7 +4,7 @@ compressed-tensors' folders are quantised, compressed and, for the decoded weigh
 name; but its newest release has no groups in the order of activations, so these are decoded here as 0.12 did. GPTQ's and
 AWQ's are packed here from the published layouts: AutoGPTQ's (words along the inputs, zero-points along the outputs, minus
 one in the first format), AutoAWQ's WQLinear_GEMM (words along the outputs, their eight values in the order 0 2 4 6 1 3 5 7),
-which compressed-tensors' converter reads, too.
+which compressed-tensors' converter reads, too. bitsandbytes' codes are packed here from QLoRA's tables of nf4 and fp4.
 """
 
 import json
@@ -186,6 +186,53 @@ class Fp8(Quantiser):
         grid = scales[rows][:, columns]
         stored = (weight / grid).to(torch.float8_e4m3fn)
         return {"weight": stored, "weight_scale_inv": scales}, stored.float() * grid
+
+
+class BitsAndBytes(Quantiser):
+    """Codes of 4 bits of the flattened weight; nested: the scales of its blocks are codes of 8 bits."""
+
+    keeps = ()
+    TABLES = {
+        "nf4": [-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+                -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+                0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1],
+        "fp4": [0, 0.0052083333, 0.6666666667, 1, 0.3333333333, 0.5, 0.1666666667, 0.25,
+                0, -0.0052083333, -0.6666666667, -1, -0.3333333333, -0.5, -0.1666666667, -0.25]}
+
+    def __init__(self, kind, block, nested_block=0):
+        super().__init__()
+        self.kind, self.block, self.nested_block, self.table = kind, block, nested_block, torch.tensor(self.TABLES[kind])
+
+    def config(self, kept):
+        return {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "_load_in_4bit": True, "_load_in_8bit": False,
+                "bnb_4bit_quant_type": self.kind, "bnb_4bit_use_double_quant": bool(self.nested_block), "bnb_4bit_quant_storage": "uint8",
+                "bnb_4bit_compute_dtype": "bfloat16", "llm_int8_skip_modules": ["lm_head"], "llm_int8_threshold": 6.0}
+
+    def scales(self, blocks):
+        """(the scales of blocks, their tensors, their part of the state)"""
+        scales = blocks.abs().amax(1)
+        if not self.nested_block:
+            return scales, {"weight.absmax": scales}, {}
+        offset, table = scales.mean().item(), torch.linspace(-1, 1, 256)
+        outer = torch.stack([part.abs().max() for part in (scales - offset).split(self.nested_block)])
+        spread = outer.repeat_interleave(self.nested_block)[:len(scales)]
+        codes = ((scales - offset) / spread).sub(table[:, None]).abs().argmin(0)
+        stored = {"weight.absmax": codes.to(torch.uint8), "weight.nested_absmax": outer, "weight.nested_quant_map": table}
+        state = {"nested_blocksize": self.nested_block, "nested_dtype": "float32", "nested_offset": offset}
+        return table[codes] * spread + torch.tensor(offset), stored, state
+
+    def tensors(self, weight):
+        count, flat = weight.numel(), weight.flatten()
+        blocks = torch.nn.functional.pad(flat, (0, -count % self.block)).view(-1, self.block)
+        scales, parts, state = self.scales(blocks)
+        codes = (blocks / scales[:, None]).flatten()[:count].sub(self.table[:, None]).abs().argmin(0)
+        decoded = self.table[codes] * scales.repeat_interleave(self.block)[:count]
+        pairs = torch.nn.functional.pad(codes, (0, count % 2)).to(torch.uint8).view(-1, 2)
+        state |= {"quant_type": self.kind, "blocksize": self.block, "dtype": "bfloat16", "shape": list(weight.shape)}
+        text = torch.tensor(list(json.dumps(state).encode()), dtype=torch.uint8)
+        parts |= {"weight": (pairs[:, 0] << 4 | pairs[:, 1])[:, None], "weight.quant_map": self.table.clone(),
+                  f"weight.quant_state.bitsandbytes__{self.kind}": text}
+        return parts, decoded.view(weight.shape)
 
 
 def with_decoded(folder, decoded):

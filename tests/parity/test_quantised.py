@@ -17,7 +17,7 @@ import quantised
 from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, find_program, generate, token_ids
-from quantised import Awq, CompressedTensors, Fp8, Gptq, OrderedWords
+from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords
 from reference import Reference, expect_same
 from test_training import PARITY, request_of, samples, train
 
@@ -34,6 +34,8 @@ CASES = {
     "gptq-order": ("text-grouped-tied", Gptq(4, 8, desc_act=True)),
     "gptq-v2": ("text-grouped-tied", Gptq(8, -1, version=2)),
     "awq": ("vl-small-patch", Awq(4, 16)),
+    "nf4-nested": ("vl-grouped-tied", BitsAndBytes("nf4", 64, nested_block=16)),
+    "fp4": ("text-one-layer", BitsAndBytes("fp4", 32)),
     "fp8": ("text-grouped-tied", Fp8((16, 32))),
 }
 IN_EVERY_MODE = ["words-4", "words-8-tower", "gptq-order", "awq"]

@@ -41,12 +41,23 @@ def squared_error(w, scale):
     return np.add.accumulate(lanes, axis=1, dtype=np.float32)[:, -1]
 
 
+def refitted(w, scale):
+    """The scale that fits the integers of `scale` best, with sums in the order of 16 lanes."""
+    integers = nearest(w, scale, 4)
+    products, squares = np.zeros((len(w), 16), np.float32), np.zeros((len(w), 16), np.float32)
+    for i in range(w.shape[1]):
+        products[:, i % 16] += integers[:, i] * w[:, i]
+        squares[:, i % 16] += integers[:, i] * integers[:, i]
+    product, square = (np.add.accumulate(lanes, axis=1, dtype=np.float32)[:, -1:] for lanes in (products, squares))
+    return product / square
+
+
 def decoded_group(w, bits):
     largest = w[np.arange(len(w)), np.abs(w).argmax(axis=1)][:, None]
     if bits == 8:
         scale = bf16(np.abs(largest) / np.float32(127))
     else:
-        scales = [bf16(largest / np.float32(integer)) for integer in LARGEST]
+        scales = [bf16(refitted(w, largest / np.float32(integer))) for integer in LARGEST]
         best = np.argmin([squared_error(w, scale) for scale in scales], axis=0)
         scale = np.stack(scales)[best, np.arange(len(w))]
     return nearest(w, scale, bits) * scale

@@ -30,6 +30,7 @@ std::optional<ConfigReader> section_of(const ConfigReader& config) {
 }
 
 std::string describe(const QuantisedScheme& s) {
+  if (s.packing == Packing::kCodes) return "codes of 4 bits";
   const std::string floats =
       s.packing == Packing::kFp8 || s.packing == Packing::kFloats ? "floats of " : "";
   std::string text = fmt::format("{}{} bits", floats, s.bits);
@@ -85,12 +86,13 @@ std::optional<QuantisedConfig> read_quantised_config(const ConfigReader& config)
   if (method == "gptq") return read_gptq_config(*found);
   if (method == "awq") return read_awq_config(*found);
   if (method == "fp8") return read_fp8_config(*found);
-  found->refuse(
-      method.empty()
-          ? "quant_method is missing, so the stored integers would be read as weights"
-          : "quant_method \"" + method +
-                "\" is not supported, only compressed-tensors, gptq, awq and fp8; the stored "
-                "values would be read as weights");
+  if (method == "bitsandbytes") return read_bitsandbytes_config(*found);
+  found->refuse(method.empty()
+                    ? "quant_method is missing, so the stored integers would be read as weights"
+                    : "quant_method \"" + method +
+                          "\" is not supported, only compressed-tensors, gptq, awq, fp8 and "
+                          "bitsandbytes; the "
+                          "stored values would be read as weights");
 }
 
 void refuse_set(const ConfigReader& config, std::initializer_list<const char*> keys) {

@@ -55,6 +55,7 @@ QuantisedConfig read_compressed_tensors_config(const ConfigReader& config);
 QuantisedConfig read_gptq_config(const ConfigReader& config);
 QuantisedConfig read_awq_config(const ConfigReader& config);
 QuantisedConfig read_fp8_config(const ConfigReader& config);
+QuantisedConfig read_bitsandbytes_config(const ConfigReader& config);
 
 // Throws LoadError for the first key that is set (not null, false or empty). Each changes the
 // answer in a way that is not served.

@@ -11,6 +11,7 @@ enum class Packing : uint8_t {
   kFloats,  // compressed-tensors "float-quantized": weight in F8_E4M3
   kGptq,    // qweight, words along the inputs
   kAwq,     // qweight, words along the outputs in an order of their own
+  kCodes,   // bitsandbytes: weight, bytes of two codes of the flattened weight
   kFp8,     // weight in F8_E4M3 with weight_scale_inv
 };
 

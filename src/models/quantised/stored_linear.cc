@@ -13,6 +13,7 @@ StoredLinear read_packing(LinearTensors& tensors, const QuantisedScheme& scheme,
     case Packing::kWords: return read_compressed_words(tensors, scheme, out, in);
     case Packing::kBytes: return read_compressed_bytes(tensors, scheme, out, in);
     case Packing::kGptq: return read_gptq(tensors, scheme, out, in);
+    case Packing::kCodes: return read_codes(tensors, scheme, out, in);
     case Packing::kAwq: return read_awq(tensors, scheme, out, in);
     case Packing::kFloats:
     case Packing::kFp8: return read_floats(tensors, scheme, out, in);
@@ -44,8 +45,9 @@ StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order) {
 StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                                 int64_t in) {
   StoredLinear linear = read_packing(tensors, scheme, out, in);
-  const bool floats = scheme.packing == Packing::kFloats || scheme.packing == Packing::kFp8;
-  if (linear.integers || (!floats && !linear.values.defined()))
+  const bool decoded = scheme.packing == Packing::kFloats || scheme.packing == Packing::kFp8 ||
+                       scheme.packing == Packing::kCodes;
+  if (linear.integers || (!decoded && !linear.values.defined()))
     linear.form = {scheme.bits, group_of(scheme, in)};
   return linear;
 }

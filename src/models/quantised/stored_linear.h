@@ -38,6 +38,9 @@ StoredLinear read_gptq(LinearTensors& tensors, const QuantisedScheme& scheme, in
                        int64_t in);
 StoredLinear read_awq(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                       int64_t in);
+// weight: bytes [out * in / 2, 1], with weight.absmax, weight.quant_map and weight.quant_state.
+StoredLinear read_codes(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
+                        int64_t in);
 // weight F8_E4M3 [out, in] with weight_scale or weight_scale_inv.
 StoredLinear read_floats(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                          int64_t in);

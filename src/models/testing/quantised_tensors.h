@@ -17,8 +17,10 @@ using valora::testing::RawTensor;
 
 inline RawTensor raw(const at::Tensor& tensor) {
   static const std::map<at::ScalarType, const char*> kNames = {
-      {at::kFloat, "F32"}, {at::kHalf, "F16"}, {at::kBFloat16, "BF16"},        {at::kLong, "I64"},
-      {at::kInt, "I32"},   {at::kChar, "I8"},  {at::kFloat8_e4m3fn, "F8_E4M3"}};
+      {at::kFloat, "F32"},     {at::kHalf, "F16"},
+      {at::kBFloat16, "BF16"}, {at::kLong, "I64"},
+      {at::kInt, "I32"},       {at::kChar, "I8"},
+      {at::kByte, "U8"},       {at::kFloat8_e4m3fn, "F8_E4M3"}};
   const at::Tensor t = tensor.contiguous();
   return {kNames.at(t.scalar_type()), t.sizes().vec(),
           std::string(static_cast<const char*>(t.const_data_ptr()), t.nbytes())};

@@ -15,7 +15,8 @@ constexpr int kLanes = 16;
 // 1.5 · 2^23: adding and subtracting it rounds to an integer.
 constexpr float kRound = 12582912.0f;
 
-// What the largest value of a group becomes, for 4 bits. Beyond -8 and 7 it is cut off.
+// What the largest value of a group becomes with the first scales that are tried for 4 bits. Beyond
+// -8 and 7 it is cut off.
 constexpr float kLargest[] = {-8, -7, -7.5f, -8.5f, -9, -9.5f, -10, 7, 7.5f, 8, 8.5f, 9};
 
 // The value of the largest magnitude; a NaN or an infinity if there is one.
@@ -52,6 +53,27 @@ VALORA_CLONES float squared_error(const float* w, int64_t count, float scale, fl
   return sum;
 }
 
+// The scale with the least squared error for the integers that `scale` gives.
+VALORA_CLONES float refitted(const float* w, int64_t count, float scale, float low, float high) {
+  const float inverse = 1 / scale;
+  float products[kLanes] = {}, squares[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const float integer = nearest(w[i + l] * inverse, low, high);
+      products[l] += integer * w[i + l];
+      squares[l] += integer * integer;
+    }
+  for (int l = 0; i < count; ++i, ++l) {
+    const float integer = nearest(w[i] * inverse, low, high);
+    products[l] += integer * w[i];
+    squares[l] += integer * integer;
+  }
+  float product = 0, square = 0;
+  for (int l = 0; l < kLanes; ++l) product += products[l], square += squares[l];
+  return square > 0 ? product / square : 0;
+}
+
 VALORA_CLONES void round_to(const float* w, int64_t count, float scale, float low, float high,
                             uint8_t* values) {
   const float inverse = 1 / scale;
@@ -70,7 +92,9 @@ float scale_of(const float* w, int64_t count, float largest, int bits, float low
   }
   float best = 0, least = 0;
   for (const float integer : kLargest) {
-    const float scale = bf16_of(largest / integer);
+    const float first = largest / integer;
+    if (!usable(first)) continue;
+    const float scale = bf16_of(refitted(w, count, first, low, high));
     if (!usable(scale)) continue;
     const float error = squared_error(w, count, scale, low, high);
     if (best == 0 || error < least) best = scale, least = error;
