@@ -15,6 +15,7 @@ import pydoc_data.topics
 from pathlib import Path
 
 from tokenizers import Tokenizer
+
 from valora_server import Valora
 
 SETTINGS = {"float32": ("float32", []), "bfloat16": ("bfloat16", []), "bfloat16, int8": ("bfloat16", ["--quantization", "int8"]),
