@@ -27,7 +27,7 @@ int64_t whole_patches(int64_t frames, int64_t patch) {
 }
 
 Result<int64_t> frames_to_keep(const VideoInfo& video, const FrameSampling& sampling) {
-  const int64_t patch = sampling.temporal_patch;
+  const int64_t patch = sampling.both_ends ? 1 : sampling.temporal_patch;
   if (sampling.num_frames) {
     if (*sampling.num_frames > kMaxSampledFrames) return kMaxSampledFrames + 1;
     const int64_t wanted = whole_patches(*sampling.num_frames, patch);
@@ -45,9 +45,20 @@ Result<int64_t> frames_to_keep(const VideoInfo& video, const FrameSampling& samp
   return static_cast<int64_t>(kept) / patch * patch;
 }
 
+// numpy.linspace(0, frames - 1, kept).round()
+std::vector<int64_t> spread_rounded(int64_t frames, int64_t kept) {
+  const double step = kept > 1 ? double(frames - 1) / double(kept - 1) : 0;
+  std::vector<int64_t> indices(static_cast<size_t>(kept));
+  for (int64_t i = 0; i < kept; ++i)
+    indices[i] = static_cast<int64_t>(std::nearbyint(double(i) * step));
+  if (kept > 1) indices.back() = frames - 1;
+  return indices;
+}
+
 Result<std::vector<int64_t>> sample(const VideoInfo& video, const FrameSampling& sampling) {
   VALORA_TRY(wanted, frames_to_keep(video, sampling));
   if (wanted > kMaxSampledFrames) return too_many_sampled();
+  if (sampling.both_ends) return spread_rounded(video.frames, std::max<int64_t>(wanted, 1));
   const int64_t kept =
       wanted > 0 ? wanted : std::min<int64_t>(video.frames, sampling.temporal_patch);
   std::vector<int64_t> indices(static_cast<size_t>(kept));
@@ -135,6 +146,7 @@ Result<std::vector<int64_t>> sample(const VideoInfo& video, const UniformSamplin
 
 void add_rule(DigestBuilder& digest, const FrameSampling& s) {
   digest.add(s.num_frames.value_or(0)).add(s.fps).add(s.min_frames).add(s.max_frames);
+  digest.add(s.both_ends);
 }
 
 void add_rule(DigestBuilder& digest, const SpanSampling& s) {

@@ -12,12 +12,14 @@ namespace valora::media {
 // As Qwen's video processors sample: num_frames, or the video's seconds times fps, clamped to the
 // minimum and maximum and to the frames that there are; rounded to a multiple of the temporal patch
 // and spread evenly from the first frame. A video shorter than one temporal patch keeps all frames.
+// both_ends, as Qwen3-VL's: not rounded, and spread from the first frame to the last.
 struct FrameSampling {
   std::optional<int64_t> num_frames;  // a fixed number instead of a rate
   double fps = 2.0;
   int64_t min_frames = 4;
   int64_t max_frames = 768;
   int temporal_patch = 2;
+  bool both_ends = false;
 };
 
 // As qwen_vl_utils samples: the frames between two times, both ends included. nframes, or the

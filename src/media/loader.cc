@@ -1,6 +1,7 @@
 #include "media/loader.h"
 
 #include <new>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -44,8 +45,11 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
     return indices;
   };
   VALORA_TRY(video, decode_video(bytes, sampler, limits, stop));
-  return processor.video(video.frames,
-                         processor.sampled_fps(video.info, int64_t(video.frames.size())), stop);
+  VALORA_TRY(input, processor.video(video.frames,
+                                    processor.sampled_fps(video.info, int64_t(video.frames.size())),
+                                    stop));
+  input.patch_times = processor.patch_times(video.info, video.indices);
+  return input;
 }
 
 // A list of frames is a video that its sender has sampled: every frame is kept.
@@ -72,7 +76,11 @@ Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor
           processor.video_tokens(frame.width, frame.height, int64_t(items.size())), limits));
     frames.push_back(std::move(frame));
   }
-  return processor.video(frames, 0, stop);
+  VALORA_TRY(input, processor.video(frames, 0, stop));
+  std::vector<int64_t> all(frames.size());
+  std::iota(all.begin(), all.end(), 0);
+  input.patch_times = processor.patch_times({.frames = int64_t(frames.size())}, all);
+  return input;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -34,6 +35,8 @@ struct VisualInput {
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
   double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
+  // Videos of families whose prompts have times: Processor::patch_times(); set by the Loader.
+  std::vector<double> patch_times;
 };
 
 // Values in place of a processor's settings, for one image or video.
@@ -78,6 +81,13 @@ class Processor {
   virtual double sampled_fps(const VideoInfo& video, int64_t kept) const {
     return video.fps * double(kept) / double(video.frames);
   }
+  // The time that a prompt has before each temporal patch of a video, in seconds: the mean of its
+  // first and its last frame's. kept: the indices of the frames that are kept, of a video with
+  // video.fps frames per second; 0: unknown. Empty if the family writes none.
+  virtual std::vector<double> patch_times(const VideoInfo& /*video*/,
+                                          std::span<const int64_t> /*kept*/) const {
+    return {};
+  }
   // Part of digests: covers every setting that changes pixels or grid.
   virtual Digest settings_digest() const = 0;
 };
@@ -105,6 +115,12 @@ Result<std::shared_ptr<const Processor>> make_clip_processor(const Json& image_j
 // rounds differently. A setting that is unknown or unsupported, or patches other than the vision
 // tower's: kUnprocessable naming it.
 Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json,
+                                                                 const Json& video_json,
+                                                                 const PatchLayout& tower);
+
+// The same for Qwen3-VL (Qwen3VLVideoProcessor): the pixels of a video are bounded together, its
+// frames are spread from the first to the last, and each temporal patch has a time.
+Result<std::shared_ptr<const Processor>> make_qwen3_vl_processor(const Json& image_json,
                                                                  const Json& video_json,
                                                                  const PatchLayout& tower);
 

@@ -77,8 +77,7 @@ Result<int> positive(const Json& json, std::string_view key, int fallback, int m
   return value;
 }
 
-Result<PixelValues> read_pixel_values(const Json& json) {
-  PixelValues values;
+Result<PixelValues> read_pixel_values(const Json& json, PixelValues values) {
   VALORA_TRY(do_rescale, field_or(json, "do_rescale", true));
   VALORA_TRY(do_normalize, field_or(json, "do_normalize", true));
   VALORA_TRY(rescale_factor, field_or(json, "rescale_factor", values.rescale_factor));

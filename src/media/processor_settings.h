@@ -22,7 +22,8 @@ struct PixelValues {
   std::array<double, 3> std{0.26862954, 0.26130258, 0.27577711};
 };
 
-Result<PixelValues> read_pixel_values(const Json& json);
+// values: for keys that are absent.
+Result<PixelValues> read_pixel_values(const Json& json, PixelValues values = {});
 void add_to_digest(DigestBuilder& digest, const PixelValues& values);
 
 // Every byte's value by channel, rounded in the reference's order: rescaled as double, stored as

@@ -83,6 +83,10 @@ Status override_sizes(PatchSettings& settings, const ProcessorOverrides& overrid
   if (!settings.do_resize) return invalid("the model's processor does not resize");
   if (overrides.resized_height || overrides.resized_width)
     return override_resized(settings, overrides);  // as in qwen_vl_utils, before all bounds
+  if (settings.whole_video)
+    return invalid(
+        "min_pixels, max_pixels and total_pixels of a video are not supported for this model, "
+        "which bounds the pixels of all frames together");
   VALORA_CHECK(override_bounds(settings.pixels, overrides));
   VALORA_CHECK(check_range("total_pixels", overrides.total_pixels, kMaxTotal));
   if (overrides.total_pixels) settings.total_pixels = double(*overrides.total_pixels);

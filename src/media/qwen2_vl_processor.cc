@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,9 @@ class Patcher {
   Result<PixelSize> target_size(int width, int height, int64_t frames) const {
     const int factor = settings_.patch_size * settings_.merge_size;
     if (settings_.resized) return resized_size(*settings_.resized, factor);
+    if (settings_.do_resize && settings_.whole_video)
+      return smart_resize_video(width, height, frames, settings_.temporal_patch_size, factor,
+                                bounds_of_all(frames, factor));
     if (settings_.do_resize)
       return smart_resize(width, height, factor, bounds_of(frames, factor),
                           settings_.whole_sides ? factor : 0);
@@ -93,6 +97,16 @@ class Patcher {
     return bounds;
   }
 
+  // The bounds of all frames of a video together.
+  PixelBounds bounds_of_all(int64_t frames, int factor) const {
+    PixelBounds bounds = settings_.pixels;
+    if (settings_.video_tokens == 0) return bounds;
+    const double most = double(settings_.video_tokens * factor * factor),
+                 share = std::floor(bounds.max / double(frames));
+    bounds.max = std::max(std::min(most, share), std::floor(bounds.min * 1.05)) * double(frames);
+    return bounds;
+  }
+
   int64_t grid_t(int64_t frames) const {
     return (frames + settings_.temporal_patch_size - 1) / settings_.temporal_patch_size;
   }
@@ -136,6 +150,7 @@ void add_to_digest(DigestBuilder& digest, const PatchSettings& s) {
   if (s.resized) digest.add(s.resized->width).add(s.resized->height);
   add_to_digest(digest, s.values);
   digest.add(s.patch_size).add(s.temporal_patch_size).add(s.merge_size).add(s.video_tokens);
+  digest.add(s.whole_video);
 }
 
 // preprocessor_config.json and config.json may disagree.
@@ -201,6 +216,19 @@ class Qwen2VlProcessor final : public Processor {
     return frames_.rate ? *frames_.rate : sampled_rate(video, kept, frames_.rule);
   }
 
+  std::vector<double> patch_times(const VideoInfo& video,
+                                  std::span<const int64_t> kept) const override {
+    if (!videos_.settings().whole_video) return {};
+    const bool counted = frames_.rate.has_value() || !(video.fps > 0);
+    const double fps = counted ? frames_.rate.value_or(frames_.model.fps) : video.fps;
+    const auto time = [&](size_t i) { return double(counted ? int64_t(i) : kept[i]) / fps; };
+    std::vector<double> times;
+    const size_t group = videos_.settings().temporal_patch_size;
+    for (size_t begin = 0; begin < kept.size(); begin += group)
+      times.push_back((time(begin) + time(std::min(begin + group, kept.size()) - 1)) / 2);
+    return times;
+  }
+
   Digest settings_digest() const override {
     DigestBuilder digest;
     digest.add(std::string_view("qwen2-vl"));
@@ -216,19 +244,33 @@ class Qwen2VlProcessor final : public Processor {
   FrameSettings frames_;
 };
 
+// Without video_json, image_json is that of videos as well.
+Result<std::shared_ptr<const Processor>> make_processor(
+    const Json& image_json, const Json& video_json, const PatchLayout& tower,
+    Result<PatchSettings> (*video_settings)(const Json&)) {
+  VALORA_TRY(image, read_image_settings(image_json));
+  const Json& for_videos = video_json.is_null() ? image_json : video_json;
+  VALORA_TRY(video, video_settings(for_videos));
+  VALORA_TRY(sampling, read_frame_sampling(for_videos));
+  sampling.both_ends = video.whole_video;
+  VALORA_CHECK(check_layout(image, tower, "images"));
+  VALORA_CHECK(check_layout(video, tower, "videos"));
+  return std::shared_ptr<const Processor>(
+      std::make_shared<Qwen2VlProcessor>(image, video, FrameSettings{sampling, sampling, {}}));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& image_json,
                                                                  const Json& video_json,
                                                                  const PatchLayout& tower) {
-  VALORA_TRY(image, read_image_settings(image_json));
-  const Json& for_videos = video_json.is_null() ? image_json : video_json;
-  VALORA_TRY(video, read_video_settings(for_videos));
-  VALORA_TRY(sampling, read_frame_sampling(for_videos));
-  VALORA_CHECK(check_layout(image, tower, "images"));
-  VALORA_CHECK(check_layout(video, tower, "videos"));
-  return std::shared_ptr<const Processor>(
-      std::make_shared<Qwen2VlProcessor>(image, video, FrameSettings{sampling, sampling, {}}));
+  return make_processor(image_json, video_json, tower, read_video_settings);
+}
+
+Result<std::shared_ptr<const Processor>> make_qwen3_vl_processor(const Json& image_json,
+                                                                 const Json& video_json,
+                                                                 const PatchLayout& tower) {
+  return make_processor(image_json, video_json, tower, read_whole_video_settings);
 }
 
 }  // namespace valora::media

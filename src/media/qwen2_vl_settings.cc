@@ -1,6 +1,7 @@
 #include "media/qwen2_vl_settings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -72,12 +73,12 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds defaults) {
   return PixelBounds{double(min), double(max)};
 }
 
-Result<PatchSettings> read_settings(const Json& json, PixelBounds default_bounds) {
+// settings: for keys that are absent.
+Result<PatchSettings> read_settings(const Json& json, PatchSettings settings) {
   VALORA_CHECK(check_keys(json, kQwen2VlKeys));
-  PatchSettings settings;
   VALORA_TRY(do_resize, field_or(json, "do_resize", true));
-  VALORA_TRY(values, read_pixel_values(json));
-  VALORA_TRY(pixels, pixel_bounds(json, default_bounds));
+  VALORA_TRY(values, read_pixel_values(json, settings.values));
+  VALORA_TRY(pixels, pixel_bounds(json, settings.pixels));
   VALORA_TRY(patch_size, positive(json, "patch_size", settings.patch_size, 256));
   VALORA_TRY(temporal, positive(json, "temporal_patch_size", settings.temporal_patch_size, 16));
   VALORA_TRY(merge_size, positive(json, "merge_size", settings.merge_size, 16));
@@ -91,10 +92,18 @@ Result<PatchSettings> read_settings(const Json& json, PixelBounds default_bounds
   return settings;
 }
 
+// 0 without cap_pixels_per_frame.
+Result<int64_t> video_tokens(const Json& json, int fallback) {
+  VALORA_TRY(capped, field_or(json, "cap_pixels_per_frame", false));
+  if (!capped) return 0;
+  VALORA_TRY(tokens, positive(json, "max_video_tokens", fallback, 1 << 30));
+  return int64_t{tokens};
+}
+
 }  // namespace
 
 Result<PatchSettings> read_image_settings(const Json& json) {
-  VALORA_TRY(settings, read_settings(json, PixelBounds{}));
+  VALORA_TRY(settings, read_settings(json, {}));
   constexpr std::string_view kTypes[] = {"Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast",
                                          "Qwen2_5_VLImageProcessor", "Qwen2VLImageProcessorPil"};
   VALORA_CHECK(check_type(json, "image_processor_type", kTypes));
@@ -102,13 +111,24 @@ Result<PatchSettings> read_image_settings(const Json& json) {
 }
 
 Result<PatchSettings> read_video_settings(const Json& json) {
-  VALORA_TRY(settings, read_settings(json, PixelBounds{128 * 28 * 28, 768 * 28 * 28}));
-  VALORA_TRY(capped, field_or(json, "cap_pixels_per_frame", false));
-  if (capped) {
-    VALORA_TRY(tokens, positive(json, "max_video_tokens", 128'000, 1 << 30));
-    settings.video_tokens = tokens;
-  }
+  VALORA_TRY(settings, read_settings(json, {.pixels = {128 * 28 * 28, 768 * 28 * 28}}));
+  VALORA_TRY(tokens, video_tokens(json, 128'000));
+  settings.video_tokens = tokens;
   constexpr std::string_view kTypes[] = {"Qwen2VLVideoProcessor", "Qwen2_5_VLVideoProcessor"};
+  VALORA_CHECK(check_type(json, "video_processor_type", kTypes));
+  return settings;
+}
+
+Result<PatchSettings> read_whole_video_settings(const Json& json) {
+  constexpr std::array kHalf{0.5, 0.5, 0.5};
+  PatchSettings defaults{.values = {.mean = kHalf, .std = kHalf},
+                         .pixels = {128 * 32 * 32, 768 * 32 * 32},
+                         .whole_video = true,
+                         .patch_size = 16};
+  VALORA_TRY(settings, read_settings(json, defaults));
+  VALORA_TRY(tokens, video_tokens(json, 768));
+  settings.video_tokens = tokens;
+  constexpr std::string_view kTypes[] = {"Qwen3VLVideoProcessor"};
   VALORA_CHECK(check_type(json, "video_processor_type", kTypes));
   return settings;
 }

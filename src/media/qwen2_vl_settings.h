@@ -1,4 +1,4 @@
-// Settings of preprocessor_config.json for Qwen2-VL's image and video processors.
+// Settings of preprocessor_config.json for Qwen's image and video processors.
 #pragma once
 
 #include <optional>
@@ -20,6 +20,8 @@ struct PatchSettings {
   bool whole_sides = false;  // no side becomes less than one merge block, as in qwen_vl_utils
   // Videos: the frames share the pixels of this many tokens (cap_pixels_per_frame); 0: no bound.
   int64_t video_tokens = 0;
+  // Videos: `pixels` bounds all frames together, and video_tokens those of each (Qwen3-VL).
+  bool whole_video = false;
   int patch_size = 14;
   int temporal_patch_size = 2;
   int merge_size = 2;
@@ -31,5 +33,7 @@ struct PatchSettings {
 Result<PatchSettings> read_image_settings(const Json& json);
 Result<PatchSettings> read_video_settings(const Json& json);
 Result<FrameSampling> read_frame_sampling(const Json& json);
+// Those of Qwen3-VL's videos.
+Result<PatchSettings> read_whole_video_settings(const Json& json);
 
 }  // namespace valora::media

@@ -6,17 +6,25 @@
 #include <fmt/format.h>
 
 namespace valora::media {
+namespace {
 
-Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds, int least) {
+Status check_shape(int width, int height) {
   if (width <= 0 || height <= 0) return invalid("the picture has no pixels");
   const double ratio = double(std::max(width, height)) / std::min(width, height);
-  if (ratio > 200)
-    return invalid(
-        fmt::format("the aspect ratio of {} x {} pixels is {:.1f}, over the limit of 200", width,
-                    height, ratio));
-  // nearbyint rounds half to even, as Python's round().
-  double h = std::max<double>(least, std::nearbyint(double(height) / factor) * factor);
-  double w = std::max<double>(least, std::nearbyint(double(width) / factor) * factor);
+  if (ratio <= 200) return {};
+  return invalid(fmt::format("the aspect ratio of {} x {} pixels is {:.1f}, over the limit of 200",
+                             width, height, ratio));
+}
+
+// nearbyint rounds half to even, as Python's round().
+double to_multiple(double value, int factor) { return std::nearbyint(value / factor) * factor; }
+
+}  // namespace
+
+Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds, int least) {
+  VALORA_CHECK(check_shape(width, height));
+  double h = std::max<double>(least, to_multiple(height, factor));
+  double w = std::max<double>(least, to_multiple(width, factor));
   const double area = double(height) * width;
   if (h * w > bounds.max) {
     const double beta = std::sqrt(area / bounds.max);
@@ -29,6 +37,35 @@ Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bo
   }
   if (h < 1 || w < 1)
     return invalid(fmt::format("the picture of {} x {} pixels is too small", width, height));
+  return PixelSize{static_cast<int>(w), static_cast<int>(h)};
+}
+
+Result<PixelSize> smart_resize_video(int width, int height, int64_t frames, int temporal_patch,
+                                     int factor, PixelBounds bounds) {
+  VALORA_CHECK(check_shape(width, height));
+  if (frames < temporal_patch)
+    return invalid(fmt::format("the model reads {} frames of a video together, and this has {}",
+                               temporal_patch, frames));
+  if (width < factor || height < factor) {
+    const double scale = std::max(double(factor) / height, double(factor) / width);
+    height = static_cast<int>(height * scale);
+    width = static_cast<int>(width * scale);
+    VALORA_CHECK(check_shape(width, height));
+  }
+  const double whole = to_multiple(double(frames), temporal_patch),
+               volume = double(frames) * height * width;
+  double h = to_multiple(height, factor), w = to_multiple(width, factor);
+  if (whole * h * w > bounds.max) {
+    const double beta = std::sqrt(volume / bounds.max);
+    h = std::max<double>(factor, std::floor(height / beta / factor) * factor);
+    w = std::max<double>(factor, std::floor(width / beta / factor) * factor);
+  } else if (whole * h * w < bounds.min) {
+    const double beta = std::sqrt(bounds.min / volume);
+    h = std::ceil(height * beta / factor) * factor;
+    w = std::ceil(width * beta / factor) * factor;
+  }
+  if (h < 1 || w < 1)
+    return invalid(fmt::format("the frames of {} x {} pixels are too small", width, height));
   return PixelSize{static_cast<int>(w), static_cast<int>(h)};
 }
 

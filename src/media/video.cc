@@ -93,6 +93,7 @@ Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& s
     if (video.frames.size() == indices.size()) {
       video.info.width = video.frames[0].width;
       video.info.height = video.frames[0].height;
+      video.indices = std::move(indices);
       return video;
     }
     if (count_is_exact) return invalid("the video decodes differently on each pass");

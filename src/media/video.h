@@ -26,7 +26,8 @@ using FrameSampler = std::function<Result<std::vector<int64_t>>(const VideoInfo&
 
 struct Video {
   VideoInfo info;
-  std::vector<Image> frames;  // the sampled frames, all of equal size
+  std::vector<Image> frames;     // the sampled frames, all of equal size
+  std::vector<int64_t> indices;  // theirs in the file
 };
 
 // No video stream or no decodable frame: kInvalidArgument. Above a limit: kPayloadTooLarge. Frames
