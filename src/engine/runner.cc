@@ -33,7 +33,7 @@ constexpr Duration kHoldUp = std::chrono::milliseconds(20);
 constexpr Duration kUndisturbed = std::chrono::milliseconds(50);
 
 bool overlaps(const models::VisualSpan& span, int begin, int end) {
-  return span.token_begin < end && span.token_begin + span.input->tokens > begin;
+  return span.token_begin < end && span.token_begin + span.rows > begin;
 }
 
 // The visual spans that overlap the tokens of an item, each with the key of its embeddings.
@@ -124,6 +124,7 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::vector<WantedVisual> wanted;
   const auto request = [&](const StepItem& item) {
     for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int, int) {
+      if (!wanted.empty() && wanted.back().key == key) return;  // another frame of a video
       wanted.push_back({key, span.input, {}});
       std::ranges::copy_if(sequence_of(item).owner->adapters,
                            std::back_inserter(wanted.back().adapters), serving::changes_visuals);
@@ -179,9 +180,10 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.lora);
     for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int from, int to) {
       const int first = std::max(from, span.token_begin),
-                last = std::min(to, span.token_begin + span.input->tokens);
-      batch.visual.push_back({begin + first - from,
-                              visuals_.get(key).narrow(0, first - span.token_begin, last - first)});
+                last = std::min(to, span.token_begin + span.rows);
+      batch.visual.push_back(
+          {begin + first - from,
+           visuals_.get(key).narrow(0, span.first_row + first - span.token_begin, last - first)});
     });
   }
   batch.tokens = at::tensor(tokens, at::kLong);

@@ -34,10 +34,12 @@ struct VisualItem {
   std::vector<ops::ScaledAdapter> adapters;
 };
 
-// Visual embeddings that replace the token embeddings from `token` on.
+// Visual embeddings of the tokens from `token` on. The first `hidden` columns replace the token
+// embeddings; the next ones are added to the output of layer 0, then of layer 1, and so on
+// (ModelSpec::visual_levels).
 struct VisualRows {
   int64_t token = 0;
-  at::Tensor embeddings;  // [n, hidden]
+  at::Tensor embeddings;  // [n, hidden * (1 + levels)]
 };
 
 struct Batch {

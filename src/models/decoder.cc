@@ -1,5 +1,8 @@
 #include "models/decoder.h"
 
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
 #include <tuple>
 
 #include "base/log.h"
@@ -102,8 +105,19 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
 at::Tensor Decoder::embed(const Batch& batch) const {
   at::Tensor x = at::embedding(embed_tokens_, batch.tokens);
   for (const VisualRows& rows : batch.visual)
-    x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings);
+    x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings.narrow(1, 0, x.size(1)));
   return x;
+}
+
+void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
+  const int64_t hidden = x.size(1), column = static_cast<int64_t>(1 + layer) * hidden;
+  const auto has_level = [&](const VisualRows& rows) { return rows.embeddings.size(1) > column; };
+  if (std::ranges::none_of(batch.visual, has_level)) return;
+  if (c10::GradMode::is_enabled()) x = x.clone();  // the layer keeps it for its gradients
+  for (const VisualRows& rows : batch.visual)
+    if (has_level(rows))
+      x.narrow(0, rows.token, rows.embeddings.size(0))
+          .add_(rows.embeddings.narrow(1, column, hidden));
 }
 
 at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary,
@@ -123,6 +137,7 @@ at::Tensor Decoder::forward(const Batch& batch) const {
       std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
     else
       delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
+    add_level(batch, i, x);
     ++parts_done();
   }
   return norm_.after_adding(x, delta);

@@ -1,5 +1,6 @@
 // The decoder of all families, made of layers as decoder_config.h describes them (transformers:
-// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py).
+// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py; the layers of
+// modeling_qwen3_vl.py, which add visual embeddings to their outputs).
 #pragma once
 
 #include <optional>
@@ -74,6 +75,8 @@ class Decoder {
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const EmbeddingNames& names, const DecoderConfig& config, at::Device device);
   at::Tensor embed(const Batch& batch) const;
+  // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
+  static void add_level(const Batch& batch, size_t layer, at::Tensor& x);
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
                                                      const CosSin& rotary, size_t index,
                                                      const Batch& batch) const;

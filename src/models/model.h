@@ -35,7 +35,8 @@ class Model {
   // outlive it. Throws c10::Error if the model takes none.
   virtual std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
                                                    PieceSize pieces) const;
-  // All pieces at once. One [input.tokens, hidden] tensor per item.
+  // All pieces at once. One [input.tokens, hidden * (1 + visual_levels)] tensor per item, with rows
+  // as VisualRows has them.
   std::vector<at::Tensor> encode(std::span<const VisualItem> items) const;
   // The linears that a mode may merge an adapter into: those of the decoder, each with its module
   // index. Not those of the vision tower and the projector: their outputs are cached across steps,

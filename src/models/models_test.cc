@@ -4,6 +4,7 @@
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
 #include "models/spec/load_error.h"
+#include "models/testing/tiny_towers.h"
 #include "models/visual_batch.h"
 
 namespace valora::models {
@@ -196,6 +197,30 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
   EXPECT_TRUE(spec.modules.modules()[*merger].servable && spec.modules.modules()[*merger].visual);
 }
 
+TEST(ModelSpec, Qwen3VlHasEmbeddingsForItsFirstLayersAndMarksFrames) {
+  const Json json = testing::qwen3_vl().config;
+  const ConfigReader config(json, "config.json");
+  const ModelSpec spec = read_model_spec(**find_family(config), config).value();
+  EXPECT_EQ(spec.visual_levels, 1);
+  ASSERT_TRUE(spec.frame_marks);
+  EXPECT_EQ(spec.frame_marks->end, spec.frame_marks->begin + 1);
+  const auto deep = spec.modules.find("visual.deepstack_merger_list.0.linear_fc2");
+  ASSERT_TRUE(deep);
+  EXPECT_TRUE(spec.modules.modules()[*deep].servable && spec.modules.modules()[*deep].visual);
+  const auto refused = [&](const char* path, const Json& value, const char* word) {
+    Json changed = json;
+    changed[Json::json_pointer(path)] = value;
+    const std::string why = refusal(changed);
+    EXPECT_NE(why.find(word), std::string::npos) << path << ' ' << value << ": " << why;
+  };
+  refused("/vision_config/deepstack_visual_indexes", {1, 0}, "deepstack_visual_indexes");
+  refused("/vision_config/deepstack_visual_indexes", {2}, "deepstack_visual_indexes");
+  refused("/vision_config/num_position_embeddings", 8, "num_position_embeddings");
+  refused("/vision_config/out_hidden_size", 9, "hidden_size");
+  refused("/rope_theta", nullptr, "rope_theta");
+  refused("/rope_scaling", nullptr, "mrope_section");
+}
+
 TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
   const auto refused = [](const Json& json) {
     return !resolve_dtype(std::nullopt, ConfigReader(json, "config.json"), at::kFloat, at::kCPU)
@@ -280,7 +305,7 @@ TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
   auto video = std::make_shared<media::VisualInput>(grid(3, 2, 2));
   video->kind = media::MediaKind::kVideo;
   video->seconds_per_grid = 0.6;
-  const std::vector<VisualSpan> visual{{1, video}};
+  const std::vector<VisualSpan> visual{{1, 3, video}};
   const Positions positions = family.positions(spec, 5, visual);
   EXPECT_EQ(std::vector<int32_t>(positions.prompt.begin(), positions.prompt.begin() + 5),
             (std::vector<int32_t>{0, 1, 3, 5, 6}))

@@ -19,6 +19,7 @@ struct Qwen2_5VlVisionConfig {
   std::vector<int64_t> full_blocks;  // blocks that attend to the whole frame
   double tokens_per_second = 4;      // temporal positions per second of video
   Activation activation = Activation::kSilu;
+  static int64_t levels() { return 0; }
   double time_positions_per_second() const { return tokens_per_second; }
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
   int64_t window_side() const { return window / merge / patch; }  // in merged patches
@@ -41,6 +42,7 @@ struct Qwen2_5VlVisionBlock {
 class Qwen2_5VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen2_5_VLForConditionalGeneration";
+  static constexpr bool kMarksFrames = false;
   using Config = Qwen2_5VlVisionConfig;
   static Config read_config(const ConfigReader& vision);
   static void add_modules(const Config& config, const std::string& prefix,

@@ -16,6 +16,7 @@ struct Qwen2VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 14, temporal_patch = 2, merge = 2;
   Activation activation = Activation::kQuickGelu;
+  static int64_t levels() { return 0; }
   double time_positions_per_second() const { return 0; }  // 0: one position per temporal patch
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
 };
@@ -28,6 +29,7 @@ struct Qwen2VlVisionBlock {
 class Qwen2VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen2VLForConditionalGeneration";
+  static constexpr bool kMarksFrames = false;
   using Config = Qwen2VlVisionConfig;
   static Config read_config(const ConfigReader& vision);
   static void add_modules(const Config& config, const std::string& prefix,

@@ -23,4 +23,9 @@ void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec) {
                   {"language_model.model.", kQwenVlLanguage}};
 }
 
+ModelSpec::FrameMarks read_frame_marks(const ConfigReader& config) {
+  return {static_cast<int32_t>(config.integer("vision_start_token_id", 151652)),
+          static_cast<int32_t>(config.integer("vision_end_token_id", 151653))};
+}
+
 }  // namespace valora::models

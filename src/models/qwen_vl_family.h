@@ -1,5 +1,5 @@
-// What Qwen2-VL and Qwen2.5-VL share besides the vision tower: a Qwen2 decoder with M-RoPE
-// positions (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py).
+// What Qwen2-VL, Qwen2.5-VL and Qwen3-VL share besides the vision tower: a decoder with M-RoPE
+// positions (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py, modeling_qwen3_vl.py).
 #pragma once
 
 #include <memory>
@@ -17,17 +17,22 @@ namespace valora::models {
 inline constexpr char kQwenVlLanguage[] = "model.language_model.";
 inline constexpr char kQwenVlVisual[] = "model.visual.";
 
-// Reads the decoder from config.json or its text_config. Throws LoadError.
+// Reads the decoder, a Qwen2, from config.json or its text_config. Throws LoadError.
 DecoderConfig read_qwen_vl_decoder(const ConfigReader& config);
 // Sets the placeholder tokens, and the prefixes of older checkpoints as aliases.
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
 
-// Tower must have: kArchitecture; a Config with depth, out, merge, patch, temporal_patch and
+using DecoderReader = DecoderConfig(const ConfigReader& config);
+
+ModelSpec::FrameMarks read_frame_marks(const ConfigReader& config);
+
+// Tower must have: kArchitecture; kMarksFrames (ModelSpec::frame_marks); a Config with depth, out,
+// merge, patch, temporal_patch, levels() (ModelSpec::visual_levels) and
 // time_positions_per_second(); read_config(vision); add_modules(config, prefix, modules);
 // begin(items, pieces).
-template <typename Tower>
+template <typename Tower, DecoderReader* read_decoder>
 ModelSpec qwen_vl_spec(const ConfigReader& config) {
-  const DecoderConfig c = read_qwen_vl_decoder(config);
+  const DecoderConfig c = read_decoder(config);
   const auto vision = Tower::read_config(config.child("vision_config"));
   if (vision.out != c.hidden)
     config.refuse(
@@ -35,8 +40,10 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
         "hidden_size");
   ModelSpec spec = decoder_spec(c, Tower::kArchitecture);
   spec.visual_merge = static_cast<int>(vision.merge);
+  spec.visual_levels = vision.levels();
   spec.time_positions_per_second = vision.time_positions_per_second();
   name_qwen_vl_parts(config, spec);
+  if (Tower::kMarksFrames) spec.frame_marks = read_frame_marks(config);
   std::vector<adapters::Module> modules;
   add_decoder_modules(c, kQwenVlLanguage, modules);
   Tower::add_modules(vision, kQwenVlVisual, modules);
@@ -45,15 +52,15 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
   return spec;
 }
 
-template <typename Tower>
+template <typename Tower, DecoderReader* read_decoder>
 class QwenVlForConditionalGeneration final : public Model {
  public:
   QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
-      : Model(qwen_vl_spec<Tower>(config)),
+      : Model(qwen_vl_spec<Tower, read_decoder>(config)),
         visual_(weights, spec().modules, kQwenVlVisual,
                 Tower::read_config(config.child("vision_config")), device),
-        language_model_(weights, spec().modules, kQwenVlLanguage, "lm_head",
-                        read_qwen_vl_decoder(config), device) {}
+        language_model_(weights, spec().modules, kQwenVlLanguage, "lm_head", read_decoder(config),
+                        device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden) const override {
@@ -70,14 +77,15 @@ class QwenVlForConditionalGeneration final : public Model {
   Decoder language_model_;
 };
 
-template <typename Tower>
+template <typename Tower, DecoderReader* read_decoder = read_qwen_vl_decoder>
 Family qwen_vl_family() {
   return {
       .architecture = Tower::kArchitecture,
-      .spec = qwen_vl_spec<Tower>,
+      .spec = qwen_vl_spec<Tower, read_decoder>,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
-        return std::make_unique<QwenVlForConditionalGeneration<Tower>>(config, weights, device);
+        return std::make_unique<QwenVlForConditionalGeneration<Tower, read_decoder>>(
+            config, weights, device);
       },
       .positions = mrope_positions,
       .chat_format = [](const text::Tokenizer&) { return text::make_chatml(); },

@@ -12,6 +12,7 @@
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
 #include "models/qwen3.h"
+#include "models/qwen3_vl.h"
 #include "models/spec/load_error.h"
 
 namespace valora::models {
@@ -32,7 +33,8 @@ std::string architecture_of_type(const Json& config) {
       {"qwen2", "Qwen2ForCausalLM"},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
-      {"qwen3", "Qwen3ForCausalLM"}};
+      {"qwen3", "Qwen3ForCausalLM"},
+      {"qwen3_vl", "Qwen3VLForConditionalGeneration"}};
   const auto type = field_or<std::string>(config, "model_type", "");
   const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
   return it == kTypes.end() ? std::string() : it->second;
@@ -62,7 +64,7 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
       llama_family(),    llava_family(),      mistral_family(), qwen2_family(),
-      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),
+      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),   qwen3_vl_family(),
   };
   return all;
 }

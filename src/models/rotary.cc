@@ -68,6 +68,20 @@ void read_sections(const ConfigReader& scaling, const ConfigReader& text, int64_
     text.refuse("\"mrope_section\" must be three numbers that sum to half the head size");
 }
 
+// The axis of each frequency.
+std::vector<int64_t> axes_of(const RotaryConfig& config) {
+  std::vector<int64_t> axis;
+  for (size_t i = 0; i < config.sections.size(); ++i)
+    axis.insert(axis.end(), config.sections[i], static_cast<int64_t>(i));
+  if (!config.interleaved) return axis;
+  for (size_t i = 0; i < axis.size(); ++i) {
+    const size_t turn = i % 3;
+    const bool lasts = turn > 0 && static_cast<int64_t>(i) < 3 * config.sections[turn];
+    axis[i] = lasts ? static_cast<int64_t>(turn) : 0;
+  }
+  return axis;
+}
+
 }  // namespace
 
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta,
@@ -100,10 +114,7 @@ Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
   }
   inv_freq_ = inv_freq.to(device);
   if (config.sections.empty()) return;
-  std::vector<int64_t> axis;
-  for (size_t i = 0; i < config.sections.size(); ++i)
-    axis.insert(axis.end(), config.sections[i], static_cast<int64_t>(i));
-  axis_of_ = at::tensor(axis, at::kLong).to(device);
+  axis_of_ = at::tensor(axes_of(config), at::kLong).to(device);
 }
 
 // Float [T, dim / 2]. Tokens within the change have what they have without lengths.

@@ -1,5 +1,5 @@
-// Rotary position embedding with one axis (text) or three (M-RoPE of Qwen2-VL: sections of the
-// frequencies use the temporal, height and width positions).
+// Rotary position embedding with one axis (text) or three (M-RoPE of Qwen2-VL and Qwen3-VL:
+// sections of the frequencies use the temporal, height and width positions).
 //
 // The frequencies of `dynamic` and `longrope` change with the length of the sequence. transformers
 // takes them anew in each forward pass, from the largest position in it, and keeps cached keys as
@@ -26,8 +26,11 @@ namespace valora::models {
 struct RotaryConfig {
   double theta = 10000;
   std::vector<int64_t> sections;  // frequencies per axis; empty: one axis
-  double linear_factor = 1;       // divides the positions
-  double attention_factor = 1;    // multiplies cosines and sines
+  // The axes take turns: every third frequency is of height, and of width, as long as their
+  // sections last; all others are of time. Else the sections are side by side.
+  bool interleaved = false;
+  double linear_factor = 1;     // divides the positions
+  double attention_factor = 1;  // multiplies cosines and sines
   std::optional<Llama3Scaling> llama3;
   std::optional<YarnScaling> yarn;
   std::optional<LongRopeScaling> long_rope;

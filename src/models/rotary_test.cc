@@ -22,6 +22,17 @@ TEST(Rotary, OneAxisAndSections) {
     }
 }
 
+TEST(Rotary, InterleavedAxesTakeTurnsAsLongAsTheirSectionsLast) {
+  const at::Tensor positions = at::tensor({2, 3, 5}, at::kLong).view({3, 1});
+  const Rotary rotary({.theta = 100, .sections = {3, 2, 1}, .interleaved = true}, 12, at::kCPU);
+  const CosSin at_one = rotary(positions);
+  const double position[] = {2, 3, 5, 2, 3, 2};  // the last of width's turns is time's
+  for (int i = 0; i < 6; ++i)
+    EXPECT_NEAR(at_one.sin[0][i].item<double>(), std::sin(position[i] * std::pow(100, -i / 6.0)),
+                1e-6)
+        << i;
+}
+
 TEST(Rotary, LinearAndLlama3Scaling) {
   const at::Tensor one = at::ones({1, 1}, at::kLong);
   const auto angle = [&](const RotaryConfig& config, int i) {

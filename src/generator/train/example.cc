@@ -68,8 +68,10 @@ Result<Example> ExampleMaker::make(ExampleRequest request) const {
           i < example.prompt_tokens
               ? prepared->positions.prompt[static_cast<size_t>(a * example.prompt_tokens + i)]
               : static_cast<int32_t>(i) + prepared->positions.delta);
-  for (const models::VisualSpan& span : prepared->visual)
-    example.visuals.push_back({span.token_begin, span.input->tokens, span.input->digest});
+  for (const models::VisualSpan& span : prepared->visual) {
+    if (span.first_row == 0) example.visuals.push_back({{}, span.input->digest});
+    example.visuals.back().spans.push_back({span.token_begin, span.rows});
+  }
   example.weight = request.weight;
   example.head = std::move(request.head);
   example.labels = std::move(request.labels);

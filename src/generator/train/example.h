@@ -23,7 +23,10 @@ struct Example {
   int64_t prompt_tokens = 0;
   std::vector<int32_t> positions;  // [axes][tokens]
   struct Visual {
-    int token_begin = 0, tokens = 0;
+    struct Span {
+      int token_begin = 0, rows = 0;
+    };
+    std::vector<Span> spans;  // of its rows, in their order
     Digest digest;
   };
   std::vector<Visual> visuals;  // ascending, which is the order of the prompt's media

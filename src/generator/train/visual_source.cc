@@ -62,8 +62,8 @@ Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Examp
   int64_t token = 0;
   for (const Example* example : examples) {
     for (const Example::Visual& visual : example->visuals)
-      wanted.push_back({example, &visual, token + visual.token_begin,
-                        adapter ? at::Tensor() : cache_.find(visual.digest)});
+      wanted.push_back(
+          {example, &visual, token, adapter ? at::Tensor() : cache_.find(visual.digest)});
     token += static_cast<int64_t>(example->tokens.size());
   }
   std::vector<Wanted*> missing;
@@ -82,7 +82,13 @@ Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Examp
     }
   }
   std::vector<models::VisualRows> rows;
-  for (Wanted& w : wanted) rows.push_back({w.token, std::move(w.embeddings)});
+  for (const Wanted& w : wanted) {
+    int64_t row = 0;
+    for (const Example::Visual::Span& span : w.visual->spans) {
+      rows.push_back({w.token + span.token_begin, w.embeddings.narrow(0, row, span.rows)});
+      row += span.rows;
+    }
+  }
   return rows;
 }
 

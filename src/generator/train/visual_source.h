@@ -28,7 +28,7 @@ class VisualSource {
   struct Wanted {
     const Example* example;
     const Example::Visual* visual;
-    int64_t token;
+    int64_t token;  // the example's first
     at::Tensor embeddings;
   };
   Status encode(std::vector<Wanted*>& wanted, const ops::AdapterWeights* adapter);

@@ -28,6 +28,15 @@ struct ModelSpec {
   // none.
   std::optional<int32_t> image_token, video_token;
   int visual_merge = 1;  // a visual token stands for visual_merge² patches
+  // Embeddings of a visual token: one for the decoder's input, and one for the output of each of
+  // so many first layers.
+  int64_t visual_levels = 0;
+  // Tokens around each temporal patch of a video, which has its time before it as text. Absent: a
+  // video's tokens are adjacent.
+  struct FrameMarks {
+    int32_t begin = 0, end = 0;
+  };
+  std::optional<FrameMarks> frame_marks;
   // Of a video's temporal axis; 0: one position per temporal patch.
   double time_positions_per_second = 0;
   adapters::ModuleTable modules;

@@ -28,14 +28,15 @@ Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const Vis
   for (const VisualSpan& span : visual) {
     text_until(span.token_begin);
     const media::VisualInput& in = *span.input;
-    const int h = in.grid_h / spec.visual_merge, w = in.grid_w / spec.visual_merge;
-    for (int t = 0; t < in.grid_t; ++t) {
+    const int h = in.grid_h / spec.visual_merge, w = in.grid_w / spec.visual_merge,
+              frames = span.rows / (h * w);
+    for (int t = 0; t < frames; ++t) {
       const int32_t time = next + time_position(spec, in, t);
       for (int y = 0; y < h; ++y)
         for (int x = 0; x < w; ++x, ++token)
           axis[0][token] = time, axis[1][token] = next + y, axis[2][token] = next + x;
     }
-    next += std::max({time_position(spec, in, in.grid_t - 1) + 1, h, w});
+    next += std::max({time_position(spec, in, frames - 1) + 1, h, w});
   }
   text_until(tokens);
   positions.delta = next - tokens;

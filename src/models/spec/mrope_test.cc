@@ -21,7 +21,7 @@ std::shared_ptr<media::VisualInput> visual(media::MediaKind kind, int t, int h, 
 
 TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
   const auto image = visual(media::MediaKind::kImage, 1, 4, 6);  // 2 × 3 after merging
-  const std::vector<VisualSpan> spans{{2, image}};
+  const std::vector<VisualSpan> spans{{2, 6, image}};
   const Positions positions = mrope_positions(merged_by_two(0), 10, spans);
   EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 2, 2, 2, 2, 2, 2, 5, 6, 0, 1, 2, 2, 2,
                                                     3, 3, 3, 5, 6, 0, 1, 2, 3, 4, 2, 3, 4, 5, 6}));
@@ -30,17 +30,26 @@ TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
 
 TEST(MropePositions, TextGoesOnBehindAVideoOfMorePatchesThanItsSidesHave) {
   const auto video = visual(media::MediaKind::kVideo, 3, 2, 2);
-  const std::vector<VisualSpan> spans{{1, video}};
+  const std::vector<VisualSpan> spans{{1, 3, video}};
   const Positions positions = mrope_positions(merged_by_two(0), 6, spans);
   EXPECT_EQ(positions.prompt,
             (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 0, 1, 1, 1, 4, 5, 0, 1, 1, 1, 4, 5}));
   EXPECT_EQ(positions.delta, 0);
 }
 
+TEST(MropePositions, EachFrameOfAVideoWithTextBetweenSpreadsAgain) {
+  const auto video = visual(media::MediaKind::kVideo, 2, 2, 4);  // two frames of 1 × 2 tokens
+  const std::vector<VisualSpan> spans{{1, 2, video}, {4, 2, video, 2}};
+  const Positions positions = mrope_positions(merged_by_two(0), 7, spans);
+  EXPECT_EQ(positions.prompt, (std::vector<int32_t>{0, 1, 1, 3, 4, 4, 6, 0, 1, 1, 3, 4, 4, 6,  //
+                                                    0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(positions.delta, 0);
+}
+
 TEST(MropePositions, AWholeTimeIsNotRoundedDown) {
   const auto video = visual(media::MediaKind::kVideo, 16, 2, 2);
   video->seconds_per_grid = 31.0 / 30;  // the last patch begins after 15.5 seconds
-  const std::vector<VisualSpan> spans{{0, video}};
+  const std::vector<VisualSpan> spans{{0, 16, video}};
   const Positions positions = mrope_positions(merged_by_two(4), 17, spans);
   EXPECT_EQ(positions.prompt[15], 62);
   for (int axis : {0, 1, 2}) EXPECT_EQ(positions.prompt[axis * 17 + 16], 63);

@@ -10,10 +10,13 @@
 
 namespace valora::models {
 
-// A visual input and the index of its first token in the prompt.
+// Adjacent tokens of a prompt that stand for rows of a visual input: all of them, or one temporal
+// patch each where a prompt has text between the frames of a video.
 struct VisualSpan {
   int token_begin = 0;
+  int rows = 0;  // as many as tokens
   std::shared_ptr<const media::VisualInput> input;
+  int first_row = 0;  // of the input; 0 in the first span of each
 };
 
 // The positions of a sequence, per prompt token and for generated tokens.

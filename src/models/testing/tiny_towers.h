@@ -143,6 +143,50 @@ inline TinyTower qwen2_5_vl() {
   return c;
 }
 
+inline TinyTower qwen3_vl() {
+  TinyTower c{"Qwen3VL",
+              language("Qwen3VLForConditionalGeneration"),
+              {},
+              "model.visual.blocks.1.mlp.linear_fc1",
+              kWidth,
+              kMlp,
+              3 * 2 * kPatch * kPatch,
+              2};
+  c.config["head_dim"] = kOut / 2;
+  c.config["rope_theta"] = 10000;
+  c.config["vision_config"] = {{"depth", kDepth},
+                               {"hidden_size", kWidth},
+                               {"num_heads", 2},
+                               {"out_hidden_size", kOut},
+                               {"patch_size", kPatch},
+                               {"intermediate_size", kMlp},
+                               {"num_position_embeddings", 9},
+                               {"deepstack_visual_indexes", {0}}};
+  Tensors& t = c.tensors;
+  t.decoder(false);
+  for (const char* name : {"q_norm", "k_norm"})
+    t.add(std::string("model.language_model.layers.0.self_attn.") + name + ".weight", {kOut / 2});
+  t.add("model.visual.patch_embed.proj.weight", {kWidth, 3, 2, kPatch, kPatch});
+  t.add("model.visual.patch_embed.proj.bias", {kWidth});
+  t.add("model.visual.pos_embed.weight", {9, kWidth});
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string block = "model.visual.blocks." + std::to_string(i) + ".";
+    t.norm(block + "norm1"), t.norm(block + "norm2");
+    t.linear(block + "attn.qkv", 3 * kWidth, kWidth);
+    t.linear(block + "attn.proj", kWidth, kWidth);
+    t.linear(block + "mlp.linear_fc1", kMlp, kWidth);
+    t.linear(block + "mlp.linear_fc2", kWidth, kMlp);
+  }
+  t.norm("model.visual.merger.norm");
+  for (const char* norm : {"weight", "bias"})
+    t.add(std::string("model.visual.deepstack_merger_list.0.norm.") + norm, {4 * kWidth});
+  for (const char* merger : {"merger", "deepstack_merger_list.0"}) {
+    t.linear(std::string("model.visual.") + merger + ".linear_fc1", 4 * kWidth, 4 * kWidth);
+    t.linear(std::string("model.visual.") + merger + ".linear_fc2", kOut, 4 * kWidth);
+  }
+  return c;
+}
+
 inline TinyTower llava() {
   const std::string tower = "model.vision_tower.vision_model.";
   TinyTower c{"Llava",

@@ -26,7 +26,7 @@ struct PreparedPrompt {
   std::vector<int32_t> tokens;
   models::Positions positions;
   std::vector<models::VisualSpan> visual;  // by token_begin
-  std::vector<Digest> visual_keys;         // of their embeddings (visual_key()), in that order
+  std::vector<Digest> visual_keys;  // of their inputs' embeddings (visual_key()), in that order
   memory::KvIdentity identity;
 };
 

@@ -4,6 +4,7 @@
 #include "serving/prompts/frontend.h"
 #include "serving/prompts/media_choice.h"
 #include "serving/prompts/prompt_tokens.h"
+#include "serving/prompts/video_tokens.h"
 
 namespace valora::serving {
 namespace {
@@ -98,19 +99,36 @@ Status Frontend::check_loaded(const RenderedPrompt& rendered) const {
 Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
                                         std::span<const AppliedAdapter> adapters) const {
   PreparedPrompt prepared;
+  std::vector<int32_t>& tokens = prepared.tokens;
+  const std::vector<int32_t>& text = rendered.tokens;
   size_t next = 0;
-  for (const int32_t token : rendered.tokens) {
-    if (!placeholder(token)) {
-      prepared.tokens.push_back(token);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!placeholder(text[i])) {
+      tokens.push_back(text[i]);
       continue;
     }
     const auto& input = rendered.media[next++].input;
-    const int begin = static_cast<int>(prepared.tokens.size());
-    prepared.tokens.insert(prepared.tokens.end(), input->tokens, token);
-    prepared.visual.push_back({begin, input});
-    prepared.visual_keys.push_back(visual_key(adapters, input->digest));
-    prepared.identity.media.push_back({begin, input->tokens, input->digest});
+    const size_t spans = prepared.visual.size();
+    if (spec_.frame_marks && input->kind == media::MediaKind::kVideo) {
+      // The marks of the frames are in place of those around the placeholder.
+      if (i > 0 && text[i - 1] == spec_.frame_marks->begin && i + 1 < text.size() &&
+          text[i + 1] == spec_.frame_marks->end) {
+        tokens.pop_back();
+        ++i;
+      }
+      VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, *tokenizer_,
+                                *content_marks_, tokens, prepared.visual));
+    } else {
+      prepared.visual.push_back({static_cast<int>(tokens.size()), input->tokens, input});
+      tokens.insert(tokens.end(), static_cast<size_t>(input->tokens), text[i]);
+    }
+    const models::VisualSpan &first = prepared.visual[spans], &last = prepared.visual.back();
+    prepared.identity.media.push_back(
+        {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
+    prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
+  // Times were not counted before.
+  VALORA_CHECK(check_length(tokens.size(), rendered.field));
   prepared.identity.adapter = identity_of(adapters);
   prepared.identity.adapters = needs_of(adapters);
   prepared.positions =

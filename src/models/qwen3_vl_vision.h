@@ -1,0 +1,89 @@
+// The vision tower of Qwen3-VL: patches with learned positions → blocks with 2-D rotary positions →
+// merged tokens; those of some blocks are for the first layers of the decoder (transformers:
+// Qwen3VLVisionModel, whose name for the latter is deepstack).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/encoding.h"
+#include "models/vision_layers.h"
+#include "models/visual_batch.h"
+
+namespace valora::models {
+
+struct Qwen3VlVisionConfig {
+  int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
+  int64_t channels = 3, patch = 16, temporal_patch = 2, merge = 2;
+  int64_t side = 0;  // of the square of learned positions
+  // Blocks, ascending, whose merged outputs are added to those of the decoder's layers 0, 1, …
+  std::vector<int64_t> deep;
+  Activation activation = Activation::kGeluTanh;
+  int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
+  int64_t levels() const { return static_cast<int64_t>(deep.size()); }
+  static double time_positions_per_second() { return 0; }
+};
+
+// Where patches are on the square of learned positions: the four next to each, and their weights
+// (bilinear). The corner patches of a picture are at the corners of the square.
+struct SquarePlaces {
+  at::Tensor index;   // int64 [4, patches], in the order of the tower's rows
+  at::Tensor weight;  // float [4, patches]
+};
+SquarePlaces square_places(std::span<const VisualItem> items, int64_t merge, int64_t side,
+                           at::Device device);
+
+struct Qwen3VlVisionBlock {
+  LayerNorm norm1, norm2;
+  Linear qkv, proj, fc1, fc2;
+};
+
+// Merges merge² adjacent patches into one token. The norm is over a patch, or over the merged ones.
+struct Qwen3VlMerger {
+  LayerNorm norm;
+  bool norm_of_merged = false;
+  Linear fc1, fc2;
+  // x: [patches, width] → [patches / merge², out]
+  at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
+};
+
+class Qwen3VlVisionTower {
+ public:
+  static constexpr char kArchitecture[] = "Qwen3VLForConditionalGeneration";
+  static constexpr bool kMarksFrames = true;
+  using Config = Qwen3VlVisionConfig;
+  static Config read_config(const ConfigReader& vision);
+  static void add_modules(const Config& config, const std::string& prefix,
+                          std::vector<adapters::Module>& modules);
+
+  Qwen3VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                     const std::string& prefix, const Qwen3VlVisionConfig& config,
+                     at::Device device);
+
+  // Embeddings of out * (1 + levels()) columns, as VisualRows has them.
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
+
+ private:
+  struct Run;
+
+  void add_block(const Qwen3VlVisionBlock& block, const std::shared_ptr<Run>& run,
+                 Encoding& encoding) const;
+  void add_merger(const Qwen3VlMerger& merger, int64_t column, const std::shared_ptr<Run>& run,
+                  Encoding& encoding) const;
+  // The learned positions of patches [begin, end), float [end - begin, width].
+  at::Tensor positions(const SquarePlaces& places, int64_t begin, int64_t end) const;
+
+  Qwen3VlVisionConfig config_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  Linear patch_embed_;
+  at::Tensor patch_bias_;  // [width]
+  at::Tensor pos_embed_;   // [side², width]
+  std::vector<Qwen3VlVisionBlock> blocks_;
+  Qwen3VlMerger merger_;
+  std::vector<Qwen3VlMerger> deep_mergers_;
+};
+
+}  // namespace valora::models

@@ -1,0 +1,56 @@
+#include "serving/prompts/video_tokens.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace valora::serving {
+namespace {
+
+// Takes the text at the end of `tokens` off them.
+std::string take_last_text(const text::Tokenizer& tokenizer, std::vector<int32_t>& tokens) {
+  size_t begin = tokens.size();
+  while (begin > 0 && !tokenizer.is_added(tokens[begin - 1])) --begin;
+  std::string text;
+  for (size_t i = begin; i < tokens.size(); ++i) text += tokenizer.token_bytes(tokens[i]);
+  tokens.resize(begin);
+  return text;
+}
+
+// A text that came from ordinary tokens stays one, whatever special tokens it spells.
+Result<std::vector<int32_t>> encode_plain(std::string text, const text::Tokenizer& tokenizer,
+                                          const text::ContentMarks& content_marks) {
+  std::vector<text::ChatMessage> message(1);
+  message[0].parts.push_back({text::ChatPart::Kind::kText, std::move(text)});
+  OrderedJson no_tools;
+  Json no_variables;
+  VALORA_TRY(mark, content_marks.apply(message, no_tools, no_variables));
+  return tokenizer.encode(message[0].parts[0].text, /*add_special_tokens=*/false, mark);
+}
+
+}  // namespace
+
+Status append_video(const VideoPlace& video, const text::Tokenizer& tokenizer,
+                    const text::ContentMarks& content_marks, std::vector<int32_t>& tokens,
+                    std::vector<models::VisualSpan>& visual) {
+  const media::VisualInput& input = *video.input;
+  const auto patches = static_cast<int>(input.patch_times.size());
+  if (patches != input.grid_t || input.tokens % input.grid_t != 0)
+    return internal("a video has other times than temporal patches");
+  const int rows = input.tokens / patches;
+  std::string before = take_last_text(tokenizer, tokens);
+  for (int i = 0; i < patches; ++i) {
+    before += fmt::format("<{:.1f} seconds>", input.patch_times[static_cast<size_t>(i)]);
+    VALORA_TRY(text, encode_plain(std::move(before), tokenizer, content_marks));
+    before.clear();
+    tokens.insert(tokens.end(), text.begin(), text.end());
+    tokens.push_back(video.marks.begin);
+    visual.push_back({static_cast<int>(tokens.size()), rows, video.input, i * rows});
+    tokens.insert(tokens.end(), static_cast<size_t>(rows), video.placeholder);
+    tokens.push_back(video.marks.end);
+  }
+  return {};
+}
+
+}  // namespace valora::serving
