@@ -437,6 +437,9 @@ def model_seeds():
                 "tokens_per_second": 2, "hidden_act": "silu"}
     put("model_config", "qwen2.5-vl", text({**nested, "architectures": ["Qwen2_5_VLForConditionalGeneration"],
                                             "vision_config": vision25}))
+    vision3 = {**vision25, "num_position_embeddings": 16, "deepstack_visual_indexes": [0], "hidden_act": "gelu_pytorch_tanh"}
+    put("model_config", "qwen3-vl", text({**nested, "architectures": ["Qwen3VLForConditionalGeneration"], "vision_config": vision3,
+                                          "text_config": {**nested["text_config"], "head_dim": 4, "attention_bias": False}}))
     scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 64}
     put("model_config", "llama", text({"architectures": ["LlamaForCausalLM"], "model_type": "llama", **decoder, "head_dim": 4,

@@ -76,6 +76,18 @@ def qwen2_5_vl(*args):
     return qwen_vl(families.QWEN2_5_VL, transformers.Qwen2_5_VLConfig, sizes, patch, merge, vision)
 
 
+def qwen3_vl(sizes, head_dim, sections, vision, patch, merge, **more):
+    """sections: of the interleaved axes."""
+    hidden, tied = sizes[0], sizes[-1]
+    text = decoder(families.QWEN3_VL, *sizes) | dict(
+        head_dim=head_dim, rope_scaling={"rope_type": "default", "mrope_section": sections, "mrope_interleaved": True}) | more
+    vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3, out_hidden_size=hidden)
+    return transformers.Qwen3VLConfig(
+        text_config=text, vision_config=vision, tie_word_embeddings=tied, image_token_id=special_id("image_pad"),
+        video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
+        vision_end_token_id=special_id("vision_end"))
+
+
 def llava(sizes, vision, **more):
     vision = dict(model_type="clip_vision_model", num_hidden_layers=3, num_attention_heads=2) | vision
     text = llama(families.LLAVA, *sizes, attention_bias=more.pop("attention_bias", False)).to_dict()
@@ -112,6 +124,14 @@ NEWER = {
     "text-windows": lambda: qwen2(48, 6, 2, 3, 37, False, use_sliding_window=True, sliding_window=32,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
 }
+# Embeddings for two of three layers; for more layers than there are, of other blocks than the first, and sections of which one is cut.
+NEWER |= {
+    "vl3-grouped-tied": lambda: qwen3_vl((48, 6, 2, 3, 37, True), 12, [2, 2, 2], dict(
+        depth=4, hidden_size=32, num_heads=2, intermediate_size=45, num_position_embeddings=49, deepstack_visual_indexes=[0, 2]), 8, 2),
+    "vl3-deeper-tower": lambda: qwen3_vl((40, 4, 4, 2, 53, False), 16, [2, 3, 3], dict(
+        depth=4, hidden_size=24, num_heads=3, intermediate_size=33, num_position_embeddings=16, deepstack_visual_indexes=[1, 2, 3]), 6, 3,
+        attention_bias=True),
+}
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 
@@ -128,7 +148,7 @@ def randomise(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
-            fan_in = 1 if "embed_tokens" in name else parameter[0].numel()
+            fan_in = 1 if "embed_tokens" in name or "pos_embed" in name else parameter[0].numel()
             parameter.copy_(noise / fan_in**0.5)
         elif name.endswith("bias"):
             parameter.copy_(0.3 * noise)

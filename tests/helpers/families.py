@@ -4,6 +4,8 @@ A family's functions work on the parts of tests' messages: strings, {"image": ur
 """
 
 import functools
+import json
+import pathlib
 
 import numpy as np
 import tokenizers
@@ -14,7 +16,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 import llama_tokenizers
 import pictures
 import tokenizer_parity
-from releases import NEWEST, ClipPixels, QwenPatches, QwenPixels, sample_frames
+from releases import NEWEST, ClipPixels, Qwen3Patches, QwenPatches, QwenPixels, sample_frames
 
 
 def parts_of(message):
@@ -29,6 +31,7 @@ class Family:
     """A text-only family, the base class of the vision-language families."""
 
     has_images = has_video = False
+    mends_positions = False  # of videos (releases.mend_positions)
     media_tokens = ()  # a random model may generate them, and the reference would take them for media of the prompt
 
     def save(self, model, folder):
@@ -77,7 +80,7 @@ class Qwen(Family):
 
     def __init__(self, kind, visual=False):
         self.kind = kind
-        self.has_images = self.has_video = visual
+        self.has_images = self.has_video = self.mends_positions = visual
 
     @staticmethod
     @functools.cache
@@ -207,6 +210,76 @@ class Qwen3(Qwen):
         return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
 
 
+class Qwen3VL(Qwen):
+    """No default system prompt; a video is a text with a time and a block per temporal patch."""
+
+    def __init__(self):
+        super().__init__(transformers.Qwen3VLForConditionalGeneration, visual=True)
+        self.mends_positions = False
+
+    def render(self, messages, add_generation_prompt=True):
+        text = super().render([{"role": "system", "content": ""}, *messages], add_generation_prompt)
+        return text.removeprefix("<|im_start|>system\n<|im_end|>\n")
+
+    def image_settings(self, config):
+        return super().image_settings(config) | dict(image_mean=[0.5] * 3, image_std=[0.4] * 3)
+
+    def video_settings(self, config):
+        """The pixels of all frames together are bounded, in the range that tests' videos have."""
+        settings = self.image_settings(config)
+        size = {"shortest_edge": 4 * settings.pop("min_pixels"), "longest_edge": 2 * settings.pop("max_pixels")}
+        return settings | dict(size=size, video_processor_type="Qwen3VLVideoProcessor")
+
+    def save(self, model, folder):
+        super().save(model, folder)
+        if not NEWEST:
+            (folder / "video_preprocessor_config.json").write_text(json.dumps(self.video_settings(model.config)))
+
+    def processor(self, config):
+        video = self.video_settings(config)
+        video.pop("video_processor_type")
+        return transformers.Qwen3VLProcessor(transformers.Qwen2VLImageProcessor(**self.image_settings(config)), self.fast_tokenizer(),
+                                             transformers.Qwen3VLVideoProcessor(**video))
+
+    def load_processor(self, folder):
+        return Qwen3Patches.of_folder(pathlib.Path(folder))
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        text, inputs = self.render(messages, add_generation_prompt), {}
+        rows, grids = {"image": [], "video": []}, {"image": [], "video": []}
+        for part in media_of(messages):
+            kind = "image" if "image" in part else "video"
+            placeholder = f"<|{kind}_pad|>"
+            if kind == "image":
+                patches, grid = processor.of_image(pictures.decode(part[kind])[0])
+                block = "[pad]" * (int(np.prod(grid)) // processor.merge_size**2)
+            else:
+                frames, times = self.frames_and_times(part, fps, processor)
+                patches, grid = processor.of_video(frames)
+                pads = "[pad]" * (int(np.prod(grid[1:])) // processor.merge_size**2)
+                block = "".join(f"<{time:.1f} seconds><|vision_start|>{pads}<|vision_end|>" for time in times)
+                placeholder = f"<|vision_start|>{placeholder}<|vision_end|>"
+            text = text.replace(placeholder, block.replace("[pad]", f"[{kind} pad]"), 1)
+            rows[kind].append(patches)
+            grids[kind].append(grid)
+        text = text.replace("[image pad]", "<|image_pad|>").replace("[video pad]", "<|video_pad|>")
+        for kind, pixels in (("image", "pixel_values"), ("video", "pixel_values_videos")):
+            if rows[kind]:
+                inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
+                inputs[f"{kind}_grid_thw"] = torch.tensor(np.array(grids[kind]))
+        return self.tokenizer().encode(text, add_special_tokens=False).ids, inputs
+
+    @staticmethod
+    def frames_and_times(part, fps, processor):
+        """The frames that are kept of a video, and the time of each temporal patch of them."""
+        frames = pictures.decode(part["video"])
+        if not pictures.is_film(part["video"]):
+            return frames, processor.times(range(len(frames)), part.get("sample_fps", fps or 2.0))
+        rate = pictures.rate_of(part["video"])
+        kept = processor.sampled(len(frames), rate, fps or 2.0)
+        return [frames[i] for i in kept], processor.times(kept, rate)
+
+
 class Llama2(Family):
     kind = transformers.LlamaForCausalLM
     bos, eos = "<s>", "</s>"
@@ -296,7 +369,7 @@ class Llava(Family):
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
-QWEN3 = Qwen3(transformers.Qwen3ForCausalLM)
+QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
 
 
 def family_of(config):
@@ -304,4 +377,4 @@ def family_of(config):
     kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
-    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "llava": LLAVA, "mistral": MISTRAL}[kind]
+    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL}[kind]

@@ -6,6 +6,7 @@ here use those that resize with PIL, as valora does. Folders are saved whole, as
 
 import ast
 import functools
+import json
 import math
 import pathlib
 import types
@@ -69,6 +70,56 @@ class QwenPatches:
                              rescale_factor=p.rescale_factor, do_normalize=True, image_mean=p.image_mean,
                              image_std=p.image_std, patch_size=p.patch_size, temporal_patch_size=p.temporal_patch_size,
                              merge_size=p.merge_size, do_convert_rgb=True)
+
+
+class Qwen3Patches(QwenPatches):
+    """Those of Qwen3-VL, whose videos have a processor of their own in all releases."""
+
+    @classmethod
+    def of_folder(cls, folder):
+        one = folder / ("processor_config.json" if NEWEST else "video_preprocessor_config.json")
+        settings = json.loads(one.read_text())
+        return cls(QwenPixels.from_pretrained(folder), settings.get("video_processor", settings))
+
+    def of_video(self, frames):
+        patch, merge, temporal = (self.videos[key] for key in ("patch_size", "merge_size", "temporal_patch_size"))
+        height, width = qwen3_vl_videos("smart_resize")(
+            num_frames=len(frames), height=frames[0].height, width=frames[0].width, temporal_factor=temporal, factor=patch * merge,
+            min_pixels=self.videos["size"]["shortest_edge"], max_pixels=self.videos["size"]["longest_edge"])
+        resized = [frame.resize((width, height), Image.Resampling.BICUBIC) for frame in frames]
+        if not NEWEST:
+            p = self.images
+            return p._preprocess(resized, do_resize=False, do_rescale=True, rescale_factor=p.rescale_factor, do_normalize=True,
+                                 image_mean=self.videos["image_mean"], image_std=self.videos["image_std"], patch_size=patch,
+                                 temporal_patch_size=temporal, merge_size=merge)
+        p = transformers.Qwen3VLVideoProcessor(**{k: v for k, v in self.videos.items() if not k.endswith("_type")})
+        made = p(videos=[np.stack([np.asarray(frame) for frame in resized])], do_sample_frames=False, do_resize=False,
+                 input_data_format="channels_last", return_tensors="pt")
+        return made["pixel_values_videos"].numpy(), made["video_grid_thw"][0].tolist()
+
+    @staticmethod
+    def sampled(frames, rate, fps):
+        """The frames that the processor keeps of a file."""
+        processor = types.SimpleNamespace(fps=fps, min_frames=4, max_frames=768)
+        return qwen3_vl_videos("Qwen3VLVideoProcessor", "sample_frames")(
+            processor, types.SimpleNamespace(total_num_frames=frames, fps=rate)).tolist()
+
+    @staticmethod
+    def times(kept, rate):
+        """Of each temporal patch, by the processor of text."""
+        return transformers.Qwen3VLProcessor._calculate_timestamps(None, list(kept), rate, 2)
+
+
+@functools.cache
+def qwen3_vl_videos(name, method=None):
+    """A function of Qwen3-VL's video processor; frame_sampler() says why it comes from the source."""
+    path = pathlib.Path(transformers.__file__).parent / "models/qwen3_vl/video_processing_qwen3_vl.py"
+    found = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == name)
+    if method:
+        found = next(n for n in found.body if getattr(n, "name", "") == method)
+    names = {"math": math, "np": np, "Optional": typing.Optional, "Union": typing.Union, "VideoMetadata": object}
+    exec(compile(ast.Module([found], []), str(path), "exec"), names)
+    return names[method or name]
 
 
 def sample_frames(frames, rate, **settings):

@@ -30,7 +30,7 @@ class Reference:
         self.family = families.family_of(config)
         self.model = self.base = self.family.kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
         self.processor = self.family.load_processor(folder) if self.family.has_images else None
-        if self.family.has_video:
+        if self.family.mends_positions:
             releases.mend_positions(self.model.model)
         self.dtype = dtype
 

@@ -27,9 +27,11 @@ TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model." 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "qwen2_5_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.gate_proj", "mlp.0", "merger.mlp.2"],
+          "qwen3_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.linear_fc1", "merger.linear_fc2", "deepstack_merger_list.1.linear_fc1"],
           "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"]}
 FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
-            "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows"}
+            "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows",
+            "qwen3_vl": "vl3-deeper-tower"}
 
 
 def make(family):

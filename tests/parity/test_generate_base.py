@@ -65,7 +65,7 @@ def test_greedy_and_logits(models, references, engines, name):
 
 
 @pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled", "qwen3-windows",
-                                  "mistral-windows", "text-windows"])
+                                  "mistral-windows", "text-windows", "vl3-grouped-tied"])
 def test_transformers_own_generate(references, engines, name):
     """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
     some = list(cases(name).values())[::3] + ([VISUAL["long-video"]] if checkpoints.family(name).has_video else [])
@@ -74,7 +74,7 @@ def test_transformers_own_generate(references, engines, name):
         assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)
 
 
-VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows"]
+VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows", "vl3-grouped-tied"]
 
 
 @pytest.mark.parametrize("name", VIDEO_MODELS)

@@ -53,10 +53,9 @@ def expect_answers(alone, answers):
     assert compared >= 0.95 * total
 
 
-@pytest.mark.parametrize("budget", [1, 7, 16, 50])
-def test_chunked_prefill(models, references, budget):
+@pytest.mark.parametrize("name, budget", [*(("vl-grouped-tied", budget) for budget in (1, 7, 16, 50)), ("vl3-grouped-tied", 7)])
+def test_chunked_prefill(models, references, name, budget):
     """Chunked prefill of several prompts with images, against the reference at every step."""
-    name = "vl-grouped-tied"
     sampling = SAMPLING | {"max_tokens": 6, "logit_bias": NO_MEDIA_TOKENS,
                            "logprobs": models.memory[name].config.text_config.vocab_size}
     requests = [{"messages": messages, "sampling": sampling} for messages in PROMPTS]
@@ -67,10 +66,9 @@ def test_chunked_prefill(models, references, budget):
         assert engine.stats()["steps"] >= prompt / budget
 
 
-@pytest.mark.parametrize("caching", [True, False])
-def test_preempted_requests(models, references, caching):
+@pytest.mark.parametrize("name, caching", [("vl-small-patch", True), ("vl-small-patch", False), ("vl3-deeper-tower", True)])
+def test_preempted_requests(models, references, name, caching):
     """Twenty requests in memory for about three: they are preempted and recomputed, with unchanged answers."""
-    name = "vl-small-patch"
     model = models.memory[name]
     sampling = SAMPLING | {"logit_bias": NO_MEDIA_TOKENS, "logprobs": model.config.text_config.vocab_size}
     # Equal ones would share their blocks.

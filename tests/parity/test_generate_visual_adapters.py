@@ -9,9 +9,9 @@ from pictures import clip, picture
 from programs import Engine, wait_until_idle
 from reference import Reference, expect_same
 
-MODELS = ["vl-grouped-tied", "vl25-windows", "llava-default", "llava-full-states"]
-TOWER = r".*(visual\.blocks|vision_tower)\..*\.(qkv|proj|fc1|fc2|[a-z]+_proj)"
-PROJECTOR = r".*(visual\.merger\.mlp\.[02]|multi_modal_projector\.linear_[12])"
+MODELS = ["vl-grouped-tied", "vl25-windows", "llava-default", "llava-full-states", "vl3-grouped-tied"]
+TOWER = r".*(visual\.blocks|vision_tower)\..*\.(qkv|proj|fc1|fc2|linear_fc[12]|[a-z]+_proj)"
+PROJECTOR = r".*(visual\.merger\.mlp\.[02]|merger.*\.linear_fc[12]|multi_modal_projector\.linear_[12])"
 LANGUAGE = r".*language_model\.layers\..*_proj"
 ADAPTERS = {
     "language": dict(rank=4, targets=LANGUAGE),

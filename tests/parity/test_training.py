@@ -16,7 +16,8 @@ from pictures import picture
 from programs import find_program
 from reference import Reference
 
-MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", "llama3-scaled", "qwen3-windows", "mistral-windows"]
+MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", "llama3-scaled", "qwen3-windows", "mistral-windows",
+          "vl3-grouped-tied"]
 PARITY = dict(steps=20, batch=3, learning_rate=3e-3, warmup=0.1, shuffle=False)
 LABELS = ["red", "green", "blue", "grey"]
 ANSWERS = ["a cat", "Two red cars, one bus.", "7", "the left one", "no"]
@@ -179,7 +180,7 @@ def test_heads_are_trained_beside_the_language_model(models, tmp_path, name):
     compare(reference, bare, made, answer, tmp_path / "out", own)
 
 
-@pytest.mark.parametrize("name", ["vl-grouped-tied", "llava-default", "vl25-odd-windows"])
+@pytest.mark.parametrize("name", ["vl-grouped-tied", "llava-default", "vl25-odd-windows", "vl3-grouped-tied"])
 def test_tower_and_projector_are_trained_too(models, tmp_path, name):
     """Every linear that adapters may touch: PEFT's "all-linear" but for the output layer."""
     init = save_adapter(models.memory[name], tmp_path / "init", 13, rank=4, targets="all-linear", exclude_modules=["lm_head"])
