@@ -8,6 +8,7 @@ import shutil
 import pytest
 from safetensors.torch import load_file, save_file
 
+import checkpoints
 import pictures
 from checkpoints import add_head, save_adapter
 from pictures import clip, picture
@@ -67,6 +68,25 @@ def test_repeated_prompt_is_a_hit(models, engine, reference):
         assert cached(second) == whole_blocks(length - 1)
         for answer in (first, second):
             expect_same(reference, request, answer)
+
+
+def test_a_prefix_that_ends_within_the_frames_of_a_video(models, references):
+    """The rows of its last frame, and what is added to them behind the first layers, are those of the tokens that are not cached."""
+    name = "vl3-grouped-tied"
+    sampling = {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": references[name].family.no_media_tokens(),
+                "logprobs": models.memory[name].config.text_config.vocab_size}
+    for digits in range(BLOCK):
+        request = {"messages": [{"role": "user", "content": ["7" * digits, clip(81, 5, 60, 60)]}], "sampling": sampling}
+        ids = references[name].prompt(request).ids
+        last_row = max(i for i, token in enumerate(ids) if token == checkpoints.special_id("video_pad"))
+        if whole_blocks(len(ids) - 1) < last_row:
+            break
+    with Engine(models[name]) as engine:
+        answers = [engine.one(request) for _ in range(2)]
+    assert [cached(answer) for answer in answers] == [0, whole_blocks(len(ids) - 1)]
+    assert ids[cached(answers[1])] == ids[last_row] and cached(answers[1]) < last_row
+    for answer in answers:
+        expect_same(references[name], request, answer)
 
 
 def test_answer_becomes_the_next_turns_prefix(models, engine, reference):

@@ -27,6 +27,7 @@ IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
 CASES = {
     "words-4": ("text-grouped-tied", CompressedTensors(4, 16, symmetric=False)),
     "words-8-tower": ("vl-grouped-tied", CompressedTensors(8, -1)),
+    "words-8-deepstack": ("vl3-grouped-tied", CompressedTensors(8, -1)),
     "words-order": ("text-grouped-tied", OrderedWords(4, 8)),
     "bytes": ("text-one-layer", CompressedTensors(8, -1, file_format="int-quantized")),
     "floats": ("text-one-layer", CompressedTensors(8, -1, file_format="float-quantized")),

@@ -16,8 +16,7 @@ from pictures import picture
 from programs import find_program
 from reference import Reference
 
-MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", "llama3-scaled", "qwen3-windows", "mistral-windows",
-          "vl3-grouped-tied"]
+MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", "llama3-scaled", "qwen3-windows", "mistral-windows"]
 PARITY = dict(steps=20, batch=3, learning_rate=3e-3, warmup=0.1, shuffle=False)
 LABELS = ["red", "green", "blue", "grey"]
 ANSWERS = ["a cat", "Two red cars, one bus.", "7", "the left one", "no"]
@@ -153,6 +152,7 @@ def test_twenty_steps_are_pefts(setting):
     compare(reference, init, made, answer, output, {})
 
 
+@pytest.mark.parametrize("setting", [*MODELS, "vl3-grouped-tied"], indirect=True)
 def test_passes_and_recomputing_change_nothing(setting):
     folder, reference, init, output = setting
     made = samples(reference)

@@ -2,21 +2,24 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "text/testing/tiny_tokenizer.h"
 
 namespace valora::serving {
 namespace {
 
-constexpr int32_t kBegin = 261, kEnd = 262, kPad = 263;
+constexpr int32_t kJoined = 259, kBegin = 262, kEnd = 263, kPad = 264;
 
 std::shared_ptr<const text::Tokenizer> video_tokenizer() {
   Json json = text::tiny_tokenizer_json();
-  for (const auto& [id, name] :
-       {std::pair{kBegin, "<|begin|>"}, {kEnd, "<|end|>"}, {kPad, "<|pad|>"}})
-    json["added_tokens"].push_back(text::added_token_json(id, name, true));
   // The text before the first time and the time are one text: this joins them.
-  json["model"]["vocab"]["!<"] = 264;
+  json["model"]["vocab"]["!<"] = kJoined;
   json["model"]["merges"].push_back("! <");
+  json["added_tokens"] = Json::array();
+  int32_t id = kJoined;
+  for (const char* name : {"<|im_start|>", "<|im_end|>", "<|begin|>", "<|end|>", "<|pad|>"})
+    json["added_tokens"].push_back(text::added_token_json(++id, name, true));
   return text::Tokenizer::from_json(json, "tiny").value();
 }
 
@@ -46,7 +49,7 @@ TEST_F(VideoTokensTest, AreThoseOfTheWholeText) {
             tokenizer_->encode("<|im_start|>Look!<0.2 seconds><|begin|><|pad|><|pad|><|end|>"
                                "<1.8 seconds><|begin|><|pad|><|pad|><|end|>",
                                false));
-  EXPECT_NE(std::ranges::find(tokens_, 264), tokens_.end()) << "the text goes on in the time";
+  EXPECT_NE(std::ranges::find(tokens_, kJoined), tokens_.end()) << "the text goes on in the time";
   ASSERT_EQ(visual_.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(visual_[i].rows, 2);
