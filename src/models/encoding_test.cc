@@ -119,7 +119,9 @@ TEST_P(EncodingTest, WhatRunsBetweenItsPiecesChangesNoBit) {
   ASSERT_EQ(embeddings.size(), 2u);
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(embeddings[i], alone[i])) << i;
   EXPECT_TRUE(at::equal(other_embeddings[0], other_alone[0]));
-  EXPECT_EQ(embeddings[0].sizes(), (std::vector<int64_t>{first_.tokens, testing::kOut}));
+  EXPECT_EQ(
+      embeddings[0].sizes(),
+      (std::vector<int64_t>{first_.tokens, testing::kOut * (1 + model_->spec().visual_levels)}));
   EXPECT_FALSE(at::equal(embeddings[0], other_alone[0])) << "the adapter changes it";
 }
 
