@@ -10,7 +10,7 @@
 namespace valora::media {
 namespace {
 
-std::shared_ptr<const Processor> small_qwen3_vl(Json video = Json::object()) {
+std::shared_ptr<const Processor> small_qwen3_vl(const Json& video = Json::object()) {
   const Json image = {{"patch_size", 16}};
   auto made = make_qwen3_vl_processor(image, video, {16, 2, 2});
   EXPECT_TRUE(made.ok()) << made.error().message;
