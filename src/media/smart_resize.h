@@ -22,8 +22,8 @@ struct PixelSize {
 Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds,
                                int least = 0);
 
-// Of the frames of a video, whose pixels are bounded together (Qwen3-VL). Frames with a side below
-// `factor` are first enlarged. Fewer frames than a temporal patch are an error.
+// The same for the frames of a video whose pixels are bounded together (Qwen3-VL). Frames with a
+// side below `factor` are first enlarged. Fewer frames than a temporal patch are an error.
 Result<PixelSize> smart_resize_video(int width, int height, int64_t frames, int temporal_patch,
                                      int factor, PixelBounds bounds);
 

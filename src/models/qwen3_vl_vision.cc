@@ -16,7 +16,8 @@ void add_merger_modules(const Qwen3VlVisionConfig& c, const std::string& name,
   modules.push_back({name + ".linear_fc2", merged, c.out, true, -1, true});
 }
 
-// Of `count` places along a side of a picture, spread over a side of the square from end to end.
+// The places of `count` patches along a side of a picture, spread over a side of the square from
+// end to end.
 struct AxisPlaces {
   std::vector<int64_t> first, second;  // the neighbours on the square
   std::vector<float> share;            // of the second
