@@ -50,6 +50,8 @@ struct AdapterCard {
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
   std::optional<std::string> head;                                      // LoadAdapter::head
   AnswerForm form;                                                      // LoadAdapter::form
+  bool on_decoder = true, on_visuals = false;  // what its weights change; neither: heads alone
+  std::string unmergeable;  // why it is never merged into the weights; empty: it may be
   int64_t created = 0;
   std::vector<std::string> warnings;
 };

@@ -82,6 +82,8 @@ struct StepRecord {
   std::string_view mode = "unmerged";     // as in EngineStats
   bool switched = false, merged = false;  // changes of the weights in this step
   double weights_seconds = 0;             // time of that; part of `seconds`
+  int prefill_tokens = 0;                 // of `tokens`, those of prompts
+  int adapters = 0;                       // distinct ones, beside a merged one
 };
 
 // Called after each step, on the engine thread.

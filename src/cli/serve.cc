@@ -78,7 +78,8 @@ std::string adapter_names(const serving::LocalEngine& engine) {
   return names;
 }
 
-void print_welcome(const serving::LocalEngine& engine, const server::Server& server) {
+void print_welcome(const serving::LocalEngine& engine, const server::Server& server,
+                   bool shows_page) {
   const ModelCard& m = engine.model();
   fmt::print("valora {}\n", VALORA_VERSION);
   fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
@@ -89,7 +90,9 @@ void print_welcome(const serving::LocalEngine& engine, const server::Server& ser
       "tokens\n",
       human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.max_model_len);
   for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
-  fmt::print("  serving   {}/v1   (metrics at {}/metrics)\n", server.url(), server.url());
+  const std::string url = server.url();
+  fmt::print("  serving   {}/v1   ({}metrics at {}/metrics)\n", url,
+             shows_page ? fmt::format("page at {}/, ", url) : "", url);
   std::fflush(stdout);
 }
 
@@ -183,7 +186,7 @@ int run_serve(Flags& flags) {
   auto server = server::Server::start(flags.server, **engine);
   if (!server.ok()) return fail(server.error());
   (*server)->watch_signals();  // who reads the welcome may stop it
-  print_welcome(**engine, **server);
+  print_welcome(**engine, **server, flags.server.page && flags.server.uds.empty());
   (*server)->run_until_stopped();
   server->reset();
   return end_engine(std::move(*engine), flags.stall_timeout);

@@ -11,6 +11,7 @@
 #include "server/handlers/app.h"
 #include "server/handlers/default_adapter.h"
 #include "server/handlers/service.h"
+#include "server/handlers/stats_ticker.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
 
@@ -113,6 +114,7 @@ void Server::drain() {
 void Server::stop() {
   impl_->http->begin_stop();
   impl_->http->wait();
+  impl_->service->ticker->stop();  // it holds exchanges, which hold the service
 }
 
 void Server::watch_signals() {

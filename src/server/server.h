@@ -86,6 +86,7 @@ struct ServerOptions {
   std::vector<std::string> cors_allowed_origins;  // "*": any; empty: no CORS headers
 
   bool trust_request_chat_template = false;  // requests may bring their own chat template
+  bool page = true;                          // the page at "/", its files below "/ui/", and "/docs"
   // whether special tokens are recognised in the texts of conversations: !ChatPrompt::plain_texts
   bool special_tokens_in_content = true;
   std::optional<std::string> tokenizer_info =

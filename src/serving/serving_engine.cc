@@ -221,7 +221,9 @@ void ServingEngine::step() {
                         .mode = scheduler::mode_name(report.shape.mode),
                         .switched = report.shape.switches,
                         .merged = report.shape.merges,
-                        .weights_seconds = core_->merge_seconds() - merging});
+                        .weights_seconds = core_->merge_seconds() - merging,
+                        .prefill_tokens = report.shape.prefill_tokens,
+                        .adapters = report.shape.segments});
   }
   if (probe_) probe_(report);
 }

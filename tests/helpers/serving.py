@@ -30,10 +30,11 @@ def make_folders(root):
 
 
 class ServedProcess:
-    """`valora serve` with these options, on a free port."""
+    """`valora serve` with these options, on a free port unless they name one."""
 
     def __init__(self, *options, log_level="warning", **process_options):
-        self.process = subprocess.Popen([find_program("valora"), "--log-level", log_level, "serve", "--port", "0", *options],
+        port = [] if "--port" in options else ["--port", "0"]
+        self.process = subprocess.Popen([find_program("valora"), "--log-level", log_level, "serve", *port, *options],
                                         stdout=subprocess.PIPE, text=True, **process_options)
         self.welcome = []
         for line in self.process.stdout:

@@ -8,7 +8,7 @@ import pytest
 from programs import REPOSITORY
 from serving import Server
 
-TABLE = json.loads((REPOSITORY / "src/server/testing/request_fields.json").read_text())
+TABLE = json.loads((REPOSITORY / "src/server/openai/request_fields.json").read_text())
 FEW_TOKENS = {"/v1/chat/completions": "max_tokens", "/v1/completions": "max_tokens", "/v1/responses": "max_output_tokens"}
 LONG = "x" * 20_000
 

@@ -137,7 +137,7 @@ bool Answer::keep(size_t bytes) {
 
 void Answer::start(Target target, std::vector<GenerateRequest> requests, const Caller& caller) {
   target_ = std::move(target);
-  const std::vector<AdapterUse> uses = service_->adapters_of(target_);
+  const std::vector<AdapterUse>& uses = uses_ = service_->adapters_of(target_);
   int choices = 0;
   for (GenerateRequest& request : requests) {
     Part& part = parts_.emplace_back();
@@ -259,6 +259,8 @@ void Answer::done(size_t index, FinalInfo info) {
   ended_ = true;
   user_.end();
   on_all_done();
+  service_->metrics.latencies.add(latency());
+  service_->metrics.adapter_counts.answered(uses_, usage());
   application_.answered(latency());
 }
 

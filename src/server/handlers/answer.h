@@ -89,6 +89,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   std::vector<Part> parts_;
   Target target_;
+  std::vector<AdapterUse> uses_;  // of each request
   const Time arrived_;
   bool ended_ = false;
   size_t kept_ = 0;  // bytes, in Service::answers

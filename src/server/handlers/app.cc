@@ -40,6 +40,12 @@ HttpResponse options_response(const ServerOptions& options, const HttpRequest& h
   return response;
 }
 
+HttpResponse redirect(const std::string& path) {
+  HttpResponse response{.status = 308, .content_type = ""};
+  response.headers.emplace_back("Location", path);
+  return response;
+}
+
 // Counts an exchange for /load until the handler has let go of it.
 std::shared_ptr<Exchange> counted(const std::shared_ptr<Service>& service,
                                   std::shared_ptr<Exchange> exchange) {
@@ -79,6 +85,8 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
     return error_response(421, "the Host header is not one of --allowed-hosts");
   add_cors_headers(head, common);
   const std::string_view path = served_path(head.path);
+  if (service_->options.page && !path.empty() && head.path == service_->options.root_path)
+    return redirect(head.path + "/");  // the page names its files relative to its own path
   if (head.method == "OPTIONS") return options_response(service_->options, head, path);
   const Route* route = find_route(service_->options, head.method, path);
   if (!route) return unroutable(service_->options, head, path);

@@ -146,7 +146,9 @@ TEST_F(ApplicationOutcomes, TheListHasTargetsLimitsAndAttainment) {
                             "targets":{"ttft":0.3,"tpot":null,"e2e":1.5},"priority":0,
                             "share":1.0,"max_waiting":4,"rate":2.5,"waiting":0,
                             "service_seconds":0,
-                            "attainment":{"ttft":null,"tpot":null,"e2e":null}})"));
+                            "attainment":{"ttft":null,"tpot":null,"e2e":null},
+                            "requests":{"ok":0,"error":0,"refused":0},
+                            "latency":{"answers":0,"ttft":null,"tpot":null,"e2e":null}})"));
   chat_with("retrieval", "a b c");
   chat_with("retrieval", "a b c d");
   const auto waiting = begin_with("retrieval", "!hang", R"("stream":true)");

@@ -4,13 +4,13 @@
 #include <cctype>
 #include <string>
 
+#include "server/handlers/openapi_bodies.h"
 #include "server/handlers/routes.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {
 namespace {
 
-constexpr const char* kError = "#/components/schemas/Error";
 constexpr const char* kJsonType = "application/json";
 
 // "/v1/models/" takes the rest of the path as a parameter.
@@ -40,10 +40,8 @@ OrderedJson operation(const Route& route, bool keys) {
                                              {"required", true},
                                              {"schema", {{"type", "string"}}}}});
   if (route.method == "POST" && !route.open)
-    out["requestBody"] = {{"required", true}, {"content", json_content({{"type", "object"}})}};
-  out["responses"] = {
-      {"200", {{"description", "The answer"}}},
-      {"default", {{"description", "An error"}, {"content", json_content({{"$ref", kError}})}}}};
+    out["requestBody"] = {{"required", true}, {"content", json_content(body_schema(route.path))}};
+  out["responses"] = responses_of(route, keys);
   if (keys && !route.open)
     out["security"] = OrderedJson::array({OrderedJson::object({{"key", OrderedJson::array()}})});
   return out;
@@ -73,7 +71,7 @@ void handle_openapi(const std::shared_ptr<Service>& service, HttpRequest,
   const bool keys = !options.api_keys.empty() || !service->users.empty();
   OrderedJson paths = OrderedJson::object();
   for (const Route& route : all_routes()) {
-    if (find_route(options, route.method, route.path) != &route) continue;
+    if (route.summary.empty() || find_route(options, route.method, route.path) != &route) continue;
     std::string method(route.method);
     for (char& c : method) c = static_cast<char>(std::tolower(c));
     OrderedJson& path = paths[template_of(route)];

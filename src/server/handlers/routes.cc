@@ -12,7 +12,9 @@
 #include "server/handlers/lora.h"
 #include "server/handlers/models.h"
 #include "server/handlers/openapi.h"
+#include "server/handlers/page.h"
 #include "server/handlers/responses_api.h"
+#include "server/handlers/stats.h"
 #include "server/handlers/status.h"
 #include "server/handlers/tokens.h"
 
@@ -20,6 +22,8 @@ namespace valora::server {
 namespace {
 
 constexpr bool kOpen = true, kModelWork = true;
+
+bool has_page(const ServerOptions& options) { return options.page; }
 
 constexpr std::array kRoutes = {
     Route{"POST", "/v1/chat/completions", handle_chat, "Answer a conversation", !kOpen, kModelWork},
@@ -41,7 +45,9 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
     Route{"POST", "/detokenize", handle_detokenize, "Text of tokens"},
+    Route{"GET", "/v1/stats", handle_stats, "What the server does now"},
     Route{"GET", "/health", handle_health, "Whether the server serves", kOpen},
+    Route{"GET", "/ready", handle_health, "Whether the server takes requests", kOpen},
     Route{"GET", "/ping", handle_health, "Whether the server serves", kOpen},
     Route{"POST", "/ping", handle_health, "Whether the server serves", kOpen},
     Route{"GET", "/metrics", handle_metrics, "Metrics for Prometheus", kOpen},
@@ -51,6 +57,9 @@ constexpr std::array kRoutes = {
     Route{"GET", "/tokenizer_info", handle_tokenizer_info, "Settings of the tokenizer", !kOpen,
           !kModelWork,
           [](const ServerOptions& options) { return options.tokenizer_info.has_value(); }},
+    Route{"GET", "/", handle_page, "", kOpen, !kModelWork, has_page},
+    Route{"GET", "/docs", handle_page, "", kOpen, !kModelWork, has_page},
+    Route{"GET", kPagePrefix, handle_page, "", kOpen, !kModelWork, has_page},
 };
 
 bool has(const ServerOptions& options, const Route& route) {
@@ -66,7 +75,8 @@ bool method_matches(const Route& route, std::string_view method) {
 std::span<const Route> all_routes() { return kRoutes; }
 
 bool path_matches(const Route& route, std::string_view path) {
-  return route.path.ends_with('/') ? path.starts_with(route.path) : path == route.path;
+  return route.path.size() > 1 && route.path.ends_with('/') ? path.starts_with(route.path)
+                                                            : path == route.path;
 }
 
 const Route* find_route(const ServerOptions& options, std::string_view method,

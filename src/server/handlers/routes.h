@@ -11,9 +11,9 @@ namespace valora::server {
 
 struct Route {
   std::string_view method;  // GET also matches HEAD
-  std::string_view path;    // a trailing '/' matches any suffix
+  std::string_view path;    // a trailing '/' matches any suffix; "/" alone matches itself
   ServiceHandler handler;
-  std::string_view summary;  // for /openapi.json
+  std::string_view summary;  // for /openapi.json; empty: not of the API
   bool open = false;         // needs no API key
   bool model_work = false;   // refused while draining, and counted by /load
   // True if the server has the route; null: always.

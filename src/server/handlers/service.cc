@@ -5,6 +5,7 @@
 #include "api/find_adapter.h"
 #include "server/base_names.h"
 #include "server/handlers/adapter_resolver.h"
+#include "server/handlers/stats_ticker.h"
 
 namespace valora::server {
 namespace {
@@ -34,7 +35,8 @@ Service::Service(ServerOptions server_options, Engine& served_engine, const Cloc
       users(options.users),
       resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)),
       waiting(options.max_waiting),
-      answers(options.max_unsent_answer_bytes) {}
+      answers(options.max_unsent_answer_bytes),
+      ticker(std::make_unique<StatsTicker>(*this)) {}
 
 Service::~Service() = default;
 

@@ -23,6 +23,7 @@
 namespace valora::server {
 
 class AdapterResolver;
+class StatsTicker;
 
 class Service {
  public:
@@ -43,6 +44,7 @@ class Service {
   WaitingChoices waiting;
   AnswerBudget answers;
   std::atomic<int> load{0};  // requests under way that run the model
+  const std::unique_ptr<StatsTicker> ticker;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -1,4 +1,4 @@
-// /health, /ping, /metrics, /load and /version.
+// /health, /ready, /ping, /metrics, /load and /version.
 #pragma once
 
 #include <memory>

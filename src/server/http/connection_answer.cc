@@ -69,7 +69,8 @@ void Connection::send_head(const HttpResponse& response, std::optional<size_t> l
     fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
   for (const Headers* headers : {&response.headers, static_cast<const Headers*>(&common_headers_)})
     for (const auto& [name, value] : *headers) fmt::format_to(out, "{}: {}\r\n", name, value);
-  if (length && response.status != 204) fmt::format_to(out, "Content-Length: {}\r\n", *length);
+  if (length && response.status != 204 && response.status != 304)
+    fmt::format_to(out, "Content-Length: {}\r\n", *length);
   if (chunked_) fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
   fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
 }
@@ -199,7 +200,8 @@ void Connection::finish_exchange() {
 
 void Connection::log_exchange() const {
   bool routine = false;
-  for (const char* path : {" /health", " /ping", " /metrics"}) routine |= log_line_.ends_with(path);
+  for (const char* path : {" /health", " /ready", " /ping", " /metrics", " /v1/stats"})
+    routine |= log_line_.ends_with(path);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began_;
   spdlog::log(routine ? spdlog::level::debug : spdlog::level::info,
               "{} \"{}\" {} {} B {:.1f} ms {}", request_.peer, log_line_,

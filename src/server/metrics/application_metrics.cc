@@ -51,6 +51,7 @@ ApplicationMetrics::ApplicationMetrics(Registry& registry, const Labels& labels,
 
 void ApplicationMetrics::answered(const AnswerLatency& latency) {
   ok_.Increment();
+  latencies_->add(latency);
   if (ttft_) ttft_->count(latency.ttft <= ttft_->seconds);
   if (tpot_) tpot_->count(latency.tpot <= tpot_->seconds);
   if (e2e_) e2e_->count(latency.e2e <= e2e_->seconds);
@@ -63,6 +64,11 @@ void ApplicationMetrics::failed() {
 }
 
 void ApplicationMetrics::refused() { refused_.Increment(); }
+
+ApplicationMetrics::Ended ApplicationMetrics::ended() const {
+  const auto count = [](const Counter& counter) { return static_cast<uint64_t>(counter.Value()); };
+  return {count(ok_), count(error_), count(refused_)};
+}
 
 std::optional<double> ApplicationMetrics::Target::share() const {
   const double all = met.Value() + missed.Value();

@@ -5,18 +5,14 @@
 #include <prometheus/labels.h>
 #include <prometheus/registry.h>
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "server/applications/application.h"
+#include "server/metrics/recent_latencies.h"
 
 namespace valora::server {
-
-// In seconds; of a request with several prompts, the longest of each.
-struct AnswerLatency {
-  double ttft = 0;
-  double tpot = 0;  // 0: there was no further token
-  double e2e = 0;
-};
 
 // Thread-safe.
 class ApplicationMetrics {
@@ -35,6 +31,11 @@ class ApplicationMetrics {
   void refused();  // with 429; counts for no target
 
   Attainment attainment() const;
+  struct Ended {
+    uint64_t ok = 0, error = 0, refused = 0;
+  };
+  Ended ended() const;
+  RecentLatencies::Summary latencies() const { return latencies_->summary(); }
 
  private:
   struct Target {
@@ -50,6 +51,7 @@ class ApplicationMetrics {
   prometheus::Counter& error_;
   prometheus::Counter& refused_;
   std::optional<Target> ttft_, tpot_, e2e_;
+  const std::unique_ptr<RecentLatencies> latencies_ = std::make_unique<RecentLatencies>();
 };
 
 }  // namespace valora::server

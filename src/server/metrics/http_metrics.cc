@@ -28,6 +28,8 @@ HttpMetrics::HttpMetrics(prometheus::Registry& registry)
                      .Register(registry)) {}
 
 void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
+  const auto status = static_cast<size_t>(outcome.status);
+  if (status < by_status_.size()) ++by_status_[status];
   const std::string handler(route);
   const std::string method = known_method(outcome.method);
   requests_
@@ -38,6 +40,13 @@ void HttpMetrics::answered(std::string_view route, const HttpOutcome& outcome) {
   durations_.Add({{"handler", handler}, {"method", method}}, kDurations).Observe(outcome.seconds);
   request_sizes_.observe(handler, outcome.request_bytes);
   response_sizes_.observe(handler, outcome.response_bytes);
+}
+
+std::map<int, uint64_t> HttpMetrics::by_status() const {
+  std::map<int, uint64_t> out;
+  for (size_t status = 0; status < by_status_.size(); ++status)
+    if (const uint64_t count = by_status_[status]) out[static_cast<int>(status)] = count;
+  return out;
 }
 
 std::vector<prometheus::MetricFamily> HttpMetrics::sizes() const {

@@ -3,6 +3,10 @@
 
 #include <prometheus/registry.h>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +24,15 @@ class HttpMetrics {
   // `route`: the path of a known route, "none" for others, so that clients can't add series.
   void answered(std::string_view route, const HttpOutcome& outcome);
 
+  // How many answers had each status so far.
+  std::map<int, uint64_t> by_status() const;
   // The families that are not in the registry.
   std::vector<prometheus::MetricFamily> sizes() const;
 
  private:
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& durations_;
+  std::array<std::atomic<uint64_t>, 600> by_status_{};
   SizeTotals request_sizes_{"http_request_size_bytes", "Bytes of request bodies."};
   SizeTotals response_sizes_{"http_response_size_bytes", "Bytes of answers."};
 };

@@ -118,7 +118,13 @@ void Metrics::generation_tokens(int tokens) { generation_tokens_.Increment(token
 void Metrics::time_to_first_token(double seconds) { ttft_.Observe(seconds); }
 void Metrics::inter_token_latency(double seconds) { inter_token_.Observe(seconds); }
 void Metrics::choice_finished(FinishReason reason) { success_.at(reason)->Increment(); }
+Metrics::TokenTotals Metrics::token_totals() const {
+  return {static_cast<uint64_t>(prompt_tokens_.Value()),
+          static_cast<uint64_t>(generation_tokens_.Value())};
+}
+
 void Metrics::on_step(const StepRecord& step) {
+  steps.add(step);
   iteration_tokens_.Observe(step.tokens + first_tokens_.exchange(0));
 }
 

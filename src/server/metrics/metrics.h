@@ -13,10 +13,13 @@
 
 #include "api/engine.h"
 #include "server/metrics/adapter_activity.h"
+#include "server/metrics/adapter_counts.h"
 #include "server/metrics/application_metrics.h"
 #include "server/metrics/engine_collector.h"
 #include "server/metrics/http_metrics.h"
 #include "server/metrics/process_collector.h"
+#include "server/metrics/recent_latencies.h"
+#include "server/metrics/step_ring.h"
 
 namespace valora::server {
 
@@ -54,9 +57,18 @@ class Metrics final : public StepObserver {
   void on_step(const StepRecord& step) override;
 
   std::string text() const;  // Prometheus text exposition format
+  std::map<int, uint64_t> answers_by_status() const { return http_.by_status(); }
+  struct TokenTotals {
+    uint64_t prompt = 0, generated = 0;
+  };
+  TokenTotals token_totals() const;
 
   // the names of adapters that requests use, for vllm:lora_requests_info
   const std::shared_ptr<AdapterActivity> adapter_activity = std::make_shared<AdapterActivity>();
+  // for /v1/stats
+  StepRing steps;
+  RecentLatencies latencies;
+  AdapterCounts adapter_counts;
 
  private:
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <string>
 
@@ -23,33 +22,6 @@ MetricFamily family(const char* name, const char* help, MetricType type, double 
   out.metric.emplace_back();
   (type == MetricType::Counter ? out.metric[0].counter.value : out.metric[0].gauge.value) = value;
   return out;
-}
-
-struct ProcessTimes {
-  double cpu_seconds = 0;
-  double started_ticks = 0;  // since boot
-  double virtual_bytes = 0;
-  double resident_bytes = 0;
-};
-
-// Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)). The name, field 2, may hold spaces.
-std::optional<ProcessTimes> read_stat() {
-  std::ifstream file("/proc/self/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  const size_t name_end = text.rfind(')');
-  if (name_end == text.npos) return std::nullopt;
-  std::istringstream rest(text.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) rest >> skipped;
-  double user = 0, system = 0, pages = 0;
-  ProcessTimes times;
-  rest >> user >> system;
-  for (int field = 16; field < 22; ++field) rest >> skipped;
-  rest >> times.started_ticks >> times.virtual_bytes >> pages;
-  if (!rest) return std::nullopt;
-  times.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  times.resident_bytes = pages * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return times;
 }
 
 // Unix time of the boot; 0 if unknown.
@@ -71,17 +43,37 @@ double open_files() {
 
 }  // namespace
 
+// Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)). The name, field 2, may hold spaces.
+std::optional<ProcessTimes> ProcessTimes::read() {
+  std::ifstream file("/proc/self/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const size_t name_end = text.rfind(')');
+  if (name_end == text.npos) return std::nullopt;
+  std::istringstream rest(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) rest >> skipped;
+  double user = 0, system = 0, pages = 0, started_ticks = 0;
+  ProcessTimes times;
+  rest >> user >> system;
+  for (int field = 16; field < 22; ++field) rest >> skipped;
+  rest >> started_ticks >> times.virtual_bytes >> pages;
+  if (!rest) return std::nullopt;
+  times.cpu_seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  static const double booted = boot_time();
+  times.started = booted + started_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  times.resident_bytes = pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return times;
+}
+
 std::vector<MetricFamily> ProcessCollector::Collect() const {
   std::vector<MetricFamily> out;
   const auto gauge = [&](const char* name, const char* help, double value) {
     out.push_back(family(name, help, MetricType::Gauge, value));
   };
-  if (const auto times = read_stat()) {
-    static const double booted = boot_time();
+  if (const auto times = ProcessTimes::read()) {
     out.push_back(family("process_cpu_seconds_total", "User and system CPU time in seconds.",
                          MetricType::Counter, times->cpu_seconds));
-    gauge("process_start_time_seconds", "Unix time at which the process started.",
-          booted + times->started_ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+    gauge("process_start_time_seconds", "Unix time at which the process started.", times->started);
     gauge("process_virtual_memory_bytes", "Virtual memory in bytes.", times->virtual_bytes);
     gauge("process_resident_memory_bytes", "Resident memory in bytes.", times->resident_bytes);
   }

@@ -4,9 +4,19 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
+#include <optional>
 #include <vector>
 
 namespace valora::server {
+
+struct ProcessTimes {
+  double cpu_seconds = 0;  // user and system
+  double started = 0;      // Unix time
+  double virtual_bytes = 0;
+  double resident_bytes = 0;
+
+  static std::optional<ProcessTimes> read();  // none: /proc can't be read
+};
 
 class ProcessCollector final : public prometheus::Collectable {
  public:

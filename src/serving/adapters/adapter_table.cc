@@ -6,6 +6,13 @@
 namespace valora::serving {
 namespace {
 
+std::string unmergeable(const LoadedAdapter& adapter) {
+  if (!adapter.has_weights) return "it has task heads alone";
+  if (!adapter.on_decoder) return "it changes nothing of the decoder";
+  if (adapter.mergeable()) return {};
+  return "its values are too large to be taken out of the weights again, or were not read yet";
+}
+
 AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
   const adapters::AdapterSpec& spec = *entry.spec;
   AdapterCard card;
@@ -22,6 +29,9 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   for (const auto& head : spec.heads) card.heads.emplace_back(head.name, head.labels);
   card.head = served.head;
   card.form = served.form;
+  card.on_decoder = served.adapter->on_decoder;
+  card.on_visuals = served.adapter->on_visuals;
+  card.unmergeable = unmergeable(*served.adapter);
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
   return card;

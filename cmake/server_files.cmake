@@ -1,0 +1,50 @@
+# C++ sources from the files of src/server that the program holds, so that it needs none at run time.
+
+# valora_page_files(OUTPUT): the page, src/server/page/assets. C++ compilers need not take longer strings than 64 KiB.
+function(valora_page_files output)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/server/page/assets/*)
+  set(entries "")
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME)
+    file(SIZE ${file} size)
+    if(size GREATER 65000)
+      message(FATAL_ERROR "${file} has ${size} bytes; 65000 is the most for a file of the page")
+    endif()
+    file(READ ${file} text)
+    file(SHA256 ${file} digest)
+    string(SUBSTRING ${digest} 0 16 tag)
+    string(APPEND entries "    {\"${name}\", R\"page(${text})page\", \"\\\"${tag}\\\"\"},\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endforeach()
+  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
+"#include \"server/page/page_files.h\"
+
+#include <array>
+
+namespace valora::server {
+
+std::span<const PageFile> page_files() {
+  static constexpr auto files = std::to_array<PageFile>({
+@entries@  });
+  return files;
+}
+
+}  // namespace valora::server
+")
+endfunction()
+
+# valora_request_fields(OUTPUT): the fields of requests, for /openapi.json.
+function(valora_request_fields output)
+  set(file ${PROJECT_SOURCE_DIR}/src/server/openai/request_fields.json)
+  file(READ ${file} text)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
+"#include \"server/openai/request_fields.h\"
+
+namespace valora::server {
+
+std::string_view request_fields() { return R\"fields(@text@)fields\"; }
+
+}  // namespace valora::server
+")
+endfunction()

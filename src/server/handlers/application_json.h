@@ -1,0 +1,15 @@
+// An application and latencies as JSON, for /v1/applications and /v1/stats.
+#pragma once
+
+#include "api/stats.h"
+#include "base/json.h"
+#include "server/applications/applications.h"
+#include "server/metrics/recent_latencies.h"
+
+namespace valora::server {
+
+OrderedJson application_json(const ServedApplication& application, const EngineStats& stats);
+// Seconds; null without answers.
+OrderedJson latency_json(const RecentLatencies::Summary& latencies);
+
+}  // namespace valora::server

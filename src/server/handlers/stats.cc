@@ -1,0 +1,27 @@
+#include "server/handlers/stats.h"
+
+#include "server/handlers/stats_json.h"
+#include "server/handlers/stats_ticker.h"
+#include "server/openai/errors.h"
+#include "server/openai/json_text.h"
+
+namespace valora::server {
+
+void handle_stats(const std::shared_ptr<Service>& service, HttpRequest request,
+                  std::shared_ptr<Exchange> exchange) {
+  const ServedUser* user = service->user_of(request);
+  if (request.header("accept").find("text/event-stream") == std::string_view::npos) {
+    uint64_t no_step = 0;
+    OrderedJson out = stats_json(*service, user, no_step);
+    out["adapters"] = adapter_stats_json(*service, user);
+    return exchange->respond({.body = to_text(out)});
+  }
+  if (!service->ticker->add(exchange, user))
+    return exchange->respond(error_response(503, "too many clients read the events of /v1/stats"));
+  // The exchange is the ticker's, so it must not keep the service.
+  exchange->on_client_left([weak = std::weak_ptr(service), left = exchange.get()] {
+    if (const auto service = weak.lock()) service->ticker->remove(left);
+  });
+}
+
+}  // namespace valora::server

@@ -1,0 +1,90 @@
+// /v1/stats: what it says, and to whom.
+#include "server/handlers/stats.h"
+
+#include "server/handlers/stats_ticker.h"
+#include "server/testing/handlers_fixture.h"
+
+namespace valora::server {
+namespace {
+
+using testing::Handlers;
+
+Json adapter_named(const Json& stats, const std::string& name) {
+  for (const Json& adapter : stats["adapters"])
+    if (adapter["name"] == name) return adapter;
+  return {};
+}
+
+TEST_F(Handlers, StatsCountWhatAdaptersAnswered) {
+  chat("hello there", R"("model":"lens")");
+  chat("hello", R"("lora":[{"name":"lens"},{"name":"birds"}])");
+  chat("hello");
+  call("GET", "/v1/models/none");
+  const Json stats = call("GET", "/v1/stats")->json();
+  EXPECT_EQ(stats["object"], "stats");
+  EXPECT_EQ(stats["state"], "ready");
+  EXPECT_EQ(stats["model"]["names"], Json({"fake"}));
+  const Json lens = adapter_named(stats, "lens");
+  EXPECT_EQ(lens["requests"], 2);
+  EXPECT_GT(lens["prompt_tokens"], 0);
+  EXPECT_GT(lens["last_used"], 0);
+  EXPECT_EQ(lens["place"], "pool");
+  EXPECT_EQ(lens["mergeable"], true);
+  EXPECT_EQ(adapter_named(stats, "birds")["requests"], 1);
+  EXPECT_EQ(adapter_named(stats, "birds")["heads"], Json({"species"}));
+  EXPECT_EQ(stats["latency"]["answers"], 3);
+  EXPECT_TRUE(stats["applications"].empty());
+  EXPECT_GT(stats["totals"]["generated_tokens"], 0);
+  EXPECT_GT(stats["process"]["resident_bytes"], 0);
+  EXPECT_EQ(stats["rights"]["load"], true);
+}
+
+TEST_F(Handlers, StatsSayTheStateOfTheServer) {
+  engine_.set_standstill("no request has got on for 60 s");
+  Json stats = call("GET", "/v1/stats")->json();
+  EXPECT_EQ(stats["state"], "stalled");
+  EXPECT_EQ(stats["reason"], "no request has got on for 60 s");
+  engine_.set_healthy(false);
+  EXPECT_EQ(call("GET", "/v1/stats")->json()["state"], "stopped");
+  service_->draining = true;
+  EXPECT_EQ(call("GET", "/v1/stats")->json()["state"], "draining");
+}
+
+TEST_F(Handlers, UsersSeeTheAdaptersAndApplicationsThatTheyMayName) {
+  options_.applications = {{.name = "video"}, {.name = "archive"}};
+  options_.users = {{.name = "ann",
+                     .key = "sk-ann-0001",
+                     .models = std::vector<std::string>{"lens"},
+                     .applications = std::vector<std::string>{"video"}}};
+  const Json stats =
+      call("GET", "/v1/stats", "", {{"Authorization", "Bearer sk-ann-0001"}})->json();
+  ASSERT_EQ(stats["adapters"].size(), 1u);
+  EXPECT_EQ(stats["adapters"][0]["name"], "lens");
+  ASSERT_EQ(stats["applications"].size(), 1u);
+  EXPECT_EQ(stats["applications"][0]["name"], "video");
+  EXPECT_EQ(stats["rights"]["user"], "ann");
+  EXPECT_EQ(stats["rights"]["load"], false);
+}
+
+TEST_F(Handlers, EventsOfStatsBeginAtOnceAndEndWithTheServer) {
+  const auto reader = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
+  EXPECT_EQ(reader->response.content_type, "text/event-stream; charset=utf-8");
+  service_->ticker->stop();
+  ASSERT_GE(reader->events().size(), 1u);
+  EXPECT_EQ(reader->events()[0]["state"], "ready");
+  EXPECT_FALSE(reader->events()[0].contains("adapters"));
+  reader->run();
+  EXPECT_EQ(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}})->response.status, 503);
+}
+
+TEST_F(Handlers, EventsOfStatsHaveABoundOnTheirReaders) {
+  std::vector<std::shared_ptr<testing::FakeExchange>> readers;
+  for (size_t i = 0; i < StatsTicker::kMostReaders; ++i)
+    readers.push_back(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}}));
+  EXPECT_EQ(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}})->response.status, 503);
+  readers.back()->leave();
+  EXPECT_EQ(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}})->response.status, 200);
+}
+
+}  // namespace
+}  // namespace valora::server

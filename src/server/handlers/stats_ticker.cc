@@ -1,0 +1,68 @@
+#include "server/handlers/stats_ticker.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+#include "server/handlers/service.h"
+#include "server/handlers/stats_json.h"
+#include "server/openai/json_text.h"
+#include "server/openai/sse.h"
+
+namespace valora::server {
+
+bool StatsTicker::add(std::shared_ptr<Exchange> exchange, const ServedUser* user) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || readers_.size() >= kMostReaders) return false;
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  exchange->begin_stream({.content_type = "text/event-stream; charset=utf-8",
+                          .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+  Reader& reader = readers_.emplace_back(std::move(exchange), user);
+  send(reader);
+  changed_.notify_all();
+  return true;
+}
+
+void StatsTicker::remove(const Exchange* exchange) {
+  std::list<Reader> removed;  // ends without the lock
+  const std::lock_guard lock(mutex_);
+  for (auto it = readers_.begin(); it != readers_.end(); ++it)
+    if (it->exchange.get() == exchange) return removed.splice(removed.begin(), readers_, it);
+}
+
+void StatsTicker::stop() {
+  std::list<Reader> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    ended.swap(readers_);
+  }
+  for (const Reader& reader : ended) reader.exchange->end_stream();
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StatsTicker::send(Reader& reader) const {
+  reader.exchange->write(sse_event(to_text(stats_json(service_, reader.user, reader.last_step))));
+}
+
+void StatsTicker::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    changed_.wait(lock, [this] { return stopped_ || !readers_.empty(); });
+    changed_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_; });
+    if (stopped_) return;
+    if (service_.draining) {
+      for (const Reader& reader : readers_) reader.exchange->end_stream();
+      readers_.clear();
+      continue;
+    }
+    try {
+      for (Reader& reader : readers_) send(reader);
+    } catch (const std::exception& e) {  // a tick is lost; the next one has its steps
+      spdlog::warn("the events of /v1/stats: {}", e.what());
+    }
+  }
+}
+
+}  // namespace valora::server

@@ -1,0 +1,61 @@
+// One answer of one model: asked for, read as a stream, measured.
+import { events, request } from "./api.js";
+
+// {text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked}
+export function emptyAnswer(model) {
+  return { model, text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
+}
+
+function takeCalls(answer, deltas) {
+  for (const delta of deltas) {
+    const call = answer.calls[delta.index] ??= { id: "", name: "", arguments: "" };
+    call.id ||= delta.id ?? "";
+    call.name ||= delta.function?.name ?? "";
+    call.arguments += delta.function?.arguments ?? "";
+  }
+}
+
+// A task head gives its label as one token without bytes of its own: all its labels are the alternatives.
+function takeLabels(answer, token) {
+  answer.labels = token.top_logprobs.map(({ token: label, logprob }) => ({ label, share: Math.exp(logprob) }));
+}
+
+// Calls `changed` whenever the answer has grown. Ends without an exception: faults are answer.error.
+export async function ask(answer, body, { signal, changed }) {
+  const began = performance.now();
+  const passed = () => (performance.now() - began) / 1000;
+  answer.asked = body;
+  answer.error = null;
+  answer.finish = null;
+  try {
+    const response = await request("/v1/chat/completions", { method: "POST", body, signal });
+    for await (const data of events(response)) {
+      if (data === "[DONE]") break;
+      const event = JSON.parse(data);
+      if (event.error) throw new Error(event.error.message);
+      if (event.usage) answer.usage = event.usage;
+      const choice = event.choices?.[0];
+      if (!choice) continue;
+      answer.ttft ??= passed();
+      answer.seconds = passed();
+      answer.text += choice.delta?.content ?? "";
+      takeCalls(answer, choice.delta?.tool_calls ?? []);
+      const token = choice.logprobs?.content?.[0];
+      if (body.logprobs && token?.top_logprobs) takeLabels(answer, token);
+      answer.finish = choice.finish_reason ?? answer.finish;
+      changed();
+    }
+    if (!answer.finish) throw new Error("The connection ended before the answer did.");
+  } catch (fault) {
+    if (fault.name === "AbortError") answer.finish = "stopped";
+    else answer.error = fault.message || "The answer was lost.";
+    if (fault.status === 0) window.dispatchEvent(new Event("server-lost"));
+  }
+  answer.seconds = passed();
+  changed();
+}
+
+export function tokensPerSecond(answer) {
+  const tokens = answer.usage?.completion_tokens ?? 0;
+  return tokens > 1 && answer.seconds > answer.ttft ? (tokens - 1) / (answer.seconds - answer.ttft) : null;
+}

@@ -1,0 +1,107 @@
+// Requests to this server, with the API key that the user gave.
+
+const root = new URL(".", document.baseURI);
+const KEY = "valora.key";
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function address(path) {
+  return new URL(path.replace(/^\//, ""), root);
+}
+
+export function key() {
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+export function setKey(value) {
+  if (value) sessionStorage.setItem(KEY, value);
+  else sessionStorage.removeItem(KEY);
+}
+
+// Asks the user for a key: set by app.js. Resolves to whether there is a new one.
+let askForKey = async () => false;
+let asking = null;
+export function onKeyNeeded(ask) {
+  askForKey = ask;
+}
+
+function askOnce(wasWrong) {
+  asking ??= askForKey(wasWrong).finally(() => { asking = null; });
+  return asking;
+}
+
+async function errorOf(response) {
+  let message = `The server answered ${response.status}.`;
+  try {
+    const body = JSON.parse(await response.text());
+    message = body.error?.message ?? message;
+  } catch { /* not one of this server's errors */ }
+  return new ApiError(response.status, message);
+}
+
+export async function request(path, { method = "GET", body, accept, signal, ask = true } = {}) {
+  const headers = {};
+  if (key()) headers.Authorization = `Bearer ${key()}`;
+  if (accept) headers.Accept = accept;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const sent = key();
+  let response;
+  try {
+    response = await fetch(address(path), {
+      method, headers, signal, cache: "no-store", body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (fault) {
+    if (fault.name === "AbortError") throw fault;
+    throw new ApiError(0, "The server cannot be reached.");
+  }
+  if (response.status === 401 && ask) {
+    if (key() !== sent || await askOnce(sent !== "")) return request(path, { method, body, accept, signal });
+  }
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+export async function json(path, options) {
+  return (await request(path, options)).json();
+}
+
+// The data of each server-sent event.
+export async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      const parts = rest.split("\n\n");
+      rest = parts.pop();
+      for (const part of parts)
+        for (const line of part.split("\n")) if (line.startsWith("data: ")) yield line.slice(6);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+// /v1/stats each second, without the adapters.
+export async function* stats(signal, ask = true) {
+  const response = await request("/v1/stats", { accept: "text/event-stream", signal, ask });
+  for await (const event of events(response)) yield JSON.parse(event);
+}
+
+// What /v1/stats says now, without the adapters.
+export async function snapshot() {
+  const control = new AbortController();
+  try {
+    for await (const event of stats(control.signal)) return event;
+    throw new ApiError(0, "The server ended its answer.");
+  } finally {
+    control.abort();
+  }
+}

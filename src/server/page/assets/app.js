@@ -1,0 +1,91 @@
+// The frame of the page: views by the address's hash, the API key, and whether the server is there.
+import * as adaptersView from "./adapters.js";
+import { key, onKeyNeeded, address, setKey } from "./api.js";
+import * as catalog from "./catalog.js";
+import * as nowView from "./now.js";
+import * as tryView from "./try.js";
+
+const VIEWS = { try: tryView, adapters: adaptersView, now: nowView };
+const TITLES = { try: "Try", adapters: "Adapters", now: "Now" };
+const CHECK_EVERY = 5000;
+
+const main = document.getElementById("main");
+const state = document.getElementById("server-state");
+const keyButton = document.getElementById("key-button");
+let shown = null;
+let leave = () => {};
+
+function show() {
+  const name = location.hash.slice(1).split("/")[0];
+  const view = name in VIEWS ? name : "try";
+  for (const link of document.querySelectorAll(".top nav a")) {
+    if (link.hash === `#${view}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (view === shown) return;
+  leave();
+  const first = shown === null;
+  shown = view;
+  document.title = `valora: ${TITLES[view]}`;
+  main.className = `view-${view}`;
+  main.replaceChildren();
+  leave = VIEWS[view].show(main) ?? (() => {});
+  if (!first) main.focus();
+}
+
+function askForKey(wasWrong) {
+  const dialog = document.getElementById("key-dialog");
+  const input = document.getElementById("key-input");
+  document.getElementById("key-text").textContent =
+    wasWrong ? "The server does not take this key." : "This server asks for a key.";
+  input.value = "";
+  keyButton.hidden = false;
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      const given = dialog.returnValue === "use" && input.value.trim() !== "";
+      if (given) setKey(input.value.trim());
+      resolve(given);
+    }, { once: true });
+    dialog.returnValue = "";
+    dialog.showModal();
+    input.focus();
+  });
+}
+
+// Enter in the field is the first button of the form, which is not the one meant.
+document.getElementById("key-input").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  document.getElementById("key-dialog").close("use");
+});
+
+function setState(kind, text) {
+  if (state.textContent === text) return;
+  const wasGone = state.classList.contains("gone");
+  state.className = `state ${kind}`;
+  state.textContent = text;
+  if (wasGone && kind === "ready") catalog.reload();
+}
+
+async function check() {
+  try {
+    const response = await fetch(address("/ready"), { cache: "no-store" });
+    const busy = response.status === 503 ? (await response.json()).error.message : "";
+    if (response.ok) setState("ready", "ready");
+    else setState("busy", busy.includes("draining") ? "draining" : "stalled");
+  } catch {
+    setState("gone", "not reachable");
+  }
+}
+
+onKeyNeeded(askForKey);
+keyButton.addEventListener("click", async () => {
+  if (await askForKey(false)) location.reload();
+});
+if (key()) keyButton.hidden = false;
+window.addEventListener("hashchange", show);
+window.addEventListener("server-lost", check);
+setInterval(() => { if (!document.hidden) check(); }, CHECK_EVERY);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) check(); });
+check();
+show();

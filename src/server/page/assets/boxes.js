@@ -1,0 +1,69 @@
+// Boxes in an answer, drawn over the picture that was asked about.
+import { el, svg, visible } from "./dom.js";
+
+const MOST = 200;
+
+function fromJson(text) {
+  const value = JSON.parse(text);
+  if (!Array.isArray(value)) return [];
+  return value.filter((item) => Array.isArray(item?.box) && item.box.length === 4 && item.box.every(Number.isFinite))
+    .map((item) => ({ label: item.label ?? "", corners: item.box }));
+}
+
+const NUMBER = "(-?\\d+(?:\\.\\d+)?)";
+const LIST = new RegExp(`\\[\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*\\]`, "g");
+const PAIRS = new RegExp(`(?:<ref>([^<]{0,200})</ref>)?<box>\\(${NUMBER},${NUMBER}\\),\\(${NUMBER},${NUMBER}\\)</box>`, "g");
+
+// [{label, corners: [x0, y0, x1, y1]}] as the answer writes them, and whether they are in pixels.
+export function boxesIn(text, inPixels) {
+  if (text.length > 100000) return { boxes: [], inPixels };
+  if (inPixels) {
+    try {
+      return { boxes: fromJson(text).slice(0, MOST), inPixels };
+    } catch {
+      return { boxes: [], inPixels };  // it is not complete yet
+    }
+  }
+  const boxes = [];
+  for (const found of text.matchAll(PAIRS)) boxes.push({ label: found[1] ?? "", corners: found.slice(2, 6).map(Number) });
+  if (boxes.length === 0) for (const found of text.matchAll(LIST)) boxes.push({ label: "", corners: found.slice(1, 5).map(Number) });
+  return { boxes: boxes.filter(({ corners: [a, b, c, d] }) => c > a && d > b).slice(0, MOST), inPixels };
+}
+
+// How many units the picture's sides have: the answer does not say, its largest number tells.
+function unitsOf(boxes, inPixels, width, height) {
+  if (inPixels) return { x: width, y: height, text: "pixels" };
+  const most = Math.max(...boxes.flatMap((box) => box.corners));
+  const scale = most <= 1 ? 1 : most <= 100 ? 100 : most <= 1000 ? 1000 : null;
+  return scale === null ? { x: width, y: height, text: "pixels" } : { x: scale, y: scale, text: scale === 1 ? "shares of the sides" : `${scale} to a side` };
+}
+
+// The picture with the boxes over it; empty until the picture's size is known.
+export function drawBoxes(url, { boxes, inPixels }) {
+  const image = el("img", { src: url, alt: `The picture with ${boxes.length} ${boxes.length === 1 ? "box" : "boxes"}` });
+  const caption = el("figcaption", { class: "hint" });
+  const frame = el("div", { class: "boxed" }, image);
+  image.addEventListener("load", () => {
+    const { naturalWidth: width, naturalHeight: height } = image;
+    frame.classList.toggle("small", width < 256);
+    const units = unitsOf(boxes, inPixels, width, height);
+    const over = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", preserveAspectRatio: "none" });
+    boxes.forEach(({ corners: [x0, y0, x1, y1] }, at) => over.append(svg("rect", {
+      x: x0 * width / units.x, y: y0 * height / units.y, width: (x1 - x0) * width / units.x,
+      height: (y1 - y0) * height / units.y, class: `box hue-${at % 6}`,
+    })));
+    frame.append(over);
+    const labels = boxes.map((box, at) => el("span", { class: `key hue-${at % 6}`, text: visible(String(box.label || `box ${at + 1}`)).slice(0, 60) }));
+    caption.replaceChildren(...labels, ` in ${units.text}`);
+  });
+  return el("figure", { class: "boxes" }, frame, caption);
+}
+
+// The labels of a head, the likeliest first.
+export function drawBars(labels) {
+  return el("ul", { class: "bars", "aria-label": "Labels by probability" }, ...labels.map(({ label, share }) => {
+    const meter = el("meter", { min: 0, max: 1, value: share, "aria-hidden": "true" });
+    return el("li", {}, el("bdi", { class: "bar-name", text: visible(label).slice(0, 200) }), meter,
+      el("span", { class: "bar-share", text: `${(100 * share).toFixed(1)} %` }));
+  }));
+}

@@ -1,0 +1,51 @@
+// Makes elements. Texts become text nodes: nothing that a server or a model sends is ever markup.
+
+export function el(tag, properties = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "class") node.className = value;
+    else if (name === "text") node.textContent = value;
+    else if (name in node && !name.includes("-")) node[name] = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+// A name that others chose: its direction of writing stays its own, and a long one is cut.
+export function named(text, most = 80) {
+  const name = String(text);
+  const shown = name.length > most ? name.slice(0, most - 1) + "…" : name;
+  return el("bdi", { text: visible(shown), title: name.length > most ? visible(name.slice(0, 2000)) : undefined });
+}
+
+// Characters that have no picture of their own, or turn the text around them, become ones that have.
+export function visible(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
+    (found) => (found === "\n" || found === "\t" ? found : "\ufffd"));
+}
+
+export function button(text, onclick, properties = {}) {
+  return el("button", { type: "button", text, onclick, ...properties });
+}
+
+let fields = 0;
+export function freshId(prefix) {
+  fields += 1;
+  return `${prefix}-${fields}`;
+}
+
+export function replace(parent, ...children) {
+  parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+}

@@ -1,0 +1,59 @@
+// Bodies of /v1/chat/completions from a conversation and settings.
+
+const MOST_LABELS = 20;  // alternatives that a server gives by default
+
+function contentOf(turn) {
+  if (turn.media.length === 0) return turn.text;
+  const parts = turn.media.map((medium) => (medium.kind === "video"
+    ? { type: "video_url", video_url: { url: medium.url } }
+    : { type: "image_url", image_url: { url: medium.url } }));
+  return turn.text ? [...parts, { type: "text", text: turn.text }] : parts;
+}
+
+// The message that an answer becomes in the next request.
+function messageOf(answer) {
+  const message = { role: "assistant", content: answer.text };
+  if (answer.calls?.length)
+    message.tool_calls = answer.calls.map(({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } }));
+  return message;
+}
+
+// A turn of a model that was asked later has no answer of its own: the first one stands for it.
+function answerOf(turn, model) {
+  return turn.answers.find((answer) => answer.model === model && answer.text) ?? turn.answers.find((answer) => answer.text);
+}
+
+function messagesOf(turns, model, system) {
+  const messages = system ? [{ role: "system", content: system }] : [];
+  turns.forEach((turn, at) => {
+    messages.push({ role: "user", content: contentOf(turn) });
+    if (at + 1 === turns.length) return;
+    const answer = answerOf(turn, model);
+    if (answer) messages.push(messageOf(answer));
+  });
+  return messages;
+}
+
+// What the model's task answers with, if it answers a single picture.
+function formOf(entry, turn, fields) {
+  if (!entry || fields.response_format || fields.tools) return {};
+  const pictures = turn.media.filter((medium) => medium.kind === "image").length;
+  if (entry.boxes && pictures === 1 && turn.media.length === 1) return { response_format: { type: "boxes" } };
+  if (!entry.head && entry.labels.length && !entry.boxes) return { response_format: { type: "labels" } };
+  return {};
+}
+
+// turns: up to the one to be answered. entry: of the catalog, or null.
+export function bodyOf({ turns, model, entry, settings, continued }) {
+  const fields = settings.fields();
+  const turn = turns.at(-1);
+  const head = entry?.head && !fields.response_format && !fields.tools;
+  const body = { model, messages: messagesOf(turns, model, settings.system()), ...fields };
+  if (settings.taskForm()) Object.assign(body, formOf(entry, turn, fields));
+  if (head) Object.assign(body, { logprobs: true, top_logprobs: Math.min(MOST_LABELS, entry.headLabels.length) });
+  if (continued) {
+    body.messages.push({ role: "assistant", content: continued });
+    Object.assign(body, { continue_final_message: true, add_generation_prompt: false });
+  }
+  return { ...body, stream: true, stream_options: { include_usage: true } };
+}

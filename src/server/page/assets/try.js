@@ -1,0 +1,143 @@
+// The view that asks: models, settings, conversations, and the field for the question.
+import * as catalog from "./catalog.js";
+import { button, el, named, replace } from "./dom.js";
+import { ago } from "./format.js";
+import * as history from "./history.js";
+import { isMedium, makeTray } from "./media.js";
+import { makePicker } from "./picker.js";
+import { makeSettings } from "./settings.js";
+import { makeTurns } from "./turns.js";
+
+let current = null;  // the conversation, while other views are shown
+
+export function show(main) {
+  const said = el("p", { class: "hint", role: "status", "aria-live": "polite" });
+  const say = (text) => { said.textContent = text; };
+  const settings = makeSettings();
+  const tray = makeTray(say);
+  const text = el("textarea", { rows: 2, placeholder: "Ask about a picture, or anything…", "aria-label": "Question" });
+  const send = button("Ask", () => ask(), { class: "primary" });
+  const stop = button("Stop", () => turns.stopAll(), { hidden: true });
+  const empty = el("div", { class: "empty" });
+  let filled = "";  // the question that came with a task
+
+  const picker = makePicker((chosen) => {
+    if (current) current.models = chosen;
+    const question = chosen.map((name) => catalog.find(name)?.question).find(Boolean) ?? "";
+    if (text.value === filled) text.value = question;
+    filled = question;
+  });
+  const turns = makeTurns(settings, {
+    say,
+    busy: (busy) => { stop.hidden = !busy; },
+    edit: (turn) => {
+      text.value = turn.text;
+      tray.set(turn.media);
+      picker.set(turn.answers.map((answer) => answer.model));
+      turns.cut(turn);
+      drawEmpty();
+      text.focus();
+    },
+    saved: (conversation) => history.save(conversation).then(drawHistory, () => say("The browser does not keep this conversation.")),
+  });
+
+  function drawEmpty() {
+    empty.hidden = current.turns.length > 0;
+  }
+  async function ask() {
+    const question = text.value.trim();
+    const media = tray.media();
+    if (!question && media.length === 0) return say("Write a question or add a picture.");
+    let models = picker.chosen();
+    if (models.length === 0) {
+      try {
+        models = [(await catalog.get()).base.name];
+      } catch (fault) {
+        return say(fault.message);
+      }
+      picker.set(models);
+    }
+    say("");
+    current.title ||= question.slice(0, 80) || media[0].name;
+    turns.send({ text: question, media, models });
+    tray.set(media);  // the next question is often about the same picture
+    text.value = "";
+    filled = "";
+    return drawEmpty();
+  }
+
+  function begin(conversation) {
+    current = conversation;
+    turns.show(current);
+    const last = current.turns.at(-1);
+    tray.set(last?.media ?? []);
+    if (current.models.length) picker.set(current.models);
+    drawEmpty();
+    drawHistory();
+  }
+
+  const kept = el("ul", { class: "history", "aria-label": "Conversations" });
+  async function drawHistory() {
+    let list = [];
+    try {
+      list = await history.all();
+    } catch { /* a private window may have no database */ }
+    replace(kept, ...list.map((conversation) => el("li", { class: conversation.id === current.id ? "open" : "" },
+      el("button", { type: "button", class: "quiet title", onclick: () => begin(conversation), "aria-current": conversation.id === current.id ? "true" : null },
+        named(conversation.title || "untitled", 60), el("span", { class: "hint", text: ` ${ago(conversation.changed / 1000)}` })),
+      button("×", () => history.remove(conversation.id).then(() => (conversation.id === current.id ? begin(history.fresh()) : drawHistory())),
+        { class: "quiet small", "aria-label": `Delete the conversation ${conversation.title}` }))));
+    if (list.length === 0) kept.append(el("li", { class: "hint", text: "None so far. They stay in this browser." }));
+  }
+  function exportIt() {
+    const link = el("a", { href: URL.createObjectURL(history.exported(current)), download: `valora-${current.id}.json` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  text.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    ask();
+  });
+  const composer = el("div", { class: "composer sheet" }, tray.list, tray.chooser, text,
+    el("div", { class: "row" }, ...tray.buttons, said, el("span", { class: "grow" }), stop, send));
+
+  const aside = el("aside", { class: "side" },
+    el("details", { class: "sheet", open: innerWidth > 900 }, el("summary", { text: "Settings" }), settings.node),
+    el("details", { class: "sheet", open: innerWidth > 900 }, el("summary", { text: "Conversations" }),
+      el("div", { class: "row" }, button("New", () => { begin(history.fresh()); text.focus(); }), button("Export this one", exportIt, { class: "quiet" })), kept));
+  main.append(el("h1", { class: "seen-by-readers", text: "Try the model and its adapters" }),
+    el("div", { class: "try" }, el("div", { class: "talk" }, picker.node, empty, turns.node, composer), aside));
+
+  const drop = (event) => {
+    if (![...event.dataTransfer?.items ?? []].some((item) => item.kind === "file")) return;
+    event.preventDefault();
+    composer.classList.toggle("dropping", event.type === "dragover");
+    if (event.type === "drop") tray.add(event.dataTransfer.files);
+  };
+  const paste = (event) => {
+    const files = [...event.clipboardData?.files ?? []].filter(isMedium);
+    if (files.length === 0) return;
+    event.preventDefault();
+    tray.add(files);
+  };
+  const control = new AbortController();
+  for (const kind of ["dragover", "dragleave", "drop"]) main.addEventListener(kind, drop, { signal: control.signal });
+  document.addEventListener("paste", paste, { signal: control.signal });
+
+  function drawSuggestions(loaded) {
+    const tasks = loaded.adapters.filter((entry) => entry.question || entry.head || entry.boxes || entry.labels.length).slice(0, 12);
+    const names = tasks.length ? tasks : loaded.adapters.slice(0, 12);
+    replace(empty, el("p", { class: "lead", text: "Ask one model, or several adapters about the same picture." }),
+      el("div", { class: "row" }, ...[loaded.base, ...names].map((entry) =>
+        el("button", { type: "button", onclick: () => { picker.set([...picker.chosen(), entry.name]); text.focus(); } }, named(entry.name, 40)))));
+    if (loaded.adapters.length > names.length)
+      empty.append(el("p", { class: "hint", text: `${loaded.adapters.length} adapters are loaded: search above.` }));
+  }
+  const fail = (fault) => replace(empty, el("p", { class: "fault", role: "alert", text: fault.message }));
+  const forget = catalog.onChange(drawSuggestions);
+  begin(current ?? history.fresh());
+  catalog.get().then(drawSuggestions, fail);
+  return () => { turns.stopAll(); forget(); control.abort(); };
+}

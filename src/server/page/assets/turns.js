@@ -1,0 +1,99 @@
+// The conversation: questions, and the answers of each chosen model next to each other.
+import { ask, emptyAnswer } from "./answers.js";
+import { key } from "./api.js";
+import * as catalog from "./catalog.js";
+import { showCode } from "./code.js";
+import { button, el, replace } from "./dom.js";
+import { makeLane } from "./lane.js";
+import { preview } from "./media.js";
+import { bodyOf } from "./requests.js";
+
+// hooks: {saved(conversation), edit(turn), busy(boolean), say(text)}
+export function makeTurns(settings, hooks) {
+  const node = el("div", { class: "turns" });
+  let conversation = null;
+  const running = new Map();  // answer: AbortController
+  const lanes = new Map();  // answer: its lane on the page
+
+  async function run(turn, answer, lane, continued) {
+    let body;
+    try {
+      const at = conversation.turns.indexOf(turn);
+      body = bodyOf({ turns: conversation.turns.slice(0, at + 1), model: answer.model, entry: catalog.find(answer.model), settings, continued });
+    } catch (fault) {
+      answer.error = fault.message;
+      return lane.update(false);
+    }
+    const asked = conversation;
+    const control = new AbortController();
+    running.set(answer, control);
+    hooks.busy(true);
+    lane.update(true);
+    let drawn = false;  // at most once for each picture of the screen
+    const changed = () => {
+      if (drawn) return;
+      drawn = true;
+      requestAnimationFrame(() => { drawn = false; if (running.has(answer)) lane.update(true); });
+    };
+    await ask(answer, body, { signal: control.signal, changed });
+    running.delete(answer);
+    lane.update(false);
+    hooks.busy(running.size > 0);
+    return hooks.saved(asked);
+  }
+
+  function laneOf(turn, answer) {
+    const lane = makeLane(answer, turn, {
+      isLast: () => turn === conversation.turns.at(-1),
+      stop: () => running.get(answer)?.abort(),
+      retry: () => { Object.assign(answer, emptyAnswer(answer.model)); run(turn, answer, lane); },
+      continue: () => run(turn, answer, lane, answer.text),
+      code: () => showCode(answer.asked, key() !== ""),
+    });
+    lanes.set(answer, lane);
+    lane.update(running.has(answer));
+    return lane;
+  }
+
+  function drawTurn(turn) {
+    const drawn = turn.answers.map((answer) => laneOf(turn, answer));
+    const question = el("div", { class: "question" },
+      el("div", { class: "question-media" }, ...turn.media.map((medium) => preview(medium))),
+      el("p", { class: "question-text", dir: "auto", text: turn.text }),
+      button("Edit", () => { stopAll(); hooks.edit(turn); }, { class: "quiet small", "aria-label": "Edit this question; what follows it goes" }));
+    node.append(el("section", { class: "turn" }, question, el("div", { class: "lanes" }, ...drawn.map((lane) => lane.node))));
+  }
+
+  function draw() {
+    replace(node);
+    lanes.clear();
+    for (const turn of conversation.turns) drawTurn(turn);
+  }
+  function stopAll() {
+    for (const control of running.values()) control.abort();
+  }
+
+  return {
+    node,
+    stopAll,
+    show(next) {
+      stopAll();
+      conversation = next;
+      draw();
+    },
+    // Asks every model the same question at once.
+    send({ text, media, models }) {
+      const turn = { text, media, answers: models.map(emptyAnswer) };
+      conversation.turns.push(turn);
+      for (const [answer, lane] of lanes) lane.update(running.has(answer));  // no longer the last ones
+      drawTurn(turn);
+      node.lastElementChild.scrollIntoView({ block: "nearest" });
+      for (const answer of turn.answers) run(turn, answer, lanes.get(answer));
+    },
+    // Forgets this turn and those after it.
+    cut(turn) {
+      conversation.turns.splice(conversation.turns.indexOf(turn));
+      draw();
+    },
+  };
+}
