@@ -1,0 +1,140 @@
+"""A headless Chromium on the page of a server with the demo's model and tasks.
+
+Whatever a test does, the page makes no request to another origin, breaks no rule of its content security policy, and
+throws no exception: each of these fails the test.
+"""
+
+import json
+import pathlib
+import re
+import time
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from serving import ServedProcess
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+DEMO = REPOSITORY / "demo"
+SAMPLES = DEMO / "samples"
+CHROMIUM = "/usr/bin/chromium"
+# As root, Chromium has no sandbox. The camera is one that shows a test picture, and nobody is asked for it.
+FLAGS = ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+# A refused request is an error in the console; the page says so in its own words.
+EXPECTED = re.compile(r"Failed to load resource|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
+
+
+def demo_server(*options):
+    return ServedProcess("--model", DEMO / "model", "--served-model-name", "valora-demo", "--manifest", DEMO / "manifest.json",
+                         "--threads", "1", "--pool-memory", "64M", *options)
+
+
+@pytest.fixture(scope="session")
+def server():
+    made = demo_server("--allow-runtime-lora-updating")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield made
+        made.close()
+
+
+class Watch:
+    """Collects what a page must not do."""
+
+    def __init__(self, page, origin):
+        self.faults = []
+        page.on("request", lambda request: self.see(request.url, origin))
+        page.on("console", self.hear)
+        page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
+
+    def see(self, url, origin):
+        if not url.startswith((origin + "/", "data:", "blob:")):
+            self.faults.append(f"request to {url}")
+
+    def hear(self, message):
+        if message.type == "error" and not EXPECTED.search(message.text):
+            self.faults.append(f"console: {message.text}")
+
+
+@pytest.fixture
+def open_page(browser):
+    """open_page(server, path="/", **settings of the browser's context): the page, watched until the test ends."""
+    contexts, watches = [], []
+
+    def open_one(server, path="/", **settings):
+        context = browser.new_context(**dict(viewport={"width": 1280, "height": 900}, accept_downloads=True) | settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15000)
+        watches.append(Watch(page, server.url))
+        page.goto(server.url + path)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    faults = [fault for watch in watches for fault in watch.faults]
+    assert not faults, faults
+
+
+@pytest.fixture
+def page(server, open_page):
+    return open_page(server)
+
+
+def until(page, script, argument=None):
+    """Waits until the script is true. The page's policy forbids Playwright's own way, which evaluates in the page."""
+    deadline = time.monotonic() + 20
+    while not page.evaluate(script, argument):
+        assert time.monotonic() < deadline, script
+        page.wait_for_timeout(30)
+
+
+def choose(page, *names):
+    field = page.get_by_role("combobox", name="Add a model")
+    for name in names:
+        field.fill(name)
+        page.get_by_role("option", name=re.compile(rf"^{re.escape(name)}\b")).first.click()
+
+
+def add_picture(page, *names):
+    page.get_by_label("Pictures and clips", exact=True).set_input_files([SAMPLES / name for name in names])
+    page.locator(".tray li").nth(len(names) - 1).wait_for()
+
+
+def question(page):
+    return page.get_by_role("textbox", name="Question")
+
+
+def ask(page, text=None):
+    if text is not None:
+        question(page).fill(text)
+    page.get_by_role("button", name="Ask").click()
+
+
+def lanes(page):
+    return page.locator(".turn").last.locator(".lane")
+
+
+def answered(page, number=1):
+    """The lanes of the last question, once all have answered."""
+    found = lanes(page)
+    for at in range(number):
+        found.nth(at).locator(".measures", has_text="in all").wait_for()
+    return found
+
+
+def event_stream(*events):
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+
+
+def answer_events(text, **choice):
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return event_stream(head | {"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None} | choice]},
+                        head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})

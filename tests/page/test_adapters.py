@@ -1,0 +1,145 @@
+"""The table of adapters, and loading and unloading from it."""
+
+import json
+import pathlib
+
+import pytest
+
+from conftest import DEMO, demo_server, question, until
+from serving import ServedProcess
+
+MANY = 2000
+ADAPTER = DEMO / "adapters" / "adapter-1"
+
+
+def rows(page):
+    return page.locator("tbody tr")
+
+
+def test_the_table_is_sorted_and_searched(server, open_page):
+    page = open_page(server, "/#adapters")
+    rows(page).first.wait_for()
+    names = page.locator("tbody th").all_text_contents()
+    assert names == sorted(names) and "digits" in names
+    page.get_by_role("button", name="Size").click()
+    assert page.locator("th[aria-sort=descending]").text_content() == "Size"
+    page.get_by_role("button", name="Name").click()
+    page.get_by_label("Search adapters").fill("head digits")
+    assert "digits" in page.locator("tbody th").all_text_contents()
+    assert rows(page).count() < len(names)
+    page.get_by_label("Search adapters").fill("nothing has this name")
+    assert rows(page).count() == 0
+
+
+def test_an_adapter_is_loaded_replaced_and_unloaded(server, open_page):
+    page = open_page(server, "/#adapters")
+    rows(page).first.wait_for()
+    page.get_by_text("Load an adapter").click()
+    page.get_by_label("Name", exact=True).fill("fresh")
+    page.get_by_label("Folder").fill(str(ADAPTER))
+    page.get_by_label("keep it in the pool").check()
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("Loaded fresh.").wait_for()
+    row = rows(page).filter(has=page.get_by_role("rowheader", name="fresh", exact=True))
+    row.get_by_text("pinned").wait_for()
+    page.get_by_label("Folder").fill("/nowhere")
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.locator(".load-form .fault").wait_for()
+    row.get_by_role("button", name="Replace fresh").click()
+    assert page.get_by_label("Folder").input_value() == str(ADAPTER)
+    row.get_by_role("button", name="Unload fresh").click()
+    page.get_by_role("dialog").get_by_role("button", name="Unload").click()
+    page.get_by_text("Unloaded fresh.").wait_for()
+    assert row.count() == 0
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A server with 2,000 adapters, the name and the texts of one are markup."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(MANY - 1):
+        (folder / f"skill-{number:04}").symlink_to(ADAPTER)
+    hostile = folder / "<img src=x onerror=window.hit=1>"
+    hostile.mkdir()
+    for path in ADAPTER.iterdir():
+        if path.name != "valora.json":
+            (hostile / path.name).symlink_to(path)
+    sidecar = json.loads((ADAPTER / "valora.json").read_text())
+    sidecar |= {"task": "<b>", "question": "<script>window.hit=1</script>"}
+    (hostile / "valora.json").write_text(json.dumps(sidecar))
+    made = ServedProcess("--model", DEMO / "model", "--served-model-name", "valora-demo", "--lora-dir", folder, "--threads", "1",
+                         "--max-cpu-loras", str(MANY), "--pool-memory", "64M")
+    yield made
+    made.stop()
+
+
+def options(page):
+    return page.locator(".options [role=option]")
+
+
+def longest(page, name):
+    return page.evaluate("name => Math.max(...performance.getEntriesByName(name).map((entry) => entry.duration))", name)
+
+
+def test_two_thousand_adapters_are_searched_at_once(many, open_page):
+    page = open_page(many)
+    field = page.get_by_role("combobox", name="Add a model")
+    field.click()
+    options(page).first.wait_for()
+    assert options(page).count() == 50
+    for words in ("skill", "skill-17", "1999", "skill-1998"):
+        field.fill(words)
+    until(page, "document.querySelectorAll('.options [role=option]').length === 1")
+    assert options(page).text_content().startswith("skill-1998")
+    assert longest(page, "search") < 50
+    page.goto(many.url + "/#adapters")
+    until(page, "document.querySelectorAll('tbody tr').length === 100")
+    page.get_by_label("Search adapters").fill("skill-1998")
+    until(page, "document.querySelectorAll('tbody tr').length === 1")
+    assert longest(page, "filter") < 500  # all rows of the table are drawn in it
+
+
+def with_hostile_texts(route):
+    """As a server would list them that bounds and checks no text."""
+    listed = route.fetch().json()
+    adapter = next(each for each in listed["data"] if each["name"] == "skill-0001")
+    adapter["description"] = adapter["question"] = "<script>window.hit=1</script>\u202e" + "x" * 10000
+    route.fulfill(json=listed)
+
+
+def test_hostile_names_are_text(many, open_page):
+    page = open_page(many, "/#now")
+    page.route("**/v1/lora_adapters", with_hostile_texts)
+    page.get_by_role("link", name="Try").click()
+    field = page.get_by_role("combobox", name="Add a model")
+    field.fill("skill-0001")
+    options(page).first.wait_for()
+    described = options(page).first.text_content()
+    assert "<script>" in described and "\u202e" not in described and len(described) < 300
+    field.fill("onerror")
+    option = options(page).first
+    option.wait_for()
+    assert option.text_content().startswith("<img src=x onerror=window.hit=1>")
+    option.click()
+    assert question(page).input_value().startswith("<script>")
+    page.get_by_role("link", name="Adapters").click()
+    page.get_by_label("Search adapters").fill("onerror")
+    until(page, "document.querySelectorAll('tbody tr').length === 1")
+    assert page.locator("tbody th").text_content() == "<img src=x onerror=window.hit=1>"
+    assert page.evaluate("window.hit") is None and page.locator("main img").count() == 0
+    assert "--allow-runtime-lora-updating" in page.locator(".notice").text_content()
+
+
+def test_users_see_what_they_may_ask(open_page, tmp_path):
+    users = pathlib.Path(tmp_path / "users.yaml")
+    users.write_text("users:\n  - {name: ann, key: sk-ann-0001, models: [digits, mood]}\n")
+    made = demo_server("--users", users, "--allow-runtime-lora-updating")
+    try:
+        page = open_page(made, "/#adapters")
+        page.get_by_role("textbox", name="Key").fill("sk-ann-0001")
+        page.get_by_role("button", name="Use this key").click()
+        rows(page).first.wait_for()
+        assert page.locator("tbody th").all_text_contents() == ["digits", "mood"]
+        assert "this user may not load" in page.locator(".notice").text_content()
+    finally:
+        made.stop()

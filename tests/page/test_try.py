@@ -1,0 +1,225 @@
+"""The view that asks: models, pictures, answers, and what is kept of them."""
+
+import json
+import subprocess
+import sys
+
+from conftest import (
+    SAMPLES,
+    add_picture,
+    answer_events,
+    answered,
+    ask,
+    choose,
+    lanes,
+    question,
+    until,
+)
+from serving import image_part, text_part
+
+
+def test_a_task_fills_in_its_question_and_its_head_shows_bars(page, server):
+    parts = [image_part((SAMPLES / "digits-1.png").read_bytes()), text_part("Which digit is written here?")]
+    label = server.chat("digits", parts)["choices"][0]["message"]["content"]
+    choose(page, "digits")
+    assert question(page).input_value() == "Which digit is written here?"
+    add_picture(page, "digits-1.png")
+    ask(page)
+    lane = answered(page).first
+    assert lane.locator(".answer-text").text_content() == label
+    bars = lane.locator(".bars li")
+    assert bars.count() == 10
+    assert bars.first.locator(".bar-name").text_content() == label
+    shares = [float(text.removesuffix(" %")) for text in bars.locator(".bar-share").all_text_contents()]
+    assert shares == sorted(shares, reverse=True)
+    assert abs(sum(shares) - 100) < 1
+    assert "first token" in lane.locator(".measures").text_content()
+
+
+def test_two_adapters_answer_about_one_picture_and_boxes_are_drawn(page):
+    choose(page, "coins", "catalogue")
+    add_picture(page, "coins-1.png")
+    ask(page, "Find all coins and cards.")
+    both = answered(page, 2)
+    assert both.count() == 2
+    rectangles = both.nth(0).locator(".boxed svg rect")
+    rectangles.first.wait_for(state="attached")
+    assert len(json.loads(both.nth(0).locator(".answer-text").text_content())) == rectangles.count()
+    assert "in pixels" in both.nth(0).locator("figcaption").text_content()
+    assert both.nth(1).locator(".boxed").count() == 0
+    assert "tokens/s" in both.nth(1).locator(".measures").text_content()
+
+
+def test_a_clip_is_asked_about(page):
+    choose(page, "race")
+    add_picture(page, "race-1.mp4")
+    ask(page)
+    assert answered(page).first.locator(".answer-text").text_content().strip()
+
+
+def set_long_answer(page):
+    """Settings under which an answer takes seconds."""
+    page.get_by_label("Form of the answer").select_option("schema")
+    page.get_by_label("JSON schema", exact=True).fill('{"type": "string", "minLength": 3000}')
+    page.get_by_label("Most tokens").fill("4000")
+
+
+def test_a_stream_is_stopped_and_asked_again(page):
+    set_long_answer(page)
+    choose(page, "valora-demo")
+    ask(page, "Tell me much.")
+    lane = lanes(page).first
+    until(page, "document.querySelector('.answer-text')?.textContent.length > 3")
+    assert lane.get_attribute("aria-busy") == "true"
+    lane.get_by_role("button", name="Stop").click()
+    lane.locator(".measures", has_text="stopped").wait_for()
+    page.get_by_label("Form of the answer").select_option("text")
+    page.get_by_label("Most tokens").fill("2")
+    lane.get_by_role("button", name="Retry").click()
+    lane.locator(".measures", has_text="+ 2 tokens").wait_for()
+    assert "stopped" not in lane.locator(".measures").text_content()
+    before = lane.locator(".answer-text").text_content()
+    lane.get_by_role("button", name="Continue").click()
+    until(page, "before => document.querySelector('.answer-text').textContent !== before", before)
+    assert lane.locator(".answer-text").text_content().startswith(before)
+
+
+def test_a_question_is_edited_and_the_conversation_goes_on(page):
+    choose(page, "street")
+    add_picture(page, "street-1.png")
+    ask(page, "How many cars are there?")
+    answered(page)
+    sent = []
+    page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
+    ask(page, "And houses?")
+    answered(page)
+    assert [message["role"] for message in sent[0]["messages"]] == ["user", "assistant", "user"]
+    page.get_by_role("button", name="Edit this question").first.click()
+    assert page.locator(".turn").count() == 0
+    assert question(page).input_value() == "How many cars are there?"
+    assert page.locator(".tray li").count() == 1
+
+
+def test_code_sends_exactly_what_was_sent(page):
+    sent = []
+    page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
+    choose(page, "digits")
+    add_picture(page, "digits-2.png")
+    ask(page, "It's \"which\" digit?\n$HOME `id` \\")
+    answer = answered(page).first.locator(".answer-text").text_content()
+    lanes(page).first.get_by_role("button", name="Copy the request").click()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for language, command in {"Python": [sys.executable, "-"], "curl": ["bash"]}.items():
+        page.get_by_role("button", name=language, exact=True).click()
+        page.get_by_role("button", name="Copy", exact=True).click()
+        page.get_by_text("Copied").wait_for()
+        code = page.evaluate("navigator.clipboard.readText()")
+        if language == "curl":
+            body = json.loads(code[code.index("\n{"):code.rindex("\nEND")])
+            assert body == sent[0]
+            code = code.replace("curl ", "curl -s ", 1)
+        done = subprocess.run(command, input=code, capture_output=True, text=True, timeout=60)
+        assert f'"content":"{answer}"' in done.stdout, done.stderr
+    page.get_by_role("button", name="JavaScript", exact=True).click()
+    assert "fetch(" in page.locator(".code-dialog pre").text_content()
+
+
+def test_conversations_stay_in_the_browser_and_are_exported(page):
+    choose(page, "traffic")
+    add_picture(page, "traffic-1.png")
+    ask(page, "What does the traffic light say?")
+    answered(page)
+    page.get_by_role("button", name="What does the traffic light say? ", exact=False).first.wait_for()
+    page.reload()
+    page.locator(".history .title", has_text="traffic light").click()
+    assert page.locator(".turn .lane").count() == 1
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export this one").click()
+    kept = json.loads(download.value.path().read_text())
+    assert kept["turns"][0]["answers"][0]["model"] == "traffic"
+    assert kept["turns"][0]["media"][0]["url"].startswith("data:image/png;base64,")
+    page.get_by_role("button", name="Delete the conversation").click()
+    page.get_by_text("None so far").wait_for()
+
+
+DROP = """([kind, name, bytes]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([new Uint8Array(bytes)], name, {type: "image/png"}));
+  if (kind === "drop") document.querySelector(".composer").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+  else document.dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+}"""
+
+
+def test_pictures_are_dropped_pasted_and_taken(page):
+    data = list((SAMPLES / "digits-3.png").read_bytes())
+    question(page).wait_for()
+    page.evaluate(DROP, ["drop", "dropped.png", data])
+    page.get_by_text("dropped.png added").wait_for()
+    page.evaluate(DROP, ["paste", "pasted.png", data])
+    page.get_by_text("pasted.png added").wait_for()
+    page.get_by_role("button", name="Camera").click()
+    until(page, "document.querySelector('video.camera')?.videoWidth > 0")
+    page.get_by_role("button", name="Take it").click()
+    page.get_by_text("camera.jpg added").wait_for()
+    assert page.locator(".tray li").count() == 3
+    page.get_by_role("button", name="Remove dropped.png").click()
+    assert page.locator(".tray li").count() == 2
+
+
+def test_all_is_done_with_the_keyboard(page):
+    page.get_by_role("combobox", name="Add a model").wait_for()
+    keys = page.keyboard
+    keys.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    keys.press("Enter")
+    keys.press("Tab")
+    keys.type("mood")
+    page.locator(".options [role=option]").first.wait_for()
+    keys.press("Enter")
+    assert page.locator(".chip").count() == 1
+    for _ in range(20):
+        keys.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('aria-label')") == "Question":
+            break
+    keys.press("End")
+    keys.type(" Please.")
+    keys.press("Enter")
+    lane = answered(page).first
+    assert lane.locator(".answer-text").text_content().strip()
+    assert page.locator(".question-text").text_content() == "How does the person feel? Please."
+    page.get_by_role("combobox", name="Add a model").focus()
+    keys.press("Backspace")
+    assert page.locator(".chip").count() == 0
+
+
+def test_a_refusal_is_said_in_the_servers_words(page):
+    page.get_by_label("Form of the answer").select_option("schema")
+    page.get_by_label("JSON schema", exact=True).fill('{"not": {}}')
+    ask(page, "Hello")
+    lane = lanes(page).first
+    lane.locator(".fault").wait_for()
+    assert "not" in lane.locator(".fault").text_content()
+    page.get_by_label("JSON schema", exact=True).fill("{")
+    lane.get_by_role("button", name="Retry").click()
+    lane.locator(".fault", has_text="The JSON schema is not JSON").wait_for()
+
+
+HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202e\u2066txt.exe'
+
+
+def test_hostile_answers_are_text(page):
+    long = HOSTILE + "x" * 10000
+    calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": HOSTILE, "arguments": HOSTILE}}]
+    top = [{"token": HOSTILE, "logprob": -0.1, "bytes": None}, {"token": "b", "logprob": -2, "bytes": None}]
+    token = {"token": HOSTILE, "logprob": -0.1, "bytes": None, "top_logprobs": top}
+    body = answer_events(long, delta={"content": long, "tool_calls": calls}, logprobs={"content": [token]})
+    page.route("**/v1/chat/completions", lambda route: route.fulfill(status=200, content_type="text/event-stream", body=body))
+    choose(page, "digits")
+    ask(page, HOSTILE)
+    lane = answered(page).first
+    assert lane.locator(".answer-text").text_content() == long
+    assert HOSTILE[:40] in lane.locator(".bar-name").first.text_content()
+    assert lane.locator(".call pre").text_content() == HOSTILE
+    assert page.locator(".turns script, .turns img, .history img").count() == 0
+    assert page.evaluate("window.hit") is None
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Pictures of the page (docs/page.md) on the demo's model, made with Debian's Chromium.
+
+    .venv/bin/python tools/demo/screenshots.py --program build/valora --output shots
+
+Writes VIEW-WIDTH-COLOURS.png for each view, at 1280 and 390 pixels, light and dark.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import threading
+import urllib.request
+
+from playwright.sync_api import sync_playwright
+
+DEMO = pathlib.Path(__file__).resolve().parents[2] / "demo"
+SHOTS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+
+
+def serve(program):
+    """(process, address) of a server of the demo."""
+    command = [program, "--log-level", "warning", "serve", "--port", "0", "--model", DEMO / "model", "--served-model-name", "valora-demo",
+               "--manifest", DEMO / "manifest.json", "--allow-runtime-lora-updating", "--pool-memory", "64M",
+               "--scheduling-policy", "valora"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "serving" in line:
+            return process, line.split()[1].removesuffix("/v1")
+    raise SystemExit("screenshots: the server did not start")
+
+
+def keep_busy(address, stop):
+    """Requests for the view of what happens now."""
+    turn = 0
+    while not stop.is_set():
+        model = ["digits", "traffic", "mood", "valora-demo", "catalogue"][turn % 5]
+        body = '{"model": "%s", "messages": [{"role": "user", "content": "Write the entry %d."}], "max_tokens": 60, "head": ""}' % (model, turn)
+        request = urllib.request.Request(address + "/v1/chat/completions", body.encode(), {"Content-Type": "application/json"})
+        urllib.request.urlopen(request).read()
+        turn += 1
+
+
+def shoot_try(page, path):
+    for name in ("coins", "catalogue", "digits"):
+        page.get_by_role("combobox", name="Add a model").fill(name)
+        page.locator(".options [role=option]").first.click()
+    page.get_by_label("Pictures and clips", exact=True).set_input_files(DEMO / "samples" / "coins-3.png")
+    page.get_by_label("Question").fill("Find all coins and cards.")
+    page.get_by_role("button", name="Ask").click()
+    page.locator(".lane").nth(2).locator(".measures", has_text="in all").wait_for()
+    page.locator(".lane").nth(1).locator(".measures", has_text="in all").wait_for()
+    page.wait_for_timeout(500)
+    page.screenshot(path=path)
+
+
+def shoot(browser, address, output, width, colours):
+    context = browser.new_context(viewport={"width": width, "height": 844 if width < 600 else 800}, color_scheme=colours,
+                                  device_scale_factor=1 if width > 600 else 2)
+    page = context.new_page()
+    views = {"empty": ("/", ".empty button"), "adapters": ("/#adapters", "tbody tr"), "now": ("/#now", ".panels .figures"),
+             "docs": ("/docs", ".endpoint")}
+    for view, (path, ready) in views.items():
+        page.goto(address + path)
+        page.locator(ready).first.wait_for()
+        page.wait_for_timeout(4000 if view == "now" else 300)
+        page.screenshot(path=output / f"{view}-{width}-{colours}.png")
+    page.goto(address + "/#try")
+    page.locator(".empty button").first.wait_for()
+    shoot_try(page, output / f"try-{width}-{colours}.png")
+    context.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/valora")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("shots"))
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--only", help="one of them, as 1280-light")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    process, address = serve(arguments.program)
+    stop = threading.Event()
+    load = threading.Thread(target=keep_busy, args=(address, stop))
+    load.start()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
+            for width, colours in SHOTS:
+                if arguments.only in (None, f"{width}-{colours}"):
+                    shoot(browser, address, arguments.output, width, colours)
+            browser.close()
+    finally:
+        stop.set()
+        load.join()
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    main()
