@@ -42,7 +42,7 @@ def keep_busy(address, stop):
 
 
 def shoot_try(page, path):
-    for name in ("coins", "catalogue", "digits"):
+    for name in ("coins", "valora-demo", "defects"):
         page.get_by_role("combobox", name="Add a model").fill(name)
         page.locator(".options [role=option]").first.click()
     page.get_by_label("Pictures and clips", exact=True).set_input_files(DEMO / "samples" / "coins-3.png")
@@ -55,7 +55,7 @@ def shoot_try(page, path):
 
 
 def shoot(browser, address, output, width, colours):
-    context = browser.new_context(viewport={"width": width, "height": 844 if width < 600 else 800}, color_scheme=colours,
+    context = browser.new_context(viewport={"width": width, "height": 844 if width < 600 else 860}, color_scheme=colours,
                                   device_scale_factor=1 if width > 600 else 2)
     page = context.new_page()
     views = {"empty": ("/", ".empty button"), "adapters": ("/#adapters", "tbody tr"), "now": ("/#now", ".panels .figures"),

@@ -57,5 +57,6 @@ export async function ask(answer, body, { signal, changed }) {
 
 export function tokensPerSecond(answer) {
   const tokens = answer.usage?.completion_tokens ?? 0;
-  return tokens > 1 && answer.seconds > answer.ttft ? (tokens - 1) / (answer.seconds - answer.ttft) : null;
+  const passed = answer.seconds - answer.ttft;
+  return tokens > 3 && passed > 0.02 ? (tokens - 1) / passed : null;  // of less, the clock says nothing
 }

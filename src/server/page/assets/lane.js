@@ -30,7 +30,7 @@ export function makeLane(answer, turn, actions) {
   const said = el("p", { class: "seen-by-readers", "aria-live": "polite" });
   const controls = el("div", { class: "row controls" });
   const picture = turn.media.filter((medium) => medium.kind === "image").length === 1 ? turn.media.find((medium) => medium.kind === "image") : null;
-  let boxesShown = "";
+  let boxesShown = "", controlsShown = "";
 
   function drawExtra() {
     const nodes = [];
@@ -61,6 +61,9 @@ export function makeLane(answer, turn, actions) {
     const done = !running && answer.asked;
     const again = done && actions.isLast();
     const goesOn = again && answer.text && !answer.calls.length && !answer.labels.length;
+    const state = [running, done, again, goesOn].map(Boolean).join();
+    if (state === controlsShown) return;  // a button that is pressed or focused stays
+    controlsShown = state;
     replace(controls,
       running ? button("Stop", actions.stop, { class: "small" }) : null,
       again ? button("Retry", actions.retry, { class: "quiet small" }) : null,

@@ -2,7 +2,7 @@
 import { el, replace } from "./dom.js";
 import { seconds } from "./format.js";
 
-const KEPT = 600;
+const KEPT = 4000;
 const SPAN = 30;  // seconds that are shown
 const MODES = ["unmerged", "merged", "mixture"];
 
@@ -12,7 +12,8 @@ export function makeStrip() {
   const canvas = el("canvas", { role: "img", "aria-label": "The engine's steps of the last 30 seconds" });
   const said = el("p", { class: "hint", "aria-live": "off" });
   const legend = el("p", { class: "legend" }, ...MODES.map((mode) => el("span", { class: `mode ${mode}`, text: mode })),
-    el("span", { class: "mode prompt", text: "lighter: tokens of prompts" }));
+    el("span", { class: "mode prompt", text: "lighter: tokens of prompts" }),
+    el("span", { class: "mode switch", text: "a switch of the weights" }));
   let frame = 0;
 
   function draw() {
@@ -52,7 +53,7 @@ export function makeStrip() {
       pen.fillRect(left, base - decoded, width, decoded);
       if (!step.switched) continue;
       pen.fillStyle = style.getPropertyValue("--bad");
-      pen.fillRect(left - 1, 0, 2, base);
+      pen.fillRect(left, 0, 1.5, 5);
     }
     frame = requestAnimationFrame(draw);
   }
@@ -64,7 +65,7 @@ export function makeStrip() {
       steps = [...steps, ...list].slice(-KEPT);
       const last = steps.at(-1);
       said.textContent = last
-        ? `Last step: ${last.tokens} tokens of ${last.sequences} ${last.sequences === 1 ? "sequence" : "sequences"}, ${last.adapters} ${last.adapters === 1 ? "adapter" : "adapters"} beside the base, ${last.mode}, ${seconds(last.seconds)}`
+        ? `Last step: ${last.tokens} ${last.tokens === 1 ? "token" : "tokens"} of ${last.sequences} ${last.sequences === 1 ? "sequence" : "sequences"}, ${last.adapters} ${last.adapters === 1 ? "adapter" : "adapters"} beside the base, ${last.mode}, ${seconds(last.seconds)}`
         : "No step so far: nothing was asked.";
     },
     forget() { steps = []; },
