@@ -30,7 +30,7 @@ Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
   VALORA_TRY(input, processor.image(image));
   input.width = image.width;
   input.height = image.height;
-  return std::move(input);
+  return input;
 }
 
 Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
