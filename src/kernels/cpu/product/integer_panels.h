@@ -47,10 +47,10 @@ int64_t integer_bytes(const IntegerPanels& layout);
 // Whether bf16 has all scales exactly.
 bool fit_bf16(const float* scales, int64_t count);
 
-// Writes integer_bytes(layout) bytes. values: [n, k], scales and zeros: [n, groups], row-major.
-void pack_integers(const IntegerPanels& layout, const uint8_t* values, const float* scales,
+// Writes integer_bytes(p) bytes. values: [n, k], scales and zeros: [n, groups], row-major.
+void pack_integers(const IntegerPanels& p, const uint8_t* values, const float* scales,
                    const uint8_t* zeros, uint8_t* panels, const ParallelFor& parallel);
 // The weights in fp32, [n, k] row-major.
-void decode_integers(const IntegerPanels& panels, float* w, const ParallelFor& parallel);
+void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parallel);
 
 }  // namespace valora::kernels
