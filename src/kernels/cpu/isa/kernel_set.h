@@ -29,6 +29,7 @@ struct KernelSet {
   void (*merge)(const Merge<T>& merge, const MergeBlock& block, T* scratch);  // merge/merge_block.h
   // Weights in integers (product/integer_product.h).
   void (*multiply_integers)(const IntegerProduct& product);
+  // float_inputs: panels of floats, with their scales; otherwise for multiply_integers.
   void (*decode_integers)(const IntegerProduct& product, void* decoded);
   bool float_inputs;     // x of multiply_integers is float, otherwise T
   int nibble_offset;     // integers of 4 bits are decoded as value + nibble_offset

@@ -9,6 +9,8 @@
 //                           writes what weights<0>(p) reads
 //   broadcast(c), add_product(sums, a, b)
 //                           16 times c; sums += a · b
+//   decoded_weight(w, zeros, scales)
+//                           float: (w - zeros) · scales
 #pragma once
 
 #include <algorithm>
@@ -54,9 +56,13 @@ struct DecodedSource {
 };
 
 inline constexpr int kMostIntegerRows = 12;
-// With more rows than two tiles take, integers are decoded once for all of them.
+// With more rows integers are decoded once for all of them.
 template <typename V>
 inline constexpr int64_t kRegisterRows = V::kTileSums >= 24 ? 2 * kMostIntegerRows : V::kTileSums;
+// Decoded weights of float have their scale, so that the product of floats takes them; those of
+// bf16 are the integers, which it has exactly.
+template <typename V>
+inline constexpr bool kDecodesScaled = sizeof(typename V::Element) == sizeof(float);
 
 struct IntegerPlace {
   int64_t row, panel;
@@ -105,6 +111,17 @@ inline __attribute__((always_inline)) typename V::Sums group_zeros(const Integer
   return V::load(wide, kPanelOutputs);
 }
 
+// What kernels decode is the integer plus this.
+template <typename V>
+int integer_offset(const IntegerProduct& p) {
+  return p.w.bits == 4 ? V::kNibbleOffset : -128;
+}
+
+// A channel's group has no end before that of the inputs.
+inline int64_t group_chunks_of(const IntegerProduct& p) {
+  return p.w.group < p.w.k ? p.w.group / kChunkInputs : p.w.k / kChunkInputs + 1;
+}
+
 // totals += scale · (sums - zero · the sum of the inputs). complete: the group ends here, so the
 // second term is due.
 template <typename V, int ROWS, int PANELS>
@@ -113,7 +130,7 @@ inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
                                                      bool complete,
                                                      typename V::Sums (&sums)[ROWS][PANELS],
                                                      typename V::Sums (&totals)[ROWS][PANELS]) {
-  const int offset = p.w.bits == 4 ? V::kNibbleOffset : -128;
+  const int offset = integer_offset<V>(p);
   const int middle = (1 << (p.w.bits - 1)) + offset;
   if (complete && (p.w.zeros || middle != 0)) {
     const float* inputs = p.group_sums + place.row * p.ldg + group;
@@ -158,7 +175,7 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
   const int64_t ldx = p.ldx, whole = p.w.k / kChunkInputs,
-                group_chunks = p.w.group < p.w.k ? p.w.group / kChunkInputs : whole + 1;
+                group_chunks = group_chunks_of(p);
   const T* x = static_cast<const T*>(p.x) + place.row * ldx;
   typename V::Sums totals[ROWS][PANELS];
   for (int i = 0; i < ROWS; ++i)
@@ -257,27 +274,56 @@ void multiply_from(const IntegerProduct& p) {
 template <typename V>
 void multiply_integers_on(const IntegerProduct& p) {
   if (p.m <= 0) return;
-  if (p.decoded) return multiply_from<V, DecodedSource<V>>(p);
+  if constexpr (!kDecodesScaled<V>)
+    if (p.decoded) return multiply_from<V, DecodedSource<V>>(p);
   if (p.w.bits == 4) return multiply_from<V, NibbleSource<V>>(p);
   multiply_from<V, ByteSource<V>>(p);
+}
+
+// What a panel's decoded weights of one group need: w = (decoded - zeros) · scales.
+template <typename V>
+struct GroupTerms {
+  typename V::Sums zeros, scales;
+};
+template <typename V>
+inline __attribute__((always_inline)) GroupTerms<V> group_terms(const IntegerProduct& p,
+                                                                int64_t panel, int64_t group) {
+  const int offset = integer_offset<V>(p);
+  const float middle = static_cast<float>((1 << (p.w.bits - 1)) + offset);
+  return {p.w.zeros ? group_zeros<V>(p, panel, group, offset) : V::broadcast(middle),
+          group_scales<V>(p, panel, group)};
 }
 
 template <typename V, typename S, int... I>
 void decode_from(const IntegerProduct& p, typename V::Element* out,
                  std::integer_sequence<int, I...>) {
+  const int64_t group_chunks = group_chunks_of(p);
   for (int64_t panel = p.panel_begin; panel < p.panel_end; ++panel) {
     const uint8_t* chunks = p.w.data + panel * p.w.panel_bytes;
-    for (int64_t c = p.chunk_begin; c < p.chunk_end; ++c) {
-      __builtin_prefetch(chunks + (c + 16) * S::kChunkBytes, 0, 3);
-      (V::store_weights(out + I * V::kIntegerInputs * kPanelOutputs,
-                        S::template weights<I>(chunks + c * S::kChunkBytes)),
-       ...);
-      out += kChunkInputs * kPanelOutputs;
+    for (int64_t c = p.chunk_begin; c < p.chunk_end;) {
+      const int64_t group = c / group_chunks,
+                    end = std::min(p.chunk_end, (group + 1) * group_chunks);
+      GroupTerms<V> terms;
+      if constexpr (kDecodesScaled<V>) terms = group_terms<V>(p, panel, group);
+      const auto stored = [&](typename V::Weights w) __attribute__((always_inline)) {
+        if constexpr (kDecodesScaled<V>)
+          return V::decoded_weight(w, terms.zeros, terms.scales);
+        else
+          return w;
+      };
+      for (; c < end; ++c) {
+        __builtin_prefetch(chunks + (c + 16) * S::kChunkBytes, 0, 3);
+        (V::store_weights(out + I * V::kIntegerInputs * kPanelOutputs,
+                          stored(S::template weights<I>(chunks + c * S::kChunkBytes))),
+         ...);
+        out += kChunkInputs * kPanelOutputs;
+      }
     }
   }
 }
 
-// The integers of p's panels and chunks as multiply_integers_on() reads them, [panel][chunk].
+// p's panels and chunks, [panel][chunk]: the integers as multiply_integers_on() reads them, or, in
+// float, the weights in panels of floats.
 template <typename V>
 void decode_integers_on(const IntegerProduct& p, void* decoded) {
   constexpr auto kSteps =

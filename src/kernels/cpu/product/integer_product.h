@@ -27,8 +27,8 @@ struct IntegerProduct {
   // Chunks of inputs.
   int64_t chunk_begin = 0;
   int64_t chunk_end = 0;
-  // The integers of these panels and chunks as KernelSet::decode_integers wrote them; null: they
-  // are decoded in registers.
+  // The integers of these panels and chunks as KernelSet::decode_integers wrote them, unless inputs
+  // are float; null: they are decoded in registers.
   const void* decoded = nullptr;
   bool add = false;             // y += sum, without bias; otherwise y = sum + bias
   const float* bias = nullptr;  // [w.n], or null
