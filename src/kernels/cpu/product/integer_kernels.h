@@ -58,7 +58,7 @@ struct DecodedSource {
 inline constexpr int kMostIntegerRows = 12;
 // With more rows integers are decoded once for all of them.
 template <typename V>
-inline constexpr int64_t kRegisterRows = V::kTileSums >= 24 ? 2 * kMostIntegerRows : V::kTileSums;
+inline constexpr int64_t kRegisterRows = V::kTileSums >= 24 ? 2 * kMostIntegerRows : 2 * V::kTileSums;
 // Decoded weights of float have their scale, so that the product of floats takes them; those of
 // bf16 are the integers, which it has exactly.
 template <typename V>
