@@ -91,6 +91,7 @@ struct Case {
   int bits = 0;
   int64_t group = 0;
   bool zeros = false, float_scales = false;
+  int64_t input_block = 0;  // inputs per scale of x in 8 bits; 0: x stays as it is
 };
 
 // A sum in double, and the sum of its terms' magnitudes, to which the fp32 error is proportional.
@@ -133,6 +134,7 @@ struct IntegerMatrix {
     }
     pack_integers(panels, values.data(), scales.data(), zeros.data(), bytes.data(), serial_for);
     panels.data = bytes.data();
+    panels.input_block = c.input_block;
   }
   // Adds x · w for one output. The magnitude is that of what kernels may add up: integers and
   // zero-points apart.
@@ -145,6 +147,27 @@ struct IntegerMatrix {
       const double scaled = double(to_float(x[i])) * double(scales[part]);
       r.sum += scaled * (value - zero);
       r.magnitude += std::abs(scaled) * (std::abs(value - low) + std::abs(zero - low));
+    }
+  }
+  // The same with x rounded to 8 bits. An input near the middle of two integers may become either.
+  template <typename T>
+  void add_rounded_row(const T* x, int64_t output, Reference& r, double& slack) const {
+    for (int64_t begin = 0; begin < panels.k; begin += panels.input_block) {
+      const int64_t end = std::min(panels.k, begin + panels.input_block);
+      double largest = 0;
+      for (int64_t i = begin; i < end; ++i)
+        largest = std::max(largest, std::abs(double(to_float(x[i]))));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t part = output * groups + i / panels.group;
+        const int value = values[output * panels.k + i], zero = zeros[part];
+        const double exact = largest == 0 ? 0 : to_float(x[i]) * 127 / largest,
+                     rounded = std::nearbyint(exact),
+                     unit = largest / 127 * double(scales[part]);
+        r.sum += rounded * unit * (value - zero);
+        r.magnitude += std::abs(rounded * unit) * (value + zero);
+        if (std::abs(std::abs(exact - rounded) - 0.5) < 1e-4)
+          slack += std::abs(unit * (value - zero));
+      }
     }
   }
 };
@@ -232,7 +255,7 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
                << " gaps " << c.x_gap << ", " << c.y_gap << " bias " << c.bias << " uses "
                << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T)
                << " bits " << c.bits << " group " << c.group << " zeros " << c.zeros
-               << " float scales " << c.float_scales);
+               << " float scales " << c.float_scales << " input block " << c.input_block);
   const int64_t ldx = c.k + c.x_gap;
   // No gap after the last row: it ends at the guard page.
   const auto x = random_values<T>(c.m * ldx - c.x_gap, 1, 0.3f);
@@ -275,7 +298,9 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
 
   const auto expected_sum = [&](int64_t t, size_t s, int64_t o, double& slack) {
     Reference r;
-    if (c.bits > 0)
+    if (c.input_block > 0)
+      integers[s]->add_rounded_row(&x[t * ldx], o, r, slack);
+    else if (c.bits > 0)
       integers[s]->add_row(&x[t * ldx], o, r);
     else
       add_row(&x[t * ldx], &weights[s]->values[o * c.k], c.k, r);

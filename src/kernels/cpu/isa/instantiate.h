@@ -5,6 +5,7 @@
 #include "kernels/cpu/attention/attention_kernels.h"
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/merge/merge_kernels.h"
+#include "kernels/cpu/product/byte_kernels.h"
 #include "kernels/cpu/product/integer_kernels.h"
 #include "kernels/cpu/product/product_kernels.h"
 

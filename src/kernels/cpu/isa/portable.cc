@@ -1,3 +1,4 @@
+#include "kernels/cpu/isa/bytes_portable.h"
 #include "kernels/cpu/isa/instantiate.h"
 #include "kernels/cpu/isa/vectors_portable.h"
 
@@ -5,5 +6,6 @@ namespace valora::kernels {
 
 constinit const KernelSet<bf16> kPortableKernels = kernels_of<Portable, PortableFloat>();
 constinit const KernelSet<float> kPortableFloatKernels = kernels_of<PortableFloat>();
+constinit const ByteKernels kPortableByteKernels = byte_kernels_of<PortableBytes>();
 
 }  // namespace valora::kernels

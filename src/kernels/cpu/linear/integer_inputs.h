@@ -1,4 +1,4 @@
-// What the products of one launch with weights in integers need of x: its values as the kernels
+// What the products of one launch with weights in integers need of x, if it stays as it is: its values as the kernels
 // read them, and their sums per group. Made once, for all slices and threads.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace valora::kernels {
 template <typename T>
 class IntegerInputs {
  public:
-  // Nothing is done if no slice has integers. x, [m, in] with a row stride of ldx elements, must
+  // Nothing is done if no slice has such integers. x, [m, in] with a row stride of ldx elements, must
   // outlive this.
   void prepare(const KernelSet<T>& kernels, const T* x, int64_t m, int64_t ldx,
                std::span<const Slice<T>> slices, const ParallelFor& parallel) {
@@ -28,7 +28,7 @@ class IntegerInputs {
     int64_t k = 0, floats = 0;
     for (size_t s = 0; s < slices.size(); ++s) {
       const IntegerPanels* w = slices[s].integers;
-      if (!w) continue;
+      if (!w || w->input_block > 0) continue;
       k = w->k;
       if (needs_group_sums(*w, kernels.nibble_offset))
         floats += plan_sums(*w, s, slices, m, floats);
@@ -52,9 +52,9 @@ class IntegerInputs {
       parallel(0, m, 1, prepare_rows);
   }
 
-  // The inputs of a slice with integers from `row` on.
-  IntegerProduct product(int64_t slice, int64_t row) const {
-    IntegerProduct p;
+  // The product of a slice with integers, with its inputs from `row` on.
+  IntegerProduct product(int64_t slice, int64_t row, const IntegerOutputs& outputs) const {
+    IntegerProduct p{outputs};
     p.ldx = wide_ ? k_ : ldx_;
     p.x = wide_ ? static_cast<const void*>(wide_ + row * k_) : x_ + row * ldx_;
     const Sums& sums = sums_[slice];
@@ -64,9 +64,6 @@ class IntegerInputs {
   }
 
  private:
-  // Inputs below which a second thread does not pay off.
-  static constexpr int64_t kSerialInputs = 1 << 15;
-
   // The sums of a slice, [m, groups] in memory_. Slices with the same groups share them.
   struct Sums {
     int64_t at = -1, groups = 0;

@@ -14,6 +14,8 @@ inline constexpr int64_t kFetchedRows = 16;
 inline constexpr int64_t kMaxFetchedPanels = 16;
 // Multiply-adds below which a second thread does not pay off.
 inline constexpr int64_t kSerialProducts = 1 << 16;
+// Inputs whose preparation a second thread does not speed up.
+inline constexpr int64_t kSerialInputs = 1 << 15;
 
 // Panels per piece of the outputs if all rows run together: as few pieces as balance the load,
 // since each segment has a cost per piece. A multiple of `group`, the panels of the dense product's

@@ -7,9 +7,11 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/linear/byte_inputs.h"
 #include "kernels/cpu/linear/integer_inputs.h"
 #include "kernels/cpu/linear/low_rank_pieces.h"
 #include "kernels/cpu/linear/partition.h"
+#include "kernels/cpu/product/byte_product.h"
 #include "kernels/cpu/product/integer_product.h"
 #include "kernels/cpu/product/product.h"
 #include "kernels/cpu/work_queue.h"
@@ -60,6 +62,7 @@ class Projection {
 
   void run(const ParallelFor& parallel) {
     inputs_.prepare(kernels_, x_, m_, ldx_, slices_, parallel);
+    byte_inputs_.prepare(x_, m_, ldx_, slices_, parallel);
     WorkQueue shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
     const auto run_range = [&](int64_t begin, int64_t end) {
       const int64_t first = shrinks.count() * begin / units.count(),
@@ -152,16 +155,17 @@ class Projection {
                      int64_t ld) {
     const int64_t first_output = unit.panel_begin * kPanelOutputs;
     if (slices_[s].integers) {
-      IntegerProduct p = inputs_.product(s, unit.row_begin);
-      p.m = unit.row_end - unit.row_begin;
-      p.w = *slices_[s].integers;
-      p.panel_begin = begin;
-      p.panel_end = end;
-      p.bias = slices_[s].bias;
-      p.y = sums;
-      p.ldy = ld;
-      p.first_output = first_output;
-      return multiply_integers(kernels_, p);
+      const IntegerOutputs outputs{.w = *slices_[s].integers,
+                                   .m = unit.row_end - unit.row_begin,
+                                   .panel_begin = begin,
+                                   .panel_end = end,
+                                   .bias = slices_[s].bias,
+                                   .y = sums,
+                                   .ldy = ld,
+                                   .first_output = first_output};
+      if (outputs.w.input_block > 0)
+        return byte_kernels().multiply({outputs, byte_inputs_.rows(s, unit.row_begin)});
+      return multiply_integers(kernels_, inputs_.product(s, unit.row_begin, outputs));
     }
     Product<T> p = dense(s, unit);
     p.panel_begin = begin;
@@ -198,6 +202,7 @@ class Projection {
   const KernelSet<T>& kernels_;
   CpuTile tiles_[kMaxSlices];
   IntegerInputs<T> inputs_;
+  ByteInputs<T> byte_inputs_;
   LowRankPieces<T> low_rank_;
   std::vector<ProjectUnit> units_;
 };

@@ -91,7 +91,7 @@ inline __attribute__((always_inline)) void multiply_chunk(
 }
 
 template <typename V>
-inline __attribute__((always_inline)) typename V::Sums group_scales(const IntegerProduct& p,
+inline __attribute__((always_inline)) typename V::Sums group_scales(const IntegerOutputs& p,
                                                                     int64_t panel, int64_t group) {
   const uint8_t* scales = p.w.data + panel * p.w.panel_bytes + p.w.scales_at;
   const int64_t at = group * kPanelOutputs;
@@ -101,7 +101,7 @@ inline __attribute__((always_inline)) typename V::Sums group_scales(const Intege
 
 // The zero-points of a group, relative to what the kernel decodes.
 template <typename V>
-inline __attribute__((always_inline)) typename V::Sums group_zeros(const IntegerProduct& p,
+inline __attribute__((always_inline)) typename V::Sums group_zeros(const IntegerOutputs& p,
                                                                    int64_t panel, int64_t group,
                                                                    int offset) {
   const uint8_t* zeros = p.w.data + panel * p.w.panel_bytes + p.w.zeros_at + group * kPanelOutputs;
@@ -118,7 +118,7 @@ int integer_offset(const IntegerProduct& p) {
 }
 
 // A channel's group has no end before that of the inputs.
-inline int64_t group_chunks_of(const IntegerProduct& p) {
+inline int64_t group_chunks_of(const IntegerOutputs& p) {
   return p.w.group < p.w.k ? p.w.group / kChunkInputs : p.w.k / kChunkInputs + 1;
 }
 
@@ -150,7 +150,7 @@ inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
 }
 
 template <typename V, int ROWS, int PANELS>
-inline __attribute__((always_inline)) void store_totals(const IntegerProduct& p,
+inline __attribute__((always_inline)) void store_totals(const IntegerOutputs& p,
                                                         const IntegerPlace& place,
                                                         typename V::Sums (&totals)[ROWS][PANELS]) {
   for (int j = 0; j < PANELS; ++j) {

@@ -30,6 +30,9 @@ struct IntegerPanels {
   int bits = 8;       // 4 or 8
   bool float_scales = false;
   bool zeros = false;  // whether zero-points are stored
+  // Inputs per scale of x, which products then round to 8 bits (byte_product.h): a multiple of 8,
+  // or all. 0: x stays as it is.
+  int64_t input_block = 0;
   // Of a panel, in bytes.
   int64_t scales_at = 0, zeros_at = 0, panel_bytes = 0;
 };

@@ -11,30 +11,35 @@
 
 namespace valora::kernels {
 
-// x · wᵀ for the panels [panel_begin, panel_end) of w, in fp32.
-struct IntegerProduct {
+// The weights of a product of m rows for the panels [panel_begin, panel_end), and where its fp32
+// results go.
+struct IntegerOutputs {
+  IntegerPanels w;
+  int64_t m = 0;
+  int64_t panel_begin = 0;
+  int64_t panel_end = 0;
+  bool add = false;             // y += sum, without bias; otherwise y = sum + bias
+  const float* bias = nullptr;  // [w.n], or null
+  float* y = nullptr;           // y[0] is row 0, output first_output
+  int64_t ldy = 0;
+  int64_t first_output = 0;
+};
+
+// x · wᵀ.
+struct IntegerProduct : IntegerOutputs {
   // [m, w.k] with a row stride of ldx elements: float, or bf16 (KernelSet::float_inputs).
   const void* x = nullptr;
-  int64_t m = 0;
   int64_t ldx = 0;
-  IntegerPanels w;
   // The sums of each row's inputs per group, [m, groups] with a row stride of ldg; null if
   // needs_group_sums() is false.
   const float* group_sums = nullptr;
   int64_t ldg = 0;
-  int64_t panel_begin = 0;
-  int64_t panel_end = 0;
   // Chunks of inputs.
   int64_t chunk_begin = 0;
   int64_t chunk_end = 0;
   // The integers of these panels and chunks as KernelSet::decode_integers wrote them, unless inputs
   // are float; null: they are decoded in registers.
   const void* decoded = nullptr;
-  bool add = false;             // y += sum, without bias; otherwise y = sum + bias
-  const float* bias = nullptr;  // [w.n], or null
-  float* y = nullptr;           // y[0] is row 0, output first_output
-  int64_t ldy = 0;
-  int64_t first_output = 0;
 };
 
 // Panels that are decoded together, and the widest tile.
