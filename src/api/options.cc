@@ -22,6 +22,8 @@ constexpr Named<ComputeDtype> kDtypes[] = {{"auto", ComputeDtype::kAuto},
                                            {"float", ComputeDtype::kFloat32}};
 constexpr Named<Quantization> kQuantizations[] = {
     {"none", Quantization::kNone}, {"int8", Quantization::kInt8}, {"int4", Quantization::kInt4}};
+constexpr Named<Activations> kActivations[] = {{"auto", Activations::kAuto},
+                                               {"int8", Activations::kInt8}};
 constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
 constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};
@@ -83,6 +85,10 @@ Result<Quantization> parse_quantization(const std::string& name) {
   return parse(kQuantizations, "--quantization", "quantization", name);
 }
 
+Result<Activations> parse_activations(const std::string& name) {
+  return parse(kActivations, "--activations", "activations", name);
+}
+
 Result<DeviceKind> parse_device(const std::string& name) {
   return parse(kDevices, "device", "device", name);
 }
@@ -106,6 +112,9 @@ Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
 std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes, dtype); }
 std::string name_of(Quantization quantization) {
   return find_name<Quantization>(kQuantizations, quantization);
+}
+std::string name_of(Activations activations) {
+  return find_name<Activations>(kActivations, activations);
 }
 std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, device); }
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }

@@ -155,6 +155,10 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       command, "--quantization", o.quantization, parse_quantization,
       "Weights of the decoder's linears on CPUs: none (of the data type), int8, or int4 "
       "(the output layer: int8)");
+  add_named_option(
+      command, "--activations", o.activations, parse_activations,
+      "Inputs of linears in integers, on CPUs: auto (of the data type), or int8 (rounded in each "
+      "product: faster, less exact)");
   add_named_option(command, "--device", o.device, parse_device, "Device: cpu or cuda");
   add_named_option(command, "--kernels", o.kernels, parse_kernels,
                    "Kernels on CPUs: native, or reference (ATen, for comparisons)");

@@ -21,13 +21,12 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
-models::Quantise quantise_of(Quantization quantization) {
-  switch (quantization) {
-    case Quantization::kInt8: return models::Quantise::kInt8;
-    case Quantization::kInt4: return models::Quantise::kInt4;
-    case Quantization::kNone: break;
-  }
-  return models::Quantise::kNone;
+models::Rounding rounding_of(const EngineOptions& options) {
+  models::Rounding rounding;
+  if (options.quantization == Quantization::kInt8) rounding.weights = models::Quantise::kInt8;
+  if (options.quantization == Quantization::kInt4) rounding.weights = models::Quantise::kInt4;
+  rounding.inputs = options.activations == Activations::kInt8;
+  return rounding;
 }
 
 }  // namespace valora

@@ -14,6 +14,6 @@ namespace valora {
 // Absent for kAuto: models::load_model() then chooses.
 std::optional<at::ScalarType> scalar_type(ComputeDtype dtype);
 std::string dtype_name(at::ScalarType type);
-models::Quantise quantise_of(Quantization quantization);
+models::Rounding rounding_of(const EngineOptions& options);
 
 }  // namespace valora

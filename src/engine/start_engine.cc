@@ -193,6 +193,11 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
         "--merge inplace writes merged weights over the base model's, which are integers; use "
         "--merge shadow, or a --scheduling-policy that does not merge",
         "merge");
+  if (policy->merges() && loaded_.weights->rounds_inputs())
+    return invalid(
+        "the checkpoint rounds the inputs of its linears, but never those of adapters, so the two "
+        "cannot be one merged weight; use --scheduling-policy unmerged",
+        "scheduling-policy");
   VALORA_TRY(plan, plan_for(*policy));
   plan_ = std::move(plan);
   frontend_->limit_tokens(plan_.max_model_len);
@@ -216,7 +221,7 @@ Status EngineStart::open_frontend() {
 Status EngineStart::load_weights() {
   VALORA_TRY(loaded,
              models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
-                                models::ModelUse::kServing, quantise_of(options_.quantization)));
+                                models::ModelUse::kServing, rounding_of(options_)));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
@@ -244,6 +249,8 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
   if (options_.quantization != Quantization::kNone)
     notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
+  if (options_.activations == Activations::kInt8)
+    notes_.push_back("inputs of linears in integers are rounded to 8 bits in each product");
   if (spec.image_token || spec.video_token)
     notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
                      " MiB of prepared pixels, " +

@@ -14,6 +14,7 @@
 #include "models/qwen3.h"
 #include "models/qwen3_vl.h"
 #include "models/spec/load_error.h"
+#include "ops/dispatch.h"
 
 namespace valora::models {
 namespace {
@@ -117,12 +118,32 @@ void set_quantisation(const ConfigReader& config, Weights& weights) {
     weights.set_quantisation(std::make_shared<const QuantisedConfig>(std::move(*quantised)));
 }
 
+namespace {
+
+// Before and after the weights are loaded.
+Status check_inputs(at::ScalarType type, at::Device device, ModelUse use) {
+  if (use == ModelUse::kServing && ops::target_of(type, device) == ops::Target::kCpu) return {};
+  return unprocessable(
+      "--activations int8: only the native kernels of CPUs round inputs, for serving; leave it out",
+      "activations");
+}
+Status check_inputs(const std::string& dir, const Weights& weights) {
+  if (weights.keeps_integers()) return {};
+  return unprocessable(dir +
+                           ": --activations int8 rounds the inputs of linears in integers, and "
+                           "there are none; --quantization int8 or int4 makes them",
+                       "activations");
+}
+
+}  // namespace
+
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
-                               at::Device device, ModelUse use, Quantise quantise) {
-  if (quantise != Quantise::kNone && use == ModelUse::kTraining)
+                               at::Device device, ModelUse use, Rounding rounding) {
+  const bool quantises = rounding.weights != Quantise::kNone;
+  if (quantises && use == ModelUse::kTraining)
     return unprocessable("adapters are trained on weights in floats; leave out --quantization",
                          "quantization");
-  if (quantise != Quantise::kNone && device.is_cuda())
+  if (quantises && device.is_cuda())
     return unprocessable(
         "--quantization: weights in integers are computed on CPUs only; leave it out with --device "
         "cuda",
@@ -133,16 +154,18 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
   try {
     VALORA_TRY(type, resolve_dtype(dtype, config, weights->stored_dtype(), device));
     weights->set_target(type, device);
+    if (rounding.inputs) VALORA_CHECK(check_inputs(type, device, use));
     weights->set_plain(use == ModelUse::kTraining);
-    weights->set_quantise(quantise);
+    weights->set_rounding(rounding);
     weights->set_aliases(family->spec(config).aliases);
     set_quantisation(config, *weights);
-    if (quantise != Quantise::kNone && weights->quantised())
+    if (quantises && weights->quantised())
       return unprocessable(dir + ": the weights are quantised already (" +
                                weights->quantised()->format + "); leave out --quantization",
                            "quantization");
     LoadedModel loaded;
     loaded.model = family->build(config, *weights, device);
+    if (rounding.inputs) VALORA_CHECK(check_inputs(dir, *weights));
     loaded.family = family;
     loaded.dtype = type;
     loaded.parameters = weights->parameters();

@@ -35,13 +35,13 @@ enum class ModelUse {
   // Plain tensors, through which gradients flow; views of the mapped file if it has the dtype.
   kTraining,
 };
-// Loads a model folder. quantise: for ModelUse::kServing on CPUs. dtype: if absent, that of
+// Loads a model folder. rounding: for ModelUse::kServing on CPUs. dtype: if absent, that of
 // config.json, else that of the checkpoint. kNotFound: no folder or no weights. kUnprocessable: the
-// family is unknown, a tensor is missing or has another shape, kHalf on a CPU, or integers of
-// `quantise` that cannot be had.
+// family is unknown, a tensor is missing or has another shape, kHalf on a CPU, or a `rounding`
+// that cannot be had.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing,
-                               Quantise quantise = Quantise::kNone);
+                               Rounding rounding = {});
 // Tells the weights what the configuration says of quantised linears. Throws LoadError.
 void set_quantisation(const ConfigReader& config, Weights& weights);
 // The dtype that load_model() uses for a checkpoint whose weights are `stored`.

@@ -151,6 +151,14 @@ at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& sha
 ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias,
                             LinearPart part) {
   const auto quantised = quantised_linear(name, out, in);
+  ops::Weight weight = weight_of(name, quantised.get(), {out, in}, bias, part);
+  if (quantised && quantised->input_rounding) round_inputs(name, *quantised, part, weight);
+  return weight;
+}
+
+ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quantised,
+                               std::array<int64_t, 2> sizes, bool bias, LinearPart part) {
+  const auto [out, in] = sizes;
   if (quantised) {
     ++quantised_.linears;
     quantised_.parameters += out * in;
@@ -163,7 +171,7 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bo
                  : part == LinearPart::kHead  ? held_.head
                                               : held_.other;
   const at::Tensor b = bias ? get(name + ".bias", {out}) : at::Tensor();
-  if (auto integers = integer_linear(name, quantised.get(), {out, in}, b, part)) {
+  if (auto integers = integer_linear(name, quantised, sizes, b, part)) {
     held += integers->bytes();
     return *std::move(integers);
   }

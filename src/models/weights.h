@@ -31,6 +31,12 @@ struct StoredLinear;
 // or 4 bits with scales. The output layer has 8 bits with both.
 enum class Quantise : uint8_t { kNone, kInt8, kInt4 };
 
+// How a model that is served on CPUs deviates from its checkpoint.
+struct Rounding {
+  Quantise weights = Quantise::kNone;
+  bool inputs = false;  // of linears in integers: to 8 bits in each product (ops/weight.h)
+};
+
 // Quantise applies to the decoder and its output layer; towers and projectors keep the compute
 // dtype.
 enum class LinearPart : uint8_t { kOther, kDecoder, kHead };
@@ -53,7 +59,7 @@ class Weights {
   // form for serving.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
-  void set_quantise(Quantise quantise) { quantise_ = quantise; }
+  void set_rounding(Rounding rounding) { rounding_ = rounding; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
   void set_aliases(std::vector<adapters::PrefixAlias> aliases) { aliases_ = std::move(aliases); }
@@ -74,7 +80,7 @@ class Weights {
   // for serving; with set_plain(), as plain tensors. Its memory is its own, as get() gives it.
   // Models take their linears from here, whatever the checkpoint stores them as; patch embeddings,
   // which are stored as convolutions, by get(). For serving on CPUs, stored integers, and those of
-  // set_quantise(), stay integers. Other quantised weights are decoded exactly as the checkpoint
+  // set_rounding(), stay integers. Other quantised weights are decoded exactly as the checkpoint
   // says, and rounded once to the target dtype. Throws as get(), and for values that cannot become
   // integers.
   ops::Weight linear(const std::string& name, int64_t out, int64_t in, bool bias,
@@ -107,6 +113,8 @@ class Weights {
   const HeldBytes& held() const { return held_; }
   // Whether linear() gave integers, over which nothing can be merged.
   bool keeps_integers() const { return keeps_integers_; }
+  // Whether the checkpoint rounds the inputs of a linear that linear() gave.
+  bool rounds_inputs() const { return rounds_inputs_; }
   // Digest of the name, the dtype, the shape and a sample of the values of every tensor. It tells
   // different checkpoints apart without reading gigabytes. Not after unmap().
   Digest sketch() const;
@@ -136,6 +144,12 @@ class Weights {
   std::vector<std::string> names_of(const std::string& name) const;
   // Null if the checkpoint stores this linear in floats, or not at all. Throws LoadError.
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);
+  // linear(), without the rounding of its inputs.
+  ops::Weight weight_of(const std::string& name, const StoredLinear* quantised,
+                        std::array<int64_t, 2> sizes, bool bias, LinearPart part);
+  // Throws LoadError where that cannot be done exactly.
+  void round_inputs(const std::string& name, const StoredLinear& quantised, LinearPart part,
+                    ops::Weight& weight);
   // Whether a linear is served in its stored integers; on the meta device: would be on CPUs.
   bool serves_integers(const StoredLinear& linear, int64_t in) const;
   // What set_quantise() makes of such linears.
@@ -161,7 +175,8 @@ class Weights {
   at::ScalarType dtype_ = at::kFloat;
   at::Device device_ = at::kCPU;
   bool plain_ = false, keeps_integers_ = false;
-  Quantise quantise_ = Quantise::kNone;
+  bool rounds_inputs_ = false;
+  Rounding rounding_;
   HeldBytes held_;
   std::shared_ptr<const QuantisedConfig> quantisation_;
   std::map<std::string, int64_t> packed_;  // parameters by the stored name of their words

@@ -148,9 +148,27 @@ bool Weights::serves_integers(const StoredLinear& linear, int64_t in) const {
          ops::Weight::holds_groups(linear.form->group, in);
 }
 
+void Weights::round_inputs(const std::string& name, const StoredLinear& quantised, LinearPart part,
+                           ops::Weight& weight) {
+  const Parts parts(*this, name);
+  const char* const stored = parts.has(kWords[0]) ? kWords[0] : "weight";
+  if (plain_)
+    parts.fail(stored,
+               "is of a linear whose inputs are rounded (input_activations): adapters cannot be "
+               "trained on it");
+  // The reference takes one scale for all tokens of a picture there.
+  if (part == LinearPart::kOther)
+    parts.fail(stored,
+               "is of a linear outside the decoder whose inputs are rounded (input_activations), "
+               "which is not supported");
+  rounds_inputs_ = true;
+  weight.set_input_rounding(*quantised.input_rounding);
+}
+
 std::optional<ops::Quantisation> Weights::quantisation(LinearPart part) const {
-  if (quantise_ == Quantise::kNone || part == LinearPart::kOther) return std::nullopt;
-  const bool four = quantise_ == Quantise::kInt4 && part == LinearPart::kDecoder;
+  const Quantise to = rounding_.weights;
+  if (to == Quantise::kNone || part == LinearPart::kOther) return std::nullopt;
+  const bool four = to == Quantise::kInt4 && part == LinearPart::kDecoder;
   return four ? ops::Quantisation{4, 32} : ops::Quantisation{8, 128};
 }
 
@@ -162,10 +180,10 @@ std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
   if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, sizes[1]) : !to))
     return std::nullopt;
   keeps_integers_ = true;
-  if (stored) return ops::Weight(*stored->integers, dtype_, device_, bias);
+  if (stored) return ops::Weight(*stored->integers, dtype_, device_, bias, rounding_.inputs && !stored->input_rounding);
   const at::Tensor w = floats(name + ".weight", {sizes[0], sizes[1]});
   try {
-    return ops::Weight(ops::quantise(w, *to), dtype_, device_, bias);
+    return ops::Weight(ops::quantise(w, *to), dtype_, device_, bias, rounding_.inputs);
   } catch (const c10::Error& e) {
     throw LoadError(unprocessable(
         dir_ + ": tensor " + find(name + ".weight")->stored_name + " " + e.msg(), dir_));

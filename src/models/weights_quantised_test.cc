@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/testing/temp_dir.h"
 #include "models/quantised/config.h"
 #include "models/spec/load_error.h"
@@ -119,6 +121,35 @@ TEST_F(QuantisedWeightsTest, PlainIntegers) {
     RandomIntegers rounded = made;
     rounded.scales = made.scales.to(at::kBFloat16).to(at::kFloat);
     expect(compressed(format, 8, -1), rounded.decoded());
+  }
+}
+
+TEST_F(QuantisedWeightsTest, RoundTheirInputsAsTheCheckpointSays) {
+  const RandomIntegers made(7, 16, 8, 16, true);
+  tensors_[std::string(kName) + ".weight"] = raw((made.values.to(at::kShort) - 128).to(at::kChar));
+  tensors_[std::string(kName) + ".weight_scale"] = raw(made.scales);
+  Json quantisation = compressed("int-quantized", 8, -1);
+  Json& inputs = quantisation["config_groups"]["group_0"]["input_activations"];
+  inputs = {{"num_bits", 8}, {"strategy", "token"}, {"dynamic", true}};
+  const auto rounding = [&](LinearPart part) {
+    const auto weights = open(quantisation);
+    const ops::Weight weight = weights->linear(kName, 7, 16, false, part);
+    EXPECT_TRUE(weights->rounds_inputs());
+    EXPECT_THAT(weights->unused(), ::testing::IsEmpty());
+    return weight.input_rounding();
+  };
+  EXPECT_EQ(rounding(LinearPart::kDecoder), ops::InputRounding{});
+  EXPECT_THAT(refusal(quantisation, 7, 16), HasSubstr("outside the decoder"));
+  inputs = {{"num_bits", 8}, {"strategy", "tensor"}, {"dynamic", false}};
+  tensors_[std::string(kName) + ".input_scale"] = raw(at::full({1}, 0.25f));
+  EXPECT_EQ(rounding(LinearPart::kHead),
+            (ops::InputRounding{ops::InputRounding::Grid::kInt8, 0.25f}));
+  const auto weights = open(quantisation);
+  weights->set_plain(true);
+  EXPECT_THROW(weights->linear(kName, 7, 16, false, LinearPart::kDecoder), LoadError);
+  for (const float broken : {0.f, -1.f, std::numeric_limits<float>::infinity()}) {
+    tensors_[std::string(kName) + ".input_scale"] = raw(at::full({1}, broken));
+    EXPECT_THAT(refusal(quantisation, 7, 16), HasSubstr("input_scale")) << broken;
   }
 }
 

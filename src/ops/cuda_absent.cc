@@ -26,12 +26,12 @@ at::Tensor paged_attention_cuda(const at::Tensor&, const at::Tensor&, const at::
                                 const KvArena&, int64_t, std::span<const QuerySpan>, SpanTables&) {
   absent();
 }
-std::vector<at::Tensor> project_cuda(const at::Tensor&, std::span<const ModuleWeight>,
-                                     const LoraBatch&) {
+std::vector<at::Tensor> project_cuda(const at::Tensor&, const at::Tensor&,
+                                     std::span<const ModuleWeight>, const LoraBatch&) {
   absent();
 }
-at::Tensor gated_cuda(const at::Tensor&, const ModuleWeight&, const ModuleWeight&,
-                      const LoraBatch&) {
+at::Tensor gated_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
+                      const ModuleWeight&, const LoraBatch&) {
   absent();
 }
 at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }

@@ -48,17 +48,33 @@ void check(const at::Tensor& x, std::span<const ModuleWeight> linears, const Lor
   check_lora(x, linears, lora);
 }
 
+bool same_rounding(std::span<const ModuleWeight> linears) {
+  for (const ModuleWeight& l : linears)
+    if (l.weight->input_rounding() != linears[0].weight->input_rounding()) return false;
+  return true;
+}
+
+at::Tensor inputs_of(const at::Tensor& x, const Weight& w) {
+  return w.input_rounding() ? rounded_inputs(x, *w.input_rounding()) : x;
+}
+
 }  // namespace
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                 const LoraBatch& lora) {
   check(x, linears, lora);
+  if (!same_rounding(linears)) {
+    std::vector<at::Tensor> ys;
+    for (const ModuleWeight& l : linears) ys.push_back(linear(x, l, lora));
+    return ys;
+  }
+  const at::Tensor inputs = inputs_of(x, *linears[0].weight);
   switch (target_for(x, *linears[0].weight)) {
-    case Target::kCpu: return project_cpu(x, linears, lora);
-    case Target::kCuda: return project_cuda(x, linears, lora);
+    case Target::kCpu: return project_cpu(x, inputs, linears, lora);
+    case Target::kCuda: return project_cuda(x, inputs, linears, lora);
     case Target::kAten: break;
   }
-  return project_aten(x, linears, lora);
+  return project_aten(x, inputs, linears, lora);
 }
 
 at::Tensor linear(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora) {
@@ -73,22 +89,25 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
   check(x, both, lora);
   TORCH_CHECK(gate.weight->out() == up.weight->out(), "gated: a gate of ", gate.weight->out(),
               " outputs, ", up.weight->out(), " to be gated");
+  if (!same_rounding(both)) return at::silu(linear(x, gate, lora)) * linear(x, up, lora);
+  const at::Tensor inputs = inputs_of(x, *gate.weight);
   switch (target_for(x, *gate.weight)) {
-    case Target::kCpu: return gated_cpu(x, gate, up, lora);
-    case Target::kCuda: return gated_cuda(x, gate, up, lora);
+    case Target::kCpu: return gated_cpu(x, inputs, gate, up, lora);
+    case Target::kCuda: return gated_cuda(x, inputs, gate, up, lora);
     case Target::kAten: break;
   }
-  return gated_aten(x, gate, up, lora);
+  return gated_aten(x, inputs, gate, up, lora);
 }
 
 at::Tensor linear_float(const at::Tensor& x, const Weight& w) {
   check_input(x, w);
+  const at::Tensor inputs = inputs_of(x, w);
   switch (target_for(x, w)) {
-    case Target::kCpu: return linear_float_cpu(x, w);
-    case Target::kCuda: return linear_float_cuda(x, w);
+    case Target::kCpu: return linear_float_cpu(inputs, w);
+    case Target::kCuda: return linear_float_cuda(inputs, w);
     case Target::kAten: break;
   }
-  return linear_float_aten(x, w);
+  return linear_float_aten(inputs, w);
 }
 
 }  // namespace valora::ops

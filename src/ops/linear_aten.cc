@@ -27,8 +27,9 @@ at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, int module, size
                  .to(x.device());
 }
 
-at::Tensor adapted(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora) {
-  at::Tensor y = product(x, *linear.weight);
+at::Tensor adapted(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& linear,
+                   const LoraBatch& lora) {
+  at::Tensor y = product(inputs, *linear.weight);
   if (!lora.touches(linear.module)) return y;
   const auto segments = lora.segments();
   // Several segments may cover one token: their sum is rounded once.
@@ -52,16 +53,16 @@ at::Tensor adapted(const at::Tensor& x, const ModuleWeight& linear, const LoraBa
 
 }  // namespace
 
-std::vector<at::Tensor> project_aten(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                     const LoraBatch& lora) {
+std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inputs,
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   std::vector<at::Tensor> ys;
-  for (const ModuleWeight& l : linears) ys.push_back(adapted(x, l, lora));
+  for (const ModuleWeight& l : linears) ys.push_back(adapted(x, inputs, l, lora));
   return ys;
 }
 
-at::Tensor gated_aten(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                      const LoraBatch& lora) {
-  return at::silu(adapted(x, gate, lora)) * adapted(x, up, lora);
+at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                      const ModuleWeight& up, const LoraBatch& lora) {
+  return at::silu(adapted(x, inputs, gate, lora)) * adapted(x, inputs, up, lora);
 }
 
 at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w) {

@@ -28,7 +28,7 @@ LowRankProducts* other_products(std::span<const ModuleWeight> linears, const Lor
 }
 
 // ys: one result per weight, in the weights' dtype or float; with kSiluMul only the first.
-void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora,
+void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears, const LoraBatch& lora,
          kernels::Combine combine, std::span<const at::Tensor> ys) {
   const auto segments =
       touches(linears, lora) ? lora.segments() : std::span<const kernels::LoraSegment>();
@@ -50,17 +50,17 @@ void run(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraB
         if (combine == kernels::Combine::kSiluMul) slices[s].y = slices[s].y_float;
     }
     kernels::project<T>(raw<T>(x), x.size(0), x.size(1), {slices.data(), linears.size()}, segments,
-                        combine, torch_parallel());
+                        combine, torch_parallel(), raw<T>(inputs));
   });
 }
 
 // The linears in fp32 with adapters by other products than the kernels'.
 std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
-                                std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+                                const at::Tensor& inputs, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
-  run(x, linears, {}, kernels::Combine::kNone, sums);
+  run(inputs, inputs, linears, {}, kernels::Combine::kNone, sums);
   for (size_t i = 0; i < linears.size(); ++i)
     if (lora.touches(linears[i].module)) products.add(x, lora, linears[i].module, sums[i]);
   return sums;
@@ -84,37 +84,37 @@ at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up, at::ScalarType
 
 void set_low_rank_products(LowRankProducts* products) { others = products; }
 
-std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                    const LoraBatch& lora) {
+std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
+                                    std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   std::vector<at::Tensor> ys;
   if (LowRankProducts* const other = other_products(linears, lora)) {
-    for (const at::Tensor& sums : sums_by(*other, x, linears, lora))
+    for (const at::Tensor& sums : sums_by(*other, x, inputs, linears, lora))
       ys.push_back(sums.to(x.scalar_type()));
     return ys;
   }
   ys.reserve(linears.size());
   for (const ModuleWeight& l : linears)
     ys.push_back(at::empty({x.size(0), l.weight->out()}, x.options()));
-  run(x, linears, lora, kernels::Combine::kNone, ys);
+  run(x, inputs, linears, lora, kernels::Combine::kNone, ys);
   return ys;
 }
 
-at::Tensor gated_cpu(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                     const LoraBatch& lora) {
+at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                     const ModuleWeight& up, const LoraBatch& lora) {
   const ModuleWeight both[] = {gate, up};
   if (LowRankProducts* const other = other_products(both, lora)) {
-    const std::vector<at::Tensor> sums = sums_by(*other, x, both, lora);
+    const std::vector<at::Tensor> sums = sums_by(*other, x, inputs, both, lora);
     return silu_mul(sums[0], sums[1], x.scalar_type());
   }
   const at::Tensor y = at::empty({x.size(0), gate.weight->out()}, x.options());
-  run(x, both, lora, kernels::Combine::kSiluMul, {&y, 1});
+  run(x, inputs, both, lora, kernels::Combine::kSiluMul, {&y, 1});
   return y;
 }
 
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w) {
   const ModuleWeight one{&w};
   const at::Tensor y = at::empty({x.size(0), w.out()}, x.options().dtype(at::kFloat));
-  run(x, {&one, 1}, {}, kernels::Combine::kNone, {&y, 1});
+  run(x, x, {&one, 1}, {}, kernels::Combine::kNone, {&y, 1});
   return y;
 }
 

@@ -40,19 +40,19 @@ void add_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, const 
 
 }  // namespace
 
-std::vector<at::Tensor> project_cuda(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                     const LoraBatch& lora) {
+std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inputs,
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   std::vector<at::Tensor> ys;
   ys.reserve(linears.size());
-  for (const ModuleWeight& l : linears) ys.push_back(dense_product(x, *l.weight));
+  for (const ModuleWeight& l : linears) ys.push_back(dense_product(inputs, *l.weight));
   add_lora(x, linears, lora, ys);
   return ys;
 }
 
-at::Tensor gated_cuda(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                      const LoraBatch& lora) {
+at::Tensor gated_cuda(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                      const ModuleWeight& up, const LoraBatch& lora) {
   const ModuleWeight both[] = {gate, up};
-  const auto ys = project_cuda(x, both, lora);
+  const auto ys = project_cuda(x, inputs, both, lora);
   at::Tensor out = at::empty_like(ys[0]);
   check_launch(cuda::silu_mul(cuda_dtype(x.scalar_type()), ys[0].const_data_ptr(), ys[0].stride(0),
                               ys[1].const_data_ptr(), ys[1].stride(0), out.data_ptr(), out.size(0),

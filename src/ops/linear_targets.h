@@ -5,22 +5,24 @@
 
 namespace valora::ops {
 
-std::vector<at::Tensor> project_cpu(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                    const LoraBatch& lora);
-at::Tensor gated_cpu(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                     const LoraBatch& lora);
+// inputs: x for the weights, rounded if they want that; x is for the adapters.
+
+std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
+                                    std::span<const ModuleWeight> linears, const LoraBatch& lora);
+at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                     const ModuleWeight& up, const LoraBatch& lora);
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w);
 
-std::vector<at::Tensor> project_cuda(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                     const LoraBatch& lora);
-at::Tensor gated_cuda(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                      const LoraBatch& lora);
+std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inputs,
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora);
+at::Tensor gated_cuda(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                      const ModuleWeight& up, const LoraBatch& lora);
 at::Tensor linear_float_cuda(const at::Tensor& x, const Weight& w);
 
-std::vector<at::Tensor> project_aten(const at::Tensor& x, std::span<const ModuleWeight> linears,
-                                     const LoraBatch& lora);
-at::Tensor gated_aten(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                      const LoraBatch& lora);
+std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inputs,
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora);
+at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
+                      const ModuleWeight& up, const LoraBatch& lora);
 at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w);
 
 }  // namespace valora::ops

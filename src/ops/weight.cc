@@ -18,7 +18,7 @@ Weight::Weight(const at::Tensor& w, at::ScalarType dtype, at::Device device, con
 }
 
 Weight::Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device,
-               const at::Tensor& bias)
+               const at::Tensor& bias, bool byte_inputs)
     : dtype_(dtype) {
   TORCH_CHECK(device.is_cpu(), "weights in ", w.bits, " bits on ", device,
               "; they are computed on CPUs only");
@@ -30,8 +30,9 @@ Weight::Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device
   out_ = w.out();
   in_ = w.in();
   form_ = WeightForm::kPanels;
-  encoding_ = {w.bits == 8 ? Element::kInt8 : Element::kInt4, w.group};
-  std::tie(data_, integers_) = pack_integers_cpu(w);
+  encoding_ = {w.bits == 8 ? Element::kInt8 : Element::kInt4, w.group,
+               byte_inputs};
+  std::tie(data_, integers_) = pack_integers_cpu(w, byte_inputs);
   set_bias(bias, device);
 }
 

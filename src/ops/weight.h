@@ -4,8 +4,10 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 
 #include "kernels/types/weight_form.h"
+#include "ops/input_rounding.h"
 #include "ops/quantised_tensor.h"
 
 namespace valora::ops {
@@ -26,6 +28,8 @@ enum class Element : uint8_t { kFloat /* of the compute dtype */, kInt8, kInt4 }
 struct Encoding {
   Element element = Element::kFloat;
   int64_t group = 0;  // integers: inputs per scale
+  // Integers: whether products round their inputs to 8 bits too (kernels/cpu/product/byte_product.h).
+  bool byte_inputs = false;
   bool operator==(const Encoding&) const = default;
 };
 
@@ -42,12 +46,17 @@ class Weight {
 
   // Keeps the integers of w on CPUs. With the reference backend they are decoded to `dtype`. Throws
   // c10::Error on other devices, if w.check() does, and for groups that are neither a multiple of 8
-  // inputs nor all of them.
+  // inputs nor all of them. byte_inputs: products round their inputs to 8 bits, with a scale per
+  // row and group, or part of a group; the reference backend does not.
   Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device,
-         const at::Tensor& bias = {});
+         const at::Tensor& bias = {}, bool byte_inputs = false);
 
   // Whether integers in such groups of `in` inputs can be kept: a multiple of 8 inputs, or all.
   static bool holds_groups(int64_t group, int64_t in);
+
+  // Products round their inputs first.
+  void set_input_rounding(const InputRounding& rounding) { input_rounding_ = rounding; }
+  const std::optional<InputRounding>& input_rounding() const { return input_rounding_; }
 
   // Keeps w: [out, in] and bias: [out] as plain tensors with every backend, for training.
   static Weight plain(at::Tensor w, at::Tensor bias = {});
@@ -86,6 +95,7 @@ class Weight {
   std::shared_ptr<const IntegerWeight> integers_;
   at::ScalarType dtype_ = at::kFloat;
   Encoding encoding_;
+  std::optional<InputRounding> input_rounding_;
   int64_t out_ = 0, in_ = 0;
   WeightForm form_ = WeightForm::kPlain;
 };

@@ -1,5 +1,6 @@
 #include "ops/weight_cpu.h"
 
+#include "kernels/cpu/product/byte_product.h"
 #include "ops/huge_memory.h"
 #include "ops/parallel.h"
 
@@ -18,7 +19,7 @@ int64_t panel_elements_cpu(int64_t out, int64_t in, at::ScalarType dtype) {
 }
 
 std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
-    const QuantisedTensor& w) {
+    const QuantisedTensor& w, bool byte_inputs) {
   TORCH_CHECK(kernels::is_integer_group(w.group, w.in()), "groups of ", w.group, " of ", w.in(),
               " inputs; groups are a multiple of 8 inputs, or all of them");
   const auto* scales = w.scales.const_data_ptr<float>();
@@ -26,6 +27,7 @@ std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
   kernels::IntegerPanels& panels = integers->panels =
       kernels::integer_layout(w.out(), w.in(), w.bits, w.group,
                               !kernels::fit_bf16(scales, w.scales.numel()), !w.symmetric());
+  if (byte_inputs) panels.input_block = kernels::input_block(w.group, w.in());
   at::Tensor bytes = huge_zeros(kernels::integer_bytes(panels), at::kByte);
   auto* const data = bytes.mutable_data_ptr<uint8_t>();
   kernels::pack_integers(panels, w.values.const_data_ptr<uint8_t>(), scales,

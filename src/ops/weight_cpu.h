@@ -19,7 +19,7 @@ struct IntegerWeight {
 // → its bytes on huge pages, [1-d], and their layout. Throws c10::Error for groups that the layout
 // does not take.
 std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
-    const QuantisedTensor& w);
+    const QuantisedTensor& w, bool byte_inputs);
 // Elements of the panels of [out, in] in floats of the dtype.
 int64_t panel_elements_cpu(int64_t out, int64_t in, at::ScalarType dtype);
 

@@ -14,6 +14,8 @@ import torch
 from compressed_tensors.compressors.base import BaseCompressor
 from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme
+from compressed_tensors.quantization.lifecycle.forward import fake_quantize
+from compressed_tensors.quantization.utils import compute_dynamic_scales_and_zp
 from safetensors.torch import load_file, save_file
 
 WORD_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # of AWQ: the output of a word at each place, from the lowest bits
@@ -65,6 +67,9 @@ class Quantiser:
     def fits(self, weight):
         return True
 
+    def round_inputs(self, model):
+        """Makes the linears of the model with decoded weights round their inputs as the format says."""
+
     def tensors(self, weight):
         """(tensors by part, the decoded weight)"""
         order, groups = self.order_of(weight.shape[1])
@@ -112,6 +117,37 @@ class CompressedTensors(Quantiser):
                  "weight_zero_point": (zeros - 2 ** (self.bits - 1)).to(torch.int8)}
         stored = self.compressor.compress(state, self.scheme)
         return stored, self.compressor.decompress(dict(stored), self.scheme)["weight"]
+
+
+class RoundedInputs(CompressedTensors):
+    """8 bits for the inputs, too: with a scale per token, or a stored one."""
+
+    keeps = ("visual",)
+
+    def __init__(self, file_format, stored_scale=None):
+        super().__init__(8, -1, file_format=file_format)
+        self.stored_scale = stored_scale
+        self.inputs = QuantizationArgs(num_bits=8, type=self.scheme.weights.type, symmetric=True, dynamic=stored_scale is None,
+                                       strategy="token" if stored_scale is None else "tensor")
+        self.scheme.input_activations = self.inputs
+
+    def tensors(self, weight):
+        parts, decoded = super().tensors(weight)
+        if self.stored_scale:
+            parts["input_scale"] = torch.tensor([self.stored_scale])
+        return parts, decoded
+
+    def rounded(self, x):
+        if self.stored_scale:
+            scale, zero = torch.tensor([self.stored_scale]), torch.zeros(1)
+        else:
+            scale, zero = compute_dynamic_scales_and_zp(x, self.inputs, None)
+        return fake_quantize(x, scale, zero, self.inputs)
+
+    def round_inputs(self, model):
+        for name, module in model.named_modules():
+            if LINEAR.match(name + ".weight") and not any(part in name for part in self.keeps):
+                module.register_forward_pre_hook(lambda _, args: (self.rounded(args[0]),))
 
 
 class OrderedWords(CompressedTensors):

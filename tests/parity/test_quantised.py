@@ -17,7 +17,7 @@ import quantised
 from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, find_program, generate, token_ids
-from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords
+from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
 from reference import Reference, expect_same
 from test_training import PARITY, request_of, samples, train
 
@@ -31,6 +31,10 @@ CASES = {
     "words-order": ("text-grouped-tied", OrderedWords(4, 8)),
     "bytes": ("text-one-layer", CompressedTensors(8, -1, file_format="int-quantized")),
     "floats": ("text-one-layer", CompressedTensors(8, -1, file_format="float-quantized")),
+    "bytes-tokens": ("vl-grouped-tied", RoundedInputs("int-quantized")),
+    "bytes-stored": ("text-one-layer", RoundedInputs("int-quantized", stored_scale=0.02)),
+    "floats-tokens": ("text-grouped-tied", RoundedInputs("float-quantized")),
+    "floats-stored": ("text-one-layer", RoundedInputs("float-quantized", stored_scale=0.01)),
     "gptq": ("text-one-layer", Gptq(4, 16)),
     "gptq-order": ("text-grouped-tied", Gptq(4, 8, desc_act=True)),
     "gptq-v2": ("text-grouped-tied", Gptq(8, -1, version=2)),
@@ -56,6 +60,7 @@ class Case:
         self.adapters = {f"a{i}": save_adapter(memory, root / f"a{i}", 900 + i, **config) for i, config in enumerate(ADAPTERS)}
         for adapter, path in self.adapters.items():
             self.reference.load_adapter(adapter, path)
+        quantiser.round_inputs(self.reference.base)
         sampling = {"max_tokens": 12, "ignore_eos": True, "temperature": 0, "logprobs": memory.config.get_text_config().vocab_size,
                     "logit_bias": self.reference.family.no_media_tokens()}
         prompts = [TEXT, IMAGE] if self.reference.family.has_images else [TEXT]
@@ -99,6 +104,15 @@ def test_base_and_adapters_in_one_batch(cases, models, name):
 @pytest.mark.parametrize("name", IN_EVERY_MODE)
 def test_merged(cases, name, mode):
     cases(name).expect_same(mode=mode)
+
+
+def test_rounded_inputs_are_not_merged_nor_trained(cases, models, tmp_path):
+    case = cases("bytes-tokens")
+    with pytest.raises(EngineError, match="rounds the inputs of its linears.* --scheduling-policy unmerged"):
+        Engine(case.folder, mode="merged")
+    init = save_adapter(models.memory["vl-grouped-tied"], tmp_path / "init", 11, rank=4)
+    with pytest.raises(Exception, match="adapters cannot be trained on it"):
+        train(request_of(case.folder, init, tmp_path / "out", samples(case.reference), PARITY | {"steps": 1}))
 
 
 def test_awqs_layout_is_the_one_that_others_read():
@@ -155,7 +169,7 @@ def test_older_files_and_names(cases, models, tmp_path):
 
 
 REFUSALS = {
-    "activations": (lambda s: s["config_groups"]["group_0"].update(input_activations={"num_bits": 8, "dynamic": True}),
+    "activations": (lambda s: s["config_groups"]["group_0"].update(input_activations={"num_bits": 8, "strategy": "token", "dynamic": True}),
                     ["config.json: quantization_config", "input_activations"]),
     "excepted": (lambda s: s.update(ignore=["re:.*layers.1.*"]), ["layers.1", "says that it is not (ignore)"]),
     "other-groups": (lambda s: s["config_groups"]["group_0"]["weights"].update(group_size=24), ["weight_scale", "has shape"]),

@@ -108,6 +108,55 @@ def test_answers_are_those_of_the_decoded_weights(models, tmp_path, name, bits):
         assert not torch.allclose(logprob_rows(engine.one(requests[0])), logprob_rows(answers["unmerged"][0]), atol=1e-3), "nothing is rounded"
 
 
+def rounded(x, block):
+    """x with each block of inputs on a grid of 255 steps."""
+    parts = []
+    for part in x.split(block, dim=-1):
+        largest = part.abs().amax(dim=-1, keepdim=True)
+        scale = torch.where(largest > 0, largest / 127, 1)
+        parts.append((part / scale).round() * scale)
+    return torch.cat(parts, dim=-1)
+
+
+def round_inputs(model, bits):
+    """The linears in integers see rounded inputs; the adapters beside them do not."""
+    for name, module in model.named_modules():
+        linear, head = name.rsplit(".", 1)[-1] in LINEARS and "visual" not in name, name == "lm_head"
+        if linear or head:
+            block = GROUPS[8 if head else bits]
+            module.register_forward_pre_hook(lambda _, args, block=block: (rounded(args[0], block),))
+
+
+@pytest.mark.parametrize("name", ["text-grouped-tied", "vl-grouped-tied"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_rounded_inputs_are_those_of_the_base_alone(models, tmp_path, name, bits):
+    model = models.memory[name]
+    reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
+    round_inputs(reference.base, bits)
+    sampling = {"max_tokens": 12, "ignore_eos": True, "temperature": 0, "logit_bias": checkpoints.family(name).no_media_tokens(),
+                "logprobs": model.config.get_text_config().vocab_size}
+    messages = IMAGE if checkpoints.family(name).has_images else TEXT
+    requests = [{"messages": messages, "sampling": sampling, "adapters": [{"name": use, "scale": 1}] if use else []}
+                for use in ["", "a0"]]
+    adapter = save_adapter(model, tmp_path / "a0", 900, rank=8)
+    reference.load_adapter("a0", adapter)
+    answers = {}
+    for activations in ["int8", "auto"]:
+        with Engine(models[name], quantization=f"int{bits}", activations=activations) as engine:
+            engine.load("a0", adapter)
+            answers[activations] = engine.batch(requests)
+    for request, answer in zip(requests, answers["int8"], strict=True):
+        expect_same(reference, request, answer, tolerance=2e-3)
+    assert not torch.allclose(logprob_rows(answers["int8"][0]), logprob_rows(answers["auto"][0]), atol=2e-3), "nothing is rounded"
+
+
+def test_inputs_are_rounded_for_integers_alone(models):
+    with pytest.raises(EngineError, match="--activations int8 .* there are none; --quantization"):
+        Engine(models["text-grouped-tied"], activations="int8")
+    with pytest.raises(EngineError, match="--activations int8: only the native kernels"):
+        Engine(models["text-grouped-tied"], quantization="int8", activations="int8", kernels="reference")
+
+
 def test_merging_in_place_is_refused(models):
     with pytest.raises(EngineError, match="--merge inplace .* integers"):
         Engine(models["text-grouped-tied"], quantization="int8", mode="merged", merge="inplace")

@@ -62,6 +62,7 @@ Result<EngineOptions> read_options(const Json& json) {
   VALORA_CHECK(read_named(json, "device", parse_device, o.device));
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
   VALORA_CHECK(read_named(json, "quantization", parse_quantization, o.quantization));
+  VALORA_CHECK(read_named(json, "activations", parse_activations, o.activations));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(read_policy(json, o.scheduling));
   VALORA_CHECK(integer("threads", o.threads));

@@ -30,7 +30,8 @@ struct QuantisedSize {
 struct QuantisedWeights {
   QuantisedSize size;
   Encoded encoded;
-  std::optional<Cycle<ops::Weight>> integers = std::nullopt, floats = std::nullopt;
+  std::optional<Cycle<ops::Weight>> integers = std::nullopt, byte_inputs = std::nullopt,
+                                    floats = std::nullopt;
 
   void make() {
     if (integers) return;
@@ -44,6 +45,7 @@ struct QuantisedWeights {
     };
     const at::Tensor decoded = q.decoded();
     integers.emplace(copies([&] { return ops::Weight(q, at::kBFloat16, at::kCPU); }));
+    byte_inputs.emplace(copies([&] { return ops::Weight(q, at::kBFloat16, at::kCPU, {}, true); }));
     floats.emplace(copies([&] { return ops::Weight(decoded, at::kBFloat16, at::kCPU); }));
   }
 };
@@ -58,6 +60,7 @@ Measurement measure_quantised(Bench& bench, QuantisedWeights& weights, int64_t t
                   2.0 * static_cast<double>(tokens * out * in), false};
   return compete(bench, work,
                  {pure(kOurs, [&] { return ops::linear(x, weights.integers->next()); }),
+                  pure("int8 inputs", [&] { return ops::linear(x, weights.byte_inputs->next()); }),
                   pure("bf16", [&] { return ops::linear(x, weights.floats->next()); })},
                  kTolerance);
 }

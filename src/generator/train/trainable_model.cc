@@ -19,7 +19,7 @@ Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions
         "device");
   VALORA_TRY(loaded,
              models::load_model(options.model_path, scalar_type(options.dtype), model->device,
-                                models::ModelUse::kTraining, quantise_of(options.quantization)));
+                                models::ModelUse::kTraining, rounding_of(options)));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
   model->adaptive_threads = options.threads == 0;

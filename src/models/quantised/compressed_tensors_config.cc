@@ -100,20 +100,52 @@ QuantisedScheme read_scheme(const ConfigReader& weights, const std::string& form
   return scheme;
 }
 
-// Quantised inputs change every product.
-void refuse_activations(const ConfigReader& group) {
-  for (const char* key : {"input_activations", "output_activations"})
-    if (group.has(key))
-      group.refuse("quantised activations (" + std::string(key) +
-                   ") are not supported: the reference rounds them in each product, and the "
-                   "answers of this program would be others");
+// Keys that say how a stored scale was found, not what it means.
+const std::set<std::string> kInputKeys = {"num_bits",   "type",     "symmetric",       "strategy",
+                                          "dynamic",    "actorder", "observer_kwargs", "scale_dtype",
+                                          "zp_dtype",   "observer", "group_size",      "block_structure"};
+
+// Of the inputs of a linear whose weights have this scheme.
+InputScale read_inputs(const ConfigReader& inputs, const QuantisedScheme& weights) {
+  for (const auto& [key, value] : inputs.json().items())
+    if (!kInputKeys.contains(key) && !value.is_null())
+      inputs.refuse("\"" + key + "\" of input_activations is not known; it may change answers");
+  refuse_set(inputs, {"scale_dtype", "group_size", "block_structure"});
+  const std::string type = inputs.text("type", "int");
+  if (const bool floats = weights.packing == Packing::kFloats;
+      inputs.at_most("num_bits", 64, 8) != 8 || type != (floats ? "float" : "int") ||
+      (!floats && weights.packing != Packing::kBytes))
+    inputs.refuse("input_activations are supported in the 8 bits of the weights alone: integers "
+                  "with int-quantized ones, floats with float-quantized ones");
+  if (!inputs.flag("symmetric", true))
+    inputs.refuse("input_activations with zero-points (\"symmetric\": false) are not supported");
+  const bool dynamic = inputs.flag("dynamic", false);
+  const std::string strategy = inputs.text("strategy", "tensor");
+  if (strategy == "token" && dynamic) return InputScale::kToken;
+  if (strategy == "tensor" && !dynamic) return InputScale::kStored;
+  inputs.refuse("input_activations with strategy \"" + strategy + "\" and dynamic " +
+                (dynamic ? "true" : "false") +
+                " are not supported, only a dynamic scale per token or a stored one");
+}
+
+// Rounded outputs would change every product.
+void refuse_outputs(const ConfigReader& group) {
+  if (group.has("output_activations"))
+    group.refuse("quantised activations (output_activations) are not supported");
 }
 
 std::optional<QuantisedScheme> scheme_of_group(const ConfigReader& group,
                                                const std::string& format) {
-  refuse_activations(group);
-  if (!group.has("weights")) return std::nullopt;
-  return read_scheme(group.child("weights"), group.text("format", format));
+  refuse_outputs(group);
+  if (!group.has("weights")) {
+    if (group.has("input_activations"))
+      group.refuse("input_activations without weights are not supported");
+    return std::nullopt;
+  }
+  QuantisedScheme scheme = read_scheme(group.child("weights"), group.text("format", format));
+  if (group.has("input_activations"))
+    scheme.inputs = read_inputs(group.child("input_activations"), scheme);
+  return scheme;
 }
 
 bool is_class(const std::string& target) { return target == "Linear" || target == "Module"; }

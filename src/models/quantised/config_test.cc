@@ -74,6 +74,28 @@ TEST(QuantisedConfig, FilesOfOlderWritersAreReadBesideConfigJson) {
   EXPECT_FALSE(add_older_quantisation(dir.path(), config).ok());
 }
 
+TEST(QuantisedConfig, InputsAreRoundedAsTheirWeightsAre) {
+  const Json inputs{{"num_bits", 8},      {"type", "int"},   {"symmetric", true},
+                    {"strategy", "token"}, {"dynamic", true}, {"observer_kwargs", Json::object()}};
+  const auto with = [&](Json changes) {
+    Json section = compressed();
+    section["format"] = "int-quantized";
+    Json& group = section["config_groups"]["group_0"];
+    group["weights"] = {{"num_bits", 8}, {"type", "int"}, {"strategy", "channel"}};
+    group["input_activations"] = inputs;
+    group["input_activations"].update(changes);
+    return quantised(section);
+  };
+  const std::string eight = "compressed-tensors int-quantized: 8 bits with a scale per output";
+  EXPECT_EQ(with({}), eight);
+  EXPECT_EQ(with({{"strategy", "tensor"}, {"dynamic", false}}), eight);
+  for (const Json& refused :
+       {Json{{"strategy", "tensor"}}, Json{{"dynamic", false}}, Json{{"symmetric", false}},
+        Json{{"type", "float"}}, Json{{"num_bits", 4}}, Json{{"strategy", "group"}},
+        Json{{"group_size", 128}}, Json{{"dynamic", "local"}}, Json{{"rotation", 1}}})
+    EXPECT_THAT(with(refused), HasSubstr("config.json: quantization_config")) << refused;
+}
+
 TEST(QuantisedConfig, WhatIsNotServedIsRefusedByItsKey) {
   const auto refused = [](Json section, const char* path, const Json& value, const char* word) {
     section[Json::json_pointer(path)] = value;
@@ -100,7 +122,7 @@ TEST(QuantisedConfig, WhatIsNotServedIsRefusedByItsKey) {
   refused(compressed(), "/config_groups", nullptr, "config_groups");
   refused(compressed(), "/ignore", "lm_head", "ignore");
   refused(compressed(), "/ignore", {"re:("}, "ignore");
-  of_group("/input_activations", {{"num_bits", 8}}, "input_activations");
+  of_group("/input_activations", {{"num_bits", 8}}, "input_activations");  // of words of 4 bits
   of_group("/output_activations", {{"num_bits", 8}}, "output_activations");
   of_group("/targets", {"re:["}, "targets");
   of_group("/format", "nvfp4-pack-quantized", "nvfp4-pack-quantized");

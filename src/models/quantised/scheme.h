@@ -23,6 +23,13 @@ enum class ScaleScope : uint8_t {
   kBlock,    // those of block_out outputs and block_in inputs in succession
 };
 
+// How the inputs of a linear are rounded in each product.
+enum class InputScale : uint8_t {
+  kNone,    // not at all
+  kToken,   // a scale per token
+  kStored,  // input_scale
+};
+
 struct QuantisedScheme {
   Packing packing = Packing::kWords;
   int bits = 8;
@@ -31,6 +38,7 @@ struct QuantisedScheme {
   int64_t block_out = 0, block_in = 0;  // of kBlock
   bool symmetric = true;                // no zero-points are stored
   bool zeros_less_one = false;          // GPTQ's first format stores zero-points minus one
+  InputScale inputs = InputScale::kNone;  // to the grid of the weights: integers, or floats of 8 bits
   bool ordered = false;                 // groups are of inputs in an order of their own (g_idx)
 
   bool operator==(const QuantisedScheme&) const = default;

@@ -21,6 +21,17 @@ StoredLinear read_packing(LinearTensors& tensors, const QuantisedScheme& scheme,
   return {};
 }
 
+ops::InputRounding read_input_rounding(LinearTensors& tensors, const QuantisedScheme& scheme) {
+  ops::InputRounding rounding;
+  if (scheme.packing == Packing::kFloats) rounding.grid = ops::InputRounding::Grid::kFp8;
+  if (scheme.inputs == InputScale::kToken) return rounding;
+  const at::Tensor scale = tensors.take_scales("input_scale", {{1}, {}});
+  if (!scale.defined()) return rounding;
+  rounding.scale = scale.item<float>();
+  if (rounding.scale <= 0) tensors.fail("input_scale", "is not positive");
+  return rounding;
+}
+
 }  // namespace
 
 int64_t group_of(const QuantisedScheme& scheme, int64_t in) {
@@ -49,6 +60,8 @@ StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& s
                        scheme.packing == Packing::kCodes;
   if (linear.integers || (!decoded && !linear.values.defined()))
     linear.form = {scheme.bits, group_of(scheme, in)};
+  if (scheme.inputs != InputScale::kNone)
+    linear.input_rounding = read_input_rounding(tensors, scheme);
   return linear;
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/quantised/linear_tensors.h"
 #include "models/quantised/scheme.h"
+#include "ops/input_rounding.h"
 #include "ops/quantise.h"
 #include "ops/quantised_tensor.h"
 
@@ -19,6 +20,7 @@ struct StoredLinear {
   at::Tensor values;  // float [out, in]
   // Of the integers, also if nothing is read; their order is then taken for granted.
   std::optional<ops::Quantisation> form = {};
+  std::optional<ops::InputRounding> input_rounding = {};
   at::Tensor decoded() const { return integers ? integers->decoded() : values; }
 };
 

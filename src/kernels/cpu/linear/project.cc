@@ -42,9 +42,9 @@ std::array<int, kMaxSlices> modules_of(std::span<const Slice<T>> slices) {
 template <typename T>
 class Projection {
  public:
-  Projection(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
+  Projection(const T* x, const T* inputs, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, Combine combine)
-      : x_(x),
+      : x_(inputs),
         m_(m),
         ldx_(ldx),
         slices_(slices),
@@ -195,7 +195,7 @@ class Projection {
     return memory.data();
   }
 
-  const T* x_;
+  const T* x_;  // of the weights
   int64_t m_, ldx_;
   std::span<const Slice<T>> slices_;
   Combine combine_;
@@ -211,13 +211,15 @@ class Projection {
 
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel) {
-  if (m > 0 && !slices.empty()) Projection<T>(x, m, ldx, slices, segments, combine).run(parallel);
+             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel,
+             const T* inputs) {
+  if (m > 0 && !slices.empty())
+    Projection<T>(x, inputs ? inputs : x, m, ldx, slices, segments, combine).run(parallel);
 }
 
 #define VALORA_INSTANTIATE(T)                                                  \
   template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, \
-                        std::span<const LoraSegment>, Combine, const ParallelFor&);
+                        std::span<const LoraSegment>, Combine, const ParallelFor&, const T*);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 #undef VALORA_INSTANTIATE

@@ -1,0 +1,25 @@
+// How a checkpoint with quantised activations rounds the inputs of a linear before the product. The
+// rounded inputs stay in the compute dtype. Adapters take the inputs as they are.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace valora::ops {
+
+struct InputRounding {
+  enum class Grid : uint8_t {
+    kInt8,  // integers from -128 to 127
+    kFp8,   // the finite values of F8_E4M3
+  };
+  Grid grid = Grid::kInt8;
+  // 0: each token has its own, its largest value over half the width of the grid (127.5, 448).
+  float scale = 0;
+  bool operator==(const InputRounding&) const = default;
+};
+
+// x: [T, in] → the same shape and dtype
+at::Tensor rounded_inputs(const at::Tensor& x, const InputRounding& rounding);
+
+}  // namespace valora::ops
