@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/flash_arguments.cuh"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/shared.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -133,8 +134,9 @@ __device__ void write_state(const RowState<kDim>& state, float* sums, float* max
 
 template <typename T, typename Ring>
 __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, Parts parts) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ float maxima[kWarps * kDecodeRows], weights[kWarps * kDecodeRows];
+  VALORA_DYNAMIC_SHARED(memory);
+  VALORA_SHARED(float, maxima, [kWarps * kDecodeRows]);
+  VALORA_SHARED(float, weights, [kWarps * kDecodeRows]);
   const DeviceSpan span = a.spans[blockIdx.z];
   const int kv_head = blockIdx.y, length = span.context + span.queries;
   const int begin = blockIdx.x * parts.split_keys, end = min(begin + parts.split_keys, length);
@@ -210,28 +212,22 @@ __global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T>
 }
 
 template <typename T, int kDim>
-Status launch(const AttentionCall& call) {
+Status decode_spans(const AttentionCall& call) {
   using Sizes = Ring<kDim>;
   const AttentionSizes& sizes = call.sizes;
   const int kv_heads = call.cache.kv_heads, dim = call.cache.dim, splits = sizes.splits();
-  const auto kernel = decode_kernel<T, Sizes>;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Sizes::kBytes);
-  if (status != cudaSuccess) return status;
   const int64_t count =
       static_cast<int64_t>(sizes.decode_spans) * kv_heads * sizes.decode_rows * splits;
   auto* sums = static_cast<float*>(call.workspace);
   const Parts parts{sums, splits == 1 ? nullptr : reinterpret_cast<float2*>(sums + count * dim),
                     sizes.decode_rows, splits, sizes.split_keys};
   const FlashArguments<T> arguments = flash_arguments<T>(call);
-  kernel<<<dim3(splits, kv_heads, sizes.decode_spans), kThreads, Sizes::kBytes,
-           native(call.stream)>>>(arguments, parts);
-  if (splits == 1) return launched();
+  const Status status = launch(decode_kernel<T, Sizes>, dim3(splits, kv_heads, sizes.decode_spans),
+                               kThreads, Sizes::kBytes, call.stream, arguments, parts);
+  if (status != cudaSuccess || splits == 1) return status;
   const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kThreads);
-  merge_parts_kernel<T>
-      <<<dim3(kv_heads * sizes.decode_rows, sizes.decode_spans), threads, 0, native(call.stream)>>>(
-          arguments, parts);
-  return launched();
+  return launch(merge_parts_kernel<T>, dim3(kv_heads * sizes.decode_rows, sizes.decode_spans),
+                threads, 0, call.stream, arguments, parts);
 }
 
 }  // namespace
@@ -240,7 +236,7 @@ Status decode_attention(const AttentionCall& call) {
   if (call.sizes.decode_spans == 0) return cudaSuccess;
   return with_half_type(call.cache.dtype, [&](auto type) {
     using T = decltype(type);
-    return with_dim(call.cache.dim, [&](auto dim) { return launch<T, dim.value>(call); });
+    return with_dim(call.cache.dim, [&](auto dim) { return decode_spans<T, dim.value>(call); });
   });
 }
 

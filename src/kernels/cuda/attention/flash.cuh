@@ -88,13 +88,6 @@ __device__ void mask_scores(float (&scores)[kKeys / 8][4], int first_key, const 
       if (column + j * 8 + i % 2 > limits[i / 2]) scores[j][i] = -INFINITY;
 }
 
-// Relative error 2^-22, far below the rounding of weights to 16 bits.
-__device__ inline float fast_exp2(float v) {
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(v));
-  return power;
-}
-
 // Replaces scores by weights, exp2(scale · score - maximum), and rescales the state to the new
 // maxima.
 template <int kKeys, int kDim>

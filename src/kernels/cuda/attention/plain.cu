@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/shared.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -29,7 +30,10 @@ struct Arguments {
 // row in the sums.
 template <typename T>
 __global__ void __launch_bounds__(kWarps* kWarpSize) plain_kernel(Arguments<T> a) {
-  __shared__ float query[kMaxDim], sums[kWarps][kMaxDim], maxima[kWarps], weights[kWarps];
+  VALORA_SHARED(float, query, [kMaxDim]);
+  VALORA_SHARED(float, sums, [kWarps][kMaxDim]);
+  VALORA_SHARED(float, maxima, [kWarps]);
+  VALORA_SHARED(float, weights, [kWarps]);
   const AttentionTile tile = a.tiles[blockIdx.x / a.heads];
   if (tile.span < 0) return;
   const int head = blockIdx.x % a.heads;
@@ -107,8 +111,7 @@ Status plain_attention(const AttentionCall& call) {
                                  cache.dim,
                                  1.0f / sqrtf(static_cast<float>(cache.dim))};
     const auto blocks = static_cast<unsigned>(call.sizes.tiles) * call.heads;
-    plain_kernel<T><<<blocks, kWarps * kWarpSize, 0, native(call.stream)>>>(arguments);
-    return launched();
+    return launch(plain_kernel<T>, blocks, kWarps * kWarpSize, 0, call.stream, arguments);
   });
 }
 

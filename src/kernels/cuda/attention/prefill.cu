@@ -4,6 +4,7 @@
 #include "kernels/cuda/attention/flash_arguments.cuh"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/device/launch.cuh"
+#include "kernels/cuda/device/shared.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -117,7 +118,7 @@ __device__ void write_rows(const RowState<kDim>& state, const FlashArguments<T>&
 template <typename T, typename Tile>
 __global__ void __launch_bounds__(kThreads, 2)
     prefill_kernel(FlashArguments<T> a, const AttentionTile* tiles) {
-  extern __shared__ __align__(16) unsigned char memory[];
+  VALORA_DYNAMIC_SHARED(memory);
   const AttentionTile tile = tiles[blockIdx.x / a.kv_heads];
   if (tile.span < 0) return;
   const int kv_head = blockIdx.x % a.kv_heads, group = a.heads / a.kv_heads;
@@ -168,16 +169,11 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 template <typename T, int kDim>
-Status launch(const AttentionCall& call) {
+Status prefill_tiles(const AttentionCall& call) {
   using Sizes = Tile<kDim>;
-  const auto kernel = prefill_kernel<T, Sizes>;
-  const cudaError_t status =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Sizes::kBytes);
-  if (status != cudaSuccess) return status;
   const auto blocks = static_cast<unsigned>(call.sizes.tiles) * call.cache.kv_heads;
-  kernel<<<blocks, kThreads, Sizes::kBytes, native(call.stream)>>>(flash_arguments<T>(call),
-                                                                   call.tables.tiles);
-  return launched();
+  return launch(prefill_kernel<T, Sizes>, blocks, kThreads, Sizes::kBytes, call.stream,
+                flash_arguments<T>(call), call.tables.tiles);
 }
 
 }  // namespace
@@ -186,7 +182,7 @@ Status prefill_attention(const AttentionCall& call) {
   if (call.sizes.tiles == 0) return cudaSuccess;
   return with_half_type(call.cache.dtype, [&](auto type) {
     using T = decltype(type);
-    return with_dim(call.cache.dim, [&](auto dim) { return launch<T, dim.value>(call); });
+    return with_dim(call.cache.dim, [&](auto dim) { return prefill_tiles<T, dim.value>(call); });
   });
 }
 

@@ -28,11 +28,11 @@ Status store(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slot
   const auto elements = static_cast<int64_t>(sizeof(V) / size_of(cache.dtype));
   const int width = static_cast<int>(cache.kv_heads * cache.dim / elements);
   const int threads = std::min(ceil_div(width, kWarpSize) * kWarpSize, kMaxThreads);
-  store_kernel<V><<<dim3(static_cast<unsigned>(tokens), 2), threads, 0, native(stream)>>>(
-      static_cast<V*>(cache.pool) + cache.layer_offset / elements, cache.block_stride / elements,
-      static_cast<const V*>(k.data), k.token_stride / elements, static_cast<const V*>(v.data),
-      v.token_stride / elements, slots, width);
-  return launched();
+  return launch(store_kernel<V>, dim3(static_cast<unsigned>(tokens), 2), threads, 0, stream,
+                static_cast<V*>(cache.pool) + cache.layer_offset / elements,
+                cache.block_stride / elements, static_cast<const V*>(k.data),
+                k.token_stride / elements, static_cast<const V*>(v.data), v.token_stride / elements,
+                slots, width);
 }
 
 }  // namespace

@@ -11,9 +11,21 @@
 
 namespace valora::kernels::cuda {
 
-inline cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+// What a kernel may have without asking.
+inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
-inline Status launched() { return static_cast<Status>(cudaGetLastError()); }
+// The one place where kernels are launched. shared_bytes: of dynamic shared memory.
+template <typename... Parameters, typename... Arguments>
+Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+              Stream stream, const Arguments&... arguments) {
+  if (shared_bytes > kPlainSharedBytes) {
+    const cudaError_t status = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (status != cudaSuccess) return status;
+  }
+  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(arguments...);
+  return cudaGetLastError();
+}
 
 template <typename T>
 constexpr T ceil_div(T a, T b) {

@@ -42,33 +42,32 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 Status activate(const T* x, T* out, int64_t count, Stream stream) {
   if (count == 0) return cudaSuccess;
-  const auto launch = [&](auto vector) {
+  const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const int64_t vectors = count / n;
-    quick_gelu_kernel<T, n><<<static_cast<unsigned>(ceil_div<int64_t>(vectors, kThreads)), kThreads,
-                              0, native(stream)>>>(x, out, vectors);
-    return launched();
+    return launch(quick_gelu_kernel<T, n>,
+                  static_cast<unsigned>(ceil_div<int64_t>(vectors, kThreads)), kThreads, 0, stream,
+                  x, out, vectors);
   };
   if (whole_vectors<T>({count}) && aligned16({x, out}))
-    return launch(std::integral_constant<int, kVector<T>>{});
-  return launch(std::integral_constant<int, 1>{});
+    return run(std::integral_constant<int, kVector<T>>{});
+  return run(std::integral_constant<int, 1>{});
 }
 
 template <typename T>
 Status gate_rows(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride, T* out,
                  int64_t rows, int32_t width, Stream stream) {
   if (rows == 0 || width == 0) return cudaSuccess;
-  const auto launch = [&](auto vector) {
+  const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const dim3 grid(ceil_div(width / n, kThreads),
                     static_cast<unsigned>(std::min<int64_t>(rows, 65535)));
-    silu_mul_kernel<T, n>
-        <<<grid, kThreads, 0, native(stream)>>>(gate, gate_stride, up, up_stride, out, rows, width);
-    return launched();
+    return launch(silu_mul_kernel<T, n>, grid, kThreads, 0, stream, gate, gate_stride, up,
+                  up_stride, out, rows, width);
   };
   if (whole_vectors<T>({width, gate_stride, up_stride}) && aligned16({gate, up, out}))
-    return launch(std::integral_constant<int, kVector<T>>{});
-  return launch(std::integral_constant<int, 1>{});
+    return run(std::integral_constant<int, kVector<T>>{});
+  return run(std::integral_constant<int, 1>{});
 }
 
 }  // namespace

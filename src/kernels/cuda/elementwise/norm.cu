@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/shared.cuh"
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/elementwise.h"
 
@@ -15,7 +16,7 @@ constexpr int kHeld = 4;  // vectors per thread that stay in registers between t
 template <typename T, int n, bool add>
 __global__ void __launch_bounds__(kMaxThreads)
     rms_norm_kernel(T* x, const T* residual, const T* weight, T* out, int width, float eps) {
-  __shared__ float partial[32];
+  VALORA_SHARED(float, partial, [32]);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
   const int vectors = width / n, stride = blockDim.x;
   float held[kHeld][n];
@@ -65,16 +66,15 @@ template <typename T, bool add>
 Status norm(T* x, const T* residual, const T* weight, T* out, int64_t rows, int32_t width,
             float eps, Stream stream) {
   if (rows == 0 || width == 0) return cudaSuccess;
-  const auto launch = [&](auto vector) {
+  const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const int threads = std::min(ceil_div(width / n, kWarpSize) * kWarpSize, kMaxThreads);
-    rms_norm_kernel<T, n, add><<<static_cast<unsigned>(rows), threads, 0, native(stream)>>>(
-        x, residual, weight, out, width, eps);
-    return launched();
+    return launch(rms_norm_kernel<T, n, add>, static_cast<unsigned>(rows), threads, 0, stream, x,
+                  residual, weight, out, width, eps);
   };
   if (whole_vectors<T>({width}) && aligned16({x, residual, weight, out}))
-    return launch(std::integral_constant<int, kVector<T>>{});
-  return launch(std::integral_constant<int, 1>{});
+    return run(std::integral_constant<int, kVector<T>>{});
+  return run(std::integral_constant<int, 1>{});
 }
 
 }  // namespace

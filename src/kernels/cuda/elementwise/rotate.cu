@@ -51,17 +51,16 @@ Status rotate(const Heads& q, const Heads& k, const float* cos, const float* sin
   if (tokens == 0 || half == 0 || q.heads + k.heads == 0) return cudaSuccess;
   const Rows<T> q_rows{static_cast<T*>(q.data), q.token_stride, q.heads},
       k_rows{static_cast<T*>(k.data), k.token_stride, k.heads};
-  const auto launch = [&](auto vector) {
+  const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const int count = (q.heads + k.heads) * (half / n);
     const int threads = std::min(ceil_div(count, kWarpSize) * kWarpSize, kMaxThreads);
-    rotate_half_kernel<T, n><<<static_cast<unsigned>(tokens), threads, 0, native(stream)>>>(
-        q_rows, k_rows, cos, sin, half);
-    return launched();
+    return launch(rotate_half_kernel<T, n>, static_cast<unsigned>(tokens), threads, 0, stream,
+                  q_rows, k_rows, cos, sin, half);
   };
   if (whole_vectors<T>({half, q.token_stride, k.token_stride}) && aligned16({q.data, k.data}))
-    return launch(std::integral_constant<int, kVector<T>>{});
-  return launch(std::integral_constant<int, 1>{});
+    return run(std::integral_constant<int, kVector<T>>{});
+  return run(std::integral_constant<int, 1>{});
 }
 
 }  // namespace

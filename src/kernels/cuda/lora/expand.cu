@@ -151,14 +151,14 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
 }
 
 template <typename T, int kBands, int kGroups>
-Status launch(const LoraCall& call, const LoraTiles& tiles, const void* workspace, Stream stream) {
+Status expand_with(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
+                   Stream stream) {
   int most_outs = 0;
   for (int i = 0; i < call.slice_count; ++i) most_outs = std::max(most_outs, call.slices[i].out);
   const dim3 grid(call.sizes.expand_tiles, ceil_div(most_outs, kWarps * kGroups * kGroupOuts),
                   call.slice_count);
-  expand_kernel<T, kBands, kGroups><<<grid, kThreads, 0, native(stream)>>>(
-      lora_arguments<T>(call, tiles, const_cast<void*>(workspace)));
-  return launched();
+  return launch(expand_kernel<T, kBands, kGroups>, grid, kThreads, 0, stream,
+                lora_arguments<T>(call, tiles, const_cast<void*>(workspace)));
 }
 
 }  // namespace
@@ -172,10 +172,10 @@ Status lora_expand(const LoraCall& call, const LoraTiles& tiles, const void* wor
   return with_half_type(call.dtype, [&](auto type) {
     using T = decltype(type);
     if (call.sizes.tile_tokens > 16)
-      return tiles.expand_outs > 128 ? launch<T, 2, 2>(call, tiles, workspace, stream)
-                                     : launch<T, 2, 1>(call, tiles, workspace, stream);
-    return tiles.expand_outs > 128 ? launch<T, 1, 2>(call, tiles, workspace, stream)
-                                   : launch<T, 1, 1>(call, tiles, workspace, stream);
+      return tiles.expand_outs > 128 ? expand_with<T, 2, 2>(call, tiles, workspace, stream)
+                                     : expand_with<T, 2, 1>(call, tiles, workspace, stream);
+    return tiles.expand_outs > 128 ? expand_with<T, 1, 2>(call, tiles, workspace, stream)
+                                   : expand_with<T, 1, 1>(call, tiles, workspace, stream);
   });
 }
 

@@ -67,9 +67,8 @@ Status lora_shrink_plain(const LoraCall& call, const LoraTiles& tiles, void* wor
   return with_type(call.dtype, [&](auto type) {
     using T = decltype(type);
     const dim3 grid(call.sizes.shrink_tiles, tiles.shrink_splits, call.slice_count);
-    shrink_kernel<T>
-        <<<grid, kThreads, 0, native(stream)>>>(lora_arguments<T>(call, tiles, workspace));
-    return launched();
+    return launch(shrink_kernel<T>, grid, kThreads, 0, stream,
+                  lora_arguments<T>(call, tiles, workspace));
   });
 }
 
@@ -78,9 +77,8 @@ Status lora_expand_plain(const LoraCall& call, const LoraTiles& tiles, void* wor
   int most_outs = 0;
   for (int i = 0; i < call.slice_count; ++i) most_outs = std::max(most_outs, call.slices[i].out);
   const dim3 grid(call.sizes.expand_tiles, ceil_div(most_outs, kThreads), call.slice_count);
-  expand_kernel<float>
-      <<<grid, kThreads, 0, native(stream)>>>(lora_arguments<float>(call, tiles, workspace));
-  return launched();
+  return launch(expand_kernel<float>, grid, kThreads, 0, stream,
+                lora_arguments<float>(call, tiles, workspace));
 }
 
 }  // namespace valora::kernels::cuda

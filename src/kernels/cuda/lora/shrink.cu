@@ -3,6 +3,7 @@
 // 16-byte load per row.
 #include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/shared.cuh"
 #include "kernels/cuda/lora/arguments.cuh"
 
 namespace valora::kernels::cuda {
@@ -24,7 +25,7 @@ __device__ uint4 load_inputs(const T* row, int k, int in) {
 // blocks; blockIdx: tile, (split, ranks), slice.
 template <typename T, int kBands, int kColumns>
 __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, int rank_blocks) {
-  __shared__ float4 partial[kWarps][kBands * kColumns][kWarpSize];
+  VALORA_SHARED(float4, partial, [kWarps][kBands * kColumns][kWarpSize]);
   const LoraShrinkTile tile = a.tables.shrink_tiles[blockIdx.x];
   if (tile.tokens == 0) return;
   const DeviceLoraSegment segment = a.tables.segments[tile.segment];
@@ -108,12 +109,11 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, in
 }
 
 template <typename T, int kBands, int kColumns>
-Status launch(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
+Status shrink_with(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
   const int rank_blocks = ceil_div(call.max_rank, kColumns * 8);
   const dim3 grid(call.sizes.shrink_tiles, rank_blocks * tiles.shrink_splits, call.slice_count);
-  shrink_kernel<T, kBands, kColumns><<<grid, kThreads, 0, native(stream)>>>(
-      lora_arguments<T>(call, tiles, workspace), rank_blocks);
-  return launched();
+  return launch(shrink_kernel<T, kBands, kColumns>, grid, kThreads, 0, stream,
+                lora_arguments<T>(call, tiles, workspace), rank_blocks);
 }
 
 }  // namespace
@@ -127,10 +127,10 @@ Status lora_shrink(const LoraCall& call, const LoraTiles& tiles, void* workspace
   return with_half_type(call.dtype, [&](auto type) {
     using T = decltype(type);
     if (call.sizes.tile_tokens > 16)
-      return tiles.shrink_ranks > 16 ? launch<T, 2, 4>(call, tiles, workspace, stream)
-                                     : launch<T, 2, 2>(call, tiles, workspace, stream);
-    return tiles.shrink_ranks > 16 ? launch<T, 1, 4>(call, tiles, workspace, stream)
-                                   : launch<T, 1, 2>(call, tiles, workspace, stream);
+      return tiles.shrink_ranks > 16 ? shrink_with<T, 2, 4>(call, tiles, workspace, stream)
+                                     : shrink_with<T, 2, 2>(call, tiles, workspace, stream);
+    return tiles.shrink_ranks > 16 ? shrink_with<T, 1, 4>(call, tiles, workspace, stream)
+                                   : shrink_with<T, 1, 2>(call, tiles, workspace, stream);
   });
 }
 

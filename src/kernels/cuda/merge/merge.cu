@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/device/reduce.cuh"
+#include "kernels/cuda/device/shared.cuh"
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/merge/find_tile.cuh"
 #include "kernels/cuda/merge/plain.h"
@@ -108,7 +109,7 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* merges, int count) {
-  __shared__ __align__(16) Stage<T> stage;
+  VALORA_SHARED(Stage<T>, stage, );
   const MergeTile tile = find_tile(merges, count);
   const MergeItem item = *tile.item;
   const DeviceLoraModule& m = item.module;
@@ -167,10 +168,8 @@ Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stre
   if (plan.tiles == 0) return cudaSuccess;
   if (dtype == Dtype::kFloat || !plan.aligned) return merge_plain(dtype, plan, merges, stream);
   return with_half_type(dtype, [&](auto type) {
-    merge_kernel<decltype(type)>
-        <<<static_cast<unsigned>(plan.tiles), kThreads, 0, native(stream)>>>(
-            merges, static_cast<int>(plan.merges.size()));
-    return launched();
+    return launch(merge_kernel<decltype(type)>, static_cast<unsigned>(plan.tiles), kThreads, 0,
+                  stream, merges, static_cast<int>(plan.merges.size()));
   });
 }
 

@@ -43,10 +43,8 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merg
 
 Status merge_plain(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stream stream) {
   return with_type(dtype, [&](auto type) {
-    merge_kernel<decltype(type)>
-        <<<static_cast<unsigned>(plan.tiles), kThreads, 0, native(stream)>>>(
-            merges, static_cast<int>(plan.merges.size()));
-    return launched();
+    return launch(merge_kernel<decltype(type)>, static_cast<unsigned>(plan.tiles), kThreads, 0,
+                  stream, merges, static_cast<int>(plan.merges.size()));
   });
 }
 
