@@ -8,9 +8,19 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/types.h"
+#ifdef VALORA_CUDA_EMULATED
+#include "kernels/cuda/emulation/launch.h"
+#endif
 
 namespace valora::kernels::cuda {
 
+#ifdef VALORA_CUDA_EMULATED
+template <typename... Parameters, typename... Arguments>
+Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                     Stream stream, const Arguments&... arguments) {
+  return emulation::launch(kernel, grid, block, shared_bytes, stream, arguments...);
+}
+#else
 // What a kernel may have without asking.
 inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
@@ -26,6 +36,7 @@ Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t share
   kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(arguments...);
   return cudaGetLastError();
 }
+#endif
 
 template <typename T>
 constexpr T ceil_div(T a, T b) {

@@ -10,6 +10,9 @@
 
 #include "kernels/cuda/device/scalar.cuh"
 
+#ifdef VALORA_CUDA_EMULATED
+#include "kernels/cuda/emulation/instructions.cuh"
+#else
 namespace valora::kernels::cuda {
 
 // c += a b
@@ -74,3 +77,4 @@ __device__ inline float fast_exp2(float v) {
 }
 
 }  // namespace valora::kernels::cuda
+#endif

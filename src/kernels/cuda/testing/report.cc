@@ -24,6 +24,12 @@ void Group::fail(const std::string& name, const std::string& why) {
     std::printf("FAIL %s / %s: %s\n", name_.c_str(), name.c_str(), why.c_str());
 }
 
+bool Group::takes(double work) {
+  const bool taken = work <= selection_.most_work;
+  left_out_ += taken ? 0 : 1;
+  return taken;
+}
+
 void Group::check(const std::string& name, const std::vector<Expected>& expected,
                   const DeviceValues& values, Dtype dtype, double inner) {
   const std::vector<float> got = values.get();
@@ -86,8 +92,10 @@ bool Group::launched(const std::string& name, int status) {
 }
 
 bool Group::finish() const {
-  std::printf("%-28s %d passed, %d failed (worst error %.2f of the allowed)\n", name_.c_str(),
+  std::printf("%-28s %d passed, %d failed (worst error %.2f of the allowed)", name_.c_str(),
               passed_, failed_, worst_);
+  if (left_out_ > 0) std::printf(", %d larger cases left out", left_out_);
+  std::printf("\n");
   std::fflush(stdout);
   return failed_ == 0;
 }

@@ -14,9 +14,21 @@ struct Expected {
   double value = 0, size = 0;
 };
 
+// Which cases run.
+struct Selection {
+  double most_work =
+      1e300;              // of a fixed case, in multiply-adds or elements: larger ones are left out
+  int random_cases = 40;  // of each kernel and dtype
+  uint64_t seed = 1;      // of the random ones
+};
+
 class Group {
  public:
-  explicit Group(std::string name) : name_(std::move(name)) {}
+  explicit Group(std::string name, const Selection& selection = {})
+      : name_(std::move(name)), selection_(selection) {}
+  const Selection& selection() const { return selection_; }
+  // Whether a case of this much work runs; counts those that do not.
+  bool takes(double work);
   // Allows one rounding to the dtype, and inner · size. Prints a line if an element is beyond it.
   void check(const std::string& name, const std::vector<Expected>& expected,
              const DeviceValues& values, Dtype dtype, double inner);
@@ -35,7 +47,8 @@ class Group {
   void fail(const std::string& name, const std::string& why);
 
   std::string name_;
-  int passed_ = 0, failed_ = 0;
+  Selection selection_;
+  int passed_ = 0, failed_ = 0, left_out_ = 0;
   double worst_ = 0;  // error / allowed error, of all cases that passed
 };
 

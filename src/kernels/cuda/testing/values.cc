@@ -38,7 +38,7 @@ float rounded(float value, Dtype dtype) {
 
 void pack(const float* values, size_t count, Dtype dtype, std::byte* to) {
   if (dtype == Dtype::kFloat) {
-    std::memcpy(to, values, count * sizeof(float));
+    if (count > 0) std::memcpy(to, values, count * sizeof(float));
     return;
   }
   for (size_t i = 0; i < count; ++i) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -15,17 +16,34 @@ double inner_error(Dtype dtype) {
   return dtype == Dtype::kFloat ? 1e-5 : unit_roundoff(dtype) + 2e-5;
 }
 
-// split_keys: 0: as planned. Graph: the launches are captured, and replayed once.
 struct How {
-  int split_keys = 0;
-  bool graph = false;
+  int split_keys = 0;    // 0: as planned
+  bool graph = false;    // the launches are captured, and replayed once
+  bool bounded = false;  // the plan has the tables of a captured decode step
 };
 
+double work_of(const StepSizes& sizes) {
+  double work = 0;
+  for (const auto& [context, queries] : sizes.lengths)
+    work += 2.0 * queries * (context + queries) * sizes.heads * sizes.dim;
+  return work;
+}
+
 void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
+  if (!group.takes(work_of(sizes))) return;
   const AttentionStep step = make_step(sizes);
   std::string name = step.name;
   AttentionPlan plan =
       plan_attention(step.shape(), step.spans.data(), step.spans.size(), step.tokens);
+  if (how.bounded && decode_fits(step.shape())) {
+    constexpr int kSpans = 8, kLongest = 600;
+    plan = plan_decode(decode_sizes(step.shape(), kSpans, kLongest), step.spans.data(),
+                       step.spans.size());
+    // The tables of tokens have as many entries as spans can have; the step has some that no span
+    // has.
+    plan.slots.resize(std::max<size_t>(plan.slots.size(), step.tokens), -1);
+    name += " bounded";
+  }
   if (how.split_keys > 0) {
     plan.sizes.split_keys = how.split_keys;
     name += " split " + std::to_string(how.split_keys);
@@ -89,6 +107,7 @@ using Lengths = std::vector<std::pair<int, int>>;
 
 const Lengths kMixed = {{0, 5},  {37, 1}, {100, 1}, {0, 70}, {15, 1},  {16, 2},
                         {63, 1}, {0, 1},  {130, 9}, {1, 1},  {999, 33}};
+const Lengths kShort = {{0, 5}, {37, 1}, {200, 1}, {0, 70}, {15, 1}, {16, 2}, {130, 9}};
 const Lengths kDecode = {{4000, 1}, {17, 1}, {1234, 1}, {0, 1}, {2047, 1}, {64, 1}, {3999, 2}};
 const Lengths kPrefill = {{0, 200}, {64, 129}, {1000, 300}, {3, 16}, {0, 17}};
 
@@ -106,6 +125,10 @@ void test_dtype(Group& group, Dtype dtype) {
   run(7, 1, 128, kPrefill);
   for (const int dim : {8, 16, 32, 64, 80, 96, 104, 128, 136, 200, 256}) run(6, 2, dim, kMixed);
   for (const int dim : {2, 10, 100, 250}) run(4, 2, dim, {{0, 5}, {37, 1}, {15, 3}, {130, 9}});
+  for (const int dim : {96, 128, 256}) run(4, 2, dim, kShort);
+  for (const int group_size : {1, 2, 7, 16})
+    for (const int dim : {64, 80, 128, 256})
+      run(group_size * 2, 2, dim, {{37, 1}, {100, 1}, {15, 1}, {500, 1}}, {0, false, true});
   for (const int group_size : {1, 2, 3, 4, 5, 8, 12, 16}) {
     run(group_size * 2, 2, 64, {{0, 40}, {300, 1}, {77, 3}, {5, 16}, {129, 7}});
     run(group_size, 1, 128, {{700, 1}, {77, 2}, {12, 20}});
@@ -121,16 +144,32 @@ void test_dtype(Group& group, Dtype dtype) {
   run(4, 2, 64, {});
 }
 
+// A few spans of short prompts and contexts.
+void random_attention(Group& group, Dtype dtype, Random& random) {
+  const auto between = [&](int low, int high) {
+    return static_cast<int>(random.between(low, high));
+  };
+  StepSizes sizes;
+  sizes.dtype = dtype;
+  sizes.kv_heads = between(1, 2);
+  sizes.heads = sizes.kv_heads * between(1, random.below(3) > 0 ? 4 : 16);
+  sizes.dim = random.below(8) > 0 ? 8 * between(1, 16) : 2 * between(1, 128);
+  sizes.lengths.resize(between(1, 4));
+  for (auto& [context, queries] : sizes.lengths)
+    context = between(0, 90), queries = random.below(2) > 0 ? 1 : between(1, 24);
+  sizes.shifted = random.below(12) == 0;
+  attention_case(group, sizes,
+                 {random.below(4) > 0 ? 0 : 64 * between(1, 3), random.below(4) == 0});
+}
+
 }  // namespace
 
-bool test_attention() {
-  bool passed = true;
-  for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16}) {
-    Group group(std::string("attention ") + name_of(dtype));
-    test_dtype(group, dtype);
-    passed = group.finish() && passed;
-  }
-  return passed;
+bool test_attention(Dtype dtype, const Selection& selection) {
+  Group group(std::string("attention ") + name_of(dtype), selection);
+  test_dtype(group, dtype);
+  Random random(selection.seed);
+  for (int i = 0; i < selection.random_cases; ++i) random_attention(group, dtype, random);
+  return group.finish();
 }
 
 }  // namespace valora::kernels::cuda

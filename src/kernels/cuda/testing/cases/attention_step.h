@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/testing/report.h"
 
 namespace valora::kernels::cuda {
@@ -29,7 +30,8 @@ struct AttentionStep {
   std::vector<float> q, k, v, pool_before, pool_after;
 
   AttentionShape shape() const {
-    return {sizes.heads, sizes.kv_heads, sizes.dim, sizes.dtype, !sizes.shifted, 132};
+    return {sizes.heads,    sizes.kv_heads,    sizes.dim,     sizes.dtype,
+            !sizes.shifted, multiprocessors(), shared_bytes()};
   }
   size_t shift() const { return sizes.shifted ? size_of(sizes.dtype) : 0; }
   // The first of dim values. side 0: K, 1: V.

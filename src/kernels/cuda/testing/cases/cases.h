@@ -1,11 +1,15 @@
-// The groups of cases of cuda_kernels_test. Each prints its results; → whether all passed.
+// The groups of cases of cuda_kernels_test, for one dtype: fixed sizes, and random ones. Each
+// prints its results; → whether all passed.
 #pragma once
+
+#include "kernels/cuda/testing/report.h"
+#include "kernels/cuda/types.h"
 
 namespace valora::kernels::cuda {
 
-bool test_elementwise();
-bool test_attention();
-bool test_lora();
-bool test_merge();
+bool test_elementwise(Dtype dtype, const Selection& selection);
+bool test_attention(Dtype dtype, const Selection& selection);
+bool test_lora(Dtype dtype, const Selection& selection);
+bool test_merge(Dtype dtype, const Selection& selection);
 
 }  // namespace valora::kernels::cuda

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -8,7 +9,6 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr Dtype kDtypes[] = {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16};
 constexpr double kInner = 5e-6;
 
 std::string label(Dtype dtype, std::initializer_list<int64_t> sizes, size_t shift) {
@@ -17,11 +17,15 @@ std::string label(Dtype dtype, std::initializer_list<int64_t> sizes, size_t shif
   return shift > 0 ? text + " shifted" : text;
 }
 
-void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t shift) {
+// size: of the values.
+void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t shift,
+               float size = 3) {
+  if (!group.takes(static_cast<double>(rows) * width)) return;
   Random random(width * 7 + rows);
   const size_t count = static_cast<size_t>(rows) * width;
-  std::vector<float> x = random.values(count, dtype, 3);
-  const std::vector<float> residual = random.values(count, dtype), w = random.values(width, dtype);
+  std::vector<float> x = random.values(count, dtype, size);
+  const std::vector<float> residual = random.values(count, dtype, size),
+                           w = random.values(width, dtype);
   DeviceValues dx(x, dtype, shift), dr(residual, dtype, shift), dw(w, dtype, shift),
       out(count, dtype, shift);
   constexpr float kEps = 1e-6f;
@@ -49,6 +53,7 @@ void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t 
 }
 
 void gelu_case(Group& group, Dtype dtype, int count, size_t shift) {
+  if (!group.takes(count)) return;
   const std::vector<float> x = Random(count).values(count, dtype, 12);
   DeviceValues dx(x, dtype, shift), out(count, dtype, shift);
   const std::string name = "quick_gelu " + label(dtype, {count}, shift);
@@ -62,6 +67,8 @@ void gelu_case(Group& group, Dtype dtype, int count, size_t shift) {
 }
 
 void silu_case(Group& group, Dtype dtype, int rows, int width, int gap, size_t shift) {
+  // A block of 256 threads for each row, however short.
+  if (!group.takes(static_cast<double>(rows) * std::max(width, 64))) return;
   Random random(width + rows);
   const int stride = 2 * width + gap;
   const std::vector<float> x = random.values(static_cast<size_t>(rows) * stride, dtype, 8);
@@ -87,6 +94,7 @@ struct RotateSizes {
 
 // q and k lie in rows of their own strides; what lies between rows must stay poison.
 void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) {
+  if (!group.takes(static_cast<double>(s.tokens) * (s.heads + s.kv_heads) * s.dim)) return;
   Random random(s.tokens + s.dim);
   const int half = s.dim / 2;
   std::vector<float> cos(s.tokens * half), sin(s.tokens * half);
@@ -132,44 +140,64 @@ void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) 
   if (s.kv_heads > 0) group.check(name + " k", expect(k, s.kv_heads), dk, dtype, kInner);
 }
 
+int size_between(Random& random, int low, int high) {
+  return static_cast<int>(random.between(low, high));
+}
+
+void random_cases(Group& group, Dtype dtype, Random& random) {
+  const size_t shift = random.below(4) > 0 ? 0 : size_of(dtype);
+  const int unit = random.below(2) > 0 ? 8 : 1;
+  norm_case(group, dtype, size_between(random, 1, 4), unit * size_between(random, 1, 300),
+            random.below(2) > 0, shift);
+  gelu_case(group, dtype, size_between(random, 1, 2000), shift);
+  silu_case(group, dtype, size_between(random, 1, 5), unit * size_between(random, 1, 100),
+            random.below(2) > 0 ? 8 : 0, shift);
+  rotate_case(group, dtype,
+              {size_between(random, 1, 6), size_between(random, 1, 9), size_between(random, 0, 3),
+               2 * size_between(random, 1, 60), size_between(random, 0, 2) * unit},
+              shift);
+}
+
 }  // namespace
 
-bool test_elementwise() {
+bool test_elementwise(Dtype dtype, const Selection& selection) {
   bool passed = true;
-  for (const Dtype dtype : kDtypes) {
-    const size_t element = size_of(dtype);
-    Group norm(std::string("norm ") + name_of(dtype));
-    for (const bool add : {false, true}) {
-      for (const int width : {1, 7, 8, 64, 100, 896, 1000, 3584, 3585, 8192, 20000})
-        norm_case(norm, dtype, 5, width, add, 0);
-      norm_case(norm, dtype, 3, 896, add, element);
-      norm_case(norm, dtype, 3, 20000, add, element);
-      norm_case(norm, dtype, 700, 128, add, 0);
-    }
-    passed = norm.finish() && passed;
-    Group activations(std::string("activations ") + name_of(dtype));
-    for (const int count : {1, 8, 17, 4096, 100003}) gelu_case(activations, dtype, count, 0);
-    gelu_case(activations, dtype, 4096, element);
-    for (const int width : {1, 8, 24, 33, 4864}) {
-      silu_case(activations, dtype, 3, width, 0, 0);
-      silu_case(activations, dtype, 2, width, 8, element);
-    }
-    silu_case(activations, dtype, 67000, 8, 0, 0);
-    passed = activations.finish() && passed;
-    Group rotate(std::string("rotate ") + name_of(dtype));
-    for (const RotateSizes& s : {RotateSizes{1, 14, 2, 64, 0},
-                                 {33, 28, 4, 128, 8},
-                                 {5, 4, 2, 8, 0},
-                                 {3, 3, 1, 10, 3},
-                                 {9, 4, 0, 80, 0},
-                                 {2, 1, 1, 2, 1},
-                                 {300, 14, 2, 64, 128}}) {
-      rotate_case(rotate, dtype, s, 0);
-      rotate_case(rotate, dtype, s, element);
-    }
-    passed = rotate.finish() && passed;
+  const size_t element = size_of(dtype);
+  Group norm(std::string("norm ") + name_of(dtype), selection);
+  for (const bool add : {false, true}) {
+    for (const int width : {1, 7, 8, 64, 100, 896, 1000, 3584, 3585, 8192, 20000})
+      norm_case(norm, dtype, 5, width, add, 0);
+    norm_case(norm, dtype, 3, 896, add, element);
+    norm_case(norm, dtype, 3, 20000, add, element);
+    norm_case(norm, dtype, 700, 128, add, 0);
+    norm_case(norm, dtype, 4, 72, add, 0, 1e-3f);  // the epsilon counts
   }
-  return passed;
+  passed = norm.finish() && passed;
+  Group activations(std::string("activations ") + name_of(dtype), selection);
+  for (const int count : {1, 8, 17, 4096, 100003}) gelu_case(activations, dtype, count, 0);
+  gelu_case(activations, dtype, 4096, element);
+  for (const int width : {1, 8, 24, 33, 4864}) {
+    silu_case(activations, dtype, 3, width, 0, 0);
+    silu_case(activations, dtype, 2, width, 8, element);
+  }
+  silu_case(activations, dtype, 67000, 8, 0, 0);
+  passed = activations.finish() && passed;
+  Group rotate(std::string("rotate ") + name_of(dtype), selection);
+  for (const RotateSizes& s : {RotateSizes{1, 14, 2, 64, 0},
+                               {33, 28, 4, 128, 8},
+                               {5, 4, 2, 8, 0},
+                               {3, 3, 1, 10, 3},
+                               {9, 4, 0, 80, 0},
+                               {2, 1, 1, 2, 1},
+                               {300, 14, 2, 64, 128}}) {
+    rotate_case(rotate, dtype, s, 0);
+    rotate_case(rotate, dtype, s, element);
+  }
+  passed = rotate.finish() && passed;
+  Group mixed(std::string("random elementwise ") + name_of(dtype), selection);
+  Random random(selection.seed);
+  for (int i = 0; i < selection.random_cases; ++i) random_cases(mixed, dtype, random);
+  return mixed.finish() && passed;
 }
 
 }  // namespace valora::kernels::cuda

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/cases/cases.h"
 #include "kernels/cuda/testing/cases/factors.h"
@@ -24,7 +25,17 @@ struct Sizes {
   std::vector<SegmentSizes> segments;
   int rows_per_piece = 0;  // 0: factors in one piece
   bool shifted = false;    // neither x nor y are aligned
+  bool bounded = false;    // the plan has the tables of a captured step
 };
+
+double work_of(const Sizes& s) {
+  double work = 0;
+  for (const SegmentSizes& segment : s.segments)
+    for (size_t m = 0; m < s.ranks[segment.adapter].size(); ++m)
+      work += static_cast<double>(segment.end - segment.begin) * s.ranks[segment.adapter][m] *
+              (s.in + s.outs[m]);
+  return work;
+}
 
 std::string describe(const Sizes& s) {
   std::string text = std::string(name_of(s.dtype)) + " tokens " + std::to_string(s.tokens) +
@@ -36,6 +47,7 @@ std::string describe(const Sizes& s) {
   for (size_t i = 0; i < s.segments.size() && i < 8; ++i)
     text += " " + std::to_string(s.segments[i].begin) + "-" + std::to_string(s.segments[i].end);
   if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
+  if (s.bounded) text += " bounded";
   return s.shifted ? text + " shifted" : text;
 }
 
@@ -91,6 +103,7 @@ void add_products(const Sizes& s, const Adapters& adapters, const std::vector<fl
 }
 
 void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) {
+  if (!group.takes(work_of(s))) return;
   Random random(s.tokens * 31 + s.in);
   const Dtype dtype = s.dtype;
   const size_t shift = s.shifted ? size_of(dtype) : 0;
@@ -102,7 +115,11 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   std::vector<DeviceLoraSegment> segments;
   for (const SegmentSizes& seg : s.segments)
     segments.push_back({seg.begin, seg.end, 0, seg.coefficient, tables[seg.adapter].data()});
-  const LoraPlan plan = plan_lora(segments.data(), segments.size());
+  LoraPlan plan = plan_lora(segments.data(), segments.size());
+  if (s.bounded) {
+    const LoraSizes bounds = bounded_lora_sizes(s.tokens + 3, plan.sizes.rows + 5);
+    group.check(name + " bounds", bound_lora_plan(bounds, plan), "the plan exceeds its bounds");
+  }
   const DeviceTable<DeviceLoraSegment> device_segments(plan.segments);
   const DeviceTable<LoraShrinkTile> shrink_tiles(plan.shrink_tiles);
   const DeviceTable<LoraExpandTile> expand_tiles(plan.expand_tiles);
@@ -131,7 +148,7 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   call.sizes = plan.sizes;
   call.tables = {device_segments.data(), shrink_tiles.data(), expand_tiles.data(), covers.data()};
 
-  const LoraTiles tiles = forced != nullptr ? *forced : choose_lora_tiles(call, 132);
+  const LoraTiles tiles = forced != nullptr ? *forced : choose_lora_tiles(call, multiprocessors());
   if (forced != nullptr)
     name += " tiles " + std::to_string(tiles.shrink_ranks) + "/" +
             std::to_string(tiles.shrink_splits) + "/" + std::to_string(tiles.expand_outs);
@@ -197,16 +214,43 @@ void test_dtype(Group& group, Dtype dtype) {
       }
 }
 
+// Up to four adapters on one to three linears, in segments with gaps, and now and then one adapter
+// on all tokens beside them. A bounded plan is that of a decode step: at most 64 tokens.
+void random_lora(Group& group, Dtype dtype, Random& random) {
+  const auto between = [&](int low, int high) {
+    return static_cast<int>(random.between(low, high));
+  };
+  Sizes s;
+  s.dtype = dtype;
+  s.bounded = random.below(2) > 0;
+  s.tokens = between(1, s.bounded ? 64 : 90);
+  s.in = between(1, 30) * (random.below(4) > 0 ? 8 : 5);
+  s.outs.resize(between(1, kMaxLoraSlices));
+  for (int& out : s.outs) out = between(1, 40) * (random.below(3) > 0 ? 8 : 1);
+  s.ranks.resize(between(1, 4));
+  const size_t modules = between(1, static_cast<int>(s.outs.size()));
+  for (auto& ranks : s.ranks)
+    for (size_t m = 0; m < modules; ++m) ranks.push_back(random.below(6) > 0 ? between(1, 40) : 0);
+  const auto adapter = [&] { return between(0, static_cast<int>(s.ranks.size()) - 1); };
+  for (int token = 0; token < s.tokens;) {
+    const int end = std::min(token + between(1, s.bounded ? 5 : 40), s.tokens);
+    if (random.below(4) > 0) s.segments.push_back({token, end, adapter(), random.uniform(-2, 2)});
+    token = end;
+  }
+  if (random.below(2) > 0) s.segments.push_back({0, s.tokens, adapter(), -1});
+  s.rows_per_piece = random.below(3) > 0 ? 0 : between(1, 20);
+  s.shifted = random.below(8) == 0;
+  lora_case(group, s);
+}
+
 }  // namespace
 
-bool test_lora() {
-  bool passed = true;
-  for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16}) {
-    Group group(std::string("lora ") + name_of(dtype));
-    test_dtype(group, dtype);
-    passed = group.finish() && passed;
-  }
-  return passed;
+bool test_lora(Dtype dtype, const Selection& selection) {
+  Group group(std::string("lora ") + name_of(dtype), selection);
+  test_dtype(group, dtype);
+  Random random(selection.seed);
+  for (int i = 0; i < selection.random_cases; ++i) random_lora(group, dtype, random);
+  return group.finish();
 }
 
 }  // namespace valora::kernels::cuda

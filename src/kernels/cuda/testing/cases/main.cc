@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace valora::kernels::cuda;
   struct {
     const char* name;
-    bool (*test)();
+    bool (*test)(Dtype, const Selection&);
   } const groups[] = {{"elementwise", test_elementwise},
                       {"attention", test_attention},
                       {"lora", test_lora},
@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) chosen = chosen || std::strcmp(argv[i], group.name) == 0;
     if (!chosen) continue;
     const auto begin = std::chrono::steady_clock::now();
-    passed = group.test() && passed;
+    for (const Dtype dtype : {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16})
+      passed = group.test(dtype, {}) && passed;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf("%s: %.1f s\n", group.name, seconds.count());
     std::fflush(stdout);

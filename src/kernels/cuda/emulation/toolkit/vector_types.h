@@ -1,0 +1,62 @@
+// The toolkit's vectors and the size of a grid. As on a GPU, a vector is read and written whole, so
+// its address must be a multiple of its size.
+#pragma once
+
+#include <cstdint>
+
+struct uint3 {
+  unsigned x, y, z;
+};
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+namespace valora::kernels::cuda::emulation {
+
+[[noreturn]] void fail_misaligned(const void* address, int bytes);
+
+template <int bytes>
+void require_aligned(const void* address) {
+  // The compiler takes an object's address for aligned; asm makes it look.
+  asm("" : "+r"(address));
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) fail_misaligned(address, bytes);
+}
+
+}  // namespace valora::kernels::cuda::emulation
+
+#define VALORA_VECTOR_ACCESS(type)                                          \
+  type() = default;                                                         \
+  type(const type& from) { *this = from; }                                  \
+  type& operator=(const type& from) {                                       \
+    valora::kernels::cuda::emulation::require_aligned<sizeof(type)>(this);  \
+    valora::kernels::cuda::emulation::require_aligned<sizeof(type)>(&from); \
+    assign(from);                                                           \
+    return *this;                                                           \
+  }
+
+struct alignas(8) float2 {
+  float x, y;
+  float2(float x, float y) : x(x), y(y) {}
+  VALORA_VECTOR_ACCESS(float2)
+
+ private:
+  void assign(const float2& v) { x = v.x, y = v.y; }
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+  float4(float x, float y, float z, float w) : x(x), y(y), z(z), w(w) {}
+  VALORA_VECTOR_ACCESS(float4)
+
+ private:
+  void assign(const float4& v) { x = v.x, y = v.y, z = v.z, w = v.w; }
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+  uint4(unsigned x, unsigned y, unsigned z, unsigned w) : x(x), y(y), z(z), w(w) {}
+  VALORA_VECTOR_ACCESS(uint4)
+
+ private:
+  void assign(const uint4& v) { x = v.x, y = v.y, z = v.z, w = v.w; }
+};
+#undef VALORA_VECTOR_ACCESS
