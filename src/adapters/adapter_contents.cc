@@ -30,15 +30,44 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
   if (!module)
     return unprocessable("the adapter adapts " + shortened(name.module) +
                          ", which this model does not have (tensor \"" + shortened(tensor) + "\")");
-  if (!modules.modules()[*module].servable) return cannot_serve(name.module);
+  const Module& adapted = modules.modules()[*module];
+  const bool of_embedding =
+      name.role == TensorRole::kEmbeddingA || name.role == TensorRole::kEmbeddingB;
+  if (adapted.kind == ModuleKind::kOther ||
+      of_embedding != (adapted.kind == ModuleKind::kEmbedding))
+    return cannot_serve(name.module);
   LoraHalves& halves = contents.modules[*module];
-  const TensorView*& half = name.role == TensorRole::kLoraA ? halves.a : halves.b;
+  const bool is_a = name.role == TensorRole::kLoraA || name.role == TensorRole::kEmbeddingA;
+  const bool is_bias = name.role == TensorRole::kLoraBias,
+             is_magnitude = name.role == TensorRole::kMagnitude;
+  const TensorView*& half = is_bias        ? halves.bias
+                            : is_magnitude ? halves.magnitude
+                            : is_a         ? halves.a
+                                           : halves.b;
   if (half)
     return unprocessable("tensor \"" + shortened(tensor) + "\" is the second " +
-                         (name.role == TensorRole::kLoraA ? "lora_A" : "lora_B") + " of " +
-                         modules.modules()[*module].name);
+                         (is_bias        ? "bias of lora_B"
+                          : is_magnitude ? "magnitude"
+                          : is_a         ? "lora_A"
+                                         : "lora_B") +
+                         " of " + adapted.name);
   half = &view;
+  if (!is_bias && !is_magnitude) (is_a ? halves.a_tensor : halves.b_tensor) = tensor;
   halves.name = name.module;
+  return {};
+}
+
+Status place_token_rows(const std::string& tensor, const TensorName& name, const TensorView& view,
+                        const ModuleTable& modules, AdapterContents& contents) {
+  const auto module = modules.find(name.module);
+  const ModuleKind kind = module ? modules.modules()[*module].kind : ModuleKind::kOther;
+  if (kind != ModuleKind::kEmbedding && kind != ModuleKind::kHead)
+    return unprocessable("tensor \"" + shortened(tensor) +
+                         "\" has rows of a module that is neither the embedding nor the output "
+                         "layer of this model");
+  if (!contents.token_rows.emplace(*module, TokenRows{tensor, &view}).second)
+    return unprocessable("tensor \"" + shortened(tensor) + "\" has the second rows of " +
+                         modules.modules()[*module].name);
   return {};
 }
 
@@ -73,8 +102,10 @@ Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& 
   AdapterContents contents;
   for (const auto& [tensor, view] : file.tensors()) {
     VALORA_TRY(name, parse_tensor_name(tensor));
-    if (name.role == TensorRole::kLoraA || name.role == TensorRole::kLoraB)
+    if (is_low_rank(name.role))
       VALORA_CHECK(place_half(tensor, name, view, modules, contents));
+    else if (name.role == TensorRole::kTokenRows)
+      VALORA_CHECK(place_token_rows(tensor, name, view, modules, contents));
     else if (copies.are(tensor, modules))
       contents.base_copies.emplace(tensor, std::move(name));
     else

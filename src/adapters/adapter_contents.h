@@ -18,6 +18,9 @@ struct LoraHalves {
   std::string name;  // of the module, as in the file
   const TensorView* a = nullptr;
   const TensorView* b = nullptr;
+  const TensorView* bias = nullptr;       // of B; null if there is none
+  const TensorView* magnitude = nullptr;  // of DoRA; null if there is none
+  std::string a_tensor, b_tensor;         // the names of a and b in the file
 };
 
 struct HeadTensors {
@@ -25,11 +28,18 @@ struct HeadTensors {
   const TensorView* bias = nullptr;  // null if there is none
 };
 
+// The rows of trainable_token_indices.
+struct TokenRows {
+  std::string tensor;
+  const TensorView* rows = nullptr;
+};
+
 struct AdapterContents {
   std::map<int, LoraHalves> modules;         // by index into the ModuleTable; both halves present
   std::map<std::string, HeadTensors> heads;  // weight present
   // Copies of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
   std::map<std::string, TensorName> base_copies;
+  std::map<int, TokenRows> token_rows;  // by index into the ModuleTable
 };
 
 // Assigns every tensor of the file to a module or head, or to the base model. Error: kUnprocessable

@@ -55,4 +55,22 @@ Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
   return digest.finish();
 }
 
+Digest digest_with_whole_values(const Digest& before, const AdapterSpec& spec,
+                                const ModuleTable& modules) {
+  if (spec.parts.empty() && spec.shifts.empty() && spec.gains.empty()) return before;
+  DigestBuilder digest;
+  digest.add("adapter with whole values").add(before).add(spec.parts.size());
+  for (const AdapterPart& part : spec.parts) digest.add(part.digest);
+  const VocabularyChange& v = spec.vocabulary;
+  digest.add(v.embedding).add(v.embedding_lora).add(v.embedding_rows).add(v.head).add(v.head_rows);
+  digest.add(v.scale).add(std::span<const int64_t>(v.embedding_ids));
+  digest.add(std::span<const int64_t>(v.head_ids));
+  for (const auto* all : {&spec.shifts, &spec.gains}) {
+    digest.add(all->size());
+    for (const OutputValues& output : *all)
+      digest.add(modules.modules()[output.module].name).add(std::span<const float>(output.values));
+  }
+  return digest.finish();
+}
+
 }  // namespace valora::adapters

@@ -14,4 +14,8 @@ Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules);
 Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
                          const FileIdentity& file);
 
+// The digest of an adapter whose panels, heads and texts have this one, with its parts and shifts.
+Digest digest_with_whole_values(const Digest& digest, const AdapterSpec& spec,
+                                const ModuleTable& modules);
+
 }  // namespace valora::adapters

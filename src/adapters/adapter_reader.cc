@@ -9,6 +9,7 @@
 #include "adapters/sidecar.h"
 #include "adapters/task_heads.h"
 #include "adapters/tensor_names.h"
+#include "adapters/whole_values.h"
 #include "base/input_folder.h"
 #include "base/strings.h"
 
@@ -17,6 +18,10 @@ namespace {
 
 constexpr const char* kConfig = "adapter_config.json";
 constexpr const char* kTensors = "adapter_model.safetensors";
+constexpr const char* kConvert =
+    "python3 -c \"import torch, safetensors.torch as s; "
+    "s.save_file({k: v.clone().contiguous() for k, v in torch.load('adapter_model.bin', "
+    "map_location='cpu', weights_only=True).items()}, 'adapter_model.safetensors')\"";
 
 Result<InputFolder> open_folder(const FolderPath& where) {
   auto folder = InputFolder::open(where);
@@ -34,10 +39,17 @@ Status check_tensor_file(const InputFolder& folder) {
   if (folder.has("adapter_model.bin"))
     return unprocessable(
         dir +
-            " has its tensors in adapter_model.bin (a pickle), which is not read; save them as "
-            "adapter_model.safetensors",
+            " has its tensors in adapter_model.bin (a pickle), which is not read, because reading "
+            "it runs code that it holds. If you trust it, convert it in the folder: " +
+            kConvert,
         dir);
   return not_found(dir + " has no adapter_model.safetensors", dir);
+}
+
+// Whether the file's tensor of the output layer is that of the embedding (ensure_weight_tying).
+bool is_tied_head(const LoraConfig& config, const Module& module, const ModuleTable& modules) {
+  const int embedding = modules.first_of(ModuleKind::kEmbedding);
+  return config.ensure_weight_tying && module.kind == ModuleKind::kHead && embedding >= 0;
 }
 
 bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, int module) {
@@ -54,7 +66,9 @@ Status check_saved_modules(const LoraConfig& config, const AdapterContents& cont
     for (size_t i = 0; i < modules.modules().size(); ++i) {
       const std::string& name = modules.modules()[i].name;
       if ((name == saved || name.ends_with("." + saved)) &&
-          !has_copy_of(contents, modules, static_cast<int>(i)))
+          !has_copy_of(contents, modules, static_cast<int>(i)) &&
+          !(is_tied_head(config, modules.modules()[i], modules) &&
+            has_copy_of(contents, modules, modules.first_of(ModuleKind::kEmbedding))))
         return unprocessable("modules_to_save names " + shortened(saved) + ", that is " + name +
                              " (its whole weight), for which the file has no tensors");
     }
@@ -77,9 +91,16 @@ void take_sidecar(Sidecar sidecar, AdapterSpec& spec) {
   spec.warnings.insert(spec.warnings.end(), sidecar.warnings.begin(), sidecar.warnings.end());
 }
 
-bool is_head_tensor(const std::string& name) {
-  const auto parsed = parse_tensor_name(name);
-  return parsed.ok() && (parsed->role == TensorRole::kWeight || parsed->role == TensorRole::kBias);
+// Which tensors' values are read into memory. Few bytes are those of heads, biases and rows, and
+// of low-rank products on embeddings: their digests are an adapter's identity even if only headers
+// are read.
+bool is_read(const std::string& tensor, const LoraConfig& config, const ModuleTable& modules,
+             const BaseCopies& copies, bool values) {
+  const auto name = parse_tensor_name(tensor);
+  if (!name.ok()) return values;
+  if (copies.are(tensor, modules))
+    return config.trained_biases && name->role == TensorRole::kBias && !copies.pass_over;
+  return values || (name->role != TensorRole::kLoraA && name->role != TensorRole::kLoraB);
 }
 
 // Without digest. values: of the targets, too.
@@ -87,11 +108,12 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
                               const AdapterLimits& limits, const BaseCopies& copies, bool values) {
   VALORA_TRY(folder, open_folder(where));
   VALORA_TRY(config, read_lora_config(folder));
+  values = values || (config.dora && !copies.pass_over);  // norms need the values
   VALORA_CHECK(check_tensor_file(folder));
   VALORA_TRY(sidecar, read_sidecar(folder));
   VALORA_TRY(tensors, folder.file(kTensors, limits.max_file_bytes));
   VALORA_TRY(file, SafeTensors::read(tensors, [&](const std::string& tensor) {
-               return (values || is_head_tensor(tensor)) && !copies.are(tensor, modules);
+               return is_read(tensor, config, modules, copies, values);
              }));
   VALORA_TRY(contents, sort_tensors(*file, config, modules, copies));
   VALORA_CHECK(check_saved_modules(config, contents, modules));
@@ -102,20 +124,27 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
   spec.warnings = std::move(config.warnings);
   VALORA_TRY(targets, resolve_targets(config.rules, contents, modules, limits, spec.warnings));
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
-  if (targets.empty() && heads.empty())
+  // Last, because it reads the most.
+  VALORA_TRY(changed, copies.changed(*file, contents, modules, config));
+  if (targets.empty() && heads.empty() && changed.empty() && contents.token_rows.empty() &&
+      !copies.pass_over)
     return unprocessable(where.path + " is empty: it has neither LoRA weights nor heads",
                          where.path);
-  // Last, because it reads the most.
-  VALORA_CHECK(copies.check(*file, contents));
   spec.targets = std::move(targets);
   spec.heads = std::move(heads);
   for (const LoraTarget& target : spec.targets)
     spec.max_rank = std::max(spec.max_rank, target.rank);
   for (const auto& [name, view] : file->tensors())
     if (!contents.base_copies.contains(name)) spec.bytes += byte_size(view);
+  if (copies.pass_over)
+    (void)take_embedding_targets(spec.targets, modules);
+  else
+    VALORA_CHECK(
+        resolve_whole_values(*file, contents, config, modules, changed, copies.base, spec));
   warn_of_missing_heads(config, contents, spec);
   take_sidecar(std::move(sidecar), spec);
-  spec.headers_digest = digest_of_headers(spec, modules, file->identity());
+  spec.panels_headers_digest = digest_of_headers(spec, modules, file->identity());
+  spec.headers_digest = digest_with_whole_values(spec.panels_headers_digest, spec, modules);
   spec.file = std::move(file);
   return spec;
 }
@@ -123,13 +152,15 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
 Result<AdapterSpec> read_values(const FolderPath& where, const ModuleTable& modules,
                                 const AdapterLimits& limits, const BaseCopies& copies) {
   VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/true));
-  spec.digest = digest_of_adapter(spec, modules);
+  spec.panels_digest = digest_of_adapter(spec, modules);
+  spec.digest = digest_with_whole_values(spec.panels_digest, spec, modules);
   return spec;
 }
 
 Result<AdapterSpec> read_headers(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseCopies& copies) {
   VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/false));
+  spec.panels_digest = spec.panels_headers_digest;
   spec.digest = spec.headers_digest;
   return spec;
 }

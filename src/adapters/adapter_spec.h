@@ -24,6 +24,39 @@ struct LoraTarget {
   TensorView b;     // [out, rank]
 };
 
+// Matrices of an adapter that have a place of their own in the pool, where adapters that hold the
+// same bytes share it.
+enum class PartKind : uint8_t {
+  kEmbeddingLora,  // Aᵀ over B, [vocabulary + hidden, rank]
+  kTokenRows,      // rows instead of the embedding's or the output layer's, [tokens, hidden]
+  kEmbedding,      // instead of the base model's, [vocabulary, hidden]
+  kHead            // the output layer, instead of the base model's, [vocabulary, hidden]
+};
+const char* part_kind_name(PartKind kind);
+
+struct AdapterPart {
+  PartKind kind = PartKind::kHead;
+  std::vector<std::string> tensors;  // their names in the file: one, or A and B
+  DType dtype = DType::kF32;         // of the tensors
+  int64_t rows = 0, columns = 0;     // of the matrix
+  Digest digest;                     // of the kind and the values
+  size_t bytes() const { return static_cast<size_t>(rows * columns) * dtype_size(dtype); }
+};
+
+// What an adapter changes of the embedding and the output layer besides low-rank products on the
+// latter. Indices are those of AdapterSpec::parts; -1: it has none.
+struct VocabularyChange {
+  int embedding = -1, embedding_lora = -1, embedding_rows = -1, head = -1, head_rows = -1;
+  float scale = 1;                               // of embedding_lora
+  std::vector<int64_t> embedding_ids, head_ids;  // tokens of the rows, in their order
+};
+
+// Of each output of a linear: [out].
+struct OutputValues {
+  int module = 0;
+  std::vector<float> values;
+};
+
 enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
 // A linear head over the last prompt token's final hidden state (modules_to_save).
@@ -41,7 +74,17 @@ struct AdapterSpec {
   Digest digest;           // of the tensors' content, the configuration and the sidecar
   // The same without the values of the targets, but with the identity of their file.
   Digest headers_digest;
+  // The same two without parts and shifts: what read_adapter_again() gives.
+  Digest panels_digest, panels_headers_digest;
   std::vector<LoraTarget> targets;  // by module, ascending
+  std::vector<AdapterPart> parts;
+  VocabularyChange vocabulary;
+  std::vector<OutputValues> shifts;  // added to outputs; by module, ascending; scaled
+  // DoRA: outputs without their bias are multiplied by these, the low-rank product included.
+  std::vector<OutputValues> gains;  // by module, ascending
+  // It holds values that replace the base model's, which have no scale and no sum with another
+  // adapter's.
+  bool replaces = false;
   std::vector<TaskHead> heads;
   int max_rank = 0;
   size_t bytes = 0;                         // of all tensors in the file

@@ -19,14 +19,66 @@ Error cannot_serve(const TensorName& name, const std::string& why) {
                        "), which this version cannot serve");
 }
 
-Status check_values(const SafeTensors& file, const std::string& tensor, const TensorName& name,
-                    const BaseWeights& base) {
-  return visit_pieces(file, tensor, [&](size_t first, const TensorView& piece) -> Status {
-    VALORA_TRY(equal, base.equal(base_name(name), first, piece));
-    if (equal) return {};
-    return cannot_serve(name, ": it differs from the base model's");
-  });
+bool is_vocabulary(const Module& module) {
+  return module.kind == ModuleKind::kEmbedding || module.kind == ModuleKind::kHead;
 }
+
+// Why a difference from the base's values is no error; null: it is one.
+const Module* may_differ(const TensorName& name, const ModuleTable& modules,
+                         const LoraConfig& config) {
+  const auto index = modules.find(name.module);
+  if (!index) return nullptr;
+  const Module& module = modules.modules()[*index];
+  if (name.role == TensorRole::kWeight) return is_vocabulary(module) ? &module : nullptr;
+  const bool has_bias = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kHead;
+  return config.trained_biases && has_bias ? &module : nullptr;
+}
+
+Error wrong_shape(const TensorName& name, const TensorView& copy, const std::vector<int64_t>& base,
+                  const Module* module) {
+  if (module && is_vocabulary(*module) && copy.shape.size() == 2 && base.size() == 2 &&
+      copy.shape[1] == base[1])
+    return unprocessable("the adapter's " + shortened(name.module) + " is of " +
+                         std::to_string(copy.shape[0]) + " tokens, the base model's of " +
+                         std::to_string(base[0]) +
+                         "; an adapter with another vocabulary cannot be served by this version");
+  return cannot_serve(
+      name, " of shape " + shape_text(copy.shape) + ", not the base model's " + shape_text(base));
+}
+
+// Reads one copy, compares it and digests it.
+class CopyReader {
+ public:
+  CopyReader(const SafeTensors& file, const std::string& tensor, const TensorName& name)
+      : file_(file), tensor_(tensor), name_(name), view_(*file.find(tensor)) {
+    digest_.add(static_cast<uint8_t>(view_.dtype)).add(std::span<const int64_t>(view_.shape));
+  }
+
+  // Stops at the first difference, as an error, unless it may differ. Absent: it is equal.
+  Result<std::optional<Digest>> read(const BaseWeights* base, bool may_differ) {
+    bool equal = base != nullptr;
+    VALORA_CHECK(visit_pieces(file_, tensor_, [&](size_t first, const TensorView& piece) -> Status {
+      if (equal) {
+        VALORA_TRY(same, base->equal(base_name(name_), first, piece));
+        equal = same;
+      }
+      if (!equal && !may_differ) return cannot_serve(name_, ": it differs from the base model's");
+      if (!all_finite(piece))
+        return unprocessable("tensor \"" + shortened(tensor_) +
+                             "\" has values that are not finite");
+      digest_.add(piece.bytes);
+      return {};
+    }));
+    return equal ? std::nullopt : std::optional(digest_.finish());
+  }
+
+ private:
+  const SafeTensors& file_;
+  const std::string& tensor_;
+  const TensorName& name_;
+  const TensorView& view_;
+  DigestBuilder digest_;
+};
 
 }  // namespace
 
@@ -39,18 +91,29 @@ bool BaseCopies::are(const std::string& tensor, const ModuleTable& modules) cons
   return pass_over || (base && base->shape_of(base_name(*name)));
 }
 
-Status BaseCopies::check(const SafeTensors& file, const AdapterContents& contents) const {
-  if (pass_over) return {};
+Result<std::vector<ChangedCopy>> BaseCopies::changed(const SafeTensors& file,
+                                                     const AdapterContents& contents,
+                                                     const ModuleTable& modules,
+                                                     const LoraConfig& config) const {
+  std::vector<ChangedCopy> changed;
+  if (pass_over) return changed;
   for (const auto& [tensor, name] : contents.base_copies) {
-    const auto shape = base ? base->shape_of(base_name(name)) : std::nullopt;
+    const Module* module = may_differ(name, modules, config);
+    const bool is_bias = name.role == TensorRole::kBias;
+    auto shape = base ? base->shape_of(base_name(name)) : std::nullopt;
+    if (!base && module && !is_bias)
+      shape = module->kind == ModuleKind::kHead ? std::vector<int64_t>{module->out, module->in}
+                                                : std::vector<int64_t>{module->in, module->out};
     if (!shape) return cannot_serve(name, "");
     const TensorView& copy = *file.find(tensor);
-    if (copy.shape != *shape)
-      return cannot_serve(name, " of shape " + shape_text(copy.shape) + ", not the base model's " +
-                                    shape_text(*shape));
-    VALORA_CHECK(check_values(file, tensor, name, *base));
+    if (copy.shape != *shape) return wrong_shape(name, copy, *shape, module);
+    if (!is_served_dtype(copy.dtype))
+      return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " +
+                           dtype_name(copy.dtype) + "; adapters are served from F32, F16 or BF16");
+    VALORA_TRY(values, CopyReader(file, tensor, name).read(base, module != nullptr));
+    if (values) changed.push_back({tensor, *modules.find(name.module), is_bias, *values});
   }
-  return {};
+  return changed;
 }
 
 }  // namespace valora::adapters

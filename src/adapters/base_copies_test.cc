@@ -4,40 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <limits>
 
 #include "adapters/testing/adapter_folder.h"
+#include "adapters/testing/fake_base.h"
 
 namespace valora::adapters {
 namespace {
 
 using testing::AdapterFolder;
 using testing::f32_tensor;
+using testing::FakeBase;
 using ::testing::HasSubstr;
 using testing::kHidden;
 
 const std::string kHead = AdapterFolder::key("lm_head", "weight");
 const std::string kNorm = AdapterFolder::key("model.norm", "weight");
-
-class FakeBase final : public BaseWeights {
- public:
-  void add(const std::string& name, std::vector<int64_t> shape, std::vector<float> values) {
-    all_[name] = {std::move(shape), std::move(values)};
-  }
-  std::optional<std::vector<int64_t>> shape_of(const std::string& name) const override {
-    const auto it = all_.find(name);
-    return it == all_.end() ? std::nullopt : std::optional(it->second.first);
-  }
-  Result<bool> equal(const std::string& name, size_t first,
-                     const TensorView& piece) const override {
-    const auto& values = all_.at(name).second;
-    EXPECT_LE(first + piece.bytes.size() / sizeof(float), values.size());
-    return std::memcmp(values.data() + first, piece.bytes.data(), piece.bytes.size()) == 0;
-  }
-
- private:
-  std::map<std::string, std::pair<std::vector<int64_t>, std::vector<float>>> all_;
-};
 
 class BaseCopiesTest : public ::testing::Test {
  protected:
@@ -80,31 +62,45 @@ TEST_F(BaseCopiesTest, EqualOnesChangeNothing) {
 }
 
 TEST_F(BaseCopiesTest, AChangedOneIsRefusedByName) {
-  head_.back() += 1;
-  folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+  folder_.tensors[kNorm] = f32_tensor({kHidden}, {1, 2, 3, 5});
   for (const bool values : {true, false})
     EXPECT_EQ(refusal(&base_, values),
-              "the adapter adapts lm_head (its whole weight: it differs from the base model's), "
+              "the adapter adapts model.norm (its whole weight: it differs from the base model's), "
               "which this version cannot serve");
-  folder_.tensors.erase(kHead);
-  folder_.tensors[kNorm] = f32_tensor({kHidden}, {1, 2, 3, 5});
-  EXPECT_THAT(refusal(&base_), HasSubstr("adapts model.norm (its whole weight: it differs"));
+}
+
+TEST_F(BaseCopiesTest, AChangedOutputLayerIsAPart) {
+  head_.back() += 1;
+  folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+  for (const bool values : {true, false}) {
+    const auto spec = read(&base_, values);
+    ASSERT_TRUE(spec.ok()) << spec.error().message;
+    ASSERT_EQ(spec->parts.size(), 1u);
+    EXPECT_EQ(spec->parts[0].kind, PartKind::kHead);
+    EXPECT_NE(spec->digest, plain_);
+    EXPECT_TRUE(spec->file->find(kHead)->bytes.empty());  // not in memory
+  }
+  head_.front() = std::numeric_limits<float>::infinity();
+  folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
+  EXPECT_THAT(refusal(&base_), HasSubstr("lm_head.weight\" has values that are not finite"));
 }
 
 TEST_F(BaseCopiesTest, OtherShapesAreRefusedWithoutValues) {
   folder_.tensors[kHead] = testing::filled({11, kHidden}, 0);
+  folder_.tensors[kNorm] = testing::filled({kHidden}, 0);
   for (const bool values : {false, true})
-    EXPECT_THAT(
-        refusal(&base_, values),
-        HasSubstr("lm_head (its whole weight of shape [11, 4], not the base model's [200000, 4])"));
+    EXPECT_THAT(refusal(&base_, values),
+                HasSubstr("lm_head is of 11 tokens, the base model's of 200000"));
+  folder_.tensors.erase(kHead);
+  folder_.tensors[kNorm] = testing::filled({kHidden + 1}, 0);
+  EXPECT_THAT(refusal(&base_),
+              HasSubstr("(its whole weight of shape [5], not the base model's [4])"));
 }
 
 TEST_F(BaseCopiesTest, WithoutTheBaseAreRefused) {
   EXPECT_THAT(refusal(nullptr), HasSubstr("model.norm"));
-  folder_.tensors.erase(kNorm);
-  EXPECT_THAT(refusal(nullptr), HasSubstr("adapts lm_head (its whole weight), which"));
   const FakeBase empty;
-  EXPECT_THAT(refusal(&empty), HasSubstr("adapts lm_head (its whole weight), which"));
+  EXPECT_THAT(refusal(&empty), HasSubstr("model.norm"));
 }
 
 TEST_F(BaseCopiesTest, ArePassedOverWhenAnAdapterIsReadAgain) {

@@ -21,11 +21,20 @@ class BaseWeights {
   // cannot be read.
   virtual Result<bool> equal(const std::string& name, size_t first,
                              const TensorView& piece) const = 0;
+  // The values of a tensor that the model has, as it computes with them. Error: as equal().
+  virtual Result<std::vector<float>> values_of(const std::string& name) const = 0;
+  // The norm of each row of W + scale · B A for the linear W of this name: [out]. a: [rank, in], b:
+  // [out, rank]. kUnprocessable if the model's values of W are not those of its files.
+  virtual Result<std::vector<float>> row_norms(const std::string& name, const TensorView& a,
+                                               const TensorView& b, float scale) const = 0;
+  // Whether the output layer's weights are the embedding's.
+  virtual bool tied() const = 0;
 };
 
-// As without `base`, but tensors of the base model in the file are no error if they are equal to
-// `base`'s. They are compared piece by piece and take no memory; AdapterSpec::bytes and the digests
-// do not count them. Further error: kConflict if the file is replaced during the comparison.
+// As without `base`, but tensors of the base model in the file are compared with `base`'s, piece by
+// piece and without memory for them. Equal ones are passed over; AdapterSpec::bytes and the digests
+// do not count them. Others become parts and shifts, or are refused. Further error: kConflict if
+// the file is replaced during the comparison.
 Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseWeights& base);
 Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "base/json.h"
 #include "base/strings.h"
@@ -21,15 +22,14 @@ constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
 // Options of training, initialisation and bookkeeping, without effect on the computation: PEFT's,
 // then those of ms-swift and unsloth. fan_in_fan_out and megatron_config concern layers that no
 // served model has.
-constexpr std::array kIgnored{"peft_type",         "auto_mapping",   "base_model_name_or_path",
-                              "revision",          "task_type",      "inference_mode",
-                              "peft_version",      "lora_dropout",   "megatron_core",
-                              "megatron_config",   "loftq_config",   "eva_config",
-                              "corda_config",      "lora_ga_config", "velora_config",
-                              "monteclora_config", "fan_in_fan_out", "merge_weights",
-                              "qalora_group_size", "runtime_config", "ensure_weight_tying",
-                              "lora_dtype",        "lorap_lr_ratio", "lorap_emb_lr",
-                              "unsloth_fixed"};
+constexpr std::array kIgnored{"peft_type",       "auto_mapping",   "base_model_name_or_path",
+                              "revision",        "task_type",      "inference_mode",
+                              "peft_version",    "lora_dropout",   "megatron_core",
+                              "megatron_config", "loftq_config",   "eva_config",
+                              "corda_config",    "lora_ga_config", "velora_config",
+                              "fan_in_fan_out",  "merge_weights",  "qalora_group_size",
+                              "runtime_config",  "lora_dtype",     "lorap_lr_ratio",
+                              "lorap_emb_lr",    "unsloth_fixed"};
 constexpr std::array kHonoured{"r",
                                "lora_alpha",
                                "use_rslora",
@@ -41,19 +41,15 @@ constexpr std::array kHonoured{"r",
                                "rank_pattern",
                                "alpha_pattern",
                                "bias",
+                               "lora_bias",
+                               "use_dora",
+                               "trainable_token_indices",
+                               "ensure_weight_tying",
                                "init_lora_weights"};
 // Supported only if unset. "bias" and "init_lora_weights" have checks of their own.
-constexpr std::array kRefused{"use_dora",
-                              "lora_bias",
-                              "target_parameters",
-                              "layer_replication",
-                              "trainable_token_indices",
-                              "alora_invocation_tokens",
-                              "use_qalora",
-                              "use_bdlora",
-                              "kasa_config",
-                              "enable_lora",
-                              "arrow_config"};
+constexpr std::array kRefused{"target_parameters", "layer_replication", "alora_invocation_tokens",
+                              "use_qalora",        "use_bdlora",        "kasa_config",
+                              "monteclora_config", "enable_lora",       "arrow_config"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -98,7 +94,8 @@ Status check_options(const Json& config, std::vector<std::string>& warnings) {
     }
   }
   const Json bias = config.value("bias", Json());
-  if (!bias.is_null() && bias != "none") return refused("bias", bias);
+  if (!bias.is_null() && bias != "none" && bias != "all" && bias != "lora_only")
+    return refused("bias", bias);
   return check_initialisation(config.value("init_lora_weights", Json()));
 }
 
@@ -180,6 +177,51 @@ Status read_modules_to_save(const Json& config, LoraConfig& lora) {
   VALORA_TRY(regexes, compile_all(saved.values, "(^|.*\\.)", "($|\\..*)", "modules_to_save"));
   lora.rules.saved = std::move(regexes);
   return {};
+}
+
+Result<std::vector<int64_t>> read_ids(const Json& list) {
+  constexpr const char* kKey = "trainable_token_indices";
+  const Error wrong = invalid(
+      "\"trainable_token_indices\" must be a list of tokens, or such a list for each module", kKey);
+  if (!list.is_array()) return wrong;
+  std::vector<int64_t> ids;
+  std::unordered_set<int64_t> seen;
+  for (const Json& id : list) {
+    if (!id.is_number_integer()) return wrong;
+    ids.push_back(id.get<int64_t>());
+    if (ids.back() < 0 || !seen.insert(ids.back()).second)
+      return unprocessable("trainable_token_indices has the token " + std::to_string(ids.back()) +
+                               (ids.back() < 0 ? ", which no vocabulary has" : " twice"),
+                           kKey);
+  }
+  return ids;
+}
+
+Status read_token_ids(const Json& config, LoraConfig& lora) {
+  const Json value = config.value("trainable_token_indices", Json());
+  if (value.is_null()) return {};
+  if (!value.is_object()) {
+    VALORA_TRY(ids, read_ids(value));
+    if (!ids.empty()) lora.token_ids.push_back({"embed_tokens", std::move(ids)});
+    return {};
+  }
+  for (const auto& [module, list] : value.items()) {
+    VALORA_TRY(ids, read_ids(list));
+    if (!ids.empty()) lora.token_ids.push_back({module, std::move(ids)});
+  }
+  return {};
+}
+
+Status read_whole_values(const Json& config, LoraConfig& lora) {
+  VALORA_TRY(lora_bias, field_or<bool>(config, "lora_bias", false));
+  VALORA_TRY(dora, field_or<bool>(config, "use_dora", false));
+  lora.dora = dora;
+  VALORA_TRY(ensure_weight_tying, field_or<bool>(config, "ensure_weight_tying", false));
+  lora.lora_bias = lora_bias;
+  lora.ensure_weight_tying = ensure_weight_tying;
+  const Json bias = config.value("bias", Json());
+  lora.trained_biases = bias == "all" || bias == "lora_only";
+  return read_token_ids(config, lora);
 }
 
 Result<std::optional<std::set<int64_t>>> read_layers(const Json& config) {
@@ -281,6 +323,7 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
   VALORA_CHECK(check_options(config, lora.warnings));
   VALORA_CHECK(read_targets(config, lora.rules));
   VALORA_CHECK(read_modules_to_save(config, lora));
+  VALORA_CHECK(read_whole_values(config, lora));
   VALORA_CHECK(read_layer_rules(config, lora.rules));
   VALORA_CHECK(read_ranks(config, text, lora.rules));
   return lora;

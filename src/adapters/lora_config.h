@@ -10,9 +10,21 @@
 
 namespace valora::adapters {
 
+// trainable_token_indices: the ids of one module's rows, in the order of the file's rows.
+struct TokenIds {
+  std::string module;  // its name or the end of it
+  std::vector<int64_t> ids;
+};
+
 struct LoraConfig {
   TargetRules rules;
   std::vector<std::string> modules_to_save;
+  std::vector<TokenIds> token_ids;
+  bool dora = false;            // each linear has a magnitude
+  bool lora_bias = false;       // each lora_B has a bias
+  bool trained_biases = false;  // bias: the file has biases that replace the base model's
+  // With tied embeddings, what is saved of the embedding is the output layer's, too.
+  bool ensure_weight_tying = false;
   std::vector<std::string> warnings;  // unknown keys
 };
 

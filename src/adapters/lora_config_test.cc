@@ -42,13 +42,12 @@ TEST_F(LoraConfigTest, DefaultsAreThoseOfPeft) {
 
 TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
   const std::vector<std::pair<std::string, Json>> refused = {
-      {"use_dora", true},
-      {"lora_bias", true},
-      {"bias", "all"},
-      {"bias", "lora_only"},
+      {"bias", "some"},
+      {"monteclora_config", {{"num_samples", 2}}},
       {"target_parameters", {"experts.up"}},
       {"layer_replication", {{0, 2}}},
-      {"trainable_token_indices", {3}},
+      {"trainable_token_indices", {3, -1}},
+      {"trainable_token_indices", {{"embed_tokens", {3, 4, 3}}}},
       {"alora_invocation_tokens", {1}},
       {"alora_invocation_tokens", Json::array()},
       {"use_qalora", true},
@@ -95,12 +94,30 @@ TEST_F(LoraConfigTest, OptionsOfTrainersWithoutEffectAreNoWarning) {
       {"lorap_emb_lr", 1e-6},          {"unsloth_fixed", true},
       {"merge_weights", true},         {"fan_in_fan_out", true},
       {"megatron_config", {{"a", 1}}}, {"lora_ga_config", {{"a", 1}}},
-      {"velora_config", {{"a", 1}}},   {"monteclora_config", {{"a", 1}}}};
+      {"velora_config", {{"a", 1}}}};
   for (const auto& [key, value] : accepted) {
     const auto config = with(key, value);
     ASSERT_TRUE(config.ok()) << key << config.error().message;
     EXPECT_TRUE(config->warnings.empty()) << key;
   }
+}
+
+TEST_F(LoraConfigTest, WholeValuesAreRead) {
+  const auto plain = with("bias", "none");
+  EXPECT_FALSE(plain->lora_bias || plain->trained_biases || plain->ensure_weight_tying);
+  EXPECT_TRUE(with("lora_bias", true)->lora_bias);
+  EXPECT_TRUE(with("use_dora", true)->dora && !plain->dora);
+  EXPECT_TRUE(with("bias", "all")->trained_biases && with("bias", "lora_only")->trained_biases);
+  EXPECT_TRUE(with("ensure_weight_tying", true)->ensure_weight_tying);
+  const auto list = with("trainable_token_indices", {7, 3});
+  ASSERT_EQ(list->token_ids.size(), 1u);
+  EXPECT_EQ(list->token_ids[0].module, "embed_tokens");
+  EXPECT_THAT(list->token_ids[0].ids, ElementsAre(7, 3));
+  const auto named =
+      with("trainable_token_indices", {{"lm_head", {5}}, {"embed_tokens", Json::array()}});
+  ASSERT_EQ(named->token_ids.size(), 1u);
+  EXPECT_EQ(named->token_ids[0].module, "lm_head");
+  EXPECT_FALSE(with("trainable_token_indices", "embed_tokens").ok());
 }
 
 TEST_F(LoraConfigTest, UnknownKeysAreWarningsIfSet) {

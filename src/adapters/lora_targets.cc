@@ -74,7 +74,8 @@ class Resolver {
                            ", which the configuration targets, but has them in other layers: a "
                            "part of it is missing");
     // "all-linear" excludes the output layer, which this table cannot distinguish.
-    if (rules_.all_linear) std::erase_if(left, [&](int i) { return !module(i).servable; });
+    if (rules_.all_linear)
+      std::erase_if(left, [&](int i) { return module(i).kind != ModuleKind::kLinear; });
     if (!left.empty())
       warnings.push_back("the configuration also targets " + module(left[0]).name +
                          and_more(left.size()) +

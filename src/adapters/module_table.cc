@@ -4,6 +4,16 @@
 
 namespace valora::adapters {
 
+const char* module_kind_name(ModuleKind kind) {
+  switch (kind) {
+    case ModuleKind::kEmbedding: return "embedding";
+    case ModuleKind::kHead: return "output layer";
+    case ModuleKind::kOther: return "other";
+    case ModuleKind::kLinear: break;
+  }
+  return "linear";
+}
+
 ModuleTable::ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases,
                          int64_t hidden_size)
     : modules_(std::move(modules)), aliases_(std::move(aliases)), hidden_size_(hidden_size) {
@@ -21,6 +31,11 @@ std::optional<int> ModuleTable::find(std::string_view name) const {
     if (it != by_name_.end()) return it->second;
   }
   return std::nullopt;
+}
+
+int ModuleTable::first_of(ModuleKind kind) const {
+  const auto it = std::ranges::find(modules_, kind, &Module::kind);
+  return it == modules_.end() ? -1 : static_cast<int>(it - modules_.begin());
 }
 
 std::vector<std::string> ModuleTable::names(int module) const {

@@ -10,15 +10,24 @@
 
 namespace valora::adapters {
 
+// What a module computes, which decides how adapters change it.
+enum class ModuleKind : uint8_t {
+  kLinear,
+  kEmbedding,  // of the tokens; in: the vocabulary
+  kHead,       // the output layer; out: the vocabulary
+  kOther       // adapters on it cannot be served
+};
+const char* module_kind_name(ModuleKind kind);  // "linear", "embedding", "output layer", "other"
+
 struct Module {
   // Canonical: the newest Hugging Face name, e.g. "model.language_model.layers.3.mlp.up_proj".
   std::string name;
   int64_t in = 0;
   int64_t out = 0;
-  bool servable = true;  // false: known, but adapters on it cannot be served
-  int64_t layer = -1;    // its index in a repeated layer; -1 outside
+  int64_t layer = -1;  // its index in a repeated layer; -1 outside
   // Part of the vision tower or the projector: affects visual embeddings, not the decoder.
   bool visual = false;
+  ModuleKind kind = ModuleKind::kLinear;
 };
 
 // Different transformers versions prefix the same module differently. A name that starts with
@@ -37,6 +46,8 @@ class ModuleTable {
   int64_t hidden_size() const { return hidden_size_; }  // the width of task heads' input
   // The index of a module by its canonical name or an alias. The canonical name takes precedence.
   std::optional<int> find(std::string_view name) const;
+  // The index of the first module of a kind; -1: there is none.
+  int first_of(ModuleKind kind) const;
   // All names of one module: canonical first, then its aliases. Patterns of an adapter's
   // configuration are tried on each, because a configuration uses the names of its own transformers
   // version.

@@ -8,16 +8,29 @@
 
 namespace valora::adapters {
 
-enum class TensorRole { kLoraA, kLoraB, kWeight, kBias };
+enum class TensorRole {
+  kLoraA,
+  kLoraB,
+  kLoraBias,    // of lora_B
+  kMagnitude,   // of DoRA, [out]
+  kEmbeddingA,  // [rank, vocabulary]
+  kEmbeddingB,  // [hidden, rank]
+  kTokenRows,   // trainable_token_indices
+  kWeight,
+  kBias
+};
+
+constexpr bool is_low_rank(TensorRole role) { return role <= TensorRole::kEmbeddingB; }
 
 struct TensorName {
   TensorRole role;
   std::string module;  // as in the file, without "base_model.model."
 };
 
-// "base_model.model.M.lora_A[.ADAPTER].weight", the same with lora_B, or
-// "base_model.model.M.weight" / ".bias" of a module that was saved completely. Error:
-// kUnprocessable naming the tensor, for every other name.
+// "base_model.model.M.lora_A[.ADAPTER].weight", the same with lora_B, "….lora_B[.ADAPTER].bias",
+// "….lora_embedding_A[.ADAPTER]" and _B, "….lora_magnitude_vector[.ADAPTER][.weight]",
+// "….token_adapter.trainable_tokens_delta[.ADAPTER]", or "base_model.model.M.weight" / ".bias" of a
+// module that was saved completely. Error: kUnprocessable naming the tensor, for every other name.
 Result<TensorName> parse_tensor_name(std::string_view name);
 
 }  // namespace valora::adapters

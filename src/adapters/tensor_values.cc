@@ -56,6 +56,17 @@ double sum_of_squares(std::span<const uint8_t> bytes) {
   return sum;
 }
 
+template <typename T>
+std::vector<float> widened(std::span<const uint8_t> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    values[i] = value_of(value);
+  }
+  return values;
+}
+
 }  // namespace
 
 bool is_served_dtype(DType dtype) {
@@ -77,6 +88,15 @@ double norm_of(const TensorView& tensor) {
     case DType::kF16: return std::sqrt(sum_of_squares<Half>(tensor.bytes));
     case DType::kBF16: return std::sqrt(sum_of_squares<BFloat>(tensor.bytes));
     default: return 0;
+  }
+}
+
+std::vector<float> floats_of(const TensorView& tensor) {
+  switch (tensor.dtype) {
+    case DType::kF32: return widened<float>(tensor.bytes);
+    case DType::kF16: return widened<Half>(tensor.bytes);
+    case DType::kBF16: return widened<BFloat>(tensor.bytes);
+    default: return {};
   }
 }
 

@@ -18,6 +18,9 @@ bool all_finite(const TensorView& tensor);
 // The square root of the sum of squares. The dtype must be a served one.
 double norm_of(const TensorView& tensor);
 
+// The values in float. The dtype must be a served one.
+std::vector<float> floats_of(const TensorView& tensor);
+
 std::string shape_text(const std::vector<int64_t>& shape);  // "[8, 64]"
 
 }  // namespace valora::adapters

@@ -10,7 +10,7 @@ Json modules_json(const models::ModelSpec& spec) {
     modules.push_back({{"name", m.name},
                        {"in", m.in},
                        {"out", m.out},
-                       {"servable", m.servable},
+                       {"kind", adapters::module_kind_name(m.kind)},
                        {"visual", m.visual}});
   return modules;
 }
@@ -61,6 +61,16 @@ Json targets_json(const AdapterReport& report) {
                        {"rank", target.rank},
                        {"scale", target.scale}});
   return targets;
+}
+
+Json parts_json(const adapters::AdapterSpec& spec) {
+  Json parts = Json::array();
+  for (const adapters::AdapterPart& part : spec.parts)
+    parts.push_back({{"kind", adapters::part_kind_name(part.kind)},
+                     {"shape", {part.rows, part.columns}},
+                     {"bytes", part.bytes()},
+                     {"digest", part.digest.hex()}});
+  return parts;
 }
 
 Json heads_json(const adapters::AdapterSpec& spec) {
@@ -122,6 +132,10 @@ Json inspect_json(const AdapterReport& report) {
   json["max_rank"] = spec.max_rank;
   json["bytes"] = spec.bytes;
   json["targets"] = targets_json(report);
+  json["parts"] = parts_json(spec);
+  json["biases"] = spec.shifts.size();
+  json["magnitudes"] = spec.gains.size();
+  json["used_alone"] = spec.replaces;
   json["heads"] = heads_json(spec);
   return json;
 }

@@ -130,6 +130,14 @@ std::string inspect_text(const AdapterReport& report) {
     lines.add("rank", ranks_text(spec));
     lines.add("targets", targets_text(report));
   }
+  for (const adapters::AdapterPart& part : spec.parts)
+    lines.add("part", fmt::format("{}, {} × {}, {}", adapters::part_kind_name(part.kind), part.rows,
+                                  part.columns, human_bytes(part.bytes())));
+  if (!spec.shifts.empty()) lines.add("biases", "of " + plural(spec.shifts.size(), "linear"));
+  if (!spec.gains.empty())
+    lines.add("magnitudes", "of " + plural(spec.gains.size(), "linear") + " (DoRA)");
+  if (spec.replaces)
+    lines.add("requests", "use it alone and at scale 1: it replaces values of the model");
   for (const adapters::TaskHead& head : spec.heads)
     lines.add("head", head.name + ", " + labels_text(head.labels));
   lines.add("size", human_bytes(spec.bytes));

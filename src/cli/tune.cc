@@ -74,7 +74,8 @@ Result<kernels::TuneSpace> space_of(const Flags& flags) {
                            .isa = kernels::isa()};
   for (const adapters::Module& module : spec.modules.modules())
     if (std::pair size(module.out, module.in);
-        module.servable && std::ranges::find(space.linears, size) == space.linears.end())
+        module.kind == adapters::ModuleKind::kLinear &&
+        std::ranges::find(space.linears, size) == space.linears.end())
       space.linears.push_back(size);
   space.others.emplace_back(spec.vocab, spec.hidden);  // the output layer
   return space;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "adapters/adapter_parts.h"
 #include "adapters/base_weights.h"
 #include "base/log.h"
+#include "engine/adapter_tensors.h"
 #include "engine/merge_bound.h"
 
 namespace valora {
@@ -50,6 +52,7 @@ Error changed(const std::string& path) {
 Result<AdapterStore::Stored> AdapterStore::add(
     const std::shared_ptr<const adapters::AdapterSpec>& spec) {
   VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_, form_));
+  VALORA_TRY(part_layouts, this->part_layouts(*spec));
   const memory::AdapterNeed need{spec->digest, layout.blocks()};
   const bool has_values = spec->digest != spec->headers_digest;
   // Before the lock, which the engine may want: it reads all values.
@@ -60,8 +63,9 @@ Result<AdapterStore::Stored> AdapterStore::add(
   const FolderPath source(spec->path, spec->root);
   std::erase(entry.paths, source);
   entry.paths.push_back(source);
+  entry.headers = spec->panels_headers_digest;
   if (has_values) {
-    entry.content = spec->digest;
+    entry.content = spec->panels_digest;
     *entry.safe_to_merge = safe;
   }
   if (has_values && !entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
@@ -71,10 +75,42 @@ Result<AdapterStore::Stored> AdapterStore::add(
   std::shared_ptr<ops::AdapterWeights> weights = entry.weights.lock();
   if (!weights) {
     weights = std::make_shared<ops::AdapterWeights>(modules_.modules().size(), std::move(layout));
+    set_outputs(*spec, *weights);
     if (!entry.blocks.empty()) weights->place(entry.blocks);
     entry.weights = weights;
   }
-  return Stored{need, std::move(weights), entry.safe_to_merge};
+  Stored stored{need, std::move(weights), entry.safe_to_merge, {}};
+  for (size_t i = 0; i < spec->parts.size(); ++i)
+    stored.parts.push_back(add_part(spec->parts[i], std::move(part_layouts[i]), source));
+  return stored;
+}
+
+Result<std::vector<ops::PanelLayout>> AdapterStore::part_layouts(
+    const adapters::AdapterSpec& spec) const {
+  std::vector<ops::PanelLayout> layouts;
+  for (const adapters::AdapterPart& part : spec.parts) {
+    const bool multiplied = part.kind == adapters::PartKind::kHead;
+    VALORA_TRY(layout, ops::PanelLayout::of_matrix(part.rows, part.columns, dtype_, block_bytes_,
+                                                   multiplied ? form_ : ops::WeightForm::kPlain));
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+AdapterStore::StoredPart AdapterStore::add_part(const adapters::AdapterPart& part,
+                                                ops::PanelLayout layout, const FolderPath& source) {
+  PartEntry& entry = parts_[part.digest];
+  std::erase(entry.paths, source);
+  entry.paths.push_back(source);
+  entry.part = part;
+  const int32_t blocks = layout.blocks();
+  std::shared_ptr<ops::PlacedMatrix> matrix = entry.matrix.lock();
+  if (!matrix) {
+    matrix = std::make_shared<ops::PlacedMatrix>(std::move(layout));
+    if (!entry.blocks.empty()) matrix->place(entry.blocks);
+    entry.matrix = matrix;
+  }
+  return {{part.digest, blocks}, std::move(matrix)};
 }
 
 void AdapterStore::release_kept(Entry& entry) {
@@ -89,6 +125,9 @@ void AdapterStore::drop_unused() {
   std::erase_if(entries_, [](const auto& entry) {
     return entry.second.weights.expired() && entry.second.blocks.empty();
   });
+  std::erase_if(parts_, [](const auto& entry) {
+    return entry.second.matrix.expired() && entry.second.blocks.empty();
+  });
   sweep_at_ = 2 * entries_.size() + 64;  // so that thousands of loads do not each look at all
 }
 
@@ -100,12 +139,15 @@ Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const
   if (!source.weights) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
   source.kept = it->second.kept;
   source.paths = it->second.paths;
+  source.headers = it->second.headers;
   source.content = it->second.content;
   return source;
 }
 
 std::optional<Digest> AdapterStore::content_of(const Digest& digest) const {
   const std::lock_guard lock(mutex_);
+  if (const auto part = parts_.find(digest); part != parts_.end())
+    return part->second.matrix.expired() ? std::nullopt : std::optional(digest);
   const auto it = entries_.find(digest);
   if (it == entries_.end() || it->second.weights.expired()) return std::nullopt;
   return it->second.content;
@@ -117,11 +159,37 @@ void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpe
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
-  it->second.content = spec.digest;
+  it->second.content = spec.panels_digest;
   *it->second.safe_to_merge = safe;
 }
 
+Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& layout,
+                               std::span<std::byte* const> blocks) const {
+  Status status;
+  for (auto from = entry.paths.rbegin(); from != entry.paths.rend(); ++from) {
+    status = adapters::read_part(*from, entry.part, limits_,
+                                 [&](int64_t first, const TensorView& rows) -> Status {
+                                   layout.write_rows(first, rows, blocks);
+                                   return {};
+                                 });
+    if (status.ok()) return status;
+    status = unreadable(from->path, status.error());
+  }
+  return status;
+}
+
 Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) {
+  std::shared_ptr<ops::PlacedMatrix> matrix;
+  PartEntry part;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = parts_.find(digest); it != parts_.end()) {
+      part = it->second;
+      matrix = part.matrix.lock();
+      if (!matrix) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
+    }
+  }
+  if (matrix) return read_part(part, *matrix->layout(), blocks);
   VALORA_TRY(source, source_of(digest));
   if (source.kept) {
     write(*source.kept, *source.weights, blocks);
@@ -133,7 +201,8 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
     const auto spec = adapters::read_adapter_again(*from, modules_, limits_);
     if (!spec.ok()) {
       status = unreadable(path, spec.error());
-    } else if (source.content ? spec->digest != *source.content : spec->headers_digest != digest) {
+    } else if (source.content ? spec->digest != *source.content
+                              : spec->headers_digest != source.headers) {
       status = unreadable(path, changed(path));
     } else {
       if (!source.content) learn_values(digest, *spec);
@@ -146,6 +215,11 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
 
 void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) {
   const std::lock_guard lock(mutex_);
+  if (const auto part = parts_.find(digest); part != parts_.end()) {
+    part->second.blocks = std::move(blocks);
+    if (const auto matrix = part->second.matrix.lock()) matrix->place(part->second.blocks);
+    return;
+  }
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.blocks = std::move(blocks);
@@ -155,6 +229,11 @@ void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) 
 
 void AdapterStore::on_evicted(const Digest& digest) {
   const std::lock_guard lock(mutex_);
+  if (const auto part = parts_.find(digest); part != parts_.end()) {
+    part->second.blocks.clear();
+    if (const auto matrix = part->second.matrix.lock()) matrix->unplace();
+    return;
+  }
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.blocks.clear();

@@ -16,6 +16,7 @@
 #include "base/digest.h"
 #include "memory/identity.h"
 #include "ops/lora.h"
+#include "ops/placed_matrix.h"
 
 namespace valora {
 
@@ -27,13 +28,21 @@ class AdapterStore {
                at::ScalarType dtype, size_t block_bytes, ops::WeightForm form)
       : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {}
 
+  // A part of an adapter, which adapters with the same part share.
+  struct StoredPart {
+    memory::AdapterNeed need;
+    std::shared_ptr<ops::PlacedMatrix> matrix;  // as `weights`
+  };
   struct Stored {
     memory::AdapterNeed need;
     // Without panels until they are in the pool. Adapters of equal content share them. Only the
     // engine thread may read panels.
     std::shared_ptr<ops::AdapterWeights> weights;
     std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false before the values were read
+    std::vector<StoredPart> parts;                           // as AdapterSpec::parts
   };
+  // The digests here are those of needs: of an adapter, or of one of its parts.
+  //
   // Takes note of spec->path as a source of the content, and keeps the spec for the first read(),
   // if not too many bytes are kept so. A spec of headers is accepted: its values are checked by the
   // first read(). kUnprocessable: a panel does not fit into a block.
@@ -56,10 +65,18 @@ class AdapterStore {
   struct Entry {
     std::weak_ptr<ops::AdapterWeights> weights;
     std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
+    Digest headers;                  // AdapterSpec::panels_headers_digest
     std::optional<Digest> content;   // of the values; absent until they were read
     std::vector<FolderPath> paths;   // the newest last
     std::vector<std::byte*> blocks;  // in the pool; empty: absent
     std::shared_ptr<const adapters::AdapterSpec> kept;
+  };
+
+  struct PartEntry {
+    std::weak_ptr<ops::PlacedMatrix> matrix;
+    adapters::AdapterPart part;
+    std::vector<FolderPath> paths;
+    std::vector<std::byte*> blocks;
   };
 
   // What a read needs, so that it runs without the lock.
@@ -67,10 +84,18 @@ class AdapterStore {
     std::shared_ptr<const ops::AdapterWeights> weights;
     std::shared_ptr<const adapters::AdapterSpec> kept;
     std::vector<FolderPath> paths;
+    Digest headers;
     std::optional<Digest> content;
   };
 
   Result<Source> source_of(const Digest& digest) const;
+  // The layouts of all parts, in order.
+  Result<std::vector<ops::PanelLayout>> part_layouts(const adapters::AdapterSpec& spec) const;
+  // With the lock held.
+  StoredPart add_part(const adapters::AdapterPart& part, ops::PanelLayout layout,
+                      const FolderPath& source);
+  Status read_part(const PartEntry& entry, const ops::PanelLayout& layout,
+                   std::span<std::byte* const> blocks) const;
   void learn_values(const Digest& digest, const adapters::AdapterSpec& spec);
   void drop_unused();
   void release_kept(Entry& entry);
@@ -82,6 +107,7 @@ class AdapterStore {
   ops::WeightForm form_;
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;
+  std::unordered_map<Digest, PartEntry> parts_;
   size_t kept_bytes_ = 0;
   size_t sweep_at_ = 64;  // entries at which unused ones are dropped
 };

@@ -1,5 +1,8 @@
 #include "engine/build_adapter.h"
 
+#include <algorithm>
+
+#include "adapters/adapter_parts.h"
 #include "engine/adapter_tensors.h"
 #include "engine/merge_bound.h"
 #include "models/weights.h"
@@ -21,31 +24,95 @@ ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec, size_t module
                 {ops::Weight(tensor(target.a, dtype, device), dtype, device),
                  ops::Weight(tensor(target.b, dtype, device), dtype, device)},
                 target.scale);
+  set_outputs(spec, weights);
   weights.pack_contiguous();
   return weights;
+}
+
+// A part in memory of its own.
+Result<std::shared_ptr<const ops::PlacedMatrix>> own_part(const adapters::AdapterSpec& spec,
+                                                          const adapters::AdapterPart& part,
+                                                          const adapters::AdapterLimits& limits,
+                                                          at::ScalarType dtype) {
+  const at::Tensor values = at::empty({part.rows, part.columns}, dtype);
+  VALORA_CHECK(adapters::read_part(
+      {spec.path, spec.root}, part, limits, [&](int64_t first, const TensorView& rows) -> Status {
+        values.narrow(0, first, rows.shape[0]).copy_(models::tensor_of(rows));
+        return {};
+      }));
+  return std::make_shared<const ops::PlacedMatrix>(values);
+}
+
+using Parts = std::vector<std::shared_ptr<const ops::PlacedMatrix>>;
+
+ops::VocabularyWeights vocabulary_of(const adapters::VocabularyChange& change, const Parts& parts) {
+  const auto part = [&](int index) { return index < 0 ? nullptr : parts.at(index); };
+  return {part(change.embedding),      part(change.embedding_lora),
+          part(change.embedding_rows), part(change.head),
+          part(change.head_rows),      change.scale,
+          change.embedding_ids,        change.head_ids};
+}
+
+// Which parts of the model it changes.
+void set_reach(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
+               serving::LoadedAdapter& loaded) {
+  const auto reach = [&](int index) {
+    const adapters::Module& module = modules.modules()[index];
+    if (module.kind == adapters::ModuleKind::kLinear)
+      (module.visual ? loaded.on_visuals : loaded.on_decoder) = true;
+  };
+  for (const adapters::LoraTarget& target : spec.targets) reach(target.module);
+  for (const adapters::OutputValues& shift : spec.shifts) reach(shift.module);
+}
+
+bool needs_cpu(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
+  const auto on_head = [&](const adapters::LoraTarget& target) {
+    return modules.modules()[target.module].kind == adapters::ModuleKind::kHead;
+  };
+  return !spec.parts.empty() || !spec.shifts.empty() || !spec.gains.empty() ||
+         std::ranges::any_of(spec.targets, on_head);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
-    at::ScalarType dtype, at::Device device, AdapterStore* store) {
+    at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits,
+    AdapterStore* store) {
   const adapters::AdapterSpec& spec = *shared;
+  if (!device.is_cpu() && needs_cpu(spec, modules))
+    return unprocessable(spec.path +
+                             " changes embeddings, the output layer or biases: such adapters are "
+                             "served on CPUs only",
+                         spec.path);
   auto loaded = std::make_shared<serving::LoadedAdapter>();
   loaded->digest = spec.digest;
-  loaded->has_weights = !spec.targets.empty();
+  loaded->has_weights = !spec.targets.empty() || !spec.parts.empty() || !spec.shifts.empty();
+  loaded->replaces = spec.replaces;
   loaded->rank = spec.max_rank;
-  for (const adapters::LoraTarget& target : spec.targets)
-    (modules.modules()[target.module].visual ? loaded->on_visuals : loaded->on_decoder) = true;
+  set_reach(spec, modules, *loaded);
   if (store && loaded->has_weights) {
     VALORA_TRY(stored, store->add(shared));
     loaded->need = stored.need;
-    loaded->tensors = std::make_shared<AdapterTensors>(stored.weights);
+    Parts parts;
+    for (AdapterStore::StoredPart& part : stored.parts) {
+      loaded->parts.push_back(part.need);
+      parts.push_back(std::move(part.matrix));
+    }
+    loaded->tensors =
+        std::make_shared<AdapterTensors>(stored.weights, vocabulary_of(spec.vocabulary, parts));
     loaded->safe_to_merge = stored.safe_to_merge;
   } else {
     loaded->safe_to_merge = std::make_shared<std::atomic<bool>>(safe_to_merge(spec, modules));
-    loaded->tensors = std::make_shared<AdapterTensors>(std::make_shared<const ops::AdapterWeights>(
-        own_weights(spec, modules.modules().size(), dtype, device)));
+    Parts parts;
+    for (const adapters::AdapterPart& part : spec.parts) {
+      VALORA_TRY(own, own_part(spec, part, limits, dtype));
+      parts.push_back(std::move(own));
+    }
+    loaded->tensors =
+        std::make_shared<AdapterTensors>(std::make_shared<const ops::AdapterWeights>(own_weights(
+                                             spec, modules.modules().size(), dtype, device)),
+                                         vocabulary_of(spec.vocabulary, parts));
   }
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back(

@@ -33,6 +33,42 @@ std::optional<models::LoadedModel> checkpoint_of(const std::string& dir) {
   return std::move(loaded).value();
 }
 
+adapters::ModuleKind vocabulary_kind(const std::string& module) {
+  if (module.ends_with("embed_tokens")) return adapters::ModuleKind::kEmbedding;
+  return module.ends_with("lm_head") ? adapters::ModuleKind::kHead : adapters::ModuleKind::kLinear;
+}
+
+// What a tensor of the file says of its module, or of the width of heads.
+void add_module(const adapters::TensorName& name, const std::vector<int64_t>& shape,
+                std::map<std::string, adapters::Module>& modules, int64_t& hidden) {
+  using adapters::TensorRole;
+  const adapters::ModuleKind kind = vocabulary_kind(name.module);
+  const auto set = [&](int64_t in, int64_t out) {
+    adapters::Module& module = modules[name.module];
+    if (in > 0) module.in = in;
+    if (out > 0) module.out = out;
+  };
+  switch (name.role) {
+    case TensorRole::kLoraA:
+    case TensorRole::kEmbeddingA: return set(shape[1], 0);
+    case TensorRole::kLoraB:
+    case TensorRole::kEmbeddingB: return set(0, shape[0]);
+    case TensorRole::kTokenRows: {
+      constexpr int64_t kUnknown = int64_t{1} << 32;  // of the vocabulary
+      return kind == adapters::ModuleKind::kHead ? set(shape[1], kUnknown)
+                                                 : set(kUnknown, shape[1]);
+    }
+    case TensorRole::kWeight:
+      if (kind == adapters::ModuleKind::kEmbedding) return set(shape[0], shape[1]);
+      if (kind == adapters::ModuleKind::kHead) return set(shape[1], shape[0]);
+      hidden = shape[1];
+      return;
+    case TensorRole::kLoraBias:
+    case TensorRole::kMagnitude:
+    case TensorRole::kBias: return;
+  }
+}
+
 // A module table made of the adapter's own tensors. With it, read_adapter() checks everything but
 // whether a model has these linears. Errors in the file are left for read_adapter() to report.
 adapters::ModuleTable modules_of_adapter(const std::string& dir) {
@@ -43,15 +79,14 @@ adapters::ModuleTable modules_of_adapter(const std::string& dir) {
   for (const auto& [tensor, view] : (*file)->tensors()) {
     const auto name = adapters::parse_tensor_name(tensor);
     if (!name.ok() || view.shape.size() != 2) continue;
-    switch (name->role) {
-      case adapters::TensorRole::kLoraA: modules[name->module].in = view.shape[1]; break;
-      case adapters::TensorRole::kLoraB: modules[name->module].out = view.shape[0]; break;
-      case adapters::TensorRole::kWeight: hidden = view.shape[1]; break;
-      case adapters::TensorRole::kBias: break;
-    }
+    add_module(*name, view.shape, modules, hidden);
   }
   std::vector<adapters::Module> list;
-  for (const auto& [name, module] : modules) list.push_back({name, module.in, module.out});
+  for (const auto& [name, module] : modules) {
+    list.push_back(module);
+    list.back().name = name;
+    list.back().kind = vocabulary_kind(name);
+  }
   return adapters::ModuleTable(std::move(list), {}, hidden);
 }
 

@@ -61,7 +61,7 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
       ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, device);
   int64_t widest = 1;
   for (const adapters::Module& module : spec.modules.modules())
-    if (module.servable) widest = std::max(widest, module.in);
+    if (module.kind == adapters::ModuleKind::kLinear) widest = std::max(widest, module.in);
   // Higher ranks than the widest input occur in tests alone, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
   const ops::WeightForm form = ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);

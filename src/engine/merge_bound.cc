@@ -22,7 +22,9 @@ double largest_change(const adapters::LoraTarget& target) {
 bool safe_to_merge(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
   return std::ranges::all_of(spec.targets, [&](const adapters::LoraTarget& target) {
     // NaN compares as false: not safe.
-    return modules.modules()[target.module].visual || largest_change(target) <= kLargestChange;
+    const adapters::Module& module = modules.modules()[target.module];
+    return module.visual || module.kind != adapters::ModuleKind::kLinear ||
+           largest_change(target) <= kLargestChange;
   });
 }
 

@@ -36,7 +36,8 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
-  VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, tiers_->adapters()));
+  VALORA_TRY(built,
+             build_adapter(shared, modules, loaded_.dtype, device_, limits_, tiers_->adapters()));
   return Read{std::move(shared), std::move(built), lazy};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/cores.h"
 #include "base/log.h"
+#include "engine/adapter_tensors.h"
 #include "engine/head_logits.h"
 #include "engine/model_fault.h"
 #include "engine/rope_lengths.h"
@@ -96,6 +97,7 @@ Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dt
       visuals_(model, dtype, options.visual_cache_bytes, clock),
       switcher_(std::move(switcher)),
       graphs_(DecodeGraphs::make(model, arena_)),
+      head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)),
       masks_(!device.is_cpu() || at::get_num_threads() < usable_cores()
                  ? std::make_unique<grammar::MaskFiller>()
                  : nullptr) {}
@@ -178,6 +180,10 @@ models::Batch Runner::build_batch(const StepPlan& plan) {
     append_positions(item, axes, positions);
     batch.spans.push_back({begin, item.tokens, s.computed_tokens, s.table.blocks.data()});
     append_segments(s.owner->adapters, merged, begin, begin + item.tokens, batch.adaptation.lora);
+    for (const serving::AppliedAdapter& use : s.owner->adapters)
+      if (vocabulary_of(*use.adapter).on_embedding())
+        batch.vocabulary.push_back(
+            {begin, begin + item.tokens, &vocabulary_of(*use.adapter), use.scale});
     for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int from, int to) {
       const int first = std::max(from, span.token_begin),
                 last = std::min(to, span.token_begin + span.rows);
@@ -276,12 +282,15 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
       score_prompt(plan.items[i], hidden.narrow(0, batch.spans[i].begin, batch.spans[i].queries));
   std::vector<StepOutput> outputs;
   std::vector<int64_t> sampled_rows;
+  models::HeadAdaptation heads;
   for (size_t i = 0; i < plan.items.size(); ++i) {
     if (!plan.items[i].yields) continue;
     const int64_t row = batch.spans[i].begin + batch.spans[i].queries - 1;
     StepOutput output{plan.items[i].request, {}, {}, {}};
     const serving::ActiveRequest& owner = *sequence_of(output).owner;
     if (owner.generates()) {
+      const auto place = static_cast<int64_t>(sampled_rows.size());
+      add_heads(owner.adapters, place, place + 1, heads);
       sampled_rows.push_back(row);
     } else {
       for_output(output, [&] {
@@ -296,7 +305,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     outputs.push_back(std::move(output));
   }
   if (!sampled_rows.empty()) {
-    const at::Tensor logits = logits_of(hidden, sampled_rows);
+    const at::Tensor logits = logits_of(hidden, sampled_rows, heads);
     if (masks_) masks_->stop();
     sample(outputs, logits);
   } else {

@@ -60,7 +60,11 @@ class Runner final : public serving::ModelRunner {
   const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
   models::Batch build_batch(const scheduler::StepPlan& plan);
   at::Tensor hidden_states(models::Batch& batch);
-  at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const;
+  // Adds what the adapters of a request make of rows [begin, end) of the logits.
+  void add_heads(std::span<const serving::AppliedAdapter> uses, int64_t begin, int64_t end,
+                 models::HeadAdaptation& heads) const;
+  at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows,
+                       const models::HeadAdaptation& heads) const;
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
   void fill_masks(const scheduler::StepPlan& plan);
@@ -76,6 +80,7 @@ class Runner final : public serving::ModelRunner {
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;        // null on CPUs
+  int head_module_;                             // of the output layer; -1: none
   Duration decode_time_{};                      // of the last step without prompts
   std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
   std::optional<ops::ComputeThreads> threads_;  // within run_thread(), if they are adapted

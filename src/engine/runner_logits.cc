@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/parts_done.h"
+#include "engine/adapter_tensors.h"
 #include "engine/runner.h"
 #include "ops/parallel.h"
 
@@ -20,12 +21,30 @@ at::Tensor long_tensor(const std::vector<int64_t>& values, at::Device device) {
 
 }  // namespace
 
+void Runner::add_heads(std::span<const serving::AppliedAdapter> uses, int64_t begin, int64_t end,
+                       models::HeadAdaptation& heads) const {
+  for (const serving::AppliedAdapter& use : uses) {
+    const ops::AdapterWeights& weights = weights_of(*use.adapter);
+    if (use.scale == 0 || head_module_ < 0) continue;
+    if (weights.touches(head_module_)) heads.lora.add(begin, end, weights, use.scale);
+    if (weights.output(head_module_)) heads.lora.add_outputs(begin, end, weights, use.scale);
+    const ops::VocabularyWeights& vocabulary = vocabulary_of(*use.adapter);
+    if (!vocabulary.on_head()) continue;
+    if (!heads.vocabulary.empty() && heads.vocabulary.back().weights == &vocabulary &&
+        heads.vocabulary.back().end == begin)
+      heads.vocabulary.back().end = end;
+    else
+      heads.vocabulary.push_back({begin, end, &vocabulary, use.scale});
+  }
+}
+
 // In host memory: float [rows, vocab].
-at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows) const {
+at::Tensor Runner::logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows,
+                             const models::HeadAdaptation& heads) const {
   const auto count = static_cast<int64_t>(rows.size());
   const bool all = count == hidden.size(0);  // in order, each once
   const at::Tensor logits =
-      model_.logits(all ? hidden : hidden.index_select(0, long_tensor(rows, device_)));
+      model_.logits(all ? hidden : hidden.index_select(0, long_tensor(rows, device_)), heads);
   if (logits.is_cpu()) return logits.contiguous();
   at::Tensor host =
       at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
@@ -43,7 +62,9 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
     const std::vector<int64_t> rows(
         wanted.begin() + static_cast<int64_t>(first),
         wanted.begin() + static_cast<int64_t>(std::min(first + kScoredRows, wanted.size())));
-    const at::Tensor logits = logits_of(hidden, rows);
+    models::HeadAdaptation heads;
+    add_heads(s.owner->adapters, 0, static_cast<int64_t>(rows.size()), heads);
+    const at::Tensor logits = logits_of(hidden, rows, heads);
     const int64_t vocab = logits.size(1);
     const float* data = logits.const_data_ptr<float>();
     ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {

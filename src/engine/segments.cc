@@ -13,6 +13,7 @@ void append_segments(std::span<const serving::AppliedAdapter> uses,
   float of_merged = merged ? -1 : 0;
   for (const serving::AppliedAdapter& use : uses) {
     if (!use.adapter->on_decoder) continue;
+    lora.add_outputs(begin, end, weights_of(*use.adapter), use.scale);
     if (merged && use.adapter->digest == merged->digest)
       of_merged += use.scale;
     else

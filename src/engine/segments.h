@@ -11,7 +11,8 @@ namespace valora {
 
 // Tokens [begin, end) need the base model plus `uses`; the weights in use are the base model plus
 // `merged` (may be null) at coefficient 1. Appends the segments of the difference; none if there is
-// no difference. Call it in ascending order of tokens, so that adjacent ranges share segments.
+// no difference. Changes of outputs, which no merge has, are those of `uses`. Call it in ascending
+// order of tokens, so that adjacent ranges share segments.
 void append_segments(std::span<const serving::AppliedAdapter> uses,
                      const serving::LoadedAdapter* merged, int64_t begin, int64_t end,
                      ops::LoraBatch& lora);

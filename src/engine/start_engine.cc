@@ -219,9 +219,8 @@ Status EngineStart::open_frontend() {
 }
 
 Status EngineStart::load_weights() {
-  VALORA_TRY(loaded,
-             models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
-                                models::ModelUse::kServing, rounding_of(options_)));
+  VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
+                                        models::ModelUse::kServing, rounding_of(options_)));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);

@@ -20,7 +20,7 @@ class SlowTower final : public models::Model {
   explicit SlowTower(SimulatedClock& clock) : Model({}), clock_(clock) {}
 
   at::Tensor forward(const models::Batch&) const override { return {}; }
-  at::Tensor logits(const at::Tensor&) const override { return {}; }
+  at::Tensor logits(const at::Tensor&, const models::HeadAdaptation&) const override { return {}; }
   std::vector<models::Linear*> decoder_linears() override { return {}; }
   std::unique_ptr<models::Encoding> begin_encoding(std::vector<models::VisualItem> items,
                                                    models::PieceSize) const override {

@@ -8,6 +8,7 @@
 #include "media/processor.h"
 #include "ops/attention.h"
 #include "ops/lora.h"
+#include "ops/vocabulary.h"
 
 namespace valora::models {
 
@@ -42,6 +43,20 @@ struct VisualRows {
   at::Tensor embeddings;  // [n, hidden * (1 + levels)]
 };
 
+// What an adapter makes of the embeddings or the logits of rows [begin, end). In every mode: no
+// mode merges it.
+struct VocabularyUse {
+  int64_t begin = 0, end = 0;
+  const ops::VocabularyWeights* weights = nullptr;
+  float coefficient = 1;
+};
+
+// The adapters of the rows whose logits are wanted.
+struct HeadAdaptation {
+  ops::LoraBatch lora;  // on the output layer
+  std::vector<VocabularyUse> vocabulary;
+};
+
 struct Batch {
   at::Tensor tokens;                  // int64 [T]
   at::Tensor positions;               // int64 [axes, T]
@@ -53,6 +68,8 @@ struct Batch {
   // batch must then live until the backward pass has ended.
   bool recompute = false;
   Adaptation adaptation;
+  // Of the tokens, which must be in host memory then.
+  std::vector<VocabularyUse> vocabulary;
   std::vector<VisualRows> visual;
 };
 

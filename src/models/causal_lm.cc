@@ -13,7 +13,9 @@ class CausalLm final : public Model {
         model_(weights, spec().modules, kPrefix, "lm_head", config, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
-  at::Tensor logits(const at::Tensor& hidden) const override { return model_.logits(hidden); }
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
+    return model_.logits(hidden, adaptation);
+  }
   std::vector<Linear*> decoder_linears() override { return model_.linears(); }
 
  private:
@@ -26,7 +28,8 @@ ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& archite
   ModelSpec spec = decoder_spec(config, architecture);
   std::vector<adapters::Module> modules;
   add_decoder_modules(config, kPrefix, modules);
-  modules.push_back({"lm_head", config.hidden, config.vocab, false, -1});
+  modules.push_back(
+      {"lm_head", config.hidden, config.vocab, -1, false, adapters::ModuleKind::kHead});
   spec.modules = adapters::ModuleTable(std::move(modules), {}, config.hidden);
   return spec;
 }

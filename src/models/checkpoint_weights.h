@@ -25,6 +25,10 @@ class CheckpointWeights final : public adapters::BaseWeights {
 
   std::optional<std::vector<int64_t>> shape_of(const std::string& name) const override;
   Result<bool> equal(const std::string& name, size_t first, const TensorView& piece) const override;
+  Result<std::vector<float>> values_of(const std::string& name) const override;
+  Result<std::vector<float>> row_norms(const std::string& name, const TensorView& a,
+                                       const TensorView& b, float scale) const override;
+  bool tied() const override { return !embeddings_.empty(); }
 
  private:
   // The name under which `weights_` has a tensor; absent if it has none.

@@ -34,14 +34,14 @@ void add_clip_vision_modules(const ClipVisionConfig& c, const std::string& prefi
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = prefix + "encoder.layers." + std::to_string(i) + ".";
     for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
-      modules.push_back({layer + "self_attn." + name, c.width, c.width, true, i, true});
-    modules.push_back({layer + "mlp.fc1", c.width, c.intermediate, true, i, true});
-    modules.push_back({layer + "mlp.fc2", c.intermediate, c.width, true, i, true});
+      modules.push_back({layer + "self_attn." + name, c.width, c.width, i, true});
+    modules.push_back({layer + "mlp.fc1", c.width, c.intermediate, i, true});
+    modules.push_back({layer + "mlp.fc2", c.intermediate, c.width, i, true});
   }
   modules.push_back({prefix + "embeddings.patch_embedding", c.channels * c.patch * c.patch, c.width,
-                     false, -1, true});
-  modules.push_back(
-      {prefix + "embeddings.position_embedding", c.positions(), c.width, false, -1, true});
+                     -1, true, adapters::ModuleKind::kOther});
+  modules.push_back({prefix + "embeddings.position_embedding", c.positions(), c.width, -1, true,
+                     adapters::ModuleKind::kOther});
 }
 
 ClipVisionTower::ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules,

@@ -91,7 +91,8 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
     : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
       rotary_(c.rotary, c.layers.front().head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
-      lm_head_(weights, names.head, c.hidden, c.vocab, false, -1, LinearPart::kHead) {
+      lm_head_(weights, names.head, c.hidden, c.vocab, false,
+               modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead) {
   for (size_t i = 0; i < c.layers.size(); ++i) {
     const LayerConfig& l = c.layers[i];
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
@@ -104,6 +105,9 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
 
 at::Tensor Decoder::embed(const Batch& batch) const {
   at::Tensor x = at::embedding(embed_tokens_, batch.tokens);
+  for (const VocabularyUse& use : batch.vocabulary)
+    ops::adapt_embeddings(x.slice(0, use.begin, use.end), batch.tokens.slice(0, use.begin, use.end),
+                          *use.weights, use.coefficient);
   for (const VisualRows& rows : batch.visual)
     x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings.narrow(1, 0, x.size(1)));
   return x;
@@ -171,6 +175,18 @@ std::vector<Linear*> Decoder::linears() {
   return linears;
 }
 
-at::Tensor Decoder::logits(const at::Tensor& hidden) const { return lm_head_.wide(hidden); }
+at::Tensor Decoder::logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const {
+  int64_t replaced = 0;  // rows whose adapters have output layers of their own
+  for (const VocabularyUse& use : adaptation.vocabulary)
+    if (use.weights->head) replaced += use.end - use.begin;
+  const at::Tensor logits =
+      replaced == hidden.size(0)
+          ? at::empty({hidden.size(0), lm_head_.weight().out()}, hidden.options().dtype(at::kFloat))
+          : lm_head_.wide(hidden, adaptation.lora);
+  for (const VocabularyUse& use : adaptation.vocabulary)
+    ops::adapt_logits(hidden.slice(0, use.begin, use.end), *use.weights,
+                      logits.slice(0, use.begin, use.end));
+  return logits;
+}
 
 }  // namespace valora::models

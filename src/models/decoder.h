@@ -67,8 +67,9 @@ class Decoder {
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
-  at::Tensor forward(const Batch& batch) const;       // [T, hidden], after the final norm
-  at::Tensor logits(const at::Tensor& hidden) const;  // [rows, hidden] → float [rows, vocab]
+  at::Tensor forward(const Batch& batch) const;  // [T, hidden], after the final norm
+  // [rows, hidden] → float [rows, vocab]
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const;
   std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
 
  private:

@@ -90,15 +90,16 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
     const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim,
                   index = static_cast<int64_t>(i);
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    modules.push_back({layer + "self_attn.q_proj", c.hidden, q, true, index});
-    modules.push_back({layer + "self_attn.k_proj", c.hidden, kv, true, index});
-    modules.push_back({layer + "self_attn.v_proj", c.hidden, kv, true, index});
-    modules.push_back({layer + "self_attn.o_proj", q, c.hidden, true, index});
-    modules.push_back({layer + "mlp.gate_proj", c.hidden, l.intermediate, true, index});
-    modules.push_back({layer + "mlp.up_proj", c.hidden, l.intermediate, true, index});
-    modules.push_back({layer + "mlp.down_proj", l.intermediate, c.hidden, true, index});
+    modules.push_back({layer + "self_attn.q_proj", c.hidden, q, index});
+    modules.push_back({layer + "self_attn.k_proj", c.hidden, kv, index});
+    modules.push_back({layer + "self_attn.v_proj", c.hidden, kv, index});
+    modules.push_back({layer + "self_attn.o_proj", q, c.hidden, index});
+    modules.push_back({layer + "mlp.gate_proj", c.hidden, l.intermediate, index});
+    modules.push_back({layer + "mlp.up_proj", c.hidden, l.intermediate, index});
+    modules.push_back({layer + "mlp.down_proj", l.intermediate, c.hidden, index});
   }
-  modules.push_back({prefix + "embed_tokens", c.vocab, c.hidden, false, -1});
+  modules.push_back(
+      {prefix + "embed_tokens", c.vocab, c.hidden, -1, false, adapters::ModuleKind::kEmbedding});
 }
 
 }  // namespace valora::models

@@ -28,8 +28,10 @@ class Linear {
 
   // x: [T, in] → [T, out]
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
-  // x Wᵀ in float, without adapters.
-  at::Tensor wide(const at::Tensor& x) const { return ops::linear_float(x, weight_); }
+  // The same in float. Weights with adapters merged do not count.
+  at::Tensor wide(const at::Tensor& x, const ops::LoraBatch& lora) const {
+    return ops::linear_float(x, {&weight_, module_}, lora);
+  }
 
   const ops::Weight& weight() const { return weight_; }
   ops::Weight& weight() { return weight_; }

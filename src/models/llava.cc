@@ -80,10 +80,11 @@ ModelSpec llava_spec(const ConfigReader& config) {
   add_decoder_modules(c.decoder, kLanguage, modules);
   add_clip_vision_modules(c.vision, kTower, modules);
   modules.push_back(
-      {std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, true, -1, true});
+      {std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, -1, true});
   modules.push_back(
-      {std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, true, -1, true});
-  modules.push_back({"lm_head", c.decoder.hidden, c.decoder.vocab, false, -1});
+      {std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, -1, true});
+  modules.push_back(
+      {"lm_head", c.decoder.hidden, c.decoder.vocab, -1, false, adapters::ModuleKind::kHead});
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
   return spec;
 }
@@ -94,8 +95,8 @@ class LlavaForConditionalGeneration final : public Model {
       : LlavaForConditionalGeneration(llava_spec(config), read_config(config), weights, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor logits(const at::Tensor& hidden) const override {
-    return language_model_.logits(hidden);
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
+    return language_model_.logits(hidden, adaptation);
   }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
 

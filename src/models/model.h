@@ -30,7 +30,8 @@ class Model {
   // keys and values to batch.kv.
   virtual at::Tensor forward(const Batch& batch) const = 0;
   // [rows, hidden] → float [rows, vocab]
-  virtual at::Tensor logits(const at::Tensor& hidden) const = 0;
+  virtual at::Tensor logits(const at::Tensor& hidden,
+                            const HeadAdaptation& adaptation = {}) const = 0;
   // Encodes images and videos together, piece by piece (models/encoding.h). The items' inputs must
   // outlive it. Throws c10::Error if the model takes none.
   virtual std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,

@@ -186,15 +186,16 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
                            "visual.patch_embed.proj", "lm_head"}) {
     const auto index = spec.modules.find(name);
     ASSERT_TRUE(index) << name;
-    EXPECT_FALSE(spec.modules.modules()[*index].servable) << name;
+    EXPECT_NE(spec.modules.modules()[*index].kind, adapters::ModuleKind::kLinear) << name;
   }
   const auto q = spec.modules.find("model.layers.0.self_attn.q_proj");
   ASSERT_TRUE(q);
   EXPECT_EQ(*q, 0) << "the decoder's linears come first";
-  EXPECT_TRUE(spec.modules.modules()[*q].servable);
+  EXPECT_TRUE(spec.modules.modules()[*q].kind == adapters::ModuleKind::kLinear);
   const auto merger = spec.modules.find("visual.merger.mlp.0");
   ASSERT_TRUE(merger);
-  EXPECT_TRUE(spec.modules.modules()[*merger].servable && spec.modules.modules()[*merger].visual);
+  EXPECT_TRUE(spec.modules.modules()[*merger].kind == adapters::ModuleKind::kLinear &&
+              spec.modules.modules()[*merger].visual);
 }
 
 TEST(ModelSpec, Qwen3VlHasEmbeddingsForItsFirstLayersAndMarksFrames) {
@@ -206,7 +207,8 @@ TEST(ModelSpec, Qwen3VlHasEmbeddingsForItsFirstLayersAndMarksFrames) {
   EXPECT_EQ(spec.frame_marks->end, spec.frame_marks->begin + 1);
   const auto deep = spec.modules.find("visual.deepstack_merger_list.0.linear_fc2");
   ASSERT_TRUE(deep);
-  EXPECT_TRUE(spec.modules.modules()[*deep].servable && spec.modules.modules()[*deep].visual);
+  EXPECT_TRUE(spec.modules.modules()[*deep].kind == adapters::ModuleKind::kLinear &&
+              spec.modules.modules()[*deep].visual);
   const auto refused = [&](const char* path, const Json& value, const char* word) {
     Json changed = json;
     changed[Json::json_pointer(path)] = value;

@@ -34,13 +34,14 @@ void Qwen2VlVisionTower::add_modules(const Config& c, const std::string& prefix,
                                      std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});
-    modules.push_back({block + "attn.proj", c.width, c.width, true, i, true});
-    modules.push_back({block + "mlp.fc1", c.width, c.mlp, true, i, true});
-    modules.push_back({block + "mlp.fc2", c.mlp, c.width, true, i, true});
+    modules.push_back({block + "attn.qkv", c.width, 3 * c.width, i, true});
+    modules.push_back({block + "attn.proj", c.width, c.width, i, true});
+    modules.push_back({block + "mlp.fc1", c.width, c.mlp, i, true});
+    modules.push_back({block + "mlp.fc2", c.mlp, c.width, i, true});
   }
   add_patch_merger_modules(prefix + "merger", c.width, c.merge, c.out, modules);
-  modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, false, -1, true});
+  modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, -1, true,
+                     adapters::ModuleKind::kOther});
 }
 
 Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,

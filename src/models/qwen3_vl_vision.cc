@@ -12,8 +12,8 @@ constexpr double kBlockNormEps = 1e-6;
 void add_merger_modules(const Qwen3VlVisionConfig& c, const std::string& name,
                         std::vector<adapters::Module>& modules) {
   const int64_t merged = c.width * c.merge * c.merge;
-  modules.push_back({name + ".linear_fc1", merged, merged, true, -1, true});
-  modules.push_back({name + ".linear_fc2", merged, c.out, true, -1, true});
+  modules.push_back({name + ".linear_fc1", merged, merged, -1, true});
+  modules.push_back({name + ".linear_fc2", merged, c.out, -1, true});
 }
 
 // The places of `count` patches along a side of a picture, spread over a side of the square from
@@ -115,16 +115,18 @@ void Qwen3VlVisionTower::add_modules(const Config& c, const std::string& prefix,
                                      std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.depth; ++i) {
     const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    modules.push_back({block + "attn.qkv", c.width, 3 * c.width, true, i, true});
-    modules.push_back({block + "attn.proj", c.width, c.width, true, i, true});
-    modules.push_back({block + "mlp.linear_fc1", c.width, c.mlp, true, i, true});
-    modules.push_back({block + "mlp.linear_fc2", c.mlp, c.width, true, i, true});
+    modules.push_back({block + "attn.qkv", c.width, 3 * c.width, i, true});
+    modules.push_back({block + "attn.proj", c.width, c.width, i, true});
+    modules.push_back({block + "mlp.linear_fc1", c.width, c.mlp, i, true});
+    modules.push_back({block + "mlp.linear_fc2", c.mlp, c.width, i, true});
   }
   add_merger_modules(c, prefix + "merger", modules);
   for (size_t i = 0; i < c.deep.size(); ++i)
     add_merger_modules(c, prefix + "deepstack_merger_list." + std::to_string(i), modules);
-  modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, false, -1, true});
-  modules.push_back({prefix + "pos_embed", c.side * c.side, c.width, false, -1, true});
+  modules.push_back({prefix + "patch_embed.proj", c.patch_dim(), c.width, -1, true,
+                     adapters::ModuleKind::kOther});
+  modules.push_back(
+      {prefix + "pos_embed", c.side * c.side, c.width, -1, true, adapters::ModuleKind::kOther});
 }
 
 Qwen3VlVisionTower::Qwen3VlVisionTower(Weights& weights, const adapters::ModuleTable& modules,

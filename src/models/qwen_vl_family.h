@@ -47,7 +47,7 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
   std::vector<adapters::Module> modules;
   add_decoder_modules(c, kQwenVlLanguage, modules);
   Tower::add_modules(vision, kQwenVlVisual, modules);
-  modules.push_back({"lm_head", c.hidden, c.vocab, false, -1});
+  modules.push_back({"lm_head", c.hidden, c.vocab, -1, false, adapters::ModuleKind::kHead});
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.hidden);
   return spec;
 }
@@ -63,8 +63,8 @@ class QwenVlForConditionalGeneration final : public Model {
                         device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor logits(const at::Tensor& hidden) const override {
-    return language_model_.logits(hidden);
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
+    return language_model_.logits(hidden, adaptation);
   }
   std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
   std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,

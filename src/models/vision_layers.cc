@@ -104,8 +104,8 @@ double PatchMerger::products() const { return products_of({&mlp0_, &mlp2_}); }
 void add_patch_merger_modules(const std::string& name, int64_t width, int64_t merge, int64_t out,
                               std::vector<adapters::Module>& modules) {
   const int64_t merged = width * merge * merge;
-  modules.push_back({name + ".mlp.0", merged, merged, true, -1, true});
-  modules.push_back({name + ".mlp.2", merged, out, true, -1, true});
+  modules.push_back({name + ".mlp.0", merged, merged, -1, true});
+  modules.push_back({name + ".mlp.2", merged, out, -1, true});
 }
 
 }  // namespace valora::models

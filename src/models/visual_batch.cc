@@ -46,7 +46,8 @@ Adaptation item_adaptation(std::span<const VisualItem> items, std::span<const in
   int64_t begin = 0;
   for (size_t i = 0; i < items.size(); begin += rows[i], ++i)
     for (const ops::ScaledAdapter& use : items[i].adapters)
-      adaptation.lora.add(begin, begin + rows[i], *use.adapter, use.coefficient);
+      adaptation.lora.add(begin, begin + rows[i], *use.adapter, use.coefficient),
+          adaptation.lora.add_outputs(begin, begin + rows[i], *use.adapter, use.coefficient);
   return adaptation;
 }
 

@@ -180,7 +180,9 @@ std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
   if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, sizes[1]) : !to))
     return std::nullopt;
   keeps_integers_ = true;
-  if (stored) return ops::Weight(*stored->integers, dtype_, device_, bias, rounding_.inputs && !stored->input_rounding);
+  if (stored)
+    return ops::Weight(*stored->integers, dtype_, device_, bias,
+                       rounding_.inputs && !stored->input_rounding);
   const at::Tensor w = floats(name + ".weight", {sizes[0], sizes[1]});
   try {
     return ops::Weight(ops::quantise(w, *to), dtype_, device_, bias, rounding_.inputs);

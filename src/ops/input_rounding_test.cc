@@ -15,7 +15,8 @@ namespace {
 using Grid = InputRounding::Grid;
 
 TEST(RoundedInputs, AreStepsOfATokensOwnScale) {
-  const at::Tensor x = at::tensor({1.f, -0.5f, 0.013f, 0.f, 0.f, 0.f, -255.f, 3.f, 0.9f}).view({3, 3});
+  const at::Tensor x =
+      at::tensor({1.f, -0.5f, 0.013f, 0.f, 0.f, 0.f, -255.f, 3.f, 0.9f}).view({3, 3});
   const at::Tensor y = rounded_inputs(x, {Grid::kInt8});
   const auto rows = y.accessor<float, 2>();
   EXPECT_FLOAT_EQ(rows[0][0], 127 / 127.5f) << "the largest value is cut off at 127 steps";
@@ -37,8 +38,8 @@ TEST(RoundedInputs, AreStepsOfAStoredScaleWithinTheGrid) {
 TEST(RoundedInputs, InFloatsOfEightBitsHaveThreeBitsOfFraction) {
   const at::Tensor x = at::tensor({448.f, 300.f, 1.06f, 0.001f, -1000.f, 33.f}).view({2, 3});
   const at::Tensor y = rounded_inputs(x, {Grid::kFp8, 1.f});
-  EXPECT_TRUE(at::equal(
-      y, at::tensor({448.f, 288.f, 1.f, 0.001953125f, -448.f, 32.f}).view({2, 3})))
+  EXPECT_TRUE(
+      at::equal(y, at::tensor({448.f, 288.f, 1.f, 0.001953125f, -448.f, 32.f}).view({2, 3})))
       << y;
   const at::Tensor own = rounded_inputs(x, {Grid::kFp8});
   EXPECT_FLOAT_EQ(own[1][1].item<float>(), -1000);

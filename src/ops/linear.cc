@@ -1,5 +1,7 @@
 #include "ops/linear.h"
 
+#include <algorithm>
+
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
 #include "ops/linear_targets.h"
@@ -58,6 +60,40 @@ at::Tensor inputs_of(const at::Tensor& x, const Weight& w) {
   return w.input_rounding() ? rounded_inputs(x, *w.input_rounding()) : x;
 }
 
+bool changes_outputs(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  return !lora.outputs().empty() && std::ranges::any_of(linears, [&](const ModuleWeight& l) {
+    return lora.changes_output(l.module);
+  });
+}
+
+// y: float [T, out]
+void change_outputs(const at::Tensor& y, const ModuleWeight& linear, const LoraBatch& lora) {
+  const at::Tensor& bias = linear.weight->bias();
+  for (const OutputSegment& segment : lora.outputs()) {
+    const OutputChange* change = segment.adapter->output(linear.module);
+    if (!change) continue;
+    at::Tensor rows = y.narrow(0, segment.token_begin, segment.token_end - segment.token_begin);
+    if (change->gain.defined()) {
+      if (bias.defined()) rows.sub_(bias);
+      rows.mul_(change->gain);
+      if (bias.defined()) rows.add_(bias);
+    }
+    if (change->shift.defined()) rows.add_(change->shift, segment.coefficient);
+  }
+}
+
+// The linears in float, with all that adapters make of them.
+std::vector<at::Tensor> changed_sums(const at::Tensor& x, const at::Tensor& inputs,
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  const Target target = target_for(x, *linears[0].weight);
+  TORCH_CHECK(target != Target::kCuda && !wants_gradient(x),
+              "changes of outputs are computed on CPUs, and not in training");
+  auto sums = target == Target::kCpu ? sums_cpu(x, inputs, linears, lora)
+                                     : sums_aten(x, inputs, linears, lora);
+  for (size_t i = 0; i < linears.size(); ++i) change_outputs(sums[i], linears[i], lora);
+  return sums;
+}
+
 }  // namespace
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeight> linears,
@@ -69,6 +105,12 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeigh
     return ys;
   }
   const at::Tensor inputs = inputs_of(x, *linears[0].weight);
+  if (changes_outputs(linears, lora)) {
+    std::vector<at::Tensor> ys;
+    for (const at::Tensor& sums : changed_sums(x, inputs, linears, lora))
+      ys.push_back(sums.to(x.scalar_type()));
+    return ys;
+  }
   switch (target_for(x, *linears[0].weight)) {
     case Target::kCpu: return project_cpu(x, inputs, linears, lora);
     case Target::kCuda: return project_cuda(x, inputs, linears, lora);
@@ -91,6 +133,12 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
               " outputs, ", up.weight->out(), " to be gated");
   if (!same_rounding(both)) return at::silu(linear(x, gate, lora)) * linear(x, up, lora);
   const at::Tensor inputs = inputs_of(x, *gate.weight);
+  if (changes_outputs(both, lora)) {
+    const std::vector<at::Tensor> sums = changed_sums(x, inputs, both, lora);
+    return target_for(x, *gate.weight) == Target::kCpu
+               ? silu_mul_cpu(sums[0], sums[1], x.scalar_type())
+               : (at::silu(sums[0]) * sums[1]).to(x.scalar_type());
+  }
   switch (target_for(x, *gate.weight)) {
     case Target::kCpu: return gated_cpu(x, inputs, gate, up, lora);
     case Target::kCuda: return gated_cuda(x, inputs, gate, up, lora);
@@ -108,6 +156,13 @@ at::Tensor linear_float(const at::Tensor& x, const Weight& w) {
     case Target::kAten: break;
   }
   return linear_float_aten(inputs, w);
+}
+
+at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora) {
+  if (!lora.touches(linear.module) && !lora.changes_output(linear.module))
+    return linear_float(x, *linear.weight);
+  check(x, {&linear, 1}, lora);
+  return changed_sums(x, inputs_of(x, *linear.weight), {&linear, 1}, lora)[0];
 }
 
 }  // namespace valora::ops

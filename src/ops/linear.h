@@ -33,7 +33,8 @@ at::Tensor linear(const at::Tensor& x, const Weight& w);
 // silu(gate(x)) · up(x) for two linears of the same shape. → [T, out]
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
                  const LoraBatch& lora = {});
-// A linear with an fp32 result, for logits. → float [T, out]
+// A linear with an fp32 result, for logits. → float [T, out]. Adapters: on CPUs only.
 at::Tensor linear_float(const at::Tensor& x, const Weight& w);
+at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora);
 
 }  // namespace valora::ops

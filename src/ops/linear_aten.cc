@@ -27,9 +27,11 @@ at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, int module, size
                  .to(x.device());
 }
 
+// wide: with a result in float.
 at::Tensor adapted(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& linear,
-                   const LoraBatch& lora) {
+                   const LoraBatch& lora, bool wide = false) {
   at::Tensor y = product(inputs, *linear.weight);
+  if (wide) y = y.to(at::kFloat);
   if (!lora.touches(linear.module)) return y;
   const auto segments = lora.segments();
   // Several segments may cover one token: their sum is rounded once.
@@ -48,7 +50,7 @@ at::Tensor adapted(const at::Tensor& x, const at::Tensor& inputs, const ModuleWe
     rows(y).add_(product(low, weight->b),
                  segment.coefficient * lora.adapter(i).scale(linear.module));
   }
-  return y.to(x.scalar_type());
+  return wide ? y : y.to(x.scalar_type());
 }
 
 }  // namespace
@@ -63,6 +65,13 @@ std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inpu
 at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
                       const ModuleWeight& up, const LoraBatch& lora) {
   return at::silu(adapted(x, inputs, gate, lora)) * adapted(x, inputs, up, lora);
+}
+
+std::vector<at::Tensor> sums_aten(const at::Tensor& x, const at::Tensor& inputs,
+                                  std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  std::vector<at::Tensor> sums;
+  for (const ModuleWeight& l : linears) sums.push_back(adapted(x, inputs, l, lora, /*wide=*/true));
+  return sums;
 }
 
 at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w) {

@@ -28,8 +28,8 @@ LowRankProducts* other_products(std::span<const ModuleWeight> linears, const Lor
 }
 
 // ys: one result per weight, in the weights' dtype or float; with kSiluMul only the first.
-void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears, const LoraBatch& lora,
-         kernels::Combine combine, std::span<const at::Tensor> ys) {
+void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears,
+         const LoraBatch& lora, kernels::Combine combine, std::span<const at::Tensor> ys) {
   const auto segments =
       touches(linears, lora) ? lora.segments() : std::span<const kernels::LoraSegment>();
   with_cpu_type(x, [&](auto t) {
@@ -56,7 +56,8 @@ void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWe
 
 // The linears in fp32 with adapters by other products than the kernels'.
 std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
-                                const at::Tensor& inputs, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+                                const at::Tensor& inputs, std::span<const ModuleWeight> linears,
+                                const LoraBatch& lora) {
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
@@ -66,7 +67,20 @@ std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
   return sums;
 }
 
-at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype) {
+}  // namespace
+
+std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
+                                 std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  if (LowRankProducts* const other = other_products(linears, lora))
+    return sums_by(*other, x, inputs, linears, lora);
+  std::vector<at::Tensor> sums;
+  for (const ModuleWeight& l : linears)
+    sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
+  run(x, inputs, linears, lora, kernels::Combine::kNone, sums);
+  return sums;
+}
+
+at::Tensor silu_mul_cpu(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype) {
   const at::Tensor y = at::empty(gate.sizes(), gate.options().dtype(dtype));
   with_cpu_type(dtype, [&](auto t) {
     using T = decltype(t);
@@ -79,8 +93,6 @@ at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up, at::ScalarType
   });
   return y;
 }
-
-}  // namespace
 
 void set_low_rank_products(LowRankProducts* products) { others = products; }
 
@@ -104,7 +116,7 @@ at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const Module
   const ModuleWeight both[] = {gate, up};
   if (LowRankProducts* const other = other_products(both, lora)) {
     const std::vector<at::Tensor> sums = sums_by(*other, x, inputs, both, lora);
-    return silu_mul(sums[0], sums[1], x.scalar_type());
+    return silu_mul_cpu(sums[0], sums[1], x.scalar_type());
   }
   const at::Tensor y = at::empty({x.size(0), gate.weight->out()}, x.options());
   run(x, inputs, both, lora, kernels::Combine::kSiluMul, {&y, 1});

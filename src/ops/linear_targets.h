@@ -6,12 +6,16 @@
 namespace valora::ops {
 
 // inputs: x for the weights, rounded if they want that; x is for the adapters.
-
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                     std::span<const ModuleWeight> linears, const LoraBatch& lora);
 at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
                      const ModuleWeight& up, const LoraBatch& lora);
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w);
+// The linears with their adapters, without changes of outputs: float [T, out] per linear.
+std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
+                                 std::span<const ModuleWeight> linears, const LoraBatch& lora);
+// silu(gate) · up, rounded to the dtype.
+at::Tensor silu_mul_cpu(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype);
 
 std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inputs,
                                      std::span<const ModuleWeight> linears, const LoraBatch& lora);
@@ -24,5 +28,7 @@ std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inpu
 at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
                       const ModuleWeight& up, const LoraBatch& lora);
 at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w);
+std::vector<at::Tensor> sums_aten(const at::Tensor& x, const at::Tensor& inputs,
+                                  std::span<const ModuleWeight> linears, const LoraBatch& lora);
 
 }  // namespace valora::ops

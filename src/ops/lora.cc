@@ -78,6 +78,16 @@ void AdapterWeights::unplace() {
   on_device_ = nullptr;
 }
 
+void AdapterWeights::set_output(int module, OutputChange change) {
+  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "an adapter on module ",
+              module, " of ", table_.size());
+  for (const at::Tensor& values : {change.shift, change.gain})
+    TORCH_CHECK(!values.defined() ||
+                    (values.is_cpu() && values.dim() == 1 && values.scalar_type() == at::kFloat),
+                "a change of outputs that is no float vector in host memory");
+  outputs_[module] = std::move(change);
+}
+
 void AdapterWeights::pack_contiguous() {
   std::vector<Weight*> all;
   for (auto& weight : weights_)
@@ -116,12 +126,33 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
   for (size_t i = 0; i < touched_.size(); ++i) touched_[i] |= adapter.touched()[i];
 }
 
+void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
+                            float coefficient) {
+  if (adapter.outputs().empty() || token_begin == token_end) return;
+  TORCH_CHECK(0 <= token_begin && token_begin < token_end, "a segment of tokens [", token_begin,
+              ", ", token_end, ")");
+  token_end_ = std::max(token_end_, token_end);
+  if (!outputs_.empty()) {
+    OutputSegment& last = outputs_.back();
+    if (last.adapter == &adapter && last.coefficient == coefficient &&
+        last.token_end == token_begin) {
+      last.token_end = token_end;
+      return;
+    }
+  }
+  outputs_.push_back({token_begin, token_end, &adapter, coefficient});
+}
+
 LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {
   LoraBatch cut;
   for (size_t i = 0; i < segments_.size(); ++i) {
     const kernels::LoraSegment& s = segments_[i];
     const int64_t first = std::max(begin, s.token_begin), last = std::min(end, s.token_end);
     if (first < last) cut.add(first - begin, last - begin, *adapters_[i], s.coefficient);
+  }
+  for (const OutputSegment& s : outputs_) {
+    const int64_t first = std::max(begin, s.token_begin), last = std::min(end, s.token_end);
+    if (first < last) cut.add_outputs(first - begin, last - begin, *s.adapter, s.coefficient);
   }
   return cut;
 }

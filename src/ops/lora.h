@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -25,6 +26,13 @@ struct LoraWeight {
   Weight b;  // [out, rank]
 };
 
+// What an adapter makes of a linear's output beside its low-rank product:
+// gain · (y - bias) + bias + shift, where y includes that product. CPUs only.
+struct OutputChange {
+  at::Tensor shift;  // float [out]; undefined: none
+  at::Tensor gain;   // float [out]; undefined: 1
+};
+
 // The weights of one adapter by module index of the model, in one of two forms. The owning form
 // holds tensors. The paged form reads panels in blocks of a memory pool while it is resident there.
 class AdapterWeights {
@@ -42,6 +50,8 @@ class AdapterWeights {
   // scale: e.g. alpha / rank. All weights of an adapter must have the same layout and dtype.
   // Owning form only.
   void set(int module, LoraWeight weight, float scale);
+  // Either form. The memory is the adapter's own.
+  void set_output(int module, OutputChange change);
   // Moves the panels into one allocation (ops/pack_contiguous.h). Call it before the adapter is
   // used.
   void pack_contiguous();
@@ -68,6 +78,12 @@ class AdapterWeights {
   std::span<const kernels::LoraModule> table() const { return table_; }
   // One bit per module: whether the adapter touches it.
   std::span<const uint64_t> touched() const { return touched_; }
+  // Null if there is none.
+  const OutputChange* output(int module) const {
+    const auto it = outputs_.find(module);
+    return it == outputs_.end() ? nullptr : &it->second;
+  }
+  const std::map<int, OutputChange>& outputs() const { return outputs_; }
   // Of all weights; absent if no module is touched.
   std::optional<WeightFormat> format() const { return format_; }
   int64_t max_rank() const { return max_rank_; }  // of its modules; 0 if none is touched
@@ -82,6 +98,7 @@ class AdapterWeights {
   std::vector<std::optional<LoraWeight>> weights_;  // empty in the paged form
   std::vector<kernels::LoraModule> table_;
   std::vector<uint64_t> touched_;
+  std::map<int, OutputChange> outputs_;
   std::optional<WeightFormat> format_;
   std::optional<PanelLayout> layout_;
   std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the table
@@ -104,6 +121,15 @@ struct Dropout {
   uint64_t seed = 0;
 };
 
+// The changes of outputs of an adapter, on tokens [token_begin, token_end). The coefficient
+// multiplies the shift.
+struct OutputSegment {
+  int64_t token_begin = 0;
+  int64_t token_end = 0;
+  const AdapterWeights* adapter = nullptr;
+  float coefficient = 1;
+};
+
 // The adapters of the tokens of one flat batch. The adapters must outlive it and not change.
 class LoraBatch {
  public:
@@ -113,6 +139,10 @@ class LoraBatch {
   // differs from the others', or if the adapter is not resident.
   void add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
            float coefficient);
+  // The adapter's changes of outputs, which no segment has: they stay outside the weights when the
+  // adapter is merged into them. Nothing if it has none.
+  void add_outputs(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
+                   float coefficient);
   void set_dropout(const Dropout& dropout) { dropout_ = dropout; }
   // The adapters of tokens [begin, end), which become tokens [0, end - begin). Without dropout.
   // Throws c10::Error if one of them is not resident any more.
@@ -120,6 +150,13 @@ class LoraBatch {
 
   std::span<const kernels::LoraSegment> segments() const { return segments_; }
   const AdapterWeights& adapter(size_t segment) const { return *adapters_[segment]; }
+  std::span<const OutputSegment> outputs() const { return outputs_; }
+  // Whether an adapter changes the outputs of the module. False for -1.
+  bool changes_output(int module) const {
+    for (const OutputSegment& segment : outputs_)
+      if (segment.adapter->output(module)) return true;
+    return false;
+  }
   const Dropout& dropout() const { return dropout_; }
   // Whether any adapter touches the module. False for -1.
   bool touches(int module) const {
@@ -138,7 +175,8 @@ class LoraBatch {
  private:
   std::vector<kernels::LoraSegment> segments_;
   std::vector<const AdapterWeights*> adapters_;  // per segment
-  std::vector<uint64_t> touched_;                // one bit per module: touched by any adapter
+  std::vector<OutputSegment> outputs_;
+  std::vector<uint64_t> touched_;  // one bit per module: touched by any adapter
   std::optional<WeightFormat> format_;
   int64_t token_end_ = 0;
   Dropout dropout_;

@@ -6,21 +6,9 @@
 #include "ops/panel_layout_targets.h"
 
 namespace valora::ops {
-namespace {
-
-void check_dtype(at::ScalarType dtype, WeightForm form) {
-  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 ||
-                  (dtype == at::kHalf && form == WeightForm::kPlain),
-              "panels of ", dtype, "; they are of float or bf16");
-}
-
-void check_shape(const LoraShape& s) {
-  TORCH_CHECK(s.rank > 0 && s.in > 0 && s.out > 0, "an adapter of rank ", s.rank, " on [", s.out,
-              ", ", s.in, "]");
-}
 
 // First fit over the blocks of one adapter.
-class BlockFiller {
+class PanelLayout::BlockFiller {
  public:
   BlockFiller(size_t block_bytes, size_t least_piece)
       : block_bytes_(block_bytes), least_piece_(least_piece) {}
@@ -42,6 +30,19 @@ class BlockFiller {
   int32_t blocks_ = 0;
   std::vector<PanelLayout::Piece> open_;  // the free end of each block with room, ascending
 };
+
+namespace {
+
+void check_dtype(at::ScalarType dtype, WeightForm form) {
+  TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 ||
+                  (dtype == at::kHalf && form == WeightForm::kPlain),
+              "panels of ", dtype, "; they are of float or bf16");
+}
+
+void check_shape(const LoraShape& s) {
+  TORCH_CHECK(s.rank > 0 && s.in > 0 && s.out > 0, "an adapter of rank ", s.rank, " on [", s.out,
+              ", ", s.in, "]");
+}
 
 size_t panel_bytes(int64_t k, at::ScalarType dtype, WeightForm form) {
   return form == WeightForm::kPanels
@@ -100,19 +101,7 @@ Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::Sca
   layout.form_ = form;
   layout.block_bytes_ = block_bytes;
   BlockFiller filler(block_bytes, least_panel(shapes, dtype, form));
-  const auto add = [&](int64_t n, int64_t k) {
-    const size_t panel = panel_bytes(k, dtype, form);
-    const int64_t panels = panels_of(n, form);
-    Factor f{n, k, std::min(panels, static_cast<int64_t>(block_bytes / panel)),
-             layout.pieces_.size(), 0};
-    for (int64_t p = 0; p < panels; p += f.panels_per_piece, ++f.piece_count) {
-      const int64_t count = std::min(f.panels_per_piece, panels - p);
-      const size_t bytes = aligned(static_cast<size_t>(count) * panel);
-      layout.pieces_.push_back(filler.take(bytes));
-      layout.bytes_ += bytes;
-    }
-    return f;
-  };
+  const auto add = [&](int64_t n, int64_t k) { return layout.add(n, k, filler); };
   for (const LoraShape& s : shapes) {
     const size_t largest = largest_panel_bytes(s.in, s.rank, dtype, form);
     if (largest > block_bytes)
@@ -126,6 +115,51 @@ Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::Sca
   return layout;
 }
 
+PanelLayout::Factor PanelLayout::add(int64_t n, int64_t k, BlockFiller& filler) {
+  const size_t panel = panel_bytes(k, dtype_, form_);
+  const int64_t panels = panels_of(n, form_);
+  Factor f{n, k, std::min(panels, static_cast<int64_t>(block_bytes_ / panel)), pieces_.size(), 0};
+  for (int64_t p = 0; p < panels; p += f.panels_per_piece, ++f.piece_count) {
+    const int64_t count = std::min(f.panels_per_piece, panels - p);
+    const size_t bytes = aligned(static_cast<size_t>(count) * panel);
+    pieces_.push_back(filler.take(bytes));
+    bytes_ += bytes;
+  }
+  return f;
+}
+
+Result<PanelLayout> PanelLayout::of_matrix(int64_t n, int64_t k, at::ScalarType dtype,
+                                           size_t block_bytes, WeightForm form) {
+  check_dtype(dtype, form);
+  TORCH_CHECK(n > 0 && k > 0, "a matrix of [", n, ", ", k, "]");
+  const size_t panel = panel_bytes(k, dtype, form);
+  if (panel > block_bytes)
+    return unprocessable("a panel of " + std::to_string(k) + " inputs takes " +
+                         std::to_string(panel) + " bytes, a block of the memory pool has " +
+                         std::to_string(block_bytes));
+  PanelLayout layout;
+  layout.dtype_ = dtype;
+  layout.form_ = form;
+  layout.block_bytes_ = block_bytes;
+  BlockFiller filler(block_bytes, panel);
+  layout.matrix_ = layout.add(n, k, filler);
+  layout.blocks_ = filler.blocks();
+  return layout;
+}
+
+void PanelLayout::write_rows(int64_t first, const TensorView& rows,
+                             std::span<std::byte* const> blocks) const {
+  const int64_t count = rows.shape.empty() ? 0 : rows.shape[0];
+  TORCH_CHECK(blocks.size() == static_cast<size_t>(blocks_) && first >= 0 &&
+                  first % kPlainPanelRows == 0 && first + count <= matrix_.n &&
+                  (count % kPlainPanelRows == 0 || first + count == matrix_.n),
+              count, " rows from ", first, " on of a matrix of ", matrix_.n, " into ",
+              blocks.size(), " blocks instead of ", blocks_);
+  check_tensor({count, matrix_.k, 0, 0, 0}, rows);
+  const auto write = form_ == WeightForm::kPanels ? write_panels_cpu : write_panels_plain;
+  write(*this, matrix_, rows, first, blocks);
+}
+
 void PanelLayout::write(size_t index, const TensorView& a, const TensorView& b,
                         std::span<std::byte* const> blocks) const {
   TORCH_CHECK(index < modules_.size() && blocks.size() == static_cast<size_t>(blocks_), "module ",
@@ -135,8 +169,8 @@ void PanelLayout::write(size_t index, const TensorView& a, const TensorView& b,
   check_tensor(m.a, a);
   check_tensor(m.b, b);
   const auto write_factor = form_ == WeightForm::kPanels ? write_panels_cpu : write_panels_plain;
-  write_factor(*this, m.a, a, blocks);
-  write_factor(*this, m.b, b, blocks);
+  write_factor(*this, m.a, a, 0, blocks);
+  write_factor(*this, m.b, b, 0, blocks);
 }
 
 }  // namespace valora::ops

@@ -57,6 +57,10 @@ class PanelLayout {
   static Result<PanelLayout> make(std::span<const LoraShape> shapes, at::ScalarType dtype,
                                   size_t block_bytes, WeightForm form = WeightForm::kPanels);
 
+  // One [n, k] matrix without adapters, in this form. Errors as make().
+  static Result<PanelLayout> of_matrix(int64_t n, int64_t k, at::ScalarType dtype,
+                                       size_t block_bytes, WeightForm form);
+
   at::ScalarType dtype() const { return dtype_; }
   WeightForm form() const { return form_; }
   int32_t blocks() const { return blocks_; }
@@ -65,6 +69,8 @@ class PanelLayout {
   size_t bytes() const { return bytes_; }
   // In the order of make().
   std::span<const Module> modules() const { return modules_; }
+  // Of of_matrix().
+  const Factor& matrix() const { return matrix_; }
   // Of all factors. Each factor's pieces are adjacent.
   std::span<const Piece> pieces() const { return pieces_; }
   std::span<const Piece> pieces(const Factor& factor) const {
@@ -78,14 +84,21 @@ class PanelLayout {
   // differ.
   void write(size_t index, const TensorView& a, const TensorView& b,
              std::span<std::byte* const> blocks) const;
+  // The same for rows of matrix() from `first` on, a multiple of kPlainPanelRows. rows: [m, k],
+  // where m is such a multiple, too, or the rest.
+  void write_rows(int64_t first, const TensorView& rows, std::span<std::byte* const> blocks) const;
 
  private:
+  class BlockFiller;
+  Factor add(int64_t n, int64_t k, BlockFiller& filler);
+
   at::ScalarType dtype_ = at::kFloat;
   WeightForm form_ = WeightForm::kPanels;
   int32_t blocks_ = 0;
   size_t block_bytes_ = 0, bytes_ = 0;
   std::vector<Module> modules_;
   std::vector<Piece> pieces_;
+  Factor matrix_;
 };
 
 // The form in which kernels read adapters in the blocks of a pool; absent: they read none there.

@@ -12,18 +12,18 @@ using kernels::panels_of;
 
 template <typename T>
 void write_factor(const PanelLayout::Factor& f, std::span<const PanelLayout::Piece> pieces,
-                  const TensorView& tensor, std::span<std::byte* const> blocks) {
+                  const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks) {
   constexpr int64_t kPanelsTogether = 4;  // amortises the cost of a call at low ranks
   TensorRows<T> rows(tensor, f.k);
-  const int64_t panels = panels_of(f.n);
-  for (int64_t p = 0, count; p < panels; p += count) {
+  const int64_t end = first + tensor.shape[0], panels = panels_of(end);
+  for (int64_t p = first / kPanelOutputs, count; p < panels; p += count) {
     const int64_t within = p % f.panels_per_piece;
     count = std::min({kPanelsTogether, f.panels_per_piece - within, panels - p});
     const PanelLayout::Piece& piece = pieces[p / f.panels_per_piece];
-    const int64_t row = p * kPanelOutputs, row_count = std::min(f.n - row, count * kPanelOutputs);
+    const int64_t row = p * kPanelOutputs, row_count = std::min(end - row, count * kPanelOutputs);
     T* to = reinterpret_cast<T*>(blocks[piece.block] + piece.offset) +
             within * kernels::panel_elements<T>(f.k);
-    kernels::pack_panels<T>(rows.read(row, row_count), row_count, f.k, to, serial_for);
+    kernels::pack_panels<T>(rows.read(row - first, row_count), row_count, f.k, to, serial_for);
   }
 }
 
@@ -38,9 +38,10 @@ size_t panel_bytes_cpu(int64_t k, at::ScalarType dtype) {
 int64_t panels_cpu(int64_t n) { return panels_of(n); }
 
 void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
-                      const TensorView& tensor, std::span<std::byte* const> blocks) {
-  with_cpu_type(layout.dtype(),
-                [&](auto t) { write_factor<decltype(t)>(f, layout.pieces(f), tensor, blocks); });
+                      const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks) {
+  with_cpu_type(layout.dtype(), [&](auto t) {
+    write_factor<decltype(t)>(f, layout.pieces(f), tensor, first, blocks);
+  });
 }
 
 }  // namespace valora::ops

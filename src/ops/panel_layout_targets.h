@@ -15,10 +15,12 @@ size_t panel_bytes_cpu(int64_t k, at::ScalarType dtype);
 // Panels of n outputs.
 int64_t panels_cpu(int64_t n);
 
-// The tensor is of F32, F16 or BF16, [f.n, f.k].
+// The tensor, of F32, F16 or BF16, has rows of the factor from `first` on, which begins a panel:
+// [rows, f.k].
 void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
-                      const TensorView& tensor, std::span<std::byte* const> blocks);
+                      const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks);
 void write_panels_plain(const PanelLayout& layout, const PanelLayout::Factor& f,
-                        const TensorView& tensor, std::span<std::byte* const> blocks);
+                        const TensorView& tensor, int64_t first,
+                        std::span<std::byte* const> blocks);
 
 }  // namespace valora::ops

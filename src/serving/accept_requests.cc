@@ -45,6 +45,7 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
       return invalid("the scale of adapter " + use.name + " is not finite", "lora");
     active->adapters.push_back({served.adapter, use.scale, served.head, served.form});
   }
+  VALORA_CHECK(check_uses(active->adapters));
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
   if (!active->adapters.empty()) active->form = active->adapters.front().form;

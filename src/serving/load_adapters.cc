@@ -21,28 +21,36 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
     }
   } undo{*this, {}};
   if (request.pinned) {
-    EngineCommands unpin;
-    unpin.emplace_back([need = built->need](EngineCore& core) { core.unpin(need); });
-    VALORA_TRY(newly_pinned, pin(built->need));
-    if (newly_pinned) undo.commands.swap(unpin);
+    for (const memory::AdapterNeed& need : built->needs()) {
+      EngineCommands unpin;
+      unpin.emplace_back([need](EngineCore& core) { core.unpin(need); });
+      VALORA_TRY(newly_pinned, pin(need));
+      if (newly_pinned) undo.commands.splice(undo.commands.end(), unpin);
+    }
   }
   VALORA_TRY(added, adapters_.add(request, read.spec, built));
   undo.commands.clear();
-  if (added.replaced)
-    suggest([digest = *added.replaced](EngineCore& core) { core.forget_adapter(digest); });
-  if (!read.lazy) suggest([need = built->need](EngineCore& core) { core.expect({&need, 1}); });
+  forget(added.replaced);
+  if (!read.lazy) suggest([needs = built->needs()](EngineCore& core) { core.expect(needs); });
   return std::move(added.card);
+}
+
+void ServingEngine::forget(const std::vector<Digest>& contents) {
+  for (const Digest& digest : contents)
+    suggest([digest](EngineCore& core) { core.forget_adapter(digest); });
 }
 
 // An adapter must leave room for some tokens of its requests.
 Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
   const int64_t most = pool_.adapter_blocks.value_or(pool_.blocks - 1) - pool_.kept_limit;
-  if (adapter.need.blocks <= most) return {};
-  return unprocessable(
-      "the adapter takes " + std::to_string(adapter.need.blocks * pool_.block_bytes) +
-          " bytes, but adapters can have " + std::to_string(most * pool_.block_bytes) +
-          " bytes of the pool; raise --pool-memory",
-      "lora_path");
+  int64_t blocks = 0;
+  for (const memory::AdapterNeed& need : adapter.needs()) blocks += need.blocks;
+  if (blocks <= most) return {};
+  return unprocessable("the adapter takes " + std::to_string(blocks * pool_.block_bytes) +
+                           " bytes, but adapters can have " +
+                           std::to_string(most * pool_.block_bytes) +
+                           " bytes of the pool; raise --pool-memory",
+                       "lora_path");
 }
 
 // Waits for the engine thread, which knows what is pinned already.
@@ -85,10 +93,7 @@ Status ServingEngine::try_unload(const std::string& name,
                                  std::optional<uint64_t> expected_generation) {
   try {
     VALORA_TRY(removed, adapters_.remove(name, expected_generation));
-    // An adapter with heads only shares the KV of the base model.
-    if (removed.last && removed.adapter->has_weights)
-      suggest(
-          [digest = removed.adapter->digest](EngineCore& core) { core.forget_adapter(digest); });
+    forget(removed.unused);
     return {};
   } catch (const std::exception& e) {
     return fault("an adapter could not be unloaded", e);

@@ -87,6 +87,8 @@ class ServingEngine final : public LocalEngine {
   Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
   Result<bool> pin(const memory::AdapterNeed& need);
+  // Their KV and their places in the pool.
+  void forget(const std::vector<Digest>& contents);
   void copied();
   bool has_work() const;
   Status accepting() const;

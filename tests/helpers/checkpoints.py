@@ -175,7 +175,8 @@ def save_model(model, folder, **kwargs):
 
 @torch.no_grad()
 def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config):
-    """An adapter of `base` whose update of each linear is half as large as its weights."""
+    """An adapter of `base` whose update of each linear is half as large as its weights. Biases that PEFT saves are trained
+    in the decoder alone, and new rows and matrices are as large as the old ones."""
     config = dict(r=rank, lora_alpha=2 * rank if alpha is None else alpha, target_modules=targets or ALL_LINEARS) | config
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -183,12 +184,22 @@ def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config)
     generator = torch.Generator().manual_seed(seed)
     for layer in model.modules():
         if isinstance(layer, peft.tuners.lora.LoraLayer):
-            a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
-            a.copy_(torch.randn(a.shape, generator=generator) / a.shape[1] ** 0.5)
+            on_tokens = "default" in layer.lora_embedding_A
+            a, b = (layer.lora_embedding_A["default"], layer.lora_embedding_B["default"]) if on_tokens else (
+                layer.lora_A["default"].weight, layer.lora_B["default"].weight)
+            a.copy_(torch.randn(a.shape, generator=generator) / (1 if on_tokens else a.shape[1] ** 0.5))
             b.copy_(0.5 * torch.randn(b.shape, generator=generator) / b.shape[1] ** 0.5 / layer.scaling["default"])
+            if not on_tokens and layer.lora_B["default"].bias is not None:
+                layer.lora_B["default"].bias.copy_(0.3 * torch.randn(b.shape[0], generator=generator) / layer.scaling["default"])
+            if "default" in layer.lora_magnitude_vector:
+                magnitude = layer.lora_magnitude_vector["default"].weight
+                magnitude.mul_(1 + 0.3 * torch.randn(magnitude.shape, generator=generator))
     for name, parameter in model.named_parameters():
-        if "modules_to_save" in name:
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        noise = torch.randn(parameter.shape, generator=generator)
+        if "modules_to_save" in name or "trainable_tokens_delta" in name:
+            parameter.copy_(noise * (parameter.std() if "embed" in name or "lm_head" in name else 1))
+        elif config.get("bias", "none") != "none" and name.endswith("bias") and "layers." in name and "visual" not in name:
+            parameter.add_(0.3 * noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warns that it finds no base model
         model.save_pretrained(folder)

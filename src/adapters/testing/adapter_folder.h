@@ -27,11 +27,11 @@ inline ModuleTable small_table() {
   std::vector<Module> modules;
   for (int layer = 0; layer < 2; ++layer) {
     const std::string prefix = "model.language_model.layers." + std::to_string(layer);
-    modules.push_back({prefix + ".self_attn.q_proj", kHidden, kHidden, true, layer});
-    modules.push_back({prefix + ".mlp.up_proj", kHidden, kInner, true, layer});
+    modules.push_back({prefix + ".self_attn.q_proj", kHidden, kHidden, layer});
+    modules.push_back({prefix + ".mlp.up_proj", kHidden, kInner, layer});
   }
-  modules.push_back({"model.visual.blocks.0.attn.qkv", 2, 2, false, 0});
-  modules.push_back({"lm_head", kHidden, 10, false});
+  modules.push_back({"model.visual.blocks.0.attn.qkv", 2, 2, 0, true, ModuleKind::kOther});
+  modules.push_back({"lm_head", kHidden, 10, -1, false, ModuleKind::kHead});
   return ModuleTable(
       std::move(modules),
       {{"model.layers.", "model.language_model.layers."}, {"visual.", "model.visual."}}, kHidden);

@@ -31,7 +31,8 @@ Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
   for (const TargetPart part : parts) {
     bool any = false;
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (modules.modules()[i].servable && part_of(modules.modules()[i]) == part)
+      if (modules.modules()[i].kind == adapters::ModuleKind::kLinear &&
+          part_of(modules.modules()[i]) == part)
         wanted[i] = any = true;
     if (!any)
       return invalid(std::string("this model has no linears in its ") + target_part_name(part),

@@ -161,8 +161,7 @@ struct IntegerMatrix {
         const int64_t part = output * groups + i / panels.group;
         const int value = values[output * panels.k + i], zero = zeros[part];
         const double exact = largest == 0 ? 0 : to_float(x[i]) * 127 / largest,
-                     rounded = std::nearbyint(exact),
-                     unit = largest / 127 * double(scales[part]);
+                     rounded = std::nearbyint(exact), unit = largest / 127 * double(scales[part]);
         r.sum += rounded * unit * (value - zero);
         r.magnitude += std::abs(rounded * unit) * (value + zero);
         if (std::abs(std::abs(exact - rounded) - 0.5) < 1e-4)

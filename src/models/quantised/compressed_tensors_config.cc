@@ -101,9 +101,9 @@ QuantisedScheme read_scheme(const ConfigReader& weights, const std::string& form
 }
 
 // Keys that say how a stored scale was found, not what it means.
-const std::set<std::string> kInputKeys = {"num_bits",   "type",     "symmetric",       "strategy",
-                                          "dynamic",    "actorder", "observer_kwargs", "scale_dtype",
-                                          "zp_dtype",   "observer", "group_size",      "block_structure"};
+const std::set<std::string> kInputKeys = {
+    "num_bits",        "type",        "symmetric", "strategy", "dynamic",    "actorder",
+    "observer_kwargs", "scale_dtype", "zp_dtype",  "observer", "group_size", "block_structure"};
 
 // Of the inputs of a linear whose weights have this scheme.
 InputScale read_inputs(const ConfigReader& inputs, const QuantisedScheme& weights) {
@@ -115,8 +115,9 @@ InputScale read_inputs(const ConfigReader& inputs, const QuantisedScheme& weight
   if (const bool floats = weights.packing == Packing::kFloats;
       inputs.at_most("num_bits", 64, 8) != 8 || type != (floats ? "float" : "int") ||
       (!floats && weights.packing != Packing::kBytes))
-    inputs.refuse("input_activations are supported in the 8 bits of the weights alone: integers "
-                  "with int-quantized ones, floats with float-quantized ones");
+    inputs.refuse(
+        "input_activations are supported in the 8 bits of the weights alone: integers "
+        "with int-quantized ones, floats with float-quantized ones");
   if (!inputs.flag("symmetric", true))
     inputs.refuse("input_activations with zero-points (\"symmetric\": false) are not supported");
   const bool dynamic = inputs.flag("dynamic", false);

@@ -75,7 +75,7 @@ TEST(QuantisedConfig, FilesOfOlderWritersAreReadBesideConfigJson) {
 }
 
 TEST(QuantisedConfig, InputsAreRoundedAsTheirWeightsAre) {
-  const Json inputs{{"num_bits", 8},      {"type", "int"},   {"symmetric", true},
+  const Json inputs{{"num_bits", 8},       {"type", "int"},   {"symmetric", true},
                     {"strategy", "token"}, {"dynamic", true}, {"observer_kwargs", Json::object()}};
   const auto with = [&](Json changes) {
     Json section = compressed();

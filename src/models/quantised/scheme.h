@@ -38,8 +38,9 @@ struct QuantisedScheme {
   int64_t block_out = 0, block_in = 0;  // of kBlock
   bool symmetric = true;                // no zero-points are stored
   bool zeros_less_one = false;          // GPTQ's first format stores zero-points minus one
-  InputScale inputs = InputScale::kNone;  // to the grid of the weights: integers, or floats of 8 bits
-  bool ordered = false;                 // groups are of inputs in an order of their own (g_idx)
+  InputScale inputs =
+      InputScale::kNone;  // to the grid of the weights: integers, or floats of 8 bits
+  bool ordered = false;   // groups are of inputs in an order of their own (g_idx)
 
   bool operator==(const QuantisedScheme&) const = default;
 };

@@ -8,7 +8,7 @@ namespace {
 
 std::string unmergeable(const LoadedAdapter& adapter) {
   if (!adapter.has_weights) return "it has task heads alone";
-  if (!adapter.on_decoder) return "it changes nothing of the decoder";
+  if (!adapter.on_decoder) return "it changes nothing of the decoder's linears";
   if (adapter.mergeable()) return {};
   return "its values are too large to be taken out of the weights again, or were not read yet";
 }
@@ -98,13 +98,13 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
   // From here on nothing takes memory: the name is there, with its card, or it is not.
   loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
   registry_.add(std::move(prepared));
-  std::optional<Digest> before;
+  std::shared_ptr<const LoadedAdapter> before;
   if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
-    before = old_served->second.adapter->digest;
+    before = old_served->second.adapter;
     served_.erase(old_served);
   }
   served_.insert(std::move(served));
-  if (before && !has_content(*before)) added.replaced = before;
+  if (before) added.replaced = unused_of(*before);
   return added;
 }
 
@@ -132,13 +132,21 @@ Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
   const auto it = served_.find(entry.id);
   Removed removed{it->second.adapter};
   served_.erase(it);
-  removed.last = !has_content(removed.adapter->digest);
+  removed.unused = unused_of(*removed.adapter);
   return removed;
 }
 
-bool AdapterTable::has_content(const Digest& digest) const {
-  return std::ranges::any_of(
-      served_, [&](const auto& served) { return served.second.adapter->digest == digest; });
+std::vector<Digest> AdapterTable::unused_of(const LoadedAdapter& adapter) const {
+  std::vector<Digest> unused;
+  if (!adapter.has_weights) return unused;  // it shares the KV of the base model
+  const auto for_each_content = [](const LoadedAdapter& of, auto&& body) {
+    body(of.digest);
+    for (const memory::AdapterNeed& part : of.parts) body(part.digest);
+  };
+  for_each_content(adapter, [&](const Digest& content) { unused.push_back(content); });
+  for (const auto& [id, served] : served_)
+    for_each_content(*served.adapter, [&](const Digest& content) { std::erase(unused, content); });
+  return unused;
 }
 
 Result<ServedAdapter> AdapterTable::find(const std::string& name) const {

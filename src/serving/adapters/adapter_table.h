@@ -36,8 +36,8 @@ class AdapterTable {
   Status check(const LoadAdapter& request) const;
   struct Added {
     AdapterCard card;
-    // The content that the name had before, if no name has it any more.
-    std::optional<Digest> replaced;
+    // The contents that the name had before and no name has any more: of the adapter and its parts.
+    std::vector<Digest> replaced;
   };
   Result<Added> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
                     std::shared_ptr<LoadedAdapter> loaded);
@@ -46,7 +46,8 @@ class AdapterTable {
   Result<AdapterCard> add_name(const LoadAdapter& request);
   struct Removed {
     std::shared_ptr<const LoadedAdapter> adapter;
-    bool last = false;  // no name has this content any more
+    // Contents that no name has any more: of the adapter, if it has weights, and its parts.
+    std::vector<Digest> unused;
   };
   Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
   Result<ServedAdapter> find(const std::string& name) const;
@@ -56,7 +57,8 @@ class AdapterTable {
   using Served = std::map<adapters::AdapterId, ServedAdapter>;
 
   static Served::node_type node_for(ServedAdapter served);
-  bool has_content(const Digest& digest) const;
+  // Those of the adapter that no served one has.
+  std::vector<Digest> unused_of(const LoadedAdapter& adapter) const;
 
   size_t max_adapters_;
   mutable std::mutex mutex_;

@@ -21,17 +21,42 @@ Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
 
 }  // namespace
 
+std::vector<memory::AdapterNeed> LoadedAdapter::needs() const {
+  std::vector<memory::AdapterNeed> all{need};
+  for (const memory::AdapterNeed& part : parts)
+    if (std::ranges::find(all, part.digest, &memory::AdapterNeed::digest) == all.end())
+      all.push_back(part);
+  return all;
+}
+
 Digest identity_of(std::span<const AppliedAdapter> adapters) {
   return digest_of(adapters, [](const AppliedAdapter& use) { return use.adapter->has_weights; });
 }
 
 std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters) {
   std::vector<memory::AdapterNeed> needs;
-  for (const AppliedAdapter& use : adapters)
-    if (use.adapter->need.blocks > 0 &&
-        std::ranges::find(needs, use.adapter->digest, &memory::AdapterNeed::digest) == needs.end())
-      needs.push_back(use.adapter->need);
+  const auto add = [&](const memory::AdapterNeed& need) {
+    if (need.blocks > 0 &&
+        std::ranges::find(needs, need.digest, &memory::AdapterNeed::digest) == needs.end())
+      needs.push_back(need);
+  };
+  for (const AppliedAdapter& use : adapters) {
+    add(use.adapter->need);
+    std::ranges::for_each(use.adapter->parts, add);
+  }
   return needs;
+}
+
+Status check_uses(std::span<const AppliedAdapter> adapters) {
+  for (const AppliedAdapter& use : adapters) {
+    if (!use.adapter->replaces || (adapters.size() == 1 && use.scale == 1)) continue;
+    return invalid(
+        "the adapter " + use.adapter->name +
+            " replaces values of the base model (embeddings, output layer, biases or magnitudes), "
+            "so it can only be used alone and at scale 1",
+        "lora");
+  }
+  return {};
 }
 
 Digest visual_key(std::span<const AppliedAdapter> adapters, const Digest& input) {

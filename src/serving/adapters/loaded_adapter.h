@@ -12,6 +12,7 @@
 #include "adapters/adapter_spec.h"
 #include "api/answer_form.h"
 #include "base/digest.h"
+#include "base/result.h"
 #include "memory/identity.h"
 
 namespace valora::serving {
@@ -35,6 +36,8 @@ struct LoadedAdapter {
   std::string name;
   Digest digest;
   memory::AdapterNeed need;  // of the pool; no blocks: `tensors` owns its memory
+  // Of its whole matrices, which adapters with the same bytes share.
+  std::vector<memory::AdapterNeed> parts;
   // In the pool, the weights can be read only while a running request holds the adapter.
   std::shared_ptr<const Tensors> tensors;
   bool has_weights = false;  // false: heads only, the model runs as the base
@@ -44,8 +47,12 @@ struct LoadedAdapter {
   std::shared_ptr<const std::atomic<bool>> safe_to_merge;
   // Targets the vision tower or the projector, so its requests have their own visual embeddings.
   bool on_visuals = false;
+  // It holds values that replace the base model's, so it is used alone and at scale 1.
+  bool replaces = false;
   std::vector<LoadedHead> heads;
 
+  // Of all its memory in the pool.
+  std::vector<memory::AdapterNeed> needs() const;
   // Whether its decoder part may be merged into the weights that other requests run on.
   bool mergeable() const { return on_decoder && safe_to_merge && *safe_to_merge; }
 };
@@ -65,7 +72,9 @@ inline bool changes_visuals(const AppliedAdapter& use) {
 // The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
 // adapters that have heads only.
 Digest identity_of(std::span<const AppliedAdapter> adapters);
-// Those in the pool, each content once.
+// kInvalidArgument if an adapter is used in a way that has no exact answer.
+Status check_uses(std::span<const AppliedAdapter> adapters);
+// Those in the pool, parts included, each content once.
 std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters);
 // The cache key of an input's visual embeddings: its pixels, and the adapters that target the tower
 // or the projector.

@@ -36,7 +36,8 @@ struct PortableBytes : PortableFloats {
         for (int i = 0; i < 4; ++i) {
           FourBytes bytes;
           std::memcpy(&bytes, chunk + 16 * (4 * STEP + i) + 4 * part, sizeof bytes);
-          words |= (((FourBits)__builtin_convertvector(bytes, FourIntegers) + 128u) & 255u) << (8 * i);
+          words |= (((FourBits) __builtin_convertvector(bytes, FourIntegers) + 128u) & 255u)
+                   << (8 * i);
         }
       }
       for (int i = 0; i < 4; ++i) w.input[i][part] = (FourIntegers)(words >> (8 * i) & 255u);

@@ -33,9 +33,9 @@ struct VnniBytes : Avx512Floats {
     const __m512i inputs = _mm512_loadu_si512(chunk + 64 * STEP);
     const __m512i outputs = _mm512_permutexvar_epi32(
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), inputs);
-    const __m512i transposed = _mm512_shuffle_epi8(
-        outputs, _mm512_broadcast_i32x4(
-                     _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
+    const __m512i transposed =
+        _mm512_shuffle_epi8(outputs, _mm512_broadcast_i32x4(_mm_setr_epi8(
+                                         0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
     return _mm512_xor_si512(transposed, _mm512_set1_epi8(static_cast<char>(0x80)));
   }
   static __m512i inputs(const uint8_t* x) {

@@ -56,10 +56,9 @@ class ByteInputs {
     made->scales.reset(new float[m * form.spans()]);
     made->sums.reset(new float[m * form.spans()]);
     const auto round_rows = [&](int64_t begin, int64_t end) {
-      round_rows_to_bytes(x + begin * ldx, end - begin, ldx, form,
-                          made->values.get() + begin * form.row_bytes(),
-                          made->scales.get() + begin * form.spans(),
-                          made->sums.get() + begin * form.spans());
+      round_rows_to_bytes(
+          x + begin * ldx, end - begin, ldx, form, made->values.get() + begin * form.row_bytes(),
+          made->scales.get() + begin * form.spans(), made->sums.get() + begin * form.spans());
     };
     if (m * form.k < kSerialInputs)
       round_rows(0, m);

@@ -116,7 +116,8 @@ class ByteRowsTest : public ::testing::Test {
 
 TEST_F(ByteRowsTest, KeepABlocksLargestValueAndRoundTheOthersToTheNearest) {
   std::vector<float> x(kInputs);
-  for (int64_t i = 0; i < kInputs; ++i) x[i] = std::sin(static_cast<float>(3 * i)) * (i < 8 ? 1 : 9);
+  for (int64_t i = 0; i < kInputs; ++i)
+    x[i] = std::sin(static_cast<float>(3 * i)) * (i < 8 ? 1 : 9);
   round(x);
   for (int64_t i = 0; i < kInputs; ++i) {
     const float scale = scales_[i / kBlock];

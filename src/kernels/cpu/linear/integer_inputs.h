@@ -1,5 +1,5 @@
-// What the products of one launch with weights in integers need of x, if it stays as it is: its values as the kernels
-// read them, and their sums per group. Made once, for all slices and threads.
+// What the products of one launch with weights in integers need of x, if it stays as it is: its
+// values as the kernels read them, and their sums per group. Made once, for all slices and threads.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace valora::kernels {
 template <typename T>
 class IntegerInputs {
  public:
-  // Nothing is done if no slice has such integers. x, [m, in] with a row stride of ldx elements, must
-  // outlive this.
+  // Nothing is done if no slice has such integers. x, [m, in] with a row stride of ldx elements,
+  // must outlive this.
   void prepare(const KernelSet<T>& kernels, const T* x, int64_t m, int64_t ldx,
                std::span<const Slice<T>> slices, const ParallelFor& parallel) {
     x_ = x;

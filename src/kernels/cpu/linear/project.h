@@ -34,8 +34,8 @@ enum class Combine : uint8_t {
 };
 
 // x: [m, k] with a row stride of ldx elements. The rank-wide intermediate of a token, multiplied by
-// its coefficient and scale, is rounded to T. inputs: what the weights multiply, if that is not x; it
-// has x's shape and stride, and adapters take x.
+// its coefficient and scale, is rounded to T. inputs: what the weights multiply, if that is not x;
+// it has x's shape and stride, and adapters take x.
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel,

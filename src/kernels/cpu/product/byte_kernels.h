@@ -32,27 +32,27 @@ inline __attribute__((always_inline)) void dot_chunk(typename V::Ints (&ints)[RO
                                                      const uint8_t* const* chunks, int64_t offset,
                                                      const uint8_t* x, int64_t ldx,
                                                      std::integer_sequence<int, STEPS...>) {
-  const auto step =
-      [&]<int STEP>(std::integral_constant<int, STEP>) __attribute__((always_inline)) {
-        typename V::Weights w[PANELS];
+  const auto step = [&]<int STEP>(std::integral_constant<int, STEP>)
+                        __attribute__((always_inline)) {
+                          typename V::Weights w[PANELS];
 #pragma GCC unroll 4
-        for (int j = 0; j < PANELS; ++j)
-          w[j] = V::template weights<BITS, STEP>(chunks[j] + offset);
+                          for (int j = 0; j < PANELS; ++j)
+                            w[j] = V::template weights<BITS, STEP>(chunks[j] + offset);
 #pragma GCC unroll 16
-        for (int i = 0; i < ROWS; ++i) {
-          const auto value = V::inputs(x + i * ldx + 4 * STEP);
+                          for (int i = 0; i < ROWS; ++i) {
+                            const auto value = V::inputs(x + i * ldx + 4 * STEP);
 #pragma GCC unroll 4
-          for (int j = 0; j < PANELS; ++j) V::template dot<BITS>(ints[i][j], w[j], value);
-        }
-      };
+                            for (int j = 0; j < PANELS; ++j)
+                              V::template dot<BITS>(ints[i][j], w[j], value);
+                          }
+                        };
   (step(std::integral_constant<int, STEPS>()), ...);
 }
 
 // totals += (ints - zero · sum of q) · scale of x · scale of w, for one span.
 template <typename V, int BITS, int ROWS, int PANELS>
-inline __attribute__((always_inline)) void add_span(const ByteProduct& p,
-                                                    const IntegerPlace& place, int64_t span,
-                                                    int64_t group,
+inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const IntegerPlace& place,
+                                                    int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
   constexpr int kMiddle = (1 << (BITS - 1)) + V::template kOffset<BITS>;

@@ -61,7 +61,8 @@ struct ByteForm {
 // w.input_block must be set.
 ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels);
 
-// The block to choose for weights in groups of `group` inputs: the group, or a part of it, of at most 128.
+// The block to choose for weights in groups of `group` inputs: the group, or a part of it, of at
+// most 128.
 int64_t input_block(int64_t group, int64_t k);
 
 // Rounds rows of x, [m, form.k], to nearest even. values: [m, row_bytes()], scales and sums:

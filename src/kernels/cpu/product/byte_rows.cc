@@ -109,7 +109,7 @@ void round_rows_to_bytes(const T* x, int64_t m, int64_t ldx, const ByteForm& for
   }
 }
 
-#define VALORA_INSTANTIATE(T)                                                                 \
+#define VALORA_INSTANTIATE(T)                                                                      \
   template void round_rows_to_bytes(const T*, int64_t, int64_t, const ByteForm&, uint8_t*, float*, \
                                     float*);
 VALORA_INSTANTIATE(float)

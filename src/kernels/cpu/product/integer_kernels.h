@@ -58,7 +58,8 @@ struct DecodedSource {
 inline constexpr int kMostIntegerRows = 12;
 // With more rows integers are decoded once for all of them.
 template <typename V>
-inline constexpr int64_t kRegisterRows = V::kTileSums >= 24 ? 2 * kMostIntegerRows : 2 * V::kTileSums;
+inline constexpr int64_t kRegisterRows =
+    V::kTileSums >= 24 ? 2 * kMostIntegerRows : 2 * V::kTileSums;
 // Decoded weights of float have their scale, so that the product of floats takes them; those of
 // bf16 are the integers, which it has exactly.
 template <typename V>
@@ -174,8 +175,7 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
   constexpr int kChains = 4 * ROWS * PANELS <= V::kTileSums ? 2 : 1;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
-  const int64_t ldx = p.ldx, whole = p.w.k / kChunkInputs,
-                group_chunks = group_chunks_of(p);
+  const int64_t ldx = p.ldx, whole = p.w.k / kChunkInputs, group_chunks = group_chunks_of(p);
   const T* x = static_cast<const T*>(p.x) + place.row * ldx;
   typename V::Sums totals[ROWS][PANELS];
   for (int i = 0; i < ROWS; ++i)

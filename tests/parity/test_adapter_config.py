@@ -1,0 +1,83 @@
+"""Every field of the installed PEFT's LoraConfig is honoured, without effect, or refused by its name, and documented so.
+
+A release of PEFT that adds a field fails here until somebody has looked at what it changes.
+"""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+
+import peft
+import pytest
+from peft import LoraConfig
+
+from checkpoints import save_adapter
+from programs import REPOSITORY, find_program
+
+# Each with a value that is wrong, or without an exact answer: the error then names the field.
+HONOURED = {"peft_type": "IA3", "r": "x", "lora_alpha": "x", "use_rslora": "x", "target_modules": 5, "exclude_modules": 5,
+            "modules_to_save": 5, "layers_to_transform": "x", "layers_pattern": 5, "rank_pattern": ["x"], "alpha_pattern": ["x"],
+            "bias": "some", "lora_bias": "x", "trainable_token_indices": "x", "ensure_weight_tying": "x", "init_lora_weights": "pissa",
+            "use_dora": "x"}
+# Training, initialisation and bookkeeping; fan_in_fan_out and megatron concern layers that no served model has.
+WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class": "x"}, "peft_version": "1", "revision": "x",
+                  "base_model_name_or_path": "x", "inference_mode": True, "lora_dropout": 0.5, "fan_in_fan_out": True,
+                  "megatron_config": {"a": 1}, "megatron_core": "x", "loftq_config": {"bits": 4}, "eva_config": {"rho": 2},
+                  "corda_config": {"x": 1}, "lora_ga_config": {"x": 1}, "velora_config": {"num_groups": 2}, "qalora_group_size": 8,
+                  "runtime_config": {"ephemeral_gpu_offload": True}}
+REFUSED = {"alora_invocation_tokens": [1], "use_qalora": True, "layer_replication": [[0, 1]],
+           "target_parameters": ["mlp.experts"], "arrow_config": {"top_k": 1}, "use_bdlora": {"nblocks": 2}, "kasa_config": {"beta": 1},
+           "monteclora_config": {"num_samples": 2}}
+FIELDS = {field.name for field in dataclasses.fields(LoraConfig)}
+NAME = "text-one-layer"
+
+
+def test_every_field_has_been_looked_at():
+    assert FIELDS - HONOURED.keys() - WITHOUT_EFFECT.keys() - REFUSED.keys() == set(), peft.__version__
+    assert len(FIELDS) > 30
+
+
+def test_every_field_is_documented():
+    rows = {}
+    for line in (REPOSITORY / "docs" / "adapters.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 5:
+            rows |= {name: cells[2] for name in cells[1].replace("`", "").split(", ")}
+    for fields, what in ((HONOURED, "honoured"), (WITHOUT_EFFECT, "without effect"), (REFUSED, "refused")):
+        for field in fields:
+            assert rows.get(field) == what, field
+
+
+class Inspected:
+    def __init__(self, model, folder):
+        self.folder = folder
+        self.command = [find_program("valora"), "inspect", str(folder), "--model", str(model), "--json"]
+        self.written = json.loads((folder / "adapter_config.json").read_text())
+
+    def report(self, changes):
+        (self.folder / "adapter_config.json").write_text(json.dumps(self.written | changes))
+        return json.loads(subprocess.run(self.command, capture_output=True, text=True, timeout=60).stdout)
+
+
+@pytest.fixture(scope="module")
+def inspected(models, tmp_path_factory):
+    folder = save_adapter(models.memory[NAME], tmp_path_factory.mktemp("config") / "adapter", 990, rank=2)
+    return Inspected(models[NAME], pathlib.Path(folder))
+
+
+def test_the_folder_of_this_release_is_served(inspected):
+    report = inspected.report({})
+    assert (report["servable"], report["warnings"], report["problems"]) == (True, [], [])
+
+
+@pytest.mark.parametrize("field", sorted(HONOURED | REFUSED))
+def test_fields_that_change_answers_are_read(inspected, field):
+    report = inspected.report({field: (HONOURED | REFUSED)[field]})
+    assert not report["servable"] and field in report["problems"][0], report["problems"]
+
+
+@pytest.mark.parametrize("field", sorted(WITHOUT_EFFECT))
+def test_fields_without_effect_are_passed_over(inspected, field):
+    report = inspected.report({field: WITHOUT_EFFECT[field]})
+    assert (report["servable"], report["warnings"], report["problems"]) == (True, [], [])

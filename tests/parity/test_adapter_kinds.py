@@ -1,0 +1,207 @@
+"""What PEFT saves besides low-rank products of linears: adapters on embeddings and output layers, whole matrices, rows of
+tokens, biases. All of them, plain adapters and the base in one batch, in all modes, against PEFT with each alone."""
+
+import json
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import checkpoints
+from checkpoints import save_adapter
+from pictures import picture
+from programs import Engine, EngineError
+from reference import Reference, expect_same
+from releases import NEWEST
+
+MODELS = ["text-one-layer", "llama2-biased", "vl-grouped-tied"]  # the last two tie their embeddings
+LINEARS = checkpoints.ALL_LINEARS
+SOME = ["q_proj", "up_proj"]
+KINDS = {
+    "embedding": dict(rank=5, targets=[*SOME, "embed_tokens"]),
+    "head": dict(rank=3, targets=[*SOME, "lm_head"], use_rslora=True),
+    "both": dict(rank=4, targets=["embed_tokens", "lm_head"]),
+    "lora-bias": dict(rank=3, targets=[*LINEARS, "lm_head"], lora_bias=True),
+    "biases": dict(rank=2, targets=["q_proj", "v_proj"], bias="all"),
+    "saved": dict(rank=3, targets=SOME, modules_to_save=["embed_tokens", "lm_head"]),
+    "saved-head": dict(rank=2, targets=SOME, modules_to_save=["lm_head"]),
+    "saved-tied": dict(rank=2, targets=SOME, modules_to_save=["embed_tokens"], ensure_weight_tying=True),
+    "dora": dict(rank=4, targets=[*LINEARS, "lm_head"], use_dora=True),
+    "dora-on-biases": dict(rank=2, targets=["q_proj", "v_proj", "down_proj"], use_dora=True, use_rslora=True, bias="all"),
+    "plain": dict(rank=6),
+}
+if NEWEST:  # PEFT 0.18 does not save the biases that it trains
+    KINDS["lora-only"] = dict(rank=2, targets=["q_proj", "k_proj"], bias="lora_only")
+TEXT = [{"role": "user", "content": "What is in this picture? Is it red?"}]
+IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
+
+
+class Case:
+    """A model, the folders of its adapters, and the answers of each alone."""
+
+    def __init__(self, name, model, folder, root):
+        self.folder, self.model, self.base = folder, model, Reference(folder)
+        self.vocab = model.config.get_text_config().vocab_size
+        sampling = {"max_tokens": 10, "ignore_eos": True, "temperature": 0, "logprobs": self.vocab,
+                    "logit_bias": self.base.family.no_media_tokens()}
+        self.request = {"messages": IMAGE if self.base.family.has_images else TEXT, "sampling": sampling}
+        text = Reference.prompt(self.base, {"messages": TEXT}).ids
+        ids = sorted({text[3], text[-2], text[len(text) // 2], 5})[::-1]
+        kinds = KINDS | {"tokens": dict(rank=2, targets=SOME, trainable_token_indices=ids)}
+        if not model.config.get_text_config().tie_word_embeddings:
+            kinds["tokens-of-both"] = dict(rank=2, targets=SOME, trainable_token_indices={"embed_tokens": ids, "lm_head": ids[1:]})
+        self.adapters = {kind: save_adapter(model, root / f"{name}-{kind}", 900 + i, **config)
+                         for i, (kind, config) in enumerate(kinds.items())}
+        self.references = {}
+        for kind, path in self.adapters.items():
+            self.references[kind] = Reference(folder)
+            self.references[kind].load_adapter(kind, path)
+
+    def requests(self):
+        """Every adapter with the model's prompt and with text, and the base between them."""
+        made = []
+        for kind in self.adapters:
+            made += [self.request | {"adapters": [{"name": kind}]},
+                     self.request | {"adapters": [{"name": kind}], "messages": TEXT}]
+        made[5:5] = [self.request]
+        return made
+
+    def expect(self, request, answer):
+        assert "error" not in answer, answer
+        uses = request.get("adapters", [])
+        expect_same(self.references[uses[0]["name"]] if uses else self.base, request, answer)
+
+    def engine(self, **options):
+        engine = Engine(self.folder, **options)
+        for kind, path in self.adapters.items():
+            assert engine.load(kind, path)["warnings"] == [], kind
+        return engine
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def case(request, models, tmp_path_factory):
+    return Case(request.param, models.memory[request.param], models[request.param], tmp_path_factory.mktemp("kinds"))
+
+
+def test_the_references_differ(case):
+    """Each kind changes the answer: a part that is left out would show."""
+    base = case.base.next_token_logits(case.request | {"messages": TEXT}, [0])[1]
+    for kind, reference in case.references.items():
+        request = case.request | {"adapters": [{"name": kind}], "messages": TEXT}
+        adapted = reference.next_token_logits(request, [0])[1]
+        assert (adapted - base).abs().max() > 0.05, kind
+
+
+@pytest.mark.parametrize("mode", ["unmerged", "merged", "mixture"])
+def test_all_kinds_in_one_batch(case, mode):
+    with case.engine(mode=mode) as engine:
+        requests = case.requests()
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            case.expect(request, answer)
+        before = engine.stats()
+        for request, answer in zip(requests, engine.batch(requests), strict=True):  # behind cached prefixes
+            case.expect(request, answer)
+        after = engine.stats()
+        assert after["prefix_hits"] > before["prefix_hits"]
+        assert (after["merges"] == 0) == (mode == "unmerged")
+
+
+def test_the_reference_kernels_give_the_same(models, tmp_path):
+    case = Case(MODELS[0], models.memory[MODELS[0]], models[MODELS[0]], tmp_path)
+    with case.engine(kernels="reference") as engine:
+        requests = case.requests()
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            case.expect(request, answer)
+
+
+def test_with_a_pool_that_cannot_hold_them_all(models, tmp_path):
+    """Parts come from their files again, and sequences are preempted."""
+    case = Case(MODELS[0], models.memory[MODELS[0]], models[MODELS[0]], tmp_path)
+    with Engine(case.folder, mode="mixture", pool_memory=2 << 20, max_model_len=128) as engine:
+        for kind, path in case.adapters.items():
+            engine.load(kind, path)
+        requests = case.requests()
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            case.expect(request, answer)
+        stats = engine.stats()
+        assert stats["adapters_left"] > 0
+
+
+def test_prompts_are_scored_by_the_adapters_own_head(models, tmp_path):
+    name = "text-one-layer"
+    folder = save_adapter(models.memory[name], tmp_path / "saved", 950, **KINDS["saved"])
+    reference = Reference(models[name])
+    reference.load_adapter("a", folder)
+    request = {"messages": TEXT, "adapters": [{"name": "a"}], "sampling": {"max_tokens": 1, "prompt_logprobs": 2}}
+    with Engine(models[name]) as engine:
+        engine.load("a", folder)
+        answer = engine.one(request)
+    prompt, logits, _ = reference.forward(request)
+    expected = logits.log_softmax(-1)
+    given = answer["prompt_logprobs"]
+    for i, row in enumerate(given[1:], 1):
+        assert row["logprob"] == pytest.approx(expected[i - 1, prompt.ids[i]].item(), abs=1e-3), i
+
+
+def test_values_that_replace_others_are_used_alone(models, tmp_path):
+    name = "text-one-layer"
+    with Engine(models[name]) as engine:
+        for kind in ("saved-head", "embedding", "plain"):
+            engine.load(kind, save_adapter(models.memory[name], tmp_path / kind, 960, **KINDS[kind]))
+        request = {"messages": TEXT, "sampling": {"max_tokens": 1}}
+        for uses in ([{"name": "saved-head", "scale": 0.5}], [{"name": "plain"}, {"name": "saved-head"}]):
+            with pytest.raises(EngineError, match="saved-head replaces values .* used alone and at scale 1"):
+                engine.one(request | {"adapters": uses})
+        engine.one(request | {"adapters": [{"name": "plain", "scale": 0.5}, {"name": "embedding", "scale": 2}]})
+
+
+def test_low_rank_products_on_vocabularies_are_scaled_and_summed(models, tmp_path):
+    name = "text-one-layer"
+    reference = Reference(models[name])
+    with Engine(models[name], mode="mixture") as engine:
+        for i, kind in enumerate(("embedding", "head")):
+            folder = save_adapter(models.memory[name], tmp_path / kind, 970 + i, **KINDS[kind])
+            engine.load(kind, folder)
+            reference.load_adapter(kind, folder)
+        vocab = models.memory[name].config.vocab_size
+        request = {"messages": TEXT, "sampling": {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logprobs": vocab},
+                   "adapters": [{"name": "embedding", "scale": 0.5}, {"name": "head", "scale": -1}]}
+        expect_same(reference, request, engine.one(request))
+
+
+def changed(folder, out, key, value=None, **config):
+    """A copy with another tensor under the key; None: without it."""
+    tensors = load_file(folder / "adapter_model.safetensors")
+    tensors.pop(key, None)
+    if value is not None:
+        tensors[key] = value
+    out.mkdir()
+    save_file(tensors, out / "adapter_model.safetensors")
+    written = json.loads((folder / "adapter_config.json").read_text()) | config
+    (out / "adapter_config.json").write_text(json.dumps(written))
+    return out
+
+
+def test_what_does_not_fit_is_refused_by_name(models, tmp_path):
+    name = "text-one-layer"
+    model = models.memory[name]
+    vocab, hidden = model.config.vocab_size, model.config.hidden_size
+    saved = save_adapter(model, tmp_path / "saved", 980, **KINDS["saved"])
+    tokens = save_adapter(model, tmp_path / "tokens", 981, rank=2, targets=SOME, trainable_token_indices=[3, 4])
+    head, rows = "base_model.model.lm_head.weight", "base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta"
+    broken = torch.full((vocab, hidden), 1.0)
+    broken[-1, -1] = float("nan")
+    cases = {
+        f"lm_head is of {vocab + 3} tokens, the base model's of {vocab}": (saved, head, torch.ones(vocab + 3, hidden), {}),
+        "lm_head.weight.* has values that are not finite": (saved, head, broken, {}),
+        "modules_to_save names lm_head": (saved, head, None, {}),
+        rf"rows of model.embed_tokens have shape \[3, {hidden}\]": (tokens, rows, torch.ones(3, hidden), {}),
+        f"the token {vocab}, but the base model has {vocab}": (
+            tokens, rows, torch.ones(2, hidden), {"trainable_token_indices": [3, vocab]}),
+    }
+    with Engine(models[name]) as engine:
+        for i, (message, (folder, key, value, config)) in enumerate(cases.items()):
+            with pytest.raises(EngineError) as error:
+                engine.load("x", changed(folder, tmp_path / str(i), key, value, **config))
+            assert re.search(message, str(error.value)), (message, str(error.value))
