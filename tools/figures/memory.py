@@ -58,5 +58,5 @@ def figure(scenarios):
         if logarithmic:
             axes.set_yscale("log")
     grid[-1, 0].set_xticks(range(len(scenarios)), [label_of(scenario, rates) for scenario in scenarios], fontsize=8)
-    legend_below(drawn, grid[0, 0])
+    legend_below(drawn, [grid[0, 0]])
     return drawn

@@ -59,7 +59,7 @@ def latency(report):
         row[0].set_ylabel("median time, µs")
     for axes in grid[-1]:
         axes.set_xlabel("tokens")
-    legend_below(figure, grid[0][0])
+    legend_below(figure, [grid[0][0]])
     figure.suptitle("What mixed adapters add to one linear: geometric means over popularities\n"
                     f"({machine_text(report)})", fontsize=11)
     return figure
@@ -171,7 +171,7 @@ def roofline(report):
         axes.set_title(f"{dtype} linears, weights cold", fontsize=10)
         axes.set_xlabel("intensity, operations a byte")
     row[0][0].set_ylabel("rate, GFLOP/s")
-    legend_below(figure, row[0][0])
+    legend_below(figure, [row[0][0]])
     figure.suptitle(f"Roofline of dense linears ({machine_text(report)})", fontsize=11)
     return figure
 

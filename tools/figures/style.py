@@ -8,6 +8,18 @@ from matplotlib import pyplot as plt
 __all__ = ["legend_below", "plt"]
 
 
-def legend_below(figure, axes):
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6), frameon=False)
+LETTER = 0.085  # inches
+ENTRY = 0.65  # inches of an entry's line and gaps
+
+
+def legend_below(figure, grid):
+    """The entries of all these axes, each once, in as many columns as the figure is wide."""
+    entries = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            entries.setdefault(label, handle)
+    if not entries:
+        return
+    widest = ENTRY + LETTER * max(map(len, entries))
+    columns = max(1, min(len(entries), int(figure.get_figwidth() / widest)))
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)

@@ -18,17 +18,30 @@ POLICIES = {
 }
 AXES = {"rate": "requests per second", "skewness": "share of the most popular adapter", "adapters": "adapters",
         "cameras": "cameras", "replicas": "servers"}
+MOST_COLUMNS = 3
 MODES = {"unmerged": "#1f77b4", "mixture": "#ff7f0e", "merged": "#d62728"}
 
 
 def swept(rows):
-    """The field in which the points differ; None without a sweep."""
-    fields = [field for field in AXES if len({row[field] for row in rows}) > 1 and field != "rate"]
-    if not fields and len({row["rate"] for row in rows}) > 1:
-        fields = ["rate"]
-    if len(fields) > 1:
-        raise SystemExit(f"a figure has one axis, but the points differ in {' and '.join(fields)}; run them apart")
-    return fields[0] if fields else None
+    """The fields in which the points differ: that of the axis, and that whose values have a panel each; None for each
+    that there is not. The axis is the field with more values."""
+    counts = {field: len({row[field] for row in rows}) for field in AXES}
+    # Others may be told by their own field and by the rate that follows from it.
+    fields = sorted((field for field in AXES if counts[field] > 1), key=lambda field: (field == "rate", -counts[field]))
+    if "rate" in fields and len(fields) > 1 and follows(rows, "rate", fields[0]):
+        fields.remove("rate")
+    if len(fields) > 2:
+        raise SystemExit(f"a figure has an axis and panels, but the points differ in {', '.join(fields)}; run them apart")
+    fields.sort(key=lambda field: -counts[field])
+    return (*fields, None, None)[:2]
+
+
+def follows(rows, field, other):
+    """Whether the value of `other` says that of `field`."""
+    values = {}
+    for row in rows:
+        values.setdefault(row[other], set()).add(row[field])
+    return all(len(found) == 1 for found in values.values())
 
 
 def policies_of(rows):
@@ -36,20 +49,39 @@ def policies_of(rows):
     return [policy for policy in POLICIES if policy in present] + sorted(present - POLICIES.keys())
 
 
-def panels(traces):
-    figure, grid = plt.subplots(1, len(traces), figsize=(1.2 + 4.2 * len(traces), 4.6), squeeze=False, layout="constrained")
-    for axes, name in zip(grid[0], traces):
-        axes.set_title(name, fontsize=10)
+def parts_of(traces):
+    """What has a panel: (title, axis, rows)."""
+    for name, rows in traces.items():
+        axis, other = swept(rows)
+        for value in sorted({row[other] for row in rows}) if other else [None]:
+            title = name if other is None else f"{AXES[other]}: {value:g}"
+            if other and len(traces) > 1:
+                title = f"{name}, {title}"
+            yield title, axis, [row for row in rows if other is None or row[other] == value]
+
+
+def panels(titles):
+    columns = min(MOST_COLUMNS, len(titles))
+    lines = -(-len(titles) // columns)
+    figure, grid = plt.subplots(lines, columns, figsize=(1.2 + 4.2 * columns, 0.6 + 4 * lines), squeeze=False, layout="constrained")
+    flat = list(grid.flat)
+    for axes in flat[len(titles):]:
+        axes.remove()
+    for axes, title in zip(flat, titles):
+        axes.set_title(title, fontsize=10)
         axes.grid(True, alpha=0.25)
-    return figure, grid[0]
+    return figure, flat[:len(titles)]
 
 
-def draw_lines(axes, rows, field, value):
-    for policy in policies_of(rows):
+def draw_lines(axes, rows, field, value, high_is_good):
+    """The best line is on top."""
+    lines = {policy: sorted((row[field], value(row)) for row in rows if row["policy"] == policy) for policy in policies_of(rows)}
+    means = {policy: sum(height for _, height in points) / len(points) for policy, points in lines.items()}
+    worst_first = sorted(lines, key=means.get, reverse=not high_is_good)
+    for policy, points in lines.items():
         colour, marker = POLICIES.get(policy, ("black", "."))
-        points = sorted((row[field], value(row)) for row in rows if row["policy"] == policy)
         axes.plot(*zip(*points), color=colour, marker=marker, markersize=5, linewidth=1.3, label=policy,
-                  zorder=3 if policy == "valora" else 2)
+                  zorder=3 + worst_first.index(policy) / len(lines))
     axes.set_xlabel(AXES[field])
 
 
@@ -63,21 +95,21 @@ def draw_bars(axes, rows, value):
     axes.margins(x=0.15)
 
 
-def comparison(traces, title, unit, value, largest=None):
+def comparison(traces, title, unit, value, largest=None, high_is_good=False):
     """One value of every row: lines over the sweep, or bars."""
-    figure, grid = panels(traces)
-    for axes, rows in zip(grid, traces.values()):
-        field = swept(rows)
+    parts = list(parts_of(traces))
+    figure, grid = panels([name for name, _, _ in parts])
+    highest = max(value(row) for _, _, rows in parts for row in rows)
+    for axes, (_, field, rows) in zip(grid, parts):
         if field is None:
             draw_bars(axes, rows, value)
             axes.set_xlabel(unit)
             continue
-        draw_lines(axes, rows, field, value)
+        draw_lines(axes, rows, field, value, high_is_good)
         axes.set_ylabel(unit)
-        axes.set_ylim(bottom=0, top=largest)
-    lines = [axes for axes in grid if axes.get_legend_handles_labels()[0]]
-    if lines:
-        legend_below(figure, lines[0])
+        # Panels of one sweep are compared with each other.
+        axes.set_ylim(bottom=0, top=largest or (1.05 * highest if len(traces) == 1 and highest > 0 else None))
+    legend_below(figure, [axes for axes, (_, field, _) in zip(grid, parts) if field])
     figure.suptitle(title, fontsize=11)
     return figure
 
@@ -104,7 +136,7 @@ def timeline(name, rows):
         writes.set_ylim(bottom=0)
         writes.set_ylabel("ms of a merge")
     grid[-1][0].set_xlabel("seconds")
-    legend_below(figure, grid[0][0])
+    legend_below(figure, [grid[0][0]])
     figure.suptitle(f"{name}: modes over time", fontsize=11)
     return figure
 
@@ -124,13 +156,14 @@ def print_replicas(name, rows):
 def figures(traces):
     """Name and figure of each comparison. traces: rows by the name of their file."""
     for name, rows in traces.items():
-        if swept(rows) == "replicas":
+        if swept(rows) == ("replicas", None):
             print_replicas(name, rows)
     yield "token_latency", comparison(traces, "Average token latency", "ms per token", lambda row: 1e3 * row["token_latency_seconds"])
     yield "first_token", comparison(traces, "99th percentile of the time to the first token", "seconds",
                                     lambda row: row["ttft_seconds"]["p99"])
-    yield "throughput", comparison(traces, "Throughput", "requests per second", lambda row: row["requests_per_second"])
-    yield "attainment", comparison(traces, "Requests whose first token came in time", "%", lambda row: 100 * row["attainment"], 102)
+    yield "throughput", comparison(traces, "Throughput", "requests per second", lambda row: row["requests_per_second"],
+                                   high_is_good=True)
+    yield "attainment", comparison(traces, "Requests whose first token came in time", "%", lambda row: 100 * row["attainment"], 102, True)
     for name, rows in traces.items():
         if any("timeline" in row for row in rows):
             yield f"timeline_{name}", timeline(name, rows)
