@@ -384,6 +384,13 @@ def task_seeds():
 """)
     put("tasks_file", "anchors", "a: &a [x, x]\nb: [*a, *a]\n")
 
+    edge = "\r\n--b\r\nContent-Disposition: form-data; "
+    put("multipart", "form", "multipart/form-data; boundary=b", (
+        f'{edge}name="lora_name"\r\n\r\nx{edge}name="adapter_config.json"; filename="a.json"\r\n'
+        "Content-Type: application/json\r\n\r\n{}\r\n--b--\r\n").removeprefix("\r\n"))
+    put("multipart", "quoted", "multipart/form-data; boundary=\"b c\"",
+        '--b c\r\nContent-Disposition: form-data; name="a\\"b"\r\n\r\n\r\n--b c\r\n--b c--')
+
     put("applications_file", "limits", """applications:
   - name: retrieval # a comment
     models: [cats, "2"]

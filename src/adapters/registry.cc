@@ -78,6 +78,19 @@ Result<AdapterEntry> AdapterRegistry::remove(const std::string& name,
   return removed;
 }
 
+Result<const AdapterEntry*> AdapterRegistry::find(
+    std::string_view name, std::optional<uint64_t> expected_generation) const {
+  const AdapterEntry* entry = find(name);
+  if (!entry)
+    return not_found("adapter " + shortened(std::string(name)) + " is not loaded", "lora_name");
+  VALORA_CHECK(check_generation(entry->name, expected_generation));
+  return entry;
+}
+
+void AdapterRegistry::set_pinned(std::string_view name, bool pinned) noexcept {
+  if (const auto it = entries_.find(name); it != entries_.end()) it->second.pinned = pinned;
+}
+
 const AdapterEntry* AdapterRegistry::find(std::string_view name) const {
   const auto it = entries_.find(name);
   return it == entries_.end() ? nullptr : &it->second;

@@ -52,6 +52,10 @@ class AdapterRegistry {
   Result<AdapterEntry> remove(const std::string& name,
                               std::optional<uint64_t> expected_generation = {});
 
+  // The entry of a name that has this generation, if one is expected. Errors as those of remove().
+  Result<const AdapterEntry*> find(std::string_view name,
+                                   std::optional<uint64_t> expected_generation) const;
+  void set_pinned(std::string_view name, bool pinned) noexcept;
   // Null if there is none. Valid until the next add() or remove().
   const AdapterEntry* find(std::string_view name) const;
   const AdapterEntry* find(AdapterId id) const;

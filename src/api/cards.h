@@ -37,6 +37,16 @@ struct ModelCard {
   size_t weight_bytes = 0;
 };
 
+// Where the weights of an adapter are. kPool: in the memory that the model reads them from; kHost:
+// in the host's memory, from where they come into the pool without their file.
+enum class WeightsPlace { kNone, kPool, kHost, kFile };  // kNone: it has heads alone
+
+// How an adapter's weights came into the pool.
+struct AdapterLoad {
+  double seconds = 0;
+  int64_t ended = 0;  // Unix time
+};
+
 struct AdapterCard {
   std::string name;
   std::string path;
@@ -44,8 +54,9 @@ struct AdapterCard {
   int rank = 0;
   size_t bytes = 0;
   bool pinned = false;
-  bool resident = true;  // its weights are in the pool now; else they are read when needed
-  Digest digest;         // of its content
+  WeightsPlace place = WeightsPlace::kPool;
+  std::optional<AdapterLoad> last_load;
+  Digest digest;  // of its content
   std::string task, description, question;
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
   std::optional<std::string> head;                                      // LoadAdapter::head

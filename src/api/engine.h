@@ -34,6 +34,11 @@ class Engine {
   virtual void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) = 0;
   virtual void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                               std::function<void(Status)> done) = 0;
+  // Keeps the weights of an adapter in the pool from now on, or no longer. kNotFound; kConflict, as
+  // above; kUnavailable: pinned adapters would take more of the pool than they may.
+  virtual void pin_adapter(std::string name, bool pinned,
+                           std::optional<uint64_t> expected_generation,
+                           std::function<void(Status)> done) = 0;
   virtual std::vector<AdapterCard> adapters() const = 0;
 
   virtual Result<std::vector<int32_t>> tokenize(const Prompt& prompt,

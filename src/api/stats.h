@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/duration_counts.h"
+
 namespace valora {
 
 // Copies between two tiers of memory, in one direction.
@@ -21,6 +23,7 @@ struct MemoryStats {
   int64_t block_bytes = 0;
   int total = 0, free = 0;
   int adapter_blocks = 0;
+  int adapter_limit = 0;   // the most that adapters can have
   int history_blocks = 0;  // cached KV that no request uses, blocks still being read included
   int running_blocks = 0;  // KV that requests use
   int invalid_blocks = 0;  // KV whose adapter is not in the pool
@@ -30,6 +33,7 @@ struct MemoryStats {
   uint64_t adapter_queries = 0,
            adapter_hits = 0;       // adapters of requests; in the pool when asked for
   MoveStats loads, reads, writes;  // adapters from files; KV from the swap space, and to it
+  DurationCounts load_times;       // of adapters that came into the pool
   uint64_t adapters_left = 0, kv_dropped = 0;  // adapters, and KV blocks without a copy, that left
 };
 

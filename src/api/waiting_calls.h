@@ -1,5 +1,5 @@
-// Blocking versions of Engine::load_adapter() and unload_adapter(). Must not be called on an engine
-// thread.
+// Blocking versions of Engine::load_adapter(), unload_adapter() and pin_adapter(). Must not be
+// called on an engine thread.
 #pragma once
 
 #include <future>
@@ -21,6 +21,13 @@ inline Status unload_adapter_now(Engine& engine, const std::string& name) {
   engine.unload_adapter(name, std::nullopt,
                         [&](Status status) { unloaded.set_value(std::move(status)); });
   return unloaded.get_future().get();
+}
+
+inline Status pin_adapter_now(Engine& engine, const std::string& name, bool pinned) {
+  std::promise<Status> changed;
+  engine.pin_adapter(name, pinned, std::nullopt,
+                     [&](Status status) { changed.set_value(std::move(status)); });
+  return changed.get_future().get();
 }
 
 }  // namespace valora

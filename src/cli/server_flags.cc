@@ -72,7 +72,17 @@ void add_server_flags(Command c, server::ServerOptions& s) {
              "Read the spellings of special tokens in the texts of conversations as plain text");
   c.add_flag("!--no-ui", s.page, "No page to try the server at /, and none of its API at /docs");
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
-             "Enable the endpoints that load and unload adapters");
+             "Enable the endpoints that load, unload and pin adapters");
+  c.add_option("--adapter-upload-dir", s.adapter_upload_dir,
+               "Let clients upload adapters: keep them in this folder, made if it is not there; "
+               "needs --allow-runtime-lora-updating");
+  c.add_option("--adapter-upload-limit", s.uploads.one,
+               "Bytes of one upload, which is in memory until it is whole")
+      .human_integer()
+      .default_str("256M");
+  c.add_option("--adapter-upload-total", s.uploads.all, "Bytes of all uploaded adapters together")
+      .human_integer()
+      .default_str("4G");
   c.add_option("--allowed-lora-path", s.allowed_lora_paths,
                "Load adapters at run time from folders in this one alone; repeatable");
   c.add_option(

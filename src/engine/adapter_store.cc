@@ -240,10 +240,20 @@ void AdapterStore::on_evicted(const Digest& digest) {
   if (const auto weights = it->second.weights.lock()) weights->unplace();
 }
 
-bool AdapterStore::resident(const Digest& digest) const {
+serving::AdapterBackend::Residency AdapterStore::residency(const Digest& digest) const {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
-  return it != entries_.end() && !it->second.blocks.empty();
+  if (it == entries_.end()) return {WeightsPlace::kFile, {}};
+  const Entry& entry = it->second;
+  const WeightsPlace place = !entry.blocks.empty() ? WeightsPlace::kPool
+                             : entry.kept          ? WeightsPlace::kHost
+                                                   : WeightsPlace::kFile;
+  return {place, entry.last_load};
+}
+
+void AdapterStore::note_load(const Digest& digest, const AdapterLoad& load) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = entries_.find(digest); it != entries_.end()) it->second.last_load = load;
 }
 
 }  // namespace valora

@@ -17,6 +17,7 @@
 #include "memory/identity.h"
 #include "ops/lora.h"
 #include "ops/placed_matrix.h"
+#include "serving/adapters/adapter_backend.h"
 
 namespace valora {
 
@@ -59,7 +60,9 @@ class AdapterStore {
   // The panels are in these blocks from now on, or in none. Called by the engine thread.
   void placed(const Digest& digest, std::vector<std::byte*> blocks);
   void on_evicted(const Digest& digest);
-  bool resident(const Digest& digest) const;
+  // In the pool, kept here, or in its file.
+  serving::AdapterBackend::Residency residency(const Digest& digest) const;
+  void note_load(const Digest& digest, const AdapterLoad& load);
 
  private:
   struct Entry {
@@ -70,6 +73,7 @@ class AdapterStore {
     std::vector<FolderPath> paths;   // the newest last
     std::vector<std::byte*> blocks;  // in the pool; empty: absent
     std::shared_ptr<const adapters::AdapterSpec> kept;
+    std::optional<AdapterLoad> last_load;
   };
 
   struct PartEntry {

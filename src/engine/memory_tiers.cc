@@ -1,6 +1,8 @@
 #include "engine/memory_tiers.h"
 
 #include <bit>
+#include <chrono>
+#include <ctime>
 
 namespace valora {
 
@@ -43,18 +45,43 @@ std::vector<std::byte*> MemoryTiers::addresses(const std::vector<memory::BlockId
 
 Status MemoryTiers::copy(const memory::Move& move) {
   const bool loads = move.kind == memory::MoveKind::kLoadAdapter;
-  if (host_) return loads ? load_to_device(move) : copy_beside_device(move);
-  if (loads) return adapters_->read(move.key, addresses(move.blocks));
+  if (loads) return load(move);
+  if (host_) return copy_beside_device(move);
   const std::span block(memory_.block(move.blocks[0]), kv_bytes_);
   return move.kind == memory::MoveKind::kReadKv ? swap_->read(move.swapped, block)
                                                 : swap_->write(move.swapped, block);
 }
 
+Status MemoryTiers::load(const memory::Move& move) {
+  const auto begin = std::chrono::steady_clock::now();
+  VALORA_CHECK(host_ ? load_to_device(move) : adapters_->read(move.key, addresses(move.blocks)));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  adapters_->note_load(move.key, {taken.count(), std::time(nullptr)});
+  return {};
+}
+
+serving::AdapterBackend::Residency MemoryTiers::residency(const Digest& adapter) const {
+  if (!adapters_) return {};
+  serving::AdapterBackend::Residency residency = adapters_->residency(adapter);
+  if (residency.place != WeightsPlace::kFile || !host_) return residency;
+  const auto content = adapters_->content_of(adapter);
+  const std::lock_guard lock(cache_mutex_);
+  if (content && host_->adapters.contains(*content)) residency.place = WeightsPlace::kHost;
+  return residency;
+}
+
+// An undefined tensor if the cache does not have it.
+at::Tensor MemoryTiers::cached(const memory::Move& move) {
+  const auto content = adapters_->content_of(move.key);
+  if (!content) return {};
+  const std::lock_guard lock(cache_mutex_);
+  return host_->adapters.find(*content);
+}
+
 Status MemoryTiers::load_to_device(const memory::Move& move) {
   const auto bytes = static_cast<int64_t>(memory_.block_bytes());
   const auto count = static_cast<int64_t>(move.blocks.size());
-  const auto known = adapters_->content_of(move.key);
-  at::Tensor packed = known ? host_->adapters.find(*known) : at::Tensor();
+  at::Tensor packed = cached(move);
   if (!packed.defined()) {
     // All that the allocator takes for it, so that the cache counts it.
     packed =
@@ -63,8 +90,10 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
     for (int64_t i = 0; i < count; ++i)
       blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);
     VALORA_CHECK(adapters_->read(move.key, blocks));
-    if (const auto content = adapters_->content_of(move.key))
+    if (const auto content = adapters_->content_of(move.key)) {
+      const std::lock_guard lock(cache_mutex_);
       host_->adapters.insert(*content, packed);
+    }
   }
   for (int64_t i = 0; i < count; ++i)
     host_->copier.copy(memory_.bytes_of(move.blocks[i], memory_.block_bytes()),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,9 @@ class MemoryTiers final : public serving::PoolBacking {
   // build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
 
+  // Thread-safe. Adapters that are not in the pool are where the model reads them.
+  serving::AdapterBackend::Residency residency(const Digest& adapter) const;
+
   Status copy(const memory::Move& move) override;
 
   void on_loaded(const Digest& adapter, const std::vector<memory::BlockId>& blocks) override;
@@ -44,13 +48,16 @@ class MemoryTiers final : public serving::PoolBacking {
   struct HostTier {
     ops::DeviceCopier copier;
     TensorCache adapters;            // packed, by content: they come back at the speed of the bus
+                                     // (cache_mutex_)
     std::optional<PinnedBlocks> kv;  // the swap space
   };
 
   MemoryTiers() = default;
   Status reserve_swap(const MemoryPlan& plan, const MemoryOptions& options);
   std::vector<std::byte*> addresses(const std::vector<memory::BlockId>& blocks) const;
+  Status load(const memory::Move& move);
   Status load_to_device(const memory::Move& move);
+  at::Tensor cached(const memory::Move& move);
   Status copy_beside_device(const memory::Move& move);
 
   ops::PoolMemory memory_;
@@ -59,6 +66,7 @@ class MemoryTiers final : public serving::PoolBacking {
   std::unique_ptr<memory::SwapFile> swap_;
   std::optional<AdapterStore> adapters_;
   std::optional<HostTier> host_;
+  mutable std::mutex cache_mutex_;
 };
 
 }  // namespace valora

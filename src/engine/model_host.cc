@@ -41,9 +41,8 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
   return Read{std::move(shared), std::move(built), lazy};
 }
 
-bool ModelHost::resident(const Digest& content) const {
-  const AdapterStore* store = tiers_->adapters();
-  return !store || store->resident(content);
+serving::AdapterBackend::Residency ModelHost::residency(const Digest& content) const {
+  return tiers_->residency(content);
 }
 
 }  // namespace valora

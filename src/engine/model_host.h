@@ -24,7 +24,7 @@ class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
 
  private:
   Result<Read> read(const LoadAdapter& request) override;
-  bool resident(const Digest& content) const override;
+  Residency residency(const Digest& content) const override;
   Result<Read> read_folder(const LoadAdapter& request) const;
 
   const models::LoadedModel loaded_;

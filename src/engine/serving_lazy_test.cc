@@ -55,7 +55,7 @@ TEST_F(LazyTest, AnswersAreThoseOfAdaptersThatWereReadAtOnce) {
     const auto card = load_lazily(i);
     ASSERT_TRUE(card.ok()) << card.error().message;
   }
-  for (const AdapterCard& card : engine_->adapters()) EXPECT_FALSE(card.resident);
+  for (const AdapterCard& card : engine_->adapters()) EXPECT_EQ(card.place, WeightsPlace::kFile);
   std::vector<std::shared_ptr<WaitingSink>> sinks;
   for (int i = 0; i < 2 * kAdapters; ++i) sinks.push_back(submit(request(i % kAdapters)));
   for (int i = 0; i < 2 * kAdapters; ++i)
@@ -101,7 +101,7 @@ TEST_F(LazyTest, AfterItsFirstUseTheContentCounts) {
   ASSERT_TRUE(load_lazily(0).ok());
   const auto tokens = tokens_of(request(0));
   press();
-  EXPECT_FALSE(engine_->adapters()[0].resident);
+  EXPECT_NE(engine_->adapters()[0].place, WeightsPlace::kPool);
   // The same content in a new file.
   std::filesystem::copy_file(file(0), folders_[0]->file("copy"));
   std::filesystem::rename(folders_[0]->file("copy"), file(0));

@@ -47,7 +47,7 @@ class MemoryTest : public EngineTest {
   }
   bool resident(const std::string& adapter) const {
     for (const AdapterCard& card : engine_->adapters())
-      if (card.name == adapter) return card.resident;
+      if (card.name == adapter) return card.place == WeightsPlace::kPool;
     return false;
   }
 

@@ -200,7 +200,7 @@ void Pool::expect(const AdapterNeed& need) {
 }
 
 Status Pool::keep(const AdapterNeed& need, bool kept) {
-  if (need.blocks == 0) return {};
+  if (need.blocks == 0 || (!kept && !tree_.find_adapter(need.digest))) return {};
   AdapterNode& node = tree_.adapter(need);
   if (node.kept == kept) return {};
   const int32_t blocks = kept_blocks_ + (kept ? need.blocks : -need.blocks);

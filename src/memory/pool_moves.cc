@@ -94,6 +94,7 @@ void Pool::measure(const Under& move, const MoveResult& result) {
     return;
   }
   totals.bytes += move.bytes;
+  if (move.kind == MoveKind::kLoadAdapter) totals_.load_times.add(result.seconds);
   if (move.kind == MoveKind::kWriteKv) return;
   const double measured =
       result.seconds * static_cast<double>(config_.block_bytes) / static_cast<double>(move.bytes);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/duration_counts.h"
+
 namespace valora::memory {
 
 struct MoveTotals {
@@ -35,6 +37,7 @@ struct PoolStats {
   MoveTotals loads;            // adapters, file to pool
   MoveTotals reads;            // KV, swap space to pool
   MoveTotals writes;           // KV, pool to swap space
+  DurationCounts load_times;   // of adapters that came into the pool
   uint64_t adapters_left = 0;  // adapters that left the pool
   uint64_t kv_dropped = 0;     // KV blocks that left without a copy
 };

@@ -50,6 +50,9 @@ Status check(const ServerOptions& options) {
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
   VALORA_CHECK(check_applications_of_users(options));
+  if (!options.adapter_upload_dir.empty() && !options.allow_runtime_lora_updating)
+    return invalid("--adapter-upload-dir needs --allow-runtime-lora-updating",
+                   "adapter-upload-dir");
   const std::string& root = options.root_path;
   if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
     return invalid("the root path must begin with a slash and not end with one", "root_path");
@@ -74,6 +77,14 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& engine) {
   VALORA_CHECK(check(options));
   VALORA_CHECK(check_default_adapters(options.default_adapters, engine));
+  if (!options.adapter_upload_dir.empty()) {
+    VALORA_TRY(dir, UploadStore::prepare(options.adapter_upload_dir));
+    options.adapter_upload_dir = std::move(dir);
+    // Room for one upload beside all else.
+    options.limits.max_total_body_bytes += options.uploads.one;
+    options.limits.max_unfinished_body_bytes =
+        std::max(options.limits.max_unfinished_body_bytes, options.uploads.one);
+  }
   const HttpServerOptions http = http_options(options);
   auto impl = std::make_unique<Impl>(std::move(options), engine);
   VALORA_TRY(server, HttpServer::start(http, std::make_shared<App>(impl->service)));

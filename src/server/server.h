@@ -12,6 +12,7 @@
 #include "api/engine.h"
 #include "base/result.h"
 #include "server/applications/application.h"
+#include "server/uploads/upload_store.h"
 #include "server/users/user.h"
 
 namespace valora::server {
@@ -96,6 +97,9 @@ struct ServerOptions {
   bool allow_runtime_lora_updating = false;  // /v1/load_lora_adapter and /v1/unload_lora_adapter
   // /v1/load_lora_adapter takes folders in these alone, after links are resolved; empty: any folder
   std::vector<std::string> allowed_lora_paths;
+  // adapters that clients send are kept here (UploadStore::prepare()); empty: none are taken
+  std::string adapter_upload_dir;
+  UploadLimits uploads;
   // an unknown model name is looked up as an adapter folder in this directory; empty: off
   std::string lora_resolver_dir;
   // 429; waiting choices: n times the prompts of each request that the engine has not begun

@@ -39,6 +39,7 @@ void EngineCore::fill_memory(EngineStats& stats) const {
                   .total = pool.total,
                   .free = pool.free,
                   .adapter_blocks = pool.adapter_blocks,
+                  .adapter_limit = pool_.adapter_limit(),
                   .history_blocks = pool.history_blocks,
                   .running_blocks = pool.running_blocks,
                   .invalid_blocks = pool.invalid_blocks,
@@ -51,6 +52,7 @@ void EngineCore::fill_memory(EngineStats& stats) const {
                   .loads = moves(pool.loads),
                   .reads = moves(pool.reads),
                   .writes = moves(pool.writes),
+                  .load_times = pool.load_times,
                   .adapters_left = pool.adapters_left,
                   .kv_dropped = pool.kv_dropped};
 }

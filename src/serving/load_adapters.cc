@@ -1,4 +1,5 @@
 // Loading and unloading of adapters, on the adapter worker.
+#include <algorithm>
 #include <future>
 
 #include "base/fault.h"
@@ -6,10 +7,21 @@
 #include "serving/serving_engine.h"
 
 namespace valora::serving {
+namespace {
+
+std::vector<memory::AdapterNeed> without(std::vector<memory::AdapterNeed> needs,
+                                         const std::vector<Digest>& contents) {
+  std::erase_if(needs, [&](const memory::AdapterNeed& need) {
+    return std::ranges::find(contents, need.digest) != contents.end();
+  });
+  return needs;
+}
+
+}  // namespace
 
 Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
-  if (!request.same_as.empty()) return adapters_.add_name(request);
+  if (!request.same_as.empty()) return add_name(request);
   VALORA_TRY(read, model_->adapters().read(request));
   const std::shared_ptr<LoadedAdapter>& built = read.adapter;
   VALORA_CHECK(check_room(*built));
@@ -31,6 +43,7 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_TRY(added, adapters_.add(request, read.spec, built));
   undo.commands.clear();
   forget(added.replaced);
+  unpin_if_free(without(added.before, added.replaced));
   if (!read.lazy) suggest([needs = built->needs()](EngineCore& core) { core.expect(needs); });
   return std::move(added.card);
 }
@@ -38,6 +51,18 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
 void ServingEngine::forget(const std::vector<Digest>& contents) {
   for (const Digest& digest : contents)
     suggest([digest](EngineCore& core) { core.forget_adapter(digest); });
+}
+
+Result<AdapterCard> ServingEngine::add_name(const LoadAdapter& request) {
+  std::vector<memory::AdapterNeed> needs;
+  if (request.pinned) {
+    VALORA_TRY(same, adapters_.needs_of_name(request.same_as, std::nullopt));
+    needs = same;
+    VALORA_CHECK(pin_all(needs));
+  }
+  Result<AdapterCard> card = adapters_.add_name(request);
+  if (!card.ok()) unpin_if_free(needs);
+  return card;
 }
 
 // An adapter must leave room for some tokens of its requests.
@@ -67,6 +92,44 @@ Result<bool> ServingEngine::pin(const memory::AdapterNeed& need) {
   return answer.get();
 }
 
+Status ServingEngine::pin_all(const std::vector<memory::AdapterNeed>& needs) {
+  for (const memory::AdapterNeed& need : needs) {
+    const Result<bool> pinned = pin(need);
+    if (pinned.ok()) continue;
+    unpin_if_free(needs);
+    return pinned.error();
+  }
+  return {};
+}
+
+// Names that share their weights share the pin: it ends with the last pinned one.
+void ServingEngine::unpin_if_free(const std::vector<memory::AdapterNeed>& needs) {
+  for (const memory::AdapterNeed& need : needs)
+    if (!adapters_.pins(need.digest)) suggest([need](EngineCore& core) { core.unpin(need); });
+}
+
+Status ServingEngine::try_pin(const std::string& name, bool pinned,
+                              std::optional<uint64_t> expected_generation) {
+  try {
+    VALORA_TRY(needs, adapters_.needs_of_name(name, expected_generation));
+    if (pinned) VALORA_CHECK(pin_all(needs));
+    adapters_.set_pinned(name, pinned);  // only this worker changes the table
+    if (!pinned) unpin_if_free(needs);
+    return {};
+  } catch (const std::exception& e) {
+    return fault("an adapter could not be pinned", e);
+  }
+}
+
+void ServingEngine::pin_adapter(std::string name, bool pinned,
+                                std::optional<uint64_t> expected_generation,
+                                std::function<void(Status)> done) {
+  adapter_workers_->post(
+      [this, name = std::move(name), pinned, expected_generation, done = std::move(done)] {
+        done(try_pin(name, pinned, expected_generation));
+      });
+}
+
 Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
   try {
     if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
@@ -94,6 +157,7 @@ Status ServingEngine::try_unload(const std::string& name,
   try {
     VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     forget(removed.unused);
+    unpin_if_free(without(removed.adapter->needs(), removed.unused));
     return {};
   } catch (const std::exception& e) {
     return fault("an adapter could not be unloaded", e);

@@ -73,7 +73,12 @@ Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids) c
 
 std::vector<AdapterCard> ServingEngine::adapters() const {
   std::vector<AdapterCard> cards = adapters_.cards();
-  for (AdapterCard& card : cards) card.resident = model_->adapters().resident(card.digest);
+  for (AdapterCard& card : cards) {
+    if (card.place == WeightsPlace::kNone) continue;
+    const AdapterBackend::Residency residency = model_->adapters().residency(card.digest);
+    card.place = residency.place;
+    card.last_load = residency.last_load;
+  }
   return cards;
 }
 

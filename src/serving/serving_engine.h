@@ -52,6 +52,8 @@ class ServingEngine final : public LocalEngine {
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                       std::function<void(Status)> done) override;
+  void pin_adapter(std::string name, bool pinned, std::optional<uint64_t> expected_generation,
+                   std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override;
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
                                         bool add_special_tokens) const override;
@@ -86,9 +88,14 @@ class ServingEngine final : public LocalEngine {
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
+  Status try_pin(const std::string& name, bool pinned, std::optional<uint64_t> expected_generation);
+  Result<AdapterCard> add_name(const LoadAdapter& request);
   Result<bool> pin(const memory::AdapterNeed& need);
   // Their KV and their places in the pool.
   void forget(const std::vector<Digest>& contents);
+  // All of them, or none. What another name pins stays pinned.
+  Status pin_all(const std::vector<memory::AdapterNeed>& needs);
+  void unpin_if_free(const std::vector<memory::AdapterNeed>& needs);
   void copied();
   bool has_work() const;
   Status accepting() const;

@@ -65,6 +65,12 @@ def test_metrics_add_up():
     assert add_up([ONE]).splitlines() == ONE.splitlines()
 
 
+def test_names_of_adapters_may_have_braces_and_escapes():
+    hostile = r'vllm:lora_adapter_loaded{adapter_name="a} 9\\\"{b",level="gpu"} 1'
+    text = add_up([hostile, hostile])
+    assert text.splitlines() == [hostile.removesuffix("1") + "2"]
+
+
 def test_the_ingress_has_counts_in_the_same_form():
     text = add_up([Counts(requests=3, retries=1).text("i", 2)])
     assert (

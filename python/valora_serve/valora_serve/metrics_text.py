@@ -5,7 +5,9 @@ import math
 import re
 from collections.abc import Iterable
 
-SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[^}]*\})?\s+(\S+)(?:\s+-?\d+)?$")
+# Names of adapters are values of labels, and may have braces.
+LABELS = r'\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\}'
+SAMPLE = re.compile(rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)({LABELS})?\s+(\S+)(?:\s+-?\d+)?$")
 # A sum means nothing for these. All others are counts, bytes or seconds.
 MEAN = {
     "vllm:kv_cache_usage_perc",

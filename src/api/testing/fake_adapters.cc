@@ -54,6 +54,19 @@ Status FakeAdapters::unload(const std::string& name, std::optional<uint64_t> exp
   return {};
 }
 
+Status FakeAdapters::pin(const std::string& name, bool pinned,
+                         std::optional<uint64_t> expected_generation) {
+  const auto found = cards_.find(name);
+  if (found == cards_.end()) return not_found("adapter " + name + " is not loaded", "lora_name");
+  if (expected_generation && *expected_generation != found->second.generation)
+    return Error{ErrorCode::kConflict, "another generation", "expected_generation"};
+  if (pinned && name.ends_with("huge"))
+    return Error{ErrorCode::kUnavailable, "pinned adapters would take 2048 bytes of 1024",
+                 "pinned"};
+  found->second.pinned = pinned;
+  return {};
+}
+
 std::vector<AdapterCard> FakeAdapters::cards() const {
   std::vector<AdapterCard> cards;
   for (const auto& [_, card] : cards_) cards.push_back(card);

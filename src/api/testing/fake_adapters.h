@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@ class FakeAdapters {
   // Fails for paths that end with "missing" or "broken".
   Result<AdapterCard> load(const LoadAdapter& request);
   Status unload(const std::string& name, std::optional<uint64_t> expected_generation);
+  // Fails with kUnavailable for names that end with "huge".
+  Status pin(const std::string& name, bool pinned, std::optional<uint64_t> expected_generation);
   bool contains(const std::string& name) const { return cards_.contains(name); }
   std::vector<AdapterCard> cards() const;
   // The name under which the adapter of a name was loaded (LoadAdapter::same_as).

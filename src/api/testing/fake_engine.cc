@@ -173,6 +173,12 @@ void FakeEngine::unload_adapter(std::string name, std::optional<uint64_t> expect
   done(locked([&] { return adapters_.unload(name, expected_generation); }));
 }
 
+void FakeEngine::pin_adapter(std::string name, bool pinned,
+                             std::optional<uint64_t> expected_generation,
+                             std::function<void(Status)> done) {
+  done(locked([&] { return adapters_.pin(name, pinned, expected_generation); }));
+}
+
 std::vector<AdapterCard> FakeEngine::adapters() const {
   return locked([this] { return adapters_.cards(); });
 }

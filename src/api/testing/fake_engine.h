@@ -73,6 +73,8 @@ class FakeEngine final : public Engine {
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                       std::function<void(Status)> done) override;
+  void pin_adapter(std::string name, bool pinned, std::optional<uint64_t> expected_generation,
+                   std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override;
   Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool) const override;
   Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;

@@ -260,7 +260,7 @@ void Answer::done(size_t index, FinalInfo info) {
   user_.end();
   on_all_done();
   service_->metrics.latencies.add(latency());
-  service_->metrics.adapter_counts.answered(uses_, usage());
+  service_->metrics.adapter_counts.answered(uses_, usage(), latency());
   application_.answered(latency());
 }
 

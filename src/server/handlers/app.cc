@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/strings.h"
 #include "server/handlers/routes.h"
+#include "server/handlers/upload_lora.h"
 #include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"
 
@@ -94,7 +95,9 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
     return error_response(401, "the API key is missing or wrong");
   if (route->model_work && service_->draining) return error_response(503, "the server is draining");
   const std::string_view type = head.header("content-type");
-  if (route->method == "POST" && !route->open && !type.empty() && !is_json(type))
+  if (route->screen) {
+    if (auto refused = route->screen(*service_, head)) return refused;
+  } else if (route->method == "POST" && !route->open && !type.empty() && !is_json(type))
     return error_response(415,
                           fmt::format("the content type must be application/json, not {}", type));
   if (const auto coding = head.header("content-encoding");
@@ -106,6 +109,11 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
     return response;
   }
   return std::nullopt;
+}
+
+std::optional<size_t> App::max_body_bytes(const HttpRequest& head) const {
+  if (head.method != "POST" || served_path(head.path) != kUploadPath) return std::nullopt;
+  return service_->uploads.limits().one;
 }
 
 bool App::is_status(const HttpRequest& head) const {

@@ -143,6 +143,11 @@ TEST_F(Handlers, OpenApiHasTheFieldsOfBodies) {
   EXPECT_EQ(body("/v1/classify"), body("/classify"));
   EXPECT_EQ(body("/v1/load_lora_adapter")["required"], Json({"lora_name", "lora_path"}));
   EXPECT_EQ(body("/v1/unload_lora_adapter")["properties"].size(), 2u);
+  EXPECT_EQ(body("/v1/pin_lora_adapter"), body("/v1/unload_lora_adapter"));
+  const Json& form = paths["/v1/upload_lora_adapter"]["post"]["requestBody"]["content"];
+  const Json& sent = form["multipart/form-data"]["schema"]["properties"];
+  EXPECT_EQ(sent["adapter_model.safetensors"]["format"], "binary");
+  EXPECT_FALSE(sent.contains("lora_path"));
   EXPECT_TRUE(paths["/v1/chat/completions"]["post"]["responses"].contains("429"));
 }
 

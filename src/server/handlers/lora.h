@@ -12,4 +12,10 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
 void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest request,
                         std::shared_ptr<Exchange> exchange);
 
+// Keep the weights of an adapter in the pool from now on, or no longer.
+void handle_pin_lora(const std::shared_ptr<Service>& service, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange);
+void handle_unpin_lora(const std::shared_ptr<Service>& service, HttpRequest request,
+                       std::shared_ptr<Exchange> exchange);
+
 }  // namespace valora::server

@@ -43,6 +43,29 @@ TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
   EXPECT_EQ(call("POST", "/v1/unload_lora_adapter", "{}")->response.status, 400);
 }
 
+TEST_F(Handlers, AdaptersArePinnedAndUnpinned) {
+  engine_.add_adapter("huge");
+  const auto change = [&](const char* what, const std::string& body) {
+    return call("POST", std::string("/v1/") + what + "_lora_adapter", body);
+  };
+  const auto pinned = [&] {
+    return call("GET", "/v1/stats")->json()["adapters"][2]["pinned"].get<bool>();
+  };
+  EXPECT_EQ(change("pin", R"({"lora_name":"lens"})")->response.body,
+            "Success: LoRA adapter 'lens' pinned successfully.");
+  EXPECT_TRUE(pinned());
+  EXPECT_EQ(change("unpin", R"({"lora_name":"lens","expected_generation":1})")->response.body,
+            "Success: LoRA adapter 'lens' unpinned successfully.");
+  EXPECT_FALSE(pinned());
+  EXPECT_EQ(change("pin", R"({"lora_name":"lens","expected_generation":7})")->response.status, 409);
+  EXPECT_EQ(change("pin", R"({"lora_name":"nobody"})")->response.status, 404);
+  EXPECT_EQ(change("pin", "{}")->response.status, 400);
+  const auto full = change("pin", R"({"lora_name":"huge"})");
+  EXPECT_EQ(full->response.status, 400);  // to wait is of no use
+  EXPECT_EQ(full->json()["error"]["param"], "pinned");
+  EXPECT_THAT(full->response.body, HasSubstr("2048 bytes of 1024"));
+}
+
 TEST_F(Handlers, AFullTableIsNoReasonToTryAgain) {
   const valora::testing::TempDir directory;
   std::filesystem::create_directory(directory.file("ocr"));
@@ -99,6 +122,7 @@ TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
       call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
   EXPECT_EQ(exchange->response.status, 403);
   EXPECT_THAT(exchange->response.body, HasSubstr("--allow-runtime-lora-updating"));
+  EXPECT_EQ(call("POST", "/v1/pin_lora_adapter", R"({"lora_name":"lens"})")->response.status, 403);
 }
 
 TEST_F(Handlers, TheResolverLoadsFoldersByName) {

@@ -73,7 +73,7 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   out["rank"] = adapter.rank;
   out["bytes"] = adapter.bytes;
   out["pinned"] = adapter.pinned;
-  out["resident"] = adapter.resident;
+  out["resident"] = adapter.place == WeightsPlace::kPool;
   out["task"] = adapter.task;
   out["description"] = adapter.description;
   out["question"] = adapter.question;

@@ -26,10 +26,6 @@ std::string operation_id(const Route& route) {
   return id;
 }
 
-OrderedJson json_content(OrderedJson schema) {
-  return {{kJsonType, {{"schema", std::move(schema)}}}};
-}
-
 OrderedJson operation(const Route& route, bool keys) {
   OrderedJson out = OrderedJson::object();
   out["summary"] = route.summary;
@@ -39,8 +35,11 @@ OrderedJson operation(const Route& route, bool keys) {
                                              {"in", "path"},
                                              {"required", true},
                                              {"schema", {{"type", "string"}}}}});
-  if (route.method == "POST" && !route.open)
-    out["requestBody"] = {{"required", true}, {"content", json_content(body_schema(route.path))}};
+  if (route.method == "POST" && !route.open) {
+    const char* type = route.screen ? "multipart/form-data" : kJsonType;
+    out["requestBody"] = {{"required", true},
+                          {"content", {{type, {{"schema", body_schema(route.path)}}}}}};
+  }
   out["responses"] = responses_of(route, keys);
   if (keys && !route.open)
     out["security"] = OrderedJson::array({OrderedJson::object({{"key", OrderedJson::array()}})});

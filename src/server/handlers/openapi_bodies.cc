@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/handlers/upload_lora.h"
 #include "server/openai/request_fields.h"
 
 namespace valora::server {
@@ -38,6 +39,17 @@ OrderedJson lora_schema(bool load) {
   return {{"type", "object"}, {"properties", properties}, {"required", required}};
 }
 
+OrderedJson upload_schema() {
+  OrderedJson out = lora_schema(true);
+  OrderedJson& properties = out["properties"];
+  properties.erase("lora_path");
+  const OrderedJson file = {{"type", "string"}, {"format", "binary"}};
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors", "valora.json"})
+    properties[name] = file;
+  out["required"] = {"lora_name", "adapter_config.json", "adapter_model.safetensors"};
+  return out;
+}
+
 // Fields that take values of several types: the example is one of them.
 bool takes_several_types(std::string_view field) {
   constexpr std::array kFields = {"stop",  "prompt",      "input",       "tool_choice", "logprobs",
@@ -66,8 +78,8 @@ OrderedJson field_schema(const std::string& field, const OrderedJson& example) {
 }  // namespace
 
 OrderedJson body_schema(std::string_view path) {
-  if (path == "/v1/load_lora_adapter" || path == "/v1/unload_lora_adapter")
-    return lora_schema(path == "/v1/load_lora_adapter");
+  if (path == kUploadPath) return upload_schema();
+  if (path.ends_with("_lora_adapter")) return lora_schema(path == "/v1/load_lora_adapter");
   static const OrderedJson table = OrderedJson::parse(request_fields());
   const auto found = table.find(std::string(path == "/v1/classify" ? "/classify" : path));
   OrderedJson out = {{"type", "object"}};

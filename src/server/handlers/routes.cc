@@ -17,6 +17,7 @@
 #include "server/handlers/stats.h"
 #include "server/handlers/status.h"
 #include "server/handlers/tokens.h"
+#include "server/handlers/upload_lora.h"
 
 namespace valora::server {
 namespace {
@@ -41,6 +42,12 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/load_lora_adapter", handle_load_lora, "Load an adapter", !kOpen, kModelWork},
     Route{"POST", "/v1/unload_lora_adapter", handle_unload_lora, "Unload an adapter", !kOpen,
           kModelWork},
+    Route{"POST", "/v1/pin_lora_adapter", handle_pin_lora, "Keep an adapter in the pool", !kOpen,
+          kModelWork},
+    Route{"POST", "/v1/unpin_lora_adapter", handle_unpin_lora, "Let an adapter leave the pool",
+          !kOpen, kModelWork},
+    Route{"POST", kUploadPath, handle_upload_lora, "Upload an adapter and load it", !kOpen,
+          kModelWork, nullptr, screen_upload},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},

@@ -1,6 +1,7 @@
 // The endpoints of the server.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ struct Route {
   bool model_work = false;   // refused while draining, and counted by /load
   // True if the server has the route; null: always.
   bool (*enabled)(const ServerOptions& options) = nullptr;
+  // For bodies that are not JSON: the answer to a request that is refused by its header.
+  std::optional<HttpResponse> (*screen)(const Service& service, const HttpRequest& head) = nullptr;
 };
 
 std::span<const Route> all_routes();

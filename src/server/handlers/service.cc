@@ -36,7 +36,8 @@ Service::Service(ServerOptions server_options, Engine& served_engine, const Cloc
       resolver(std::make_shared<AdapterResolver>(options.lora_resolver_dir, base_names, engine)),
       waiting(options.max_waiting),
       answers(options.max_unsent_answer_bytes),
-      ticker(std::make_unique<StatsTicker>(*this)) {}
+      ticker(std::make_unique<StatsTicker>(*this)),
+      uploads(options.adapter_upload_dir, options.uploads, clock) {}
 
 Service::~Service() = default;
 

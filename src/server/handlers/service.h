@@ -18,6 +18,7 @@
 #include "server/metrics/metrics.h"
 #include "server/openai/requests.h"
 #include "server/server.h"
+#include "server/uploads/upload_store.h"
 #include "server/users/users.h"
 
 namespace valora::server {
@@ -45,6 +46,7 @@ class Service {
   AnswerBudget answers;
   std::atomic<int> load{0};  // requests under way that run the model
   const std::unique_ptr<StatsTicker> ticker;
+  UploadStore uploads;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -1,5 +1,7 @@
 #include "server/handlers/stats.h"
 
+#include <algorithm>
+
 #include "server/handlers/stats_json.h"
 #include "server/handlers/stats_ticker.h"
 #include "server/openai/errors.h"
@@ -11,8 +13,9 @@ void handle_stats(const std::shared_ptr<Service>& service, HttpRequest request,
                   std::shared_ptr<Exchange> exchange) {
   const ServedUser* user = service->user_of(request);
   if (request.header("accept").find("text/event-stream") == std::string_view::npos) {
-    uint64_t no_step = 0;
-    OrderedJson out = stats_json(*service, user, no_step);
+    const uint64_t steps = service->metrics.steps.count();
+    uint64_t last_step = steps - std::min(steps, kMostSteps);
+    OrderedJson out = stats_json(*service, user, last_step);
     out["adapters"] = adapter_stats_json(*service, user);
     return exchange->respond({.body = to_text(out)});
   }

@@ -51,24 +51,21 @@ OrderedJson rights_json(const Service& service, const ServedUser* user) {
     why = "loading and unloading at run time is off; it needs --allow-runtime-lora-updating";
   else if (user != nullptr && user->settings.loads.empty())
     why = "this user may not load or unload adapters";
+  const bool uploads = why.is_null() && service.uploads.on();
   return {{"user", user == nullptr ? OrderedJson() : OrderedJson(user->settings.name)},
           {"load", why.is_null()},
+          {"upload", uploads ? OrderedJson(service.uploads.limits().one) : OrderedJson()},
           {"reason", why}};
 }
 
 OrderedJson step_json(const StepRing::Step& step) {
   const StepRecord& record = step.record;
-  return {{"number", step.number},
-          {"ended", step.ended},
-          {"seconds", record.seconds},
-          {"tokens", record.tokens},
-          {"prefill_tokens", record.prefill_tokens},
-          {"sequences", record.sequences},
-          {"adapters", record.adapters},
-          {"mode", record.mode},
-          {"switched", record.switched},
-          {"merged", record.merged},
-          {"weights_seconds", record.weights_seconds}};
+  return {{"number", step.number},         {"steps", step.steps},
+          {"ended", step.ended},           {"seconds", record.seconds},
+          {"tokens", record.tokens},       {"prefill_tokens", record.prefill_tokens},
+          {"sequences", record.sequences}, {"adapters", record.adapters},
+          {"mode", record.mode},           {"switched", record.switched},
+          {"merged", record.merged},       {"weights_seconds", record.weights_seconds}};
 }
 
 OrderedJson steps_json(const Service& service, const EngineStats& stats, uint64_t& last_step) {
@@ -80,7 +77,7 @@ OrderedJson steps_json(const Service& service, const EngineStats& stats, uint64_
                      {"merges", stats.merges},
                      {"merge_seconds", stats.merge_seconds}};
   OrderedJson& last = out["last"] = OrderedJson::array();
-  for (const StepRing::Step& step : service.metrics.steps.after(last_step)) {
+  for (const StepRing::Step& step : joined(service.metrics.steps.after(last_step), kMostSteps)) {
     last.push_back(step_json(step));
     last_step = step.number;
   }
@@ -124,8 +121,18 @@ OrderedJson totals_json(const Metrics& metrics, const EngineStats& stats) {
 }
 
 OrderedJson place_of(const AdapterCard& adapter) {
-  if (!adapter.on_decoder && !adapter.on_visuals) return "heads";
-  return adapter.resident ? "pool" : "file";
+  switch (adapter.place) {
+    case WeightsPlace::kNone: return "heads";
+    case WeightsPlace::kPool: return "pool";
+    case WeightsPlace::kHost: return "host";
+    case WeightsPlace::kFile: return "file";
+  }
+  return nullptr;
+}
+
+OrderedJson last_load_of(const AdapterCard& adapter) {
+  if (!adapter.last_load) return nullptr;
+  return {{"seconds", adapter.last_load->seconds}, {"ended", adapter.last_load->ended}};
 }
 
 }  // namespace
@@ -170,6 +177,7 @@ OrderedJson adapter_stats_json(const Service& service, const ServedUser* user) {
                    {"path", adapter.path},
                    {"generation", adapter.generation},
                    {"place", place_of(adapter)},
+                   {"last_load", last_load_of(adapter)},
                    {"pinned", adapter.pinned},
                    {"rank", adapter.rank},
                    {"bytes", adapter.bytes},

@@ -203,11 +203,11 @@ void Connection::on_header(ErrorCode error) {
       return refuse(503, "the server has too many connections; try again later");
   }
   if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(*answer);
-  const size_t limit = core_->limits.max_body_bytes;
-  if (const uint64_t declared = parser_->content_length().value_or(0); declared > limit)
+  body_limit_ = core_->handler->max_body_bytes(request_).value_or(core_->limits.max_body_bytes);
+  if (const uint64_t declared = parser_->content_length().value_or(0); declared > body_limit_)
     return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
-                                   declared, limit));
-  parser_->body_limit(limit);
+                                   declared, body_limit_));
+  parser_->body_limit(body_limit_);
   // HTTP/1.0 has no interim answers.
   if (http11_ && !parser_->is_done() && !request_.header("expect").empty()) {
     pending_ += "HTTP/1.1 100 Continue\r\n\r\n";

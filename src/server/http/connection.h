@@ -156,6 +156,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Headers common_headers_;
   std::string client_;  // the peer's address, without the port; or "unix"
   size_t body_bytes_held_ = 0;
+  size_t body_limit_ = 0;
   size_t unfinished_bytes_held_ = 0;  // of body_bytes_held_
   bool header_began_ = false;         // with the empty lines before it
   std::chrono::steady_clock::time_point body_began_{};

@@ -122,8 +122,8 @@ void Connection::refuse_body(ErrorCode error) {
   if (error == http::error::buffer_overflow)
     return refuse(503, "there is not enough memory for the request body; try again later");
   if (error == http::error::body_limit)
-    return refuse(413, fmt::format("the request body is larger than the allowed {} bytes",
-                                   core_->limits.max_body_bytes));
+    return refuse(413,
+                  fmt::format("the request body is larger than the allowed {} bytes", body_limit_));
   refuse(400, "malformed HTTP request body: " + error.message());
 }
 

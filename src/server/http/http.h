@@ -82,6 +82,8 @@ class HttpHandler {
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   // True if the request is for a status page, which is answered beyond the connection limit too.
   virtual bool is_status(const HttpRequest&) const { return false; }
+  // 413 beyond; absent: HttpLimits::max_body_bytes. Called after screen().
+  virtual std::optional<size_t> max_body_bytes(const HttpRequest&) const { return std::nullopt; }
   // Whose request it is: clients take turns in the work on their requests.
   virtual std::string client_of(const HttpRequest& head) const { return head.peer; }
   // Called once per request after its answer, or after its client has left. Must not block.

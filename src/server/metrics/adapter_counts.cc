@@ -1,9 +1,20 @@
 #include "server/metrics/adapter_counts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
+#include <numbers>
 
 namespace valora::server {
+namespace {
+
+// log2(2^heat + 2^half_lives)
+double warmed(double heat, double half_lives) {
+  const double more = std::max(heat, half_lives), less = std::min(heat, half_lives);
+  return more + std::log1p(std::exp2(less - more)) / std::numbers::ln2;
+}
+
+}  // namespace
 
 // Half of the names go at once, so that a request seldom pays for it.
 void AdapterCounts::make_room() {
@@ -16,7 +27,8 @@ void AdapterCounts::make_room() {
     it = it->second.last_used <= *middle ? counts_.erase(it) : std::next(it);
 }
 
-void AdapterCounts::answered(const std::vector<AdapterUse>& uses, const Usage& usage) {
+void AdapterCounts::answered(const std::vector<AdapterUse>& uses, const Usage& usage,
+                             const AnswerLatency& latency) {
   const int64_t now = std::time(nullptr);
   const std::lock_guard lock(mutex_);
   const auto count = [&](const std::string& name) {
@@ -26,6 +38,9 @@ void AdapterCounts::answered(const std::vector<AdapterUse>& uses, const Usage& u
     counts.prompt_tokens += static_cast<uint64_t>(usage.prompt_tokens);
     counts.generated_tokens += static_cast<uint64_t>(usage.completion_tokens);
     counts.last_used = now;
+    counts.ttft.add(latency.ttft);
+    if (latency.tpot > 0) counts.tpot.add(latency.tpot);
+    counts.heat = warmed(counts.heat, static_cast<double>(now) / kHalfLife);
   };
   if (uses.empty()) return count("");
   for (const AdapterUse& use : uses) count(use.name);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "server/metrics/adapter_metrics.h"
 #include "server/metrics/labelled.h"
 #include "server/metrics/memory_metrics.h"
 
@@ -94,17 +95,6 @@ MetricFamily EngineCollector::service(const EngineStats& stats) const {
   for (const TenantService& tenant : stats.tenants) {
     out.metric.push_back(labelled(labels_, {{"application", tenant.tenant}}));
     out.metric.back().counter.value = tenant.seconds;
-  }
-  return out;
-}
-
-MetricFamily EngineCollector::adapter_bytes(const std::vector<AdapterCard>& adapters) const {
-  MetricFamily out =
-      family("valora:adapter_bytes", "Bytes of each loaded adapter.", MetricType::Gauge);
-  for (const AdapterCard& adapter : adapters) {
-    out.metric.push_back(
-        labelled(labels_, {{"adapter", adapter.name}, {"rank", std::to_string(adapter.rank)}}));
-    out.metric.back().gauge.value = static_cast<double>(adapter.bytes);
   }
   return out;
 }
@@ -206,7 +196,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
                       "Requests whose media and text are being prepared.", stats.preparing));
   out.push_back(
       gauge("valora:adapters_loaded", "Loaded adapters.", static_cast<double>(adapters.size())));
-  out.push_back(adapter_bytes(adapters));
+  add_adapter_metrics(adapters, stats.memory, counts_, labels_, out);
   if (!stats.tenants.empty()) out.push_back(service(stats));
   out.push_back(mode(stats));
   count("valora:mode_switches_total", "Switches between base weights and merged weights.",

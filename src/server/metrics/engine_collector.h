@@ -12,14 +12,20 @@
 
 #include "api/engine.h"
 #include "server/metrics/adapter_activity.h"
+#include "server/metrics/adapter_counts.h"
 
 namespace valora::server {
 
 class EngineCollector final : public prometheus::Collectable {
  public:
-  EngineCollector(const Engine& engine, const AdapterActivity& activity, prometheus::Labels labels,
-                  int max_loras)
-      : engine_(engine), activity_(activity), labels_(std::move(labels)), max_loras_(max_loras) {}
+  // All references must outlive it.
+  EngineCollector(const Engine& engine, const AdapterActivity& activity,
+                  const AdapterCounts& counts, prometheus::Labels labels, int max_loras)
+      : engine_(engine),
+        activity_(activity),
+        counts_(counts),
+        labels_(std::move(labels)),
+        max_loras_(max_loras) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -40,10 +46,10 @@ class EngineCollector final : public prometheus::Collectable {
   prometheus::MetricFamily mode(const EngineStats& stats) const;
   prometheus::MetricFamily waiting_by_reason(const EngineStats& stats) const;
   prometheus::MetricFamily lora_info(const EngineStats& stats) const;
-  prometheus::MetricFamily adapter_bytes(const std::vector<AdapterCard>& adapters) const;
 
   const Engine& engine_;
   const AdapterActivity& activity_;
+  const AdapterCounts& counts_;
   const prometheus::Labels labels_;
   const int max_loras_;
 };

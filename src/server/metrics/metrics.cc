@@ -54,7 +54,7 @@ prometheus::Counter& Metrics::counter(const std::string& name, const std::string
 Metrics::Metrics(const Engine& engine, std::string model_name, int max_loras)
     : labels_{{"model_name", std::move(model_name)}, {"engine", "0"}},
       registry_(prometheus::Registry::InsertBehavior::Merge),
-      collector_(engine, *adapter_activity, labels_, max_loras),
+      collector_(engine, *adapter_activity, adapter_counts, labels_, max_loras),
       prompt_tokens_(counter("prompt_tokens_total", "Prompt tokens of scheduled requests.")),
       generation_tokens_(counter("generation_tokens_total", "Generated tokens.")),
       ttft_(histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstToken)),

@@ -9,18 +9,51 @@ namespace valora::server {
 namespace {
 
 TEST(StepRing, KeepsTheLastStepsAndGivesThoseAfterANumber) {
+  constexpr int kSteps = static_cast<int>(StepRing::kKept) + 44;
   StepRing ring;
   EXPECT_TRUE(ring.after(0).empty());
-  for (int tokens = 1; tokens <= 300; ++tokens) ring.add({.tokens = tokens});
+  for (int tokens = 1; tokens <= kSteps; ++tokens) ring.add({.tokens = tokens});
   const auto all = ring.after(0);
   ASSERT_EQ(all.size(), StepRing::kKept);
-  EXPECT_EQ(all.front().number, 300 - StepRing::kKept + 1);
-  EXPECT_EQ(all.back().record.tokens, 300);
-  const auto last = ring.after(298);
+  EXPECT_EQ(all.front().number, 45u);
+  EXPECT_EQ(all.back().record.tokens, kSteps);
+  EXPECT_EQ(ring.count(), static_cast<uint64_t>(kSteps));
+  const auto last = ring.after(kSteps - 2);
   ASSERT_EQ(last.size(), 2u);
-  EXPECT_EQ(last[0].number, 299u);
-  EXPECT_EQ(last[0].record.tokens, 299);
-  EXPECT_TRUE(ring.after(300).empty());
+  EXPECT_EQ(last[0].number, kSteps - 1u);
+  EXPECT_EQ(last[0].record.tokens, kSteps - 1);
+  EXPECT_TRUE(ring.after(kSteps).empty());
+}
+
+TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
+  StepRing ring;
+  for (int i = 0; i < 1001; ++i)
+    ring.add({.tokens = 3,
+              .sequences = 1 + i % 7,
+              .seconds = 0.5,
+              .mode = i % 4 == 0 ? "merged" : "unmerged",
+              .switched = i == 500,
+              .prefill_tokens = 2,
+              .adapters = i % 3});
+  const auto all = ring.after(0);
+  EXPECT_EQ(joined(all, 1001).size(), 1001u);
+  const auto few = joined(all, 256);
+  ASSERT_EQ(few.size(), 251u);  // of four steps each, and one more
+  int steps = 0, tokens = 0, prefill = 0, switches = 0;
+  double seconds = 0;
+  for (const StepRing::Step& step : few) {
+    steps += step.steps;
+    tokens += step.record.tokens;
+    prefill += step.record.prefill_tokens;
+    seconds += step.record.seconds;
+    switches += step.record.switched;
+    EXPECT_EQ(step.number, static_cast<uint64_t>(steps));
+    if (step.steps == 4) EXPECT_EQ(step.record.mode, "unmerged");
+  }
+  EXPECT_EQ(std::tuple(steps, tokens, prefill, switches), std::tuple(1001, 3003, 2002, 1));
+  EXPECT_DOUBLE_EQ(seconds, 500.5);
+  EXPECT_EQ(few[1].record.sequences, 7);  // the most of 5, 6, 7 and 1
+  EXPECT_EQ(few[1].record.adapters, 2);
 }
 
 TEST(RecentLatencies, HasQuantilesOfTheLastAnswers) {
@@ -43,16 +76,21 @@ TEST(AdapterCounts, CountEachAdapterOfARequestAndForgetTheOldest) {
   Usage usage;
   usage.prompt_tokens = 10;
   usage.completion_tokens = 3;
-  counts.answered({{"a", 1}, {"b", 1}}, usage);
-  counts.answered({{"a", 1}}, usage);
-  counts.answered({}, usage);
+  counts.answered({{"a", 1}, {"b", 1}}, usage, {.ttft = 0.02});
+  counts.answered({{"a", 1}}, usage, {.ttft = 0.02});
+  counts.answered({}, usage, {.ttft = 0.02, .tpot = 0.001});
   const auto all = counts.all();
   EXPECT_EQ(all.at("a").requests, 2u);
   EXPECT_EQ(all.at("a").generated_tokens, 6u);
   EXPECT_EQ(all.at("b").prompt_tokens, 10u);
   EXPECT_EQ(all.at("").requests, 1u);
+  EXPECT_EQ(all.at("a").ttft.counts[4], 2u);  // up to 25 ms
+  EXPECT_DOUBLE_EQ(all.at("a").ttft.seconds, 0.04);
+  EXPECT_EQ(all.at("a").tpot.seconds, 0);  // no answer had a second token
+  EXPECT_EQ(all.at("").tpot.counts[0], 1u);
+  EXPECT_NEAR(all.at("a").heat - all.at("b").heat, 1, 0.01);  // twice the requests
   for (size_t i = 0; i < 2 * AdapterCounts::kMostNames; ++i)
-    counts.answered({{std::to_string(i), 1}}, usage);
+    counts.answered({{std::to_string(i), 1}}, usage, {.ttft = 0.02});
   EXPECT_LE(counts.all().size(), AdapterCounts::kMostNames);
 }
 

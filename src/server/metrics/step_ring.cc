@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <span>
+#include <string_view>
 
 namespace valora::server {
 
@@ -14,11 +17,51 @@ void StepRing::add(const StepRecord& record) noexcept {
 
 std::vector<StepRing::Step> StepRing::after(uint64_t number) const {
   std::vector<Step> out;
-  out.reserve(kKept);
   const std::lock_guard lock(mutex_);
   const uint64_t oldest = count_ < kKept ? 0 : count_ - kKept;
   for (uint64_t next = std::max(number, oldest) + 1; next <= count_; ++next)
     out.push_back(steps_[next % kKept]);
+  return out;
+}
+
+uint64_t StepRing::count() const {
+  const std::lock_guard lock(mutex_);
+  return count_;
+}
+
+namespace {
+
+StepRing::Step joined_step(std::span<const StepRing::Step> steps) {
+  StepRing::Step out = steps.front();
+  std::map<std::string_view, double> by_mode = {{out.record.mode, out.record.seconds}};
+  for (const StepRing::Step& step : steps.subspan(1)) {
+    const StepRecord& more = step.record;
+    out.number = step.number;
+    out.ended = step.ended;
+    out.steps += step.steps;
+    out.record.tokens += more.tokens;
+    out.record.prefill_tokens += more.prefill_tokens;
+    out.record.seconds += more.seconds;
+    out.record.weights_seconds += more.weights_seconds;
+    out.record.sequences = std::max(out.record.sequences, more.sequences);
+    out.record.adapters = std::max(out.record.adapters, more.adapters);
+    out.record.switched |= more.switched;
+    out.record.merged |= more.merged;
+    by_mode[more.mode] += more.seconds;
+  }
+  out.record.mode =
+      std::ranges::max_element(by_mode, {}, [](const auto& mode) { return mode.second; })->first;
+  return out;
+}
+
+}  // namespace
+
+std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, size_t most) {
+  if (steps.size() <= most) return steps;
+  const size_t each = (steps.size() + most - 1) / most;
+  std::vector<StepRing::Step> out;
+  for (size_t at = 0; at < steps.size(); at += each)
+    out.push_back(joined_step(std::span(steps).subspan(at, std::min(each, steps.size() - at))));
   return out;
 }
 

@@ -13,22 +13,29 @@ namespace valora::server {
 // Thread-safe.
 class StepRing {
  public:
-  static constexpr size_t kKept = 256;
+  static constexpr size_t kKept = 4096;
 
   struct Step {
     uint64_t number = 0;  // 1 for the first
     double ended = 0;     // Unix time
     StepRecord record;
+    int steps = 1;  // that it stands for, see joined(): this is then the last of them
   };
 
   void add(const StepRecord& record) noexcept;
   // Those that are kept and came after the step of this number, oldest first.
   std::vector<Step> after(uint64_t number) const;
+  uint64_t count() const;
 
  private:
   mutable std::mutex mutex_;
   std::array<Step, kKept> steps_;
   uint64_t count_ = 0;
 };
+
+// At most so many steps: where there are more, each stands for several that follow each other, with
+// the sums of their tokens and seconds, the most of their sequences and adapters, and the mode that
+// most of their time was spent in.
+std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, size_t most);
 
 }  // namespace valora::server

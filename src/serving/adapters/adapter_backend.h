@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "adapters/adapter_spec.h"
+#include "api/cards.h"
 #include "api/load_adapter.h"
 #include "base/digest.h"
 #include "base/result.h"
@@ -25,8 +27,12 @@ class AdapterBackend {
   // for them (PoolBacking), or now, if adapters are not in the pool. Called by the adapter worker.
   // Errors name the folder. Does not throw.
   virtual Result<Read> read(const LoadAdapter& request) = 0;
-  // Whether the weights of this content are where the model reads them. Thread-safe.
-  virtual bool resident(const Digest& content) const = 0;
+  struct Residency {
+    WeightsPlace place = WeightsPlace::kPool;
+    std::optional<AdapterLoad> last_load;
+  };
+  // Where the weights of this content are. Thread-safe.
+  virtual Residency residency(const Digest& content) const = 0;
 };
 
 }  // namespace valora::serving

@@ -22,6 +22,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.rank = spec.max_rank;
   card.bytes = spec.bytes;
   card.pinned = entry.pinned;
+  if (!served.adapter->has_weights) card.place = WeightsPlace::kNone;
   card.digest = spec.digest;
   card.task = spec.task;
   card.description = spec.description;
@@ -94,7 +95,7 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
                             .pinned = request.pinned,
                             .loaded_at = std::time(nullptr),
                             .expected_generation = request.expected_generation}));
-  Added added{card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped()), {}};
+  Added added{card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped())};
   // From here on nothing takes memory: the name is there, with its card, or it is not.
   loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
   registry_.add(std::move(prepared));
@@ -104,7 +105,10 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
     served_.erase(old_served);
   }
   served_.insert(std::move(served));
-  if (before) added.replaced = unused_of(*before);
+  if (before) {
+    added.before = before->needs();
+    added.replaced = unused_of(*before);
+  }
   return added;
 }
 
@@ -154,6 +158,28 @@ Result<ServedAdapter> AdapterTable::find(const std::string& name) const {
   const adapters::AdapterEntry* entry = registry_.find(name);
   if (!entry) return not_found("The model `" + name + "` does not exist.", "model");
   return served_.at(entry->id);
+}
+
+Result<std::vector<memory::AdapterNeed>> AdapterTable::needs_of_name(
+    const std::string& name, std::optional<uint64_t> expected_generation) const {
+  const std::lock_guard lock(mutex_);
+  VALORA_TRY(entry, registry_.find(name, expected_generation));
+  return served_.at(entry->id).adapter->needs();
+}
+
+void AdapterTable::set_pinned(const std::string& name, bool pinned) noexcept {
+  const std::lock_guard lock(mutex_);
+  registry_.set_pinned(name, pinned);
+}
+
+bool AdapterTable::pins(const Digest& content) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(served_, [&](const auto& served) {
+    const adapters::AdapterEntry* entry = registry_.find(served.first);
+    if (!entry || !entry->pinned) return false;
+    const auto has = [&](const memory::AdapterNeed& need) { return need.digest == content; };
+    return std::ranges::any_of(served.second.adapter->needs(), has);
+  });
 }
 
 std::vector<AdapterCard> AdapterTable::cards() const {

@@ -36,8 +36,9 @@ class AdapterTable {
   Status check(const LoadAdapter& request) const;
   struct Added {
     AdapterCard card;
-    // The contents that the name had before and no name has any more: of the adapter and its parts.
-    std::vector<Digest> replaced;
+    std::vector<memory::AdapterNeed> before = {};  // of what the name had before
+    // Of these, the contents that no name has any more.
+    std::vector<Digest> replaced = {};
   };
   Result<Added> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
                     std::shared_ptr<LoadedAdapter> loaded);
@@ -51,6 +52,13 @@ class AdapterTable {
   };
   Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
   Result<ServedAdapter> find(const std::string& name) const;
+  // Of the adapter and its parts. Errors: kNotFound; kConflict: the name has another generation.
+  Result<std::vector<memory::AdapterNeed>> needs_of_name(
+      const std::string& name, std::optional<uint64_t> expected_generation) const;
+  // Of the name's card. Without effect if nothing has the name.
+  void set_pinned(const std::string& name, bool pinned) noexcept;
+  // Whether a name that is pinned has this content, of an adapter or a part.
+  bool pins(const Digest& content) const;
   std::vector<AdapterCard> cards() const;
 
  private:

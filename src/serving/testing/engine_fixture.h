@@ -105,6 +105,9 @@ class EngineFixture : public ::testing::Test {
     return load({.name = name, .path = path, .replace = replace});
   }
   Status unload(const std::string& name) { return unload_adapter_now(*engine_, name); }
+  Status pin(const std::string& name, bool pinned = true) {
+    return pin_adapter_now(*engine_, name, pinned);
+  }
   static GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
     request.adapters = std::move(adapters);
     return request;

@@ -85,9 +85,9 @@ class FakeModel final : public ModelSide,
     folders_[spec->digest] = request.path;
     return Read{std::move(spec), std::move(loaded), request.lazy};
   }
-  bool resident(const Digest& content) const override {
+  Residency residency(const Digest& content) const override {
     const std::lock_guard lock(mutex_);
-    return placed_.contains(content);
+    return {placed_.contains(content) ? WeightsPlace::kPool : WeightsPlace::kFile, {}};
   }
 
   Status copy(const memory::Move& move) override {

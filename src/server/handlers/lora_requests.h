@@ -1,0 +1,36 @@
+// What the requests that change adapters have in common.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/load_adapter.h"
+#include "base/input_folder.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "server/handlers/service.h"
+
+namespace valora::server {
+
+inline constexpr std::string_view kInvalidUserInput = "InvalidUserInput";  // a type of vLLM's
+
+// False: changes at run time are off, or not for this caller and name, and the answer says so.
+bool lora_changes_allowed(const Service& service, Exchange& exchange);
+bool may_change_lora(const Service& service, const HttpRequest& request, Exchange& exchange,
+                     const std::string& name);
+
+// The fields of a load; those that it lacks stay empty.
+Result<LoadAdapter> load_of_body(const Json& body);
+Result<std::optional<uint64_t>> expected_generation_of(const Json& body);
+// Why vLLM refuses the load as InvalidUserInput; empty if it does not.
+std::string lora_objection(const Service& service, const LoadAdapter& load);
+
+// Success: LoRA adapter 'x' added successfully.
+HttpResponse lora_success(std::string_view name, std::string_view what);
+Error lora_load_error(const Error& error, const FolderPath& folder);
+// conditional: the request had "expected_generation".
+HttpResponse lora_failure(const Error& error, bool conditional);
+
+}  // namespace valora::server
