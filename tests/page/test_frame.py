@@ -5,8 +5,8 @@ from axe_playwright_python.sync_playwright import Axe
 
 from conftest import add_picture, answered, ask, choose, demo_server, until
 
-VIEWS = {"try": "/", "adapters": "/#adapters", "now": "/#now", "docs": "/docs"}
-READY = {"try": ".empty button", "adapters": "tbody tr", "now": ".panels .figures", "docs": ".endpoint"}
+VIEWS = {"try": "/", "adapters": "/#adapters", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
+READY = {"try": ".empty button", "adapters": "tbody tr", "now": ".panels .figures", "charts": "main input[type=file]", "docs": ".endpoint"}
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -39,7 +39,7 @@ def test_an_adapter_is_loaded_replaced_and_unloaded(server, open_page):
     page.get_by_label("Folder").fill(str(ADAPTER))
     page.get_by_label("keep it in the pool").check()
     page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text("Loaded fresh.").wait_for()
+    page.get_by_text("Loaded fresh in").wait_for()
     row = rows(page).filter(has=page.get_by_role("rowheader", name="fresh", exact=True))
     row.get_by_text("pinned").wait_for()
     page.get_by_label("Folder").fill("/nowhere")
@@ -143,3 +143,33 @@ def test_users_see_what_they_may_ask(open_page, tmp_path):
         assert "this user may not load" in page.locator(".notice").text_content()
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="module")
+def taking(tmp_path_factory):
+    made = demo_server("--allow-runtime-lora-updating", "--adapter-upload-dir", tmp_path_factory.mktemp("uploads") / "kept")
+    yield made
+    made.stop()
+
+
+def test_a_folder_of_this_computer_is_uploaded(taking, open_page, tmp_path):
+    page = open_page(taking, "/#adapters")
+    rows(page).first.wait_for()
+    page.get_by_text("Load an adapter").click()
+    page.get_by_label("Name", exact=True).fill("<i>sent")
+    page.get_by_label("this computer", exact=True).check()
+    folder = page.get_by_label("Folder of this computer")
+    (tmp_path / "notes.txt").write_text("nothing of an adapter")
+    folder.set_input_files(tmp_path)
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("This folder has no adapter_config.json.").wait_for()
+    folder.set_input_files(ADAPTER)
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("Loaded <i>sent in").wait_for()
+    row = rows(page).filter(has=page.get_by_role("rowheader", name="<i>sent", exact=True))
+    row.get_by_role("button", name="Pin <i>sent", exact=True).click()
+    page.get_by_text("<i>sent stays in the pool.").wait_for()
+    row.get_by_text("pinned").wait_for()
+    row.get_by_role("button", name="Unpin <i>sent").click()
+    row.get_by_role("button", name="Pin <i>sent", exact=True).wait_for()
+    assert page.locator("main i").count() == 0

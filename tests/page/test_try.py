@@ -227,3 +227,31 @@ def test_hostile_answers_are_text(page):
     assert page.locator(".turns script, .turns img, .history img").count() == 0
     assert page.evaluate("window.hit") is None
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_results_of_tools_are_sent_back(page):
+    bodies = []
+    calls = [{"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}} for at, name in enumerate(("weather", "time"))]
+
+    def answer(route):
+        bodies.append(json.loads(route.request.post_data))
+        asked = len(bodies) == 1
+        events = answer_events("", delta={"content": "Let me see.", "tool_calls": calls}) if asked else answer_events(f"Answer {len(bodies)}.")
+        route.fulfill(status=200, content_type="text/event-stream", body=events)
+
+    page.route("**/v1/chat/completions", answer)
+    ask(page, "How is it outside?")
+    lane = answered(page).first
+    lane.get_by_label("Result of weather").fill("rain")
+    lane.get_by_label("Result of time").fill("<b>noon")
+    lane.get_by_role("button", name="Send the results").click()
+    lane.get_by_text("Answer 2.").first.wait_for()
+    assert [message["role"] for message in bodies[1]["messages"]] == ["user", "assistant", "tool", "tool"]
+    assert [call["id"] for call in bodies[1]["messages"][1]["tool_calls"]] == ["c0", "c1"]
+    results = [{"role": "tool", "tool_call_id": at, "content": content} for at, content in (("c0", "rain"), ("c1", "<b>noon"))]
+    assert bodies[1]["messages"][2:] == results
+    assert lane.locator(".round").text_content().startswith("Let me see.") and lane.locator(".results").count() == 0
+    ask(page, "And tomorrow?")
+    answered(page).first.get_by_text("Answer 3.").first.wait_for()
+    assert [message["role"] for message in bodies[2]["messages"]] == ["user", "assistant", "tool", "tool", "assistant", "user"]
+    assert bodies[2]["messages"][4]["content"] == "Answer 2."

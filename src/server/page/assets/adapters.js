@@ -1,13 +1,14 @@
 // All adapters: where their weights are, what they change, who uses them; loading and unloading.
+import { makeLoadForm } from "./adapter_load.js";
 import { json, request } from "./api.js";
 import * as catalog from "./catalog.js";
 import { button, el, named, replace } from "./dom.js";
-import { ago, bytes, count } from "./format.js";
+import { ago, bytes, count, seconds } from "./format.js";
 import { makeTable } from "./table.js";
 
 const EVERY = 5000;
 const PLACES = {
-  pool: ["in the pool", "accent"], file: ["in its file", ""], heads: ["heads alone", ""],
+  pool: ["in the pool", "accent"], host: ["in memory", ""], file: ["in its file", ""], heads: ["heads alone", ""],
 };
 
 function parts(row) {
@@ -17,6 +18,12 @@ function parts(row) {
 function placeNode(row) {
   const [text, kind] = PLACES[row.place] ?? [row.place, ""];
   return el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null);
+}
+
+// The time that it took stands in front: it says what the next miss costs.
+function loadNode(row) {
+  if (!row.last_load) return el("span", { class: "hint", text: "–" });
+  return el("span", { text: `in ${seconds(row.last_load.seconds)}, ${ago(row.last_load.ended)}` });
 }
 
 function columns(actions) {
@@ -30,53 +37,12 @@ function columns(actions) {
     number("requests", "Requests"),
     number("generated_tokens", "Tokens"),
     number("last_used", "Last used", ago),
-    number("loaded", "Loaded", ago),
+    number("loaded", "Registered", ago),
+    { name: "last_load", title: "Came to the pool", number: true, value: (row) => row.last_load?.ended ?? 0, cell: loadNode },
     { name: "merge", title: "Merging", wide: true, value: (row) => row.unmergeable, cell: (row) => (row.mergeable ? "possible" : el("span", { class: "hint", text: row.unmergeable })) },
   ];
   if (actions) list.push({ name: "actions", title: "Change", value: () => 0, cell: actions });
   return list;
-}
-
-function loadForm(after) {
-  const name = el("input", { name: "lora_name", required: true, spellcheck: false, autocomplete: "off" });
-  const path = el("input", { name: "lora_path", required: true, spellcheck: false, autocomplete: "off", placeholder: "a folder on the server" });
-  const pinned = el("input", { type: "checkbox" });
-  const replaces = el("input", { type: "checkbox" });
-  const said = el("p", { role: "status" });
-  const progress = el("progress", { hidden: true, "aria-label": "Loading" });
-  const submit = el("button", { type: "submit", class: "primary", text: "Load" });
-  const form = el("form", { class: "load-form", onsubmit: (event) => { event.preventDefault(); load(); } },
-    el("label", { text: "Name" }, name), el("label", { text: "Folder" }, path),
-    el("label", { class: "check" }, pinned, "keep it in the pool (pinned)"), el("label", { class: "check" }, replaces, "replace the adapter of this name (a task of the manifest loses its question and its head)"),
-    el("div", { class: "row" }, submit, progress), said);
-  async function load() {
-    submit.disabled = true;
-    progress.hidden = false;
-    said.className = "";
-    said.textContent = "Loading…";
-    try {
-      await request("/v1/load_lora_adapter", { method: "POST", body: { lora_name: name.value, lora_path: path.value, pinned: pinned.checked, load_inplace: replaces.checked } });
-      said.textContent = `Loaded ${name.value}.`;
-      after();
-    } catch (fault) {
-      said.className = "fault";
-      said.textContent = fault.message;
-    }
-    submit.disabled = false;
-    progress.hidden = true;
-  }
-  const open = el("details", { class: "sheet" }, el("summary", { text: "Load an adapter" }), form);
-  return {
-    node: open,
-    replace(row) {
-      open.open = true;
-      name.value = row.name;
-      path.value = row.path;
-      pinned.checked = row.pinned;
-      replaces.checked = true;
-      path.focus();
-    },
-  };
 }
 
 // Asks before it unloads: others may be using the adapter.
@@ -121,12 +87,23 @@ export function show(main) {
       say(fault.message, true);
     }
   }
-  const form = loadForm(() => changed());
+  async function pin(row) {
+    try {
+      await request(`/v1/${row.pinned ? "unpin" : "pin"}_lora_adapter`, { method: "POST", body: { lora_name: row.name } });
+      say(row.pinned ? `${row.name} may leave the pool again.` : `${row.name} stays in the pool.`);
+      await changed();
+    } catch (fault) {
+      say(fault.message, true);
+    }
+  }
+  let form = null;
   const actions = (row) => el("span", { class: "row" },
+    button(row.pinned ? "Unpin" : "Pin", () => pin(row), { class: "quiet small", "aria-label": `${row.pinned ? "Unpin" : "Pin"} ${row.name}` }),
     button("Replace", () => form.replace(row), { class: "quiet small", "aria-label": `Replace ${row.name}` }),
     button("Unload", () => unload(row), { class: "quiet small", "aria-label": `Unload ${row.name}` }));
 
   function build(rights) {
+    if (rights.load) form = makeLoadForm(rights.upload, changed);
     table = makeTable("Adapters", columns(rights.load ? actions : null));
     replace(place, table.node, rights.load ? form.node : el("p", { class: "notice", text: `Adapters cannot be changed from here: ${rights.reason}.` }));
   }

@@ -1,9 +1,10 @@
 // One answer of one model: asked for, read as a stream, measured.
 import { events, request } from "./api.js";
 
-// {text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked}
+// {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked}; before: what was said and
+// called before, with the results that were sent back: [{text, calls: [{id, name, arguments, result}]}]
 export function emptyAnswer(model) {
-  return { model, text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
+  return { model, before: [], text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
 }
 
 function takeCalls(answer, deltas) {
@@ -13,6 +14,13 @@ function takeCalls(answer, deltas) {
     call.name ||= delta.function?.name ?? "";
     call.arguments += delta.function?.arguments ?? "";
   }
+}
+
+// The calls have these results now: the answer goes on after them.
+export function takeResults(answer, results) {
+  const calls = answer.calls.filter(Boolean).map((call, at) => ({ ...call, result: results[at] }));
+  const before = [...answer.before ?? [], { text: answer.text, calls }];
+  Object.assign(answer, emptyAnswer(answer.model), { before });
 }
 
 // A task head gives its label as one token without bytes of its own: all its labels are the alternatives.

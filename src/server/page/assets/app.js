@@ -2,11 +2,12 @@
 import * as adaptersView from "./adapters.js";
 import { key, onKeyNeeded, address, setKey } from "./api.js";
 import * as catalog from "./catalog.js";
+import * as chartsView from "./charts.js";
 import * as nowView from "./now.js";
 import * as tryView from "./try.js";
 
-const VIEWS = { try: tryView, adapters: adaptersView, now: nowView };
-const TITLES = { try: "Try", adapters: "Adapters", now: "Now" };
+const VIEWS = { try: tryView, adapters: adaptersView, now: nowView, charts: chartsView };
+const TITLES = { try: "Try", adapters: "Adapters", now: "Now", charts: "Charts" };
 const CHECK_EVERY = 5000;
 
 const main = document.getElementById("main");

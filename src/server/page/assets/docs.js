@@ -38,13 +38,13 @@ function answers(operation, root) {
 }
 
 function endpoint(path, method, operation, root) {
-  const body = operation.requestBody?.content?.["application/json"]?.schema;
+  const [type, body] = Object.entries(operation.requestBody?.content ?? {}).map(([name, content]) => [name, content.schema])[0] ?? [];
   return el("details", { class: "sheet endpoint", id: operation.operationId },
     el("summary", {}, el("span", { class: "method", text: method.toUpperCase() }), el("span", { class: "path" }, named(path)), el("span", { class: "hint", text: operation.summary })),
     el("div", { class: "stack" },
       operation.description ? el("p", { text: operation.description }) : null,
       operation.security ? el("p", { class: "hint", text: "Needs the API key: Authorization: Bearer KEY" }) : null,
-      body ? el("h3", { text: "Body" }) : null, body ? fieldTable(body, root, `Fields of ${path}`) : null,
+      body ? el("h3", {}, "Body", type === "application/json" ? null : el("span", { class: "hint", text: ` ${type}` })) : null, body ? fieldTable(body, root, `Fields of ${path}`) : null,
       body?.description ? el("p", { class: "hint", text: body.description }) : null,
       el("h3", { text: "Answers" }), answers(operation, root)));
 }

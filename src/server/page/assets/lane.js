@@ -18,11 +18,25 @@ function measures(answer, running) {
 }
 
 function callNode(call) {
-  return el("details", { class: "call", open: true }, el("summary", {}, "Calls ", named(call.name)), el("pre", { text: call.arguments, tabIndex: 0 }));
+  const result = call.result === undefined ? null : el("pre", { text: call.result, tabIndex: 0, "aria-label": `Result of ${call.name}` });
+  return el("details", { class: "call", open: true }, el("summary", {}, "Calls ", named(call.name)), el("pre", { text: call.arguments, tabIndex: 0 }), result);
 }
 
-// actions: {isLast, stop, retry, continue, code}; only the last question is asked again. Returns {node, update(running)}.
+function roundNode({ text, calls }) {
+  return el("div", { class: "round" }, text ? el("div", { class: "answer-text", dir: "auto", text }) : null, ...calls.map(callNode));
+}
+
+// A field for the result of each call: the page runs no tools.
+function resultsForm(calls, send) {
+  const fields = calls.map((call) => el("textarea", { rows: 2, required: true, class: "code", spellcheck: false, name: call.name, placeholder: "what the tool gave back" }));
+  return el("form", { class: "results", onsubmit: (event) => { event.preventDefault(); send(fields.map((field) => field.value)); } },
+    ...fields.map((field, at) => el("label", {}, "Result of ", named(calls[at].name, 40), field)),
+    el("div", { class: "row" }, el("button", { type: "submit", class: "small", text: calls.length === 1 ? "Send the result" : "Send the results" })));
+}
+
+// actions: {isLast, stop, retry, continue, code, results}; only the last question is asked again. Returns {node, update(running)}.
 export function makeLane(answer, turn, actions) {
+  const before = el("div", { class: "extra" });
   const text = el("div", { class: "answer-text", dir: "auto" });
   const extra = el("div", { class: "extra" });
   const fault = el("p", { class: "fault", role: "alert", hidden: true });
@@ -30,7 +44,7 @@ export function makeLane(answer, turn, actions) {
   const said = el("p", { class: "seen-by-readers", "aria-live": "polite" });
   const controls = el("div", { class: "row controls" });
   const picture = turn.media.filter((medium) => medium.kind === "image").length === 1 ? turn.media.find((medium) => medium.kind === "image") : null;
-  let boxesShown = "", controlsShown = "";
+  let boxesShown = "", controlsShown = "", roundsShown = 0;
 
   function drawExtra() {
     const nodes = [];
@@ -39,14 +53,25 @@ export function makeLane(answer, turn, actions) {
       const found = boxesIn(answer.text, answer.asked?.response_format?.type === "boxes");
       if (found.boxes.length) nodes.push(drawBoxes(picture.url, found));
     }
-    nodes.push(...answer.calls.filter(Boolean).map(callNode));
-    const state = JSON.stringify([answer.labels, answer.text, answer.calls]);
+    const calls = answer.calls.filter(Boolean);
+    nodes.push(...calls.map(callNode));
+    const asksForResults = calls.length > 0 && !answer.error && actions.isLast();
+    if (asksForResults) nodes.push(resultsForm(calls, actions.results));
+    const state = JSON.stringify([answer.labels, answer.text, answer.calls, asksForResults]);
     if (state === boxesShown) return;
     boxesShown = state;
     replace(extra, ...nodes);
   }
 
+  function drawBefore() {
+    const rounds = answer.before ?? [];
+    if (rounds.length === roundsShown) return;
+    roundsShown = rounds.length;
+    replace(before, ...rounds.map(roundNode));
+  }
+
   function update(running) {
+    drawBefore();
     text.textContent = answer.text;
     text.hidden = answer.text === "" && !running;
     node.setAttribute("aria-busy", String(running));
@@ -54,6 +79,8 @@ export function makeLane(answer, turn, actions) {
     fault.hidden = !answer.error;
     fault.textContent = answer.error ?? "";
     measured.textContent = measures(answer, running);
+    if (running && !answer.text) replace(extra);
+    if (running) boxesShown = "";
     if (!running) {
       drawExtra();
       said.textContent = answer.error ? "" : `${answer.model} answered: ${answer.text.slice(0, 2000)}`;
@@ -72,6 +99,6 @@ export function makeLane(answer, turn, actions) {
   }
 
   const node = el("article", { class: "lane", "aria-label": `Answer of ${answer.model}` },
-    el("h2", {}, named(answer.model)), text, extra, fault, measured, controls, said);
+    el("h2", {}, named(answer.model)), before, text, extra, fault, measured, controls, said);
   return { node, update };
 }

@@ -157,7 +157,8 @@ export function show(main) {
     }
   }
 
-  main.append(el("div", { class: "data" }, el("h1", { text: "Now" }), state, sheet("Steps of the engine", strip.node), panels));
+  main.append(el("div", { class: "data" }, el("h1", { text: "Now" }), state, sheet("Steps of the engine", strip.node), panels,
+    el("p", { class: "hint" }, el("a", { href: "#charts", text: "Charts" }), " of what valora bench trace measured, from its files.")));
   strip.start();
   follow();
   return () => { control.abort(); strip.stop(); };

@@ -10,12 +10,12 @@ function contentOf(turn) {
   return turn.text ? [...parts, { type: "text", text: turn.text }] : parts;
 }
 
-// The message that an answer becomes in the next request.
-function messageOf(answer) {
-  const message = { role: "assistant", content: answer.text };
-  if (answer.calls?.length)
-    message.tool_calls = answer.calls.map(({ id, name, arguments: text }) => ({ id, type: "function", function: { name, arguments: text } }));
-  return message;
+// Calls of tools and their results, as messages.
+function callsOf(answer) {
+  return (answer.before ?? []).flatMap(({ text, calls }) => [
+    { role: "assistant", content: text, tool_calls: calls.map(({ id, name, arguments: given }) => ({ id, type: "function", function: { name, arguments: given } })) },
+    ...calls.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
+  ]);
 }
 
 // A turn of a model that was asked later has no answer of its own: the first one stands for it.
@@ -29,7 +29,7 @@ function messagesOf(turns, model, system) {
     messages.push({ role: "user", content: contentOf(turn) });
     if (at + 1 === turns.length) return;
     const answer = answerOf(turn, model);
-    if (answer) messages.push(messageOf(answer));
+    if (answer) messages.push(...callsOf(answer), { role: "assistant", content: answer.text });
   });
   return messages;
 }
@@ -43,12 +43,13 @@ function formOf(entry, turn, fields) {
   return {};
 }
 
-// turns: up to the one to be answered. entry: of the catalog, or null.
-export function bodyOf({ turns, model, entry, settings, continued }) {
+// turns: up to the one to be answered; answer: of that, with what it called before. entry: of the catalog, or null.
+export function bodyOf({ turns, answer, entry, settings, continued }) {
+  const { model } = answer;
   const fields = settings.fields();
   const turn = turns.at(-1);
   const head = entry?.head && !fields.response_format && !fields.tools;
-  const body = { model, messages: messagesOf(turns, model, settings.system()), ...fields };
+  const body = { model, messages: [...messagesOf(turns, model, settings.system()), ...callsOf(answer)], ...fields };
   if (settings.taskForm()) Object.assign(body, formOf(entry, turn, fields));
   if (head) Object.assign(body, { logprobs: true, top_logprobs: Math.min(MOST_LABELS, entry.headLabels.length) });
   if (continued) {

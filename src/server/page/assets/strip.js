@@ -2,9 +2,14 @@
 import { el, replace } from "./dom.js";
 import { seconds } from "./format.js";
 
-const KEPT = 4000;
+const KEPT = 30 * 256;  // of 30 events
 const SPAN = 30;  // seconds that are shown
 const MODES = ["unmerged", "merged", "mixture"];
+
+function described({ steps, tokens, sequences, adapters, mode, seconds: taken }) {
+  const many = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
+  return `Last ${steps === 1 ? "step" : `${steps} steps`}: ${many(tokens, "token")} of ${many(sequences, "sequence")}, ${many(adapters, "adapter")} beside the base, ${mode}, ${seconds(taken)}`;
+}
 
 export function makeStrip() {
   let steps = [];
@@ -27,7 +32,7 @@ export function makeStrip() {
     const until = Date.now() / 1000 + clock;
     const x = (time) => box.width * (1 - (until - time) / SPAN);
     const visible = steps.filter((step) => step.ended > until - SPAN);
-    const most = Math.max(8, ...visible.map((step) => step.tokens));
+    const most = visible.reduce((sofar, step) => Math.max(sofar, step.tokens / step.steps), 8);
     const y = (tokens) => (box.height - 18) * Math.sqrt(tokens / most);
     pen.fillStyle = style.getPropertyValue("--faint");
     pen.strokeStyle = style.getPropertyValue("--line");
@@ -47,9 +52,10 @@ export function makeStrip() {
       const width = Math.max(1.5, x(step.ended) - left - 0.5);
       pen.fillStyle = style.getPropertyValue(`--mode-${step.mode}`) || style.getPropertyValue("--faint");
       pen.globalAlpha = 0.45;
-      pen.fillRect(left, base - y(step.tokens), width, y(step.tokens));
+      const read = y(step.tokens / step.steps);
+      pen.fillRect(left, base - read, width, read);
       pen.globalAlpha = 1;
-      const decoded = y(step.tokens - step.prefill_tokens);
+      const decoded = y((step.tokens - step.prefill_tokens) / step.steps);
       pen.fillRect(left, base - decoded, width, decoded);
       if (!step.switched) continue;
       pen.fillStyle = style.getPropertyValue("--bad");
@@ -64,9 +70,7 @@ export function makeStrip() {
       clock = serverTime - Date.now() / 1000;
       steps = [...steps, ...list].slice(-KEPT);
       const last = steps.at(-1);
-      said.textContent = last
-        ? `Last step: ${last.tokens} ${last.tokens === 1 ? "token" : "tokens"} of ${last.sequences} ${last.sequences === 1 ? "sequence" : "sequences"}, ${last.adapters} ${last.adapters === 1 ? "adapter" : "adapters"} beside the base, ${last.mode}, ${seconds(last.seconds)}`
-        : "No step so far: nothing was asked.";
+      said.textContent = last ? described(last) : "No step so far: nothing was asked.";
     },
     forget() { steps = []; },
     start() { cancelAnimationFrame(frame); draw(); },

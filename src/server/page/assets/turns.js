@@ -1,5 +1,5 @@
 // The conversation: questions, and the answers of each chosen model next to each other.
-import { ask, emptyAnswer } from "./answers.js";
+import { ask, emptyAnswer, takeResults } from "./answers.js";
 import { key } from "./api.js";
 import * as catalog from "./catalog.js";
 import { showCode } from "./code.js";
@@ -19,7 +19,7 @@ export function makeTurns(settings, hooks) {
     let body;
     try {
       const at = conversation.turns.indexOf(turn);
-      body = bodyOf({ turns: conversation.turns.slice(0, at + 1), model: answer.model, entry: catalog.find(answer.model), settings, continued });
+      body = bodyOf({ turns: conversation.turns.slice(0, at + 1), answer, entry: catalog.find(answer.model), settings, continued });
     } catch (fault) {
       answer.error = fault.message;
       return lane.update(false);
@@ -47,6 +47,7 @@ export function makeTurns(settings, hooks) {
       isLast: () => turn === conversation.turns.at(-1),
       stop: () => running.get(answer)?.abort(),
       retry: () => { Object.assign(answer, emptyAnswer(answer.model)); run(turn, answer, lane); },
+      results: (results) => { takeResults(answer, results); run(turn, answer, lane); },
       continue: () => run(turn, answer, lane, answer.text),
       code: () => showCode(answer.asked, key() !== ""),
     });

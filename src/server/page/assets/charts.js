@@ -1,0 +1,65 @@
+// The view of results: files of `valora bench trace --json`, drawn in this browser.
+import { legend, lineChart, timelineChart } from "./chart.js";
+import { el, named, replace } from "./dom.js";
+import { MEASURES, MODES, panelsOf, rowsOf } from "./trace.js";
+
+const MOST_BYTES = 64 * 2 ** 20;
+
+function table(measure, panel, lines) {
+  const axis = [...new Set(lines.flatMap((line) => line.points.map(([x]) => x)))].sort((a, b) => a - b);
+  const shown = (line, at) => {
+    const point = line.points.find(([x]) => x === at);
+    return point ? String(Number(point[1].toPrecision(4))) : "–";
+  };
+  return el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": `${measure.title} ${panel.title}` }, el("table", {},
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: panel.axis ?? "policy" }), ...axis.map((at) => el("th", { scope: "col", class: "number", text: panel.axis ? String(at) : measure.unit })))),
+    el("tbody", {}, ...lines.map((line) => el("tr", {}, el("th", { scope: "row" }, named(line.name, 40)), ...axis.map((at) => el("td", { class: "number", text: shown(line, at) })))))));
+}
+
+function panelNode(measure, panel, series, most) {
+  const lines = panel.lines(measure).map((line) => ({ ...line, series: series.indexOf(line.name) }));
+  const figures = table(measure, panel, lines);
+  const head = panel.title ? el("h3", { text: panel.title }) : null;
+  if (!panel.axis) return el("div", { class: "panel" }, head, figures);
+  const describe = `${measure.title} in ${measure.unit} over ${panel.axis}${panel.title ? `, ${panel.title}` : ""}`;
+  return el("div", { class: "panel" }, head, lineChart(lines, { describe, axis: panel.axis, unit: measure.unit, most }),
+    el("details", {}, el("summary", { class: "hint", text: "Figures" }), figures));
+}
+
+function fileNodes(name, rows) {
+  const panels = panelsOf(rows);
+  const series = [...new Set(rows.map((row) => row.policy))];
+  const sections = MEASURES.map((measure) => {
+    const most = measure.most ?? 1.05 * Math.max(...rows.map(measure.value), Number.MIN_VALUE);  // panels are compared
+    return el("section", { class: "sheet panel", "aria-label": measure.title }, el("h2", {}, measure.title, el("span", { class: "hint", text: ` ${measure.unit}` })),
+      el("div", { class: "charts" }, ...panels.map((panel) => panelNode(measure, panel, series, most))), panels[0].axis ? legend(series) : null);
+  });
+  const times = rows.filter((row) => Array.isArray(row.timeline?.intervals) && row.timeline.interval_seconds > 0).map((row) =>
+    el("section", { class: "sheet panel", "aria-label": `Modes over time: ${row.policy}` },
+      el("h2", {}, "Modes over time: ", named(row.policy, 40), el("span", { class: "hint", text: ` ${row.merges} merges` })), timelineChart(row.timeline, MODES, `Share of the time in each mode, ${row.policy}`),
+      el("p", { class: "legend" }, ...MODES.map((mode) => el("span", { class: `mode ${mode}`, text: mode })), el("span", { class: "mode switch", text: "a merge" }))));
+  return [el("h2", {}, named(name, 60)), ...sections, ...times];
+}
+
+export function show(main) {
+  const said = el("p", { role: "status", class: "hint", text: "The files are read by this page and sent nowhere." });
+  const place = el("div", { class: "data-list" });
+  const files = el("input", { type: "file", multiple: true, accept: ".json,application/json", onchange: open });
+  async function open() {
+    const nodes = [];
+    const faults = [];
+    for (const file of files.files) {
+      try {
+        if (file.size > MOST_BYTES) throw new Error("This file is too large.");
+        nodes.push(...fileNodes(file.name, rowsOf(await file.text())));
+      } catch (fault) {
+        faults.push(`${file.name}: ${fault.message}`);
+      }
+    }
+    said.className = faults.length ? "fault" : "hint";
+    said.textContent = faults.join("\n") || `${files.files.length === 1 ? "One file is" : `${files.files.length} files are`} shown.`;
+    replace(place, ...nodes);
+  }
+  main.append(el("div", { class: "data" }, el("h1", { text: "Charts" }),
+    el("label", { text: "Results of valora bench trace --json" }, files), said, place));
+}
