@@ -11,7 +11,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct BenchMemoryFlags {
   ScenarioFlags scenarios;
   bench::SimulatedMachine machine;
   int64_t pool = 0, swap = 0;  // bytes
@@ -19,14 +19,14 @@ struct Flags {
   bool json = false;
 };
 
-bench::SimulatedMachine machine_of(const Flags& flags) {
+bench::SimulatedMachine machine_of(const BenchMemoryFlags& flags) {
   bench::SimulatedMachine machine = flags.machine;
   machine.pool_blocks = static_cast<int32_t>(flags.pool / machine.block_bytes);
   machine.swap_blocks = static_cast<int32_t>(flags.swap / machine.block_bytes);
   return machine;
 }
 
-int run_bench_memory(const Flags& flags) {
+int run_bench_memory(const BenchMemoryFlags& flags) {
   if (flags.peak && flags.up_to_peak)
     return fail(invalid("--peak and --up-to-peak exclude each other", "up_to_peak"));
   ScenarioFlags wanted = flags.scenarios;
@@ -65,7 +65,7 @@ int run_bench_memory(const Flags& flags) {
 }  // namespace
 
 void add_bench_memory(Command bench, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchMemoryFlags>();
   Command c = bench.add_subcommand(
       "memory",
       "Compare the memory pool with a fixed share for adapters, with keeping no history, and "

@@ -14,7 +14,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct BenchMemoryLiveFlags {
   EngineOptions engine;
   ScenarioFlags scenarios;
   std::string lora_dir;
@@ -28,7 +28,7 @@ struct Adapters {
   std::vector<std::string> names;
 };
 
-Result<Adapters> adapters_of(const Flags& flags) {
+Result<Adapters> adapters_of(const BenchMemoryLiveFlags& flags) {
   VALORA_TRY(found, adapters_at_start(
                         {.lora_modules = {}, .manifest = {}, .lora_dirs = {flags.lora_dir}}, {}));
   std::vector<LoadAdapter>& loads = found.loads;
@@ -41,7 +41,8 @@ Result<Adapters> adapters_of(const Flags& flags) {
   return adapters;
 }
 
-Result<bench::LiveReport> run_variant(const Flags& flags, const bench::ComparedVariant& variant,
+Result<bench::LiveReport> run_variant(const BenchMemoryLiveFlags& flags,
+                                      const bench::ComparedVariant& variant,
                                       const sim::ScenarioConfig& scenario,
                                       const Adapters& adapters) {
   EngineOptions options = flags.engine;
@@ -52,14 +53,14 @@ Result<bench::LiveReport> run_variant(const Flags& flags, const bench::ComparedV
   return bench::run_live(*engine, sim::make_scenario(scenario), adapters.names);
 }
 
-bool chosen(const Flags& flags, const bench::ComparedVariant& variant) {
+bool chosen(const BenchMemoryLiveFlags& flags, const bench::ComparedVariant& variant) {
   return flags.variants.empty() ||
          std::ranges::find(flags.variants, variant.name) != flags.variants.end();
 }
 
 // Each round runs the variants in another order, so that a slow moment of the machine is not
 // always the same one's.
-Result<std::vector<bench::ComparedRun>> compare_live(const Flags& flags,
+Result<std::vector<bench::ComparedRun>> compare_live(const BenchMemoryLiveFlags& flags,
                                                      const sim::ScenarioConfig& scenario,
                                                      const Adapters& adapters, ProgressBar& bar) {
   std::vector<const bench::ComparedVariant*> variants;
@@ -107,7 +108,7 @@ std::string peaks_text(std::span<const bench::ComparedRun> runs) {
   return text + "\n";
 }
 
-int run_bench_memory_live(const Flags& flags) {
+int run_bench_memory_live(const BenchMemoryLiveFlags& flags) {
   if (!flags.engine.memory.pool_bytes)
     return fail(invalid("--pool-memory is needed, to say how scarce memory is"));
   const auto adapters = adapters_of(flags);
@@ -134,7 +135,7 @@ int run_bench_memory_live(const Flags& flags) {
 }  // namespace
 
 void add_bench_memory_live(Command bench, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchMemoryLiveFlags>();
   Command c = bench.add_subcommand(
       "memory-live",
       "Compare the memory pool with its rivals as `memory` does, but on a model in real time. With "

@@ -12,19 +12,19 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct BenchOpsFlags {
   bench::Settings settings;
   std::string tiles;
   bool json = false;
 };
 
 // The tile table that an engine on this machine would choose.
-Status choose_kernels(const Flags& flags) {
+Status choose_kernels(const BenchOpsFlags& flags) {
   VALORA_CHECK(kernels::select_isa());
   return kernels::load_tiles(flags.tiles);
 }
 
-int run_bench_ops(const Flags& flags) {
+int run_bench_ops(const BenchOpsFlags& flags) {
   const Status chosen = choose_kernels(flags);
   if (!chosen.ok()) return fail(chosen.error());
   Result<bench::OpsRun> run = bench::OpsRun{};
@@ -45,7 +45,7 @@ int run_bench_ops(const Flags& flags) {
 }  // namespace
 
 void add_bench_ops(Command bench, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchOpsFlags>();
   bench::Settings& settings = flags->settings;
   Command c = bench.add_subcommand("ops",
                                    "Compare the speed of each CPU operation with ATen, oneDNN, "

@@ -12,7 +12,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct BenchServeFlags {
   bench::ServeLoad load;
   std::string input_tokens = "128", output_tokens = "64", image_size = "224x224",
               image_format = "jpeg";
@@ -36,7 +36,7 @@ std::optional<std::pair<int, int>> parse_pair(const std::string& text, char sepa
   return std::pair(*first, *second);
 }
 
-Status apply(Flags& flags) {
+Status apply(BenchServeFlags& flags) {
   const auto input = parse_pair(flags.input_tokens, ':', true),
              output = parse_pair(flags.output_tokens, ':', true);
   if (!input)
@@ -58,7 +58,7 @@ Status apply(Flags& flags) {
   return {};
 }
 
-int run_bench_serve(Flags& flags) {
+int run_bench_serve(BenchServeFlags& flags) {
   if (const Status s = apply(flags); !s.ok()) return fail(s.error());
   Result<bench::ServeRun> run = bench::ServeRun{};
   {
@@ -83,7 +83,7 @@ int run_bench_serve(Flags& flags) {
 }  // namespace
 
 void add_bench_serve(Command bench, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchServeFlags>();
   bench::ServeLoad& load = flags->load;
   Command c = bench.add_subcommand("serve", "Measure throughput and latency of a running server");
   c.add_option("--url", load.url, "URL of the server, without /v1").capture_default_str();

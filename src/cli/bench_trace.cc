@@ -11,7 +11,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct BenchTraceFlags {
   TraceComparison comparison;
   std::string api_key;  // of all servers
   bool json = false;
@@ -24,7 +24,7 @@ bench::ServerAddress address_of(const std::string& text) {
   return {text.substr(0, name), text.substr(name + 1), {}};
 }
 
-Status bench_trace(const Flags& flags) {
+Status bench_trace(const BenchTraceFlags& flags) {
   VALORA_TRY(rows, run_comparison(flags.comparison));
   if (!flags.json) {
     std::cout << text_of(rows);
@@ -50,7 +50,7 @@ void add_policies_flag(Command& c, std::vector<std::string>& policies) {
 }  // namespace
 
 void add_bench_trace(Command bench, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BenchTraceFlags>();
   TraceComparison& comparison = flags->comparison;
   comparison.workload.retrieval.first = {
       .shares = sim::AdapterShares::kSkewed, .seconds = 60, .prompt_max = 256, .answer_max = 128};

@@ -28,7 +28,7 @@ using generator::Manifest;
 using generator::Sample;
 using GeneratorTask = generator::Task;
 
-struct Flags {
+struct EvalFlags {
   EngineOptions engine;
   std::string tasks, adapter, manifest, predictions;
   std::vector<std::string> names;
@@ -44,7 +44,7 @@ struct Exam {
   std::string adapter;
 };
 
-Status check(const Flags& flags) {
+Status check(const EvalFlags& flags) {
   if (!flags.adapter.empty() && !flags.manifest.empty())
     return invalid("--adapter and --manifest exclude each other");
   if (flags.limit && *flags.limit < 1) return invalid("--limit must be at least 1");
@@ -67,7 +67,7 @@ Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, Ge
   return Exam{std::move(task), entry.adapter};
 }
 
-Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest,
+Result<std::vector<Exam>> exams_of(const EvalFlags& flags, const Manifest& manifest,
                                    const GeneratorTask& task) {
   std::vector<Exam> exams;
   if (flags.base || (flags.adapter.empty() && flags.manifest.empty())) exams.push_back({task, ""});
@@ -79,7 +79,7 @@ Result<std::vector<Exam>> exams_of(const Flags& flags, const Manifest& manifest,
 }
 
 // The adapter folders of all exams, without duplicates.
-Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& manifest,
+Result<std::set<std::string>> adapters_of(const EvalFlags& flags, const Manifest& manifest,
                                           const std::vector<GeneratorTask>& tasks) {
   std::set<std::string> adapters;
   for (const GeneratorTask& task : tasks) {
@@ -90,7 +90,7 @@ Result<std::set<std::string>> adapters_of(const Flags& flags, const Manifest& ma
   return adapters;
 }
 
-Result<std::unique_ptr<serving::LocalEngine>> open_engine(Flags& flags,
+Result<std::unique_ptr<serving::LocalEngine>> open_engine(EvalFlags& flags,
                                                           const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
   options.fetch.allowed_local_path = "/";  // the command's user chooses the files
@@ -124,7 +124,7 @@ Result<std::vector<std::string>> settle_labels(GeneratorTask& task) {
 // The evaluation of all tasks.
 class Examination {
  public:
-  Examination(const Flags& flags, const Manifest& manifest, Engine& engine)
+  Examination(const EvalFlags& flags, const Manifest& manifest, Engine& engine)
       : flags_(flags), manifest_(manifest), engine_(engine) {}
 
   // Runs the task with each of its models.
@@ -176,7 +176,7 @@ class Examination {
     return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
   }
 
-  const Flags& flags_;
+  const EvalFlags& flags_;
   const Manifest& manifest_;
   Engine& engine_;
   ProgressBar bar_;
@@ -184,7 +184,7 @@ class Examination {
 };
 
 // Returns the exit status.
-Result<int> evaluate_all(Flags& flags) {
+Result<int> evaluate_all(EvalFlags& flags) {
   VALORA_CHECK(check(flags));
   VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   Manifest manifest;
@@ -205,7 +205,7 @@ Result<int> evaluate_all(Flags& flags) {
   return misses_a_floor(results) ? kFloorMissed : 0;
 }
 
-int run_eval(Flags& flags) {
+int run_eval(EvalFlags& flags) {
   const auto status = evaluate_all(flags);
   return status.ok() ? *status : fail(status.error());
 }
@@ -213,7 +213,7 @@ int run_eval(Flags& flags) {
 }  // namespace
 
 void add_eval(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EvalFlags>();
   Command c = app.add_subcommand(
       "eval",
       "Measure the accuracy of the base model and adapters on tasks, through the serving engine. "

@@ -19,14 +19,14 @@ namespace {
 using generator::FusionReport;
 using generator::FusionStep;
 
-struct Flags {
+struct FuseFlags {
   generator::FusionOptions fusion;
   std::string tasks, order = "given", packing = "last";
   std::vector<std::string> targets{"decoder"}, names;
   bool json = false;
 };
 
-Status settle(Flags& flags) {
+Status settle(FuseFlags& flags) {
   generator::FusionOptions& o = flags.fusion;
   VALORA_TRY(order, generator::parse_order(flags.order));
   o.order = order;
@@ -79,7 +79,7 @@ bool misses_a_floor(const FusionReport& report) {
                              [](const auto& adapter) { return !adapter.below_floor.empty(); });
 }
 
-Result<FusionReport> fuse(Flags& flags, const std::stop_token& stop) {
+Result<FusionReport> fuse(FuseFlags& flags, const std::stop_token& stop) {
   VALORA_CHECK(settle(flags));
   VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
   if (flags.fusion.engine.threads > 0) at::set_num_threads(flags.fusion.engine.threads);
@@ -97,7 +97,7 @@ Result<FusionReport> fuse(Flags& flags, const std::stop_token& stop) {
   return generator::Fusion(flags.fusion, events).run(tasks);
 }
 
-int run_fuse(Flags& flags) {
+int run_fuse(FuseFlags& flags) {
   const StopSignals signals;
   const auto report = fuse(flags, signals.token());
   if (!report.ok() && report.error().code == ErrorCode::kCancelled && signals.exit_status() != 0) {
@@ -146,7 +146,7 @@ void add_training_flags(Command c, generator::TrainingOptions& o) {
 }  // namespace
 
 void add_fuse(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<FuseFlags>();
   generator::FusionOptions& o = flags->fusion;
   o.training.checkpoint_every = 50;
   Command c =

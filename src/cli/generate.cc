@@ -15,7 +15,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct GenerateFlags {
   EngineOptions engine;
   std::vector<std::string> adapters;  // DIR or DIR:scale
   std::vector<std::string> images, videos;
@@ -89,7 +89,7 @@ std::string file_url(const std::string& path) {
   return "file://" + std::filesystem::absolute(path).string();
 }
 
-Prompt make_prompt(const Flags& flags) {
+Prompt make_prompt(const GenerateFlags& flags) {
   if (flags.raw) return flags.prompt;
   ChatPrompt chat;
   if (!flags.system.empty()) chat.messages.push_back({"system", {flags.system}});
@@ -149,7 +149,7 @@ void print_labels(const Classification& c) {
                 c.probs[i]);
 }
 
-int run_generate(Flags& flags) {
+int run_generate(GenerateFlags& flags) {
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
     return fail(
         invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
@@ -195,7 +195,7 @@ int run_generate(Flags& flags) {
 }  // namespace
 
 void add_generate(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<GenerateFlags>();
   Command c =
       app.add_subcommand("generate", "Answer one prompt, through the serving engine without HTTP");
   add_engine_flags(c, flags->engine);

@@ -10,7 +10,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct InspectFlags {
   std::string dir, model;
   ComputeDtype dtype = ComputeDtype::kAuto;
   adapters::AdapterLimits limits;
@@ -26,7 +26,7 @@ int print(const Report& report, bool json) {
   return report.problems.empty() ? 0 : 1;
 }
 
-int run_inspect(const Flags& flags) {
+int run_inspect(const InspectFlags& flags) {
   const auto kind = folder_kind(flags.dir);
   if (!kind.ok()) return fail(kind.error());
   if (*kind == FolderKind::kAdapter)
@@ -39,7 +39,7 @@ int run_inspect(const Flags& flags) {
 }  // namespace
 
 void add_inspect(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<InspectFlags>();
   Command c = app.add_subcommand(
       "inspect", "Describe a model or adapter folder and check whether it can be served");
   c.add_option("dir", flags->dir, "Folder of the model or adapter").required();

@@ -26,7 +26,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct ServeFlags {
   EngineOptions engine;
   server::ServerOptions server;
   AdapterSources adapters;
@@ -112,14 +112,14 @@ void warn_about_parser(const serving::LocalEngine& engine, const server::ServerO
         "hermes style, which another parser does not read");
 }
 
-Status set_tokenizer_info(Flags& flags) {
+Status set_tokenizer_info(ServeFlags& flags) {
   if (!flags.tokenizer_info) return {};
   VALORA_TRY(info, tokenizer_info(flags.engine));
   flags.server.tokenizer_info = std::move(info);
   return {};
 }
 
-Status apply_media(Flags& flags) {
+Status apply_media(ServeFlags& flags) {
   VALORA_TRY(limits, read_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits));
   flags.engine.media_limits = limits;
   VALORA_TRY(defaults,
@@ -128,7 +128,7 @@ Status apply_media(Flags& flags) {
   return {};
 }
 
-Status apply_structured_outputs(Flags& flags) {
+Status apply_structured_outputs(ServeFlags& flags) {
   VALORA_TRY(spacing, read_structured_outputs(flags.structured_outputs));
   if (!spacing) return {};
   if (flags.engine.json_whitespace == JsonSpacing::kFree)
@@ -140,7 +140,7 @@ Status apply_structured_outputs(Flags& flags) {
 }
 
 // vllm: none of the file's sampling defaults, as overrides say it.
-Status apply_generation_config(Flags& flags) {
+Status apply_generation_config(ServeFlags& flags) {
   if (flags.generation_config != "vllm") return {};
   Json overrides = {{"do_sample", true},
                     {"temperature", 1},
@@ -157,7 +157,7 @@ Status apply_generation_config(Flags& flags) {
   return {};
 }
 
-int run_serve(Flags& flags) {
+int run_serve(ServeFlags& flags) {
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
   if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
   if (const Status s = apply_structured_outputs(flags); !s.ok()) return fail(s.error());
@@ -228,7 +228,7 @@ void add_sampling_defaults(Command c, EngineOptions& e) {
 }  // namespace
 
 void add_serve(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ServeFlags>();
   EngineOptions& e = flags->engine;
   Command c = app.add_subcommand(
       "serve",

@@ -24,7 +24,7 @@
 namespace valora::cli {
 namespace {
 
-struct Flags {
+struct TuneFlags {
   std::string model, output;
   ComputeDtype dtype = ComputeDtype::kAuto;
   std::vector<int64_t> ranks{8, 16, 32, 64};
@@ -36,12 +36,12 @@ struct Flags {
 };
 
 // One thread, since more give noisy results on a busy machine.
-int threads_for_tiles(const Flags& flags) { return flags.threads.value_or(1); }
-double seconds_of(const Flags& flags) {
+int threads_for_tiles(const TuneFlags& flags) { return flags.threads.value_or(1); }
+double seconds_of(const TuneFlags& flags) {
   return flags.seconds > 0 ? flags.seconds : flags.cost ? 150 : 300;
 }
 
-Status check(const Flags& flags) {
+Status check(const TuneFlags& flags) {
   for (const int64_t rank : flags.ranks)
     if (rank < 1 || rank > 256) return invalid("--ranks must be between 1 and 256");
   if (flags.max_tokens < 1 || flags.max_tokens > kernels::kMostTokens)
@@ -56,7 +56,7 @@ Status check(const Flags& flags) {
 
 // The sizes of a model's linears, from its configuration. Only the dtype is read from the
 // checkpoint.
-Result<kernels::TuneSpace> space_of(const Flags& flags) {
+Result<kernels::TuneSpace> space_of(const TuneFlags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.model));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
@@ -81,7 +81,7 @@ Result<kernels::TuneSpace> space_of(const Flags& flags) {
   return space;
 }
 
-Result<std::string> output_path(const Flags& flags) {
+Result<std::string> output_path(const TuneFlags& flags) {
   if (!flags.output.empty()) return flags.output;
   const std::string path = kernels::own_tiles_path(kernels::this_hardware());
   if (path.empty())
@@ -90,7 +90,8 @@ Result<std::string> output_path(const Flags& flags) {
 }
 
 // With --resume: the entries that the file has already.
-Result<std::vector<kernels::TileEntry>> known_entries(const Flags& flags, const std::string& path) {
+Result<std::vector<kernels::TileEntry>> known_entries(const TuneFlags& flags,
+                                                      const std::string& path) {
   if (!flags.resume || !file_exists(path)) return std::vector<kernels::TileEntry>();
   VALORA_TRY(file, kernels::read_tile_file(path));
   if (file.hardware != kernels::this_hardware())
@@ -155,7 +156,7 @@ class Journal {
   Status status_;
 };
 
-Status tune_model(const Flags& flags) {
+Status tune_model(const TuneFlags& flags) {
   VALORA_CHECK(check(flags));
   VALORA_CHECK(kernels::select_isa());
   if (threads_for_tiles(flags) > 0) at::set_num_threads(threads_for_tiles(flags));
@@ -226,7 +227,7 @@ void print_costs(const bench::TunedCosts& tuned) {
                100 * fitted.error_median, 100 * fitted.error_p95);
 }
 
-Status tune_costs_of(const Flags& flags) {
+Status tune_costs_of(const TuneFlags& flags) {
   VALORA_CHECK(check(flags));
   bench::CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
   tuning.engine.model_path = flags.model;
@@ -252,7 +253,7 @@ Status tune_costs_of(const Flags& flags) {
   return {};
 }
 
-int run_tune(const Flags& flags) {
+int run_tune(const TuneFlags& flags) {
   const Status status = flags.cost ? tune_costs_of(flags) : tune_model(flags);
   return status.ok() ? 0 : fail(status.error());
 }
@@ -260,7 +261,7 @@ int run_tune(const Flags& flags) {
 }  // namespace
 
 void add_tune(Command app, std::function<int()>& run) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TuneFlags>();
   Command c = app.add_subcommand(
       "tune",
       "Measure the best tile sizes of a model's matrix products on this CPU, or what its steps "
