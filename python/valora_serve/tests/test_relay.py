@@ -306,6 +306,66 @@ def test_with_a_silent_replica_a_list_is_that_of_another_one():
     assert (answer.status_code, answer.body) == (200, listed.body)
 
 
+def asked(ingress, path, method="GET", headers=()):
+    async def receive():
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def answer():
+        scope = {"type": "http", "method": method, "path": path, "headers": list(headers)}
+        response = await ingress(Request(scope, receive))
+        pieces = getattr(response, "body_iterator", None)
+        body = b"".join([piece async for piece in pieces]) if pieces else response.body
+        return response.status_code, body, response.headers
+
+    return asyncio.run(answer())
+
+
+def page_ingress(*answers):
+    ingress = ValoraIngress.__new__(ValoraIngress)
+    played = Played(*answers)
+    calls = []
+    send = played.relay._send
+    played.relay._send = lambda call, body: (calls.append(call), send(call, body))[1]
+    ingress._relay, ingress._counts = played.relay, played.counts
+    return ingress, calls
+
+
+def test_the_page_and_its_numbers_are_those_of_one_replica():
+    for path in ("/", "/docs", "/ui/app.js", "/openapi.json", "/v1/stats"):
+        ingress, calls = page_ingress([head(body=b"of r0")])
+        status, body, headers = asked(ingress, path)
+        assert (status, body, headers["x-valora-replica"]) == (200, b"of r0", "r0")
+        assert [(call.method, call.path, call.stream) for call in calls] == [("GET", path, False)]
+    assert asked(ingress, "/ui", "POST")[0] == 404
+    assert asked(ingress, "/v1/stats", "POST")[0] == 405
+    assert asked(ingress, "/ready")[0] == 200
+
+
+def test_events_of_statistics_pass_through_and_end_with_their_replica():
+    ingress, calls = page_ingress(
+        [head(body=b"data: 1\n\n", more=True), b"data: 2\n\n", ServerLost()]
+    )
+    _, body, _ = asked(ingress, "/v1/stats", headers=[(b"accept", b"text/event-stream")])
+    assert calls[0].stream and body.startswith(b"data: 1\n\ndata: 2\n\n")
+    assert b"the replica that generated this answer was lost" in body
+
+
+def test_a_pin_is_of_all_replicas_that_are_there():
+    ingress = ValoraIngress.__new__(ValoraIngress)
+
+    class Answers:
+        async def results_async(self, timeout_s, return_exceptions):
+            return [head(body=b"pinned"), head(400, "r1", b"too large"), ServerLost()]
+
+    calls = []
+    ingress._servers = types.SimpleNamespace(
+        broadcast=lambda method, call: (calls.append((method, call.path)), Answers())[1]
+    )
+    assert asked(ingress, "/v1/pin_lora_adapter", "POST")[:2] == (400, b"too large")
+    assert calls == [("ask", "/v1/pin_lora_adapter")]
+    assert asked(ingress, "/v1/unpin_lora_adapter")[0] == 405
+
+
 @pytest.mark.parametrize(
     ("path", "last"),
     [

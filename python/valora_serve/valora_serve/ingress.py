@@ -37,7 +37,10 @@ RELAYED = {
     "/detokenize",
 }
 LISTED = {"/v1/models", "/v1/lora_adapters"}
-ASKED = {"/version", "/v1/applications"}  # any replica answers
+STATS = "/v1/stats"
+PAGE = {"/", "/docs", "/openapi.json"}  # and below "/ui/"
+ASKED = {"/version", "/v1/applications", STATS} | PAGE  # any replica answers
+PINS = {"/v1/pin_lora_adapter", "/v1/unpin_lora_adapter"}
 CHANGES = {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
 LOST = (ServerLost, ReplicaUnavailableError, RayError)
 BODY_BYTES = 64 * 2**20  # `valora serve` takes no more
@@ -81,16 +84,18 @@ class ValoraIngress:
 
     async def __call__(self, request: Request) -> Response:
         path, method = request.url.path, request.method
-        if path == "/health":
+        if path in ("/health", "/ready"):
             return Response(status_code=200)
         if path == "/metrics":
             return await self._metrics()
-        if path in RELAYED or path in ASKED:
+        if path in RELAYED or path in ASKED or path.startswith("/ui/"):
             return await self._answer(request, "POST" if path in RELAYED else "GET")
         if path in LISTED or path.startswith("/v1/models/"):
             return await self._list(request)
         if path in CHANGES:
             return await self._change(request)
+        if path in PINS:
+            return await self._pin(request)
         return (
             failure(404, f"the path {path} does not exist")
             if method != "OPTIONS"
@@ -111,7 +116,8 @@ class ValoraIngress:
         body = (
             await asyncio.to_thread(read_body, path, content) if large else read_body(path, content)
         )
-        call = Call(method, request.url.path, forwarded(request.headers), content, body.stream)
+        events = path == STATS and "text/event-stream" in request.headers.get("accept", "")
+        call = Call(method, path, forwarded(request.headers), content, body.stream or events)
         try:
             head, rest = await self._relay.begin(call, body)
         except RelayFailed as error:
@@ -213,6 +219,24 @@ class ValoraIngress:
         if worst or len(bad) == len(heads):
             return as_response(worst or bad[0])
         return as_response(next(head for head in heads if head.status == 200))
+
+    async def _pin(self, request: Request) -> Response:
+        """On the replicas that are there: a pin is of a server's memory, and not kept for later ones."""
+        if request.method != "POST":
+            return failure(
+                405, f"the path {request.url.path} does not support the method {request.method}"
+            )
+        content = await content_of(request)
+        if content is None:
+            return failure(413, f"the body is larger than {BODY_BYTES} bytes")
+        call = Call("POST", request.url.path, forwarded(request.headers), content, False)
+        try:
+            heads = await self._all("ask", call)
+        except (DeploymentUnavailableError, TimeoutError) as error:
+            return failure(503, str(error), {"Retry-After": "5"})
+        if not heads:
+            return failure(503, "no replica is there", {"Retry-After": "5"})
+        return as_response(max(heads, key=lambda head: head.status))
 
     async def _metrics(self) -> Response:
         texts = []

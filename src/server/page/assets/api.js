@@ -108,7 +108,11 @@ export async function* events(response) {
 // /v1/stats each second, without the adapters.
 export async function* stats(signal, ask = true) {
   const response = await request("/v1/stats", { accept: "text/event-stream", signal, ask });
-  for await (const event of events(response)) yield JSON.parse(event);
+  for await (const event of events(response)) {
+    const now = JSON.parse(event);
+    if (now.error) throw new ApiError(503, now.error.message);  // of an ingress that lost the server
+    yield now;
+  }
 }
 
 // What /v1/stats says now, without the adapters.
