@@ -9,6 +9,7 @@ Writes VIEW-WIDTH-COLOURS.png for each view, at 1280 and 390 pixels, light and d
 import argparse
 import pathlib
 import subprocess
+import tempfile
 import threading
 import urllib.request
 
@@ -22,6 +23,7 @@ def serve(program):
     """(process, address) of a server of the demo."""
     command = [program, "--log-level", "warning", "serve", "--port", "0", "--model", DEMO / "model", "--served-model-name", "valora-demo",
                "--manifest", DEMO / "manifest.json", "--allow-runtime-lora-updating", "--pool-memory", "64M",
+               "--adapter-upload-dir", tempfile.mkdtemp(prefix="valora-shots-"),
                "--scheduling-policy", "valora"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
@@ -54,7 +56,17 @@ def shoot_try(page, path):
     page.screenshot(path=path)
 
 
-def shoot(browser, address, output, width, colours):
+def trace(program):
+    """A file of `bench trace` on assumed costs, with two parameters and the modes over time."""
+    file = pathlib.Path(tempfile.mkdtemp(prefix="valora-shots-")) / "trace.json"
+    file.write_text(subprocess.run(
+        [program, "bench", "trace", "--json", "--simulate", "a100", "--rank", "64", "--adapters", "10", "--rate", "3,9", "--seconds", "30",
+         "--answer-max", "200", "--skewness", "0.3,0.7,0.95", "--policies", "valora,unmerged,merged,dlora", "--timeline", "1"],
+        check=True, capture_output=True, text=True).stdout)
+    return file
+
+
+def shoot(browser, address, output, width, colours, measured):
     context = browser.new_context(viewport={"width": width, "height": 844 if width < 600 else 860}, color_scheme=colours,
                                   device_scale_factor=1 if width > 600 else 2)
     page = context.new_page()
@@ -65,6 +77,16 @@ def shoot(browser, address, output, width, colours):
         page.locator(ready).first.wait_for()
         page.wait_for_timeout(4000 if view == "now" else 300)
         page.screenshot(path=output / f"{view}-{width}-{colours}.png")
+    page.goto(address + "/#adapters")
+    page.locator("tbody tr").first.wait_for()
+    page.get_by_text("Load an adapter").click()
+    page.get_by_label("this computer", exact=True).check()
+    page.locator(".load-form").scroll_into_view_if_needed()
+    page.screenshot(path=output / f"load-{width}-{colours}.png")
+    page.goto(address + "/#charts")
+    page.get_by_label("Results of valora bench trace").set_input_files(measured)
+    page.locator(".chart").first.wait_for()
+    page.screenshot(path=output / f"charts-{width}-{colours}.png", full_page=True)
     page.goto(address + "/#try")
     page.locator(".empty button").first.wait_for()
     shoot_try(page, output / f"try-{width}-{colours}.png")
@@ -79,6 +101,7 @@ def main():
     parser.add_argument("--only", help="one of them, as 1280-light")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
+    measured = trace(arguments.program)
     process, address = serve(arguments.program)
     stop = threading.Event()
     load = threading.Thread(target=keep_busy, args=(address, stop))
@@ -88,7 +111,7 @@ def main():
             browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
             for width, colours in SHOTS:
                 if arguments.only in (None, f"{width}-{colours}"):
-                    shoot(browser, address, arguments.output, width, colours)
+                    shoot(browser, address, arguments.output, width, colours, measured)
             browser.close()
     finally:
         stop.set()

@@ -115,7 +115,8 @@ void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest req
   if (!named) return;
   const auto& [name, generation] = *named;
   service->engine.unload_adapter(
-      name, generation, [exchange, name, conditional = generation.has_value()](Status status) {
+      name, generation,
+      [exchange, name, conditional = generation.has_value()](const Status& status) {
         exchange->respond(status.ok() ? lora_success(name, "removed")
                                       : lora_failure(status.error(), conditional));
       });

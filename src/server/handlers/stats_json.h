@@ -8,7 +8,7 @@
 
 namespace valora::server {
 
-inline constexpr uint64_t kMostSteps = 256;  // entries of steps.last
+inline constexpr uint64_t kMostSteps = 128;  // entries of steps.last
 
 // All but the adapters. `user`, null for nobody, sees its own applications alone. `last_step`: the
 // number of the last step that the reader knows; becomes that of the last one listed.

@@ -1,6 +1,10 @@
 // /v1/stats: what it says, and to whom.
 #include "server/handlers/stats.h"
 
+#include <chrono>
+#include <thread>
+
+#include "server/handlers/stats_json.h"
 #include "server/handlers/stats_ticker.h"
 #include "server/testing/handlers_fixture.h"
 
@@ -75,6 +79,28 @@ TEST_F(Handlers, EventsOfStatsBeginAtOnceAndEndWithTheServer) {
   EXPECT_FALSE(reader->events()[0].contains("adapters"));
   reader->run();
   EXPECT_EQ(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}})->response.status, 503);
+}
+
+TEST_F(Handlers, ReadersOfOneTickGetTheirOwnSteps) {
+  const auto early = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
+  for (int i = 0; i < 300; ++i) service_->metrics.steps.add({.tokens = i});
+  const auto late = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
+  for (int i = 0; i < 5; ++i) service_->metrics.steps.add({.tokens = i});
+  for (int i = 0; i < 500 && (early->events().size() < 2 || late->events().size() < 2); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  service_->ticker->stop();
+  const auto steps = [](const testing::FakeExchange& reader) {
+    std::vector<int> counts;
+    for (const Json& event : reader.events()) {
+      int steps = 0;
+      for (const Json& step : event["steps"]["last"]) steps += step["steps"].get<int>();
+      EXPECT_LE(event["steps"]["last"].size(), kMostSteps);
+      if (counts.size() < 2) counts.push_back(steps);  // later ticks have none
+    }
+    return counts;
+  };
+  EXPECT_EQ(steps(*early), std::vector<int>({0, 305}));
+  EXPECT_EQ(steps(*late), std::vector<int>({300, 5}));
 }
 
 TEST_F(Handlers, EventsOfStatsHaveABoundOnTheirReaders) {

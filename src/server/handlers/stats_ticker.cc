@@ -18,7 +18,8 @@ bool StatsTicker::add(std::shared_ptr<Exchange> exchange, const ServedUser* user
   exchange->begin_stream({.content_type = "text/event-stream; charset=utf-8",
                           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
   Reader& reader = readers_.emplace_back(std::move(exchange), user);
-  send(reader);
+  Tick own;
+  send(reader, own);
   changed_.notify_all();
   return true;
 }
@@ -42,8 +43,14 @@ void StatsTicker::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void StatsTicker::send(Reader& reader) const {
-  reader.exchange->write(sse_event(to_text(stats_json(service_, reader.user, reader.last_step))));
+void StatsTicker::send(Reader& reader, Tick& tick) const {
+  if (tick.text.empty() || tick.user != reader.user || tick.before != reader.last_step) {
+    Tick next{reader.user, reader.last_step, reader.last_step, {}};
+    next.text = sse_event(to_text(stats_json(service_, reader.user, next.last_step)));
+    tick = std::move(next);
+  }
+  reader.last_step = tick.last_step;
+  reader.exchange->write(tick.text);
 }
 
 void StatsTicker::run() {
@@ -58,7 +65,8 @@ void StatsTicker::run() {
       continue;
     }
     try {
-      for (Reader& reader : readers_) send(reader);
+      Tick tick;
+      for (Reader& reader : readers_) send(reader, tick);
     } catch (const std::exception& e) {  // a tick is lost; the next one has its steps
       spdlog::warn("the events of /v1/stats: {}", e.what());
     }

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "server/http/http.h"
@@ -40,8 +41,15 @@ class StatsTicker {
     uint64_t last_step = 0;
   };
 
+  // What the readers of one tick share: those that know the same steps, with the same rights.
+  struct Tick {
+    const ServedUser* user = nullptr;
+    uint64_t before = 0, last_step = 0;
+    std::string text;  // empty: none so far
+  };
+
   void run();
-  void send(Reader& reader) const;
+  void send(Reader& reader, Tick& tick) const;
 
   const Service& service_;
   std::mutex mutex_;

@@ -33,7 +33,10 @@ class FakeExchange final : public Exchange {
     response = std::move(head);
     streaming = true;
   }
-  void write(std::string bytes) override { stream += bytes; }
+  void write(std::string bytes) override {
+    const std::lock_guard lock(mutex_);
+    stream += bytes;
+  }
   void end_stream() override { ended_ = true; }
   void release_body() override { body_released = true; }
   void abort() override { aborted = ended_ = true; }
@@ -59,6 +62,7 @@ class FakeExchange final : public Exchange {
   // The JSON of each event, without its name and the final [DONE].
   std::vector<Json> events() const {
     std::vector<Json> out;
+    const std::lock_guard lock(mutex_);
     for (size_t at = 0; at < stream.size();) {
       const size_t end = stream.find("\n\n", at);
       const std::string event = stream.substr(at, end - at);
@@ -101,7 +105,7 @@ class FakeExchange final : public Exchange {
     }
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   std::function<void()> left_;

@@ -2,7 +2,7 @@
 import { el, replace } from "./dom.js";
 import { seconds } from "./format.js";
 
-const KEPT = 30 * 256;  // of 30 events
+const KEPT = 30 * 128;  // of 30 events
 const SPAN = 30;  // seconds that are shown
 const MODES = ["unmerged", "merged", "mixture"];
 
