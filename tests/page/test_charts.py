@@ -34,7 +34,7 @@ def test_each_value_of_a_second_parameter_has_a_chart(charts):
     assert latency.locator("h3").all_text_contents() == ["requests per second: 3", "requests per second: 9"]
     assert [len(line.split()) for line in latency.locator("polyline").evaluate_all("lines => lines.map((line) => line.getAttribute('points'))")] == [3] * 4
     assert latency.locator("svg").first.locator("g").last.get_attribute("class") == "line series-0"  # the best one is on top
-    assert page.get_by_role("region", name="Modes over time: valora").locator("rect").count() == 7
+    assert page.get_by_role("region", name="Modes over time").locator("rect").count() == 7
     assert page.evaluate("window.hit") is None and page.locator("main img").count() == 0
 
 

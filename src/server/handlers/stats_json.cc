@@ -60,12 +60,19 @@ OrderedJson rights_json(const Service& service, const ServedUser* user) {
 
 OrderedJson step_json(const StepRing::Step& step) {
   const StepRecord& record = step.record;
-  return {{"number", step.number},         {"steps", step.steps},
-          {"ended", step.ended},           {"seconds", record.seconds},
-          {"tokens", record.tokens},       {"prefill_tokens", record.prefill_tokens},
-          {"sequences", record.sequences}, {"adapters", record.adapters},
-          {"mode", record.mode},           {"switched", record.switched},
-          {"merged", record.merged},       {"weights_seconds", record.weights_seconds}};
+  return {{"number", step.number},
+          {"steps", step.steps},
+          {"began", step.began},
+          {"ended", step.ended},
+          {"seconds", record.seconds},
+          {"tokens", record.tokens},
+          {"prefill_tokens", record.prefill_tokens},
+          {"sequences", record.sequences},
+          {"adapters", record.adapters},
+          {"mode", record.mode},
+          {"switched", record.switched},
+          {"merged", record.merged},
+          {"weights_seconds", record.weights_seconds}};
 }
 
 OrderedJson steps_json(const Service& service, const EngineStats& stats, uint64_t& last_step) {

@@ -56,6 +56,21 @@ TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
   EXPECT_EQ(few[1].record.adapters, 2);
 }
 
+TEST(StepRing, JoinedStepsHaveNoPauseInThem) {
+  std::vector<StepRing::Step> steps;
+  for (int i = 0; i < 40; ++i) {
+    const double began = i + (i >= 21 ? 5 : 0);
+    steps.push_back({static_cast<uint64_t>(i + 1), began + 1, {.tokens = 1, .seconds = 1}, began});
+  }
+  const auto few = joined(steps, 10);  // of four each; one ends at the pause
+  ASSERT_EQ(few.size(), 11u);
+  EXPECT_EQ(few[5].steps, 1);
+  EXPECT_EQ(few[5].ended, 21);
+  EXPECT_EQ(few[6].began, 26);
+  for (StepRing::Step& step : steps) step.ended -= 0.25;  // a pause after each
+  EXPECT_LE(joined(steps, 10).size(), 20u);
+}
+
 TEST(RecentLatencies, HasQuantilesOfTheLastAnswers) {
   RecentLatencies latencies;
   EXPECT_FALSE(latencies.summary().ttft);

@@ -9,10 +9,10 @@
 namespace valora::server {
 
 void StepRing::add(const StepRecord& record) noexcept {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   const std::lock_guard lock(mutex_);
   ++count_;
-  steps_[count_ % kKept] = {count_, std::chrono::duration<double>(now).count(), record};
+  steps_[count_ % kKept] = {count_, now.count(), record, now.count() - record.seconds};
 }
 
 std::vector<StepRing::Step> StepRing::after(uint64_t number) const {
@@ -60,8 +60,15 @@ std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, siz
   if (steps.size() <= most) return steps;
   const size_t each = (steps.size() + most - 1) / most;
   std::vector<StepRing::Step> out;
-  for (size_t at = 0; at < steps.size(); at += each)
-    out.push_back(joined_step(std::span(steps).subspan(at, std::min(each, steps.size() - at))));
+  for (size_t at = 0; at < steps.size();) {
+    size_t end = at + 1;
+    const bool room = out.size() < most;
+    while (end < steps.size() && end - at < each &&
+           !(room && steps[end].began - steps[end - 1].ended > kPause))
+      ++end;
+    out.push_back(joined_step(std::span(steps).subspan(at, end - at)));
+    at = end;
+  }
   return out;
 }
 

@@ -19,6 +19,7 @@ class StepRing {
     uint64_t number = 0;  // 1 for the first
     double ended = 0;     // Unix time
     StepRecord record;
+    double began = 0;
     int steps = 1;  // that it stands for, see joined(): this is then the last of them
   };
 
@@ -35,7 +36,9 @@ class StepRing {
 
 // At most so many steps: where there are more, each stands for several that follow each other, with
 // the sums of their tokens and seconds, the most of their sequences and adapters, and the mode that
-// most of their time was spent in.
+// most of their time was spent in. Where there is room, none stands for steps on both sides of a
+// pause of kPause seconds: at most twice as many are given then.
+inline constexpr double kPause = 0.1;
 std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, size_t most);
 
 }  // namespace valora::server

@@ -17,13 +17,13 @@ function parts(row) {
 
 function placeNode(row) {
   const [text, kind] = PLACES[row.place] ?? [row.place, ""];
-  return el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null);
+  return el("div", {}, el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null), loadNode(row));
 }
 
 // The time that it took stands in front: it says what the next miss costs.
 function loadNode(row) {
-  if (!row.last_load) return el("span", { class: "hint", text: "–" });
-  return el("span", { text: `in ${seconds(row.last_load.seconds)}, ${ago(row.last_load.ended)}` });
+  if (!row.last_load) return null;
+  return el("div", { class: "hint", text: `loaded in ${seconds(row.last_load.seconds)}, ${ago(row.last_load.ended)}` });
 }
 
 function columns(actions) {
@@ -38,8 +38,7 @@ function columns(actions) {
     number("generated_tokens", "Tokens"),
     number("last_used", "Last used", ago),
     number("loaded", "Registered", ago),
-    { name: "last_load", title: "Came to the pool", number: true, value: (row) => row.last_load?.ended ?? 0, cell: loadNode },
-    { name: "merge", title: "Merging", wide: true, value: (row) => row.unmergeable, cell: (row) => (row.mergeable ? "possible" : el("span", { class: "hint", text: row.unmergeable })) },
+    { name: "merge", title: "Merging", reason: true, value: (row) => row.unmergeable, cell: (row) => (row.mergeable ? "possible" : el("span", { class: "hint", text: row.unmergeable })) },
   ];
   if (actions) list.push({ name: "actions", title: "Change", value: () => 0, cell: actions });
   return list;

@@ -4,6 +4,7 @@ import { el, named, svg, visible } from "./dom.js";
 const WIDTH = 420, HEIGHT = 250;
 const LEFT = 46, RIGHT = 10, TOP = 8, FOOT = 40;
 const MARKS = 8;
+const MOST_LABELS = 7;  // of the axis
 
 // Round numbers from 0 to at least `most`.
 function ticks(low, high, count) {
@@ -44,7 +45,8 @@ export function lineChart(lines, { describe, axis, unit, most }) {
   for (const tick of ticks(0, top, 4)) {
     picture.append(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(tick), y2: y(tick) }), label(LEFT - 5, y(tick) + 4, String(tick), "end"));
   }
-  for (const tick of ticks(low, high, 6)) picture.append(label(x(tick), HEIGHT - FOOT + 16, String(tick), "middle"));
+  const measured = [...new Set(xs)];
+  for (const tick of measured.length <= MOST_LABELS ? measured : ticks(low, high, MOST_LABELS)) picture.append(label(x(tick), HEIGHT - FOOT + 16, String(tick), "middle"));
   picture.append(label((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, axis, "middle"));
   for (const { name, series, points } of [...lines].reverse()) {
     const group = svg("g", { class: `line series-${series % MARKS}` }, svg("polyline", { points: points.map(([a, b]) => `${x(a)},${y(b)}`).join(" ") }));
@@ -60,7 +62,7 @@ export function timelineChart(timeline, modes, describe) {
   const span = width * intervals.length || 1;
   const x = (seconds) => LEFT + (2 * WIDTH - LEFT - RIGHT) * seconds / span;
   const height = 90;
-  const picture = svg("svg", { viewBox: `0 0 ${2 * WIDTH} ${height + 30}`, role: "img", "aria-label": visible(describe), class: "chart" });
+  const picture = svg("svg", { viewBox: `0 0 ${2 * WIDTH} ${height + 30}`, role: "img", "aria-label": visible(describe), class: "chart long" });
   intervals.forEach((interval, at) => {
     let below = 0;
     for (const mode of modes) {

@@ -1,8 +1,9 @@
 // The view of results: files of `valora bench trace --json`, drawn in this browser.
 import { legend, lineChart, timelineChart } from "./chart.js";
 import { el, named, replace } from "./dom.js";
-import { MEASURES, MODES, panelsOf, rowsOf } from "./trace.js";
+import { MEASURES, MODES, panelsOf, pointOf, rowsOf } from "./trace.js";
 
+const MOST_OPEN = 4;
 const MOST_BYTES = 64 * 2 ** 20;
 
 function table(measure, panel, lines) {
@@ -26,6 +27,16 @@ function panelNode(measure, panel, series, most) {
     el("details", {}, el("summary", { class: "hint", text: "Figures" }), figures));
 }
 
+// The modes over time of each row that has them: in a sweep, those of the first are open.
+function timesNode(rows) {
+  const timed = rows.filter((row) => Array.isArray(row.timeline?.intervals) && row.timeline.interval_seconds > 0);
+  if (timed.length === 0) return null;
+  return el("section", { class: "sheet panel", "aria-label": "Modes over time" }, el("h2", { text: "Modes over time" }),
+    el("p", { class: "legend" }, ...MODES.map((mode) => el("span", { class: `mode ${mode}`, text: mode })), el("span", { class: "mode switch", text: "a merge" })),
+    ...timed.map((row, at) => el("details", { open: at < MOST_OPEN }, el("summary", {}, named(row.policy, 40), el("span", { class: "hint", text: ` ${pointOf(rows, row)}${row.merges} ${row.merges === 1 ? "merge" : "merges"}` })),
+      timelineChart(row.timeline, MODES, `Share of the time in each mode, ${row.policy}`))));
+}
+
 function fileNodes(name, rows) {
   const panels = panelsOf(rows);
   const series = [...new Set(rows.map((row) => row.policy))];
@@ -34,11 +45,7 @@ function fileNodes(name, rows) {
     return el("section", { class: "sheet panel", "aria-label": measure.title }, el("h2", {}, measure.title, el("span", { class: "hint", text: ` ${measure.unit}` })),
       el("div", { class: "charts" }, ...panels.map((panel) => panelNode(measure, panel, series, most))), panels[0].axis ? legend(series) : null);
   });
-  const times = rows.filter((row) => Array.isArray(row.timeline?.intervals) && row.timeline.interval_seconds > 0).map((row) =>
-    el("section", { class: "sheet panel", "aria-label": `Modes over time: ${row.policy}` },
-      el("h2", {}, "Modes over time: ", named(row.policy, 40), el("span", { class: "hint", text: ` ${row.merges} merges` })), timelineChart(row.timeline, MODES, `Share of the time in each mode, ${row.policy}`),
-      el("p", { class: "legend" }, ...MODES.map((mode) => el("span", { class: `mode ${mode}`, text: mode })), el("span", { class: "mode switch", text: "a merge" }))));
-  return [el("h2", {}, named(name, 60)), ...sections, ...times];
+  return [el("h2", {}, named(name, 60)), ...sections, timesNode(rows)];
 }
 
 export function show(main) {

@@ -48,7 +48,7 @@ export function makeStrip() {
     }
     const base = box.height - 16;
     for (const step of visible) {
-      const left = x(step.ended - step.seconds);
+      const left = x(step.began);
       const width = Math.max(1.5, x(step.ended) - left - 0.5);
       pen.fillStyle = style.getPropertyValue(`--mode-${step.mode}`) || style.getPropertyValue("--faint");
       pen.globalAlpha = 0.45;

@@ -3,7 +3,7 @@ import { button, el, replace } from "./dom.js";
 
 const PAGE = 100;
 
-// columns: {name, title, value(row) for sorting, cell(row): node or text, number, wide: boolean}
+// columns: {name, title, value(row) for sorting, cell(row): node or text, number, wide, reason: boolean}
 export function makeTable(caption, columns) {
   let rows = [];
   let shown = PAGE;
@@ -29,7 +29,7 @@ export function makeTable(caption, columns) {
     const keyed = rows.map((row) => [column.value(row), row]);
     keyed.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1));
     replace(body, ...keyed.slice(0, shown).map(([, row]) => el("tr", {}, ...columns.map((cell, at) =>
-      el(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : undefined, class: cell.number ? "number" : cell.wide ? "wide" : "" }, cell.cell(row))))));
+      el(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : undefined, class: cell.number ? "number" : cell.wide ? "wide" : cell.reason ? "reason" : "" }, cell.cell(row))))));
     more.hidden = rows.length <= shown;
     note.textContent = rows.length > shown ? `${shown} of ${rows.length}` : `${rows.length} in all`;
   }

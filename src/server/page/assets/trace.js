@@ -46,6 +46,11 @@ function swept(rows) {
   return [fields[0] ?? null, fields[1] ?? null];
 }
 
+// Where a row is in its sweep: "requests per second 3, adapters 8, "
+export function pointOf(rows, row) {
+  return swept(rows).filter(Boolean).map((field) => `${AXES[field]} ${row[field]}, `).join("");
+}
+
 // The panels of a file: {title, axis: text or null, lines(measure): [{name, points: [[x, y]]}], best first}.
 export function panelsOf(rows) {
   const [axis, other] = swept(rows);
