@@ -1,6 +1,7 @@
 // Expand on tensor cores, with fragments straight from global memory as in shrink.cu. Columns of
 // the fragments are interleaved so that each lane has 8 consecutive outputs of a row.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/device/reduce.cuh"
@@ -14,6 +15,10 @@ constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kGroupOuts = 32;    // outputs of 4 fragments
 constexpr int kGroupColumns = 4;  // fragments
 constexpr int kStep = 32;         // ranks per pair of products
+
+// bf16 has the range of fp32; values beyond that of fp16 are multiplied by powers of two.
+template <typename T>
+inline constexpr bool kScaled = std::is_same_v<T, fp16>;
 
 // 8 values of the rank-wide intermediate as two 16-bit numbers each, high + low: its precision is
 // 16 bits or more, so y is rounded once in effect.
@@ -34,10 +39,29 @@ __device__ SplitValues split_values(const float (&values)[8]) {
   return split;
 }
 
-// factor · (sum over the splits) of ranks [k, k + 8) of a row; zeros if not valid.
+// Multiplies the 8 values of each of the four lanes of a row by a power of two that brings the
+// largest into [2^12, 2^13). → what takes a sum of their products back.
+__device__ inline float scale_row(float (&values)[8]) {
+  constexpr int kBias = 127, kExponent = 12;
+  float largest = 0;
+#pragma unroll
+  for (const float v : values) largest = fmaxf(largest, fabsf(v));
+  largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+  largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+  // Both powers must be normal numbers.
+  const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - kBias - kExponent;
+  const int shift = min(max(exponent, 2 - kBias), kBias - 2);
+  const float scale = __uint_as_float(static_cast<uint32_t>(kBias - shift) << 23);
+#pragma unroll
+  for (float& v : values) v *= scale;
+  return __uint_as_float(static_cast<uint32_t>(kBias + shift) << 23);
+}
+
+// The sum over the splits of ranks [k, k + 8) of a row, zeros if not valid, times factor; if
+// scaled, divided by `scale`, the result of scale_row times factor.
 template <typename T>
 __device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, int k, bool valid,
-                                float factor) {
+                                float factor, float& scale) {
   float values[8] = {};
   if (valid)
     for (int split = 0; split < a.splits; ++split) {
@@ -46,9 +70,30 @@ __device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, i
       values[0] += first.x, values[1] += first.y, values[2] += first.z, values[3] += first.w;
       values[4] += second.x, values[5] += second.y, values[6] += second.z, values[7] += second.w;
     }
+  if constexpr (kScaled<T>) {
+    scale = scale_row(values) * factor;
+  } else {
 #pragma unroll
-  for (float& v : values) v *= factor;
+    for (float& v : values) v *= factor;
+  }
   return split_values<T>(values);
+}
+
+// sums += low w, of two rows of low and 8 outputs.
+template <typename T>
+__device__ void add_products(float (&sums)[4], const SplitValues (&low)[2], const uint4& w,
+                             const float (&scales)[2]) {
+  const SplitValues &top = low[0], &bottom = low[1];
+  float scaled[4] = {};
+  float (&sum)[4] = kScaled<T> ? scaled : sums;
+  mma<T>(sum, top.low[0], bottom.low[0], top.low[1], bottom.low[1], w.x, w.y);
+  mma<T>(sum, top.low[2], bottom.low[2], top.low[3], bottom.low[3], w.z, w.w);
+  mma<T>(sum, top.high[0], bottom.high[0], top.high[1], bottom.high[1], w.x, w.y);
+  mma<T>(sum, top.high[2], bottom.high[2], top.high[3], bottom.high[3], w.z, w.w);
+  if constexpr (kScaled<T>) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[i] = fmaf(scaled[i], scales[i / 2], sums[i]);
+  }
 }
 
 // Ranks [k, k + 8) of row n of B; zeros beyond its end.
@@ -102,13 +147,15 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
     for (int k0 = 0; k0 < module.rank; k0 += kStep) {
       const int k = k0 + q * 8;
       SplitValues low[kBands][2];
+      float scales[kBands][2];
 #pragma unroll
       for (int b = 0; b < kBands; ++b)
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = b * 16 + r * 8 + g;
           low[b][r] =
-              load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank, factor);
+              load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank, factor,
+                       scales[b][r]);
         }
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
@@ -117,14 +164,8 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
           const int n = first_out + group * kGroupOuts + g / 2 * 8 + j * 2 + g % 2;
           const uint4 w = n < outs ? load_ranks<T>(module, n, k) : uint4{};
 #pragma unroll
-          for (int b = 0; b < kBands; ++b) {
-            float (&sum)[4] = sums[b][group][j];
-            const SplitValues &top = low[b][0], &bottom = low[b][1];
-            mma<T>(sum, top.low[0], bottom.low[0], top.low[1], bottom.low[1], w.x, w.y);
-            mma<T>(sum, top.low[2], bottom.low[2], top.low[3], bottom.low[3], w.z, w.w);
-            mma<T>(sum, top.high[0], bottom.high[0], top.high[1], bottom.high[1], w.x, w.y);
-            mma<T>(sum, top.high[2], bottom.high[2], top.high[3], bottom.high[3], w.z, w.w);
-          }
+          for (int b = 0; b < kBands; ++b)
+            add_products<T>(sums[b][group][j], low[b], w, scales[b]);
         }
     }
   }

@@ -26,6 +26,7 @@ struct Sizes {
   int rows_per_piece = 0;  // 0: factors in one piece
   bool shifted = false;    // neither x nor y are aligned
   bool bounded = false;    // the plan has the tables of a captured step
+  float x_size = 1;
 };
 
 double work_of(const Sizes& s) {
@@ -48,6 +49,7 @@ std::string describe(const Sizes& s) {
     text += " " + std::to_string(s.segments[i].begin) + "-" + std::to_string(s.segments[i].end);
   if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
   if (s.bounded) text += " bounded";
+  if (s.x_size != 1) text += " x " + std::to_string(s.x_size);
   return s.shifted ? text + " shifted" : text;
 }
 
@@ -127,7 +129,7 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
 
   LoraCall call;
   const int64_t x_stride = s.in + 8;
-  const std::vector<float> x = random.values(s.tokens * x_stride, dtype);
+  const std::vector<float> x = random.values(s.tokens * x_stride, dtype, s.x_size);
   const DeviceValues dx(x, dtype, shift);
   call.dtype = dtype, call.x = dx.data(), call.x_stride = x_stride, call.in = s.in;
   std::vector<std::vector<Expected>> expected;
@@ -198,6 +200,10 @@ void test_dtype(Group& group, Dtype dtype) {
   lora_case(group, {dtype, 4, 64, {32}, {{4}}, {}});
   lora_case(group, {dtype, 6, 64, {32, 48}, {{4}}, {{0, 6, 0, 1}}});  // the second has no module
   lora_case(group, {dtype, 9, 64, {32, 48, 8}, two, {{0, 9, 0, 1}}, 0, true});
+  // Low-rank values beyond fp16.
+  Sizes large{dtype, 20, 512, {64, 16}, {{8, 8}, {6, 8}}, {{0, 17, 0, 1.5f}, {5, 20, 1, 1}}};
+  large.x_size = 4e4f;
+  lora_case(group, large);
   std::vector<std::vector<int>> many;
   for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
   lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
