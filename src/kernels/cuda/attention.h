@@ -54,12 +54,13 @@ AttentionKernels attention_kernels(const AttentionShape& shape);
 // -1, and longest is an upper bound.
 struct AttentionSizes {
   AttentionKernels kernels = AttentionKernels::kPlain;
-  int32_t tokens = 0;        // of the step
-  int32_t decode_spans = 0;  // the first spans of the table: those with few queries
-  int32_t decode_rows = 0;   // most queries of them, times heads / kv_heads; at most 16
-  int32_t longest = 0;       // most keys of them
-  int32_t split_keys = 64;   // keys per thread block of a decode span; a multiple of 64
-  int32_t tiles = 0;         // of all other spans
+  int32_t tokens = 0;                // of the step
+  int32_t decode_spans = 0;          // the first spans of the table: those with few queries
+  int32_t decode_rows = 0;           // most queries of them, times heads / kv_heads; at most 16
+  int32_t longest = 0;               // most keys of them
+  int32_t split_keys = 64;           // keys per thread block of a decode span; a multiple of 64
+  int32_t tiles = 0;                 // of all other spans
+  int32_t shared_bytes = 227 << 10;  // that a thread block can have
   int32_t splits() const {
     return longest <= split_keys ? 1 : (longest + split_keys - 1) / split_keys;
   }

@@ -16,10 +16,9 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kKeys = static_cast<int>(kBlockTokens);  // per step of a warp
 
-template <int dimension>
+template <int dimension, int stages>
 struct Ring {
-  static constexpr int kDim = dimension;
-  static constexpr int kStages = kDim <= 128 ? 3 : 2;
+  static constexpr int kDim = dimension, kStages = stages;
   static constexpr int kStride = kTileStride<kDim>;
   static constexpr int kSideBytes = kKeys * kStride * 2;  // K or V
   static constexpr int kWarpBytes = kStages * 2 * kSideBytes;
@@ -211,9 +210,8 @@ __global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T>
   }
 }
 
-template <typename T, int kDim>
-Status decode_spans(const AttentionCall& call) {
-  using Sizes = Ring<kDim>;
+template <typename T, typename Sizes>
+Status decode_with(const AttentionCall& call) {
   const AttentionSizes& sizes = call.sizes;
   const int kv_heads = call.cache.kv_heads, dim = call.cache.dim, splits = sizes.splits();
   const int64_t count =
@@ -228,6 +226,16 @@ Status decode_spans(const AttentionCall& call) {
   const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kThreads);
   return launch(merge_parts_kernel<T>, dim3(kv_heads * sizes.decode_rows, sizes.decode_spans),
                 threads, 0, call.stream, arguments, parts);
+}
+
+template <typename T, int kDim>
+Status decode_spans(const AttentionCall& call) {
+  using Usual = Ring<kDim, kDim <= 128 ? 3 : 2>;
+  constexpr int kStaticBytes = 2 * kWarps * kDecodeRows * 4;
+  if constexpr (kDim == 128)
+    if (Usual::kBytes + kStaticBytes > call.sizes.shared_bytes)
+      return decode_with<T, Ring<kDim, 2>>(call);
+  return decode_with<T, Usual>(call);
 }
 
 }  // namespace

@@ -46,10 +46,10 @@ void add_span(AttentionPlan& plan, const QuerySpan& span) {
   }
 }
 
-// Of the larger of the two kernels' rings, rounded up.
+// Of the larger of the two kernels in their smallest form, rounded up.
 int32_t shared_bytes_of(int32_t dim) {
   if (dim <= 64) return 64 << 10;
-  return dim <= 96 ? 96 << 10 : dim <= 128 ? 108 << 10 : 160 << 10;
+  return dim <= 96 ? 96 << 10 : dim <= 128 ? 80 << 10 : 160 << 10;
 }
 
 }  // namespace
@@ -67,6 +67,7 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
   AttentionSizes& sizes = plan.sizes;
   sizes.kernels = attention_kernels(shape);
   sizes.tokens = static_cast<int32_t>(tokens);
+  sizes.shared_bytes = shape.shared_bytes;
   plan.slots.assign(tokens, -1);
   const int64_t group = shape.heads / shape.kv_heads;
   const bool tensor_cores = sizes.kernels == AttentionKernels::kTensorCores;
@@ -113,6 +114,7 @@ AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t 
   sizes.tokens = sizes.decode_spans = spans;
   sizes.decode_rows = shape.heads / shape.kv_heads;
   sizes.longest = longest;
+  sizes.shared_bytes = shape.shared_bytes;
   sizes.split_keys = static_cast<int32_t>(
       choose_split(shape, std::vector<int64_t>(static_cast<size_t>(spans), longest), longest));
   return sizes;

@@ -12,13 +12,13 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 
-// Sizes of a tile. kBands: of 16 rows per warp. kStepKeys: keys per update of the softmax.
-template <int kDimension>
+// Sizes of a tile. kKeys: per stage of the ring. kBands: of 16 rows per warp. kStepKeys: keys per
+// update of the softmax.
+template <int dimension, int keys>
 struct Tile {
-  static constexpr int kDim = kDimension;
+  static constexpr int kDim = dimension, kKeys = keys;
   static constexpr int kRows = prefill_rows(kDim);
   static constexpr int kBands = kRows / (16 * kWarps);
-  static constexpr int kKeys = kDim <= 128 ? 64 : 32;
   static constexpr int kStepKeys = 32;
   static constexpr int kStride = kTileStride<kDim>;
   static constexpr int kSideBytes = kKeys * kStride * 2;  // K or V
@@ -168,12 +168,19 @@ __global__ void __launch_bounds__(kThreads, 2)
     write_rows<T>(states[b], a, token, kv_head, first_row + b * 16, queries * group);
 }
 
-template <typename T, int kDim>
-Status prefill_tiles(const AttentionCall& call) {
-  using Sizes = Tile<kDim>;
+template <typename T, typename Sizes>
+Status prefill_with(const AttentionCall& call) {
   const auto blocks = static_cast<unsigned>(call.sizes.tiles) * call.cache.kv_heads;
   return launch(prefill_kernel<T, Sizes>, blocks, kThreads, Sizes::kBytes, call.stream,
                 flash_arguments<T>(call), call.tables.tiles);
+}
+
+template <typename T, int kDim>
+Status prefill_tiles(const AttentionCall& call) {
+  using Usual = Tile<kDim, kDim <= 128 ? 64 : 32>;
+  if constexpr (kDim == 128)
+    if (Usual::kBytes > call.sizes.shared_bytes) return prefill_with<T, Tile<kDim, 32>>(call);
+  return prefill_with<T, Usual>(call);
 }
 
 }  // namespace
