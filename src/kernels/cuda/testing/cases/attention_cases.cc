@@ -137,6 +137,7 @@ void test_dtype(Group& group, Dtype dtype) {
   for (const int keys : {64, 128, 192, 1024}) run(14, 2, 64, kDecode, {keys});
   for (const int keys : {64, 256}) run(28, 4, 128, kMixed, {keys});
   run(8, 2, 256, kDecode, {512});
+  run(1, 1, 64, {{2200, 1}, {5, 1}}, {4096});  // more KV blocks of a warp than it has lanes
   run(14, 2, 64, kMixed, {64, true});
   run(28, 4, 128, kMixed, {0, true});
   run(4, 2, 64, kMixed, {}, true);
