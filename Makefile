@@ -23,8 +23,8 @@ help:
 	@echo "make test            install what is missing, build, run the linters and every test"
 	@echo "make lint            the linters alone; LINT_FLAGS=--all takes the tests and the sources with libtorch, too (minutes)"
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
-	@echo "make conformance     the projections on all of Punica's and vLLM's test grids, all cases of the CUDA kernels, emulated"
-	@echo "                     (make test takes a sample of both)"
+	@echo "make conformance     the projections on all of Punica's and vLLM's test grids, all cases of the CUDA kernels, emulated,"
+	@echo "                     and these compiled for all GPUs if there is nvcc (make test takes a sample of each)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say);"
 	@echo "                     UNITY=OFF compiles file by file, for work on the code"
@@ -115,6 +115,7 @@ conformance: configure-tests
 	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
 	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
+	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --callers $(BUILD)
 
 fuzz: configure-tests
 	@PYTHON="$(PYTHON)" BUILD=$(BUILD) JOBS=$(JOBS) tools/fuzz
