@@ -22,6 +22,8 @@ struct LoraTarget {
   float scale = 1;  // alpha / rank, or alpha / sqrt(rank) with rslora, patterns applied
   TensorView a;     // [rank, in]
   TensorView b;     // [out, rank]
+  // What a or b points into if the file has it in another form (use_bdlora).
+  std::shared_ptr<const std::vector<uint8_t>> dense;
 };
 
 // Matrices of an adapter that have a place of their own in the pool, where adapters that hold the

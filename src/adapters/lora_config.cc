@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_set>
 
+#include "adapters/lora_options.h"
 #include "base/json.h"
 #include "base/strings.h"
 
@@ -43,13 +43,14 @@ constexpr std::array kHonoured{"r",
                                "bias",
                                "lora_bias",
                                "use_dora",
+                               "use_bdlora",
                                "trainable_token_indices",
                                "ensure_weight_tying",
                                "init_lora_weights"};
 // Supported only if unset. "bias" and "init_lora_weights" have checks of their own.
 constexpr std::array kRefused{"target_parameters", "layer_replication", "alora_invocation_tokens",
-                              "use_qalora",        "use_bdlora",        "kasa_config",
-                              "monteclora_config", "enable_lora",       "arrow_config"};
+                              "use_qalora",        "kasa_config",       "monteclora_config",
+                              "enable_lora",       "arrow_config"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -97,27 +98,6 @@ Status check_options(const Json& config, std::vector<std::string>& warnings) {
   if (!bias.is_null() && bias != "none" && bias != "all" && bias != "lora_only")
     return refused("bias", bias);
   return check_initialisation(config.value("init_lora_weights", Json()));
-}
-
-// null, a string or a list of strings; `as_list` is false for a string.
-struct Names {
-  std::vector<std::string> values;
-  bool given = false;
-  bool as_list = false;
-};
-
-Result<Names> read_names(const Json& config, const std::string& key) {
-  const Json value = config.value(key, Json());
-  if (value.is_null()) return Names{};
-  if (value.is_string()) return Names{{value.get<std::string>()}, true, false};
-  const Error wrong = invalid("\"" + key + "\" must be a string or a list of strings", key);
-  if (!value.is_array()) return wrong;
-  Names names{{}, true, true};
-  for (const Json& name : value) {
-    if (!name.is_string()) return wrong;
-    names.values.push_back(name.get<std::string>());
-  }
-  return names;
 }
 
 Status check_regex_bytes(size_t bytes, const std::string& key) {
@@ -177,51 +157,6 @@ Status read_modules_to_save(const Json& config, LoraConfig& lora) {
   VALORA_TRY(regexes, compile_all(saved.values, "(^|.*\\.)", "($|\\..*)", "modules_to_save"));
   lora.rules.saved = std::move(regexes);
   return {};
-}
-
-Result<std::vector<int64_t>> read_ids(const Json& list) {
-  constexpr const char* kKey = "trainable_token_indices";
-  const Error wrong = invalid(
-      "\"trainable_token_indices\" must be a list of tokens, or such a list for each module", kKey);
-  if (!list.is_array()) return wrong;
-  std::vector<int64_t> ids;
-  std::unordered_set<int64_t> seen;
-  for (const Json& id : list) {
-    if (!id.is_number_integer()) return wrong;
-    ids.push_back(id.get<int64_t>());
-    if (ids.back() < 0 || !seen.insert(ids.back()).second)
-      return unprocessable("trainable_token_indices has the token " + std::to_string(ids.back()) +
-                               (ids.back() < 0 ? ", which no vocabulary has" : " twice"),
-                           kKey);
-  }
-  return ids;
-}
-
-Status read_token_ids(const Json& config, LoraConfig& lora) {
-  const Json value = config.value("trainable_token_indices", Json());
-  if (value.is_null()) return {};
-  if (!value.is_object()) {
-    VALORA_TRY(ids, read_ids(value));
-    if (!ids.empty()) lora.token_ids.push_back({"embed_tokens", std::move(ids)});
-    return {};
-  }
-  for (const auto& [module, list] : value.items()) {
-    VALORA_TRY(ids, read_ids(list));
-    if (!ids.empty()) lora.token_ids.push_back({module, std::move(ids)});
-  }
-  return {};
-}
-
-Status read_whole_values(const Json& config, LoraConfig& lora) {
-  VALORA_TRY(lora_bias, field_or<bool>(config, "lora_bias", false));
-  VALORA_TRY(dora, field_or<bool>(config, "use_dora", false));
-  lora.dora = dora;
-  VALORA_TRY(ensure_weight_tying, field_or<bool>(config, "ensure_weight_tying", false));
-  lora.lora_bias = lora_bias;
-  lora.ensure_weight_tying = ensure_weight_tying;
-  const Json bias = config.value("bias", Json());
-  lora.trained_biases = bias == "all" || bias == "lora_only";
-  return read_token_ids(config, lora);
 }
 
 Result<std::optional<std::set<int64_t>>> read_layers(const Json& config) {
@@ -326,6 +261,7 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
   VALORA_CHECK(read_whole_values(config, lora));
   VALORA_CHECK(read_layer_rules(config, lora.rules));
   VALORA_CHECK(read_ranks(config, text, lora.rules));
+  VALORA_CHECK(read_block_diagonal(config, lora));
   return lora;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "adapters/tensor_values.h"
@@ -127,12 +128,61 @@ class Resolver {
     if (rank > limits_.max_rank)
       return unprocessable("rank " + std::to_string(rank) + " is above --max-lora-rank " +
                            std::to_string(limits_.max_rank) + " (" + module(index).name + ")");
-    VALORA_CHECK(check_shape("lora_A", module(index), *halves.a, rank, module(index).in));
-    VALORA_CHECK(check_shape("lora_B", module(index), *halves.b, module(index).out, rank));
+    VALORA_TRY(a_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/true));
+    VALORA_TRY(b_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/false));
+    const int64_t in = module(index).in, out = module(index).out;
+    if (in % a_blocks != 0 || rank % a_blocks != 0 || out % b_blocks != 0 || rank % b_blocks != 0)
+      return unprocessable("use_bdlora has " + std::to_string(std::max(a_blocks, b_blocks)) +
+                               " blocks, which do not divide the rank and the size of " +
+                               module(index).name,
+                           "use_bdlora");
+    VALORA_CHECK(check_shape("lora_A", module(index), *halves.a, rank, in / a_blocks));
+    VALORA_CHECK(check_shape("lora_B", module(index), *halves.b, out, rank / b_blocks));
     VALORA_TRY(scale, rules_.scale_of(name, rank, budget_));
     if (!std::isfinite(static_cast<float>(scale)))
       return unprocessable("the scale of " + module(index).name + " is not finite");
-    return LoraTarget{index, rank, static_cast<float>(scale), *halves.a, *halves.b};
+    LoraTarget target{index, rank, static_cast<float>(scale), *halves.a, *halves.b, {}};
+    if (a_blocks > 1) make_dense(a_blocks, target.a, target.dense);
+    if (b_blocks > 1) make_dense(b_blocks, target.b, target.dense);
+    return target;
+  }
+
+  Error not_one_block_diagonal(int index, const char* which) const {
+    return unprocessable(
+        std::string("use_bdlora names ") + which + " of A and B of " + module(index).name,
+        "use_bdlora");
+  }
+
+  // The blocks of A or B of a module; 1: it is not block-diagonal.
+  Result<int64_t> blocks_of(int index, const std::optional<BlockDiagonal>& rule, bool of_a) const {
+    if (!rule || module(index).kind == ModuleKind::kEmbedding) return int64_t{1};
+    const std::string& name = module(index).name;
+    const std::string own = name.substr(name.rfind('.') + 1);
+    const auto matches = [&](const std::vector<std::string>& patterns) {
+      return std::ranges::any_of(
+          patterns, [&](const std::string& pattern) { return own.find(pattern) != own.npos; });
+    };
+    const bool a = matches(rule->a), b = matches(rule->b);
+    if (a && b) return not_one_block_diagonal(index, "both");
+    if (!a && !b && rule->strict) return not_one_block_diagonal(index, "neither");
+    return (of_a ? a : b) ? rule->blocks : int64_t{1};
+  }
+
+  // [n, k / blocks], the blocks one below the other → [n, k], the blocks on the diagonal.
+  static void make_dense(int64_t blocks, TensorView& view,
+                         std::shared_ptr<const std::vector<uint8_t>>& dense) {
+    const int64_t rows = view.shape[0], width = view.shape[1];
+    const size_t stride = static_cast<size_t>(width) * dtype_size(view.dtype);
+    view.shape[1] = width * blocks;
+    if (view.bytes.empty()) return;  // only headers were read
+    auto values = std::make_shared<std::vector<uint8_t>>(byte_size(view));
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t block = row / (rows / blocks);
+      std::memcpy(values->data() + static_cast<size_t>(row * blocks + block) * stride,
+                  view.bytes.data() + static_cast<size_t>(row) * stride, stride);
+    }
+    view.bytes = *values;
+    dense = std::move(values);
   }
 
   const TargetRules& rules_;

@@ -38,6 +38,14 @@ class NamePattern {
   std::optional<Regex> regex_;
 };
 
+// use_bdlora: of modules whose own name (the last part) contains one of the patterns, A or B is
+// block-diagonal, stored as its blocks one below the other.
+struct BlockDiagonal {
+  std::vector<std::string> a, b;
+  int64_t blocks = 1;
+  bool strict = true;  // every module must be one of them
+};
+
 struct TargetRules {
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
@@ -48,6 +56,7 @@ struct TargetRules {
   int32_t rank = 8;
   double alpha = 8;
   bool rslora = false;
+  std::optional<BlockDiagonal> block_diagonal;
   std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match is used
   std::vector<std::pair<NamePattern, double>> alphas;
 

@@ -100,9 +100,8 @@ Result<std::vector<ops::PanelLayout>> AdapterStore::part_layouts(
 AdapterStore::StoredPart AdapterStore::add_part(const adapters::AdapterPart& part,
                                                 ops::PanelLayout layout, const FolderPath& source) {
   PartEntry& entry = parts_[part.digest];
-  std::erase(entry.paths, source);
-  entry.paths.push_back(source);
-  entry.part = part;
+  std::erase_if(entry.sources, [&](const auto& known) { return known.first == source; });
+  entry.sources.emplace_back(source, part);
   const int32_t blocks = layout.blocks();
   std::shared_ptr<ops::PlacedMatrix> matrix = entry.matrix.lock();
   if (!matrix) {
@@ -166,14 +165,14 @@ void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpe
 Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& layout,
                                std::span<std::byte* const> blocks) const {
   Status status;
-  for (auto from = entry.paths.rbegin(); from != entry.paths.rend(); ++from) {
-    status = adapters::read_part(*from, entry.part, limits_,
+  for (auto from = entry.sources.rbegin(); from != entry.sources.rend(); ++from) {
+    status = adapters::read_part(from->first, from->second, limits_,
                                  [&](int64_t first, const TensorView& rows) -> Status {
                                    layout.write_rows(first, rows, blocks);
                                    return {};
                                  });
     if (status.ok()) return status;
-    status = unreadable(from->path, status.error());
+    status = unreadable(from->first.path, status.error());
   }
   return status;
 }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "adapters/adapter_spec.h"
@@ -78,8 +79,8 @@ class AdapterStore {
 
   struct PartEntry {
     std::weak_ptr<ops::PlacedMatrix> matrix;
-    adapters::AdapterPart part;
-    std::vector<FolderPath> paths;
+    // Folders that hold it, the newest last, each with the names of its tensors there.
+    std::vector<std::pair<FolderPath, adapters::AdapterPart>> sources;
     std::vector<std::byte*> blocks;
   };
 

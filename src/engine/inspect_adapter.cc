@@ -4,6 +4,7 @@
 #include "adapters/tensor_names.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/added_tokens.h"
 #include "engine/inspect.h"
 #include "models/checkpoint_weights.h"
 #include "models/registry.h"
@@ -124,6 +125,10 @@ AdapterReport inspect_adapter(const std::string& dir, const std::string& model_d
   auto spec = checkpoint ? adapters::read_adapter(dir, report.modules, limits,
                                                   models::CheckpointWeights(*checkpoint))
                          : adapters::read_adapter(dir, report.modules, limits);
+  if (spec.ok() && !spec->parts.empty() && !model_dir.empty())
+    if (const auto tokenizer = text::Tokenizer::load(model_dir); tokenizer.ok())
+      if (const Status known = check_added_tokens(*spec, **tokenizer); !known.ok())
+        report.problems.push_back(known.error().message);
   if (spec.ok())
     report.spec = std::move(spec).value();
   else

@@ -160,6 +160,7 @@ class EngineStart {
 Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
   try {
     VALORA_CHECK(load(std::move(policy)));
+    const std::shared_ptr<const text::Tokenizer> tokenizer = frontend_->tokenizer();
     serving::EngineParts parts{.frontend = std::move(frontend_),
                                .policy = std::move(policy_),
                                .core = std::move(core_),
@@ -167,7 +168,7 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .cost_key = cost_key(loaded_, device_),
                                .notes = std::move(notes_)};
     parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
-                                              std::move(runner_), limits_, device_);
+                                              std::move(runner_), limits_, device_, tokenizer);
     return std::unique_ptr<serving::LocalEngine>(
         std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_));
   } catch (const std::exception& e) {  // mostly a failed allocation

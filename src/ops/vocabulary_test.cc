@@ -19,11 +19,13 @@ TensorView view_of(const at::Tensor& t) {
 class Placed {
  public:
   Placed(const at::Tensor& values, WeightForm form, at::ScalarType dtype) {
-    auto layout = PanelLayout::of_matrix(values.size(0), values.size(1), dtype, 1088, form);
+    const size_t panel = 16 * static_cast<size_t>(values.size(1)) * c10::elementSize(dtype);
+    const size_t block = (panel + 63) / 64 * 64;
+    auto layout = PanelLayout::of_matrix(values.size(0), values.size(1), dtype, block, form);
     EXPECT_TRUE(layout.ok());
     EXPECT_GT(layout->blocks(), 1);
     for (int32_t i = 0; i < layout->blocks(); ++i) {
-      memory_.push_back(at::empty({1088 + 64}, at::kByte));
+      memory_.push_back(at::empty({static_cast<int64_t>(block) + 64}, at::kByte));
       const auto at = reinterpret_cast<uintptr_t>(memory_.back().data_ptr());
       blocks_.push_back(reinterpret_cast<std::byte*>((at + 63) / 64 * 64));
     }

@@ -19,7 +19,7 @@ from programs import REPOSITORY, find_program
 HONOURED = {"peft_type": "IA3", "r": "x", "lora_alpha": "x", "use_rslora": "x", "target_modules": 5, "exclude_modules": 5,
             "modules_to_save": 5, "layers_to_transform": "x", "layers_pattern": 5, "rank_pattern": ["x"], "alpha_pattern": ["x"],
             "bias": "some", "lora_bias": "x", "trainable_token_indices": "x", "ensure_weight_tying": "x", "init_lora_weights": "pissa",
-            "use_dora": "x"}
+            "use_dora": "x", "use_bdlora": "x"}
 # Training, initialisation and bookkeeping; fan_in_fan_out and megatron concern layers that no served model has.
 WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class": "x"}, "peft_version": "1", "revision": "x",
                   "base_model_name_or_path": "x", "inference_mode": True, "lora_dropout": 0.5, "fan_in_fan_out": True,
@@ -27,7 +27,7 @@ WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class":
                   "corda_config": {"x": 1}, "lora_ga_config": {"x": 1}, "velora_config": {"num_groups": 2}, "qalora_group_size": 8,
                   "runtime_config": {"ephemeral_gpu_offload": True}}
 REFUSED = {"alora_invocation_tokens": [1], "use_qalora": True, "layer_replication": [[0, 1]],
-           "target_parameters": ["mlp.experts"], "arrow_config": {"top_k": 1}, "use_bdlora": {"nblocks": 2}, "kasa_config": {"beta": 1},
+           "target_parameters": ["mlp.experts"], "arrow_config": {"top_k": 1}, "kasa_config": {"beta": 1},
            "monteclora_config": {"num_samples": 2}}
 FIELDS = {field.name for field in dataclasses.fields(LoraConfig)}
 NAME = "text-one-layer"
@@ -43,7 +43,7 @@ def test_every_field_is_documented():
     for line in (REPOSITORY / "docs" / "adapters.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) == 5:
-            rows |= {name: cells[2] for name in cells[1].replace("`", "").split(", ")}
+            rows |= dict.fromkeys(cells[1].replace("`", "").split(", "), cells[2])
     for fields, what in ((HONOURED, "honoured"), (WITHOUT_EFFECT, "without effect"), (REFUSED, "refused")):
         for field in fields:
             assert rows.get(field) == what, field

@@ -4,6 +4,7 @@ tokens, biases. All of them, plain adapters and the base in one batch, in all mo
 import json
 import re
 
+import peft
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -14,6 +15,8 @@ from pictures import picture
 from programs import Engine, EngineError
 from reference import Reference, expect_same
 from releases import NEWEST
+from serving import Server
+from test_generate_batching import kv_bytes
 
 MODELS = ["text-one-layer", "llama2-biased", "vl-grouped-tied"]  # the last two tie their embeddings
 LINEARS = checkpoints.ALL_LINEARS
@@ -33,6 +36,8 @@ KINDS = {
 }
 if NEWEST:  # PEFT 0.18 does not save the biases that it trains
     KINDS["lora-only"] = dict(rank=2, targets=["q_proj", "k_proj"], bias="lora_only")
+    KINDS["blocks"] = dict(rank=4, targets=["q_proj", "o_proj", "v_proj"], use_bdlora=peft.tuners.lora.config.BdLoraConfig(
+        target_modules_bd_a=["o_pr"], target_modules_bd_b=["q_proj"], nblocks=2, match_strict=False))
 TEXT = [{"role": "user", "content": "What is in this picture? Is it red?"}]
 IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
 
@@ -116,16 +121,55 @@ def test_the_reference_kernels_give_the_same(models, tmp_path):
 
 
 def test_with_a_pool_that_cannot_hold_them_all(models, tmp_path):
-    """Parts come from their files again, and sequences are preempted."""
+    """Parts come from their files again."""
     case = Case(MODELS[0], models.memory[MODELS[0]], models[MODELS[0]], tmp_path)
-    with Engine(case.folder, mode="mixture", pool_memory=2 << 20, max_model_len=128) as engine:
-        for kind, path in case.adapters.items():
-            engine.load(kind, path)
+    with case.engine(mode="mixture", pool_memory=900 << 10, max_model_len=256) as engine:
         requests = case.requests()
         for request, answer in zip(requests, engine.batch(requests), strict=True):
             case.expect(request, answer)
-        stats = engine.stats()
-        assert stats["adapters_left"] > 0
+        assert engine.stats()["adapters_left"] > 0
+
+
+def test_the_same_output_layer_is_in_memory_once(models, tmp_path):
+    """Two adapters with one output layer: the pool has no room for two."""
+    name, kind = "text-one-layer", "saved-head"
+    head = "base_model.model.lm_head.weight"
+    folders = {f"a{i}": save_adapter(models.memory[name], tmp_path / f"a{i}", 995 + i, **KINDS[kind]) for i in range(2)}
+    folders["a1"] = changed(folders["a1"], tmp_path / "same", head, load_file(folders["a0"] / "adapter_model.safetensors")[head])
+    requests = [{"messages": TEXT, "adapters": [{"name": adapter}],
+                 "sampling": {"max_tokens": 4, "ignore_eos": True, "temperature": 0, "logprobs": models.memory[name].config.vocab_size}}
+                for adapter in folders]
+    with Engine(models[name], pool_memory=kv_bytes(models.memory[name], 44)) as engine:
+        for adapter, folder in folders.items():
+            engine.load(adapter, folder)
+        for unload in (None, "a0"):
+            if unload:
+                engine.unload(unload)
+            asked = [request for request in requests if request["adapters"][0]["name"] != unload]
+            for request, answer in zip(asked, engine.batch(asked), strict=True):
+                adapter = request["adapters"][0]["name"]
+                reference = Reference(models[name])
+                reference.load_adapter(adapter, folders[adapter])
+                expect_same(reference, request, answer)
+        assert engine.stats()["adapters_left"] == 0
+
+
+def test_preempted_sequences(models, tmp_path):
+    """Twelve sequences that outgrow forty blocks, of which adapters have half."""
+    name = "text-one-layer"
+    references = {"": Reference(models[name])}
+    with Engine(models[name], mode="mixture", pool_memory=kv_bytes(models.memory[name], 40)) as engine:
+        for i, kind in enumerate(("embedding", "dora")):
+            folder = save_adapter(models.memory[name], tmp_path / kind, 985 + i, **KINDS[kind])
+            engine.load(kind, folder)
+            references[kind] = Reference(models[name])
+            references[kind].load_adapter(kind, folder)
+        sampling = {"max_tokens": 100, "ignore_eos": True, "temperature": 0, "logprobs": models.memory[name].config.vocab_size}
+        requests = [{"messages": [{"role": "user", "content": f"{i} Is it red?"}], "sampling": sampling,
+                     "adapters": [{"name": kind}] if kind else []} for i, kind in enumerate([*references] * 4)]
+        for kind, request, answer in zip([*references] * 4, requests, engine.batch(requests), strict=True):
+            expect_same(references[kind], request, answer)
+        assert engine.stats()["preemptions"] > 0
 
 
 def test_prompts_are_scored_by_the_adapters_own_head(models, tmp_path):
@@ -133,15 +177,16 @@ def test_prompts_are_scored_by_the_adapters_own_head(models, tmp_path):
     folder = save_adapter(models.memory[name], tmp_path / "saved", 950, **KINDS["saved"])
     reference = Reference(models[name])
     reference.load_adapter("a", folder)
-    request = {"messages": TEXT, "adapters": [{"name": "a"}], "sampling": {"max_tokens": 1, "prompt_logprobs": 2}}
-    with Engine(models[name]) as engine:
-        engine.load("a", folder)
-        answer = engine.one(request)
-    prompt, logits, _ = reference.forward(request)
-    expected = logits.log_softmax(-1)
-    given = answer["prompt_logprobs"]
-    for i, row in enumerate(given[1:], 1):
-        assert row["logprob"] == pytest.approx(expected[i - 1, prompt.ids[i]].item(), abs=1e-3), i
+    ids = [(7 * i + 3) % 300 for i in range(80)]  # more than one piece of a prompt
+    expected = reference.forward({"tokens": ids, "adapters": [{"name": "a"}]})[1].log_softmax(-1)
+    server = Server({"model": models[name], "a": folder})
+    try:
+        body = {"model": "a", "prompt": ids, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 2}
+        scored = server.post("/v1/completions", body)["choices"][0]["prompt_logprobs"]
+    finally:
+        server.stop()
+    for i in range(1, len(ids)):
+        assert scored[i][str(ids[i])]["logprob"] == pytest.approx(expected[i - 1, ids[i]].item(), abs=1e-3), i
 
 
 def test_values_that_replace_others_are_used_alone(models, tmp_path):
@@ -205,3 +250,20 @@ def test_what_does_not_fit_is_refused_by_name(models, tmp_path):
             with pytest.raises(EngineError) as error:
                 engine.load("x", changed(folder, tmp_path / str(i), key, value, **config))
             assert re.search(message, str(error.value)), (message, str(error.value))
+
+
+def test_tokens_that_the_base_lacks_are_refused(models, tmp_path):
+    """The folder of a trainer has a tokenizer, which may have learnt tokens for the rows that were trained."""
+    name = "text-one-layer"
+    folder = save_adapter(models.memory[name], tmp_path / "rows", 990, rank=2, targets=SOME, trainable_token_indices=[300])
+    plain = save_adapter(models.memory[name], tmp_path / "plain", 991, **KINDS["plain"])
+    written = json.loads((models[name] / "tokenizer.json").read_text())
+    with Engine(models[name]) as engine:
+        (folder / "tokenizer.json").write_text(json.dumps(written))
+        engine.load("rows", folder)
+        written["added_tokens"].append(written["added_tokens"][-1] | {"id": 300, "content": "<|scene|>"})
+        for path in (folder, plain):
+            (path / "tokenizer.json").write_text(json.dumps(written))
+        with pytest.raises(EngineError, match=r'has the token "<\|scene\|>" \(300\), which the base model.s lacks'):
+            engine.load("more", folder)
+        engine.load("plain", plain)  # its answers do not depend on them

@@ -3,6 +3,8 @@
 import copy
 import json
 import shutil
+import subprocess
+import sys
 
 import peft
 import pytest
@@ -27,6 +29,7 @@ class Layouts:
     """The reference has an adapter as this release names it; the engine is asked for the same in another layout."""
 
     def __init__(self, name, models):
+        self.folder = models[name]
         self.engine, self.reference, self.model = Engine(models[name]), Reference(models[name]), models.memory[name]
         self.request = {"messages": ONE if self.reference.family.has_images else [{"role": "user", "content": "What is this?"}],
                         "sampling": {"max_tokens": 10, "ignore_eos": True, "temperature": 0,
@@ -168,8 +171,29 @@ def test_copies_of_the_base_beside_an_adapter(layouts, name, tmp_path):
     warnings = case.expect_same("copies", folder, plain)
     assert warnings == case.engine.load("plain", plain)["warnings"]
     for number, key in enumerate(copies_in(folder)):
-        with pytest.raises(EngineError, match=r"adapts .*(lm_head|embed_tokens) \(its whole weight: it differs from the base"):
-            case.engine.load("changed", changed_copy(folder, tmp_path / f"changed{number}", key))
+        changed = changed_copy(folder, tmp_path / f"changed{number}", key)
+        if case.model.config.get_text_config().tie_word_embeddings:
+            with pytest.raises(EngineError, match="different weights of .*embed_tokens and lm_head, which this model ties"):
+                case.engine.load("changed", changed)
+            continue
+        case.engine.load(f"changed{number}", changed)
+        reference = Reference(case.folder)
+        reference.load_adapter(f"changed{number}", changed)
+        request = case.request | {"adapters": [{"name": f"changed{number}"}]}
+        expect_same(reference, request, case.engine.one(request))
+
+
+def test_a_pickled_file_is_refused_with_the_command_that_converts_it(layouts, tmp_path):
+    case = layouts("text-one-layer")
+    plain = save_adapter(case.model, tmp_path / "plain", 47, rank=4)
+    pickled = relaid(plain, tmp_path / "pickled")
+    torch.save(load_file(plain / "adapter_model.safetensors"), pickled / "adapter_model.bin")
+    (pickled / "adapter_model.safetensors").unlink()
+    with pytest.raises(EngineError, match="convert it in the folder: python3 -c") as error:
+        case.engine.load("pickled", pickled)
+    command = str(error.value).partition("in the folder: python3 ")[2]
+    subprocess.run([f"{sys.executable} {command}"], cwd=pickled, shell=True, check=True)
+    assert case.expect_same("pickled", pickled, plain) == []
 
 
 def test_copies_of_the_base_in_a_folder_of_adapters_and_at_run_time(tmp_path):
@@ -177,7 +201,7 @@ def test_copies_of_the_base_in_a_folder_of_adapters_and_at_run_time(tmp_path):
     plain = save_adapter(model, tmp_path / "plain", 46, rank=4)
     adapters = tmp_path / "adapters"
     with_base_copies(model, plain, adapters / "copies")
-    changed_copy(adapters / "copies", adapters / "changed", next(key for key in copies_in(adapters / "copies") if "lm_head" in key))
+    relaid(adapters / "copies", adapters / "changed", extra={"base_model.model.model.norm.weight": model.model.norm.weight + 1})
     server = Server({"model": save_model(model, tmp_path / "model"), "plain": plain}, "--lora-dir", adapters,
                     "--allow-runtime-lora-updating")
     try:
@@ -187,7 +211,7 @@ def test_copies_of_the_base_in_a_folder_of_adapters_and_at_run_time(tmp_path):
         for name, status in {"copies": 200, "changed": 422}.items():
             got, text = server.request("POST", "/v1/load_lora_adapter", {"lora_name": f"{name} again", "lora_path": str(adapters / name)})
             assert got == status, text
-        assert "lm_head (its whole weight: it differs from the base model's)" in text
+        assert "model.norm (its whole weight: it differs from the base model's)" in text
         assert server.chat("copies again", "Is it red?")["choices"] == expected
     finally:
         server.stop()

@@ -66,17 +66,18 @@ def canonical(name):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_table_names_the_models_modules(family):
-    """The table lists exactly the linear layers, with their sizes. All but the output layer can be served."""
+    """The table lists exactly the linear layers, with their sizes. It says which of them are the embedding and the output layer."""
     modules = {canonical(name): module for name, module in make(family).named_modules()}
     table = {m["name"]: m for m in served_table(family)["modules"]}
     assert table.keys() <= modules.keys()
     for name, module in modules.items():
         if isinstance(module, torch.nn.Linear):
             assert (table[name]["out"], table[name]["in"]) == tuple(module.weight.shape), name
-            assert table[name]["servable"] == (name != "lm_head"), name
+            assert table[name]["kind"] == ("output layer" if name == "lm_head" else "linear"), name
             assert table[name]["visual"] == (".visual." in name or "vision_tower" in name or "projector" in name), name
     for name, entry in table.items():
-        assert entry["servable"] == (isinstance(modules[name], torch.nn.Linear) and name != "lm_head"), name
+        assert (entry["kind"] in ("linear", "output layer")) == isinstance(modules[name], torch.nn.Linear), name
+        assert (entry["kind"] == "embedding") == name.endswith("embed_tokens"), name
 
 
 def run_probe(table, folder, **options):
@@ -156,7 +157,7 @@ def save_adapter(model, config, folder):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
     prefix, table = prefix_of(family), served_table(family)
-    servable = {m["name"] for m in table["modules"] if m["servable"]}
+    servable = {m["name"] for m in table["modules"] if m["kind"] != "other"}
     visual = {m["name"] for m in table["modules"] if m["visual"]}
     rng = random.Random(f"adapters of {family}")
     compared = on_visuals = 0
@@ -215,17 +216,12 @@ def test_a_head_saved_by_peft_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("options, part", [
-    (dict(use_dora=True), "use_dora"),
-    (dict(lora_bias=True), "lora_bias"),
-    (dict(bias="all"), "bias"),
+    (dict(use_dora=True), "use_dora"),  # without the base model, whose norms it needs
+    (dict(bias="all"), "bias"),  # the same
+    (dict(use_dora=True, target_modules=["q_proj", "embed_tokens"]), "adapts model.embed_tokens"),
     (dict(init_lora_weights="pissa"), "init_lora_weights"),
     (dict(init_lora_weights="olora"), "init_lora_weights"),
-    (dict(trainable_token_indices=[1]), "trainable_token_indices"),
     (dict(alora_invocation_tokens=[1, 2], task_type="CAUSAL_LM"), "alora_invocation_tokens"),
-    (dict(target_modules=["q_proj", "embed_tokens"]), "embed_tokens"),
-    (dict(target_modules=["q_proj", "lm_head"]), "lm_head"),
-    (dict(modules_to_save=["lm_head"]), "lm_head (its whole weight)"),
-    (dict(modules_to_save=["embed_tokens"]), "embed_tokens (its whole weight)"),
 ])
 def test_what_cannot_be_served_is_refused_by_name(options, part, tmp_path):
     with warnings.catch_warnings():

@@ -1,6 +1,6 @@
 // Reads an adapter as the server does and prints the result, for comparisons with PEFT.
 //
-// stdin:  {"modules": [{"name", "in", "out", "servable"}], "aliases": [{"alias", "canonical"}],
+// stdin:  {"modules": [{"name", "in", "out", "kind"}], "aliases": [{"alias", "canonical"}],
 //          "hidden_size", "adapter": DIR, "max_rank"}
 // stdout: {"targets": [{"module", "rank", "scale"}], "heads": [...], "warnings": [...],
 //          "digest", "bytes", "max_rank"} or {"error": {"code", "message"}}
@@ -22,8 +22,10 @@ Result<ModuleTable> read_table(const Json& input) {
     VALORA_TRY(name, required_field<std::string>(module, "name"));
     VALORA_TRY(in, required_field<int64_t>(module, "in"));
     VALORA_TRY(out, required_field<int64_t>(module, "out"));
-    VALORA_TRY(servable, field_or<bool>(module, "servable", true));
-    modules.push_back({std::move(name), in, out, servable});
+    VALORA_TRY(kind, field_or<std::string>(module, "kind", "linear"));
+    modules.push_back({std::move(name), in, out});
+    for (const ModuleKind known : {ModuleKind::kEmbedding, ModuleKind::kHead, ModuleKind::kOther})
+      if (kind == module_kind_name(known)) modules.back().kind = known;
   }
   std::vector<PrefixAlias> aliases;
   for (const Json& alias : input.value("aliases", Json::array())) {

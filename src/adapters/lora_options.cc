@@ -1,0 +1,92 @@
+#include "adapters/lora_options.h"
+
+#include <unordered_set>
+
+#include "base/strings.h"
+
+namespace valora::adapters {
+namespace {
+
+Result<std::vector<int64_t>> read_ids(const Json& list) {
+  constexpr const char* kKey = "trainable_token_indices";
+  const Error wrong = invalid(
+      "\"trainable_token_indices\" must be a list of tokens, or such a list for each module", kKey);
+  if (!list.is_array()) return wrong;
+  std::vector<int64_t> ids;
+  std::unordered_set<int64_t> seen;
+  for (const Json& id : list) {
+    if (!id.is_number_integer()) return wrong;
+    ids.push_back(id.get<int64_t>());
+    if (ids.back() < 0 || !seen.insert(ids.back()).second)
+      return unprocessable("trainable_token_indices has the token " + std::to_string(ids.back()) +
+                               (ids.back() < 0 ? ", which no vocabulary has" : " twice"),
+                           kKey);
+  }
+  return ids;
+}
+
+Status read_token_ids(const Json& config, LoraConfig& lora) {
+  const Json value = config.value("trainable_token_indices", Json());
+  if (value.is_null()) return {};
+  if (!value.is_object()) {
+    VALORA_TRY(ids, read_ids(value));
+    if (!ids.empty()) lora.token_ids.push_back({"embed_tokens", std::move(ids)});
+    return {};
+  }
+  for (const auto& [module, list] : value.items()) {
+    VALORA_TRY(ids, read_ids(list));
+    if (!ids.empty()) lora.token_ids.push_back({module, std::move(ids)});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Names> read_names(const Json& config, const std::string& key) {
+  const Json value = config.value(key, Json());
+  if (value.is_null()) return Names{};
+  if (value.is_string()) return Names{{value.get<std::string>()}, true, false};
+  const Error wrong = invalid("\"" + key + "\" must be a string or a list of strings", key);
+  if (!value.is_array()) return wrong;
+  Names names{{}, true, true};
+  for (const Json& name : value) {
+    if (!name.is_string()) return wrong;
+    names.values.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+Status read_whole_values(const Json& config, LoraConfig& lora) {
+  VALORA_TRY(lora_bias, field_or<bool>(config, "lora_bias", false));
+  VALORA_TRY(dora, field_or<bool>(config, "use_dora", false));
+  lora.dora = dora;
+  VALORA_TRY(ensure_weight_tying, field_or<bool>(config, "ensure_weight_tying", false));
+  lora.lora_bias = lora_bias;
+  lora.ensure_weight_tying = ensure_weight_tying;
+  const Json bias = config.value("bias", Json());
+  lora.trained_biases = bias == "all" || bias == "lora_only";
+  return read_token_ids(config, lora);
+}
+
+Status read_block_diagonal(const Json& config, LoraConfig& lora) {
+  constexpr const char* kKey = "use_bdlora";
+  const Json value = config.value(kKey, Json());
+  if (value.is_null() || value == false) return {};
+  if (!value.is_object()) return invalid("\"use_bdlora\" must be an object", kKey);
+  for (const auto& [key, setting] : value.items())
+    if (key != "target_modules_bd_a" && key != "target_modules_bd_b" && key != "nblocks" &&
+        key != "match_strict")
+      return unprocessable(
+          "use_bdlora has the option " + shortened(key) + ", which this version does not know",
+          kKey);
+  VALORA_TRY(a, read_names(value, "target_modules_bd_a"));
+  VALORA_TRY(b, read_names(value, "target_modules_bd_b"));
+  VALORA_TRY(blocks, field_or<int64_t>(value, "nblocks", 1));
+  VALORA_TRY(strict, field_or<bool>(value, "match_strict", true));
+  if (blocks < 1) return unprocessable("use_bdlora has nblocks below 1", kKey);
+  if (lora.dora) return unprocessable("use_bdlora and use_dora are both set", kKey);
+  lora.rules.block_diagonal = BlockDiagonal{a.values, b.values, blocks, strict};
+  return {};
+}
+
+}  // namespace valora::adapters

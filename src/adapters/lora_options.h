@@ -1,0 +1,27 @@
+// Parts of adapter_config.json (adapters/lora_config.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "adapters/lora_config.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace valora::adapters {
+
+// null, a string or a list of strings; `as_list` is false for a string.
+struct Names {
+  std::vector<std::string> values;
+  bool given = false;
+  bool as_list = false;
+};
+
+// Error: kInvalidArgument naming the key.
+Result<Names> read_names(const Json& config, const std::string& key);
+// use_dora, lora_bias, bias, ensure_weight_tying and trainable_token_indices.
+Status read_whole_values(const Json& config, LoraConfig& lora);
+// use_bdlora. After read_whole_values().
+Status read_block_diagonal(const Json& config, LoraConfig& lora);
+
+}  // namespace valora::adapters
