@@ -234,7 +234,9 @@ class Changes {
     const bool one =
         config_.ensure_weight_tying || (!is_saved(embedding_index) && !is_saved(head_index));
     if (!one || (!embedding && !head)) return {};
-    if (embedding && head && embedding->values != head->values)
+    // A weight that is in the file and did not change is the base's, so another one.
+    const bool other_is_bases = has_weight(embedding ? head_index : embedding_index);
+    if (embedding && head ? embedding->values != head->values : other_is_bases)
       return unprocessable("the file has different weights of " + module(embedding_index).name +
                            " and " + module(head_index).name + ", which this model ties");
     if (!embedding)
@@ -242,6 +244,13 @@ class Changes {
     else if (!head)
       spec_.vocabulary.head = add_matrix(*embedding, PartKind::kHead);
     return {};
+  }
+
+  // Whether the file has a weight of this module.
+  bool has_weight(int index) const {
+    return std::ranges::any_of(contents_.base_copies, [&](const auto& copy) {
+      return copy.second.role == TensorRole::kWeight && modules_.find(copy.second.module) == index;
+    });
   }
 
   Result<int> named_module(const std::string& name) const {

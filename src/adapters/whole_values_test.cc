@@ -132,6 +132,9 @@ TEST_F(WholeValuesTest, TiedMatricesAreOneUnlessBothWereSaved) {
   folder_.config["modules_to_save"] = Json();
   folder_.tensors[kHeadWeight] = filled({kTokens, kHidden}, 2);
   EXPECT_THAT(refusal(true), HasSubstr("different weights"));
+  folder_.tensors[kHeadWeight] =
+      f32_tensor({kTokens, kHidden}, std::vector<float>(kTokens * kHidden));  // the base's
+  EXPECT_THAT(refusal(true), HasSubstr("different weights"));
 }
 
 TEST_F(WholeValuesTest, RowsOfTokensHaveTheirIds) {
