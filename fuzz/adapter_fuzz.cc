@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "adapters/adapter_parts.h"
 #include "adapters/testing/adapter_folder.h"
 #include "check.h"
 #include "input.h"
@@ -14,13 +15,24 @@ namespace {
 
 void check_spec(const AdapterSpec& spec, const adapters::ModuleTable& modules,
                 const adapters::AdapterLimits& limits) {
-  FUZZ_CHECK(!spec.targets.empty() || !spec.heads.empty());
+  FUZZ_CHECK(!spec.targets.empty() || !spec.heads.empty() || !spec.parts.empty());
+  for (const adapters::AdapterPart& part : spec.parts) {
+    int64_t rows = 0;
+    const Status read = adapters::read_part(
+        spec.path, part, limits, [&](int64_t first, const TensorView& some) -> Status {
+          FUZZ_CHECK(first == rows && some.bytes.size() == byte_size(some));
+          rows += some.shape[0];
+          return {};
+        });
+    FUZZ_CHECK(read.ok() && rows == part.rows);
+  }
   int last = -1;
   for (const adapters::LoraTarget& target : spec.targets) {
     FUZZ_CHECK(target.module > last && target.module < static_cast<int>(modules.modules().size()));
     last = target.module;
     const adapters::Module& module = modules.modules()[target.module];
-    FUZZ_CHECK(module.servable);
+    FUZZ_CHECK(module.kind == adapters::ModuleKind::kLinear ||
+               module.kind == adapters::ModuleKind::kHead);
     FUZZ_CHECK(target.rank >= 1 && target.rank <= limits.max_rank && target.rank <= spec.max_rank);
     FUZZ_CHECK(std::isfinite(target.scale));
     FUZZ_CHECK((target.a.shape == std::vector<int64_t>{target.rank, module.in}));
