@@ -32,7 +32,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     ops::set_backend(GetParam().backend);
     testing::write_tiny_model(folder_);
     auto loaded = models::load_model(folder_.path(), GetParam().dtype, at::kCPU,
-                                     models::ModelUse::kServing, GetParam().quantise);
+                                     models::ModelUse::kServing, {GetParam().quantise});
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(loaded).value();
     switcher_ =

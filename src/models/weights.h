@@ -152,7 +152,7 @@ class Weights {
                     ops::Weight& weight);
   // Whether a linear is served in its stored integers; on the meta device: would be on CPUs.
   bool serves_integers(const StoredLinear& linear, int64_t in) const;
-  // What set_quantise() makes of such linears.
+  // What set_rounding() makes of such linears.
   std::optional<ops::Quantisation> quantisation(LinearPart part) const;
   // A linear that is served in integers; absent: in floats. `stored` may be null.
   std::optional<ops::Weight> integer_linear(const std::string& name, const StoredLinear* stored,

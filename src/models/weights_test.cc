@@ -64,7 +64,7 @@ TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
   auto weights = Weights::open(dir_.path()).value();
   EXPECT_FALSE(weights->linear("a", 3, 40, false, LinearPart::kDecoder).quantised());
   EXPECT_FALSE(weights->keeps_integers());
-  weights->set_quantise(Quantise::kInt4);
+  weights->set_rounding({Quantise::kInt4});
   const ops::Weight decoder = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
   EXPECT_TRUE(decoder.encoding() == (ops::Encoding{ops::Element::kInt4, 32}));
   EXPECT_EQ(decoder.dtype(), at::kFloat);
