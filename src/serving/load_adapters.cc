@@ -40,11 +40,13 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
       if (newly_pinned) undo.commands.splice(undo.commands.end(), unpin);
     }
   }
+  std::vector<memory::AdapterNeed> needs = built->needs();
   VALORA_TRY(added, adapters_.add(request, read.spec, built));
   undo.commands.clear();
+  // Nothing from here on fails for want of memory.
   forget(added.replaced);
-  unpin_if_free(without(added.before, added.replaced));
-  if (!read.lazy) suggest([needs = built->needs()](EngineCore& core) { core.expect(needs); });
+  unpin_if_free(without(std::move(added.before), added.replaced));
+  if (!read.lazy) suggest([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
   return std::move(added.card);
 }
 
@@ -157,7 +159,7 @@ Status ServingEngine::try_unload(const std::string& name,
   try {
     VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     forget(removed.unused);
-    unpin_if_free(without(removed.adapter->needs(), removed.unused));
+    unpin_if_free(without(std::move(removed.needs), removed.unused));
     return {};
   } catch (const std::exception& e) {
     return fault("an adapter could not be unloaded", e);

@@ -57,6 +57,13 @@ Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec)
                  "head");
 }
 
+// Of the adapter and its parts.
+template <typename Body>
+void for_each_content(const LoadedAdapter& adapter, Body&& body) {
+  body(adapter.digest);
+  for (const memory::AdapterNeed& part : adapter.parts) body(part.digest);
+}
+
 }  // namespace
 
 Status AdapterTable::check(const LoadAdapter& request) const {
@@ -96,19 +103,17 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
                             .loaded_at = std::time(nullptr),
                             .expected_generation = request.expected_generation}));
   Added added{card_of(adapters::AdapterRegistry::entry_of(prepared), served.mapped())};
+  const auto before = served_.find(old_id);
+  if (before != served_.end()) {
+    added.before = before->second.adapter->needs();
+    added.replaced = unused_without(old_id, *before->second.adapter);
+    for_each_content(*loaded, [&](const Digest& kept) { std::erase(added.replaced, kept); });
+  }
   // From here on nothing takes memory: the name is there, with its card, or it is not.
   loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
   registry_.add(std::move(prepared));
-  std::shared_ptr<const LoadedAdapter> before;
-  if (const auto old_served = served_.find(old_id); old_served != served_.end()) {
-    before = old_served->second.adapter;
-    served_.erase(old_served);
-  }
+  if (before != served_.end()) served_.erase(before);
   served_.insert(std::move(served));
-  if (before) {
-    added.before = before->needs();
-    added.replaced = unused_of(*before);
-  }
   return added;
 }
 
@@ -132,24 +137,25 @@ Result<AdapterCard> AdapterTable::add_name(const LoadAdapter& request) {
 Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
                                                    std::optional<uint64_t> expected_generation) {
   const std::lock_guard lock(mutex_);
-  VALORA_TRY(entry, registry_.remove(name, expected_generation));
-  const auto it = served_.find(entry.id);
-  Removed removed{it->second.adapter};
+  VALORA_TRY(entry, registry_.find(name, expected_generation));
+  const auto it = served_.find(entry->id);
+  const LoadedAdapter& adapter = *it->second.adapter;
+  Removed removed{adapter.needs(), unused_without(entry->id, adapter)};
+  // Nothing takes memory from here on.
+  if (auto gone = registry_.remove(name, expected_generation); !gone.ok()) return gone.error();
   served_.erase(it);
-  removed.unused = unused_of(*removed.adapter);
   return removed;
 }
 
-std::vector<Digest> AdapterTable::unused_of(const LoadedAdapter& adapter) const {
+std::vector<Digest> AdapterTable::unused_without(adapters::AdapterId left,
+                                                 const LoadedAdapter& adapter) const {
   std::vector<Digest> unused;
   if (!adapter.has_weights) return unused;  // it shares the KV of the base model
-  const auto for_each_content = [](const LoadedAdapter& of, auto&& body) {
-    body(of.digest);
-    for (const memory::AdapterNeed& part : of.parts) body(part.digest);
-  };
   for_each_content(adapter, [&](const Digest& content) { unused.push_back(content); });
   for (const auto& [id, served] : served_)
-    for_each_content(*served.adapter, [&](const Digest& content) { std::erase(unused, content); });
+    if (id != left)
+      for_each_content(*served.adapter,
+                       [&](const Digest& content) { std::erase(unused, content); });
   return unused;
 }
 
@@ -177,8 +183,9 @@ bool AdapterTable::pins(const Digest& content) const {
   return std::ranges::any_of(served_, [&](const auto& served) {
     const adapters::AdapterEntry* entry = registry_.find(served.first);
     if (!entry || !entry->pinned) return false;
-    const auto has = [&](const memory::AdapterNeed& need) { return need.digest == content; };
-    return std::ranges::any_of(served.second.adapter->needs(), has);
+    bool has = false;
+    for_each_content(*served.second.adapter, [&](const Digest& each) { has |= each == content; });
+    return has;
   });
 }
 

@@ -46,8 +46,8 @@ class AdapterTable {
   // towards max_adapters.
   Result<AdapterCard> add_name(const LoadAdapter& request);
   struct Removed {
-    std::shared_ptr<const LoadedAdapter> adapter;
-    // Contents that no name has any more: of the adapter, if it has weights, and its parts.
+    std::vector<memory::AdapterNeed> needs;  // of what the name had
+    // Of these, the contents that no name has any more.
     std::vector<Digest> unused;
   };
   Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
@@ -65,8 +65,8 @@ class AdapterTable {
   using Served = std::map<adapters::AdapterId, ServedAdapter>;
 
   static Served::node_type node_for(ServedAdapter served);
-  // Those of the adapter that no served one has.
-  std::vector<Digest> unused_of(const LoadedAdapter& adapter) const;
+  // The contents of the adapter that no served one has, if `left` is served no more.
+  std::vector<Digest> unused_without(adapters::AdapterId left, const LoadedAdapter& adapter) const;
 
   size_t max_adapters_;
   mutable std::mutex mutex_;
