@@ -189,7 +189,7 @@ def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config)
                 layer.lora_A["default"].weight, layer.lora_B["default"].weight)
             a.copy_(torch.randn(a.shape, generator=generator) / (1 if on_tokens else a.shape[1] ** 0.5))
             b.copy_(0.5 * torch.randn(b.shape, generator=generator) / b.shape[1] ** 0.5 / layer.scaling["default"])
-            if not on_tokens and layer.lora_B["default"].bias is not None:
+            if not on_tokens and getattr(layer.lora_B["default"], "bias", None) is not None:  # BD-LoRA's have none
                 layer.lora_B["default"].bias.copy_(0.3 * torch.randn(b.shape[0], generator=generator) / layer.scaling["default"])
             if "default" in layer.lora_magnitude_vector:
                 magnitude = layer.lora_magnitude_vector["default"].weight

@@ -68,9 +68,15 @@ def test_a_stream_is_stopped_and_asked_again(page):
     choose(page, "valora-demo")
     ask(page, "Tell me much.")
     lane = lanes(page).first
-    until(page, "document.querySelector('.answer-text')?.textContent.length > 3")
-    assert lane.get_attribute("aria-busy") == "true"
-    lane.get_by_role("button", name="Stop").click()
+    # In the page, where nothing comes between the first words and the press.
+    until(page, """() => {
+        const lane = document.querySelector('.turn .lane');
+        if (!(lane?.querySelector('.answer-text')?.textContent.length > 3)) return false;
+        window.wasBusy = lane.getAttribute('aria-busy');
+        [...lane.querySelectorAll('button')].find((button) => button.textContent === 'Stop').click();
+        return true;
+    }""")
+    assert page.evaluate("window.wasBusy") == "true"
     lane.locator(".measures", has_text="stopped").wait_for()
     page.get_by_label("Form of the answer").select_option("text")
     page.get_by_label("Most tokens").fill("2")
