@@ -15,7 +15,7 @@ Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
                          const FileIdentity& file);
 
 // The digest of an adapter whose panels, heads and texts have this one, with its parts and shifts.
-Digest digest_with_whole_values(const Digest& digest, const AdapterSpec& spec,
+Digest digest_with_whole_values(const Digest& before, const AdapterSpec& spec,
                                 const ModuleTable& modules);
 
 }  // namespace valora::adapters

@@ -30,8 +30,7 @@ Weight::Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device
   out_ = w.out();
   in_ = w.in();
   form_ = WeightForm::kPanels;
-  encoding_ = {w.bits == 8 ? Element::kInt8 : Element::kInt4, w.group,
-               byte_inputs};
+  encoding_ = {w.bits == 8 ? Element::kInt8 : Element::kInt4, w.group, byte_inputs};
   std::tie(data_, integers_) = pack_integers_cpu(w, byte_inputs);
   set_bias(bias, device);
 }

@@ -28,7 +28,8 @@ enum class Element : uint8_t { kFloat /* of the compute dtype */, kInt8, kInt4 }
 struct Encoding {
   Element element = Element::kFloat;
   int64_t group = 0;  // integers: inputs per scale
-  // Integers: whether products round their inputs to 8 bits too (kernels/cpu/product/byte_product.h).
+  // Integers: whether products round their inputs to 8 bits too
+  // (kernels/cpu/product/byte_product.h).
   bool byte_inputs = false;
   bool operator==(const Encoding&) const = default;
 };

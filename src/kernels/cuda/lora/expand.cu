@@ -127,6 +127,7 @@ __device__ void add_to(T* y, const float (&sums)[8], int count, bool vectors) {
 
 // kBands: of 16 tokens. kGroups: of kGroupOuts outputs per warp. blockIdx: tile, outputs, slice.
 template <typename T, int kBands, int kGroups>
+// NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
   const int slice = blockIdx.z, outs = a.out[slice];
@@ -153,9 +154,8 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = b * 16 + r * 8 + g;
-          low[b][r] =
-              load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank, factor,
-                       scales[b][r]);
+          low[b][r] = load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank,
+                               factor, scales[b][r]);
         }
 #pragma unroll
       for (int group = 0; group < kGroups; ++group)
@@ -164,8 +164,7 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
           const int n = first_out + group * kGroupOuts + g / 2 * 8 + j * 2 + g % 2;
           const uint4 w = n < outs ? load_ranks<T>(module, n, k) : uint4{};
 #pragma unroll
-          for (int b = 0; b < kBands; ++b)
-            add_products<T>(sums[b][group][j], low[b], w, scales[b]);
+          for (int b = 0; b < kBands; ++b) add_products<T>(sums[b][group][j], low[b], w, scales[b]);
         }
     }
   }

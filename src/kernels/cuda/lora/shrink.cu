@@ -24,6 +24,7 @@ __device__ uint4 load_inputs(const T* row, int k, int in) {
 // kBands: of 16 tokens. kColumns: fragments of 8 ranks. Warps split the inputs, so do thread
 // blocks; blockIdx: tile, (split, ranks), slice.
 template <typename T, int kBands, int kColumns>
+// NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, int rank_blocks) {
   VALORA_SHARED(float4, partial, [kWarps][kBands * kColumns][kWarpSize]);
   const LoraShrinkTile tile = a.tables.shrink_tiles[blockIdx.x];

@@ -84,7 +84,7 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
   float2 own[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) own[j] = {fragments[j][2 * row], fragments[j][2 * row + 1]};
-  const auto exchange = [](float2 v, int mask) {
+  const auto exchange = [](const float2& v, int mask) {
     return float2{__shfl_xor_sync(kAllLanes, v.x, mask), __shfl_xor_sync(kAllLanes, v.y, mask)};
   };
   // Fragments whose bit 1 differs from q's go to lane q ^ 2, then bit 0 to lane q ^ 1.

@@ -39,11 +39,11 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   return *this;
 }
 
-void DeviceMemory::poison() {
+void DeviceMemory::poison() const {
   if (bytes_ > 0) require(cudaMemset(data(), kPoison, bytes_), "cudaMemset");
 }
 
-void DeviceMemory::upload(const void* from, size_t bytes, size_t offset) {
+void DeviceMemory::upload(const void* from, size_t bytes, size_t offset) const {
   if (bytes > 0)
     require(cudaMemcpy(data() + offset, from, bytes, cudaMemcpyHostToDevice), "upload");
 }

@@ -26,8 +26,8 @@ class DeviceMemory {
 
   std::byte* data() const { return begin_ + kGuard + shift_; }
   size_t size() const { return bytes_; }
-  void poison();
-  void upload(const void* from, size_t bytes, size_t offset = 0);
+  void poison() const;
+  void upload(const void* from, size_t bytes, size_t offset = 0) const;
   std::vector<std::byte> download() const;
   bool guards_intact() const;
 

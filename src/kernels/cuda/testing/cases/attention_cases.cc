@@ -29,6 +29,7 @@ double work_of(const StepSizes& sizes) {
   return work;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a case with its expectations
 void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   if (!group.takes(work_of(sizes))) return;
   const AttentionStep step = make_step(sizes);
