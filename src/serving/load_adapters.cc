@@ -32,15 +32,15 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
       if (!commands.empty()) engine.hand_over(commands);
     }
   } undo{*this, {}};
+  std::vector<memory::AdapterNeed> needs = built->needs();
   if (request.pinned) {
-    for (const memory::AdapterNeed& need : built->needs()) {
+    for (const memory::AdapterNeed& need : needs) {
       EngineCommands unpin;
       unpin.emplace_back([need](EngineCore& core) { core.unpin(need); });
       VALORA_TRY(newly_pinned, pin(need));
       if (newly_pinned) undo.commands.splice(undo.commands.end(), unpin);
     }
   }
-  std::vector<memory::AdapterNeed> needs = built->needs();
   VALORA_TRY(added, adapters_.add(request, read.spec, built));
   undo.commands.clear();
   // Nothing from here on fails for want of memory.

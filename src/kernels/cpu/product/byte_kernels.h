@@ -120,29 +120,16 @@ constexpr auto byte_tiles(std::index_sequence<R...>) {
       byte_tile<V, BITS, static_cast<int>(R) + 1, PANELS>...};
 }
 
-// Groups of PANELS, all rows in blocks of even size. Returns the first panel that is left over.
 template <typename V, int BITS, int PANELS>
 int64_t byte_groups(const ByteProduct& p, int64_t panel) {
-  if constexpr (PANELS <= V::kTileSums) {
+  if constexpr (PANELS > V::kTileSums) {
+    return panel;
+  } else {
     constexpr size_t kRows = V::kTileSums / PANELS;
     static constexpr auto kTiles = byte_tiles<V, BITS, PANELS>(std::make_index_sequence<kRows>());
-    const int64_t blocks = (p.m + kTiles.size() - 1) / kTiles.size(), all = panels_of(p.w.n);
-    IntegerPlace place;
-    for (; panel + PANELS <= p.panel_end; panel += PANELS) {
-      place.panel = panel;
-      const bool more = panel + 2 * PANELS <= all;
-      for (int j = 0; j < PANELS; ++j) {
-        place.chunks[j] = p.w.data + (panel + j) * p.w.panel_bytes;
-        place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
-      }
-      for (int64_t b = 0; b < blocks; ++b) {
-        place.row = p.m * b / blocks;
-        kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
-        place.next[0] = nullptr;
-      }
-    }
+    return run_tiles<PANELS>(p, kTiles, panel, true,
+                             [&](int64_t index) { return p.w.data + index * p.w.panel_bytes; });
   }
-  return panel;
 }
 
 // The widest tile that takes all rows at once.

@@ -231,33 +231,44 @@ constexpr auto integer_tiles(std::index_sequence<R...>) {
       integer_tile<V, S, static_cast<int>(R) + 1, PANELS>...};
 }
 
-// Groups of PANELS, all rows in blocks of even size. Returns the first panel that is left over.
-template <typename V, typename S, int PANELS>
-int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
-  if constexpr (PANELS <= V::kTileSums) {
-    constexpr size_t kRows = std::min(kMostIntegerRows, V::kTileSums / PANELS);
-    static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
-    const int64_t blocks = (p.m + kTiles.size() - 1) / kTiles.size(), all = panels_of(p.w.n);
-    const int64_t chunks = p.chunk_end - p.chunk_begin;
-    IntegerPlace place;
-    for (; panel + PANELS <= p.panel_end; panel += PANELS) {
-      place.panel = panel;
-      const bool more = S::kPacked && panel + 2 * PANELS <= all;
-      for (int j = 0; j < PANELS; ++j) {
-        place.chunks[j] = S::kPacked ? p.w.data + (panel + j) * p.w.panel_bytes
-                                     : static_cast<const uint8_t*>(p.decoded) +
-                                           ((panel + j - p.panel_begin) * chunks - p.chunk_begin) *
-                                               S::kChunkBytes;
-        place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
-      }
-      for (int64_t b = 0; b < blocks; ++b) {
-        place.row = p.m * b / blocks;
-        kTiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
-        place.next[0] = nullptr;
-      }
+// Groups of PANELS, all rows in blocks of even size; tiles[r] has r + 1 rows. chunks_of(panel): its
+// integers. Returns the first panel that is left over.
+template <int PANELS, typename Product, size_t ROWS, typename ChunksOf>
+int64_t run_tiles(const Product& p,
+                  const std::array<void (*)(const Product&, const IntegerPlace&), ROWS>& tiles,
+                  int64_t panel, bool fetches, const ChunksOf& chunks_of) {
+  const int64_t blocks = (p.m + ROWS - 1) / ROWS, all = panels_of(p.w.n);
+  IntegerPlace place;
+  for (; panel + PANELS <= p.panel_end; panel += PANELS) {
+    place.panel = panel;
+    const bool more = fetches && panel + 2 * PANELS <= all;
+    for (int j = 0; j < PANELS; ++j) {
+      place.chunks[j] = chunks_of(panel + j);
+      place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      place.row = p.m * b / blocks;
+      tiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
+      place.next[0] = nullptr;
     }
   }
   return panel;
+}
+
+template <typename V, typename S, int PANELS>
+int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
+  if constexpr (PANELS > V::kTileSums) {
+    return panel;
+  } else {
+    constexpr size_t kRows = std::min(kMostIntegerRows, V::kTileSums / PANELS);
+    static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
+    const int64_t chunks = p.chunk_end - p.chunk_begin;
+    return run_tiles<PANELS>(p, kTiles, panel, S::kPacked, [&](int64_t index) {
+      return S::kPacked ? p.w.data + index * p.w.panel_bytes
+                        : static_cast<const uint8_t*>(p.decoded) +
+                              ((index - p.panel_begin) * chunks - p.chunk_begin) * S::kChunkBytes;
+    });
+  }
 }
 
 // The widest tile that takes all rows at once; otherwise the one that reads the least.
