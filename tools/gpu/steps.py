@@ -1,0 +1,109 @@
+"""The steps of tools/gpu/run: each takes a Run, raises if it failed, and returns figures for the report (or None)."""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/bench"))
+# Suites that compare with transformers and PEFT and run on any device.
+PARITY = ["test_generate_cuda.py", "test_generate_base.py", "test_generate_adapters.py", "test_adapters.py",
+          "test_generate_modes.py", "test_generate_batching.py", "test_generate_visual_adapters.py",
+          "test_generate_bf16.py", "test_generate_checkpoints.py", "test_generate_rope.py", "test_generate_rope_lengths.py",
+          "test_generate_sampling.py", "test_generate_grammar.py", "test_generate_identity.py", "test_prompt_logprobs.py",
+          "test_adapter_layouts.py", "test_embeddings.py"]
+
+
+def device(run):
+    run.command("nvidia-smi", "--query-gpu=name,memory.total,driver_version,clocks.sm,temperature.gpu", "--format=csv,noheader")
+    import torch
+    source = torch.randint(0, 255, (1 << 30,), dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    copy = run.milliseconds(lambda: target.copy_(source))
+    read = run.milliseconds(lambda: source.view(torch.int64).sum())
+    n = 8192
+    a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    product = run.milliseconds(lambda: a @ b)
+    return {"name": torch.cuda.get_device_name(), "copy_bytes_per_second": 2 * source.nbytes / copy * 1e3,
+            "read_bytes_per_second": source.nbytes / read * 1e3, "bf16_operations_per_second": 2 * n**3 / product * 1e3}
+
+
+def kernels(run):
+    log = run.command(run.program("cuda_kernels_test"))
+    return {"checks": log.strip().splitlines()[-1]}
+
+
+def operators(run):
+    log = run.command(run.program("ops_test"), "--gtest_filter=*cuda*:*Cuda*:*Device*", "--gtest_brief=1")
+    return {"tests": log.strip().splitlines()[-1]}
+
+
+def parity(run):
+    suites = [str(ROOT / "tests/parity" / suite) for suite in PARITY]
+    status, log = run.attempt(sys.executable, "-m", "pytest", "-q", "-n", str(run.jobs), "--dist", "worksteal",
+                              "-p", "no:cacheprovider", *suites, cwd=ROOT / "tests/parity",
+                              environment={"VALORA_DEVICE": "cuda", "VALORA_BIN_DIR": str(run.build), "OMP_NUM_THREADS": "1"})
+    summary = log.strip().splitlines()[-1] if log.strip() else ""
+    if status:
+        raise RuntimeError(summary)
+    return {"tests": summary}
+
+
+def kernel_times(run):
+    log = run.command(run.program("cuda_kernels_bench"))
+    return {"lines": log.strip().splitlines()}
+
+
+def bench(run, model, adapters, count, clients, seconds, *options):
+    log = run.command(run.program("valora"), "bench", "trace", model, "--device", "cuda", "--threads", "8", "--json",
+                      "--policies", "unmerged", "--clients", clients, "--seconds", seconds, "--prompt-min", 64,
+                      "--prompt-max", 256, "--answer-min", 64, "--answer-max", 128, "--max-num-seqs", max(64, clients),
+                      "--adapters", count, *(["--lora-dir", adapters] if count else []), *options)
+    row = json.loads(log[log.index("[\n"):])[0]
+    return {"clients": clients, "adapters": count, "tokens_per_second": row["tokens_per_second"],
+            "tpot_ms": 1e3 * row["tpot_seconds"]["mean"], "ttft_ms": 1e3 * row["ttft_seconds"]["p50"],
+            "answers": row["answers"], "failed": row["failed"]}
+
+
+def steps_of(run, name, settings, rank, seconds):
+    """Decode steps in a closed loop, beside the time in which the bytes of a step are read."""
+    import checkpoints
+    import random_model
+    size = random_model.SIZES[name]
+    most = max(count for _, count in settings)
+    model, adapters = random_model.make(run.scratch, name, most, rank, checkpoints.write_tokenizer)
+    read = run.figures.get("device", {}).get("read_bytes_per_second")
+    rows = []
+    for clients, count in settings:
+        row = bench(run, model, adapters, count, clients, seconds)
+        if read:
+            cached = clients * 256 * 2 * 2 * size["num_hidden_layers"] * size["num_key_value_heads"] * (
+                size["hidden_size"] // size["num_attention_heads"])
+            used = min(clients, count) * random_model.adapter_values(size, rank) * 2
+            row["floor_ms"] = 1e3 * (2 * random_model.parameters(size) + cached + used) / read
+            row["over_floor"] = row["tpot_ms"] / row["floor_ms"]
+        rows.append(row)
+        run.keep(rows)  # what was measured before a step ran out of time
+    return rows
+
+
+def small_steps(run):
+    return steps_of(run, "0.5b", [(1, 8), (8, 8), (32, 8), (8, 0)], 16, 6)
+
+
+def large_steps(run):
+    return steps_of(run, "7b", [(1, 1), (8, 8), (32, 32), (1, 0), (8, 0)], 16, 8)
+
+
+def eager(run):
+    """Eight requests under eight adapters: valora beside transformers + PEFT in turns, one checkpoint."""
+    log = run.command(sys.executable, ROOT / "tools/bench/mixed_adapters.py", "--device", "cuda", "--program",
+                      run.program("valora"), "--folder", run.scratch / "eager", "--rounds", "2", "--threads", "8")
+    return {"lines": re.findall(r"^(?:median|bound|overhead).*$", log, re.MULTILINE)}
+
+
+# In the order of value: what is right comes before what is fast. (name, seconds it may take, function)
+STEPS = [("device", 40, device), ("kernels", 60, kernels), ("operators", 120, operators), ("parity", 330, parity),
+         ("kernel_times", 60, kernel_times), ("small_steps", 90, small_steps), ("large_steps", 180, large_steps),
+         ("eager", 90, eager)]
