@@ -14,7 +14,6 @@
 #include "engine/model_fault.h"
 #include "engine/rope_lengths.h"
 #include "engine/segments.h"
-#include "ops/device_copy.h"
 #include "ops/parallel.h"
 
 namespace valora {
@@ -86,15 +85,17 @@ auto without_backtrace(Body&& body) {
 }  // namespace
 
 Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
-               at::Device device, const Options& options, std::unique_ptr<ModeSwitcher> switcher,
-               const Clock& clock)
+               at::Device device, std::unique_ptr<ops::LaunchedWork> launched,
+               const Options& options, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock)
     : model_(model),
       arena_(std::move(arena)),
       dtype_(dtype),
       device_(device),
       options_(options),
       clock_(clock),
-      visuals_(model, dtype, options.visual_cache_bytes, clock),
+      launched_(std::move(launched)),
+      visuals_(model, dtype, options.visual_cache_bytes, clock, models::piece_size(device),
+               *launched_),
       switcher_(std::move(switcher)),
       graphs_(DecodeGraphs::make(model, arena_)),
       head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)),
@@ -253,7 +254,7 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
     if (masks_) masks_->stop();
     try {
-      ops::wait_for(device_);
+      launched_->wait();
     } catch (const std::exception&) {  // the first error counts
     }
     return model_fault("the model failed to run a step", e);
@@ -309,7 +310,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     if (masks_) masks_->stop();
     sample(outputs, logits);
   } else {
-    ops::wait_for(device_);  // the step ends here: for its time, and for the next one's tables
+    launched_->wait();  // the step ends here: for its time, and for the next one's tables
   }
   return outputs;
 }

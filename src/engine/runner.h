@@ -15,6 +15,7 @@
 #include "grammar/mask_filler.h"
 #include "models/model.h"
 #include "ops/compute_threads.h"
+#include "ops/launched_work.h"
 #include "serving/model_runner.h"
 #include "serving/sequence.h"
 
@@ -35,9 +36,11 @@ class Runner final : public serving::ModelRunner {
     double mask_seconds = 0;        // CPU time of a step for masks of grammars (FormLimits::step)
     bool adapts_threads = false;    // fewer compute threads while other programs use the cores
   };
-  // The model and the clock must outlive it. switcher: null if the policy never merges.
+  // The model and the clock must outlive it. launched: what runs on the device. switcher: null if
+  // the policy never merges.
   Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         const Options& options, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
+         std::unique_ptr<ops::LaunchedWork> launched, const Options& options,
+         std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
 
   // Whether the images of these tokens are encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
@@ -77,6 +80,7 @@ class Runner final : public serving::ModelRunner {
   at::Device device_;
   const Options options_;
   const Clock& clock_;
+  const std::unique_ptr<ops::LaunchedWork> launched_;
   VisualEncoder visuals_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;        // null on CPUs

@@ -282,8 +282,9 @@ Status EngineStart::make_runner(const scheduler::Policy& policy) {
       .mask_seconds = options_.form_limits.step,
       .adapts_threads = options_.threads == 0 && device_.is_cpu(),
   };
-  runner_ = std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
-                                     options, std::move(switcher), clock_);
+  runner_ =
+      std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
+                               ops::launched_work(device_), options, std::move(switcher), clock_);
   return {};
 }
 

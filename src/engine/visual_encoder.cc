@@ -16,8 +16,14 @@ constexpr int64_t kPatchesTogether = 1 << 12;
 }  // namespace
 
 VisualEncoder::VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
-                             const Clock& clock)
-    : model_(model), dtype_(dtype), clock_(clock), cache_(cache_bytes) {}
+                             const Clock& clock, models::PieceSize pieces,
+                             ops::LaunchedWork& launched)
+    : model_(model),
+      dtype_(dtype),
+      clock_(clock),
+      pieces_(pieces),
+      launched_(launched),
+      cache_(cache_bytes) {}
 
 int64_t VisualEncoder::Tower::patches() const {
   int64_t sum = 0;
@@ -83,12 +89,15 @@ void VisualEncoder::add(const WantedVisual& visual) {
 }
 
 void VisualEncoder::run(Duration time) {
+  if (towers_.empty()) return;
   const TimePoint begin = clock_.now();
   while (!towers_.empty()) {
     advance(next());
+    launched_.end_part();
     ++parts_done();
     if (clock_.now() - begin >= time) break;
   }
+  launched_.wait();
   work_.seconds += seconds(clock_.now() - begin);
 }
 
@@ -105,7 +114,7 @@ void VisualEncoder::begin(Tower& tower) {
     for (const serving::AppliedAdapter& use : visual.adapters)
       items.back().adapters.push_back({&weights_of(*use.adapter), use.scale});
   }
-  tower.encoding = model_.begin_encoding(std::move(items), {});
+  tower.encoding = model_.begin_encoding(std::move(items), pieces_);
   tower.total = tower.encoding->left();
 }
 

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engine/tensor_cache.h"
 #include "models/model.h"
+#include "ops/launched_work.h"
 #include "serving/adapters/loaded_adapter.h"
 
 namespace valora {
@@ -30,15 +31,18 @@ struct WantedVisual {
 // nor they it. Not thread-safe: only the engine thread uses it.
 class VisualEncoder {
  public:
-  // cache_bytes: capacity of the cache of embeddings. The model and the clock must outlive it.
+  // cache_bytes: capacity of the cache of embeddings. launched: what the model launches. The model,
+  // the clock and `launched` must outlive it.
   VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
-                const Clock& clock);
+                const Clock& clock, models::PieceSize pieces, ops::LaunchedWork& launched);
 
   // What the requests need from now on, in order; several may name one key. What nobody needs any
   // more is dropped at once, also a run under way. The adapters of what is wanted must be in memory
   // until the next call. Throws std::bad_alloc; it is then called again.
   void request(std::span<const WantedVisual> wanted);
-  // Runs pieces until nothing is missing, or until so much time has passed: at least one.
+  // Runs pieces until nothing is missing, or until so much time has passed on the device: at least
+  // one. On a GPU one more may have been launched, whose end it waits for, too. Throws c10::Error
+  // if the device fails, std::bad_alloc as request().
   void run(Duration time);
 
   // Whether find() has a result once it is wanted.
@@ -49,7 +53,7 @@ class VisualEncoder {
   const at::Tensor& get(const Digest& key) const;
   const TensorCache& cache() const { return cache_; }
 
-  // Since the start. On a GPU the seconds are those of launching.
+  // Since the start.
   struct Work {
     uint64_t visuals = 0;  // encoded images and videos
     double seconds = 0;
@@ -79,6 +83,8 @@ class VisualEncoder {
   const models::Model& model_;
   at::ScalarType dtype_;
   const Clock& clock_;
+  const models::PieceSize pieces_;
+  ops::LaunchedWork& launched_;
   TensorCache cache_;
   std::unordered_set<Digest> needed_;
   std::unordered_map<Digest, Result<at::Tensor>> results_;  // of what is needed

@@ -72,7 +72,8 @@ class VisualEncoderTest : public ::testing::Test {
 
   SimulatedClock clock_;
   SlowTower tower_{clock_};
-  VisualEncoder encoder_{tower_, at::kFloat, 1 << 10, clock_};
+  const std::unique_ptr<ops::LaunchedWork> nothing_ = ops::launched_work(at::kCPU);
+  VisualEncoder encoder_{tower_, at::kFloat, 1 << 10, clock_, {}, *nothing_};
 };
 
 TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
@@ -105,7 +106,7 @@ TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {
 
 TEST_F(VisualEncoderTest, ResultsAreKeptAsLongAsTheyAreNeeded) {
   const auto one = visual(1, 2), two = visual(2, 2);
-  VisualEncoder without_cache(tower_, at::kFloat, 0, clock_);
+  VisualEncoder without_cache(tower_, at::kFloat, 0, clock_, {}, *nothing_);
   without_cache.request(std::vector{one, two});
   without_cache.run(std::chrono::seconds(1));
   for (int i = 0; i < 3; ++i) without_cache.request(std::vector{one});
@@ -180,6 +181,57 @@ TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
   run(4);
   request({b});
   EXPECT_THAT(run(100), ElementsAre(4, 4)) << "without adapters the run goes on";
+}
+
+// A device on which a piece takes a second, and which the host tells so without waiting.
+class SlowDevice final : public ops::LaunchedWork {
+ public:
+  explicit SlowDevice(SimulatedClock& clock) : clock_(clock) {}
+
+  void end_part() override {
+    most_ = std::max(most_, ++running_);
+    while (running_ > 1) run();
+  }
+  void wait() override {
+    while (running_ > 0) run();
+    if (broken) TORCH_CHECK(false, "CUDA error: an illegal memory access was encountered");
+  }
+  int running() const { return running_; }
+  int most() const { return most_; }
+
+  bool broken = false;
+
+ private:
+  void run() {
+    clock_.advance(std::chrono::seconds(1));
+    --running_;
+  }
+
+  SimulatedClock& clock_;
+  int running_ = 0, most_ = 0;  // parts
+};
+
+TEST_F(VisualEncoderTest, TheTimeOfPiecesIsThatOfTheDevice) {
+  SlowDevice device(clock_);
+  VisualEncoder encoder(tower_, at::kFloat, 0, clock_, {}, device);
+  encoder.request(std::vector{visual(1, 20)});
+  const TimePoint begin = clock_.now();
+  encoder.run(std::chrono::seconds(3));
+  EXPECT_EQ(device.running(), 0) << "the step that follows begins at once";
+  EXPECT_EQ(device.most(), 2) << "a piece is launched while the one before runs";
+  const double taken = seconds(clock_.now() - begin);
+  EXPECT_GE(taken, 3);
+  EXPECT_LE(taken, 5.1) << "the bound on the gap between tokens holds but for a piece";
+  EXPECT_EQ(encoder.work().seconds, taken);
+}
+
+TEST_F(VisualEncoderTest, ADeviceThatFailsIsNoFaultOfAnImage) {
+  SlowDevice device(clock_);
+  VisualEncoder encoder(tower_, at::kFloat, 0, clock_, {}, device);
+  const auto image = visual(1, 3);
+  encoder.request(std::vector{image});
+  device.broken = true;
+  EXPECT_THROW(encoder.run(std::chrono::seconds(100)), c10::Error);
 }
 
 }  // namespace

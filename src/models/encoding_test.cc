@@ -156,5 +156,39 @@ TEST_P(EncodingTest, ALargePictureIsCutWithinALayer) {
   EXPECT_TRUE(embeddings[0].isfinite().all().item<bool>());
 }
 
+// The pieces of a stage: [begin, end) of each.
+std::vector<std::pair<int64_t, int64_t>> pieces_of(int64_t rows, double products, PieceSize size) {
+  std::vector<std::pair<int64_t, int64_t>> pieces;
+  Encoding encoding(size);
+  encoding.add(
+      {rows, products, [&](int64_t begin, int64_t end) { pieces.push_back({begin, end}); }});
+  while (!encoding.done()) encoding.advance();
+  return pieces;
+}
+
+TEST(EncodingPieces, AStageIsOnePieceOnAGpuButForVeryLargeImages) {
+  constexpr double kWidth = 1280, kMlp = 3420;  // Qwen2.5-VL
+  const auto products = [](int64_t rows) {      // of the half of a block that attends to all rows
+    return kWidth * (2 * static_cast<double>(rows) + kWidth + 3 * kMlp);
+  };
+  EXPECT_EQ(pieces_of(4096, products(4096), kGpuPieces).size(), 1u);
+  EXPECT_EQ(pieces_of(8192, products(8192), kGpuPieces).size(), 1u);
+  EXPECT_GT(pieces_of(4096, products(4096), {}).size(), 30u);
+  for (const int64_t rows : {8193, 16384, 100'000}) {
+    const auto pieces = pieces_of(rows, products(rows), kGpuPieces);
+    EXPECT_LE(pieces.size(), static_cast<size_t>(rows) / 2048) << rows;
+    int64_t at = 0;
+    for (const auto& [begin, end] : pieces) {
+      EXPECT_EQ(begin, at);
+      EXPECT_LE(end - begin, kGpuPieces.most_rows) << "memory of activations";
+      EXPECT_LE(static_cast<double>(end - begin) * products(rows), 1.2e12) << "time";
+      at = end;
+    }
+    EXPECT_EQ(at, rows);
+  }
+  EXPECT_EQ(pieces_of(8193, 0, kGpuPieces).size(), 2u);
+  EXPECT_EQ(pieces_of(0, 1, kGpuPieces).size(), 1u) << "a stage runs even without rows";
+}
+
 }  // namespace
 }  // namespace valora::models

@@ -78,31 +78,30 @@ at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const 
 }
 
 at::Tensor attend_runs_aten(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
-                            const at::Tensor& kv) {
-  const int64_t end = begin + q.size(0);
-  at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
-  for (int64_t run = runs.run_of(begin); run < runs.count() && runs.begin(run) < end;) {
-    const int64_t first = std::max(begin, runs.begin(run)), last = std::min(end, runs.end(run)),
-                  length = runs.length(run);
+                            const at::Tensor& kv, int64_t most_scores) {
+  const int64_t end = begin + q.size(0), heads = q.size(1);
+  at::Tensor out = at::empty({q.size(0), heads * q.size(2)}, q.options());
+  for (int64_t row = begin; row < end;) {
+    const int64_t run = runs.run_of(row), length = runs.length(run);
+    const int64_t most_rows = std::max<int64_t>(1, most_scores / (heads * length));
+    const int64_t last = std::min({end, runs.end(run), row + most_rows});
     // Consecutive whole runs of equal length (frames, pictures, windows) form one batched product.
     int64_t count = 1;
-    if (last - first == length)
+    if (last - row == length)
       while (run + count < runs.count() && runs.length(run + count) == length &&
-             runs.end(run + count) <= end)
+             runs.end(run + count) <= end && (count + 1) * length <= most_rows)
         ++count;
-    const int64_t queries = count > 1 ? count * length : last - first;
+    const int64_t queries = count > 1 ? count * length : last - row;
     const auto part = [&](const at::Tensor& x, int64_t at, int64_t rows) {
       return x.narrow(0, at, rows).unflatten(0, {count, rows / count}).transpose(1, 2);
     };  // [count, heads, rows, dim]
-    if (queries > 0) {
-      const int64_t keys_at = runs.begin(run), keys = count * length;
-      const at::Tensor o = at::scaled_dot_product_attention(
-          part(q, first - begin, queries), part(kv[0], keys_at, keys), part(kv[1], keys_at, keys));
-      out.narrow(0, first - begin, queries)
-          .unflatten(0, {count, queries / count})
-          .copy_(o.transpose(1, 2).flatten(2));
-    }
-    run += count;
+    const int64_t keys_at = runs.begin(run), keys = count * length;
+    const at::Tensor o = at::scaled_dot_product_attention(
+        part(q, row - begin, queries), part(kv[0], keys_at, keys), part(kv[1], keys_at, keys));
+    out.narrow(0, row - begin, queries)
+        .unflatten(0, {count, queries / count})
+        .copy_(o.transpose(1, 2).flatten(2));
+    row += queries;
   }
   return out;
 }

@@ -25,8 +25,10 @@ void store_runs_cpu(const at::Tensor& k, const at::Tensor& v, int64_t begin,
                     const kernels::Runs& runs, const at::Tensor& packed);
 at::Tensor attend_runs_cpu(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
                            const at::Tensor& packed);
-// kv: [2 (K, V), rows, heads, dim]. Differentiable.
+// kv: [2 (K, V), rows, heads, dim]. Differentiable. most_scores: what one product has, because
+// ATen may keep all of them in memory; at least those of one query, though.
+constexpr int64_t kMostScores = 1 << 28;
 at::Tensor attend_runs_aten(const at::Tensor& q, int64_t begin, const kernels::Runs& runs,
-                            const at::Tensor& kv);
+                            const at::Tensor& kv, int64_t most_scores = kMostScores);
 
 }  // namespace valora::ops

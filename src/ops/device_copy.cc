@@ -18,11 +18,6 @@ void DeviceCopier::copy(const at::Tensor& to, const at::Tensor& from) {
   to.copy_(from, /*non_blocking=*/true);
 }
 
-void wait_for(at::Device device) {
-  if (device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
-}
-
 at::Tensor pinned_bytes(int64_t bytes) {
   return at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
 }

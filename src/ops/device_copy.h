@@ -23,9 +23,6 @@ class DeviceCopier {
   c10::Stream stream_;
 };
 
-// Waits for the computation launched so far. Does nothing on the CPU.
-void wait_for(at::Device device);
-
 // Uninitialised bytes of host memory that the device can copy from and to. Throws c10::Error if
 // memory is exhausted. The allocator keeps freed memory, and rounds sizes up to powers of two.
 at::Tensor pinned_bytes(int64_t bytes);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/attention.h"
+#include "ops/attention_targets.h"
 #include "ops/backend.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -368,6 +369,20 @@ TEST_P(Ops, AttentionStaysWithinItsRun) {
         at::matmul(weights, part(v)).permute({1, 0, 2}).reshape({end - begin, 16});
     expect_close(whole.slice(0, begin, end), expected, 2);
     expect_close(parts.slice(0, begin, end), expected, 2);
+  }
+}
+
+TEST_P(Ops, AttentionWithinRunsInProductsOfAnySize) {
+  const at::Tensor q = random({30, 2, 8}), kv = random({2, 30, 2, 8});
+  const kernels::Runs runs({4, 8, 12, 25, 30});
+  const auto attend = [&](int64_t begin, int64_t end, int64_t most_scores) {
+    return attend_runs_aten(q.slice(0, begin, end), begin, runs, kv, most_scores);
+  };
+  const at::Tensor whole = attend(0, 30, kMostScores);
+  // A query, parts of a run, two runs of three, all.
+  for (const int64_t most_scores : {1, 2 * 13, 5 * 2 * 13, 2 * 2 * 4 * 4, 1000}) {
+    expect_close(attend(0, 30, most_scores), wide(whole), 2);
+    expect_close(attend(3, 21, most_scores), wide(whole.slice(0, 3, 21)), 2);
   }
 }
 
