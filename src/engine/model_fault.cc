@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "base/fault.h"
 
@@ -20,6 +21,15 @@ Error model_fault(std::string_view what, const std::exception& e) noexcept {
   for (const char* sign : {"can't allocate memory", "out of memory"})
     if (std::strstr(reason_of(e), sign) != nullptr) return out_of_memory();
   return fault(what, reason_of(e));
+}
+
+void check_device(ops::LaunchedWork& launched, const std::exception& e) {
+  try {
+    launched.wait();
+  } catch (const std::exception& again) {
+    throw LostDevice(std::string("the device fails: ") + reason_of(e) +
+                     "; and when waited for: " + reason_of(again));
+  }
 }
 
 }  // namespace valora

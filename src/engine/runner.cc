@@ -253,10 +253,7 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   } catch (const std::exception& e) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
     if (masks_) masks_->stop();
-    try {
-      launched_->wait();
-    } catch (const std::exception&) {  // the first error counts
-    }
+    check_device(*launched_, e);
     return model_fault("the model failed to run a step", e);
   }
 }

@@ -140,6 +140,7 @@ void VisualEncoder::advance(std::list<Tower>::iterator tower) {
     if (!tower->encoding->done()) return;
     finish(*tower);
   } catch (const std::exception& e) {
+    check_device(launched_, e);
     tower->encoding.reset();
     if (tower->visuals.size() > 1) {
       std::list<Tower> alone;

@@ -42,7 +42,7 @@ class VisualEncoder {
   void request(std::span<const WantedVisual> wanted);
   // Runs pieces until nothing is missing, or until so much time has passed on the device: at least
   // one. On a GPU one more may have been launched, whose end it waits for, too. Throws c10::Error
-  // if the device fails, std::bad_alloc as request().
+  // or LostDevice if the device fails, std::bad_alloc as request().
   void run(Duration time);
 
   // Whether find() has a result once it is wanted.

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "engine/adapter_tensors.h"
+#include "engine/model_fault.h"
 
 namespace valora {
 namespace {
@@ -232,6 +233,11 @@ TEST_F(VisualEncoderTest, ADeviceThatFailsIsNoFaultOfAnImage) {
   encoder.request(std::vector{image});
   device.broken = true;
   EXPECT_THROW(encoder.run(std::chrono::seconds(100)), c10::Error);
+  const auto refused = visual(2, 3);  // at the launch of a piece
+  tower_.broken = 2;
+  encoder.request(std::vector{refused});
+  EXPECT_THROW(encoder.run(std::chrono::seconds(100)), LostDevice);
+  EXPECT_FALSE(encoder.has(refused.key));
 }
 
 }  // namespace

@@ -179,5 +179,23 @@ TEST_F(FakeEngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {
   drain();
 }
 
+TEST_F(FakeEngineTest, AModelThatIsLostEndsTheEngine) {
+  bool lost = false;
+  on_step_ = [&](const scheduler::StepPlan&) -> Status {
+    if (lost) throw std::runtime_error("the device fails");
+    return {};
+  };
+  start();
+  EXPECT_TRUE(run(ask(numbered_prompt(4, 1), 3)).done);
+  EXPECT_TRUE(engine_->healthy());
+  lost = true;
+  const auto first = submit(ask(numbered_prompt(4, 1), 30));
+  EXPECT_EQ(first->wait().error->code, ErrorCode::kInternal);
+  EXPECT_FALSE(engine_->healthy()) << "/health is 503";
+  lost = false;
+  EXPECT_FALSE(engine_->submit(ask(numbered_prompt(4, 1), 1), std::make_shared<WaitingSink>()).ok())
+      << "for good";
+}
+
 }  // namespace
 }  // namespace valora::serving

@@ -1,0 +1,80 @@
+// What a step that fails leaves of the engine: all, or nothing if its device is lost.
+#include "engine/runner.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/model_fault.h"
+
+namespace valora {
+namespace {
+
+class FailingModel final : public models::Model {
+ public:
+  FailingModel() : Model(spec()) {}
+  static models::ModelSpec spec() {
+    models::ModelSpec spec;
+    spec.axes = 1;
+    return spec;
+  }
+  at::Tensor forward(const models::Batch&) const override {
+    TORCH_CHECK_WITH(OutOfMemoryError, !no_memory, "CUDA out of memory. Tried to allocate 2 GiB");
+    TORCH_CHECK(false, "CUDA error: an illegal memory access was encountered");
+  }
+  at::Tensor logits(const at::Tensor&, const models::HeadAdaptation&) const override { return {}; }
+  std::vector<models::Linear*> decoder_linears() override { return {}; }
+
+  bool no_memory = false;
+};
+
+// A device that a call failed on: it gets over it, or answers none any more.
+class FailedDevice final : public ops::LaunchedWork {
+ public:
+  FailedDevice(bool lost, int& waits) : lost_(lost), waits_(waits) {}
+  void end_part() override { wait(); }
+  void wait() override {
+    ++waits_;
+    TORCH_CHECK(!lost_, "CUDA error: unspecified launch failure");
+  }
+
+ private:
+  bool lost_;
+  int& waits_;
+};
+
+class FailedSteps : public ::testing::Test {
+ protected:
+  Result<std::vector<scheduler::StepOutput>> run_on(bool lost) {
+    Runner runner(model_, ops::KvArena(1, 1, 1, 16, at::kFloat, at::kCPU), at::kFloat, at::kCPU,
+                  std::make_unique<FailedDevice>(lost, waits_), {}, nullptr, clock_);
+    return runner.run({});
+  }
+  FailingModel model_;
+  SimulatedClock clock_;
+  int waits_ = 0;
+};
+
+TEST_F(FailedSteps, AStepThatFailsOnASoundDeviceFailsAlone) {
+  auto failed = run_on(false);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, ErrorCode::kInternal);
+  EXPECT_EQ(waits_, 1) << "nothing of it runs when the next one begins";
+  model_.no_memory = true;
+  failed = run_on(false);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(FailedSteps, ADeviceThatAnswersNoMoreEndsTheEngine) {
+  EXPECT_THROW(run_on(true), LostDevice);
+  try {
+    run_on(true);
+  } catch (const LostDevice& lost) {
+    const std::string text = lost.what();
+    EXPECT_NE(text.find("illegal memory access"), std::string::npos) << text;
+    EXPECT_NE(text.find("unspecified launch failure"), std::string::npos) << text;
+    EXPECT_EQ(text.find("Exception raised from"), std::string::npos) << "torch's stack";
+  }
+}
+
+}  // namespace
+}  // namespace valora
