@@ -95,21 +95,20 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
       host_->adapters.insert(*content, packed);
     }
   }
+  std::vector<ops::Copy> copies;
   for (int64_t i = 0; i < count; ++i)
-    host_->copier.copy(memory_.bytes_of(move.blocks[i], memory_.block_bytes()),
-                       packed.narrow(0, i * bytes, bytes));
-  host_->copier.wait();
+    copies.push_back({memory_.bytes_of(move.blocks[i], memory_.block_bytes()),
+                      packed.narrow(0, i * bytes, bytes)});
+  ops::copy_all(host_->copier, copies);
   return {};
 }
 
 Status MemoryTiers::copy_beside_device(const memory::Move& move) {
   const at::Tensor block = memory_.bytes_of(move.blocks[0], kv_bytes_),
                    swapped = host_->kv->block(move.swapped);
-  if (move.kind == memory::MoveKind::kReadKv)
-    host_->copier.copy(block, swapped);
-  else
-    host_->copier.copy(swapped, block);
-  host_->copier.wait();
+  const bool reads = move.kind == memory::MoveKind::kReadKv;
+  const ops::Copy one{reads ? block : swapped, reads ? swapped : block};
+  ops::copy_all(host_->copier, {&one, 1});
   return {};
 }
 

@@ -18,6 +18,19 @@ void DeviceCopier::copy(const at::Tensor& to, const at::Tensor& from) {
   to.copy_(from, /*non_blocking=*/true);
 }
 
+void copy_all(Copier& copier, std::span<const Copy> copies) {
+  try {
+    for (const Copy& one : copies) copier.copy(one.to, one.from);
+  } catch (...) {
+    try {
+      copier.wait();
+    } catch (const std::exception&) {  // the first error counts
+    }
+    throw;
+  }
+  copier.wait();
+}
+
 at::Tensor pinned_bytes(int64_t bytes) {
   return at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
 }

@@ -1,0 +1,79 @@
+// Copies to a device one of which cannot begin, without a device.
+#include "ops/device_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace valora::ops {
+namespace {
+
+// Copies nothing before it is waited for, as a device may.
+class LazyCopier final : public Copier {
+ public:
+  void copy(const at::Tensor& to, const at::Tensor& from) override {
+    if (begun_++ == failing) throw std::runtime_error("the copy was refused");
+    in_flight.push_back({to, from});
+  }
+  void wait() override {
+    for (const Copy& one : in_flight) one.to.copy_(one.from);
+    in_flight.clear();
+    if (lost) throw std::runtime_error("the device is lost");
+  }
+
+  int failing = -1;
+  bool lost = false;
+  std::vector<Copy> in_flight;
+
+ private:
+  int begun_ = 0;
+};
+
+class CopyAll : public ::testing::Test {
+ protected:
+  void copy(int blocks) {
+    for (int i = 0; i < blocks; ++i) copies_.push_back({at::zeros({4}), at::full({4}, i + 1)});
+    copy_all(copier_, copies_);
+  }
+  // Blocks that have what was copied to them; another owner has the rest.
+  int written() const {
+    int count = 0;
+    for (const Copy& one : copies_) count += at::equal(one.to, one.from) ? 1 : 0;
+    return count;
+  }
+  LazyCopier copier_;
+  std::vector<Copy> copies_;
+};
+
+TEST_F(CopyAll, HasEndedWhenItReturns) {
+  copy(5);
+  EXPECT_EQ(written(), 5);
+  EXPECT_TRUE(copier_.in_flight.empty());
+}
+
+TEST_F(CopyAll, NothingIsInFlightWhenOneCannotBegin) {
+  copier_.failing = 3;
+  EXPECT_THROW(copy(5), std::runtime_error);
+  EXPECT_TRUE(copier_.in_flight.empty());
+  EXPECT_EQ(written(), 3);
+}
+
+TEST_F(CopyAll, TheFirstErrorCounts) {
+  copier_.failing = 2;
+  copier_.lost = true;
+  try {
+    copy(5);
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_STREQ(e.what(), "the copy was refused");
+  }
+}
+
+TEST_F(CopyAll, AnErrorOfACopyThatBeganIsToldByTheWait) {
+  copier_.lost = true;
+  EXPECT_THROW(copy(2), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace valora::ops
