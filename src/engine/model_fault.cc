@@ -15,12 +15,16 @@ const char* reason_of(const std::exception& e) noexcept {
   return torch_error ? torch_error->what_without_backtrace() : e.what();
 }
 
-Error model_fault(std::string_view what, const std::exception& e) noexcept {
+bool lacks_memory(const std::exception& e) noexcept {
   // torch's allocator has no exception of its own.
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return out_of_memory();
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return true;
   for (const char* sign : {"can't allocate memory", "out of memory"})
-    if (std::strstr(reason_of(e), sign) != nullptr) return out_of_memory();
-  return fault(what, reason_of(e));
+    if (std::strstr(reason_of(e), sign) != nullptr) return true;
+  return false;
+}
+
+Error model_fault(std::string_view what, const std::exception& e) noexcept {
+  return lacks_memory(e) ? out_of_memory() : fault(what, reason_of(e));
 }
 
 void check_device(ops::LaunchedWork& launched, const std::exception& e) {

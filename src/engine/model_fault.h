@@ -12,6 +12,8 @@ namespace valora {
 
 // The message of an exception, without the backtrace that torch appends to its own.
 const char* reason_of(const std::exception& e) noexcept;
+// Whether it says that there is no memory, on the host or on a device.
+bool lacks_memory(const std::exception& e) noexcept;
 // fault() (base/fault.h) with this message.
 Error model_fault(std::string_view what, const std::exception& e) noexcept;
 

@@ -143,6 +143,11 @@ void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const Adapte
   outputs_.push_back({token_begin, token_end, &adapter, coefficient});
 }
 
+void LoraBatch::also_touch(std::span<const uint64_t> modules) {
+  touched_.resize(std::max(touched_.size(), modules.size()));
+  for (size_t i = 0; i < modules.size(); ++i) touched_[i] |= modules[i];
+}
+
 LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {
   LoraBatch cut;
   for (size_t i = 0; i < segments_.size(); ++i) {

@@ -165,6 +165,8 @@ class LoraBatch {
   }
   // One bit per module that any adapter touches; empty without adapters.
   std::span<const uint64_t> touched() const { return touched_; }
+  // Counts these modules as touched as well. It changes no result, but which launches a GPU runs.
+  void also_touch(std::span<const uint64_t> modules);
   // The largest token_end of all segments.
   int64_t token_end() const { return token_end_; }
   // Of all adapters' weights; absent if no module is touched.

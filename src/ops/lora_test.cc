@@ -55,6 +55,16 @@ TEST(LoraBatch, KnowsWhichModulesAreTouched) {
   EXPECT_EQ(kernels::touched_module(lora.segments()[1], 99), &b.table()[99]);
 }
 
+TEST(LoraBatch, ModulesMayCountAsTouched) {
+  const AdapterWeights a = adapter({3});
+  LoraBatch lora;
+  lora.add(0, 2, a, 1);
+  lora.also_touch(std::vector<uint64_t>{1 << 5, 1 << 2});
+  for (const int module : {3, 5, 66}) EXPECT_TRUE(lora.touches(module)) << module;
+  EXPECT_FALSE(lora.touches(4));
+  EXPECT_EQ(kernels::touched_module(lora.segments()[0], 5), nullptr) << "the adapter does not";
+}
+
 TEST(LoraBatch, ExtendsTheSegmentBefore) {
   const AdapterWeights a = adapter({3}), b = adapter({3});
   LoraBatch lora;

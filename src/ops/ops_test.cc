@@ -197,9 +197,12 @@ TEST_P(Ops, Gated) {
     const at::Tensor gate = at::mm(wide(x), wide(g).t()), up = at::mm(wide(x), wide(u).t());
     const Weight gate_weight(g, dtype(), device()), up_weight(u, dtype(), device());
     expect_close(gated(x, {&gate_weight}, {&up_weight}), at::silu(gate) * up, 4);
-    expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora),
-                 at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t())),
-                 4);
+    const at::Tensor expected =
+        at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t()));
+    expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora), expected, 4);
+    lora.also_touch(std::vector<uint64_t>{0b11});
+    expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora), expected, 4);
+    expect_close(linear(x, {&gate_weight, 0}, lora), gate, 2);
   }
 }
 
