@@ -21,6 +21,26 @@ int64_t blocks_for(int64_t tokens) {
   return (tokens + memory::kBlockTokens - 1) / memory::kBlockTokens;
 }
 
+// The bytes that the pool may have.
+Result<int64_t> room_for_pool(const EngineOptions& options, int64_t available, int64_t kept) {
+  const int64_t room = available - kept;
+  if (kept > 0 && room <= 0)
+    return invalid("steps of --max-num-batched-tokens " +
+                       std::to_string(options.max_num_batched_tokens) + " and --max-num-seqs " +
+                       std::to_string(options.max_num_seqs) + " need about " +
+                       std::to_string(kept) + " bytes of the GPU's memory, but " +
+                       std::to_string(available) + " are free",
+                   "max_num_batched_tokens");
+  const int64_t wanted = options.memory.pool_bytes.value_or(0);
+  if (wanted <= room) return room;
+  std::string why = "--pool-memory asks for " + std::to_string(wanted) + " bytes, but " +
+                    std::to_string(available) + " are free";
+  if (kept > 0)
+    why += ", of which steps need about " + std::to_string(kept) + "; set it to at most " +
+           std::to_string(room) + ", or lower --max-num-batched-tokens or --max-num-seqs";
+  return invalid(why, "pool_memory");
+}
+
 // The shares of the pool, and the second tier.
 Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
   if (options.swap_bytes < 0 || options.swap_bytes / plan.kv_block_bytes > INT32_MAX)
@@ -70,7 +90,8 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
 }
 
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
-                               const BlockSizes& sizes, int64_t available_bytes) {
+                               const BlockSizes& sizes, int64_t available_bytes,
+                               int64_t kept_bytes) {
   MemoryPlan plan;
   const int64_t block_bytes = plan.block_bytes = sizes.pool;
   plan.kv_block_bytes = sizes.kv;
@@ -85,12 +106,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   // most a quarter of the free memory.
   const int64_t everything =
       product(product(blocks_for(wanted_len), options.max_num_seqs), product(block_bytes, 3) / 2);
-  const int64_t budget =
-      options.memory.pool_bytes.value_or(std::min(everything, available_bytes / 4));
-  if (budget > available_bytes)
-    return invalid("--pool-memory asks for " + std::to_string(budget) + " bytes, but " +
-                       std::to_string(available_bytes) + " are free",
-                   "pool_memory");
+  VALORA_TRY(room, room_for_pool(options, available_bytes, kept_bytes));
+  const int64_t budget = options.memory.pool_bytes.value_or(std::min(everything, room / 4));
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
   if (blocks < 1)
     return invalid("the pool needs at least one block of " + std::to_string(block_bytes) +

@@ -33,11 +33,13 @@ struct BlockSizes {
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
                        at::Device device);
 
-// available_bytes: free memory of the device. Without --pool-memory the pool takes at most a
-// quarter of it. kInvalidArgument if an option does not fit; the message has the number of bytes.
-// notes: adjustments to report to the user.
+// available_bytes: free memory of the device. kept_bytes: of it, what steps need
+// (engine/gpu_memory.h). Without --pool-memory the pool takes at most a quarter of the rest.
+// kInvalidArgument if an option does not fit; the message has the number of bytes. notes:
+// adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
-                               const BlockSizes& sizes, int64_t available_bytes);
+                               const BlockSizes& sizes, int64_t available_bytes,
+                               int64_t kept_bytes = 0);
 // The GPU kernels know no attention windows: kInvalidArgument if a layer's is shorter than the
 // longest sequence. The message has the longest possible one.
 Status check_gpu_windows(const models::ModelSpec& spec, int max_model_len);

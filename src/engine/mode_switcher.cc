@@ -1,5 +1,7 @@
 #include "engine/mode_switcher.h"
 
+#include <utility>
+
 #include "engine/adapter_tensors.h"
 #include "models/spec/load_error.h"
 #include "ops/huge_memory.h"
@@ -25,8 +27,12 @@ int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
 }
 
 ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
-                           const Clock& clock)
-    : model_(model), checkpoint_(checkpoint), place_(place), clock_(clock) {
+                           std::unique_ptr<ops::LaunchedWork> launched, const Clock& clock)
+    : model_(model),
+      checkpoint_(checkpoint),
+      place_(place),
+      launched_(std::move(launched)),
+      clock_(clock) {
   for (models::Linear* linear : model.decoder_linears()) targets_.push_back({linear, {}});
   merged_.modules.resize(model.spec().modules.modules().size());
   if (place == MergePlace::kShadow)
@@ -89,6 +95,7 @@ void ModeSwitcher::merge(const std::shared_ptr<const serving::LoadedAdapter>& ad
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);
+  launched_->wait();  // so that its time is the device's
   held_ = adapter;
   ++stats_.merges;
   stats_.merge_seconds += seconds(clock_.now() - begin);
@@ -103,6 +110,7 @@ void ModeSwitcher::restore() try {
   for (models::Linear* linear : overwritten_) {
     checkpoint_.refill(model_.spec().modules.modules()[linear->module()].name, linear->weight());
   }
+  launched_->wait();
   overwritten_.clear();
   stats_.merge_seconds += seconds(clock_.now() - begin);
 } catch (const models::LoadError& e) {

@@ -14,6 +14,7 @@
 #include "models/layers.h"
 #include "models/model.h"
 #include "models/weights.h"
+#include "ops/launched_work.h"
 #include "serving/adapters/loaded_adapter.h"
 
 namespace valora {
@@ -31,10 +32,10 @@ struct LostWeights : std::runtime_error {
 
 class ModeSwitcher {
  public:
-  // `model`, `checkpoint` and `clock` must outlive it. Throws c10::Error if there is no memory for
-  // the shadow.
+  // `model`, `checkpoint` and `clock` must outlive it. launched: on the device of the weights.
+  // Throws c10::Error if there is no memory for the shadow.
   ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
-               const Clock& clock);
+               std::unique_ptr<ops::LaunchedWork> launched, const Clock& clock);
 
   // Bytes of the shadow of a model.
   static int64_t shadow_bytes(models::Model& model);
@@ -63,6 +64,7 @@ class ModeSwitcher {
   models::Model& model_;
   models::Weights& checkpoint_;
   MergePlace place_;
+  std::unique_ptr<ops::LaunchedWork> launched_;
   const Clock& clock_;
   std::vector<Target> targets_;
   models::MergedWeights merged_;  // views of the shadow, of the modules that held_ targets

@@ -35,8 +35,8 @@ class Switcher : public ::testing::TestWithParam<Setting> {
                                      models::ModelUse::kServing, {GetParam().quantise});
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(loaded).value();
-    switcher_ =
-        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place, clock_);
+    switcher_ = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place,
+                                               ops::launched_work(at::kCPU), clock_);
     base_ = values(nullptr);
     for (int i = 0; i < 3; ++i) adapters_.push_back(make_adapter(20 + i));
   }
@@ -170,6 +170,27 @@ TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
   EXPECT_FALSE(first.expired());
   switcher_->use(adapters_[1]);
   EXPECT_TRUE(first.expired());
+}
+
+// A device that computes for a second what the host launches at once.
+class SlowMerges final : public ops::LaunchedWork {
+ public:
+  explicit SlowMerges(SimulatedClock& clock) : clock_(clock) {}
+  void end_part() override {}
+  void wait() override { clock_.advance(std::chrono::seconds(1)); }
+
+ private:
+  SimulatedClock& clock_;
+};
+
+TEST_P(Switcher, TheTimeOfAMergeIsThatOfTheDevice) {
+  SimulatedClock clock;
+  ModeSwitcher switcher(*loaded_.model, *loaded_.weights, GetParam().place,
+                        std::make_unique<SlowMerges>(clock), clock);
+  switcher.use(adapters_[0]);
+  EXPECT_EQ(switcher.stats().merge_seconds, 1);
+  switcher.use(nullptr);
+  EXPECT_EQ(switcher.stats().merge_seconds, GetParam().place == MergePlace::kShadow ? 1 : 2);
 }
 
 TEST_P(Switcher, AShadowHasRoomForEveryLinear) {

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/dtype.h"
+#include "engine/gpu_memory.h"
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
 #include "engine/model_costs.h"
@@ -235,10 +236,11 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   VALORA_CHECK(
       check_shadow(policy.name(), shadow_bytes, available, loaded_.weights->keeps_integers()));
   const models::ModelSpec& spec = loaded_.model->spec();
+  const int64_t kept = device_.is_cpu() ? 0 : gpu_working_bytes(options_, spec, loaded_.dtype);
   VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
   VALORA_TRY(plan, plan_memory(options_, spec,
                                block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
-                               available - shadow_bytes - cache_bytes));
+                               available - shadow_bytes - cache_bytes, kept));
   if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
     VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
   if (!device_.is_cpu()) {
@@ -246,6 +248,10 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     plan.adapter_cache_bytes = cache;
   }
   notes_ = plan.notes;
+  if (kept > 0)
+    notes_.push_back("about " + std::to_string(kept >> 20) +
+                     " MiB of the GPU's memory are kept for activations, workspaces and captured "
+                     "steps");
   if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
   if (options_.quantization != Quantization::kNone)
     notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
@@ -275,8 +281,8 @@ Status EngineStart::make_tiers() {
 Status EngineStart::make_runner(const scheduler::Policy& policy) {
   std::unique_ptr<ModeSwitcher> switcher;
   if (policy.merges())
-    switcher =
-        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge, clock_);
+    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge,
+                                              ops::launched_work(device_), clock_);
   const Runner::Options options{
       .visual_cache_bytes = options_.visual_cache_bytes,
       .mask_seconds = options_.form_limits.step,

@@ -1,0 +1,76 @@
+#include "engine/gpu_memory.h"
+
+#include <algorithm>
+
+#include "models/encoding.h"
+
+namespace valora {
+namespace {
+
+// Workspaces of cuBLAS on the streams of steps and of captures (32 MiB each on an H100, and as much
+// for cuBLASLt), and kernels, which are loaded when they are first called.
+constexpr double kLibraries = 256 << 20;
+// 96 captured steps: their launches, tables and the memory that they compute in.
+constexpr double kCapturedSteps = 256 << 20;
+// torch's allocator rounds sizes up and cannot use every gap.
+constexpr double kGaps = 1.25;
+constexpr int64_t kPromptRows = 64;  // whose logits are taken at once, of scored prompts
+// Of the largest pictures that are common: 3,584 x 3,584 pixels in Qwen2.5-VL.
+constexpr double kPatches = 1 << 16;
+
+struct Widths {
+  double widest = 0;  // outputs of a linear
+  double narrowest_in = 0;
+};
+
+Widths widths_of(const models::ModelSpec& spec, bool visual) {
+  Widths widths;
+  for (const adapters::Module& m : spec.modules.modules()) {
+    if (m.visual != visual || m.kind != adapters::ModuleKind::kLinear) continue;
+    widths.widest = std::max(widths.widest, static_cast<double>(m.out));
+    if (m.layer >= 0 &&
+        (widths.narrowest_in == 0 || static_cast<double>(m.in) < widths.narrowest_in))
+      widths.narrowest_in = static_cast<double>(m.in);
+  }
+  return widths;
+}
+
+// Residual, norm, and the gate, up and gated values of an MLP, or queries, keys, values and what
+// attention makes of them.
+double step_bytes(const EngineOptions& options, const models::ModelSpec& spec, double size) {
+  const double most = static_cast<double>(options.max_num_seqs) *
+                      static_cast<double>(std::max<int64_t>(spec.max_positions, 1));
+  const double rows = std::min(most, static_cast<double>(options.max_num_batched_tokens));
+  const auto heads = static_cast<double>(2 * spec.heads + 4 * spec.kv_heads);
+  const auto dim = static_cast<double>(spec.head_dim);
+  const double values =
+      4.0 * static_cast<double>(spec.hidden) + 3 * widths_of(spec, false).widest + heads * dim;
+  const double floats = 2 * dim + 3.0 * options.max_lora_rank;  // rotary, low-rank
+  return rows * (values * size + floats * 4);
+}
+
+double logit_bytes(const EngineOptions& options, const models::ModelSpec& spec) {
+  const auto rows = static_cast<double>(std::max<int64_t>(options.max_num_seqs, kPromptRows));
+  return 2 * rows * static_cast<double>(spec.vocab) * sizeof(float);
+}
+
+// All rows, their queries, keys and values; then a piece of them through an MLP.
+double tower_bytes(const models::ModelSpec& spec, double size) {
+  if (!spec.image_token && !spec.video_token) return 0;
+  const Widths widths = widths_of(spec, true);
+  const auto piece = static_cast<double>(models::kGpuPieces.most_rows);
+  return size * (4 * kPatches * widths.narrowest_in + 3 * piece * widths.widest);
+}
+
+}  // namespace
+
+int64_t gpu_working_bytes(const EngineOptions& options, const models::ModelSpec& spec,
+                          at::ScalarType dtype) {
+  const auto size = static_cast<double>(c10::elementSize(dtype));
+  // A tower runs between steps.
+  const double computed = std::max(step_bytes(options, spec, size) + logit_bytes(options, spec),
+                                   tower_bytes(spec, size));
+  return static_cast<int64_t>(std::min(kGaps * computed + kLibraries + kCapturedSteps, 9e18));
+}
+
+}  // namespace valora
