@@ -46,19 +46,29 @@ class GraphMemory {
   int users_ = 0;
 };
 
-// Not at::cuda::CUDAGraph: when one of these ends, so do the workspaces of libraries on its stream,
-// which the others use, too; and when a capture fails, its allocations do not end.
+// The program may have a CUDA runtime beside torch's, whose last error torch does not take: the
+// next launch of ours would be blamed for it.
+void check(cudaError_t status) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();
+  C10_CUDA_CHECK(status);
+}
+
+// Not at::cuda::CUDAGraph: if one of these cannot be captured, its allocations do not end, and in
+// some releases its end is that of the workspaces of libraries on its stream, which others use,
+// too.
 class Launches final : public CaptureCalls {
  public:
   Launches(c10::cuda::CUDAStream stream, std::shared_ptr<GraphMemory> memory)
       : stream_(stream), memory_(std::move(memory)) {}
   ~Launches() override {
     if (!graph_) return;
-    C10_CUDA_CHECK_WARN(cudaGraphExecDestroy(graph_));
+    (void)cudaGraphExecDestroy(graph_);
+    (void)cudaGetLastError();
     release_memory();
   }
 
-  void replay() { C10_CUDA_CHECK(cudaGraphLaunch(graph_, c10::cuda::getCurrentCUDAStream())); }
+  void replay() { check(cudaGraphLaunch(graph_, c10::cuda::getCurrentCUDAStream())); }
 
   void begin_memory() override { memory_->begin(); }
   void end_memory() noexcept override {
@@ -69,10 +79,10 @@ class Launches final : public CaptureCalls {
   }
   // The mover's thread goes on copying meanwhile.
   void begin_launches() override {
-    C10_CUDA_CHECK(cudaStreamBeginCapture(stream_.stream(), cudaStreamCaptureModeThreadLocal));
+    check(cudaStreamBeginCapture(stream_.stream(), cudaStreamCaptureModeThreadLocal));
   }
   void end_launches() override {
-    C10_CUDA_CHECK(cudaStreamEndCapture(stream_.stream(), &captured_));
+    check(cudaStreamEndCapture(stream_.stream(), &captured_));
     TORCH_CHECK(captured_, "a captured step has no launches");
   }
   void abandon_launches() noexcept override {
@@ -83,9 +93,9 @@ class Launches final : public CaptureCalls {
   }
   void make_graph() override {
     const cudaError_t made = cudaGraphInstantiate(&graph_, captured_, 0);
-    C10_CUDA_CHECK_WARN(cudaGraphDestroy(captured_));
+    (void)cudaGraphDestroy(captured_);
     if (made != cudaSuccess) graph_ = nullptr;
-    C10_CUDA_CHECK(made);
+    check(made);
   }
 
  private:
