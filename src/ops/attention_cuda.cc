@@ -54,9 +54,14 @@ AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_al
 }
 
 SpanOffsets add_tables(const AttentionPlan& plan, DeviceTables& memory) {
+  SpanOffsets offsets = add_fixed_tables(plan, memory);
+  offsets.block_tables = memory.add(plan.block_tables);
+  return offsets;
+}
+
+SpanOffsets add_fixed_tables(const AttentionPlan& plan, DeviceTables& memory) {
   SpanOffsets offsets{};
   offsets.spans = memory.add(plan.spans);
-  offsets.block_tables = memory.add(plan.block_tables);
   offsets.slots = memory.add(plan.slots);
   offsets.tiles = memory.add(plan.tiles);
   return offsets;

@@ -25,6 +25,8 @@ struct SpanOffsets {
   size_t spans, block_tables, slots, tiles;
 };
 SpanOffsets add_tables(const kernels::cuda::AttentionPlan& plan, DeviceTables& memory);
+// The same without the block tables, whose offset is left open.
+SpanOffsets add_fixed_tables(const kernels::cuda::AttentionPlan& plan, DeviceTables& memory);
 kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory);
 at::Tensor attention_workspace(const kernels::cuda::AttentionShape& shape,
                                const kernels::cuda::AttentionSizes& sizes, at::Device device);

@@ -96,8 +96,9 @@ void DecodeTables::set(const at::Tensor& tokens, const at::Tensor& positions,
   t.memory.clear();
   t.memory.add(t.inputs);
   DeviceSpanTables& attention = *t.spans.on_device;
-  const SpanOffsets span_offsets =
-      add_tables(kernels::cuda::plan_decode(attention.sizes, spans.data(), spans.size()), t.memory);
+  const kernels::cuda::AttentionPlan span_plan =
+      kernels::cuda::plan_decode(attention.sizes, spans.data(), spans.size());
+  SpanOffsets span_offsets = add_fixed_tables(span_plan, t.memory);
   LoraOffsets lora_offsets{};
   if (t.lora) {
     kernels::cuda::LoraPlan plan = plan_of(lora, t.device);
@@ -105,6 +106,10 @@ void DecodeTables::set(const at::Tensor& tokens, const at::Tensor& positions,
                 "a decode step beyond the bounds of its tables");
     lora_offsets = add_tables(plan, t.memory);
   }
+  // Last, so that only the blocks of this step are copied, not all that its bounds allow.
+  span_offsets.block_tables = t.memory.add(span_plan.block_tables);
+  t.memory.reserve(span_offsets.block_tables +
+                   kernels::cuda::decode_blocks(attention.sizes) * sizeof(int32_t));
   t.memory.copy_to(t.device);
   attention.tables = tables_at(span_offsets, t.memory);
   if (t.lora) t.lora->tables = tables_at(lora_offsets, t.memory);

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -25,14 +26,17 @@ class DeviceTables {
   size_t add(const std::vector<T>& values) {
     return add(std::span<const T>(values));
   }
-  // For the next step, at the same addresses if it adds arrays of the same sizes.
+  // For the next step, at the same addresses if it adds arrays of the same sizes, but for the last.
   void clear() { bytes_.clear(); }
+  // Room for so many bytes from the first copy on, so that the last array may grow.
+  void reserve(size_t bytes) { reserved_ = std::max(reserved_, bytes); }
 
   void copy_to(at::Device device) {
     const auto size = static_cast<int64_t>(bytes_.size());
     if (!memory_.defined() || memory_.numel() < size) {
-      host_ = at::empty({size}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
-      memory_ = at::empty({size}, at::TensorOptions().dtype(at::kByte).device(device));
+      const int64_t room = std::max(size, static_cast<int64_t>(reserved_));
+      host_ = at::empty({room}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+      memory_ = at::empty({room}, at::TensorOptions().dtype(at::kByte).device(device));
     }
     if (size == 0) return;
     std::memcpy(host_.data_ptr(), bytes_.data(), bytes_.size());
@@ -48,6 +52,7 @@ class DeviceTables {
 
  private:
   std::vector<std::byte> bytes_;
+  size_t reserved_ = 0;
   at::Tensor host_, memory_;
 };
 

@@ -84,8 +84,10 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
 // most `longest` keys. Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
 bool decode_fits(const AttentionShape& shape);
 AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t longest);
-// The plan of such a step within its bounds. The sizes of the tables depend on these alone; spans
-// beyond `count` have no queries, and their tokens no slots.
+// The plan of such a step within its bounds. The sizes of the tables depend on these alone, but for
+// the block tables, which have the blocks of the step, at most decode_blocks(); spans beyond
+// `count` have no queries, and their tokens no slots.
+size_t decode_blocks(const AttentionSizes& sizes);
 AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, size_t count);
 
 // The device copies of a plan's tables.

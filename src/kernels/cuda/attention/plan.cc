@@ -126,9 +126,12 @@ AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, s
   plan.slots.assign(sizes.tokens, -1);
   for (size_t i = 0; i < count; ++i) add_span(plan, spans[i]);
   plan.spans.resize(sizes.decode_spans);
-  const int64_t blocks = (int64_t{sizes.longest} + kBlockTokens - 1) / kBlockTokens;
-  plan.block_tables.resize(blocks * sizes.decode_spans);
   return plan;
+}
+
+size_t decode_blocks(const AttentionSizes& sizes) {
+  return (static_cast<size_t>(sizes.longest) + kBlockTokens - 1) / kBlockTokens *
+         static_cast<size_t>(sizes.decode_spans);
 }
 
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim) {

@@ -44,6 +44,12 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
     // has.
     plan.slots.resize(std::max<size_t>(plan.slots.size(), step.tokens), -1);
     name += " bounded";
+    size_t used = 0;
+    for (const QuerySpan& span : step.spans)
+      used += (span.context + span.queries + kBlockTokens - 1) / kBlockTokens;
+    group.check(name + " tables",
+                plan.block_tables.size() == used && used <= decode_blocks(plan.sizes),
+                "the block tables have other blocks than those of the step");
   }
   if (how.split_keys > 0) {
     plan.sizes.split_keys = how.split_keys;
