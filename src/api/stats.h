@@ -58,7 +58,7 @@ struct EngineStats {
   uint64_t visual_queries = 0, visual_hits = 0;  // lookups of visual embeddings
   size_t visual_bytes = 0, visual_entries = 0;   // of their cache
   uint64_t visuals_encoded = 0;                  // images and videos, by the vision tower
-  double visual_seconds = 0;                     // time of that; on a GPU, of launching it
+  double visual_seconds = 0;                     // time of that
   std::vector<std::string> running_adapters, waiting_adapters;
   std::vector<TenantService> tenants;  // GenerateRequest::tenant of requests so far
   std::string mode = "unmerged";       // of the last step: unmerged, merged or mixture

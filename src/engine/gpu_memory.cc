@@ -15,8 +15,9 @@ constexpr double kCapturedSteps = 256 << 20;
 // torch's allocator rounds sizes up and cannot use every gap.
 constexpr double kGaps = 1.25;
 constexpr int64_t kPromptRows = 64;  // whose logits are taken at once, of scored prompts
-// Of the largest pictures that are common: 3,584 x 3,584 pixels in Qwen2.5-VL.
-constexpr double kPatches = 1 << 16;
+// Of large pictures that are common: 1,792 x 1,792 pixels in Qwen2.5-VL. A larger one takes what is
+// free, or fails alone.
+constexpr double kPatches = 1 << 14;
 
 struct Widths {
   double widest = 0;  // outputs of a linear

@@ -21,23 +21,16 @@ int64_t blocks_for(int64_t tokens) {
   return (tokens + memory::kBlockTokens - 1) / memory::kBlockTokens;
 }
 
-// The bytes that the pool may have.
-Result<int64_t> room_for_pool(const EngineOptions& options, int64_t available, int64_t kept) {
-  const int64_t room = available - kept;
-  if (kept > 0 && room <= 0)
-    return invalid("steps of --max-num-batched-tokens " +
-                       std::to_string(options.max_num_batched_tokens) + " and --max-num-seqs " +
-                       std::to_string(options.max_num_seqs) + " need about " +
-                       std::to_string(kept) + " bytes of the GPU's memory, but " +
-                       std::to_string(available) + " are free",
-                   "max_num_batched_tokens");
-  const int64_t wanted = options.memory.pool_bytes.value_or(0);
-  if (wanted <= room) return room;
+// Whether --pool-memory leaves room for steps.
+Status check_pool(int64_t wanted, int64_t available, int64_t kept) {
+  if (wanted <= available - kept) return {};
   std::string why = "--pool-memory asks for " + std::to_string(wanted) + " bytes, but " +
                     std::to_string(available) + " are free";
-  if (kept > 0)
-    why += ", of which steps need about " + std::to_string(kept) + "; set it to at most " +
-           std::to_string(room) + ", or lower --max-num-batched-tokens or --max-num-seqs";
+  if (kept > 0) {
+    why += ", of which steps need about " + std::to_string(kept) + "; ";
+    if (kept < available) why += "set it to at most " + std::to_string(available - kept) + ", or ";
+    why += "lower --max-num-batched-tokens or --max-num-seqs";
+  }
   return invalid(why, "pool_memory");
 }
 
@@ -106,8 +99,17 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   // most a quarter of the free memory.
   const int64_t everything =
       product(product(blocks_for(wanted_len), options.max_num_seqs), product(block_bytes, 3) / 2);
-  VALORA_TRY(room, room_for_pool(options, available_bytes, kept_bytes));
+  if (options.memory.pool_bytes)
+    VALORA_CHECK(check_pool(*options.memory.pool_bytes, available_bytes, kept_bytes));
+  // What steps need is an estimate, so that it alone never prevents a start.
+  const int64_t room = std::max(available_bytes - kept_bytes, available_bytes / 2);
   const int64_t budget = options.memory.pool_bytes.value_or(std::min(everything, room / 4));
+  if (budget > available_bytes - kept_bytes)
+    plan.notes.push_back("steps may need about " + std::to_string(kept_bytes) +
+                         " bytes of the GPU's memory, but the pool leaves " +
+                         std::to_string(available_bytes - budget) +
+                         "; if they run out of it, lower --max-num-batched-tokens or "
+                         "--max-num-seqs");
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
   if (blocks < 1)
     return invalid("the pool needs at least one block of " + std::to_string(block_bytes) +

@@ -34,9 +34,9 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
                        at::Device device);
 
 // available_bytes: free memory of the device. kept_bytes: of it, what steps need
-// (engine/gpu_memory.h). Without --pool-memory the pool takes at most a quarter of the rest.
-// kInvalidArgument if an option does not fit; the message has the number of bytes. notes:
-// adjustments to report to the user.
+// (engine/gpu_memory.h). Without --pool-memory the pool takes at most a quarter of the rest, or an
+// eighth of all. kInvalidArgument if an option does not fit; the message has the number of bytes.
+// notes: adjustments to report to the user.
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
                                const BlockSizes& sizes, int64_t available_bytes,
                                int64_t kept_bytes = 0);
