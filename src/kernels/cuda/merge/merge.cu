@@ -84,8 +84,9 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
   float2 own[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) own[j] = {fragments[j][2 * row], fragments[j][2 * row + 1]};
-  const auto exchange = [](const float2& v, int mask) {
-    return float2{__shfl_xor_sync(kAllLanes, v.x, mask), __shfl_xor_sync(kAllLanes, v.y, mask)};
+  // Values, not references: an address that is chosen at run time would put `own` into local memory.
+  const auto exchange = [](float x, float y, int mask) {
+    return float2{__shfl_xor_sync(kAllLanes, x, mask), __shfl_xor_sync(kAllLanes, y, mask)};
   };
   // Fragments whose bit 1 differs from q's go to lane q ^ 2, then bit 0 to lane q ^ 1.
   const bool upper = (q & 2) != 0, odd = (q & 1) != 0;
@@ -93,14 +94,16 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
     const float2 kept = upper ? own[2 + j] : own[j];
-    const float2 got = exchange(upper ? own[j] : own[2 + j], 2);
+    const float2 sent = upper ? own[j] : own[2 + j];
+    const float2 got = exchange(sent.x, sent.y, 2);
     half[j][0] = upper ? got : kept;
     half[j][1] = upper ? kept : got;
   }
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float2 kept = odd ? half[1][h] : half[0][h];
-    const float2 got = exchange(odd ? half[0][h] : half[1][h], 1);
+    const float2 sent = odd ? half[0][h] : half[1][h];
+    const float2 got = exchange(sent.x, sent.y, 1);
     const float2 first = odd ? got : kept, second = odd ? kept : got;
     columns[4 * h] = first.x, columns[4 * h + 1] = first.y;
     columns[4 * h + 2] = second.x, columns[4 * h + 3] = second.y;
