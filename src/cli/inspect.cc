@@ -1,6 +1,8 @@
-// `valora inspect`: checks whether a model or adapter folder can be served. Exit status 0 if it
-// can.
+// `valora inspect`: checks whether folders of models and adapters can be served. Exit status 0 if
+// all can.
+#include <algorithm>
 #include <iostream>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/format.h"
@@ -11,7 +13,8 @@ namespace valora::cli {
 namespace {
 
 struct InspectFlags {
-  std::string dir, model;
+  std::vector<std::string> folders;
+  std::string model;
   ComputeDtype dtype = ComputeDtype::kAuto;
   adapters::AdapterLimits limits;
   bool json = false;
@@ -26,14 +29,24 @@ int print(const Report& report, bool json) {
   return report.problems.empty() ? 0 : 1;
 }
 
-int run_inspect(const InspectFlags& flags) {
-  const auto kind = folder_kind(flags.dir);
+int inspect_folder(const std::string& folder, const InspectFlags& flags) {
+  const auto kind = folder_kind(folder);
   if (!kind.ok()) return fail(kind.error());
   if (*kind == FolderKind::kAdapter)
-    return print(inspect_adapter(flags.dir, flags.model, flags.limits), flags.json);
+    return print(inspect_adapter(folder, flags.model, flags.limits), flags.json);
   if (!flags.model.empty())
-    return fail(invalid("--model is for adapters, but " + flags.dir + " is a model"));
-  return print(inspect_model(flags.dir, flags.dtype), flags.json);
+    return fail(invalid("--model is for adapters, but " + folder + " is a model"));
+  return print(inspect_model(folder, flags.dtype), flags.json);
+}
+
+int run_inspect(const InspectFlags& flags) {
+  int status = 0;
+  for (const std::string& folder : flags.folders) {
+    if (flags.folders.size() > 1 && !flags.json)
+      std::cout << (&folder == flags.folders.data() ? "" : "\n") << folder << ":" << std::endl;
+    status = std::max(status, inspect_folder(folder, flags));
+  }
+  return status;
 }
 
 }  // namespace
@@ -41,15 +54,15 @@ int run_inspect(const InspectFlags& flags) {
 void add_inspect(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<InspectFlags>();
   Command c = app.add_subcommand(
-      "inspect", "Describe a model or adapter folder and check whether it can be served");
-  c.add_option("dir", flags->dir, "Folder of the model or adapter").required();
-  c.add_option("--model", flags->model, "For an adapter: model folder to check it against");
+      "inspect", "Describe folders of models or adapters and check whether they can be served");
+  c.add_option("dir", flags->folders, "Folders of models or adapters").required();
+  c.add_option("--model", flags->model, "For adapters: model folder to check them against");
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,
       "For a model: data type of weights, auto (the checkpoint's), float32, bfloat16 or float16");
   c.add_option("--max-lora-rank", flags->limits.max_rank, "For an adapter: highest accepted rank")
       .capture_default_str();
-  c.add_flag("--json", flags->json, "Print one JSON object");
+  c.add_flag("--json", flags->json, "Print one JSON object per folder");
   c.callback([flags, &run] { run = [flags] { return run_inspect(*flags); }; });
 }
 

@@ -121,3 +121,15 @@ def generate(model, *arguments, dtype="float32", check=True):
         return done
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def inspect(folders, *options):
+    """The reports of `valora inspect` on folders, in one process: it takes half a second to start."""
+    command = [find_program("valora"), "inspect", *map(str, folders), *map(str, options), "--json"]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    reports, at = [], 0
+    while text[at:].strip():
+        report, length = json.JSONDecoder().raw_decode(text[at:].lstrip())
+        at += len(text[at:]) - len(text[at:].lstrip()) + length
+        reports.append(report)
+    return reports

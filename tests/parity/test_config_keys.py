@@ -5,10 +5,9 @@ A release of transformers that adds a key fails here until somebody has looked a
 
 import copy
 import dataclasses
-import inspect
+import itertools
 import json
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from transformers.configuration_utils import PretrainedConfig
 
 import checkpoints
 import families
-from programs import find_program
+from programs import inspect
 
 # Of all classes. The first are read by the loader and by the prompts' and answers' code; test_generate_checkpoints.py has them.
 READ_ELSEWHERE = {"architectures", "model_type", "dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
@@ -73,7 +72,7 @@ ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_
 def keys_of(config_class):
     if dataclasses.is_dataclass(config_class):
         return {field.name for field in dataclasses.fields(config_class)}
-    parameters = [inspect.signature(kind.__init__).parameters for kind in (config_class, PretrainedConfig)]
+    parameters = [signature(kind.__init__).parameters for kind in (config_class, PretrainedConfig)]
     return {name for one in parameters for name in one} - {"self", "kwargs"}
 
 
@@ -93,25 +92,26 @@ class Refusals:
     """What `valora inspect` says to changed configurations; None if it accepts one. There are no other files."""
 
     def __init__(self, config, part, folder):
-        self.config, self.part, self.folder = config, part, folder
+        self.config, self.part, self.folder, self.numbers = config, part, folder, itertools.count()
         if "use_sliding_window" in part_of(config, part):
             part_of(config, part).update(use_sliding_window=True, sliding_window=16)
         if part == "":
             config["text_config"]["tie_word_embeddings"] = False  # or the key at the top has no effect
 
-    def of(self, changes):
-        folder = self.folder / "-".join(changes)[:80]
-        folder.mkdir()
-        config = copy.deepcopy(self.config)
-        part_of(config, self.part).update(changes)
-        (folder / "config.json").write_text(json.dumps(config))
-        done = subprocess.run([find_program("valora"), "inspect", folder, "--json"], capture_output=True, text=True, timeout=60)
-        report = json.loads(done.stdout)
-        return None if "modules" in report else " ".join(report["problems"])
-
     def of_each(self, changes):
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(self.of, changes))
+        folders = []
+        for one in changes:
+            folders.append(self.folder / f"{next(self.numbers)}-{'-'.join(one)[:80]}")
+            folders[-1].mkdir()
+            config = copy.deepcopy(self.config)
+            part_of(config, self.part).update(one)
+            (folders[-1] / "config.json").write_text(json.dumps(config))
+        reports = inspect(folders)
+        assert len(reports) == len(folders)
+        return [None if "modules" in report else " ".join(report["problems"]) for report in reports]
+
+    def of(self, changes):
+        return self.of_each([changes])[0]
 
 
 @pytest.mark.parametrize("name, part, honoured, more", PARTS, ids=IDS)

@@ -121,6 +121,8 @@ def test_inspect_says_why_not(folders, tmp_path):
     status, report = inspect(folders["two"], "--model", folders["model"], "--max-lora-rank", 8)
     assert status == 1 and "rank 16 is above" in report["problems"][0]
     nothing = run("inspect", tmp_path)
+    both = run("inspect", copy, folders["model"])
+    assert both.returncode == 1 and both.stdout.startswith(f"{copy}:\n") and f"\n\n{folders['model']}:\n" in both.stdout
     assert nothing.returncode == 1 and not nothing.stdout and "neither a model" in nothing.stderr
 
 
