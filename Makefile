@@ -24,7 +24,8 @@ help:
 	@echo "make lint            the linters alone; LINT_FLAGS=--all takes the tests and the sources with libtorch, too (minutes)"
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids, all cases of the CUDA kernels, emulated,"
-	@echo "                     and these compiled for all GPUs if there is nvcc (make test takes a sample of each)"
+	@echo "                     these compiled for all GPUs if there is nvcc, and all comparisons with transformers and PEFT"
+	@echo "                     (make test takes a sample of each)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say);"
 	@echo "                     UNITY=OFF compiles file by file, for work on the code"
@@ -116,6 +117,8 @@ conformance: configure-tests
 	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --callers $(BUILD)
+	@cmake --build $(BUILD) -j $(JOBS) --target valora probes
+	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=python tools/test
 
 fuzz: configure-tests
 	@PYTHON="$(PYTHON)" BUILD=$(BUILD) JOBS=$(JOBS) tools/fuzz

@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 import chat_templates as ct
 from jinja_grammar import VARIABLES, Grammar
+from wide import EVERYTHING
 
 CONVERSATIONS = 60  # for each template, with and without generation prompt
 TEMPLATES = ct.templates()
@@ -131,15 +132,18 @@ def test_published_templates_that_continue_the_last_message(uses):
 OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # messages of unsupported features
 
 
+COUNT = 6000 if EVERYTHING else 1500
+
+
 def test_random_templates():
     """Small templates of a grammar over all constructs: the same text, or an error in both."""
     rng = random.Random(2024)
-    templates = [Grammar(rng).template() for _ in range(6000)]
+    templates = [Grammar(rng).template() for _ in range(COUNT)]
     answers = ct.ask([{"template": text, "variables": VARIABLES} for text in templates])
     environment, outcomes = ct.environment(), collections.Counter()
     for template, answer in zip(templates, answers):
         outcomes[compare(environment, template, answer)] += 1
-    assert outcomes["same"] > 3000 and outcomes["fault"] > 300 and outcomes["unsupported"] < 300, outcomes
+    assert outcomes["same"] > COUNT / 2 and outcomes["fault"] > COUNT / 20 > outcomes["unsupported"], outcomes
 
 
 def compare(environment, template, answer):

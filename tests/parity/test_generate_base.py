@@ -9,6 +9,7 @@ from pictures import clip, film, picture
 from programs import generate, token_ids
 from reference import expect_same
 from releases import NEWEST
+from wide import pairs
 
 TEXT = {
     "one-turn": [{"role": "user", "content": "What is in this picture?"}],
@@ -77,8 +78,7 @@ def test_transformers_own_generate(references, engines, name):
 VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows", "vl3-grouped-tied"]
 
 
-@pytest.mark.parametrize("name", VIDEO_MODELS)
-@pytest.mark.parametrize("fps", [0.7, 3, 29.97])
+@pytest.mark.parametrize("name, fps", pairs(VIDEO_MODELS, [0.7, 3, 29.97]))
 def test_rates_of_frame_lists(models, references, engines, name, fps):
     """Qwen2.5-VL's positions count the time between the frames."""
     messages = [{"role": "user", "content": ["See", clip(60, 9, 45, 83), "then", clip(70, 4, 70, 50), "what?"]}]
@@ -86,10 +86,10 @@ def test_rates_of_frame_lists(models, references, engines, name, fps):
     expect_same(references[name], request, engines[name].one(request))
 
 
-@pytest.mark.parametrize("name", VIDEO_MODELS)
-@pytest.mark.parametrize("frames,rate,fps", [(21, 3.7, None), (10, 30000 / 1001, None), (31, 15, 3.3), (62, 30, 29)])
-def test_video_files(models, references, engines, name, frames, rate, fps):
+@pytest.mark.parametrize("name, file", pairs(VIDEO_MODELS, [(21, 3.7, None), (10, 30000 / 1001, None), (31, 15, 3.3), (62, 30, 29)]))
+def test_video_files(models, references, engines, name, file):
     """Files of odd sizes and rates: which frames are kept, and when each was."""
+    frames, rate, fps = file
     messages = [{"role": "user", "content": [film(80, frames, rate, 47, 61), "What happens?"]}]
     request = {"messages": messages, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
     request |= {"fps": fps} if fps else {}

@@ -7,6 +7,7 @@ import pytest
 
 from programs import Engine, EngineError, token_ids
 from reference import Reference, expect_same
+from wide import pairs
 
 ORIGINAL = 48  # positions
 WORDS = "the image shows a red circle left of two small squares "
@@ -53,8 +54,7 @@ def expect_generated(folder, reference, requests, count=24, **options):
     return True
 
 
-@pytest.mark.parametrize("name", ["text-one-layer", "llama3-scaled", "vl-one-layer"])
-@pytest.mark.parametrize("rope", ROPES)
+@pytest.mark.parametrize("name, rope", pairs(["text-one-layer", "llama3-scaled", "vl-one-layer"], ROPES))
 def test_static_ropes(models, tmp_path, name, rope):
     scaling = dict(ROPES[rope])
     if name.startswith("vl"):

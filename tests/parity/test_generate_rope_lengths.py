@@ -11,6 +11,7 @@ from programs import Engine, EngineError, generate, token_ids
 from reference import Reference, logprob_rows
 from test_generate_rope import as_transformers_5, configured, tokens_up_to
 from test_training import PARITY, ReferenceTraining, request_of, targets_of, train
+from wide import pairs
 
 CHANGE = 48  # the longest sequence with the frequencies of short ones
 COUNT = 24
@@ -72,8 +73,7 @@ def whole_blocks(tokens):
     return tokens // BLOCK * BLOCK
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name, kind", pairs(TEXTS, KINDS))
 def test_prompts_of_all_lengths(models, tmp_path, name, kind):
     """One after the other and together, with prefixes in common, in chunks, and again from the cache."""
     folder = with_rope(models, tmp_path / "model", name, kind)
@@ -152,8 +152,7 @@ def test_turns_that_cross(models, tmp_path, kind):
             tokens = [*tokens, *token_ids(answer), 3, 1, 4]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("caching", [True, False])
+@pytest.mark.parametrize("caching, kind", pairs([True, False], KINDS))
 def test_preempted_requests(models, tmp_path, kind, caching):
     """Recomputed, a prompt and its answer are one pass, with the frequencies of several."""
     folder = with_rope(models, tmp_path / "model", "text-grouped-tied", kind)
@@ -185,8 +184,7 @@ def test_with_adapters(models, tmp_path, kind):
                 lone.expect(request, answer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name, kind", pairs(PICTURES, KINDS))
 def test_beside_pictures(models, tmp_path, name, kind):
     """With M-RoPE the length is that of the positions, of which a picture takes fewer than tokens."""
     folder = with_rope(models, tmp_path / "model", name, kind)

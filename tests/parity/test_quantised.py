@@ -20,6 +20,7 @@ from programs import Engine, EngineError, find_program, generate, token_ids
 from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
 from reference import Reference, expect_same, logprob_rows
 from test_training import PARITY, request_of, samples, train
+from wide import pairs
 
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
 IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
@@ -103,8 +104,7 @@ def test_base_and_adapters_in_one_batch(cases, models, name):
     assert plain["choices"][0]["tokens"][0]["logprob"] != answers[0]["choices"][0]["tokens"][0]["logprob"]
 
 
-@pytest.mark.parametrize("mode", ["merged", "mixture"])
-@pytest.mark.parametrize("name", IN_EVERY_MODE)
+@pytest.mark.parametrize("name, mode", pairs(IN_EVERY_MODE, ["merged", "mixture"]))
 def test_merged(cases, name, mode):
     cases(name).expect_same(mode=mode)
 

@@ -1,5 +1,5 @@
 """kill -9 of a child, of a replica and of a raylet, and a child or a replica that hangs, under 64 clients: no wrong answer,
-no hang, nothing refused."""
+no hang, nothing refused. make test-ray takes three of them, VALORA_CONFORMANCE=full all five."""
 
 import contextlib
 import os
@@ -102,9 +102,13 @@ def disturbed(load, application, disturb):
         more(64)
 
 
-@pytest.mark.parametrize(
-    "disturb", [kill_child, kill_replica, kill_raylet, stop_child, stop_replica]
-)
+# A raylet takes its replica along; a replica that hangs, its child.
+FAULTS = [kill_child, kill_raylet, stop_replica]
+if os.environ.get("VALORA_CONFORMANCE") == "full":
+    FAULTS += [kill_replica, stop_child]
+
+
+@pytest.mark.parametrize("disturb", FAULTS)
 def test_a_fault_under_load(application, single, disturb, capsys):
     application.wait_for_replicas(SETTINGS["replicas"])
     before = counts(application)

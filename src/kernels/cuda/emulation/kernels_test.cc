@@ -31,11 +31,12 @@ constexpr Kernels kKernels[] = {{"Elementwise", test_elementwise, 4e4},
 #ifdef VALORA_SANITIZED
 constexpr double kShare = 0.02;  // of the work of a case
 constexpr int kRandomCases = 2;
+constexpr Dtype kDtypes[] = {Dtype::kFloat, Dtype::kBf16};  // fp16 has the code of bf16
 #else
 constexpr double kShare = 1;
 constexpr int kRandomCases = 12;
-#endif
 constexpr Dtype kDtypes[] = {Dtype::kFloat, Dtype::kBf16, Dtype::kFp16};
+#endif
 constexpr Order kOrders[] = {{"InOrder", Schedule::kForward, 90},
                              {"Backward", Schedule::kBackward, 80},
                              {"Random", Schedule::kRandom, 89},
