@@ -9,9 +9,12 @@
 
 namespace valora::jinja::testing {
 
-inline Result<std::string> render(std::string_view source, const Json& variables = Json::object()) {
+// steps: that a rendering may take; fewer end a test sooner.
+inline Result<std::string> render(std::string_view source, const Json& variables = Json::object(),
+                                  size_t steps = kMaxSteps) {
   VALORA_TRY(parsed, parse(source));
   Runtime runtime;
+  VALORA_CHECK(runtime.budget.step(kMaxSteps - steps));
   Variables values;
   for (const auto& [name, json] : variables.items()) {
     VALORA_TRY(value, from_json(runtime.budget, json));
@@ -21,8 +24,9 @@ inline Result<std::string> render(std::string_view source, const Json& variables
 }
 
 // The failure's message; empty if there is none.
-inline std::string failure(std::string_view source, const Json& variables = Json::object()) {
-  const auto rendered = render(source, variables);
+inline std::string failure(std::string_view source, const Json& variables = Json::object(),
+                           size_t steps = kMaxSteps) {
+  const auto rendered = render(source, variables, steps);
   return rendered.ok() ? std::string() : rendered.error().message;
 }
 
