@@ -83,5 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int side = crop_of(*image);
   exercise(media::make_qwen2_vl_processor(*image, *video, tower), input);
   exercise(media::make_clip_processor(*image, {side, std::max(1, side / 4), side % 2 == 1}), input);
+  // Large tiles take seconds.
+  const Json tile = image->is_object() ? image->value("max_image_size", Json()) : Json();
+  if (size_in(tile, "longest_edge", 364) <= 64)
+    exercise(media::make_tile_processor({*image, {}, *video}, {side % 8 + 1, side % 3 + 1}), input);
   return 0;
 }

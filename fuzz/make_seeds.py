@@ -267,6 +267,9 @@ def settings_seeds():
     put("image_settings", "both", text(image), text(video_), sizes)
     put("image_settings", "size", text({"size": {"shortest_edge": 64, "longest_edge": 1024}, "patch_size": 2}),
         text({"num_frames": 4, "do_resize": False}), sizes)
+    put("image_settings", "tiles", text({"size": {"longest_edge": 40}, "max_image_size": {"longest_edge": 18}, "resample": 1,
+                                         "do_image_splitting": True, "image_processor_type": "SmolVLMImageProcessor"}),
+        text({"image_seq_len": 4}), sizes)
 
 
 def url_seeds():
@@ -456,6 +459,10 @@ def model_seeds():
     put("model_config", "llava", text({"architectures": ["LlavaForConditionalGeneration"], "text_config": decoder,
                                        "vision_config": clip, "image_token_index": 60, "vision_feature_layer": -2,
                                        "vision_feature_select_strategy": "default", "projector_hidden_act": "gelu"}))
+    siglip = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 16,
+              "patch_size": 4, "hidden_act": "gelu_pytorch_tanh"}
+    put("model_config", "smolvlm", text({"architectures": ["SmolVLMForConditionalGeneration"], "model_type": "smolvlm",
+                                         "text_config": decoder, "vision_config": siglip, "image_token_id": 60, "scale_factor": 2}))
     generation = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05,
                   "eos_token_id": [5, 6]}
     put("generation_config", "all", text(generation), text({"eos_token_id": 7}))

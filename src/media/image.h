@@ -43,7 +43,11 @@ struct ImageSize {
 // The size of decode_image's result, from the header alone: pixels are neither decoded nor checked.
 Result<ImageSize> image_size(std::span<const uint8_t> bytes, const Limits& limits);
 
-// PIL's Image.resize((width, height), BICUBIC), bit for bit. All sides are at least 1.
-Image resize_bicubic(const Image& image, int width, int height);
+enum class Resample : uint8_t { kBicubic, kLanczos };
+// PIL's Image.resize((width, height), …), bit for bit. All sides are at least 1.
+Image resize_image(const Image& image, int width, int height, Resample filter);
+inline Image resize_bicubic(const Image& image, int width, int height) {
+  return resize_image(image, width, height, Resample::kBicubic);
+}
 
 }  // namespace valora::media

@@ -30,7 +30,10 @@ struct VisualInput {
   int grid_t = 1, grid_h = 0, grid_w = 0;
   int patch_dim = 0;           // floats per patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
-  int tokens = 0;              // tokens in the language model
+  int tokens = 0;              // rows of embeddings in the language model
+  // A picture cut into tiles: grid_t - 1 of them, row by row, and then the whole picture. 0: it is
+  // not.
+  int tile_rows = 0, tile_columns = 0;
   // Size of the picture as sent, after its orientation was applied; set by the Loader. Videos: 0.
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
@@ -92,6 +95,12 @@ class Processor {
   virtual Digest settings_digest() const = 0;
 };
 
+// What a model folder says of its processors; null where it says nothing.
+struct ProcessorFiles {
+  Json image, video;  // preprocessor_config.json, video_preprocessor_config.json
+  Json both;          // processor_config.json
+};
+
 // The square that a CLIP tower reads.
 struct ClipTarget {
   int image_size = 336;  // pixels per side
@@ -123,5 +132,18 @@ Result<std::shared_ptr<const Processor>> make_qwen2_vl_processor(const Json& ima
 Result<std::shared_ptr<const Processor>> make_qwen3_vl_processor(const Json& image_json,
                                                                  const Json& video_json,
                                                                  const PatchLayout& tower);
+
+// The patches of a tile.
+struct TileTarget {
+  int patch_size = 16;
+  int merge_size = 4;  // a visual token stands for merge_size² patches
+};
+
+// From the files of Idefics3 and SmolVLM (equal to transformers' processors with PIL, bit for bit):
+// resize to the longest edge and to multiples of the tile, cut into tiles and add the whole picture
+// in a tile's size; or, without do_image_splitting, the whole picture alone. Rows are ordered by
+// tile and merge block. Settings that are unknown, or that the tower cannot read: kUnprocessable.
+Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFiles& files,
+                                                             const TileTarget& target);
 
 }  // namespace valora::media

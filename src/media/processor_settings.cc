@@ -16,7 +16,7 @@ constexpr std::string_view kWithoutEffect[] = {
     "transformers_version",
 };
 
-constexpr int64_t kBicubic = 3;  // of PIL's resampling filters
+constexpr int64_t kLanczos = 1, kBicubic = 3;  // of PIL's resampling filters
 
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -68,6 +68,14 @@ Status check_bicubic(const Json& json) {
   if (do_resize && resample != kBicubic)
     return refuse_setting("resample", "is not 3: only bicubic is supported");
   return {};
+}
+
+Result<Resample> read_resample(const Json& json, Resample fallback) {
+  VALORA_TRY(filter, optional_field<int64_t>(json, "resample"));
+  if (!filter) return fallback;
+  if (*filter == kBicubic) return Resample::kBicubic;
+  if (*filter == kLanczos) return Resample::kLanczos;
+  return refuse_setting("resample", "is neither 1 nor 3: only Lanczos and bicubic are supported");
 }
 
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most) {

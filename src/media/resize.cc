@@ -1,8 +1,9 @@
-// PIL's 8-bit bicubic resampling, bit for bit: a horizontal then a vertical pass of weighted sums
+// PIL's 8-bit resampling, bit for bit: a horizontal then a vertical pass of weighted sums
 // in 22-bit fixed point, each rounded and clipped to a byte. A pass that does not change the size
 // is skipped. Since Pillow 13 the vertical pass is first if it removes many rows.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "media/image.h"
 
@@ -19,7 +20,6 @@ namespace valora::media {
 namespace {
 
 constexpr int kPrecisionBits = 32 - 8 - 2;
-constexpr double kSupport = 2.0;
 
 double bicubic(double x) {
   constexpr double a = -0.5;
@@ -27,6 +27,23 @@ double bicubic(double x) {
   if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
   if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
   return 0.0;
+}
+
+double sinc(double x) {
+  if (x == 0.0) return 1.0;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double lanczos(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+
+struct Kernel {
+  double support;
+  double (*weight)(double x);
+};
+
+Kernel kernel_of(Resample filter) {
+  return filter == Resample::kLanczos ? Kernel{3.0, lanczos} : Kernel{2.0, bicubic};
 }
 
 // The input positions [first, first + count) of one output position, with their weights.
@@ -38,10 +55,10 @@ struct Window {
 
 class Windows {
  public:
-  Windows(int in_size, int out_size) {
+  Windows(int in_size, int out_size, const Kernel& kernel) {
     const double scale = double(in_size) / out_size;
     const double filter_scale = std::max(scale, 1.0);
-    const double support = kSupport * filter_scale;
+    const double support = kernel.support * filter_scale;
     const double inverse = 1.0 / filter_scale;
     stride_ = static_cast<int>(std::ceil(support)) * 2 + 1;
     bounds_.resize(out_size);
@@ -53,7 +70,7 @@ class Windows {
       const int count = std::min(static_cast<int>(centre + support + 0.5), in_size) - first;
       double sum = 0.0;
       for (int k = 0; k < count; ++k)
-        sum += exact[k] = bicubic((k + first - centre + 0.5) * inverse);
+        sum += exact[k] = kernel.weight((k + first - centre + 0.5) * inverse);
       for (int k = 0; k < count; ++k) {
         const double weight = sum != 0.0 ? exact[k] / sum : exact[k];
         weights_[size_t(i) * stride_ + k] =
@@ -128,18 +145,18 @@ VALORA_VECTOR_CLONES void resize_columns(const uint8_t* in, size_t row_bytes, ui
   }
 }
 
-Image resize_horizontally(const Image& image, int width) {
+Image resize_horizontally(const Image& image, int width, const Kernel& kernel) {
   Image out{width, image.height, std::vector<uint8_t>(size_t(width) * image.height * 3)};
   std::vector<uint8_t> block(size_t(image.width) * kBlockLanes);
   resize_rows(image.rgb.data(), image.height, image.width, out.rgb.data(), width,
-              Windows(image.width, width), block.data());
+              Windows(image.width, width, kernel), block.data());
   return out;
 }
 
-Image resize_vertically(const Image& image, int height) {
+Image resize_vertically(const Image& image, int height, const Kernel& kernel) {
   Image out{image.width, height, std::vector<uint8_t>(size_t(image.width) * height * 3)};
   resize_columns(image.rgb.data(), size_t(image.width) * 3, out.rgb.data(), height,
-                 Windows(image.height, height));
+                 Windows(image.height, height, kernel));
   return out;
 }
 
@@ -151,13 +168,14 @@ bool vertical_first(const Image& image, int width, int height) {
 
 }  // namespace
 
-Image resize_bicubic(const Image& image, int width, int height) {
+Image resize_image(const Image& image, int width, int height, Resample filter) {
+  const Kernel kernel = kernel_of(filter);
   if (width == image.width && height == image.height) return image;
-  if (width == image.width) return resize_vertically(image, height);
-  if (height == image.height) return resize_horizontally(image, width);
+  if (width == image.width) return resize_vertically(image, height, kernel);
+  if (height == image.height) return resize_horizontally(image, width, kernel);
   if (vertical_first(image, width, height))
-    return resize_horizontally(resize_vertically(image, height), width);
-  return resize_vertically(resize_horizontally(image, width), height);
+    return resize_horizontally(resize_vertically(image, height, kernel), width, kernel);
+  return resize_vertically(resize_horizontally(image, width, kernel), height, kernel);
 }
 
 }  // namespace valora::media

@@ -6,17 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "models/encoding.h"
-#include "models/vision_layers.h"
+#include "models/clip_layers.h"
 #include "models/visual_batch.h"
 
 namespace valora::models {
 
-struct ClipVisionConfig {
-  int64_t width = 768, intermediate = 3072, layers = 12, heads = 12;
+struct ClipVisionConfig : ClipLayerConfig {
   int64_t channels = 3, image = 224, patch = 32;
-  double norm_eps = 1e-5;
-  Activation activation = Activation::kQuickGelu;
   int64_t side() const { return image / patch; }
   int64_t positions() const { return side() * side() + 1; }  // the first is the class token
 };
@@ -24,11 +20,6 @@ struct ClipVisionConfig {
 ClipVisionConfig read_clip_vision_config(const ConfigReader& vision);
 void add_clip_vision_modules(const ClipVisionConfig& config, const std::string& prefix,
                              std::vector<adapters::Module>& modules);
-
-struct ClipVisionLayer {
-  LayerNorm layer_norm1, layer_norm2;
-  Linear q_proj, k_proj, v_proj, out_proj, fc1, fc2;
-};
 
 class ClipVisionTower {
  public:
@@ -38,12 +29,9 @@ class ClipVisionTower {
 
   // A run under way. Its hidden states before layer `wanted[i]` (0: the embeddings) are in
   // states[i] once its stages are done, each [items * positions, width].
-  struct Run {
+  struct Run : ClipRows {
     std::vector<VisualItem> items;
     std::vector<int64_t> wanted;
-    Adaptation adaptation;
-    TowerAttention attention;
-    at::Tensor x;
     std::vector<at::Tensor> states;
   };
   std::shared_ptr<Run> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted) const;
@@ -51,8 +39,6 @@ class ClipVisionTower {
 
  private:
   at::Tensor embed(std::span<const VisualItem> items) const;
-  void add_layer(const ClipVisionLayer& layer, const std::shared_ptr<Run>& run,
-                 Encoding& encoding) const;
 
   ClipVisionConfig config_;
   at::Device device_;
@@ -60,7 +46,7 @@ class ClipVisionTower {
   at::Tensor class_embedding_, position_embedding_;
   Linear patch_embedding_;
   LayerNorm pre_layrnorm_;
-  std::vector<ClipVisionLayer> layers_;
+  std::vector<ClipLayer> layers_;
 };
 
 }  // namespace valora::models

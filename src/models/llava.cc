@@ -158,11 +158,11 @@ class LlavaForConditionalGeneration final : public Model {
   Decoder language_model_;
 };
 
-Result<std::shared_ptr<const media::Processor>> llava_processor(const ConfigReader& config,
-                                                                const Json& image, const Json&) {
+Result<std::shared_ptr<const media::Processor>> llava_processor(
+    const ConfigReader& config, const media::ProcessorFiles& files) {
   const LlavaConfig c = read_config(config);
-  return media::make_clip_processor(
-      image, {static_cast<int>(c.vision.image), static_cast<int>(c.vision.patch), c.keeps_class});
+  return media::make_clip_processor(files.image, {static_cast<int>(c.vision.image),
+                                                  static_cast<int>(c.vision.patch), c.keeps_class});
 }
 
 }  // namespace

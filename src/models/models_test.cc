@@ -1,8 +1,10 @@
 // Configurations and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
+#include "models/idefics3.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
+#include "models/siglip_vision.h"
 #include "models/spec/load_error.h"
 #include "models/testing/tiny_towers.h"
 #include "models/visual_batch.h"
@@ -254,6 +256,57 @@ TEST(ModelSpec, LlavaFindsTheNamesOfAllReleases) {
     EXPECT_EQ(spec.modules.find(older), spec.modules.find(newest));
   }
   EXPECT_FALSE(spec.modules.find("model.encoder.layers.2.mlp.fc1"));
+}
+
+TEST(ModelSpec, Idefics3AndSmolVlmAreOneFamilyOfTwoNames) {
+  for (const auto& [type, name] : {std::pair{"idefics3", "Idefics3ForConditionalGeneration"},
+                                   {"smolvlm", "SmolVLMForConditionalGeneration"}}) {
+    Json json = testing::idefics3().config;
+    json.erase("architectures");
+    json["model_type"] = type;
+    const ConfigReader config(json, "config.json");
+    const Family& family = **find_family(config);
+    const ModelSpec spec = read_model_spec(family, config).value();
+    EXPECT_EQ(spec.architecture, name);
+    EXPECT_EQ(spec.image_token, 128257);
+    EXPECT_FALSE(spec.video_token);
+    EXPECT_NE(family.no_videos.find(name), std::string::npos) << family.no_videos;
+    const auto connector = spec.modules.find("model.connector.modality_projection.proj");
+    ASSERT_TRUE(connector);
+    EXPECT_TRUE(spec.modules.modules()[*connector].visual);
+    EXPECT_EQ(spec.modules.modules()[*connector].in, 4 * testing::kWidth);
+    // The language model alone.
+    EXPECT_EQ(spec.modules.find("model.layers.0.mlp.up_proj"),
+              spec.modules.find("model.text_model.layers.0.mlp.up_proj"));
+  }
+  Json json = testing::idefics3().config;
+  json["text_config"]["model_type"] = "mistral";
+  EXPECT_NE(refusal(json).find("mistral"), std::string::npos);
+}
+
+TEST(Idefics3Text, TilesStandBehindTheirPlacesAndTheWholePictureLast) {
+  media::VisualInput image;
+  const auto text = smolvlm_family().image_text;
+  EXPECT_EQ(text(image), "<fake_token_around_image><global-img><image><fake_token_around_image>");
+  image.tile_rows = 2, image.tile_columns = 1;
+  EXPECT_EQ(text(image),
+            "<fake_token_around_image><row_1_col_1><image>\n"
+            "<fake_token_around_image><row_2_col_1><image>\n"
+            "\n<fake_token_around_image><global-img><image><fake_token_around_image>");
+}
+
+TEST(SiglipPlaces, PatchesAreSpreadOverThePositions) {
+  const auto places = [](int64_t count, int64_t side) {
+    const at::Tensor made = places_along(count, side);
+    return std::vector<int64_t>(made.const_data_ptr<int64_t>(),
+                                made.const_data_ptr<int64_t>() + made.numel());
+  };
+  EXPECT_EQ(places(4, 6), (std::vector<int64_t>{0, 1, 3, 4}));
+  EXPECT_EQ(places(6, 4), (std::vector<int64_t>{0, 0, 1, 2, 2, 3}));
+  EXPECT_EQ(places(1, 9), (std::vector<int64_t>{0}));
+  for (const int64_t side : {16, 26, 27, 32, 70})  // of published models
+    for (int64_t i = 0; i < side; ++i) EXPECT_EQ(places(side, side)[size_t(i)], i);
+  EXPECT_EQ(places(49, 49)[7], 6) << "where the product of floats is below the boundary";
 }
 
 media::VisualInput grid(int t, int h, int w) {

@@ -31,10 +31,10 @@ DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
 Family qwen3_vl_family() {
   Family family = qwen_vl_family<Qwen3VlVisionTower, read_qwen3_vl_decoder>();
   family.chat_format = [](const text::Tokenizer&) { return text::make_chatml(""); };
-  family.processor = [](const ConfigReader& config, const Json& image, const Json& video) {
+  family.processor = [](const ConfigReader& config, const media::ProcessorFiles& files) {
     const auto vision = Qwen3VlVisionTower::read_config(config.child("vision_config"));
     return media::make_qwen3_vl_processor(
-        image, video,
+        files.image, files.video,
         {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
          static_cast<int>(vision.merge)});
   };

@@ -92,10 +92,10 @@ Family qwen_vl_family() {
       .image_placeholder = "<|vision_start|><|image_pad|><|vision_end|>",
       .video_placeholder = "<|vision_start|><|video_pad|><|vision_end|>",
       .processor =
-          [](const ConfigReader& config, const Json& image, const Json& video) {
+          [](const ConfigReader& config, const media::ProcessorFiles& files) {
             const auto vision = Tower::read_config(config.child("vision_config"));
             return media::make_qwen2_vl_processor(
-                image, video,
+                files.image, files.video,
                 {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
                  static_cast<int>(vision.merge)});
           },

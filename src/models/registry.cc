@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "models/idefics3.h"
 #include "models/llama.h"
 #include "models/llava.h"
 #include "models/mistral.h"
@@ -28,6 +29,7 @@ std::string first_architecture(const Json& config) {
 // For configurations that were saved without a model, as transformers' AutoModel classes take them.
 std::string architecture_of_type(const Json& config) {
   static const std::map<std::string, std::string> kTypes = {
+      {"idefics3", "Idefics3ForConditionalGeneration"},
       {"llama", "LlamaForCausalLM"},
       {"llava", "LlavaForConditionalGeneration"},
       {"mistral", "MistralForCausalLM"},
@@ -35,7 +37,8 @@ std::string architecture_of_type(const Json& config) {
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
       {"qwen3", "Qwen3ForCausalLM"},
-      {"qwen3_vl", "Qwen3VLForConditionalGeneration"}};
+      {"qwen3_vl", "Qwen3VLForConditionalGeneration"},
+      {"smolvlm", "SmolVLMForConditionalGeneration"}};
   const auto type = field_or<std::string>(config, "model_type", "");
   const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
   return it == kTypes.end() ? std::string() : it->second;
@@ -64,8 +67,8 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),    llava_family(),      mistral_family(), qwen2_family(),
-      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),   qwen3_vl_family(),
+      llama_family(),      llava_family(), mistral_family(),  qwen2_family(),    qwen2_vl_family(),
+      qwen2_5_vl_family(), qwen3_family(), qwen3_vl_family(), idefics3_family(), smolvlm_family(),
   };
   return all;
 }

@@ -28,5 +28,8 @@ enum class MistralChat {
 std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind);
 // LLaVA-1.5: "USER: <image>\ntext ASSISTANT:". A turn's images come before its text.
 std::unique_ptr<ChatFormat> make_llava_chat();
+// Idefics3 and SmolVLM: "User: text<end_of_utterance>\nAssistant:", without the space in a turn
+// that begins with an image. opens: with <|im_start|> before the conversation, as SmolVLM's has.
+std::unique_ptr<ChatFormat> make_idefics3_chat(bool opens);
 
 }  // namespace valora::text

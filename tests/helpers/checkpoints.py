@@ -94,6 +94,13 @@ def llava(sizes, vision, **more):
     return transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_index=families.LLAVA.special_id("<image>"), **more)
 
 
+def idefics3(family, sizes, vision, merge, **more):
+    config_class = {families.IDEFICS3: transformers.Idefics3Config, families.SMOLVLM: transformers.SmolVLMConfig}[family]
+    text = llama(family, *sizes, **more).to_dict()
+    return config_class(text_config=text, vision_config=dict(num_attention_heads=2) | vision, scale_factor=merge,
+                        image_token_id=family.special_id("<image>"), tie_word_embeddings=sizes[-1])
+
+
 LLAMA3_ROPE = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 64}
 MODELS = {
@@ -131,6 +138,14 @@ NEWER |= {
     "vl3-deeper-tower": lambda: qwen3_vl((40, 4, 4, 2, 53, False), 16, [2, 3, 3], dict(
         depth=4, hidden_size=24, num_heads=3, intermediate_size=33, num_position_embeddings=16, deepstack_visual_indexes=[1, 2, 3]), 6, 3,
         attention_bias=True),
+}
+# More positions than a tile has patches, and fewer; a tile that ends within a patch; one token of each tile.
+NEWER |= {
+    "smolvlm-tied": lambda: idefics3(families.SMOLVLM, (48, 6, 2, 3, 37, True), dict(
+        hidden_size=32, intermediate_size=45, num_hidden_layers=2, image_size=48, patch_size=8), 2),
+    "idefics3-text-tiles": lambda: idefics3(families.IDEFICS3, (40, 4, 4, 2, 53, False), dict(
+        hidden_size=24, intermediate_size=33, num_hidden_layers=3, image_size=22, patch_size=7, hidden_act="gelu", layer_norm_eps=1e-5), 4,
+        rope_scaling=LLAMA3_ROPE),
 }
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER

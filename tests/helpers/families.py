@@ -16,7 +16,17 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 import llama_tokenizers
 import pictures
 import tokenizer_parity
-from releases import NEWEST, ClipPixels, Qwen3Patches, QwenPatches, QwenPixels, sample_frames
+from releases import (
+    NEWEST,
+    ClipPixels,
+    Qwen3Patches,
+    QwenPatches,
+    QwenPixels,
+    TilePixels,
+    mend_places,
+    mend_positions,
+    sample_frames,
+)
 
 
 def parts_of(message):
@@ -31,7 +41,6 @@ class Family:
     """A text-only family, the base class of the vision-language families."""
 
     has_images = has_video = False
-    mends_positions = False  # of videos (releases.mend_positions)
     media_tokens = ()  # a random model may generate them, and the reference would take them for media of the prompt
 
     def save(self, model, folder):
@@ -42,6 +51,9 @@ class Family:
         self.tokenizer().save(str(folder / "tokenizer.json"))
         if self.has_images:
             self.image_processor(model.config).save_pretrained(folder)
+
+    def mend(self, model):
+        """Corrects what this release of the reference does otherwise than the models were trained."""
 
     bos = None
 
@@ -80,7 +92,11 @@ class Qwen(Family):
 
     def __init__(self, kind, visual=False):
         self.kind = kind
-        self.has_images = self.has_video = self.mends_positions = visual
+        self.has_images = self.has_video = visual
+
+    def mend(self, model):
+        if self.has_video:
+            mend_positions(model.model)
 
     @staticmethod
     @functools.cache
@@ -215,7 +231,9 @@ class Qwen3VL(Qwen):
 
     def __init__(self):
         super().__init__(transformers.Qwen3VLForConditionalGeneration, visual=True)
-        self.mends_positions = False
+
+    def mend(self, model):
+        pass
 
     def render(self, messages, add_generation_prompt=True):
         text = super().render([{"role": "system", "content": ""}, *messages], add_generation_prompt)
@@ -366,10 +384,79 @@ class Llava(Family):
         return made["input_ids"][0].tolist(), inputs
 
 
+class Idefics3(Family):
+    """Ids and pixels are Idefics3Processor's own. Its tokenizer has tokens for the images' borders alone, as Idefics3-8B's."""
+
+    kind = transformers.Idefics3ForConditionalGeneration
+    has_images = True
+    media_tokens = ("<image>",)
+    bos, eos = "<|begin_of_text|>", "<end_of_utterance>"
+    opening = bos
+    specials = [bos, "<|end_of_text|>", "<fake_token_around_image>", "<image>", eos]
+    settings = dict(size={"longest_edge": 60}, max_image_size={"longest_edge": 30}, resample=3, image_mean=[0.4, 0.5, 0.6])
+
+    @classmethod
+    @functools.cache
+    def tokenizer(cls):
+        """A small byte-level BPE that splits numbers into digits, as SmolLM2's."""
+        made = tokenizers.Tokenizer(models.BPE())
+        made.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+        made.decoder = decoders.ByteLevel()
+        tokenizer_parity.train(made, 290)
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in cls.specials])
+        if cls.bos:
+            made.post_processor = processors.TemplateProcessing(
+                single=f"{cls.bos} $A", special_tokens=[(cls.bos, made.token_to_id(cls.bos))])
+        return made
+
+    def mend(self, model):
+        mend_places(model.model.vision_model.embeddings)
+
+    def render(self, messages, add_generation_prompt=True):
+        text = self.opening
+        for message in messages:
+            parts = ["<image>" if not isinstance(part, str) else part for part in parts_of(message)]
+            text += message["role"].capitalize() + (":" if parts[0] == "<image>" else ": ") + "".join(parts) + "<end_of_utterance>\n"
+        return text + ("Assistant:" if add_generation_prompt else "")
+
+    def image_processor(self, config):
+        return TilePixels(**self.settings)
+
+    def processor(self, config):
+        return self.processor_with(self.image_processor(config), config)
+
+    def load_processor(self, folder):
+        return self.processor_with(TilePixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config):
+        side = images.max_image_size["longest_edge"] // config.vision_config.patch_size // config.scale_factor
+        return transformers.Idefics3Processor(images, self.fast_tokenizer(), image_seq_len=side**2)
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        images = [image for part in media_of(messages) for image in pictures.decode(part["image"])]
+        text = self.render(messages, add_generation_prompt)
+        made = processor(text=text, images=[images] if images else None, return_tensors="pt", add_special_tokens=False)
+        inputs = {key: made[key] for key in ("pixel_values", "pixel_attention_mask")} if images else {}
+        return made["input_ids"][0].tolist(), inputs
+
+
+class SmolVLM(Idefics3):
+    """With tokens for the places of tiles, and the same prompts: its own processor asks for a package that spells numbers of frames."""
+
+    kind = transformers.SmolVLMForConditionalGeneration
+    bos, eos = None, "<end_of_utterance>"
+    opening = "<|im_start|>"
+    specials = ["<|im_start|>", "<fake_token_around_image>", "<image>", eos, "<global-img>",
+                *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2))]
+    settings = dict(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, image_std=[0.4] * 3)
+
+
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
+IDEFICS3, SMOLVLM = Idefics3(), SmolVLM()
 
 
 def family_of(config):
@@ -377,4 +464,5 @@ def family_of(config):
     kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
-    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL}[kind]
+    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
+            "idefics3": IDEFICS3, "smolvlm": SMOLVLM}[kind]

@@ -22,10 +22,14 @@ NEWEST = int(transformers.__version__.split(".")[0]) >= 5
 if NEWEST:
     import visual_backend  # noqa: F401, I001  before the processors
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil as ClipPixels
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as TilePixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil as QwenPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+    from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil as SmolTilePixels
 else:
     from transformers import CLIPImageProcessor as ClipPixels  # noqa: F401
+    from transformers import Idefics3ImageProcessor as TilePixels  # noqa: F401
+    from transformers import SmolVLMImageProcessor as SmolTilePixels  # noqa: F401
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import (
         Qwen2VLImageProcessor as QwenPixels,
     )
@@ -177,3 +181,20 @@ def in_fractions_of_a_second(rope_index, config):
             made[..., end:] += made[..., begin:end].max() - largest
         return made, (made.max() + 1 - made.shape[-1]).reshape(1, 1)
     return mended
+
+
+def mend_places(embeddings):
+    """Gives the patches of a tile the positions that transformers 5 gives them: 4.57 shrinks the fractions that it looks up, so that
+    all but the first patch of a side get the place before their own in fp32 (docs/rooms/references.md). Tiles have no padding."""
+    def mended(pixel_values, patch_attention_mask):
+        assert patch_attention_mask.all()
+        side = embeddings.num_patches_per_side
+        places = []
+        for count in patch_attention_mask.shape[1:]:
+            fractions = (torch.arange(count, dtype=torch.float32) * (1.0 / torch.tensor(count))).clamp(max=1.0 - 1e-6)
+            places.append(torch.bucketize(fractions, torch.arange(1 / side, 1.0, 1 / side), right=True))
+        ids = (places[0][:, None] * side + places[1]).flatten()
+        patches = embeddings.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
+        return patches + embeddings.position_embedding(ids)
+    if not NEWEST:
+        embeddings.forward = mended

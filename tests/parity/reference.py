@@ -7,7 +7,6 @@ import torch
 import transformers
 
 import families
-import releases
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -30,8 +29,7 @@ class Reference:
         self.family = families.family_of(config)
         self.model = self.base = self.family.kind.from_pretrained(folder, dtype=dtype, attn_implementation=attention).eval()
         self.processor = self.family.load_processor(folder) if self.family.has_images else None
-        if self.family.mends_positions:
-            releases.mend_positions(self.model.model)
+        self.family.mend(self.model)
         self.dtype = dtype
 
     def load_adapter(self, name, folder):

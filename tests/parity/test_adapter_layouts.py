@@ -21,6 +21,7 @@ from serving import Server
 VISUAL = ["llava-default", "vl-grouped-tied", "vl25-windows"]
 ONE = [{"role": "user", "content": [picture(60, 80, 60), "What is this?"]}]
 LANGUAGE, TOWER = "model.language_model.", {"llava-default": "model.vision_tower."}
+TEXT = {"smolvlm-tied": "model.text_model."}  # in place of LANGUAGE
 # What ms-swift 2 and 3 write for Qwen2-VL, whose tower was named visual… then.
 SWIFT = r"^(model)(?!.*(lm_head|output|emb|wte|shared)).*"
 
@@ -74,21 +75,21 @@ def relaid(folder, out, rename=lambda key: key, extra=(), **config):
 def language_model_alone(model):
     """The text model whose modules are those of a vision-language model's decoder."""
     text = model.config.get_text_config()
-    if model.config.model_type == "llava":
+    if model.config.model_type in ("llava", "smolvlm"):
         return transformers.LlamaForCausalLM(text)
     sizes = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
     return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**{size: getattr(text, size) for size in sizes}))
 
 
-@pytest.mark.parametrize("name", VISUAL)
+@pytest.mark.parametrize("name", [*VISUAL, "smolvlm-tied"])
 def test_an_adapter_of_the_language_model_alone(layouts, name, tmp_path):
     case = layouts(name)
     alone = save_adapter(language_model_alone(case.model), tmp_path / "alone", 40, rank=4)
     keys = load_file(alone / "adapter_model.safetensors")
     assert keys and all(key.startswith("base_model.model.model.layers.") for key in keys)
-    plain = relaid(alone, tmp_path / "plain", lambda key: key.replace("model.", LANGUAGE, 1))
+    plain = relaid(alone, tmp_path / "plain", lambda key: key.replace("model.", TEXT.get(name, LANGUAGE), 1))
     warnings = case.expect_same("alone", alone, plain)
-    # The towers of LLaVA and Qwen2.5-VL have linears of the same names, which the file rightly leaves alone.
+    # The towers of LLaVA, SmolVLM and Qwen2.5-VL have linears of the same names, which the file rightly leaves alone.
     assert ["also targets" in warning for warning in warnings] == ([True] if name != "vl-grouped-tied" else [])
 
 

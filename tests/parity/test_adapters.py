@@ -28,10 +28,11 @@ LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "qwen2_5_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.gate_proj", "mlp.0", "merger.mlp.2"],
           "qwen3_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.linear_fc1", "merger.linear_fc2", "deepstack_merger_list.1.linear_fc1"],
-          "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"]}
+          "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"],
+          "smolvlm": ["out_proj", "fc1", "modality_projection.proj", "model.vision_model.encoder.layers.0.self_attn.q_proj"]}
 FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
             "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows",
-            "qwen3_vl": "vl3-deeper-tower"}
+            "qwen3_vl": "vl3-deeper-tower", "smolvlm": "smolvlm-tied"}
 
 
 def make(family):
@@ -41,6 +42,8 @@ def make(family):
 
 
 def prefix_of(family):
+    if family == "smolvlm":
+        return "model.text_model.layers."
     return "model.language_model.layers." if family in VISUAL else "model.layers."
 
 
@@ -74,7 +77,7 @@ def test_the_table_names_the_models_modules(family):
         if isinstance(module, torch.nn.Linear):
             assert (table[name]["out"], table[name]["in"]) == tuple(module.weight.shape), name
             assert table[name]["kind"] == ("output layer" if name == "lm_head" else "linear"), name
-            assert table[name]["visual"] == (".visual." in name or "vision_tower" in name or "projector" in name), name
+            assert table[name]["visual"] == any(part in name for part in (".visual.", "vision_tower", "projector", "vision_model", "connector")), name
     for name, entry in table.items():
         assert (entry["kind"] in ("linear", "output layer")) == isinstance(modules[name], torch.nn.Linear), name
         assert (entry["kind"] == "embedding") == name.endswith("embed_tokens"), name
@@ -110,8 +113,8 @@ def draw_target(rng, prefix, visual):
     some = rng.sample(LINEARS + visual, rng.randint(1, 4))
     kind = rng.randrange(7 if visual else 6)
     if kind == 6:  # by parts of the model
-        return rng.choice([r".*(visual|vision_tower)\..*(qkv|proj|fc1|fc2)", r".*(merger\.mlp\.\d|linear_\d)",
-                           r"(?!.*(language_model|lm_head|embed|conv)).*(\w+_proj|linear_\d|fc\d|qkv|mlp\.\d)", visual])
+        return rng.choice([r".*(visual|vision_tower|vision_model)\..*(qkv|proj|fc1|fc2)", r".*(merger\.mlp\.\d|linear_\d|connector.*proj)",
+                           r"(?!.*(language_model|text_model|lm_head|embed|conv)).*(\w+_proj|linear_\d|fc\d|qkv|mlp\.\d)", visual])
     if kind == 0:
         return some
     if kind == 1:  # some full names besides suffixes

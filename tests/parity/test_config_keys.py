@@ -62,6 +62,11 @@ PARTS = [
                                         "image_size", "patch_size", "hidden_act", "layer_norm_eps"}, {"projection_dim", "tie_word_embeddings"}),
     ("llava-default", "", {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
                            "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}, {"image_seq_length"}),
+    *((name, part, *keys) for name in ("smolvlm-tied", "idefics3-text-tiles") for part, *keys in [
+        ("text_config", DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
+        ("vision_config", {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size",
+                           "patch_size", "hidden_act", "layer_norm_eps"}, {"tie_word_embeddings"}),
+        ("", {"text_config", "vision_config", "image_token_id", "scale_factor", "tie_word_embeddings"}, set())]),
 ]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
 ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
@@ -126,7 +131,8 @@ def test_every_key_of_a_rope_has_been_looked_at():
 
 # The parts of the others are read by the same code.
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
-    ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config")]]
+    ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
+    *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 
 @pytest.mark.parametrize("name, part, honoured, more", [PARTS[i] for i in PROBED], ids=[IDS[i] for i in PROBED])

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from programs import find_program
-from releases import ClipPixels, QwenPatches, QwenPixels, sample_frames
+from releases import ClipPixels, QwenPatches, QwenPixels, SmolTilePixels, TilePixels, sample_frames
 
 
 class Probe:
@@ -44,10 +44,10 @@ class Probe:
             return answer["error"]
         return np.fromfile(out, np.uint8).reshape(answer["height"], answer["width"], 3)
 
-    def resize(self, pixels, width, height):
+    def resize(self, pixels, width, height, **command):
         out = self.folder / "resized"
         answer = self.ask(op="resize", path=self.file(pixels.tobytes()), width=pixels.shape[1],
-                          height=pixels.shape[0], to=[width, height], out=str(out))
+                          height=pixels.shape[0], to=[width, height], out=str(out), **command)
         assert answer == {}, answer
         return np.fromfile(out, np.uint8).reshape(height, width, 3)
 
@@ -295,7 +295,8 @@ def test_truncated_files_are_errors(probe):
             assert isinstance(probe.decode(data[:-cut]), str), (data[:8], cut)
 
 
-def test_resize_is_bit_equal(probe):
+@pytest.mark.parametrize("lanczos", [False, True])
+def test_resize_is_bit_equal(probe, lanczos):
     rng = np.random.default_rng(7)
     sizes = [(1, 1, 28, 28), (5, 7, 5, 7), (5, 7, 5, 31), (5, 7, 31, 7), (900, 3, 28, 28), (3, 900, 28, 56)]
     sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 6, 4))) for _ in range(60)]
@@ -304,8 +305,9 @@ def test_resize_is_bit_equal(probe):
         # Hard black and white edges make the overshoot that has to be clipped.
         edges = (rng.integers(0, 2, (height, width, 3)) * 255).astype(np.uint8)
         for pixels in (noise, edges):
-            theirs = np.array(Image.fromarray(pixels).resize((to_width, to_height), Image.Resampling.BICUBIC))
-            assert_equal(probe.resize(pixels, to_width, to_height), theirs)
+            theirs = np.array(Image.fromarray(pixels).resize(
+                (to_width, to_height), Image.Resampling.LANCZOS if lanczos else Image.Resampling.BICUBIC))
+            assert_equal(probe.resize(pixels, to_width, to_height, lanczos=lanczos), theirs)
 
 
 PROCESSOR_SETTINGS = [
@@ -419,6 +421,48 @@ def test_clip_processed_images(probe, settings, tmp_path):
         assert answer["grid"] == [1, side // patch, side // patch]
         assert answer["tokens"] == (side // patch) ** 2 + clip["class_token"]
         assert np.abs(ours - clip_patches(theirs, patch)).max() <= 1e-6
+
+
+TILE_SETTINGS = [
+    {},
+    {"size": {"longest_edge": 200}, "max_image_size": {"longest_edge": 48}},
+    {"size": {"longest_edge": 130}, "max_image_size": {"longest_edge": 53}, "image_mean": [0.4, 0.5, 0.6], "image_std": 0.25, "resample": 3},
+    {"size": {"height": 100, "width": 61}, "max_image_size": {"longest_edge": 32}, "do_normalize": False},
+    {"do_resize": False, "max_image_size": {"longest_edge": 64}, "do_rescale": False},
+    {"size": {"longest_edge": 90}, "max_image_size": {"longest_edge": 64}, "do_image_splitting": False},
+    {"size": {"longest_edge": 5000}, "max_image_size": {"longest_edge": 1024}},
+]
+
+
+def tile_patches(pixels, patch, merge):
+    """[tiles, 3, h, w] → rows by tile and merge block; what is beyond whole patches is not read."""
+    side = pixels.shape[2] // patch
+    rows = pixels[:, :, :side * patch, :side * patch].reshape(len(pixels), 3, side // merge, merge, patch, side // merge, merge, patch)
+    return rows.transpose(0, 2, 5, 3, 6, 1, 4, 7).reshape(-1, 3 * patch * patch)
+
+
+@pytest.mark.parametrize("settings", TILE_SETTINGS, ids=lambda s: "-".join(s) or "default")
+def test_tiled_images(probe, settings, tmp_path):
+    """Idefics3's and SmolVLM's image processors, from the file that save_pretrained writes."""
+    processor = (TilePixels if settings else SmolTilePixels)(**settings)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    tile = processor.max_image_size["longest_edge"]
+    rng = np.random.default_rng(len(str(settings)))
+    sizes = [(2, 2), (64, 64), (333, 111), (1200, 11)] + [tuple(int(n) for n in np.exp(rng.uniform(1.5, 6, 2))) for _ in range(6)]
+    sizes = {1024: [(640, 90)], 364: [(7, 900), (160, 120)]}.get(tile, sizes)
+    for width, height in sizes:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = processor(images=[[Image.open(io.BytesIO(data))]], return_tensors="np", return_row_col_info=True)
+        assert theirs["pixel_attention_mask"].all()
+        patch, merge = {1024: (16, 4), 364: (14, 2)}.get(tile, (8, 2))
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=config,
+                                     tiles={"patch_size": patch, "merge_size": merge})
+        assert "error" not in answer, answer
+        assert answer["tiles"] == [theirs["rows"][0][0], theirs["cols"][0][0]], (width, height)
+        rows = tile_patches(theirs["pixel_values"][0], patch, merge)
+        assert answer["tokens"] * merge**2 == len(rows) == len(ours)
+        assert np.abs(ours - rows).max() <= 1e-6
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])

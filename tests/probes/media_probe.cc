@@ -69,6 +69,11 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
     return make_clip_processor(
         config, {target.at("image_size"), target.at("patch_size"), target.at("class_token")});
   }
+  if (command.contains("tiles")) {
+    const Json& target = command.at("tiles");
+    return make_tile_processor({config, {}, command.value("both", Json())},
+                               {target.at("patch_size"), target.at("merge_size")});
+  }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
@@ -85,6 +90,7 @@ Result<Json> answer(const VisualInput& input, const std::string& out) {
   VALORA_CHECK(write_raw(out, input.patches));
   return Json{{"grid", {input.grid_t, input.grid_h, input.grid_w}},
               {"patch_dim", input.patch_dim},
+              {"tiles", {input.tile_rows, input.tile_columns}},
               {"tokens", input.tokens},
               {"seconds_per_grid", input.seconds_per_grid}};
 }
@@ -101,7 +107,9 @@ Result<Json> resize(const Json& command) {
   const Image image{command.at("width"), command.at("height"), {rgb.begin(), rgb.end()}};
   if (image.rgb.size() != size_t(image.width) * image.height * 3)
     return invalid("the raw image has another size");
-  const Image resized = resize_bicubic(image, command.at("to").at(0), command.at("to").at(1));
+  const Image resized =
+      resize_image(image, command.at("to").at(0), command.at("to").at(1),
+                   command.value("lanczos", false) ? Resample::kLanczos : Resample::kBicubic);
   VALORA_CHECK(write_raw(command.at("out"), resized.rgb));
   return Json::object();
 }

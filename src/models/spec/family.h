@@ -34,17 +34,21 @@ struct Family {
   std::unique_ptr<text::ChatFormat> (*chat_format)(const text::Tokenizer& tokenizer);
   // Text that stands for an image or video in chat templates that take plain strings.
   std::string image_placeholder, video_placeholder;
+  // Why a request with a video is refused by a model without a video_token.
+  std::string no_videos = "this model takes no videos";
   // The end-of-sequence token if no file of the folder names one; the default of the reference's
   // configuration class.
   std::optional<int32_t> default_eos{};
   // Whether a rendered conversation gets the tokenizer's BOS if it has none, as in the family's
   // reference processor.
   bool chat_adds_bos = false;
-  // Makes the image processor from preprocessor_config.json and video_preprocessor_config.json (or
-  // null). Null for text-only families.
-  Result<std::shared_ptr<const media::Processor>> (*processor)(const ConfigReader& config,
-                                                               const Json& image,
-                                                               const Json& video) = nullptr;
+  // Makes the image processor; files.image is not null. Null for text-only families.
+  Result<std::shared_ptr<const media::Processor>> (*processor)(
+      const ConfigReader& config, const media::ProcessorFiles& files) = nullptr;
+  // The text that stands for an image in a prompt: the placeholder once for each grid, of which it
+  // stands for equally many rows, and what is around them. The first and the last token are added
+  // ones. Null: an image's rows alone.
+  std::string (*image_text)(const media::VisualInput& image) = nullptr;
 };
 
 }  // namespace valora::models

@@ -36,8 +36,8 @@ class Tensors {
     add(name + ".weight", {kWidth});
     if (bias) add(name + ".bias", {kWidth});
   }
-  void decoder(bool bias) {
-    const std::string prefix = "model.language_model.", layer = prefix + "layers.0.";
+  void decoder(bool bias, const std::string& prefix = "model.language_model.") {
+    const std::string layer = prefix + "layers.0.";
     for (const char* name : {"input_layernorm", "post_attention_layernorm"})
       add(layer + name + ".weight", {kOut});
     linear(layer + "self_attn.q_proj", kOut, kOut, bias);
@@ -226,6 +226,40 @@ inline TinyTower llava() {
   }
   t.linear("model.multi_modal_projector.linear_1", kOut, 3 * kWidth);
   t.linear("model.multi_modal_projector.linear_2", kOut, kOut);
+  return c;
+}
+
+inline TinyTower idefics3() {
+  const std::string tower = "model.vision_model.";
+  TinyTower c{"Idefics3",          {}, {}, tower + "encoder.layers.1.mlp.fc2", kMlp, kWidth,
+              3 * kPatch * kPatch, 2};
+  Json text = language("LlamaForCausalLM");
+  text.erase("rope_scaling");
+  c.config = {{"architectures", {"Idefics3ForConditionalGeneration"}},
+              {"text_config", text},
+              {"scale_factor", 2},
+              {"vision_config",
+               {{"hidden_size", kWidth},
+                {"intermediate_size", kMlp},
+                {"num_attention_heads", 2},
+                {"num_hidden_layers", kDepth},
+                {"image_size", 5 * kPatch + 1},
+                {"patch_size", kPatch}}}};
+  Tensors& t = c.tensors;
+  t.decoder(false, "model.text_model.");
+  t.add(tower + "embeddings.patch_embedding.weight", {kWidth, 3, kPatch, kPatch});
+  t.add(tower + "embeddings.patch_embedding.bias", {kWidth});
+  t.add(tower + "embeddings.position_embedding.weight", {25, kWidth});
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string layer = tower + "encoder.layers." + std::to_string(i) + ".";
+    t.norm(layer + "layer_norm1"), t.norm(layer + "layer_norm2");
+    for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
+      t.linear(layer + "self_attn." + name, kWidth, kWidth);
+    t.linear(layer + "mlp.fc1", kMlp, kWidth);
+    t.linear(layer + "mlp.fc2", kWidth, kMlp);
+  }
+  t.norm(tower + "post_layernorm");
+  t.linear("model.connector.modality_projection.proj", kOut, 4 * kWidth, false);
   return c;
 }
 

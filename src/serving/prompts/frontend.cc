@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "serving/prompts/chat_media.h"
+#include "serving/prompts/image_text.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "text/chat_template.h"
 
@@ -16,12 +17,8 @@ Result<Json> read_optional_json(const std::string& file) {
   return read_json_file(file);
 }
 
-struct ProcessorSettings {
-  Json image, video;
-};
-
 // From separate files, or from processor_config.json, as transformers 5 writes them.
-Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
+Result<media::ProcessorFiles> read_processor_files(const std::string& dir) {
   VALORA_TRY(image, read_optional_json(dir + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(dir + "/video_preprocessor_config.json"));
   VALORA_TRY(both, read_optional_json(dir + "/processor_config.json"));
@@ -36,15 +33,15 @@ Result<ProcessorSettings> read_processor_settings(const std::string& dir) {
         dir +
             " has no preprocessor_config.json and no \"image_processor\" in processor_config.json",
         dir);
-  return ProcessorSettings{std::move(image), std::move(video)};
+  return media::ProcessorFiles{std::move(image), std::move(video), std::move(both)};
 }
 
 Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
                                                    const models::Family& family,
                                                    const models::ConfigReader& config) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
-  VALORA_TRY(settings, read_processor_settings(options.model_path));
-  VALORA_TRY(processor, family.processor(config, settings.image, settings.video));
+  VALORA_TRY(files, read_processor_files(options.model_path));
+  VALORA_TRY(processor, family.processor(config, files));
   const media::FetchPolicy policy{.allowed_local_path = options.fetch.allowed_local_path,
                                   .allow_http = options.fetch.allow_http,
                                   .allowed_hosts = options.fetch.allowed_hosts,
@@ -114,6 +111,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
   VALORA_CHECK(check_vocabulary(*tokenizer, frontend->spec_.vocab, options.model_path));
   VALORA_CHECK(frontend->check_placeholders());
+  if (family.image_text)
+    VALORA_CHECK(check_image_text(family, *tokenizer, *frontend->spec_.image_token));
   frontend->longest_token_ = longest_token(*tokenizer);
   VALORA_TRY(loader, make_loader(options, family, config));
   frontend->loader_ = std::move(loader);

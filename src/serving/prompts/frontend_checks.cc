@@ -34,7 +34,7 @@ Status Frontend::check(const Prompt& prompt) const {
   if (!spec_.image_token && has_media(*chat, MediaRef::Kind::kImage))
     return invalid("this model takes no images", "messages");
   if (!spec_.video_token && has_media(*chat, MediaRef::Kind::kVideo))
-    return invalid("this model takes no videos", "messages");
+    return invalid(family_->no_videos, "messages");
   VALORA_CHECK(check_media(*chat, media_limits_));
   VALORA_CHECK(own_processors(*chat));
   return {};

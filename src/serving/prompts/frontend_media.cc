@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "serving/prompts/frontend.h"
+#include "serving/prompts/image_text.h"
 #include "serving/prompts/media_choice.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "serving/prompts/video_tokens.h"
@@ -118,6 +119,9 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       }
       VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, *tokenizer_,
                                 *content_marks_, tokens, prepared.visual));
+    } else if (family_->image_text) {
+      VALORA_CHECK(append_image(text[i], family_->image_text(*input), input, *tokenizer_, tokens,
+                                prepared.visual));
     } else {
       prepared.visual.push_back({static_cast<int>(tokens.size()), input->tokens, input});
       tokens.insert(tokens.end(), static_cast<size_t>(input->tokens), text[i]);
@@ -127,7 +131,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
         {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
     prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
-  // Times were not counted before.
+  // Times and separators were not counted before.
   VALORA_CHECK(check_length(tokens.size(), rendered.field));
   prepared.identity.adapter = identity_of(adapters);
   prepared.identity.adapters = needs_of(adapters);

@@ -28,8 +28,8 @@ inline const models::Family& fake_family(bool pictures = false) {
     family.chat_format = [](const text::Tokenizer&) { return text::make_chatml(); };
     if (!takes_pictures) return family;
     family.image_placeholder = "<|image_pad|>";
-    family.processor = [](const models::ConfigReader&, const Json& image, const Json& video) {
-      return media::make_qwen2_vl_processor(image, video, {4, 2, 2});
+    family.processor = [](const models::ConfigReader&, const media::ProcessorFiles& files) {
+      return media::make_qwen2_vl_processor(files.image, files.video, {4, 2, 2});
     };
     return family;
   };

@@ -1,0 +1,253 @@
+// The image processor of Idefics3 and SmolVLM: a picture becomes square tiles of one size, and the
+// whole picture in the same size behind them.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "media/processor.h"
+#include "media/smart_resize.h"
+
+namespace valora::media {
+namespace {
+
+// video_sampling: of videos, which are not served.
+constexpr std::string_view kTileKeys[] = {
+    "do_resize",
+    "size",
+    "resample",
+    "do_image_splitting",
+    "max_image_size",
+    "do_rescale",
+    "do_pad",
+    "do_normalize",
+    "rescale_factor",
+    "image_mean",
+    "image_std",
+    "return_row_col_info",
+    "image_processor_type",
+    "video_sampling",
+};
+constexpr std::string_view kTileTypes[] = {
+    "Idefics3ImageProcessor", "Idefics3ImageProcessorFast", "Idefics3ImageProcessorPil",
+    "SmolVLMImageProcessor",  "SmolVLMImageProcessorFast",  "SmolVLMImageProcessorPil"};
+constexpr int kMaxTile = 1 << 13;
+constexpr int kMaxTiledSide = 4096;  // of a picture that is resized to its longest edge
+constexpr std::array kHalf{0.5, 0.5, 0.5};
+
+struct TileSettings {
+  bool do_resize = true;
+  int longest_edge = 4 * 364;  // 0: resized to `fixed`
+  PixelSize fixed;
+  bool splits = true;
+  int tile = 364;  // pixels per side
+  Resample filter = Resample::kLanczos;
+  PixelValues values;
+};
+
+bool is_set(const Json& json, const char* key) {
+  return json.contains(key) && !json.at(key).is_null();
+}
+
+Status read_tile_size(const Json& json, TileSettings& settings) {
+  if (!is_set(json, "size")) return {};
+  const Json& size = json.at("size");
+  if (size.is_object() && is_set(size, "longest_edge")) {
+    VALORA_TRY(edge, positive(size, "longest_edge", 1, 1 << 24));
+    settings.longest_edge = edge;
+    return {};
+  }
+  if (!size.is_object() || !is_set(size, "height") || !is_set(size, "width"))
+    return refuse_setting("size", "must hold longest_edge, or height and width");
+  VALORA_TRY(height, positive(size, "height", 1, kMaxTile));
+  VALORA_TRY(width, positive(size, "width", 1, kMaxTile));
+  settings.longest_edge = 0;
+  settings.fixed = {width, height};
+  return {};
+}
+
+Result<TileSettings> read_tile_settings(const Json& json) {
+  VALORA_CHECK(check_keys(json, kTileKeys));
+  VALORA_CHECK(check_type(json, "image_processor_type", kTileTypes));
+  TileSettings settings;
+  VALORA_TRY(do_resize, field_or(json, "do_resize", true));
+  VALORA_TRY(splits, field_or(json, "do_image_splitting", true));
+  VALORA_TRY(values, read_pixel_values(json, {.mean = kHalf, .std = kHalf}));
+  VALORA_TRY(filter, read_resample(json, Resample::kLanczos));
+  VALORA_CHECK(read_tile_size(json, settings));
+  if (is_set(json, "max_image_size")) {
+    const Json& tile = json.at("max_image_size");
+    if (!tile.is_object() || !is_set(tile, "longest_edge"))
+      return refuse_setting("max_image_size", "must hold longest_edge");
+    VALORA_TRY(side, positive(tile, "longest_edge", 1, kMaxTile));
+    settings.tile = side;
+  }
+  settings.do_resize = do_resize;
+  settings.splits = splits;
+  settings.values = values;
+  settings.filter = filter;
+  return settings;
+}
+
+// A side that keeps the aspect ratio to the other one, in the reference's arithmetic.
+int side_at(int other, double ratio) { return std::max(static_cast<int>(other / ratio), 1); }
+
+int next_even(int side) { return side + side % 2; }
+
+// Sides are first rounded to even numbers; then a picture over the limit shrinks.
+PixelSize resized_to_edge(PixelSize size, int edge) {
+  double ratio = double(size.width) / size.height;
+  if (size.width >= size.height)
+    size = {edge, next_even(static_cast<int>(edge / ratio))};
+  else
+    size = {next_even(static_cast<int>(edge * ratio)), edge};
+  size = {std::max(size.width, 1), std::max(size.height, 1)};
+  ratio = double(size.width) / size.height;
+  if (size.width >= size.height && size.width > kMaxTiledSide)
+    return {kMaxTiledSide, side_at(kMaxTiledSide, ratio)};
+  if (size.height > size.width && size.height > kMaxTiledSide)
+    return {std::max(static_cast<int>(kMaxTiledSide * ratio), 1), kMaxTiledSide};
+  return size;
+}
+
+class TileProcessor final : public Processor {
+ public:
+  TileProcessor(const TileSettings& settings, const TileTarget& target)
+      : settings_(settings),
+        target_(target),
+        side_(settings.tile / target.patch_size),
+        table_(make_pixel_table(settings.values)) {}
+
+  Result<VisualInput> image(const Image& image) const override {
+    const PixelSize size = first_size({image.width, image.height});
+    const Grid tiles = cut(size);
+    Image whole = resize_image(image, size.width, size.height, settings_.filter);
+    VisualInput input;
+    input.kind = MediaKind::kImage;
+    input.tile_rows = tiles.rows;
+    input.tile_columns = tiles.columns;
+    input.grid_t = tiles.rows * tiles.columns + 1;
+    input.grid_h = input.grid_w = side_;
+    input.patch_dim = kChannels * target_.patch_size * target_.patch_size;
+    input.tokens = input.grid_t * tokens_per_tile();
+    input.patches.resize(size_t(input.patch_count()) * input.patch_dim);
+    float* out = input.patches.data();
+    const int tile = settings_.tile;
+    if (settings_.splits)
+      whole = resize_image(whole, std::max(tiles.columns, 1) * tile, std::max(tiles.rows, 1) * tile,
+                           settings_.filter);
+    for (int row = 0; row < tiles.rows; ++row)
+      for (int column = 0; column < tiles.columns; ++column)
+        out = append_tile(whole, column * tile, row * tile, out);
+    append_tile(resize_image(whole, tile, tile, settings_.filter), 0, 0, out);
+    return input;
+  }
+
+  Result<VisualInput> video(const std::vector<Image>&, double,
+                            const std::stop_token&) const override {
+    return no_tiled_videos();
+  }
+  Result<int64_t> image_tokens(int width, int height) const override {
+    if (width < 1 || height < 1) return invalid("the picture has no pixels");
+    const Grid tiles = cut(first_size({width, height}));
+    return (int64_t{tiles.rows} * tiles.columns + 1) * tokens_per_tile();
+  }
+  Result<int64_t> video_tokens(int, int, int64_t) const override { return no_tiled_videos(); }
+  FrameSampler frame_sampler() const override {
+    return [](const VideoInfo&) -> Result<std::vector<int64_t>> { return no_tiled_videos(); };
+  }
+
+  Digest settings_digest() const override {
+    DigestBuilder digest;
+    digest.add(std::string_view("tiles")).add(settings_.do_resize).add(settings_.longest_edge);
+    digest.add(settings_.fixed.width).add(settings_.fixed.height).add(settings_.splits);
+    digest.add(settings_.tile).add(static_cast<int>(settings_.filter));
+    digest.add(target_.patch_size).add(target_.merge_size);
+    add_to_digest(digest, settings_.values);
+    return digest.finish();
+  }
+
+ private:
+  struct Grid {
+    int rows = 0, columns = 0;  // both 0: the picture is one tile
+  };
+
+  static Error no_tiled_videos() { return invalid("this model takes no videos", "messages"); }
+
+  int tokens_per_tile() const {
+    const int tokens = side_ / target_.merge_size;
+    return tokens * tokens;
+  }
+
+  PixelSize first_size(PixelSize size) const {
+    if (!settings_.do_resize) return size;
+    return settings_.longest_edge > 0 ? resized_to_edge(size, settings_.longest_edge)
+                                      : settings_.fixed;
+  }
+
+  // The longer side becomes a multiple of the tile; the other one follows, and becomes one too.
+  Grid cut(PixelSize size) const {
+    if (!settings_.splits) return {};
+    const int tile = settings_.tile;
+    const auto tiles = [&](int side) { return (side + tile - 1) / tile; };
+    const double ratio = double(size.width) / size.height;
+    Grid grid;
+    if (size.width >= size.height) {
+      grid.columns = tiles(size.width);
+      grid.rows = tiles(side_at(grid.columns * tile, ratio));
+    } else {
+      grid.rows = tiles(size.height);
+      grid.columns = tiles(std::max(static_cast<int>(grid.rows * tile * ratio), 1));
+    }
+    return grid.rows > 1 || grid.columns > 1 ? grid : Grid{};
+  }
+
+  // The patches of the tile at (left, top), by merge block.
+  float* append_tile(const Image& image, int left, int top, float* out) const {
+    const int merge = target_.merge_size, patch = target_.patch_size;
+    for (int block_y = 0; block_y < side_; block_y += merge)
+      for (int block_x = 0; block_x < side_; block_x += merge)
+        for (int y = block_y; y < block_y + merge; ++y)
+          for (int x = block_x; x < block_x + merge; ++x)
+            out = append_patch(image, left + x * patch, top + y * patch, out);
+    return out;
+  }
+
+  float* append_patch(const Image& image, int left, int top, float* out) const {
+    for (int c = 0; c < kChannels; ++c)
+      for (int y = top; y < top + target_.patch_size; ++y) {
+        const uint8_t* pixel = &image.rgb[(size_t(y) * image.width + left) * kChannels + c];
+        for (int x = 0; x < target_.patch_size; ++x, pixel += kChannels) *out++ = table_[c][*pixel];
+      }
+    return out;
+  }
+
+  TileSettings settings_;
+  TileTarget target_;
+  int side_;  // of a tile, in patches; pixels beyond whole patches are not read
+  PixelTable table_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFiles& files,
+                                                             const TileTarget& target) {
+  VALORA_TRY(settings, read_tile_settings(files.image));
+  const int side = settings.tile / target.patch_size, merge = target.merge_size;
+  if (side < 1 || side % merge != 0)
+    return refuse_setting(
+        "max_image_size",
+        fmt::format("gives tiles of {} x {} patches, which \"scale_factor\" {} does not divide",
+                    side, side, merge));
+  const int64_t tokens = int64_t{side / merge} * (side / merge);
+  if (files.both.is_object()) {
+    VALORA_TRY(said, optional_field<int64_t>(files.both, "image_seq_len"));
+    if (said && *said != tokens)
+      return refuse_setting(
+          "image_seq_len",
+          fmt::format("is {}, but the model makes {} tokens of a tile", *said, tokens));
+  }
+  return std::shared_ptr<const Processor>(std::make_shared<TileProcessor>(settings, target));
+}
+
+}  // namespace valora::media

@@ -1,0 +1,49 @@
+// The layers that the towers of CLIP and SigLIP share (transformers: CLIPEncoderLayer,
+// SiglipEncoderLayer).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/encoding.h"
+#include "models/vision_layers.h"
+
+namespace valora::models {
+
+struct ClipLayerConfig {
+  int64_t width = 768, intermediate = 3072, layers = 12, heads = 12;
+  double norm_eps = 1e-5;
+  Activation activation = Activation::kQuickGelu;
+};
+
+// The keys of vision_config; absent ones: `defaults`.
+ClipLayerConfig read_clip_layer_config(const ConfigReader& vision, const ClipLayerConfig& defaults,
+                                       const std::string& activation);
+// prefix: of the tower.
+void add_clip_layer_modules(const ClipLayerConfig& config, const std::string& prefix,
+                            std::vector<adapters::Module>& modules);
+
+struct ClipLayer {
+  LayerNorm layer_norm1, layer_norm2;
+  Linear q_proj, k_proj, v_proj, out_proj, fc1, fc2;
+};
+
+// The first `depth` layers. The weights of those above are not read.
+std::vector<ClipLayer> clip_layers(Weights& weights, const adapters::ModuleTable& modules,
+                                   const std::string& prefix, const ClipLayerConfig& config,
+                                   int64_t depth);
+
+// What the layers of a run work on.
+struct ClipRows {
+  Adaptation adaptation;
+  TowerAttention attention;
+  at::Tensor x;  // [rows, width], changed in place
+};
+
+// Two stages: a row needs the keys of its picture, and nothing else of other rows. The layer must
+// outlive the encoding.
+void add_clip_layer(const ClipLayer& layer, const ClipLayerConfig& config,
+                    const std::shared_ptr<ClipRows>& rows, Encoding& encoding);
+
+}  // namespace valora::models

@@ -1,0 +1,166 @@
+#include "models/idefics3.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "models/causal_lm.h"
+#include "models/llama.h"
+#include "models/siglip_vision.h"
+#include "models/table_linear.h"
+#include "text/chat_formats.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kIdefics3[] = "Idefics3ForConditionalGeneration",
+               kSmolVlm[] = "SmolVLMForConditionalGeneration";
+constexpr char kTextModel[] = "model.text_model.";
+constexpr char kVisionModel[] = "model.vision_model.";
+constexpr char kConnector[] = "model.connector.modality_projection.proj";
+
+struct Idefics3Config {
+  DecoderConfig decoder;
+  SiglipVisionConfig vision;
+  int64_t merge = 2;  // scale_factor² patches become one token
+  int64_t merged_width() const { return vision.width * merge * merge; }
+};
+
+Idefics3Config read_idefics3_config(const ConfigReader& config) {
+  const ConfigReader text = config.child("text_config");
+  if (const std::string type = text.text("model_type", "llama"); type != "llama")
+    text.refuse("a language model of type \"" + type + "\" is not supported, only llama");
+  Idefics3Config c;
+  c.decoder = read_llama_config(text, config);
+  c.vision = read_siglip_vision_config(config.child("vision_config"));
+  c.merge = config.at_most("scale_factor", kMaxVisionSide, c.merge);
+  return c;
+}
+
+template <const char* kArchitecture>
+ModelSpec idefics3_spec(const ConfigReader& config) {
+  const Idefics3Config c = read_idefics3_config(config);
+  ModelSpec spec = decoder_spec(c.decoder, kArchitecture);
+  spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 128257));
+  spec.visual_merge = static_cast<int>(c.merge);
+  spec.aliases = {{"model.", kTextModel}};  // the language model alone
+  std::vector<adapters::Module> modules;
+  add_decoder_modules(c.decoder, kTextModel, modules);
+  add_siglip_vision_modules(c.vision, kVisionModel, modules);
+  modules.push_back({kConnector, c.merged_width(), c.decoder.hidden, -1, true});
+  modules.push_back(
+      {"lm_head", c.decoder.hidden, c.decoder.vocab, -1, false, adapters::ModuleKind::kHead});
+  spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
+  return spec;
+}
+
+class Idefics3ForConditionalGeneration final : public Model {
+ public:
+  Idefics3ForConditionalGeneration(ModelSpec spec, const Idefics3Config& c, Weights& weights,
+                                   at::Device device)
+      : Model(std::move(spec)),
+        merge_(c.merge),
+        vision_model_(weights, this->spec().modules, kVisionModel, c.vision, device),
+        connector_(table_linear(weights, this->spec().modules, kConnector, false)),
+        text_model_(weights, this->spec().modules, kTextModel, "lm_head", c.decoder, device) {}
+
+  at::Tensor forward(const Batch& batch) const override { return text_model_.forward(batch); }
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
+    return text_model_.logits(hidden, adaptation);
+  }
+  std::vector<Linear*> decoder_linears() override { return text_model_.linears(); }
+
+  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
+                                           PieceSize pieces) const override {
+    const auto tower = vision_model_.begin(std::move(items), merge_);
+    auto encoding = std::make_unique<Encoding>(pieces);
+    vision_model_.add_stages(tower, *encoding);
+    add_connector(tower, *encoding);
+    return encoding;
+  }
+
+ private:
+  struct Tokens {
+    std::vector<int64_t> rows;  // per item
+    Adaptation adaptation;
+    at::Tensor out;  // [tokens, hidden]
+  };
+
+  // The patches of a merge block are adjacent rows: joining them is a view.
+  void add_connector(const std::shared_ptr<SiglipVisionTower::Run>& tower,
+                     Encoding& encoding) const {
+    const int64_t unit = merge_ * merge_, tokens = tower->x.size(0) / unit;
+    const auto run = std::make_shared<Tokens>();
+    for (const VisualItem& item : tower->items)
+      run->rows.push_back(item.input->patch_count() / unit);
+    run->adaptation = item_adaptation(tower->items, run->rows);
+    run->out = at::empty({tokens, connector_.weight().out()}, tower->x.options());
+    encoding.add(
+        {tokens, products_of({&connector_}), [this, tower, run, unit](int64_t begin, int64_t end) {
+           const at::Tensor x =
+               vision_model_.normalised(as_read(tower->x.slice(0, begin * unit, end * unit)));
+           run->out.slice(0, begin, end)
+               .copy_(connector_(x.reshape({end - begin, connector_.weight().in()}),
+                                 run->adaptation.part(begin, end)));
+         }});
+    encoding.finish_with([run] { return split_items(run->out, run->rows); });
+  }
+
+  int64_t merge_;
+  SiglipVisionTower vision_model_;
+  Linear connector_;
+  Decoder text_model_;
+};
+
+Result<std::shared_ptr<const media::Processor>> idefics3_processor(
+    const ConfigReader& config, const media::ProcessorFiles& files) {
+  const Idefics3Config c = read_idefics3_config(config);
+  return media::make_tile_processor(files,
+                                    {static_cast<int>(c.vision.patch), static_cast<int>(c.merge)});
+}
+
+// The rows of tiles, each behind its place, with a line break after each row, and the whole
+// picture.
+std::string idefics3_image_text(const media::VisualInput& image) {
+  constexpr char kAround[] = "<fake_token_around_image>";
+  std::string text;
+  for (int row = 1; row <= image.tile_rows; ++row) {
+    for (int column = 1; column <= image.tile_columns; ++column)
+      text += fmt::format("{}<row_{}_col_{}><image>", kAround, row, column);
+    text += "\n";
+  }
+  if (image.tile_rows > 0) text += "\n";
+  return text + fmt::format("{0}<global-img><image>{0}", kAround);
+}
+
+template <const char* kArchitecture>
+Family idefics3_family_named() {
+  return {
+      .architecture = kArchitecture,
+      .spec = idefics3_spec<kArchitecture>,
+      .build = [](const ConfigReader& config, Weights& weights,
+                  at::Device device) -> std::unique_ptr<Model> {
+        return std::make_unique<Idefics3ForConditionalGeneration>(
+            idefics3_spec<kArchitecture>(config), read_idefics3_config(config), weights, device);
+      },
+      .positions = causal_lm_positions,
+      .chat_format =
+          [](const text::Tokenizer& tokenizer) {
+            return text::make_idefics3_chat(tokenizer.token_to_id("<|im_start|>").has_value());
+          },
+      .image_placeholder = "<image>",
+      .no_videos = std::string("videos are not supported for ") + kArchitecture +
+                   "; send their frames as images",
+      .default_eos = kLlamaEos,
+      .chat_adds_bos = true,
+      .processor = idefics3_processor,
+      .image_text = idefics3_image_text,
+  };
+}
+
+}  // namespace
+
+Family idefics3_family() { return idefics3_family_named<kIdefics3>(); }
+Family smolvlm_family() { return idefics3_family_named<kSmolVlm>(); }
+
+}  // namespace valora::models

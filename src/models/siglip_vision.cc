@@ -1,0 +1,100 @@
+#include "models/siglip_vision.h"
+
+namespace valora::models {
+namespace {
+
+// Of the patches of all items, in their order. [rows]
+at::Tensor siglip_places(std::span<const VisualItem> items, int64_t merge, int64_t side) {
+  std::vector<at::Tensor> all;
+  for (const VisualItem& item : items) {
+    const int64_t h = item.input->grid_h, w = item.input->grid_w;
+    TORCH_CHECK(h % merge == 0 && w % merge == 0, "a tile of ", h, " x ", w,
+                " patches is not a multiple of the connector's scale factor ", merge);
+    const at::Tensor tile =
+        places_along(h, side).unsqueeze(1) * side + places_along(w, side).unsqueeze(0);
+    all.push_back(tile.reshape({h / merge, merge, w / merge, merge})
+                      .permute({0, 2, 1, 3})
+                      .reshape({h * w})
+                      .repeat({item.input->grid_t}));
+  }
+  return at::cat(all);
+}
+
+}  // namespace
+
+at::Tensor places_along(int64_t count, int64_t side) {
+  constexpr double kBelowOne = 1.0 - 1e-6;
+  const at::Tensor boundaries =
+      at::arange(1.0 / static_cast<double>(side), 1.0, 1.0 / static_cast<double>(side), at::kFloat);
+  const at::Tensor step = at::full({1}, count, at::kFloat).reciprocal(),
+                   fractions = (at::arange(count, at::kFloat) * step).clamp_max(kBelowOne);
+  return at::bucketize(fractions, boundaries, /*out_int32=*/false, /*right=*/true);
+}
+
+SiglipVisionConfig read_siglip_vision_config(const ConfigReader& vision) {
+  SiglipVisionConfig c;
+  vision.refuse_changed_layers();
+  const ClipLayerConfig defaults{.width = 1152, .heads = 16, .norm_eps = 1e-6};
+  static_cast<ClipLayerConfig&>(c) = read_clip_layer_config(vision, defaults, "gelu_pytorch_tanh");
+  c.channels = vision.at_most("num_channels", kMaxVisionSide, c.channels);
+  c.image = vision.at_most("image_size", 1 << 13, c.image);
+  c.patch = vision.at_most("patch_size", kMaxVisionSide, c.patch);
+  if (c.channels != 3) vision.refuse("\"num_channels\" must be 3");
+  if (c.patch > c.image)
+    vision.refuse("the vision tower's \"patch_size\" exceeds its \"image_size\"");
+  return c;
+}
+
+void add_siglip_vision_modules(const SiglipVisionConfig& c, const std::string& prefix,
+                               std::vector<adapters::Module>& modules) {
+  add_clip_layer_modules(c, prefix, modules);
+  modules.push_back({prefix + "embeddings.patch_embedding", c.channels * c.patch * c.patch, c.width,
+                     -1, true, adapters::ModuleKind::kOther});
+  modules.push_back({prefix + "embeddings.position_embedding", c.side() * c.side(), c.width, -1,
+                     true, adapters::ModuleKind::kOther});
+}
+
+SiglipVisionTower::SiglipVisionTower(Weights& weights, const adapters::ModuleTable& modules,
+                                     const std::string& prefix, const SiglipVisionConfig& c,
+                                     at::Device device)
+    : config_(c),
+      device_(device),
+      dtype_(weights.dtype()),
+      position_embedding_(weights.get(prefix + "embeddings.position_embedding.weight",
+                                      {c.side() * c.side(), c.width})),
+      patch_bias_(weights.get(prefix + "embeddings.patch_embedding.bias", {c.width})),
+      patch_embedding_(patch_embedding(weights, prefix + "embeddings.patch_embedding", c.width,
+                                       {c.channels, c.patch, c.patch})),
+      post_layernorm_(weights, prefix + "post_layernorm", c.width, c.norm_eps),
+      layers_(clip_layers(weights, modules, prefix, c, c.layers)) {}
+
+std::shared_ptr<SiglipVisionTower::Run> SiglipVisionTower::begin(std::vector<VisualItem> items,
+                                                                 int64_t merge) const {
+  check_patches(items, config_.channels * config_.patch * config_.patch);
+  std::vector<int64_t> rows;
+  for (const VisualItem& item : items) rows.push_back(item.input->patch_count());
+  Adaptation adaptation = item_adaptation(items, rows);
+  const std::vector<int64_t> tiles = frame_ends(items);
+  const at::Tensor x =
+      at::empty({tiles.back(), config_.width}, at::TensorOptions().dtype(dtype_).device(device_));
+  const at::Tensor places = siglip_places(items, merge, config_.side()).to(device_);
+  return std::make_shared<Run>(
+      Run{{std::move(adaptation),
+           TowerAttention(tiles, config_.heads, config_.width, dtype_, device_), x},
+          std::move(items),
+          places});
+}
+
+void SiglipVisionTower::add_stages(const std::shared_ptr<Run>& run, Encoding& encoding) const {
+  encoding.add(
+      {run->x.size(0), products_of({&patch_embedding_}), [this, run](int64_t begin, int64_t end) {
+         const at::Tensor patches =
+             patch_embedding_(patch_rows(run->items, begin, end, dtype_, device_));
+         const at::Tensor positions =
+             at::embedding(position_embedding_, run->places.slice(0, begin, end));
+         run->x.slice(0, begin, end).copy_(positions.to(at::kFloat).add(patches).add_(patch_bias_));
+       }});
+  for (const ClipLayer& layer : layers_) add_clip_layer(layer, config_, run, encoding);
+}
+
+}  // namespace valora::models

@@ -1,0 +1,78 @@
+#include "serving/prompts/image_text.h"
+
+#include <gtest/gtest.h>
+
+#include "text/testing/tiny_tokenizer.h"
+
+namespace valora::serving {
+namespace {
+
+constexpr int32_t kImage = 260, kBorder = 261;
+
+// With a token of two line breaks.
+Json image_tokenizer() {
+  Json json = text::tiny_tokenizer_json();
+  json["model"]["vocab"]["\u010a\u010a"] = 259;
+  json["model"]["merges"].push_back("\u010a \u010a");
+  json["added_tokens"] = Json::array({text::added_token_json(kImage, "<image>", true),
+                                      text::added_token_json(kBorder, "<border>", true)});
+  return json;
+}
+
+std::shared_ptr<const text::Tokenizer> made(const Json& json) {
+  return text::Tokenizer::from_json(json, "tiny").value();
+}
+
+std::string bordered(const media::VisualInput& image) {
+  std::string text;
+  for (int tile = 0; tile < image.tile_rows; ++tile) text += "<border>t<image>\n";
+  return text + (image.tile_rows > 0 ? "\n" : "") + "<border><image><border>";
+}
+
+models::Family bordered_family() {
+  models::Family family{};
+  family.image_placeholder = "<image>";
+  family.image_text = bordered;
+  return family;
+}
+
+TEST(ImageText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
+  const auto tokenizer = made(image_tokenizer());
+  auto input = std::make_shared<media::VisualInput>();
+  input->tile_rows = 2, input->tile_columns = 1, input->grid_t = 3, input->tokens = 6;
+  std::vector<int32_t> tokens{'a'};
+  std::vector<models::VisualSpan> visual;
+  ASSERT_TRUE(append_image(kImage, bordered(*input), input, *tokenizer, tokens, visual).ok());
+  EXPECT_EQ(tokens, (std::vector<int32_t>{'a', kBorder, 't', kImage, kImage, '\n', kBorder, 't',
+                                          kImage, kImage, 259, kBorder, kImage, kImage, kBorder}));
+  ASSERT_EQ(visual.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(visual[i].rows, 2);
+    EXPECT_EQ(visual[i].first_row, 2 * static_cast<int>(i));
+    EXPECT_EQ(visual[i].input, input);
+    EXPECT_NE(tokens[static_cast<size_t>(visual[i].token_begin) - 1], kImage);
+    EXPECT_EQ(tokens[static_cast<size_t>(visual[i].token_begin) + 1], kImage);
+  }
+  input->grid_t = 2;
+  EXPECT_FALSE(append_image(kImage, bordered(*input), input, *tokenizer, tokens, visual).ok());
+}
+
+TEST(ImageText, TheTextAroundMustNotDependOnIt) {
+  const models::Family family = bordered_family();
+  const auto refusal = [&](const Json& json) {
+    const Status status = check_image_text(family, *made(json), kImage);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(refusal(image_tokenizer()), "");
+  for (const char* side : {"lstrip", "rstrip"}) {
+    Json json = image_tokenizer();
+    json["added_tokens"][1][side] = true;
+    EXPECT_NE(refusal(json).find("around <border>"), std::string::npos) << side;
+  }
+  Json json = image_tokenizer();
+  json["added_tokens"].erase(1);
+  EXPECT_NE(refusal(json).find("begin and end with an added token"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace valora::serving
