@@ -439,6 +439,29 @@ def test_processor_settings_in_one_file(models, references, tmp_path):
     assert answer["choices"][0]["finish_reason"] == "stop"
 
 
+def test_smolvlm_as_it_is_published(models, tmp_path):
+    """Settings of the authors' own code, which transformers does not read; a picture that is not split; videos, and tokens that the
+    tower does not make, are refused by name."""
+    name = "smolvlm-tied"
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    config = read(folder)
+    config["text_config"] |= {"architectures": ["VLlama3ForCausalLM"], "pixel_shuffle_factor": 4, "use_resampler": False}
+    config["vision_config"] |= {"model_type": "idefics3", "use_base_siglip": True, "max_image_size": {"longest_edge": 99}}
+    write(folder, config)
+    write(folder, read(folder, "preprocessor_config.json") | {"do_image_splitting": False}, "preprocessor_config.json")
+    write(folder, {"image_seq_len": 4, "processor_class": "SmolVLMProcessor"}, "processor_config.json")
+    request = {"messages": [{"role": "user", "content": ["See", picture(112, 50, 70), "what?", picture(113)]}],
+               "sampling": {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": checkpoints.family(name).no_media_tokens(),
+                            "logprobs": models.memory[name].config.text_config.vocab_size}}
+    with Engine(folder) as engine:
+        expect_same(Reference(folder), request, engine.one(request))
+        with pytest.raises(EngineError, match="videos are not supported for SmolVLMForConditionalGeneration"):
+            engine.one({**request, "messages": PROMPT})
+    write(folder, {"image_seq_len": 64}, "processor_config.json")
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and "image_seq_len" in done.stderr and "4 tokens" in done.stderr
+
+
 def test_a_placeholder_that_the_tokenizer_does_not_make_is_refused(models, tmp_path):
     folder = shutil.copytree(models["llava-default"], tmp_path / "model")
     config = read(folder)

@@ -7,19 +7,19 @@
 namespace valora::serving {
 namespace {
 
-constexpr int32_t kImage = 260, kBorder = 261;
+constexpr int32_t kImageToken = 260, kBorderToken = 261;
 
 // With a token of two line breaks.
 Json image_tokenizer() {
   Json json = text::tiny_tokenizer_json();
   json["model"]["vocab"]["\u010a\u010a"] = 259;
   json["model"]["merges"].push_back("\u010a \u010a");
-  json["added_tokens"] = Json::array({text::added_token_json(kImage, "<image>", true),
-                                      text::added_token_json(kBorder, "<border>", true)});
+  json["added_tokens"] = Json::array({text::added_token_json(kImageToken, "<image>", true),
+                                      text::added_token_json(kBorderToken, "<border>", true)});
   return json;
 }
 
-std::shared_ptr<const text::Tokenizer> made(const Json& json) {
+std::shared_ptr<const text::Tokenizer> tokenizer_from(const Json& json) {
   return text::Tokenizer::from_json(json, "tiny").value();
 }
 
@@ -37,30 +37,31 @@ models::Family bordered_family() {
 }
 
 TEST(ImageText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
-  const auto tokenizer = made(image_tokenizer());
+  const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
   input->tile_rows = 2, input->tile_columns = 1, input->grid_t = 3, input->tokens = 6;
   std::vector<int32_t> tokens{'a'};
   std::vector<models::VisualSpan> visual;
-  ASSERT_TRUE(append_image(kImage, bordered(*input), input, *tokenizer, tokens, visual).ok());
-  EXPECT_EQ(tokens, (std::vector<int32_t>{'a', kBorder, 't', kImage, kImage, '\n', kBorder, 't',
-                                          kImage, kImage, 259, kBorder, kImage, kImage, kBorder}));
+  ASSERT_TRUE(append_image(kImageToken, bordered(*input), input, *tokenizer, tokens, visual).ok());
+  EXPECT_EQ(tokens, (std::vector<int32_t>{'a', kBorderToken, 't', kImageToken, kImageToken, '\n',
+                                          kBorderToken, 't', kImageToken, kImageToken, 259,
+                                          kBorderToken, kImageToken, kImageToken, kBorderToken}));
   ASSERT_EQ(visual.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(visual[i].rows, 2);
     EXPECT_EQ(visual[i].first_row, 2 * static_cast<int>(i));
     EXPECT_EQ(visual[i].input, input);
-    EXPECT_NE(tokens[static_cast<size_t>(visual[i].token_begin) - 1], kImage);
-    EXPECT_EQ(tokens[static_cast<size_t>(visual[i].token_begin) + 1], kImage);
+    EXPECT_NE(tokens[static_cast<size_t>(visual[i].token_begin) - 1], kImageToken);
+    EXPECT_EQ(tokens[static_cast<size_t>(visual[i].token_begin) + 1], kImageToken);
   }
   input->grid_t = 2;
-  EXPECT_FALSE(append_image(kImage, bordered(*input), input, *tokenizer, tokens, visual).ok());
+  EXPECT_FALSE(append_image(kImageToken, bordered(*input), input, *tokenizer, tokens, visual).ok());
 }
 
 TEST(ImageText, TheTextAroundMustNotDependOnIt) {
   const models::Family family = bordered_family();
   const auto refusal = [&](const Json& json) {
-    const Status status = check_image_text(family, *made(json), kImage);
+    const Status status = check_image_text(family, *tokenizer_from(json), kImageToken);
     return status.ok() ? std::string() : status.error().message;
   };
   EXPECT_EQ(refusal(image_tokenizer()), "");
