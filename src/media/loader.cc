@@ -49,6 +49,7 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
                                     processor.sampled_fps(video.info, int64_t(video.frames.size())),
                                     stop));
   input.patch_times = processor.patch_times(video.info, video.indices);
+  if (video.info.fps > 0) input.seconds = double(video.info.frames) / video.info.fps;
   return input;
 }
 

@@ -40,6 +40,7 @@ struct VisualInput {
   double seconds_per_grid = 0;  // videos only: time between temporal positions (Qwen2.5-VL)
   // Videos of families whose prompts have times: Processor::patch_times(); set by the Loader.
   std::vector<double> patch_times;
+  double seconds = 0;  // of a video file; 0: unknown. Set by the Loader.
 };
 
 // Values in place of a processor's settings, for one image or video.
@@ -142,8 +143,11 @@ struct TileTarget {
 // From the files of Idefics3 and SmolVLM (equal to transformers' processors with PIL, bit for bit):
 // resize to the longest edge and to multiples of the tile, cut into tiles and add the whole picture
 // in a tile's size; or, without do_image_splitting, the whole picture alone. Rows are ordered by
-// tile and merge block. Settings that are unknown, or that the tower cannot read: kUnprocessable.
+// tile and merge block. A frame of a video is a whole picture. Settings that are unknown, or that
+// the tower cannot read: kUnprocessable. videos: whether the settings of videos matter; else videos
+// are refused.
 Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFiles& files,
-                                                             const TileTarget& target);
+                                                             const TileTarget& target,
+                                                             bool videos = false);
 
 }  // namespace valora::media

@@ -1,17 +1,19 @@
 // The image processor of Idefics3 and SmolVLM: a picture becomes square tiles of one size, and the
 // whole picture in the same size behind them.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "media/processor.h"
 #include "media/smart_resize.h"
+#include "media/stop.h"
 
 namespace valora::media {
 namespace {
 
-// video_sampling: of videos, which are not served.
 constexpr std::string_view kTileKeys[] = {
     "do_resize",
     "size",
@@ -34,6 +36,13 @@ constexpr std::string_view kTileTypes[] = {
 constexpr int kMaxTile = 1 << 13;
 constexpr int kMaxTiledSide = 4096;  // of a picture that is resized to its longest edge
 constexpr std::array kHalf{0.5, 0.5, 0.5};
+constexpr double kListRate = 24;  // frames per second of a list of frames, as in the reference
+
+// Of a video file, as SmolVLM's processor samples it.
+struct TileSampling {
+  int64_t most = 0;  // frames; 0: the files do not say
+  double fps = 0;    // frames kept per second
+};
 
 struct TileSettings {
   bool do_resize = true;
@@ -89,6 +98,66 @@ Result<TileSettings> read_tile_settings(const Json& json) {
   return settings;
 }
 
+constexpr std::string_view kVideoKeys[] = {"num_frames", "fps", "video_processor_type",
+                                           "do_sample_frames", "return_metadata"};
+constexpr std::string_view kVideoTypes[] = {"SmolVLMVideoProcessor"};
+
+// The frames of a video_preprocessor_config.json, or of the "video_sampling" of older files.
+Result<TileSampling> read_tile_sampling(const Json& json) {
+  const bool nested = is_set(json, "video_sampling") && json.at("video_sampling").is_object();
+  const Json& from = nested ? json.at("video_sampling") : json;
+  VALORA_TRY(most, optional_field<int64_t>(from, nested ? "max_frames" : "num_frames"));
+  VALORA_TRY(fps, optional_field<double>(from, "fps"));
+  if (!most || !fps) return TileSampling{};
+  if (*most < 1 || *most > (1 << 16)) return refuse_setting("num_frames", "is out of range");
+  if (!(*fps > 0) || *fps > 1e6) return refuse_setting("fps", "must be positive");
+  return TileSampling{*most, *fps};
+}
+
+// Settings of videos, which have the keys of pictures and more.
+Result<TileSettings> read_tiled_videos(Json json) {
+  VALORA_CHECK(check_type(json, "video_processor_type", kVideoTypes));
+  for (const std::string_view key : kVideoKeys) json.erase(std::string(key));
+  // Without a size of their own, that of the sampling.
+  if (!is_set(json, "size") && is_set(json, "video_sampling") &&
+      json.at("video_sampling").is_object() && is_set(json.at("video_sampling"), "video_size"))
+    json["size"] = json.at("video_sampling").at("video_size");
+  VALORA_TRY(settings, read_tile_settings(json));
+  if (!settings.do_resize) return refuse_setting("do_resize", "is false for videos");
+  settings.splits = false;
+  return settings;
+}
+
+// The frames that are kept of a file: as many as the rate says, spread over the video; a second at
+// each end of a long one is left out.
+Result<std::vector<int64_t>> sample_tiled(const VideoInfo& video, const TileSampling& sampling) {
+  if (sampling.most == 0)
+    return invalid(
+        "the model's folder does not say how videos are sampled (\"video_sampling\"); send a list "
+        "of frames");
+  if (video.frames < 1) return invalid("the video has no frames");
+  if (!(video.fps > 0)) return invalid("the video has no frame rate");
+  const double seconds = double(video.frames) / video.fps;
+  const double by_rate = std::nearbyint(sampling.fps * seconds);
+  const auto kept = static_cast<int64_t>(std::max(std::min(by_rate, double(sampling.most)), 1.0));
+  int64_t first = 0, last = video.frames - 1;
+  if (seconds - 2 > double(sampling.most) * sampling.fps) {
+    first = static_cast<int64_t>(video.fps);
+    last = std::min(static_cast<int64_t>(double(video.frames) - video.fps), last);
+  }
+  if (first >= last) first = 0, last = video.frames - 1;
+  // numpy.linspace(first, last, kept, dtype=int), each once
+  std::vector<int64_t> indices;
+  const double step = kept > 1 ? double(last - first) / double(kept - 1) : 0;
+  for (int64_t i = 0; i < kept; ++i) {
+    const bool end = i > 0 && i == kept - 1;
+    const int64_t index =
+        end ? last : static_cast<int64_t>(std::floor(double(i) * step + double(first)));
+    if (indices.empty() || index > indices.back()) indices.push_back(index);
+  }
+  return indices;
+}
+
 // A side that keeps the aspect ratio to the other one, in the reference's arithmetic.
 int side_at(int other, double ratio) { return std::max(static_cast<int>(other / ratio), 1); }
 
@@ -112,14 +181,22 @@ PixelSize resized_to_edge(PixelSize size, int edge) {
 
 class TileProcessor final : public Processor {
  public:
-  TileProcessor(const TileSettings& settings, const TileTarget& target)
+  struct Videos {
+    TileSettings settings;
+    TileSampling sampling;
+  };
+  TileProcessor(const TileSettings& settings, const TileTarget& target,
+                std::optional<Videos> videos)
       : settings_(settings),
         target_(target),
         side_(settings.tile / target.patch_size),
-        table_(make_pixel_table(settings.values)) {}
+        table_(make_pixel_table(settings.values)),
+        videos_(std::move(videos)) {
+    if (videos_) video_table_ = make_pixel_table(videos_->settings.values);
+  }
 
   Result<VisualInput> image(const Image& image) const override {
-    const PixelSize size = first_size({image.width, image.height});
+    const PixelSize size = first_size({image.width, image.height}, settings_);
     const Grid tiles = cut(size);
     Image whole = resize_image(image, size.width, size.height, settings_.filter);
     VisualInput input;
@@ -138,32 +215,65 @@ class TileProcessor final : public Processor {
                            settings_.filter);
     for (int row = 0; row < tiles.rows; ++row)
       for (int column = 0; column < tiles.columns; ++column)
-        out = append_tile(whole, column * tile, row * tile, out);
-    append_tile(resize_image(whole, tile, tile, settings_.filter), 0, 0, out);
+        out = append_tile(whole, column * tile, row * tile, table_, out);
+    append_tile(resize_image(whole, tile, tile, settings_.filter), 0, 0, table_, out);
     return input;
   }
 
-  Result<VisualInput> video(const std::vector<Image>&, double,
-                            const std::stop_token&) const override {
-    return no_tiled_videos();
+  Result<VisualInput> video(const std::vector<Image>& frames, double,
+                            const std::stop_token& stop) const override {
+    if (!videos_) return no_tiled_videos();
+    if (frames.empty()) return invalid("the video has no frames");
+    const TileSettings& settings = videos_->settings;
+    VisualInput input;
+    input.kind = MediaKind::kVideo;
+    input.grid_t = static_cast<int>(frames.size());
+    input.grid_h = input.grid_w = side_;
+    input.patch_dim = kChannels * target_.patch_size * target_.patch_size;
+    input.tokens = input.grid_t * tokens_per_tile();
+    input.patches.resize(size_t(input.patch_count()) * input.patch_dim);
+    float* out = input.patches.data();
+    for (const Image& frame : frames) {
+      VALORA_CHECK(check_stop(stop));
+      const PixelSize size = first_size({frame.width, frame.height}, settings);
+      const Image resized = resize_image(frame, size.width, size.height, settings.filter);
+      out = append_tile(resize_image(resized, settings.tile, settings.tile, settings.filter), 0, 0,
+                        video_table_, out);
+    }
+    return input;
   }
   Result<int64_t> image_tokens(int width, int height) const override {
     if (width < 1 || height < 1) return invalid("the picture has no pixels");
-    const Grid tiles = cut(first_size({width, height}));
+    const Grid tiles = cut(first_size({width, height}, settings_));
     return (int64_t{tiles.rows} * tiles.columns + 1) * tokens_per_tile();
   }
-  Result<int64_t> video_tokens(int, int, int64_t) const override { return no_tiled_videos(); }
+  Result<int64_t> video_tokens(int, int, int64_t frames) const override {
+    if (!videos_) return no_tiled_videos();
+    return frames * tokens_per_tile();
+  }
   FrameSampler frame_sampler() const override {
-    return [](const VideoInfo&) -> Result<std::vector<int64_t>> { return no_tiled_videos(); };
+    if (!videos_)
+      return [](const VideoInfo&) -> Result<std::vector<int64_t>> { return no_tiled_videos(); };
+    return [sampling = videos_->sampling](const VideoInfo& video) {
+      return sample_tiled(video, sampling);
+    };
+  }
+  std::vector<double> patch_times(const VideoInfo& video,
+                                  std::span<const int64_t> kept) const override {
+    const double fps = video.fps > 0 ? video.fps : kListRate;
+    std::vector<double> times;
+    for (const int64_t index : kept) times.push_back(double(index) / fps);
+    return times;
   }
 
   Digest settings_digest() const override {
     DigestBuilder digest;
-    digest.add(std::string_view("tiles")).add(settings_.do_resize).add(settings_.longest_edge);
-    digest.add(settings_.fixed.width).add(settings_.fixed.height).add(settings_.splits);
-    digest.add(settings_.tile).add(static_cast<int>(settings_.filter));
-    digest.add(target_.patch_size).add(target_.merge_size);
-    add_to_digest(digest, settings_.values);
+    digest.add(std::string_view("tiles")).add(target_.patch_size).add(target_.merge_size);
+    add_settings(digest, settings_);
+    if (videos_) {
+      add_settings(digest, videos_->settings);
+      digest.add(videos_->sampling.most).add(videos_->sampling.fps);
+    }
     return digest.finish();
   }
 
@@ -172,6 +282,13 @@ class TileProcessor final : public Processor {
     int rows = 0, columns = 0;  // both 0: the picture is one tile
   };
 
+  static void add_settings(DigestBuilder& digest, const TileSettings& settings) {
+    digest.add(settings.do_resize).add(settings.longest_edge);
+    digest.add(settings.fixed.width).add(settings.fixed.height).add(settings.splits);
+    digest.add(settings.tile).add(static_cast<int>(settings.filter));
+    add_to_digest(digest, settings.values);
+  }
+
   static Error no_tiled_videos() { return invalid("this model takes no videos", "messages"); }
 
   int tokens_per_tile() const {
@@ -179,10 +296,10 @@ class TileProcessor final : public Processor {
     return tokens * tokens;
   }
 
-  PixelSize first_size(PixelSize size) const {
-    if (!settings_.do_resize) return size;
-    return settings_.longest_edge > 0 ? resized_to_edge(size, settings_.longest_edge)
-                                      : settings_.fixed;
+  static PixelSize first_size(PixelSize size, const TileSettings& settings) {
+    if (!settings.do_resize) return size;
+    return settings.longest_edge > 0 ? resized_to_edge(size, settings.longest_edge)
+                                     : settings.fixed;
   }
 
   // The longer side becomes a multiple of the tile; the other one follows, and becomes one too.
@@ -203,21 +320,23 @@ class TileProcessor final : public Processor {
   }
 
   // The patches of the tile at (left, top), by merge block.
-  float* append_tile(const Image& image, int left, int top, float* out) const {
+  float* append_tile(const Image& image, int left, int top, const PixelTable& table,
+                     float* out) const {
     const int merge = target_.merge_size, patch = target_.patch_size;
     for (int block_y = 0; block_y < side_; block_y += merge)
       for (int block_x = 0; block_x < side_; block_x += merge)
         for (int y = block_y; y < block_y + merge; ++y)
           for (int x = block_x; x < block_x + merge; ++x)
-            out = append_patch(image, left + x * patch, top + y * patch, out);
+            out = append_patch(image, left + x * patch, top + y * patch, table, out);
     return out;
   }
 
-  float* append_patch(const Image& image, int left, int top, float* out) const {
+  float* append_patch(const Image& image, int left, int top, const PixelTable& table,
+                      float* out) const {
     for (int c = 0; c < kChannels; ++c)
       for (int y = top; y < top + target_.patch_size; ++y) {
         const uint8_t* pixel = &image.rgb[(size_t(y) * image.width + left) * kChannels + c];
-        for (int x = 0; x < target_.patch_size; ++x, pixel += kChannels) *out++ = table_[c][*pixel];
+        for (int x = 0; x < target_.patch_size; ++x, pixel += kChannels) *out++ = table[c][*pixel];
       }
     return out;
   }
@@ -225,13 +344,15 @@ class TileProcessor final : public Processor {
   TileSettings settings_;
   TileTarget target_;
   int side_;  // of a tile, in patches; pixels beyond whole patches are not read
-  PixelTable table_;
+  PixelTable table_, video_table_;
+  std::optional<Videos> videos_;
 };
 
 }  // namespace
 
 Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFiles& files,
-                                                             const TileTarget& target) {
+                                                             const TileTarget& target,
+                                                             bool videos) {
   VALORA_TRY(settings, read_tile_settings(files.image));
   const int side = settings.tile / target.patch_size, merge = target.merge_size;
   if (side < 1 || side % merge != 0)
@@ -247,7 +368,17 @@ Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFile
           "image_seq_len",
           fmt::format("is {}, but the model makes {} tokens of a tile", *said, tokens));
   }
-  return std::shared_ptr<const Processor>(std::make_shared<TileProcessor>(settings, target));
+  std::optional<TileProcessor::Videos> of_videos;
+  if (videos) {
+    const Json& json = files.video.is_null() ? files.image : files.video;
+    VALORA_TRY(sampling, read_tile_sampling(json));
+    VALORA_TRY(frames, read_tiled_videos(json));
+    if (frames.tile != settings.tile)
+      return refuse_setting("max_image_size", "of videos is another one than that of pictures");
+    of_videos = {frames, sampling};
+  }
+  return std::shared_ptr<const Processor>(
+      std::make_shared<TileProcessor>(settings, target, std::move(of_videos)));
 }
 
 }  // namespace valora::media

@@ -119,5 +119,42 @@ TEST(TileProcessor, SettingsThatChangePixelsChangeTheDigest) {
   EXPECT_EQ(digest({{"do_pad", true}, {"do_convert_rgb", true}}), plain);
 }
 
+TEST(TileProcessor, FramesAreWholePictures) {
+  const Json json = tiles_of_four({{"video_sampling", {{"fps", 2}, {"max_frames", 3}}}});
+  const auto processor = *make_tile_processor({json, nullptr, nullptr}, kTwoByTwo, true);
+  const std::vector<Image> frames{make_picture(9, 4), make_picture(9, 4)};
+  const auto video = processor->video(frames, 0);
+  ASSERT_TRUE(video.ok()) << video.error().message;
+  EXPECT_EQ(video->grid_t, 2);
+  EXPECT_EQ(video->tile_rows, 0);
+  EXPECT_EQ(video->tokens, *processor->video_tokens(9, 4, 2));
+  const auto whole = make_tiles(tiles_of_four({{"do_image_splitting", false}}))->image(frames[0]);
+  ASSERT_EQ(video->patches.size(), 2 * whole->patches.size());
+  EXPECT_TRUE(std::equal(whole->patches.begin(), whole->patches.end(), video->patches.begin()));
+  EXPECT_EQ(*processor->frame_sampler()({.frames = 5, .fps = 5}), (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ(*processor->frame_sampler()({.frames = 90, .fps = 10}),
+            (std::vector<int64_t>{10, 45, 80}))
+      << "a second at each end of a long video is left out";
+  const std::vector<int64_t> kept{0, 3};
+  EXPECT_EQ(processor->patch_times({.frames = 5, .fps = 2}, kept), (std::vector<double>{0, 1.5}));
+  EXPECT_EQ(processor->patch_times({.frames = 5}, kept), (std::vector<double>{0, 0.125}));
+}
+
+TEST(TileProcessor, SettingsOfVideosAreRefusedByName) {
+  const auto refused = [](const Json& more) {
+    Json video = tiles_of_four(more);
+    const auto processor = make_tile_processor({tiles_of_four(), video, nullptr}, kTwoByTwo, true);
+    return processor.ok() ? std::string() : processor.error().param;
+  };
+  EXPECT_EQ(refused({{"num_frames", 4}, {"fps", 1.5}, {"do_sample_frames", false}}), "");
+  EXPECT_EQ(refused({{"num_frames", 0}, {"fps", 1}}), "num_frames");
+  EXPECT_EQ(refused({{"num_frames", 4}, {"fps", -1}}), "fps");
+  EXPECT_EQ(refused({{"do_resize", false}}), "do_resize");
+  EXPECT_EQ(refused({{"max_image_size", {{"longest_edge", 8}}}}), "max_image_size");
+  EXPECT_EQ(refused({{"video_processor_type", "Qwen2VLVideoProcessor"}}), "video_processor_type");
+  const auto unsampled = *make_tile_processor({tiles_of_four(), nullptr, nullptr}, kTwoByTwo, true);
+  EXPECT_FALSE(unsampled->frame_sampler()({.frames = 5, .fps = 5}).ok());
+}
+
 }  // namespace
 }  // namespace valora::media

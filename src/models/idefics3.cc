@@ -6,6 +6,7 @@
 
 #include "models/causal_lm.h"
 #include "models/llama.h"
+#include "models/number_words.h"
 #include "models/siglip_vision.h"
 #include "models/table_linear.h"
 #include "text/chat_formats.h"
@@ -112,17 +113,19 @@ class Idefics3ForConditionalGeneration final : public Model {
   Decoder text_model_;
 };
 
+template <bool videos>
 Result<std::shared_ptr<const media::Processor>> idefics3_processor(
     const ConfigReader& config, const media::ProcessorFiles& files) {
   const Idefics3Config c = read_idefics3_config(config);
-  return media::make_tile_processor(files,
-                                    {static_cast<int>(c.vision.patch), static_cast<int>(c.merge)});
+  return media::make_tile_processor(
+      files, {static_cast<int>(c.vision.patch), static_cast<int>(c.merge)}, videos);
 }
+
+constexpr char kAround[] = "<fake_token_around_image>";
 
 // The rows of tiles, each behind its place, with a line break after each row, and the whole
 // picture.
 std::string idefics3_image_text(const media::VisualInput& image) {
-  constexpr char kAround[] = "<fake_token_around_image>";
   std::string text;
   for (int row = 1; row <= image.tile_rows; ++row) {
     for (int column = 1; column <= image.tile_columns; ++column)
@@ -131,6 +134,26 @@ std::string idefics3_image_text(const media::VisualInput& image) {
   }
   if (image.tile_rows > 0) text += "\n";
   return text + fmt::format("{0}<global-img><image>{0}", kAround);
+}
+
+// The frames, each behind its time. The words are those of SmolVLM's processor.
+std::string smolvlm_media_text(const media::VisualInput& input) {
+  if (input.kind == media::MediaKind::kImage) return idefics3_image_text(input);
+  const std::vector<double>& times = input.patch_times;
+  const auto seconds =
+      static_cast<int64_t>(input.seconds > 0 || times.empty() ? input.seconds : times.back());
+  const int64_t days = seconds / 86400;
+  const std::string day = days == 0 ? "" : fmt::format("{} day{}, ", days, days == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "You are provided the following series of {} frames from a {}{}:{:02}:{:02} [H:MM:SS] "
+      "video.\n",
+      number_words(input.grid_t), day, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+  for (const double time : times) {
+    const auto whole = static_cast<int64_t>(time);
+    text += fmt::format("\nFrame from {:02}:{:02}:{}<global-img><image>{}", whole / 60, whole % 60,
+                        kAround, kAround);
+  }
+  return text + "\n\n";
 }
 
 template <const char* kArchitecture>
@@ -153,14 +176,27 @@ Family idefics3_family_named() {
                    "; send their frames as images",
       .default_eos = kLlamaEos,
       .chat_adds_bos = true,
-      .processor = idefics3_processor,
-      .image_text = idefics3_image_text,
+      .processor = idefics3_processor<false>,
+      .media_text = idefics3_image_text,
   };
 }
 
 }  // namespace
 
 Family idefics3_family() { return idefics3_family_named<kIdefics3>(); }
-Family smolvlm_family() { return idefics3_family_named<kSmolVlm>(); }
+Family smolvlm_family() {
+  Family family = idefics3_family_named<kSmolVlm>();
+  // A video stands at a placeholder of images: the tokenizers have none of videos.
+  family.spec = [](const ConfigReader& config) {
+    ModelSpec spec = idefics3_spec<kSmolVlm>(config);
+    spec.video_token = spec.image_token;
+    return spec;
+  };
+  family.video_placeholder = family.image_placeholder;
+  family.media_text = smolvlm_media_text;
+  family.videos_alone = true;
+  family.processor = idefics3_processor<true>;
+  return family;
+}
 
 }  // namespace valora::models

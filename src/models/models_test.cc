@@ -1,7 +1,11 @@
 // Configurations and positions: what is read, and what is refused with its name.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "models/idefics3.h"
+#include "models/number_words.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
 #include "models/siglip_vision.h"
@@ -269,7 +273,7 @@ TEST(ModelSpec, Idefics3AndSmolVlmAreOneFamilyOfTwoNames) {
     const ModelSpec spec = read_model_spec(family, config).value();
     EXPECT_EQ(spec.architecture, name);
     EXPECT_EQ(spec.image_token, 128257);
-    EXPECT_FALSE(spec.video_token);
+    EXPECT_EQ(spec.video_token.has_value(), spec.architecture.starts_with("SmolVLM"));
     EXPECT_NE(family.no_videos.find(name), std::string::npos) << family.no_videos;
     const auto connector = spec.modules.find("model.connector.modality_projection.proj");
     ASSERT_TRUE(connector);
@@ -286,13 +290,45 @@ TEST(ModelSpec, Idefics3AndSmolVlmAreOneFamilyOfTwoNames) {
 
 TEST(Idefics3Text, TilesStandBehindTheirPlacesAndTheWholePictureLast) {
   media::VisualInput image;
-  const auto text = smolvlm_family().image_text;
+  const auto text = smolvlm_family().media_text;
   EXPECT_EQ(text(image), "<fake_token_around_image><global-img><image><fake_token_around_image>");
   image.tile_rows = 2, image.tile_columns = 1;
   EXPECT_EQ(text(image),
             "<fake_token_around_image><row_1_col_1><image>\n"
             "<fake_token_around_image><row_2_col_1><image>\n"
             "\n<fake_token_around_image><global-img><image><fake_token_around_image>");
+}
+
+TEST(Idefics3Text, FramesStandBehindTheirTimes) {
+  media::VisualInput video;
+  video.kind = media::MediaKind::kVideo;
+  video.grid_t = 2;
+  video.patch_times = {0.9, 61.5};
+  const auto text = smolvlm_family().media_text;
+  const std::string frames =
+      " [H:MM:SS] video.\n"
+      "\nFrame from 00:00:<fake_token_around_image><global-img><image><fake_token_around_image>"
+      "\nFrame from 01:01:<fake_token_around_image><global-img><image><fake_token_around_image>"
+      "\n\n";
+  const std::string begin = "You are provided the following series of two frames from a ";
+  EXPECT_EQ(text(video), begin + "0:01:01" + frames) << "a list of frames";
+  video.seconds = 2 * 86400 + 3 * 3600 + 5.5;
+  EXPECT_EQ(text(video), begin + "2 days, 3:00:05" + frames);
+}
+
+TEST(NumberWords, AreEnglish) {
+  for (const auto& [number, words] :
+       std::map<int, std::string>{{1, "one"},
+                                  {13, "thirteen"},
+                                  {20, "twenty"},
+                                  {64, "sixty-four"},
+                                  {100, "one hundred"},
+                                  {105, "one hundred and five"},
+                                  {768, "seven hundred and sixty-eight"},
+                                  {1001, "one thousand and one"},
+                                  {1234, "one thousand, two hundred and thirty-four"},
+                                  {12000, "twelve thousand"}})
+    EXPECT_EQ(number_words(number), words);
 }
 
 TEST(SiglipPlaces, PatchesAreSpreadOverThePositions) {

@@ -6,6 +6,7 @@ A family's functions work on the parts of tests' messages: strings, {"image": ur
 import functools
 import json
 import pathlib
+import types
 
 import numpy as np
 import tokenizers
@@ -26,6 +27,8 @@ from releases import (
     mend_places,
     mend_positions,
     sample_frames,
+    smolvlm_frames,
+    smolvlm_video_text,
 )
 
 
@@ -450,6 +453,19 @@ class SmolVLM(Idefics3):
     specials = ["<|im_start|>", "<fake_token_around_image>", "<image>", eos, "<global-img>",
                 *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2))]
     settings = dict(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, image_std=[0.4] * 3)
+
+    def video_prompt(self, before, part, behind, processor, **sampling):
+        """The prompt of one video between two texts, as prompt(). Its frames are resized as PIL does."""
+        frames = pictures.decode(part["video"])
+        if pictures.is_film(part["video"]):
+            metadata = smolvlm_frames(len(frames), pictures.rate_of(part["video"]), **sampling)
+        else:
+            metadata = types.SimpleNamespace(fps=24, duration=None, frames_indices=range(len(frames)),
+                                             timestamps=[i / 24 for i in range(len(frames))])
+        pixels = processor.image_processor([[frames[i] for i in metadata.frames_indices]], do_image_splitting=False, return_tensors="pt")
+        text = f"<|im_start|>User: {before}{smolvlm_video_text(metadata, processor.image_seq_len)}{behind}<end_of_utterance>\nAssistant:"
+        return self.tokenizer().encode(text, add_special_tokens=False).ids, {
+            key: pixels[key] for key in ("pixel_values", "pixel_attention_mask")}
 
 
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)

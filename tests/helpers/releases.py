@@ -183,6 +183,25 @@ def in_fractions_of_a_second(rope_index, config):
     return mended
 
 
+def smolvlm_frames(frames, rate, **settings):
+    """The frames that SmolVLM's video processor keeps of so many, and their metadata. Not in 4.57 here, whose class needs torchvision."""
+    from transformers.video_utils import VideoMetadata
+    made = VideoMetadata(total_num_frames=frames, fps=rate, duration=frames / rate)
+    made.frames_indices = transformers.SmolVLMVideoProcessor.sample_frames(types.SimpleNamespace(**settings), made)
+    return made
+
+
+def smolvlm_video_text(metadata, image_seq_len):
+    """The text of SmolVLM's own processor in place of <video>, which asks for a package that writes numbers in words."""
+    from transformers.models.smolvlm import processing_smolvlm
+    words = {1: "one", 3: "three", 4: "four", 21: "twenty-one"}
+    count, processing_smolvlm.num2words = len(metadata.frames_indices), words.__getitem__
+    processor = types.SimpleNamespace(image_seq_len=image_seq_len, fake_image_token="<fake_token_around_image>", image_token="<image>",
+                                      global_image_token="<global-img>")
+    inputs = {"pixel_values": np.zeros((1, count)), "video_metadata": [metadata]}
+    return processing_smolvlm.SmolVLMProcessor.replace_video_token(processor, inputs, 0)
+
+
 def mend_places(embeddings):
     """Gives the patches of a tile the positions that transformers 5 gives them: 4.57 shrinks the fractions that it looks up, so that
     all but the first patch of a side get the place before their own in fp32 (docs/rooms/references.md). Tiles have no padding."""

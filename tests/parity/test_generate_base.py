@@ -1,13 +1,16 @@
 """The base models against transformers in fp32: text, images and videos; and the command line's answer."""
 
+import json
+import shutil
+
 import pytest
 import torch
 
 import checkpoints
 import pictures
 from pictures import clip, film, picture
-from programs import generate, token_ids
-from reference import expect_same
+from programs import Engine, EngineError, generate, token_ids
+from reference import Prompt, expect_same
 from releases import NEWEST
 from wide import pairs
 
@@ -94,6 +97,30 @@ def test_video_files(models, references, engines, name, file):
     request = {"messages": messages, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
     request |= {"fps": fps} if fps else {}
     expect_same(references[name], request, engines[name].one(request))
+
+
+@pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")
+def test_videos_of_smolvlm(models, references, tmp_path):
+    """A film that is sampled, one of which a second at each end is left out, and a list of frames; words before and behind."""
+    name, sampling = "smolvlm-tied", {"fps": 2, "num_frames": 4}
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    settings = json.loads((folder / "processor_config.json").read_text())
+    settings["video_processor"] = settings["image_processor"] | sampling | {"video_processor_type": "SmolVLMVideoProcessor"}
+    del settings["video_processor"]["image_processor_type"]
+    (folder / "processor_config.json").write_text(json.dumps(settings))
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('not of conversations with videos') }}")
+    reference = references[name]
+    with Engine(folder) as engine:
+        for before, part, behind in [("See ", film(80, 9, 4.5, 47, 61), "What happens?"), ("", film(90, 63, 5, 40, 30), "\n\nWhy?"),
+                                     ("Watch:", clip(95, 3, 70, 50), "")]:
+            request = {"messages": [{"role": "user", "content": [*[before] * bool(before), part, *[behind] * bool(behind)]}],
+                       "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
+            prompt = Prompt(*reference.family.video_prompt(before, part, behind, reference.processor, **sampling))
+            reference.prompt = lambda _, prompt=prompt: prompt
+            expect_same(reference, request, engine.one(request))
+        del reference.prompt
+        with pytest.raises(EngineError, match="images or videos in a conversation, not both"):
+            engine.one({**request, "messages": [{"role": "user", "content": [picture(1), part]}]})
 
 
 @pytest.mark.skipif(not NEWEST, reason="of transformers 5 alone")

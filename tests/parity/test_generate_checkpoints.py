@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import checkpoints
-from pictures import clip, picture
+from pictures import clip, film, picture
 from programs import DEVICE, Engine, EngineError, generate, token_ids
 from reference import NO_MEDIA_TOKENS, Reference, expect_same, logprob_rows
 
@@ -455,8 +455,9 @@ def test_smolvlm_as_it_is_published(models, tmp_path):
                             "logprobs": models.memory[name].config.text_config.vocab_size}}
     with Engine(folder) as engine:
         expect_same(Reference(folder), request, engine.one(request))
-        with pytest.raises(EngineError, match="videos are not supported for SmolVLMForConditionalGeneration"):
-            engine.one({**request, "messages": PROMPT})
+        messages = [{"role": "user", "content": [film(114, 6, 3)]}]
+        with pytest.raises(EngineError, match="does not say how videos are sampled"):
+            engine.one({**request, "messages": messages})
     write(folder, {"image_seq_len": 64}, "processor_config.json")
     done = generate(folder, "--prompt", "x", check=False)
     assert done.returncode == 1 and "image_seq_len" in done.stderr and "4 tokens" in done.stderr

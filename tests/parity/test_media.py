@@ -14,7 +14,16 @@ import pytest
 from PIL import Image, ImageOps
 
 from programs import find_program
-from releases import ClipPixels, QwenPatches, QwenPixels, SmolTilePixels, TilePixels, sample_frames
+from releases import (
+    NEWEST,
+    ClipPixels,
+    QwenPatches,
+    QwenPixels,
+    SmolTilePixels,
+    TilePixels,
+    sample_frames,
+    smolvlm_frames,
+)
 
 
 class Probe:
@@ -463,6 +472,18 @@ def test_tiled_images(probe, settings, tmp_path):
         rows = tile_patches(theirs["pixel_values"][0], patch, merge)
         assert answer["tokens"] * merge**2 == len(rows) == len(ours)
         assert np.abs(ours - rows).max() <= 1e-6
+
+
+@pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")
+def test_smolvlm_samples_frames_as_the_reference(probe):
+    rng = np.random.default_rng(4)
+    tiles = {"patch_size": 14, "merge_size": 2, "videos": True}
+    for _ in range(100):
+        frames, rate = int(rng.integers(1, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))
+        for fps, most in ((1, 64), (2, 8), (0.5, 3), (30, 500)):
+            theirs = smolvlm_frames(frames, rate, fps=fps, num_frames=most)
+            answer = probe.ask(op="sample", frames=frames, fps=rate, tiles=tiles, config={"video_sampling": {"fps": fps, "max_frames": most}})
+            assert answer["indices"] == theirs.frames_indices.tolist(), (frames, rate, fps, most)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])

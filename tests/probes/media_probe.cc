@@ -72,7 +72,8 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
   if (command.contains("tiles")) {
     const Json& target = command.at("tiles");
     return make_tile_processor({config, {}, command.value("both", Json())},
-                               {target.at("patch_size"), target.at("merge_size")});
+                               {target.at("patch_size"), target.at("merge_size")},
+                               target.value("videos", false));
   }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};

@@ -45,10 +45,13 @@ struct Family {
   // Makes the image processor; files.image is not null. Null for text-only families.
   Result<std::shared_ptr<const media::Processor>> (*processor)(
       const ConfigReader& config, const media::ProcessorFiles& files) = nullptr;
-  // The text that stands for an image in a prompt: the placeholder once for each grid, of which it
-  // stands for equally many rows, and what is around them. The first and the last token are added
-  // ones. Null: an image's rows alone.
-  std::string (*image_text)(const media::VisualInput& image) = nullptr;
+  // The text that stands for an image or video in a prompt: the placeholder once for each grid, of
+  // which it stands for equally many rows, and what is around them. An image's begins and ends with
+  // added tokens. Null: the rows alone.
+  std::string (*media_text)(const media::VisualInput& input) = nullptr;
+  // A conversation with a video has the family's own chat format, whatever the folder's template
+  // is, and no images.
+  bool videos_alone = false;
 };
 
 }  // namespace valora::models

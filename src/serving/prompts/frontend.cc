@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "serving/prompts/chat_media.h"
-#include "serving/prompts/image_text.h"
+#include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "text/chat_template.h"
 
@@ -104,6 +104,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->generation_ = std::move(generation);
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
   frontend->chat_format_ = std::move(chat_format);
+  if (family.videos_alone && options.chat_template.empty())
+    frontend->video_format_ = family.chat_format(*tokenizer);
   std::vector<int32_t> placeholders;
   for (const auto& token : {frontend->spec_.image_token, frontend->spec_.video_token})
     if (token) placeholders.push_back(static_cast<int32_t>(*token));
@@ -111,8 +113,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
   VALORA_CHECK(check_vocabulary(*tokenizer, frontend->spec_.vocab, options.model_path));
   VALORA_CHECK(frontend->check_placeholders());
-  if (family.image_text)
-    VALORA_CHECK(check_image_text(family, *tokenizer, *frontend->spec_.image_token));
+  if (family.media_text)
+    VALORA_CHECK(check_media_text(family, *tokenizer, *frontend->spec_.image_token));
   frontend->longest_token_ = longest_token(*tokenizer);
   VALORA_TRY(loader, make_loader(options, family, config));
   frontend->loader_ = std::move(loader);

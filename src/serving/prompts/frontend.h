@@ -94,7 +94,8 @@ class Frontend {
                                                                 const MediaSettings& request) const;
   // mark: as for Tokenizer::encode().
   std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark) const;
-  std::optional<MediaRef::Kind> placeholder(int32_t token) const;
+  bool is_placeholder(int32_t token) const;
+  std::optional<int32_t> placeholder_of(MediaRef::Kind kind) const;
   Status match_media(const RenderedPrompt& rendered) const;
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
@@ -113,6 +114,7 @@ class Frontend {
   GenerationConfig generation_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::unique_ptr<text::ChatFormat> chat_format_;
+  std::unique_ptr<text::ChatFormat> video_format_;  // of conversations with videos; null: as others
   std::unique_ptr<const text::ContentMarks> content_marks_;
   std::string model_path_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models

@@ -1,6 +1,7 @@
 // The part of the frontend that writes conversations as prompts.
 #include <algorithm>
 
+#include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
 #include "text/chat_template.h"
 #include "text/tool_prompt.h"
@@ -57,7 +58,8 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
 Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
                              RenderedPrompt& rendered) const {
   VALORA_TRY(own, own_format(chat));
-  const text::ChatFormat& format = own ? *own : *chat_format_;
+  const bool films = video_format_ && has_media(chat, MediaRef::Kind::kVideo);
+  const text::ChatFormat& format = own ? *own : films ? *video_format_ : *chat_format_;
   VALORA_TRY(processors, own_processors(chat));
   const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
   auto tools = chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);

@@ -35,6 +35,9 @@ Status Frontend::check(const Prompt& prompt) const {
     return invalid("this model takes no images", "messages");
   if (!spec_.video_token && has_media(*chat, MediaRef::Kind::kVideo))
     return invalid(family_->no_videos, "messages");
+  if (family_->videos_alone && has_media(*chat, MediaRef::Kind::kImage) &&
+      has_media(*chat, MediaRef::Kind::kVideo))
+    return invalid("this model takes images or videos in a conversation, not both", "messages");
   VALORA_CHECK(check_media(*chat, media_limits_));
   VALORA_CHECK(own_processors(*chat));
   return {};

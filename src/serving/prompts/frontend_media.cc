@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "serving/prompts/frontend.h"
-#include "serving/prompts/image_text.h"
 #include "serving/prompts/media_choice.h"
+#include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "serving/prompts/video_tokens.h"
 
@@ -39,19 +39,20 @@ Status Frontend::check_length(size_t tokens, const char* field) const {
                  field);
 }
 
-std::optional<MediaRef::Kind> Frontend::placeholder(int32_t token) const {
-  if (spec_.image_token && token == *spec_.image_token) return MediaRef::Kind::kImage;
-  if (spec_.video_token && token == *spec_.video_token) return MediaRef::Kind::kVideo;
-  return std::nullopt;
+bool Frontend::is_placeholder(int32_t token) const {
+  return token == spec_.image_token || token == spec_.video_token;
+}
+
+std::optional<int32_t> Frontend::placeholder_of(MediaRef::Kind kind) const {
+  return kind == MediaRef::Kind::kImage ? spec_.image_token : spec_.video_token;
 }
 
 // The placeholders must be those of the media, in the same order.
 Status Frontend::match_media(const RenderedPrompt& rendered) const {
   size_t next = 0;
   for (const int32_t token : rendered.tokens) {
-    const std::optional<MediaRef::Kind> kind = placeholder(token);
-    if (!kind) continue;
-    if (next == rendered.media.size() || rendered.media[next].ref.kind != *kind)
+    if (!is_placeholder(token)) continue;
+    if (next == rendered.media.size() || placeholder_of(rendered.media[next].ref.kind) != token)
       return invalid(
           "the prompt's text contains an image or video placeholder; send media as "
           "image_url or video_url parts",
@@ -104,7 +105,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
   const std::vector<int32_t>& text = rendered.tokens;
   size_t next = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (!placeholder(text[i])) {
+    if (!is_placeholder(text[i])) {
       tokens.push_back(text[i]);
       continue;
     }
@@ -119,9 +120,17 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       }
       VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, *tokenizer_,
                                 *content_marks_, tokens, prepared.visual));
-    } else if (family_->image_text) {
-      VALORA_CHECK(append_image(text[i], family_->image_text(*input), input, *tokenizer_, tokens,
-                                prepared.visual));
+    } else if (family_->media_text) {
+      const MediaText medium{text[i], family_->media_text(*input), input};
+      if (input->kind == media::MediaKind::kImage) {
+        VALORA_CHECK(append_image(medium, *tokenizer_, tokens, prepared.visual));
+      } else {
+        size_t end = i + 1;
+        while (end < text.size() && !tokenizer_->is_added(text[end])) ++end;
+        VALORA_CHECK(append_video_text(medium, std::span(text).subspan(i + 1, end - i - 1),
+                                       *tokenizer_, *content_marks_, tokens, prepared.visual));
+        i = end - 1;
+      }
     } else {
       prepared.visual.push_back({static_cast<int>(tokens.size()), input->tokens, input});
       tokens.insert(tokens.end(), static_cast<size_t>(input->tokens), text[i]);

@@ -1,32 +1,20 @@
 #include "serving/prompts/video_tokens.h"
 
-#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "serving/prompts/plain_text.h"
 
 namespace valora::serving {
 namespace {
 
-// Takes the text at the end of `tokens` off them.
-std::string take_last_text(const text::Tokenizer& tokenizer, std::vector<int32_t>& tokens) {
-  size_t begin = tokens.size();
-  while (begin > 0 && !tokenizer.is_added(tokens[begin - 1])) --begin;
-  std::string text;
-  for (size_t i = begin; i < tokens.size(); ++i) text += tokenizer.token_bytes(tokens[i]);
-  tokens.resize(begin);
-  return text;
-}
-
 // A text that came from ordinary tokens stays one, whatever special tokens it spells.
 Result<std::vector<int32_t>> encode_plain(std::string text, const text::Tokenizer& tokenizer,
                                           const text::ContentMarks& content_marks) {
-  std::vector<text::ChatMessage> message(1);
-  message[0].parts.push_back({text::ChatPart::Kind::kText, std::move(text)});
-  OrderedJson no_tools;
-  Json no_variables;
-  VALORA_TRY(mark, content_marks.apply(message, no_tools, no_variables));
-  return tokenizer.encode(message[0].parts[0].text, /*add_special_tokens=*/false, mark);
+  VALORA_TRY(plain, marked_plain({std::move(text)}, content_marks));
+  return tokenizer.encode(plain.texts[0], /*add_special_tokens=*/false, plain.mark);
 }
 
 }  // namespace

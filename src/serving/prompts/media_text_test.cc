@@ -1,4 +1,4 @@
-#include "serving/prompts/image_text.h"
+#include "serving/prompts/media_text.h"
 
 #include <gtest/gtest.h>
 
@@ -32,17 +32,18 @@ std::string bordered(const media::VisualInput& image) {
 models::Family bordered_family() {
   models::Family family{};
   family.image_placeholder = "<image>";
-  family.image_text = bordered;
+  family.media_text = bordered;
   return family;
 }
 
-TEST(ImageText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
+TEST(MediaText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
   const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
   input->tile_rows = 2, input->tile_columns = 1, input->grid_t = 3, input->tokens = 6;
   std::vector<int32_t> tokens{'a'};
   std::vector<models::VisualSpan> visual;
-  ASSERT_TRUE(append_image(kImageToken, bordered(*input), input, *tokenizer, tokens, visual).ok());
+  ASSERT_TRUE(
+      append_image({kImageToken, bordered(*input), input}, *tokenizer, tokens, visual).ok());
   EXPECT_EQ(tokens, (std::vector<int32_t>{'a', kBorderToken, 't', kImageToken, kImageToken, '\n',
                                           kBorderToken, 't', kImageToken, kImageToken, 259,
                                           kBorderToken, kImageToken, kImageToken, kBorderToken}));
@@ -55,13 +56,34 @@ TEST(ImageText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
     EXPECT_EQ(tokens[static_cast<size_t>(visual[i].token_begin) + 1], kImageToken);
   }
   input->grid_t = 2;
-  EXPECT_FALSE(append_image(kImageToken, bordered(*input), input, *tokenizer, tokens, visual).ok());
+  EXPECT_FALSE(
+      append_image({kImageToken, bordered(*input), input}, *tokenizer, tokens, visual).ok());
 }
 
-TEST(ImageText, TheTextAroundMustNotDependOnIt) {
+TEST(MediaText, AVideosWordsAreOneTextWithThoseAround) {
+  const auto tokenizer = tokenizer_from(image_tokenizer());
+  auto input = std::make_shared<media::VisualInput>();
+  input->kind = media::MediaKind::kVideo, input->grid_t = 2, input->tokens = 2;
+  const std::vector<int32_t> placeholders{kImageToken};
+  const text::ContentMarks marks(*tokenizer, placeholders);
+  std::vector<int32_t> tokens{kBorderToken, 'x', 'a'};
+  const std::vector<int32_t> behind{'b', '<', 'b', 'o', 'r', 'd', 'e', 'r', '>'};
+  std::vector<models::VisualSpan> visual;
+  ASSERT_TRUE(append_video_text({kImageToken, "b<image><border><image>a", input}, behind,
+                                *tokenizer, marks, tokens, visual)
+                  .ok());
+  EXPECT_EQ(tokens,
+            (std::vector<int32_t>{kBorderToken, 'x', 256, kImageToken, kBorderToken, kImageToken,
+                                  256, '<', 'b', 'o', 'r', 'd', 'e', 'r', '>'}))
+      << "\"ab\" is a token; a spelled token stays text";
+  ASSERT_EQ(visual.size(), 2u);
+  EXPECT_EQ(visual[1].token_begin, 5);
+}
+
+TEST(MediaText, TheTextAroundMustNotDependOnIt) {
   const models::Family family = bordered_family();
   const auto refusal = [&](const Json& json) {
-    const Status status = check_image_text(family, *tokenizer_from(json), kImageToken);
+    const Status status = check_media_text(family, *tokenizer_from(json), kImageToken);
     return status.ok() ? std::string() : status.error().message;
   };
   EXPECT_EQ(refusal(image_tokenizer()), "");

@@ -1,0 +1,11 @@
+// Numbers in English words, as prompts of SmolVLM have them: "one hundred and twenty-one".
+#pragma once
+
+#include <string>
+
+namespace valora::models {
+
+// number: 0 … 999,999
+std::string number_words(int number);
+
+}  // namespace valora::models
