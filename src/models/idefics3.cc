@@ -1,5 +1,6 @@
 #include "models/idefics3.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
@@ -43,6 +44,8 @@ ModelSpec idefics3_spec(const ConfigReader& config) {
   const Idefics3Config c = read_idefics3_config(config);
   ModelSpec spec = decoder_spec(c.decoder, kArchitecture);
   spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 128257));
+  // A video stands at a placeholder of images: the tokenizers have none of videos.
+  if (spec.architecture == kSmolVlm) spec.video_token = spec.image_token;
   spec.visual_merge = static_cast<int>(c.merge);
   spec.aliases = {{"model.", kTextModel}};  // the language model alone
   std::vector<adapters::Module> modules;
@@ -140,8 +143,11 @@ std::string idefics3_image_text(const media::VisualInput& image) {
 std::string smolvlm_media_text(const media::VisualInput& input) {
   if (input.kind == media::MediaKind::kImage) return idefics3_image_text(input);
   const std::vector<double>& times = input.patch_times;
-  const auto seconds =
-      static_cast<int64_t>(input.seconds > 0 || times.empty() ? input.seconds : times.back());
+  const auto whole_seconds = [](double time) {
+    return static_cast<int64_t>(std::clamp(time, 0.0, 1e15));
+  };
+  const int64_t seconds =
+      whole_seconds(input.seconds > 0 || times.empty() ? input.seconds : times.back());
   const int64_t days = seconds / 86400;
   const std::string day = days == 0 ? "" : fmt::format("{} day{}, ", days, days == 1 ? "" : "s");
   std::string text = fmt::format(
@@ -149,7 +155,7 @@ std::string smolvlm_media_text(const media::VisualInput& input) {
       "video.\n",
       number_words(input.grid_t), day, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
   for (const double time : times) {
-    const auto whole = static_cast<int64_t>(time);
+    const int64_t whole = whole_seconds(time);
     text += fmt::format("\nFrame from {:02}:{:02}:{}<global-img><image>{}", whole / 60, whole % 60,
                         kAround, kAround);
   }
@@ -184,14 +190,9 @@ Family idefics3_family_named() {
 }  // namespace
 
 Family idefics3_family() { return idefics3_family_named<kIdefics3>(); }
+
 Family smolvlm_family() {
   Family family = idefics3_family_named<kSmolVlm>();
-  // A video stands at a placeholder of images: the tokenizers have none of videos.
-  family.spec = [](const ConfigReader& config) {
-    ModelSpec spec = idefics3_spec<kSmolVlm>(config);
-    spec.video_token = spec.image_token;
-    return spec;
-  };
   family.video_placeholder = family.image_placeholder;
   family.media_text = smolvlm_media_text;
   family.videos_alone = true;
