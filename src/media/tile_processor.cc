@@ -44,12 +44,12 @@ class TileProcessor final : public Processor {
     TileSampling sampling;
   };
   TileProcessor(const TileSettings& settings, const TileTarget& target,
-                std::optional<Videos> videos)
+                const std::optional<Videos>& videos)
       : settings_(settings),
         target_(target),
         side_(settings.tile / target.patch_size),
         table_(make_pixel_table(settings.values)),
-        videos_(std::move(videos)) {
+        videos_(videos) {
     if (videos_) video_table_ = make_pixel_table(videos_->settings.values);
   }
 
@@ -237,7 +237,7 @@ Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFile
     of_videos = {frames, sampling};
   }
   return std::shared_ptr<const Processor>(
-      std::make_shared<TileProcessor>(settings, target, std::move(of_videos)));
+      std::make_shared<TileProcessor>(settings, target, of_videos));
 }
 
 }  // namespace valora::media
