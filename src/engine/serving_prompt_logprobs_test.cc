@@ -73,8 +73,12 @@ TEST_F(PromptLogprobsTest, EveryTokenHasOneWithItsRank) {
     EXPECT_GE(token.chosen.rank, 1);
     for (int k = 0; k < 3; ++k) {
       EXPECT_EQ(token.top[k].rank, k + 1);
-      if (token.chosen.rank > k + 1) EXPECT_GE(token.top[k].logprob, token.chosen.logprob);
-      if (token.top[k].id == token.chosen.id) EXPECT_EQ(token.chosen.logprob, token.top[k].logprob);
+      if (token.chosen.rank > k + 1) {
+        EXPECT_GE(token.top[k].logprob, token.chosen.logprob);
+      }
+      if (token.top[k].id == token.chosen.id) {
+        EXPECT_EQ(token.chosen.logprob, token.top[k].logprob);
+      }
     }
   }
 }

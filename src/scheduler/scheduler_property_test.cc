@@ -16,13 +16,13 @@ using testing::random_worlds;
 using testing::RandomSchedule;
 using testing::RandomWorld;
 
-// A million steps take 40 seeds: VALORA_SEEDS=40.
+// 400,000 steps per world: VALORA_SEEDS=400.
 uint32_t seeds() {
   const char* count = std::getenv("VALORA_SEEDS");
   return count ? static_cast<uint32_t>(std::atoi(count)) : 4;
 }
 
-constexpr int kSteps = 2500;
+constexpr int kSteps = 1000;
 
 TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   int number = 0;
@@ -46,16 +46,16 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
     }
     if (world.policy == "valora") {
       for (const Mode mode : {Mode::kUnmerged, Mode::kMerged, Mode::kMixture})
-        EXPECT_GT(modes[mode], 20) << mode_name(mode);
+        EXPECT_GT(modes[mode], 8) << mode_name(mode);
     }
     EXPECT_GT(finished, 20);
     EXPECT_GT(cancelled, 20);
     EXPECT_GT(failed, 20);
     if (world.pool.history) {
-      EXPECT_GT(hits, 100u);
+      EXPECT_GT(hits, 20u);
     }
-    EXPECT_GE(preemptions, world.preemptions);
-    EXPECT_EQ(encodings > 100, world.encodes);
+    EXPECT_GE(preemptions, world.preemptions / 3);
+    EXPECT_EQ(encodings > 40, world.encodes);
   }
 }
 
@@ -76,8 +76,8 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
       given_up += schedule.given_up();
     }
     EXPECT_GT(finished, 20);
-    EXPECT_GT(starved, 100);
-    EXPECT_GT(given_up, 100);
+    EXPECT_GT(starved, 40);
+    EXPECT_GT(given_up, 40);
   }
 }
 
@@ -111,7 +111,7 @@ TEST(SchedulerProperty, WithoutPrefixCachingToo) {
     schedule.run_steps(kSteps);
     if (HasFailure()) return;
     EXPECT_EQ(schedule.pool().stats().hit_tokens, 0u);
-    EXPECT_GT(schedule.scheduler().stats().preemptions, 5u);
+    EXPECT_GT(schedule.scheduler().stats().preemptions, 2u);
   }
 }
 

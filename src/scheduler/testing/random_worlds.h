@@ -15,7 +15,7 @@ struct RandomWorld {
   int32_t blocks;
   SchedulerConfig config;
   int max_waiting = 12;       // more requests do not come
-  uint64_t preemptions = 30;  // lower bound of the preemptions of a run
+  uint64_t preemptions = 30;  // lower bound of the preemptions in 3,000 steps
   bool prefix_caching = true;
   bool erratic_policy = false;
   std::string policy = "unmerged";
