@@ -56,28 +56,32 @@ def test_a_clip_is_asked_about(page):
     assert answered(page).first.locator(".answer-text").text_content().strip()
 
 
-def set_long_answer(page):
-    """Settings under which an answer takes seconds."""
-    page.get_by_label("Form of the answer").select_option("schema")
-    page.get_by_label("JSON schema", exact=True).fill('{"type": "string", "minLength": 9000}')
-    page.get_by_label("Most tokens").fill("4000")
+# An answer that begins and never ends: a real one may end before a busy machine has drawn its first words.
+ENDLESS = """() => {
+    const fetched = window.fetch;
+    window.fetch = (url, options) => {
+        if (!String(url).endsWith('/v1/chat/completions')) return fetched(url, options);
+        window.fetch = fetched;
+        const words = 'data: {"choices": [{"index": 0, "delta": {"content": "Once upon a time"}}]}\\n\\n';
+        const body = new ReadableStream({start(stream) {
+            stream.enqueue(new TextEncoder().encode(words));
+            options.signal.addEventListener('abort', () => stream.error(options.signal.reason));
+        }});
+        return Promise.resolve(new Response(body, {headers: {'Content-Type': 'text/event-stream'}}));
+    };
+}"""
 
 
 def test_a_stream_is_stopped_and_asked_again(page):
-    set_long_answer(page)
     choose(page, "valora-demo")
+    page.evaluate(ENDLESS)
     ask(page, "Tell me much.")
     lane = lanes(page).first
-    # In the page, where nothing comes between the first words and the press.
-    until(page, """() => {
-        const lane = document.querySelector('.turn .lane');
-        if (!(lane?.querySelector('.answer-text')?.textContent.length > 3)) return false;
-        window.wasBusy = lane.getAttribute('aria-busy');
-        [...lane.querySelectorAll('button')].find((button) => button.textContent === 'Stop').click();
-        return true;
-    }""")
-    assert page.evaluate("window.wasBusy") == "true"
+    lane.locator(".answer-text", has_text="Once upon a time").wait_for()
+    assert lane.get_attribute("aria-busy") == "true"
+    lane.get_by_role("button", name="Stop").click()
     lane.locator(".measures", has_text="stopped").wait_for()
+    assert lane.locator(".answer-text").text_content() == "Once upon a time"
     page.get_by_label("Form of the answer").select_option("text")
     page.get_by_label("Most tokens").fill("2")
     lane.get_by_role("button", name="Retry").click()
@@ -88,10 +92,10 @@ def test_a_stream_is_stopped_and_asked_again(page):
     until(page, "before => document.querySelector('.answer-text').textContent !== before", before)
     assert lane.locator(".answer-text").text_content().startswith(before)
     page.get_by_label("Form of the answer").select_option("schema")
+    page.get_by_label("JSON schema", exact=True).fill('{"type": "string", "minLength": 1000}')
     page.get_by_label("Most tokens").fill("300")
     lane.get_by_role("button", name="Retry").click()
     lane.locator(".measures", has_text="+ 300 tokens").wait_for()
-    assert "tokens/s" in lane.locator(".measures").text_content()
 
 
 def test_a_question_is_edited_and_the_conversation_goes_on(page):
