@@ -81,8 +81,8 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
   }
 }
 
-// Adapters of waiting requests can then hold all blocks, and none is left for tokens. With few seeds
-// every fifth world is taken, which leaves all of their properties.
+// Adapters of waiting requests can then hold all blocks, and none is left for tokens. With few
+// seeds every fifth world is taken, which leaves all of their properties.
 TEST(SchedulerProperty, PoolsThatAdaptersFillExactly) {
   const uint32_t every = seeds() < 8 ? 5 : 1;
   int finished = 0;
