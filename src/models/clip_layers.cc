@@ -11,9 +11,9 @@ std::string clip_layer_name(const std::string& prefix, int64_t index) {
 
 }  // namespace
 
-ClipLayerConfig read_clip_layer_config(const ConfigReader& vision, const ClipLayerConfig& defaults,
+ClipTowerConfig read_clip_tower_config(const ConfigReader& vision, const ClipTowerConfig& defaults,
                                        const std::string& activation) {
-  ClipLayerConfig c = defaults;
+  ClipTowerConfig c = defaults;
   c.width = vision.at_most("hidden_size", kMaxVisionWidth, c.width);
   c.intermediate = vision.at_most("intermediate_size", kMaxVisionWidth, c.intermediate);
   c.layers = vision.at_most("num_hidden_layers", kMaxLayers, c.layers);
@@ -23,10 +23,16 @@ ClipLayerConfig read_clip_layer_config(const ConfigReader& vision, const ClipLay
   if (c.width % c.heads != 0)
     vision.refuse(
         "the vision tower's \"hidden_size\" is not a multiple of its \"num_attention_heads\"");
+  c.channels = vision.at_most("num_channels", kMaxVisionSide, c.channels);
+  c.image = vision.at_most("image_size", 1 << 13, c.image);
+  c.patch = vision.at_most("patch_size", kMaxVisionSide, c.patch);
+  if (c.channels != 3) vision.refuse("\"num_channels\" must be 3");
+  if (c.patch > c.image)
+    vision.refuse("the vision tower's \"patch_size\" exceeds its \"image_size\"");
   return c;
 }
 
-void add_clip_layer_modules(const ClipLayerConfig& c, const std::string& prefix,
+void add_clip_tower_modules(const ClipTowerConfig& c, int64_t positions, const std::string& prefix,
                             std::vector<adapters::Module>& modules) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = clip_layer_name(prefix, i);
@@ -35,6 +41,10 @@ void add_clip_layer_modules(const ClipLayerConfig& c, const std::string& prefix,
     modules.push_back({layer + "mlp.fc1", c.width, c.intermediate, i, true});
     modules.push_back({layer + "mlp.fc2", c.intermediate, c.width, i, true});
   }
+  modules.push_back({prefix + "embeddings.patch_embedding", c.channels * c.patch * c.patch, c.width,
+                     -1, true, adapters::ModuleKind::kOther});
+  modules.push_back({prefix + "embeddings.position_embedding", positions, c.width, -1, true,
+                     adapters::ModuleKind::kOther});
 }
 
 std::vector<ClipLayer> clip_layers(Weights& weights, const adapters::ModuleTable& modules,

@@ -1,5 +1,5 @@
-// The layers that the towers of CLIP and SigLIP share (transformers: CLIPEncoderLayer,
-// SiglipEncoderLayer).
+// What the towers of CLIP and SigLIP share: the sizes of pictures, and the layers (transformers:
+// CLIPEncoderLayer, SiglipEncoderLayer).
 #pragma once
 
 #include <memory>
@@ -17,12 +17,17 @@ struct ClipLayerConfig {
   Activation activation = Activation::kQuickGelu;
 };
 
+struct ClipTowerConfig : ClipLayerConfig {
+  int64_t channels = 3, image = 224, patch = 32;
+  int64_t side() const { return image / patch; }  // patches, of the square of positions
+};
+
 // The keys of vision_config; absent ones: `defaults`.
-ClipLayerConfig read_clip_layer_config(const ConfigReader& vision, const ClipLayerConfig& defaults,
+ClipTowerConfig read_clip_tower_config(const ConfigReader& vision, const ClipTowerConfig& defaults,
                                        const std::string& activation);
-// prefix: of the tower.
-void add_clip_layer_modules(const ClipLayerConfig& config, const std::string& prefix,
-                            std::vector<adapters::Module>& modules);
+// prefix: of the tower. positions: rows of its position embedding.
+void add_clip_tower_modules(const ClipTowerConfig& config, int64_t positions,
+                            const std::string& prefix, std::vector<adapters::Module>& modules);
 
 struct ClipLayer {
   LayerNorm layer_norm1, layer_norm2;

@@ -9,23 +9,13 @@ ClipVisionConfig read_clip_vision_config(const ConfigReader& vision) {
       type != "clip_vision_model")
     vision.refuse("a vision tower of type \"" + type +
                   "\" is not supported, only clip_vision_model");
-  static_cast<ClipLayerConfig&>(c) = read_clip_layer_config(vision, c, "quick_gelu");
-  c.channels = vision.at_most("num_channels", kMaxVisionSide, c.channels);
-  c.image = vision.at_most("image_size", 1 << 13, c.image);
-  c.patch = vision.at_most("patch_size", kMaxVisionSide, c.patch);
-  if (c.channels != 3) vision.refuse("\"num_channels\" must be 3");
-  if (c.patch > c.image)
-    vision.refuse("the vision tower's \"patch_size\" exceeds its \"image_size\"");
+  static_cast<ClipTowerConfig&>(c) = read_clip_tower_config(vision, c, "quick_gelu");
   return c;
 }
 
 void add_clip_vision_modules(const ClipVisionConfig& c, const std::string& prefix,
                              std::vector<adapters::Module>& modules) {
-  add_clip_layer_modules(c, prefix, modules);
-  modules.push_back({prefix + "embeddings.patch_embedding", c.channels * c.patch * c.patch, c.width,
-                     -1, true, adapters::ModuleKind::kOther});
-  modules.push_back({prefix + "embeddings.position_embedding", c.positions(), c.width, -1, true,
-                     adapters::ModuleKind::kOther});
+  add_clip_tower_modules(c, c.positions(), prefix, modules);
 }
 
 ClipVisionTower::ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules,

@@ -11,9 +11,7 @@
 
 namespace valora::models {
 
-struct ClipVisionConfig : ClipLayerConfig {
-  int64_t channels = 3, image = 224, patch = 32;
-  int64_t side() const { return image / patch; }
+struct ClipVisionConfig : ClipTowerConfig {
   int64_t positions() const { return side() * side() + 1; }  // the first is the class token
 };
 

@@ -32,26 +32,14 @@ at::Tensor places_along(int64_t count, int64_t side) {
 }
 
 SiglipVisionConfig read_siglip_vision_config(const ConfigReader& vision) {
-  SiglipVisionConfig c;
   vision.refuse_changed_layers();
-  const ClipLayerConfig defaults{.width = 1152, .heads = 16, .norm_eps = 1e-6};
-  static_cast<ClipLayerConfig&>(c) = read_clip_layer_config(vision, defaults, "gelu_pytorch_tanh");
-  c.channels = vision.at_most("num_channels", kMaxVisionSide, c.channels);
-  c.image = vision.at_most("image_size", 1 << 13, c.image);
-  c.patch = vision.at_most("patch_size", kMaxVisionSide, c.patch);
-  if (c.channels != 3) vision.refuse("\"num_channels\" must be 3");
-  if (c.patch > c.image)
-    vision.refuse("the vision tower's \"patch_size\" exceeds its \"image_size\"");
-  return c;
+  const SiglipVisionConfig defaults{{.width = 1152, .heads = 16, .norm_eps = 1e-6}};
+  return read_clip_tower_config(vision, defaults, "gelu_pytorch_tanh");
 }
 
 void add_siglip_vision_modules(const SiglipVisionConfig& c, const std::string& prefix,
                                std::vector<adapters::Module>& modules) {
-  add_clip_layer_modules(c, prefix, modules);
-  modules.push_back({prefix + "embeddings.patch_embedding", c.channels * c.patch * c.patch, c.width,
-                     -1, true, adapters::ModuleKind::kOther});
-  modules.push_back({prefix + "embeddings.position_embedding", c.side() * c.side(), c.width, -1,
-                     true, adapters::ModuleKind::kOther});
+  add_clip_tower_modules(c, c.side() * c.side(), prefix, modules);
 }
 
 SiglipVisionTower::SiglipVisionTower(Weights& weights, const adapters::ModuleTable& modules,

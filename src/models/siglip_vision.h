@@ -12,10 +12,7 @@
 
 namespace valora::models {
 
-struct SiglipVisionConfig : ClipLayerConfig {
-  int64_t channels = 3, image = 224, patch = 32;
-  int64_t side() const { return image / patch; }  // of the square of positions
-};
+using SiglipVisionConfig = ClipTowerConfig;
 
 SiglipVisionConfig read_siglip_vision_config(const ConfigReader& vision);
 void add_siglip_vision_modules(const SiglipVisionConfig& config, const std::string& prefix,

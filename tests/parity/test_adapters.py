@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 import checkpoints
 from families import family_of
-from programs import find_program
+from programs import find_program, inspect
 from releases import NEWEST
 
 DRAWS = 45  # of each family
@@ -57,8 +57,7 @@ def served_table(family):
         config = json.loads(path.read_text())
         config["architectures"] = [type(make(family)).__name__]
         path.write_text(json.dumps(config))
-        done = subprocess.run([find_program("valora"), "inspect", folder, "--json"], capture_output=True, text=True)
-        report = json.loads(done.stdout)
+        report = inspect([folder])[0]
     return {"modules": report["modules"], "aliases": report["aliases"], "hidden_size": report["hidden_size"]}
 
 

@@ -15,7 +15,6 @@ SIZES = {
     "7b": dict(hidden_size=3584, intermediate_size=18944, num_hidden_layers=28, num_attention_heads=28,
                num_key_value_heads=4, vocab_size=152064, tie_word_embeddings=False),
 }
-LINEARS = {"self_attn": ["q_proj", "k_proj", "v_proj", "o_proj"], "mlp": ["gate_proj", "up_proj", "down_proj"]}
 
 
 def linears(size):
@@ -90,7 +89,7 @@ def write_adapter(folder, size, rank, seed):
     save_file(tensors, folder / "adapter_model.safetensors")
     (folder / "adapter_config.json").write_text(json.dumps(dict(
         peft_type="LORA", task_type="CAUSAL_LM", r=rank, lora_alpha=2 * rank, lora_dropout=0.0, bias="none",
-        target_modules=[name for names in LINEARS.values() for name in names], inference_mode=True)))
+        target_modules=[module.split(".")[1] for module in linears(size)], inference_mode=True)))
 
 
 def make(root, name, adapters, rank, tokenizer):

@@ -187,6 +187,18 @@ inline TinyTower qwen3_vl() {
   return c;
 }
 
+// The layers of CLIP and SigLIP.
+inline void add_clip_layers(Tensors& t, const std::string& tower) {
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string layer = tower + "encoder.layers." + std::to_string(i) + ".";
+    t.norm(layer + "layer_norm1"), t.norm(layer + "layer_norm2");
+    for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
+      t.linear(layer + "self_attn." + name, kWidth, kWidth);
+    t.linear(layer + "mlp.fc1", kMlp, kWidth);
+    t.linear(layer + "mlp.fc2", kWidth, kMlp);
+  }
+}
+
 inline TinyTower llava() {
   const std::string tower = "model.vision_tower.vision_model.";
   TinyTower c{"Llava",
@@ -216,14 +228,7 @@ inline TinyTower llava() {
   t.add(tower + "embeddings.patch_embedding.weight", {kWidth, 3, kPatch, kPatch});
   t.add(tower + "embeddings.position_embedding.weight", {26, kWidth});
   t.norm(tower + "pre_layrnorm");
-  for (int i = 0; i < kDepth; ++i) {
-    const std::string layer = tower + "encoder.layers." + std::to_string(i) + ".";
-    t.norm(layer + "layer_norm1"), t.norm(layer + "layer_norm2");
-    for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
-      t.linear(layer + "self_attn." + name, kWidth, kWidth);
-    t.linear(layer + "mlp.fc1", kMlp, kWidth);
-    t.linear(layer + "mlp.fc2", kWidth, kMlp);
-  }
+  add_clip_layers(t, tower);
   t.linear("model.multi_modal_projector.linear_1", kOut, 3 * kWidth);
   t.linear("model.multi_modal_projector.linear_2", kOut, kOut);
   return c;
@@ -250,14 +255,7 @@ inline TinyTower idefics3() {
   t.add(tower + "embeddings.patch_embedding.weight", {kWidth, 3, kPatch, kPatch});
   t.add(tower + "embeddings.patch_embedding.bias", {kWidth});
   t.add(tower + "embeddings.position_embedding.weight", {25, kWidth});
-  for (int i = 0; i < kDepth; ++i) {
-    const std::string layer = tower + "encoder.layers." + std::to_string(i) + ".";
-    t.norm(layer + "layer_norm1"), t.norm(layer + "layer_norm2");
-    for (const char* name : {"k_proj", "v_proj", "q_proj", "out_proj"})
-      t.linear(layer + "self_attn." + name, kWidth, kWidth);
-    t.linear(layer + "mlp.fc1", kMlp, kWidth);
-    t.linear(layer + "mlp.fc2", kWidth, kMlp);
-  }
+  add_clip_layers(t, tower);
   t.norm(tower + "post_layernorm");
   t.linear("model.connector.modality_projection.proj", kOut, 4 * kWidth, false);
   return c;
