@@ -1,5 +1,5 @@
-// Runs the plan of a step on the model: visual embeddings, flat batch, forward pass, logits,
-// sampling and task heads. Only the engine thread uses it.
+// Runs the plan of a step on the model: visual embeddings, forward pass, logits, sampling and task
+// heads. Only the engine thread uses it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,22 +9,17 @@
 #include <optional>
 #include <vector>
 
-#include "engine/decode_graphs.h"
-#include "engine/mode_switcher.h"
+#include "engine/rank_runner.h"
 #include "engine/visual_encoder.h"
 #include "grammar/mask_filler.h"
 #include "models/model.h"
 #include "ops/compute_threads.h"
 #include "ops/launched_work.h"
+#include "serving/batch/batch_builder.h"
 #include "serving/model_runner.h"
-#include "serving/sequence.h"
 
 namespace valora {
 
-// Every request of this engine is a sequence.
-inline serving::Sequence& sequence_of(const scheduler::StepItem& item) {
-  return static_cast<serving::Sequence&>(*item.request);
-}
 inline serving::Sequence& sequence_of(const scheduler::StepOutput& output) {
   return static_cast<serving::Sequence&>(*output.request);
 }
@@ -60,31 +55,20 @@ class Runner final : public serving::ModelRunner {
 
  private:
   std::vector<scheduler::FailedRequest> prepare_visuals(const scheduler::StepPlan& plan);
-  const models::MergedWeights* use_weights(const scheduler::StepPlan& plan);
-  models::Batch build_batch(const scheduler::StepPlan& plan);
-  at::Tensor hidden_states(models::Batch& batch);
-  // Adds what the adapters of a request make of rows [begin, end) of the logits.
-  void add_heads(std::span<const serving::AppliedAdapter> uses, int64_t begin, int64_t end,
-                 models::HeadAdaptation& heads) const;
-  at::Tensor logits_of(const at::Tensor& hidden, const std::vector<int64_t>& rows,
-                       const models::HeadAdaptation& heads) const;
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
   void fill_masks(const scheduler::StepPlan& plan);
+  static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
 
   const models::Model& model_;
-  ops::KvArena arena_;
-  at::ScalarType dtype_;
-  at::Device device_;
   const Options options_;
   const Clock& clock_;
   const std::unique_ptr<ops::LaunchedWork> launched_;
   VisualEncoder visuals_;
-  std::unique_ptr<ModeSwitcher> switcher_;
-  std::unique_ptr<DecodeGraphs> graphs_;        // null on CPUs
-  int head_module_;                             // of the output layer; -1: none
+  serving::BatchBuilder builder_;
+  RankRunner rank_;
   Duration decode_time_{};                      // of the last step without prompts
   std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
   std::optional<ops::ComputeThreads> threads_;  // within run_thread(), if they are adapted

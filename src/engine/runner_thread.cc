@@ -23,14 +23,13 @@ void Runner::release_threads() { ops::release_threads(); }
 
 void Runner::on_idle() { visuals_.request({}); }
 
-double Runner::merge_seconds() const { return switcher_ ? switcher_->stats().merge_seconds : 0; }
+double Runner::merge_seconds() const { return rank_.mode_stats().merge_seconds; }
 
 void Runner::fill(EngineStats& stats) const {
-  stats.merge_seconds = merge_seconds();
-  if (switcher_) {
-    stats.mode_switches = switcher_->stats().switches;
-    stats.merges = switcher_->stats().merges;
-  }
+  const ModeStats modes = rank_.mode_stats();
+  stats.merge_seconds = modes.merge_seconds;
+  stats.mode_switches = modes.switches;
+  stats.merges = modes.merges;
   const TensorCache& visuals = visuals_.cache();
   stats.visual_queries = visuals.queries();
   stats.visual_hits = visuals.hits();

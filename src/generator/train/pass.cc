@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/flat_tensors.h"
 #include "models/spec/positions.h"
 #include "ops/recompute.h"
 
@@ -26,16 +27,14 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
   return false;
 }
 
-// Each example is one pass over its prompt and its answer. Undefined if none is long enough to have
-// other rotary frequencies.
-at::Tensor rope_lengths(const models::ModelSpec& spec, std::span<const Example* const> examples,
-                        at::Device device) {
-  if (spec.rope_change.beyond == 0) return {};
-  std::vector<int64_t> lengths;
+// Each example is one pass over its prompt and its answer, of one length.
+void set_rope_lengths(const models::ModelSpec& spec, std::span<const Example* const> examples,
+                      serving::FlatTokens& flat) {
+  if (spec.rope_change.beyond == 0) return;
   for (const Example* example : examples)
-    lengths.insert(lengths.end(), example->tokens.size(), models::length_of(example->positions));
-  if (std::ranges::max(lengths) <= spec.rope_change.beyond) return {};
-  return long_tensor(lengths, device);
+    flat.rope_lengths.insert(flat.rope_lengths.end(), example->tokens.size(),
+                             models::length_of(example->positions));
+  if (std::ranges::max(flat.rope_lengths) <= spec.rope_change.beyond) flat.rope_lengths.clear();
 }
 
 // Cross-entropy of `tokens` after hidden states, each times its share.
@@ -58,28 +57,20 @@ LossWeights loss_weights(std::span<const Example* const> examples) {
 
 models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
                                      const AdapterParameters& parameters) const {
-  models::Batch batch;
-  std::vector<int64_t> tokens;
+  serving::FlatTokens flat(model_.spec().axes);
   for (const Example* example : examples) {
-    ops::QuerySpan span{};
-    span.begin = static_cast<int64_t>(tokens.size());
-    span.queries = static_cast<int64_t>(example->tokens.size());
-    batch.spans.push_back(span);
-    tokens.insert(tokens.end(), example->tokens.begin(), example->tokens.end());
-  }
-  const int axes = model_.spec().axes;
-  std::vector<int64_t> positions;
-  for (int a = 0; a < axes; ++a)
-    for (const Example* example : examples) {
-      const auto count = static_cast<int64_t>(example->tokens.size());
-      const auto first = example->positions.begin() + a * count;
-      positions.insert(positions.end(), first, first + count);
+    const auto count = static_cast<int64_t>(example->tokens.size());
+    flat.spans.push_back({.begin = flat.count(), .queries = count});
+    flat.ids.insert(flat.ids.end(), example->tokens.begin(), example->tokens.end());
+    for (size_t a = 0; a < flat.positions.size(); ++a) {
+      const auto first = example->positions.begin() + static_cast<int64_t>(a) * count;
+      flat.positions[a].insert(flat.positions[a].end(), first, first + count);
     }
-  const auto total = static_cast<int64_t>(tokens.size());
-  batch.tokens = long_tensor(tokens, device_);
-  batch.positions = long_tensor(positions, device_).view({axes, total});
-  batch.rope_lengths = rope_lengths(model_.spec(), examples, device_);
-  batch.adaptation.lora.add(0, total, parameters.weights(), 1);
+  }
+  set_rope_lengths(model_.spec(), examples, flat);
+  models::Batch batch = flat_batch(flat);
+  to_device(batch, device_);
+  batch.adaptation.lora.add(0, flat.count(), parameters.weights(), 1);
   return batch;
 }
 

@@ -17,6 +17,10 @@ struct VisualSpan {
   int rows = 0;  // as many as tokens
   std::shared_ptr<const media::VisualInput> input;
   int first_row = 0;  // of the input; 0 in the first span of each
+
+  bool overlaps(int begin, int end) const {
+    return token_begin < end && token_begin + rows > begin;
+  }
 };
 
 // The positions of a sequence, per prompt token and for generated tokens.

@@ -1,0 +1,88 @@
+#include "engine/rank_runner.h"
+
+#include "engine/adapter_tensors.h"
+#include "engine/flat_tensors.h"
+
+namespace valora {
+
+using serving::AdapterRows;
+using serving::BatchMessage;
+using serving::ScoredRows;
+
+RankRunner::RankRunner(const models::Model& model, ops::KvArena arena, at::Device device,
+                       std::unique_ptr<ModeSwitcher> switcher)
+    : model_(model),
+      arena_(std::move(arena)),
+      device_(device),
+      switcher_(std::move(switcher)),
+      graphs_(DecodeGraphs::make(model, arena_)),
+      head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)) {}
+
+void RankRunner::forget_merged() {
+  if (switcher_) switcher_->forget();
+}
+
+// With tokens, positions and lengths on the host.
+models::Batch RankRunner::batch_of(const BatchMessage& message, const VisualEncoder& visuals) {
+  models::Batch batch = flat_batch(message.tokens);
+  batch.kv = &arena_;
+  TORCH_CHECK(switcher_ || !message.merged, "the weights of this model are never merged");
+  batch.adaptation.merged = switcher_ ? switcher_->use(message.merged) : nullptr;
+  ops::LoraBatch& lora = batch.adaptation.lora;
+  for (const AdapterRows& rows : message.difference)
+    lora.add(rows.begin, rows.end, weights_of(*rows.adapter), rows.coefficient);
+  for (const AdapterRows& rows : message.uses) {
+    if (rows.adapter->on_decoder)
+      lora.add_outputs(rows.begin, rows.end, weights_of(*rows.adapter), rows.coefficient);
+    if (vocabulary_of(*rows.adapter).on_embedding())
+      batch.vocabulary.push_back(
+          {rows.begin, rows.end, &vocabulary_of(*rows.adapter), rows.coefficient});
+  }
+  for (const serving::VisualUse& use : message.visual)
+    batch.visual.push_back({use.token, visuals.get(use.key).narrow(0, use.first_row, use.rows)});
+  return batch;
+}
+
+at::Tensor RankRunner::forward(const BatchMessage& message, const VisualEncoder& visuals) {
+  models::Batch batch = batch_of(message, visuals);
+  if (graphs_)
+    if (const auto hidden = graphs_->forward(batch)) return *hidden;
+  to_device(batch, device_);
+  return model_.forward(batch);
+}
+
+models::HeadAdaptation RankRunner::heads_of(const ScoredRows& scored) const {
+  models::HeadAdaptation heads;
+  if (head_module_ < 0) return heads;
+  for (const AdapterRows& rows : scored.adapters) {
+    const ops::AdapterWeights& weights = weights_of(*rows.adapter);
+    if (rows.coefficient == 0) continue;
+    if (weights.touches(head_module_))
+      heads.lora.add(rows.begin, rows.end, weights, rows.coefficient);
+    if (weights.output(head_module_))
+      heads.lora.add_outputs(rows.begin, rows.end, weights, rows.coefficient);
+    const ops::VocabularyWeights& vocabulary = vocabulary_of(*rows.adapter);
+    if (!vocabulary.on_head()) continue;
+    auto& uses = heads.vocabulary;
+    if (!uses.empty() && uses.back().weights == &vocabulary && uses.back().end == rows.begin &&
+        uses.back().coefficient == rows.coefficient)
+      uses.back().end = rows.end;
+    else
+      uses.push_back({rows.begin, rows.end, &vocabulary, rows.coefficient});
+  }
+  return heads;
+}
+
+at::Tensor RankRunner::logits(const at::Tensor& hidden, const ScoredRows& scored) const {
+  // All rows are in order, each once.
+  const bool all = static_cast<int64_t>(scored.rows.size()) == hidden.size(0);
+  const at::Tensor states =
+      all ? hidden : hidden.index_select(0, at::tensor(scored.rows, at::kLong).to(device_));
+  const at::Tensor logits = model_.logits(states, heads_of(scored));
+  if (logits.is_cpu()) return logits.contiguous();
+  at::Tensor host =
+      at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  return host.copy_(logits);
+}
+
+}  // namespace valora

@@ -1,0 +1,45 @@
+// The probabilities of prompt tokens.
+#include "base/parts_done.h"
+#include "engine/runner.h"
+#include "ops/parallel.h"
+
+namespace valora {
+namespace {
+
+using scheduler::StepItem;
+
+// Rows of logits that are held at a time while a prompt is scored: tens of MB with large
+// vocabularies.
+constexpr size_t kScoredRows = 64;
+
+}  // namespace
+
+// hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
+void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
+  const serving::Sequence& s = serving::sequence_of(item);
+  serving::PromptLogprobs& scores = *s.owner->prompt_logprobs;
+  const auto score = [&](const serving::ScoredRows& scored) {
+    const at::Tensor logits = rank_.logits(hidden, scored);
+    const int64_t vocab = logits.size(1);
+    const float* data = logits.const_data_ptr<float>();
+    const auto count = static_cast<int64_t>(scored.rows.size());
+    ops::torch_parallel()(0, count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int next = s.computed_tokens + static_cast<int>(scored.rows[i]) + 1;
+        scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
+      }
+    });
+    ++parts_done();
+  };
+  serving::ScoredRows scored;
+  for (int i = 0; i < item.tokens; ++i) {
+    if (!scores.wants(s.computed_tokens + i + 1)) continue;
+    scored.add(i, s.owner->adapters);
+    if (scored.rows.size() < kScoredRows) continue;
+    score(scored);
+    scored = {};
+  }
+  if (!scored.rows.empty()) score(scored);
+}
+
+}  // namespace valora

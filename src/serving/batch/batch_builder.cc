@@ -1,0 +1,89 @@
+#include "serving/batch/batch_builder.h"
+
+#include <algorithm>
+
+#include "serving/batch/segments.h"
+
+namespace valora::serving {
+namespace {
+
+using scheduler::StepItem;
+using scheduler::StepPlan;
+
+void append_uses(std::span<const AppliedAdapter> uses, int64_t begin, int64_t end,
+                 std::vector<AdapterRows>& rows) {
+  for (const AppliedAdapter& use : uses) rows.push_back({begin, end, use.adapter.get(), use.scale});
+}
+
+void append_tokens(const StepItem& item, FlatTokens& flat) {
+  const Sequence& s = sequence_of(item);
+  const int first = s.computed_tokens, last = first + item.tokens;
+  flat.spans.push_back({flat.count(), item.tokens, first, s.table.blocks.data()});
+  flat.ids.insert(flat.ids.end(), s.tokens.begin() + first, s.tokens.begin() + last);
+  const models::Positions& known = s.prompt->positions;
+  for (size_t a = 0; a < flat.positions.size(); ++a)
+    for (int i = first; i < last; ++i)
+      flat.positions[a].push_back(i < s.prompt_tokens ? known.prompt[a * s.prompt_tokens + i]
+                                                      : i + known.delta);
+}
+
+void append_visuals(const StepItem& item, int64_t row, std::vector<VisualUse>& visual) {
+  for_each_visual(item, [&](const models::VisualSpan& span, const Digest& key, int from, int to) {
+    const int first = std::max(from, span.token_begin),
+              last = std::min(to, span.token_begin + span.rows);
+    visual.push_back(
+        {row + first - from, key, span.first_row + first - span.token_begin, last - first});
+  });
+}
+
+void set_rope_lengths(const StepPlan& plan, FlatTokens& flat) {
+  const auto changes = [](const StepItem& item) {
+    return item.request->identity.rope.variant(item.request->computed_tokens + item.tokens - 1) !=
+           0;
+  };
+  if (std::ranges::none_of(plan.items, changes)) return;
+  for (const StepItem& item : plan.items)
+    for (int i = 0; i < item.tokens; ++i)
+      flat.rope_lengths.push_back(
+          item.request->identity.rope.of(item.request->computed_tokens + i));
+}
+
+}  // namespace
+
+void ScoredRows::add(int64_t row, std::span<const AppliedAdapter> uses) {
+  const auto place = static_cast<int64_t>(rows.size());
+  append_uses(uses, place, place + 1, adapters);
+  rows.push_back(row);
+}
+
+// The adapter is that of a request in the step, or the one that is still merged. It is neither only
+// if all its requests failed before the step; it then runs on the base weights.
+void BatchBuilder::choose_merged(const StepPlan& plan) {
+  if (merged_ && merged_->id != plan.merged) merged_ = nullptr;
+  if (plan.merged == scheduler::kBaseModel) return;
+  for (const StepItem& item : plan.items)
+    for (const AppliedAdapter& use : sequence_of(item).owner->adapters)
+      if (use.adapter->id == plan.merged) {
+        merged_ = use.adapter;
+        return;
+      }
+}
+
+BatchMessage BatchBuilder::build(const StepPlan& plan) {
+  choose_merged(plan);
+  BatchMessage message(axes_);
+  message.merged = merged_;
+  for (const StepItem& item : plan.items) {
+    const ActiveRequest& owner = *sequence_of(item).owner;
+    const int64_t begin = message.tokens.count(), end = begin + item.tokens;
+    append_tokens(item, message.tokens);
+    append_uses(owner.adapters, begin, end, message.uses);
+    append_difference(owner.adapters, merged_.get(), begin, end, message.difference);
+    append_visuals(item, begin, message.visual);
+    if (item.yields && owner.generates()) message.sampled.add(end - 1, owner.adapters);
+  }
+  set_rope_lengths(plan, message.tokens);
+  return message;
+}
+
+}  // namespace valora::serving

@@ -1,0 +1,46 @@
+// From the plan of a step to the message that the ranks of the model run. Used by the engine thread
+// only.
+#pragma once
+
+#include <memory>
+
+#include "models/spec/positions.h"
+#include "scheduler/step_plan.h"
+#include "serving/batch/batch_message.h"
+#include "serving/sequence.h"
+
+namespace valora::serving {
+
+// Every request of the engine is a sequence.
+inline Sequence& sequence_of(const scheduler::StepItem& item) {
+  return static_cast<Sequence&>(*item.request);
+}
+
+// Calls body(span, key, begin, end) for the visual spans that overlap the tokens [begin, end) of an
+// item, each with the key of its embeddings.
+template <typename Body>
+void for_each_visual(const scheduler::StepItem& item, Body&& body) {
+  const Sequence& s = sequence_of(item);
+  const int begin = s.computed_tokens, end = begin + item.tokens;
+  for (size_t i = 0; i < s.prompt->visual.size(); ++i) {
+    const models::VisualSpan& span = s.prompt->visual[i];
+    if (span.overlaps(begin, end)) body(span, s.prompt->visual_keys[i], begin, end);
+  }
+}
+
+class BatchBuilder {
+ public:
+  explicit BatchBuilder(int axes) : axes_(axes) {}  // position axes of the model
+
+  BatchMessage build(const scheduler::StepPlan& plan);
+  // No adapter is merged any more.
+  void forget_merged() { merged_ = nullptr; }
+
+ private:
+  void choose_merged(const scheduler::StepPlan& plan);
+
+  const int axes_;
+  std::shared_ptr<const LoadedAdapter> merged_;  // by the last plan
+};
+
+}  // namespace valora::serving

@@ -1,0 +1,24 @@
+// The tokens of a step or of a training pass, one sequence after the other, in host memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/types/query_span.h"
+
+namespace valora::serving {
+
+struct FlatTokens {
+  explicit FlatTokens(int axes) : positions(static_cast<size_t>(axes)) {}
+
+  std::vector<int64_t> ids;                     // [T]
+  std::vector<std::vector<int64_t>> positions;  // [axes][T]
+  // The length that the rotary frequencies of each token follow, [T]. Empty if all tokens have the
+  // frequencies of short sequences.
+  std::vector<int64_t> rope_lengths;
+  std::vector<kernels::QuerySpan> spans;  // one per sequence
+
+  int64_t count() const { return static_cast<int64_t>(ids.size()); }
+};
+
+}  // namespace valora::serving
