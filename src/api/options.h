@@ -9,6 +9,7 @@
 
 #include "api/media_limits.h"
 #include "api/memory_options.h"
+#include "api/speculation.h"
 #include "base/json_spacing.h"
 #include "base/result.h"
 
@@ -109,6 +110,7 @@ struct EngineOptions {
   // shipped one.
   std::string tiles;
   SchedulingOptions scheduling;
+  SpeculationOptions speculation;
   MergePlace merge = MergePlace::kShadow;
   std::optional<int> max_model_len;
   int max_num_seqs = 64;

@@ -52,6 +52,8 @@ struct EngineStats {
   MemoryStats memory;
   uint64_t preemptions = 0;
   uint64_t early_aborts = 0;  // sequences refused because they would have missed their target
+  // Guessed tokens, those that were right, and how often a request had any (api/speculation.h).
+  uint64_t draft_tokens = 0, right_drafts = 0, drafts = 0;
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens
   uint64_t media_queries = 0, media_hits = 0;
   size_t media_bytes = 0, media_entries = 0;     // of the cache of prepared media

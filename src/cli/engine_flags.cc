@@ -113,6 +113,11 @@ void add_lengths(Command command, EngineOptions& o) {
       "more; 0: any number (default: 0.03 for prompts with pictures or videos, 0.5 for others)");
   command.add_option("--max-lora-rank", o.max_lora_rank, "Highest accepted adapter rank")
       .capture_default_str();
+  command.add_option_function<std::string>(
+      "--speculative-config",
+      [&o](const std::string& text) { o.speculation = value_or_throw(parse_speculation(text)); },
+      R"(Guess the next tokens of answers and verify them in one step: {"method": "ngram", )"
+      R"("num_speculative_tokens": 4, "prompt_lookup_max": 5, "prompt_lookup_min": 2})");
   command.add_flag("!--no-enable-prefix-caching", o.prefix_caching,
                    "Do not reuse the KV cache of common prompt prefixes");
 }

@@ -121,35 +121,42 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   return failed;
 }
 
-void Runner::sample(std::vector<StepOutput>& outputs, const at::Tensor& logits) {
-  struct Row {
+// logits: of the scored rows of the items, in plan order.
+void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
+                    const at::Tensor& logits) {
+  struct Choice {
+    const StepItem* item;
     StepOutput* output;
     float* logits;
   };
   const int64_t vocab = logits.size(1);
-  std::vector<Row> rows;
-  for (StepOutput& output : outputs)
-    if (sequence_of(output).owner->generates())
-      rows.push_back({&output, logits.data_ptr<float>() + rows.size() * vocab});
-  std::ranges::stable_sort(rows, {},
-                           [](const Row& row) { return turn_in_step(sequence_of(*row.output)); });
+  auto* next_row = logits.data_ptr<float>();
+  std::vector<Choice> choices;
+  auto output = outputs.begin();
+  for (const StepItem& item : plan.items) {
+    if (!item.yields) continue;
+    StepOutput& its = *output++;
+    if (!sequence_of(item).owner->generates()) continue;
+    choices.push_back({&item, &its, next_row});
+    next_row += vocab * static_cast<int64_t>(1 + item.drafts.size());
+  }
+  std::ranges::stable_sort(
+      choices, {}, [](const Choice& choice) { return turn_in_step(sequence_of(*choice.item)); });
   grammar::StepMasks masks(options_.mask_seconds);
   std::atomic<size_t> next = 0;  // across the threads, so that the order holds
-  const auto sample_row = [&](Row row) {
-    auto token = serving::sample_next(sequence_of(*row.output),
-                                      {row.logits, static_cast<size_t>(vocab)}, masks);
-    row.output->waits = !token;
-    if (token && token->ok())
-      row.output->token = std::move(*token).value();
-    else if (token)
-      row.output->error = token->error();
+  const auto choose = [&](const Choice& choice) {
+    const auto row = [&](size_t i) {
+      return std::span(choice.logits + static_cast<int64_t>(i) * vocab, static_cast<size_t>(vocab));
+    };
+    serving::sample_tokens(*choice.item, row, masks, *choice.output);
   };
-  ops::torch_parallel()(0, static_cast<int64_t>(rows.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Row row = rows[next++];
-      for_output(*row.output, [&] { sample_row(row); });
-    }
-  });
+  ops::torch_parallel()(0, static_cast<int64_t>(choices.size()), 1,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            const Choice& choice = choices[next++];
+                            for_output(*choice.output, [&] { choose(choice); });
+                          }
+                        });
 }
 
 Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
@@ -200,7 +207,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   if (!message.sampled.rows.empty()) {
     const at::Tensor logits = rank_.logits(hidden, message.sampled);
     if (masks_) masks_->stop();
-    sample(outputs, logits);
+    sample(plan, outputs, logits);
   } else {
     launched_->wait();  // the step ends here: for its time, and for the next one's tables
   }

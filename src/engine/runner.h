@@ -60,7 +60,8 @@ class Runner final : public serving::ModelRunner {
   void fill_masks(const scheduler::StepPlan& plan);
   static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
-  void sample(std::vector<scheduler::StepOutput>& outputs, const at::Tensor& logits);
+  void sample(const scheduler::StepPlan& plan, std::vector<scheduler::StepOutput>& outputs,
+              const at::Tensor& logits);
 
   const models::Model& model_;
   const Options options_;

@@ -296,6 +296,10 @@ Status EngineStart::make_runner(const scheduler::Policy& policy) {
 
 Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(known, find_costs(options_, loaded_, device_));
+  const SpeculationOptions& speculation = options_.speculation;
+  if (!speculation.ignored.empty())
+    notes_.push_back("--speculative-config: the method " + speculation.ignored +
+                     " has no effect: no draft model is used, answers are the same");
   if (options_.scheduling.policy == SchedulingPolicy::kValora)
     notes_.push_back("costs of steps: " + known.source);
   core_ = {{.max_num_seqs = options_.max_num_seqs,
@@ -307,6 +311,10 @@ Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
             .early_abort = options_.scheduling.early_abort},
            plan_.max_model_len,
            pool_config(plan_, options_)};
+  if (speculation.tokens > 0)
+    core_.scheduler.proposer =
+        std::make_shared<scheduler::NgramProposer>(scheduler::NgramProposer::Settings{
+            speculation.tokens, speculation.longest, speculation.least});
   policy_ = std::move(policy);
   return {};
 }

@@ -75,7 +75,7 @@ class PlainExecutor final : public StepExecutor {
   Result<std::vector<StepOutput>> run(const StepPlan& plan) override {
     std::vector<StepOutput> outputs;
     for (const StepItem& item : plan.items)
-      if (item.yields) outputs.push_back({item.request, {1}, {}, {}});
+      if (item.yields) outputs.push_back({item.request, {{.id = 1}}, {}, {}});
     return outputs;
   }
 };

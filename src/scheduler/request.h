@@ -32,6 +32,12 @@ struct DecoderAdapter {
   float scale = 1;
 };
 
+// How good the guesses of a request's next tokens have been.
+struct DraftRecord {
+  double right = -1;  // the share of right ones, of late; below 0: none was verified yet
+  int unused = 0;     // steps in a row whose guesses were not worth their time
+};
+
 struct Request : std::enable_shared_from_this<Request> {
   virtual ~Request() = default;
 
@@ -53,6 +59,8 @@ struct Request : std::enable_shared_from_this<Request> {
 
   std::vector<int32_t> tokens;  // the prompt, then the generated tokens
   int prompt_tokens = 0;
+  bool scores_prompt = false;  // the probabilities of the prompt's tokens are wanted
+  int most_tokens = 0;         // when it ends at the latest; 0: it takes no drafts
   memory::KvIdentity identity;
 
   // Written by the scheduler only.
@@ -66,10 +74,11 @@ struct Request : std::enable_shared_from_this<Request> {
   TimePoint last_scheduled{};  // begin of its last step, if any
   Duration passed{};           // time of the steps that the mode left it out of
   int expected_cached = -1;    // prompt tokens in the prefix cache when it came; -1: not looked up
-  double service = 0;          // of steps, in seconds, since it was admitted
-  double advance = 0;          // what its tenant was charged when it was admitted
-  uint64_t last_plan = 0;      // number of the last plan that includes it
-  uint64_t last_window = 0;    // number of the last plan that looked at it while it waited
+  DraftRecord drafts;
+  double service = 0;        // of steps, in seconds, since it was admitted
+  double advance = 0;        // what its tenant was charged when it was admitted
+  uint64_t last_plan = 0;    // number of the last plan that includes it
+  uint64_t last_window = 0;  // number of the last plan that looked at it while it waited
   memory::BlockTable table;
   memory::Claim claim;
   // Time that it waited for its adapters, and for its KV, on their way to the pool.

@@ -213,16 +213,20 @@ void Scheduler::admit_by_force(Step& step, Request& request) {
   admit(step, request);
 }
 
-void Scheduler::place(Step& step, Request& request) const {
+void Scheduler::place(Step& step, Request& request) {
   const int tokens = prefill_room(step, request);
   if (tokens == 0) return;  // admitted with a longer cached prefix than there is time for
   count_prefill(step, request, tokens);
   request.last_plan = plans_;
   request.last_scheduled = step.now;
-  step.plan.items.push_back(
-      {.request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()});
-  step.plan.total_tokens += tokens;
-  step.budget -= tokens;
+  StepItem item{
+      .request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()};
+  if (config_.proposer) add_drafts(step, item);
+  const bool all = request.scores_prompt && request.computed_tokens < request.prompt_tokens;
+  item.scored = all ? tokens : item.yields ? 1 + static_cast<int>(item.drafts.size()) : 0;
+  step.plan.total_tokens += item.tokens;
+  step.budget -= item.tokens;
+  step.plan.items.push_back(std::move(item));
 }
 
 // Running, but not in this plan.
@@ -280,7 +284,8 @@ void Scheduler::complete(const StepPlan& plan) {
   for (const StepItem& item : plan.items) {
     Request& request = *item.request;
     if (request.state != RequestState::kRunning) continue;  // finished while the step ran
-    request.computed_tokens += item.tokens;
+    request.computed_tokens += item.tokens - item.rejected;
+    if (!item.drafts.empty()) note_drafts(item);
     if (pool_.prefix_caching()) share(request);
   }
 }
@@ -312,8 +317,14 @@ void Scheduler::finish(Request& request) {
 }
 
 SchedulerStats Scheduler::stats() const {
-  return {static_cast<int>(running_.size()), static_cast<int>(waiting_.size()), preemptions_,
-          early_aborts_, grants_};
+  return {static_cast<int>(running_.size()),
+          static_cast<int>(waiting_.size()),
+          preemptions_,
+          early_aborts_,
+          grants_,
+          drafts_,
+          draft_tokens_,
+          right_drafts_};
 }
 
 }  // namespace valora::scheduler

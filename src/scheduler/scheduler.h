@@ -9,11 +9,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "scheduler/draft_costs.h"
 #include "scheduler/policy.h"
+#include "scheduler/proposer.h"
 #include "scheduler/request.h"
 #include "scheduler/step_plan.h"
 #include "scheduler/waiting_queue.h"
@@ -40,6 +43,8 @@ struct SchedulerConfig {
   // Fail a waiting request as soon as its first token cannot come by its deadline: served first
   // come, first served, it would be late (S-LoRA, appendix B).
   bool early_abort = false;
+  // Guesses the next tokens of requests in decode; null: none are guessed.
+  std::shared_ptr<const Proposer> proposer;
 };
 
 // True if tokens [begin, end) of a request can run now: the embeddings of their images and videos
@@ -52,6 +57,8 @@ struct SchedulerStats {
   uint64_t preemptions = 0;
   uint64_t early_aborts = 0;
   uint64_t grants = 0;  // claims of waiting requests that became ready
+  // Guessed tokens, those of them that were right, and how often a request had any.
+  uint64_t drafts = 0, draft_tokens = 0, right_drafts = 0;
 };
 
 // What the waiting requests that the last plan looked at need.
@@ -70,6 +77,10 @@ struct Waits {
 // requests at the end of the policy's order are preempted: they release their blocks and adapters,
 // keep their tokens, and wait before all requests that were never preempted. Their full blocks stay
 // in the pool as history, which the pool keeps, copies to the swap space or drops by cost.
+//
+// Drafts: a request in decode may run guesses of its next tokens in the same step, as many as are
+// worth their time. Those that the step finds right count as computed. Neither preempts anybody for
+// their memory, nor do they take a place of the step that a request could have.
 //
 // Media: a request whose images are not encoded is admitted in its turn, with its memory, and then
 // prepares: policies do not see it, so it delays no step, and it is the first to be preempted.
@@ -104,8 +115,8 @@ class Scheduler {
   // The running request that was admitted last, or, if none runs, one that waits; null: idle().
   Request* last() const { return running_.empty() ? waiting_.last() : running_.back().get(); }
   // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
-  // tokens as computed, and shares full blocks through the prefix cache. Those that it has no
-  // memory to share follow after the next step.
+  // tokens but the rejected ones as computed, and shares full blocks through the prefix cache.
+  // Those that it has no memory to share follow after the next step.
   void complete(const StepPlan& plan);
   // As if no adapter had been merged. Call while idle; the executor must forget it, too.
   void forget_merged();
@@ -150,7 +161,7 @@ class Scheduler {
   // scheduler_costs.cc
   void count_passed(TimePoint now);
   void take_shape(StepPlan& plan);
-  double price(int tokens) const;
+  double price(const StepItem& item) const;
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
   // scheduler_gap.cc
@@ -161,6 +172,12 @@ class Scheduler {
   static void count_prefill(Step& step, const Request& request, int tokens);
   void note_gap(const StepPlan& plan, double seconds);
   void note_end(TimePoint now);
+  // scheduler_drafts.cc
+  void add_drafts(Step& step, StepItem& item);
+  double share_of_right(const Request& request) const;
+  int worthwhile(const Step& step, const Request& request, int drafts) const;
+  void note_drafts(const StepItem& item);
+  void note_draft_rows(const StepPlan& plan, double seconds);
   struct Ahead;
   struct Asked;
   bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
@@ -178,7 +195,7 @@ class Scheduler {
   void admit(Step& step, Request& request);
   void admit_by_force(Step& step, Request& request);
   bool fits(const Step& step, const Request& request, int64_t reserved = 0) const;
-  void place(Step& step, Request& request) const;
+  void place(Step& step, Request& request);
   bool is_idle(const Request& request) const;
   Request* next_victim(Step& step, size_t position) const;
   Request* youngest_idle(const Request* except) const;
@@ -201,6 +218,11 @@ class Scheduler {
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;
   uint64_t grants_ = 0;
+  uint64_t drafts_ = 0, draft_tokens_ = 0, right_drafts_ = 0;
+  // Of requests with the adapter, with which new ones begin: tasks differ in how much answers
+  // repeat.
+  std::unordered_map<AdapterId, double> right_share_;
+  DraftCosts draft_costs_;
   TimePoint last_end_{};     // of a running request, if no place was free
   double end_interval_ = 0;  // seconds between such ends, mean of the last ones
   Mode mode_ = Mode::kUnmerged;

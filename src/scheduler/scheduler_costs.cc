@@ -16,7 +16,7 @@ void Scheduler::count_passed(TimePoint now) {
 // What the step will do, for the costs; the weights change when it runs.
 void Scheduler::take_shape(StepPlan& plan) {
   StepShaper shaper(plan.mode, plan.merged);
-  for (const StepItem& item : plan.items) shaper.add(*item.request, item.tokens);
+  for (const StepItem& item : plan.items) shaper.add(item);
   const WeightsChange change = change_to(plan.merged, weights_);
   shaper.change(change);
   plan.shape = shaper.shape();
@@ -28,26 +28,28 @@ void Scheduler::take_shape(StepPlan& plan) {
 
 void Scheduler::note_step(const StepPlan& plan, Duration time) {
   note_gap(plan, seconds(time));
+  if (config_.proposer) note_draft_rows(plan, seconds(time));
   costs_.observe(plan.shape, seconds(time));
   int tokens = 0;
-  for (const StepItem& item : plan.items) tokens += item.tokens > 1 ? item.tokens : 0;
+  for (const StepItem& item : plan.items) tokens += item.known() > 1 ? item.tokens : 0;
   pool_.note_prefill(tokens, seconds(time));
 }
 
-// What these tokens of a request would take alone: seconds, or the weights of VTC if no cost is
+// What the tokens of a request would take alone: seconds, or the weights of VTC if no cost is
 // known.
-double Scheduler::price(int tokens) const {
-  if (!costs_.known()) return tokens > 1 ? tokens : 2;
-  return costs_.running_seconds(tokens > 1 ? StepShape{.prefill_tokens = tokens}
-                                           : StepShape{.decode_tokens = 1});
+double Scheduler::price(const StepItem& item) const {
+  const bool prefill = item.known() > 1;
+  if (!costs_.known()) return prefill ? item.tokens : 2;
+  return costs_.running_seconds(prefill ? StepShape{.prefill_tokens = item.tokens}
+                                        : StepShape{.decode_tokens = item.tokens});
 }
 
 // The requests of a step share its time by what each of its requests would have taken alone.
 void Scheduler::charge(const StepPlan& plan, Duration time) {
   double total = 0;
-  for (const StepItem& item : plan.items) total += price(item.tokens);
+  for (const StepItem& item : plan.items) total += price(item);
   const double unit = costs_.known() ? seconds(time) / total : 1;
-  for (const StepItem& item : plan.items) waiting_.serve(*item.request, unit * price(item.tokens));
+  for (const StepItem& item : plan.items) waiting_.serve(*item.request, unit * price(item));
 }
 
 // Beside the decodes of the running requests.

@@ -90,7 +90,7 @@ void Scheduler::note_gap(const StepPlan& plan, double seconds) {
   constexpr double kNewest = 0.5;  // a prompt is few steps
   const StepShape& shape = plan.shape;
   if (!bounds_gaps() || seconds <= 0) return;
-  if (shape.decode_tokens == 0 || shape.merges || shape.restores) return;
+  if (shape.decode_tokens == 0 || shape.draft_tokens > 0 || shape.merges || shape.restores) return;
   // A few tokens of prompts say nothing of what many take.
   if (shape.prefill_tokens > 0 && shape.prefill_tokens < kLeastChunk) return;
   double& log_factor = shape.prefill_tokens > 0 ? log_mixed_ : log_decode_;

@@ -75,7 +75,8 @@ class SchedulerGapTest : public ::testing::Test {
     StepCosts taken = costs_;
     taken.prefill_token *= slower;
     scheduler_->note_step(plan, from_seconds(taken.seconds(plan.shape)));
-    for (const StepOutput& output : outputs) output.request->tokens.push_back(output.token.id);
+    for (const StepOutput& output : outputs)
+      for (const SampledToken& token : output.tokens) output.request->tokens.push_back(token.id);
     std::vector<std::pair<RequestId, int>> items;
     for (const StepItem& item : plan.items) items.emplace_back(item.request->id, item.tokens);
     return items;

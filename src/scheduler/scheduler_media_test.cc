@@ -48,7 +48,8 @@ class SchedulerMedia : public ::testing::Test {
     scheduler_->complete(plan);
     std::vector<RequestId> ran;
     for (const StepItem& item : plan.items) ran.push_back(item.request->id);
-    for (const StepOutput& output : outputs) output.request->tokens.push_back(output.token.id);
+    for (const StepOutput& output : outputs)
+      for (const SampledToken& token : output.tokens) output.request->tokens.push_back(token.id);
     EXPECT_EQ(scheduler_->check(), "");
     return ran;
   }

@@ -59,6 +59,29 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
   }
 }
 
+TEST(SchedulerProperty, DraftsRightOrWrongChangeNoAnswer) {
+  for (size_t i = 0; i < random_worlds().size(); i += 3) {
+    RandomWorld world = random_worlds()[i];
+    SCOPED_TRACE(::testing::Message() << "world " << i);
+    world.config.proposer = std::make_shared<testing::HalfRightProposer>();
+    world.starves = i % 2 == 1;
+    int finished = 0;
+    SchedulerStats stats;
+    for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      RandomSchedule schedule(world, seed);
+      schedule.run_steps(kSteps);
+      if (HasFailure()) return;
+      finished += schedule.finished();
+      stats.right_drafts += schedule.scheduler().stats().right_drafts;
+      stats.draft_tokens += schedule.scheduler().stats().draft_tokens;
+    }
+    EXPECT_GT(finished, 8);
+    EXPECT_GT(stats.right_drafts, 20u);
+    EXPECT_GT(stats.draft_tokens, stats.right_drafts + 20);
+  }
+}
+
 // A plan that runs out of memory ends one request at most; the others answer as they do alone, and
 // nothing is lost.
 TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {

@@ -18,6 +18,7 @@ struct Scheduler::Step {
   std::vector<Request*> order;
   size_t tail = 0;  // preemption candidates are before this index of `order`
   int budget = 0;
+  int drafts = 0;  // rows of drafts so far
   // With a limit of the gap between tokens: the seconds that this step may take in any case, and
   // its shape so far.
   double free_seconds = 0;

@@ -66,7 +66,8 @@ class SchedulerTest : public ::testing::Test {
     scheduler->complete(plan);
     std::vector<std::pair<RequestId, int>> items;
     for (const StepItem& item : plan.items) items.emplace_back(item.request->id, item.tokens);
-    for (const StepOutput& output : outputs) output.request->tokens.push_back(output.token.id);
+    for (const StepOutput& output : outputs)
+      for (const SampledToken& token : output.tokens) output.request->tokens.push_back(token.id);
     EXPECT_EQ(scheduler->check(), "");
     return items;
   }

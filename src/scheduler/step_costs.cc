@@ -28,8 +28,8 @@ std::array<double, kStepCostFields> features_of(const StepShape& s, double free_
   const double beyond = tokens > free_tokens ? (tokens - free_tokens) / tokens : 0;
   return {1.0,
           tokens,
-          s.prefill_tokens * beyond,
-          s.decode_tokens * beyond,
+          (s.prefill_tokens - s.scored_tokens) * beyond,
+          (s.decode_tokens + s.scored_tokens) * beyond,
           static_cast<double>(s.prefill_context),
           static_cast<double>(s.decode_context),
           static_cast<double>(s.segments),

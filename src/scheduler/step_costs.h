@@ -16,8 +16,9 @@ namespace valora::scheduler {
 struct StepCosts {
   double step = 0;   // per step: mostly reading the weights
   double token = 0;  // per token
-  // Per token beyond the first free_tokens of a step, whose arithmetic hides behind reading the
-  // weights. A step of both kinds shares the free ones by their numbers.
+  // Per token without logits, and per token with logits, beyond the first free_tokens of a step,
+  // whose arithmetic hides behind reading the weights. A step of both kinds shares the free ones by
+  // their numbers.
   double prefill_token = 0, decode_token = 0;
   double free_tokens = 0;
   double prefill_context = 0, decode_context = 0;  // per attended key

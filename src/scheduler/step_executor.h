@@ -14,7 +14,9 @@ namespace valora::scheduler {
 // The result of one item that yields.
 struct StepOutput {
   Request* request = nullptr;
-  SampledToken token;          // from the language-model head
+  // From the language-model head: one, or more if drafts were right. Each but the last equals the
+  // draft in its place.
+  std::vector<SampledToken> tokens;
   std::vector<float> values;   // instead: one logit per label of a task head, or an embedding
   std::optional<Error> error;  // set if this request failed; the others are valid
   bool waits = false;          // no result yet: a later step runs its last token again

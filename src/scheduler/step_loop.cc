@@ -15,12 +15,14 @@ bool any_waits(const Result<std::vector<StepOutput>>& outputs) {
   return outputs.ok() && std::ranges::any_of(*outputs, &StepOutput::waits);
 }
 
-// The last tokens of waiting requests do not count as computed.
-void take_back(StepPlan& plan, const std::vector<StepOutput>& outputs) {
+// Wrong drafts do not count as computed, nor do the last tokens of waiting requests.
+void note_rejected(StepPlan& plan, const std::vector<StepOutput>& outputs) {
   auto output = outputs.begin();
   for (StepItem& item : plan.items) {
     if (!item.yields) continue;
-    if (output->waits) --item.tokens;
+    const auto drafts = static_cast<int>(item.drafts.size()),
+               right = std::max(0, static_cast<int>(output->tokens.size()) - 1);
+    item.rejected = output->waits ? 1 + drafts : drafts - right;
     ++output;
   }
 }
@@ -132,7 +134,7 @@ void StepLoop::complete(StepPlan& plan, Result<std::vector<StepOutput>>& outputs
     for (const StepItem& item : plan.items) fail(*item.request, outputs.error());
     return;
   }
-  take_back(plan, *outputs);
+  note_rejected(plan, *outputs);
   scheduler_.complete(plan);
   for (StepOutput& output : *outputs) {
     Request& request = *output.request;

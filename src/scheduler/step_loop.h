@@ -16,8 +16,8 @@ class StepListener {
   virtual ~StepListener() = default;
   // Called before the plan runs.
   virtual void on_planned(const StepPlan& plan) = 0;
-  // A request yielded. Its tokens so far count as computed: append the new token, or finish the
-  // request.
+  // A request yielded. Its tokens so far count as computed, and the new ones but the last: append
+  // all new tokens, or finish the request.
   virtual void on_output(StepOutput& output) = 0;
   // The request failed: finish it.
   virtual void on_failed(Request& request, const Error& error) = 0;

@@ -32,7 +32,7 @@ class ScriptedExecutor final : public StepExecutor {
     std::vector<StepOutput> outputs;
     for (const StepItem& item : plan.items)
       if (item.yields) {
-        outputs.push_back({item.request, {7}, {}, output_error});
+        outputs.push_back({item.request, {{.id = 7}}, {}, output_error});
         outputs.back().waits = waiting.contains(item.request);
       }
     return outputs;
@@ -64,7 +64,7 @@ class StepLoopTest : public ::testing::Test, StepListener {
     clock_.advance(std::chrono::milliseconds(1));
   }
   void on_output(StepOutput& output) override {
-    output.request->tokens.push_back(output.token.id);
+    for (const SampledToken& token : output.tokens) output.request->tokens.push_back(token.id);
     outputs_.push_back(output.request->id);
     if (finish_all_) finish_all();
   }

@@ -9,12 +9,19 @@
 
 namespace valora::scheduler {
 
-// One request in a step: its tokens [computed, computed + tokens) run.
+// One request in a step: its tokens [computed, computed + known()) run, then its drafts.
 struct StepItem {
   Request* request = nullptr;
-  int tokens = 0;
-  // The step runs its last known token, so it yields the next token, or the label of a task head.
+  int tokens = 0;  // rows, with those of drafts
+  // The step runs its last known token, so it yields the next tokens, or the label of a task head.
   bool yields = false;
+  int scored = 0;               // how many of its last rows have logits
+  std::vector<int32_t> drafts;  // guesses of the tokens that follow; only if it yields
+
+  // Written when the step has run: how many of its last rows do not count as computed.
+  int rejected = 0;
+
+  int known() const { return tokens - static_cast<int>(drafts.size()); }
 };
 
 struct FailedRequest {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/step_plan.h"
+
 namespace valora::scheduler {
 
 const char* mode_name(Mode mode) {
@@ -25,9 +27,15 @@ WeightsChange change_to(AdapterId merged, const WeightsInUse& weights) {
 
 StepShaper::StepShaper(Mode mode, AdapterId merged) : merged_(merged) { shape_.mode = mode; }
 
-void StepShaper::add(const Request& request, int tokens) {
-  const bool decode = tokens == 1 && request.computed_tokens >= request.prompt_tokens;
+void StepShaper::add(const StepItem& item) {
+  add(*item.request, item.tokens, static_cast<int>(item.drafts.size()));
+  if (item.known() > 1) shape_.scored_tokens += std::max(0, item.scored - (item.yields ? 1 : 0));
+}
+
+void StepShaper::add(const Request& request, int tokens, int drafts) {
+  const bool decode = tokens - drafts == 1 && request.computed_tokens >= request.prompt_tokens;
   (decode ? shape_.decode_tokens : shape_.prefill_tokens) += tokens;
+  shape_.draft_tokens += drafts;
   // Token i attends to i + 1 keys: the i tokens before it and itself.
   const int64_t first = request.computed_tokens + 1, last = request.computed_tokens + tokens;
   (decode ? shape_.decode_context : shape_.prefill_context) += (first + last) * tokens / 2;

@@ -23,6 +23,8 @@ struct WeightsInUse {
   bool in_place = false;  // merging overwrites the base weights
 };
 
+struct StepItem;
+
 // What a step does to the weights before it runs.
 struct WeightsChange {
   bool switches = false;  // other weights than before
@@ -37,7 +39,9 @@ WeightsChange change_to(AdapterId merged, const WeightsInUse& weights);
 struct StepShape {
   Mode mode = Mode::kUnmerged;
   int prefill_tokens = 0;  // of prompts, and of preempted requests that are recomputed
-  int decode_tokens = 0;   // one per request in decode
+  int decode_tokens = 0;   // one per request in decode, and its drafts
+  int draft_tokens = 0;    // of decode_tokens
+  int scored_tokens = 0;   // of prefill_tokens: have logits, beside the last one of each prompt
   // Attended keys, summed over the tokens.
   int64_t prefill_context = 0, decode_context = 0;
   // Low-rank products: distinct adapters, the sum of their ranks (what is read per linear), and the
@@ -58,8 +62,9 @@ class StepShaper {
   // merged: the adapter in the weights; kBaseModel: none.
   StepShaper(Mode mode, AdapterId merged);
 
-  // The next `tokens` tokens of the request run.
-  void add(const Request& request, int tokens);
+  // The next `tokens` tokens of the request run, the last ones of which are drafts.
+  void add(const Request& request, int tokens, int drafts = 0);
+  void add(const StepItem& item);
   void change(const WeightsChange& change);
   StepShape shape() const;
 

@@ -57,7 +57,13 @@ void EngineCore::answer(StepOutput& output) {
   if (request.cancelled) return;
   if (request.first_token == TimePoint{}) request.first_token = clock_.now();
   sequence.tolerance = from_seconds(request.request.tpot_target.value_or(0));
-  if (request.generates()) return handle_token(sequence, output.token);
+  if (request.generates()) {
+    for (const SampledToken& token : output.tokens) {
+      if (sequence.state == scheduler::RequestState::kFinished) break;  // the rest is not wanted
+      handle_token(sequence, token);
+    }
+    return;
+  }
   if (request.head) {
     auto probs = runner_.probabilities(request.head->problem_type, output.values);
     if (!probs.ok()) return fail(request, probs.error());

@@ -81,6 +81,9 @@ void EngineCore::fill(EngineStats& stats) {
   stats.waiting = now.waiting;
   stats.preemptions = now.preemptions;
   stats.early_aborts = now.early_aborts;
+  stats.drafts = now.drafts;
+  stats.draft_tokens = now.draft_tokens;
+  stats.right_drafts = now.right_drafts;
   fill_memory(stats);
   stats.mode = scheduler::mode_name(scheduler_.mode());
   runner_.fill(stats);

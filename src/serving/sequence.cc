@@ -72,6 +72,8 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   const std::string& salt = owner->request.cache_salt;
   identity.adapter =
       salted(identity.adapter, owner->prompt_logprobs ? salt_of_one(salt, owner->handle) : salt);
+  scores_prompt = owner->prompt_logprobs != nullptr;
+  if (owner->generates()) most_tokens = prompt_tokens + std::max(max_tokens, 1);
   priority = owner->request.priority;
   if (const auto target = owner->request.ttft_target) {
     tolerance = from_seconds(*target);
@@ -103,12 +105,8 @@ std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView m
 
 namespace {
 
-bool is_early(const Sequence& sequence) {
-  return sequence.generated_tokens() < sequence.owner->request.sampling.min_tokens;
-}
-
-Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> logits) {
-  const bool too_early = is_early(sequence);
+Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> logits,
+                                          bool too_early) {
   VALORA_TRY(mask, sequence.grammar->mask());
   VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early)));
   if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
@@ -127,26 +125,53 @@ Error of_its_field(const ActiveRequest& request, Error error) {
 }  // namespace
 
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                grammar::StepMasks& masks) {
+                                                grammar::StepMasks& masks, int ahead) {
+  const bool too_early =
+      sequence.generated_tokens() + ahead < sequence.owner->request.sampling.min_tokens;
   if (!sequence.grammar)
-    return sequence.sampler.sample(
-        logits, is_early(sequence) ? sequence.ending_tokens : std::span<const int32_t>());
+    return sequence.sampler.sample(logits,
+                                   too_early ? sequence.ending_tokens : std::span<const int32_t>());
   ActiveRequest& owner = *sequence.owner;
   if (const Status left = owner.masks->check(); !left.ok())
     return of_its_field(owner, left.error());
   if (!masks.begin()) {
-    ++sequence.waited;
+    if (ahead == 0) ++sequence.waited;
     return {};
   }
   sequence.waited = 0;
   const double before = sequence.grammar->cpu_seconds();
-  auto token = choose_under_grammar(sequence, logits);
+  auto token = choose_under_grammar(sequence, logits, too_early);
   const double after = sequence.grammar->cpu_seconds();
   masks.charge(after - before);
   owner.masks->charge(after - sequence.charged);  // with what was done while the model ran
   sequence.charged = after;
   if (!token.ok()) return of_its_field(owner, token.error());
   return token;
+}
+
+void sample_tokens(const scheduler::StepItem& item,
+                   const std::function<std::span<float>(size_t)>& logits, grammar::StepMasks& masks,
+                   scheduler::StepOutput& output) {
+  auto& sequence = static_cast<Sequence&>(*item.request);
+  const auto ends = [&](const SampledToken& token) {
+    return token.last ||
+           std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end();
+  };
+  for (size_t row = 0; row <= item.drafts.size(); ++row) {
+    auto token = sample_next(sequence, logits(row), masks, static_cast<int>(row));
+    if (!token) {
+      output.waits = row == 0;
+      return;
+    }
+    if (!token->ok()) {
+      output.error = token->error();
+      return;
+    }
+    output.tokens.push_back(std::move(*token).value());
+    if (row == item.drafts.size() || output.tokens.back().id != item.drafts[row] ||
+        ends(output.tokens.back()))
+      return;
+  }
 }
 
 }  // namespace valora::serving

@@ -14,6 +14,7 @@
 #include "api/request.h"
 #include "grammar/mask_budget.h"
 #include "scheduler/request.h"
+#include "scheduler/step_executor.h"
 #include "serving/adapters/loaded_adapter.h"
 #include "serving/output/answer_shape.h"
 #include "serving/output/output_text.h"
@@ -83,11 +84,19 @@ struct Sequence final : scheduler::Request {
   std::vector<int32_t> ending_tokens;
 };
 
-// The next token of a sequence: under its grammar if it has one, which then follows it, and without
-// ending tokens before min_tokens, unless the grammar leaves nothing else. logits: changed in
-// place. Nothing, with the logits as they are, if the masks of this step leave no time.
-// kInvalidArgument: the request's masks have taken more time than they may.
+// The next tokens of a sequence, into `output`: one from the logits of the item's last known token,
+// and one more after each draft that is right. logits(i): of the i-th of its scored rows, changed
+// in place. What sample_next() says of masks and errors holds.
+void sample_tokens(const scheduler::StepItem& item,
+                   const std::function<std::span<float>(size_t)>& logits, grammar::StepMasks& masks,
+                   scheduler::StepOutput& output);
+
+// The next token of a sequence, after `ahead` ones that this step has chosen: under its grammar if
+// it has one, which then follows it, and without ending tokens before min_tokens, unless the
+// grammar leaves nothing else. logits: changed in place. Nothing, with the logits as they are, if
+// the masks of this step leave no time. kInvalidArgument: the request's masks have taken more time
+// than they may.
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                grammar::StepMasks& masks);
+                                                grammar::StepMasks& masks, int ahead = 0);
 
 }  // namespace valora::serving

@@ -15,7 +15,7 @@ Result<std::vector<scheduler::StepOutput>> SimulatedExecutor::run(const schedule
   for (const scheduler::StepItem& item : plan.items) {
     if (!item.yields) continue;
     const int32_t token = answer_token(item.request->id, item.request->generated_tokens());
-    outputs.push_back({item.request, {.id = token}, {}, {}});
+    outputs.push_back({item.request, {{.id = token}}, {}, {}});
   }
   return outputs;
 }

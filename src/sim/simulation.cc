@@ -142,7 +142,7 @@ class Simulation final : scheduler::StepListener {
   void on_output(scheduler::StepOutput& output) override {
     auto& request = static_cast<SimulatedRequest&>(*output.request);
     Answer& answer = report_.answers[request.index];
-    request.tokens.push_back(output.token.id);
+    request.tokens.push_back(output.tokens.front().id);
     if (request.generated_tokens() == 1) {
       answer.first_token = now();
       request.tolerance = {};  // no target of the further tokens

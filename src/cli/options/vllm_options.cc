@@ -112,7 +112,6 @@ constexpr VllmOption kOptions[] = {
     {"--disable-cascade-attn", kNothing, "", kKernels},
     {"--disable-sliding-window", kNothing, "",
      "a model's attention windows are served at any length"},
-    {"--speculative-config", kText, "", kNoDraft},
     {"--speculative-model", kText, "", kNoDraft},
     {"--num-speculative-tokens", kNumber, "", kNoDraft},
     // prompts and answers

@@ -88,15 +88,15 @@ class FakeRunner final : public StepExecutor {
     for (const StepItem& item : plan.items) write(item);
     std::vector<StepOutput> outputs;
     for (const StepItem& item : plan.items)
-      if (item.yields)
-        outputs.push_back({item.request, {next_token(cells_of(*item.request))}, {}, {}});
+      if (item.yields) outputs.push_back({item.request, next_tokens(item), {}, {}});
     return outputs;
   }
 
-  // The KV values of all tokens of a request, as its blocks hold them after run().
-  std::vector<uint64_t> cells_of(const Request& request) {
+  // The KV values of all tokens of a request and of its first `drafts` drafts, as its blocks hold
+  // them after run().
+  std::vector<uint64_t> cells_of(const Request& request, size_t drafts = 0) {
     std::vector<uint64_t> cells;
-    for (size_t i = 0; i < request.tokens.size(); ++i)
+    for (size_t i = 0; i < request.tokens.size() + drafts; ++i)
       cells.push_back(cell(request, static_cast<int>(i)));
     return cells;
   }
@@ -113,9 +113,18 @@ class FakeRunner final : public StepExecutor {
 
   void write(const StepItem& item) {
     const Request& request = *item.request;
+    const int known = request.computed_tokens + item.known();
     for (int i = request.computed_tokens; i < request.computed_tokens + item.tokens; ++i) {
-      cell(request, i) =
-          kv_cell(request.identity, request.tokens.at(i), i, i == 0 ? 0 : cell(request, i - 1));
+      const int32_t token = i < known ? request.tokens.at(i) : item.drafts.at(i - known);
+      cell(request, i) = kv_cell(request.identity, token, i, i == 0 ? 0 : cell(request, i - 1));
+    }
+  }
+
+  std::vector<SampledToken> next_tokens(const StepItem& item) {
+    std::vector<SampledToken> tokens;
+    for (size_t right = 0;; ++right) {
+      tokens.push_back({.id = next_token(cells_of(*item.request, right))});
+      if (right == item.drafts.size() || tokens.back().id != item.drafts[right]) return tokens;
     }
   }
 

@@ -48,6 +48,19 @@ class ErraticPolicy final : public Policy {
   std::mt19937& random_;
 };
 
+// What the fake model will say, sometimes up to a wrong guess.
+class HalfRightProposer final : public Proposer {
+ public:
+  int most() const override { return 4; }
+  std::vector<int32_t> propose(const Request& request, int most) const override {
+    std::vector<int32_t> guesses = generate_alone(request.identity, request.tokens, most);
+    const uint64_t luck = DigestBuilder().add(request.id).add(request.tokens.size()).finish().low;
+    guesses.resize(luck % (guesses.size() + 1));
+    if (luck % 3 == 0 && !guesses.empty()) guesses.back() = (guesses.back() + 1) % kVocabulary;
+    return guesses;
+  }
+};
+
 class RandomSchedule : StepListener, StepExecutor {
  public:
   RandomSchedule(const RandomWorld& world, uint32_t seed)
@@ -173,6 +186,7 @@ class RandomSchedule : StepListener, StepExecutor {
     request->prompt_tokens = prompt;
     if (world_.rope.limit > 0) add_rope(*request, limit);
     request->wanted = 1 + pick(std::min(limit - request->prompt_tokens, 80));
+    request->most_tokens = request->prompt_tokens + request->wanted;
     return request;
   }
 
@@ -268,9 +282,11 @@ class RandomSchedule : StepListener, StepExecutor {
       const Request& request = *item.request;
       ASSERT_TRUE(once.insert(&request).second);
       ASSERT_EQ(request.state, RequestState::kRunning);
-      ASSERT_GE(item.tokens, 1);
-      ASSERT_LE(item.tokens, request.remaining_tokens());
-      ASSERT_EQ(item.yields, item.tokens == request.remaining_tokens());
+      ASSERT_GE(item.known(), 1);
+      ASSERT_LE(item.known(), request.remaining_tokens());
+      ASSERT_EQ(item.yields, item.known() == request.remaining_tokens());
+      ASSERT_EQ(item.scored, item.yields ? item.tokens - item.known() + 1 : 0);
+      ASSERT_TRUE(item.drafts.empty() || (item.yields && item.known() == 1));
       ASSERT_LE(request.computed_tokens + item.tokens,
                 int(request.table.blocks.size()) * memory::kBlockTokens);
       const AdapterId before = plan.items[i > 0 ? i - 1 : 0].request->adapter;
@@ -365,7 +381,7 @@ class RandomSchedule : StepListener, StepExecutor {
   void on_output(StepOutput& output) override {
     const SparedThread this_test;
     auto& request = static_cast<Tested&>(*output.request);
-    request.tokens.push_back(output.token.id);
+    for (const SampledToken& token : output.tokens) request.tokens.push_back(token.id);
     if (request.generated_tokens() == request.wanted) finish(request);
   }
 

@@ -124,7 +124,8 @@ OrderedJson totals_json(const Metrics& metrics, const EngineStats& stats) {
   const Metrics::TokenTotals tokens = metrics.token_totals();
   return {{"prompt_tokens", tokens.prompt},     {"generated_tokens", tokens.generated},
           {"http_answers", std::move(answers)}, {"preemptions", stats.preemptions},
-          {"early_aborts", stats.early_aborts}, {"stalls", stats.stalls}};
+          {"early_aborts", stats.early_aborts}, {"stalls", stats.stalls},
+          {"draft_tokens", stats.draft_tokens}, {"right_drafts", stats.right_drafts}};
 }
 
 OrderedJson place_of(const AdapterCard& adapter) {

@@ -174,6 +174,11 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
     out.push_back(counter(name, help, static_cast<double>(value)));
   };
   count("vllm:num_preemptions_total", "Preempted requests.", stats.preemptions);
+  count("vllm:spec_decode_num_drafts_total", "Steps of requests with guessed tokens.",
+        stats.drafts);
+  count("vllm:spec_decode_num_draft_tokens_total", "Guessed tokens.", stats.draft_tokens);
+  count("vllm:spec_decode_num_accepted_tokens_total", "Guessed tokens that were right.",
+        stats.right_drafts);
   count("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
         stats.prefix_queries);
   count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",

@@ -19,7 +19,9 @@ void append_tokens(const StepItem& item, FlatTokens& flat) {
   const Sequence& s = sequence_of(item);
   const int first = s.computed_tokens, last = first + item.tokens;
   flat.spans.push_back({flat.count(), item.tokens, first, s.table.blocks.data()});
-  flat.ids.insert(flat.ids.end(), s.tokens.begin() + first, s.tokens.begin() + last);
+  flat.ids.insert(flat.ids.end(), s.tokens.begin() + first,
+                  s.tokens.begin() + first + item.known());
+  flat.ids.insert(flat.ids.end(), item.drafts.begin(), item.drafts.end());
   const models::Positions& known = s.prompt->positions;
   for (size_t a = 0; a < flat.positions.size(); ++a)
     for (int i = first; i < last; ++i)
@@ -80,7 +82,9 @@ BatchMessage BatchBuilder::build(const StepPlan& plan) {
     append_uses(owner.adapters, begin, end, message.uses);
     append_difference(owner.adapters, merged_.get(), begin, end, message.difference);
     append_visuals(item, begin, message.visual);
-    if (item.yields && owner.generates()) message.sampled.add(end - 1, owner.adapters);
+    if (!item.yields || !owner.generates()) continue;
+    for (int64_t row = begin + item.known() - 1; row < end; ++row)
+      message.sampled.add(row, owner.adapters);
   }
   set_rope_lengths(plan, message.tokens);
   return message;

@@ -46,7 +46,7 @@ struct BatchMessage {
   std::vector<AdapterRows> uses;                // the adapters of each row's request
   std::vector<AdapterRows> difference;          // of the uses on the decoder to the weights in use
   std::vector<VisualUse> visual;
-  ScoredRows sampled;  // rows that yield a token, in plan order
+  ScoredRows sampled;  // rows that may yield a token, in plan order: one per item and draft
 };
 
 }  // namespace valora::serving

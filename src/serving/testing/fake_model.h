@@ -61,7 +61,9 @@ class FakeModel final : public ModelSide,
     for (const scheduler::StepItem& item : plan.items) VALORA_CHECK(check_adapters(item));
     VALORA_TRY(outputs, kv_.run(plan));
     grammar::StepMasks masks(1);
-    for (scheduler::StepOutput& output : outputs) answer(output, masks);
+    auto output = outputs.begin();
+    for (const scheduler::StepItem& item : plan.items)
+      if (item.yields) answer(item, *output++, masks);
     return outputs;
   }
 
@@ -119,23 +121,31 @@ class FakeModel final : public ModelSide,
     return {};
   }
 
-  // Logits that are a function of the sequence's KV.
-  void answer(scheduler::StepOutput& output, grammar::StepMasks& masks) {
-    auto& sequence = static_cast<Sequence&>(*output.request);
-    std::mt19937_64 random(
-        DigestBuilder().add(std::span<const uint64_t>(kv_.cells_of(sequence))).finish().low);
+  // Logits that are a function of the sequence's KV, with so many drafts.
+  std::vector<float> logits_of(const Sequence& sequence, size_t drafts) {
+    std::mt19937_64 random(DigestBuilder()
+                               .add(std::span<const uint64_t>(kv_.cells_of(sequence, drafts)))
+                               .finish()
+                               .low);
     std::vector<float> logits(kFakeVocabulary);
     for (float& logit : logits) logit = std::uniform_real_distribution<float>(0, 8)(random);
+    return logits;
+  }
+
+  void answer(const scheduler::StepItem& item, scheduler::StepOutput& output,
+              grammar::StepMasks& masks) {
+    const auto& sequence = static_cast<const Sequence&>(*item.request);
+    output.tokens.clear();
+    std::vector<float> logits = logits_of(sequence, 0);
     if (!sequence.owner->generates()) {
       output.values.assign(logits.begin(), logits.begin() + 3);
       return;
     }
-    auto token = sample_next(sequence, logits, masks);
-    output.waits = !token;
-    if (token && token->ok())
-      output.token = std::move(*token).value();
-    else if (token)
-      output.error = token->error();
+    const auto row = [&](size_t right) {
+      logits = logits_of(sequence, right);
+      return std::span(logits);
+    };
+    sample_tokens(item, row, masks, output);
   }
 
   const OnStep on_step_;
