@@ -34,7 +34,7 @@ enum class MergePlace : uint8_t { kShadow, kInPlace };
 // and kVllm: the ways of these systems, for comparisons.
 enum class SchedulingPolicy : uint8_t { kValora, kUnmerged, kMerged, kMixture, kDlora, kVllm };
 
-// The constants of the policies (scheduler/policy.h).
+// The constants of the policies (scheduler/policies/policy.h).
 struct SchedulingOptions {
   SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
   double tolerance = 0.2;       // seconds that a mode may delay a request: θ of Algorithm 1

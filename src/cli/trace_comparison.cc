@@ -11,7 +11,7 @@
 #include "bench/trace/simulated_trace.h"
 #include "cli/adapters_at_start.h"
 #include "cli/progress/runs_progress.h"
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 
 namespace valora::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "api/options.h"
 #include "base/result.h"
 #include "models/registry.h"
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 #include "serving/cost_key.h"
 
 namespace valora {
@@ -14,7 +14,7 @@ namespace valora {
 serving::CostKey cost_key(const models::LoadedModel& model, at::Device device);
 
 // From the sizes of the model, by what a processor core or a GPU of today commonly reads and
-// computes. The machine corrects it (scheduler/live_costs.h), but not the ratios within it.
+// computes. The machine corrects it (scheduler/costs/live_costs.h), but not the ratios within it.
 scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device device);
 
 struct KnownCosts {

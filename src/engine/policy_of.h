@@ -5,7 +5,7 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora {
 

@@ -1,7 +1,7 @@
 // Merged and mixture modes in an engine with a tiny model: the answers equal those of unmerged
 // serving.
 #include "engine/testing/engine_fixture.h"
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 
 namespace valora {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "scheduler/draft_costs.h"
-#include "scheduler/policy.h"
+#include "scheduler/costs/draft_costs.h"
+#include "scheduler/policies/policy.h"
 #include "scheduler/proposer.h"
 #include "scheduler/request.h"
 #include "scheduler/step_plan.h"

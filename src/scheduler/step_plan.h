@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "scheduler/costs/step_shape.h"
 #include "scheduler/request.h"
-#include "scheduler/step_shape.h"
 
 namespace valora::scheduler {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "serving/adapters/scheduled_adapters.h"
+
 namespace valora::serving {
 namespace {
 
@@ -53,17 +55,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
     begin_inside_a_text(output, *tokenizer, owner->stop_strings);
   }
   arrival = owner->arrival;
-  adapter = owner->adapters.empty() ? scheduler::kBaseModel : owner->adapters.front().adapter->id;
-  const auto merging = std::find_if(
-      owner->adapters.begin(), owner->adapters.end(),
-      [](const AppliedAdapter& use) { return use.adapter->mergeable() && use.scale != 0; });
-  if (merging != owner->adapters.end()) {
-    merge = merging->adapter->id;
-    merge_need = merging->adapter->need;
-  }
-  for (const AppliedAdapter& use : owner->adapters)
-    if (use.adapter->on_decoder)
-      decoder_adapters.push_back({use.adapter->id, use.adapter->rank, use.scale});
+  set_adapters(owner->adapters, *this);
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;

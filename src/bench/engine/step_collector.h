@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "scheduler/fit_costs.h"
+#include "scheduler/costs/fit_costs.h"
 #include "scheduler/step_loop.h"
 
 namespace valora::bench {

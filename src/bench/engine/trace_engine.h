@@ -19,7 +19,7 @@
 #include "bench/trace/timeline.h"
 #include "engine/start_engine.h"
 #include "ops/low_rank_products.h"
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 
 namespace valora::bench {
 

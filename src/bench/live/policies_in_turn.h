@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora::bench {
 

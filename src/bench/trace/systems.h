@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/options.h"
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora::bench {
 

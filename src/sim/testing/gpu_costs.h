@@ -1,7 +1,7 @@
 // Step costs for tests.
 #pragma once
 
-#include "scheduler/step_costs.h"
+#include "scheduler/costs/step_costs.h"
 
 namespace valora::sim::testing {
 

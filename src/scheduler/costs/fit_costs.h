@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "scheduler/step_costs.h"
+#include "scheduler/costs/step_costs.h"
 
 namespace valora::scheduler {
 

@@ -1,9 +1,9 @@
-#include "scheduler/starving.h"
+#include "scheduler/policies/starving.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/step_batch.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

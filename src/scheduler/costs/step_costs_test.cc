@@ -1,8 +1,8 @@
-#include "scheduler/step_costs.h"
+#include "scheduler/costs/step_costs.h"
 
 #include <gtest/gtest.h>
 
-#include "scheduler/live_costs.h"
+#include "scheduler/costs/live_costs.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,11 +1,11 @@
-#include "scheduler/fit_costs.h"
+#include "scheduler/costs/fit_costs.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "base/quantile.h"
-#include "scheduler/live_costs.h"
+#include "scheduler/costs/live_costs.h"
 
 namespace valora::scheduler {
 namespace {

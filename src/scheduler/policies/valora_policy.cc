@@ -27,9 +27,9 @@
 #include <optional>
 #include <unordered_map>
 
-#include "scheduler/fcfs_order.h"
-#include "scheduler/starving.h"
-#include "scheduler/step_batch.h"
+#include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/starving.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

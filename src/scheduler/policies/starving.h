@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora::scheduler {
 

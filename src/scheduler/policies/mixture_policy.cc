@@ -2,8 +2,8 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/fcfs_order.h"
-#include "scheduler/step_batch.h"
+#include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

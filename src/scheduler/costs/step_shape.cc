@@ -1,4 +1,4 @@
-#include "scheduler/step_shape.h"
+#include "scheduler/costs/step_shape.h"
 
 #include <algorithm>
 

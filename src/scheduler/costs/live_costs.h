@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "scheduler/step_costs.h"
+#include "scheduler/costs/step_costs.h"
 
 namespace valora::scheduler {
 

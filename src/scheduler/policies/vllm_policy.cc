@@ -1,7 +1,7 @@
 // vLLM's way: unmerged, first come, first served, with a fixed number of adapters per step.
 #include <algorithm>
 
-#include "scheduler/fcfs_order.h"
+#include "scheduler/policies/fcfs_order.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/live_costs.h"
+#include "scheduler/costs/live_costs.h"
 
 #include <algorithm>
 #include <cmath>

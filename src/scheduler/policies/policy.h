@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "scheduler/live_costs.h"
+#include "scheduler/costs/live_costs.h"
+#include "scheduler/costs/step_shape.h"
 #include "scheduler/request.h"
-#include "scheduler/step_shape.h"
 
 namespace valora::scheduler {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "scheduler/step_shape.h"
+#include "scheduler/costs/step_shape.h"
 
 namespace valora::scheduler {
 

@@ -3,8 +3,8 @@
 // long enough to pay, and rises after one that did not.
 #include <algorithm>
 
-#include "scheduler/fcfs_order.h"
-#include "scheduler/step_batch.h"
+#include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

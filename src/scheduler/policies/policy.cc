@@ -1,4 +1,4 @@
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "scheduler/step_batch.h"
+#include "scheduler/policies/step_batch.h"
 
 #include <algorithm>
 #include <optional>

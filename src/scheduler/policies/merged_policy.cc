@@ -1,6 +1,6 @@
 #include <tuple>
 
-#include "scheduler/fcfs_order.h"
+#include "scheduler/policies/fcfs_order.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/fit_costs.h"
+#include "scheduler/costs/fit_costs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/testing/temp_dir.h"
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

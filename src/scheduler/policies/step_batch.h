@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora::scheduler {
 

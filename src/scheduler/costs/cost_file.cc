@@ -1,4 +1,4 @@
-#include "scheduler/cost_file.h"
+#include "scheduler/costs/cost_file.h"
 
 #include <fmt/format.h>
 

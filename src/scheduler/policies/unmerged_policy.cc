@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "scheduler/fcfs_order.h"
+#include "scheduler/policies/fcfs_order.h"
 
 namespace valora::scheduler {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/fit_costs.h"
+#include "scheduler/costs/fit_costs.h"
 
 namespace valora::scheduler {
 

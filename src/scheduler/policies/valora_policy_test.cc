@@ -4,7 +4,7 @@
 
 #include <deque>
 
-#include "scheduler/policy.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/step_costs.h"
+#include "scheduler/costs/step_costs.h"
 
 namespace valora::scheduler {
 namespace {
