@@ -24,6 +24,7 @@ void add_generate(Command app, std::function<int()>& run);
 void add_inspect(Command app, std::function<int()>& run);
 void add_eval(Command app, std::function<int()>& run);
 void add_fuse(Command app, std::function<int()>& run);
+void add_quantize(Command app, std::function<int()>& run);
 void add_tune(Command app, std::function<int()>& run);
 void add_bench(Command app, std::function<int()>& run);
 void add_bench_ops(Command bench, std::function<int()>& run);

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   valora::cli::add_inspect(app, run);
   valora::cli::add_eval(app, run);
   valora::cli::add_fuse(app, run);
+  valora::cli::add_quantize(app, run);
   valora::cli::add_tune(app, run);
   valora::cli::add_bench(app, run);
   try {

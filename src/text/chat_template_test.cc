@@ -106,7 +106,7 @@ TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
       "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content "
       "is string }}{% "
       "endfor %}";
-  EXPECT_EQ(*render(source, {{"user", {text(std::string(2'000'000, 'a') + "x")}}}), "xTrue");
+  EXPECT_EQ(*render(source, {{"user", {text(std::string(400'000, 'a') + "x")}}}), "xTrue");
 }
 
 TEST(ChatTemplate, RefusesTheTemplateByItsNameAndLine) {

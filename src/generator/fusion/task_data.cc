@@ -98,6 +98,21 @@ Status check_lengths(const Engine& engine, const TaskData& data, const Sets& set
 
 }  // namespace
 
+Result<std::vector<ExampleRequest>> sample_requests(const Task& task, int64_t most) {
+  if (!task.train)
+    return invalid(task.where + ": the task " + task.name + " has no samples of its own (train)",
+                   "train");
+  VALORA_TRY(samples, read_samples(*task.train, task));
+  VALORA_TRY(labels, question_labels(task, samples));
+  VALORA_CHECK(apply_templates(task, samples, labels));
+  const auto count = static_cast<int64_t>(samples.size()), wanted = std::min(most, count);
+  std::vector<ExampleRequest> requests;
+  for (int64_t i = 0; i < wanted; ++i)  // spread over all of them
+    requests.push_back(
+        request_of(samples[static_cast<size_t>(i * count / wanted)], TaskData{}, true));
+  return requests;
+}
+
 // It must be a valid module name: without dots.
 std::string head_name(const Task& task) {
   if (!task.head) return {};

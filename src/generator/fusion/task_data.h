@@ -48,6 +48,10 @@ Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const std::function<void(const LoadingProgress&)>& progress,
                            const std::stop_token& stop);
 
+// Up to `most` training samples of the task, with their answers, for statistics. kInvalidArgument
+// if its samples come from a teacher.
+Result<std::vector<ExampleRequest>> sample_requests(const Task& task, int64_t most);
+
 // The accuracy of always giving the most frequent answer, if the task has labels.
 std::optional<double> chance_of(const TaskData& data);
 

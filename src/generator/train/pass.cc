@@ -55,9 +55,9 @@ LossWeights loss_weights(std::span<const Example* const> examples) {
   return weights;
 }
 
-models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
-                                     const AdapterParameters& parameters) const {
-  serving::FlatTokens flat(model_.spec().axes);
+models::Batch example_batch(const models::ModelSpec& spec, std::span<const Example* const> examples,
+                            at::Device device) {
+  serving::FlatTokens flat(spec.axes);
   for (const Example* example : examples) {
     const auto count = static_cast<int64_t>(example->tokens.size());
     flat.spans.push_back({.begin = flat.count(), .queries = count});
@@ -67,10 +67,9 @@ models::Batch TrainingPass::batch_of(std::span<const Example* const> examples,
       flat.positions[a].insert(flat.positions[a].end(), first, first + count);
     }
   }
-  set_rope_lengths(model_.spec(), examples, flat);
+  set_rope_lengths(spec, examples, flat);
   models::Batch batch = flat_batch(flat);
-  to_device(batch, device_);
-  batch.adaptation.lora.add(0, flat.count(), parameters.weights(), 1);
+  to_device(batch, device);
   return batch;
 }
 
@@ -158,7 +157,8 @@ Result<double> TrainingPass::run(std::span<const Example* const> examples,
                                  const AdapterParameters& parameters, const LossWeights& weights,
                                  const PassOptions& options) {
   const c10::AutoGradMode gradients(true);
-  models::Batch batch = batch_of(examples, parameters);
+  models::Batch batch = example_batch(model_.spec(), examples, device_);
+  batch.adaptation.lora.add(0, batch.tokens.size(0), parameters.weights(), 1);
   batch.adaptation.lora.set_dropout(options.dropout);
   batch.recompute = options.recompute;
   VALORA_TRY(visual,

@@ -21,6 +21,10 @@ struct LossWeights {
 };
 LossWeights loss_weights(std::span<const Example* const> examples);
 
+// The examples' tokens as a flat batch on the device, without visual embeddings and adapters.
+models::Batch example_batch(const models::ModelSpec& spec, std::span<const Example* const> examples,
+                            at::Device device);
+
 struct PassOptions {
   ops::Dropout dropout{};
   bool recompute = false;
@@ -41,8 +45,6 @@ class TrainingPass {
                      const LossWeights& weights, const PassOptions& options);
 
  private:
-  models::Batch batch_of(std::span<const Example* const> examples,
-                         const AdapterParameters& parameters) const;
   at::Tensor answer_loss(std::span<const Example* const> examples, const at::Tensor& hidden,
                          double weight, int64_t logits_at_once) const;
   at::Tensor head_loss(std::span<const Example* const> examples,

@@ -1,0 +1,30 @@
+// A linear in integers as the tensors of compressed-tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/safetensors.h"
+#include "base/safetensors_writer.h"
+#include "generator/quantise/options.h"
+#include "ops/quantised_tensor.h"
+
+namespace valora::generator {
+
+struct OwnedTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+
+  NamedTensor view() const { return {name, dtype, shape, bytes}; }
+};
+
+// name: of the linear in the checkpoint, without ".weight". With inputs of 16 bits: weight_packed
+// (words of integers along the inputs), weight_scale and weight_shape; with 8: weight in I8 and
+// weight_scale. scales: the dtype in which they are stored, which holds them exactly.
+std::vector<OwnedTensor> packed_linear(const std::string& name, const ops::QuantisedTensor& linear,
+                                       QuantiseScheme scheme, DType scales);
+
+}  // namespace valora::generator
