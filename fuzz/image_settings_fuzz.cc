@@ -87,5 +87,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Json tile = image->is_object() ? image->value("max_image_size", Json()) : Json();
   if (size_in(tile, "longest_edge", 364) <= 64)
     exercise(media::make_tile_processor({*image, {}, *video}, {side % 8 + 1, side % 3 + 1}), input);
+  const Json canvas = image->is_object() ? image->value("size", Json()) : Json();
+  if (size_in(canvas, "height", 384) <= 64 && size_in(*image, "max_patches", 12) <= 64)
+    exercise(media::make_canvas_processor({*image, *video, {}}, {side % 8 + 1, side % 3 + 1}),
+             input);
   return 0;
 }

@@ -270,6 +270,8 @@ def settings_seeds():
     put("image_settings", "tiles", text({"size": {"longest_edge": 40}, "max_image_size": {"longest_edge": 18}, "resample": 1,
                                          "do_image_splitting": True, "image_processor_type": "SmolVLMImageProcessor"}),
         text({"image_seq_len": 4}), sizes)
+    put("image_settings", "canvas", text({"size": {"height": 16, "width": 16}, "max_patches": 6, "image_processor_type": "GotOcr2ImageProcessor"}),
+        text({"size": {"height": 16, "width": 16}, "do_sample_frames": True, "num_frames": 2, "initial_shift": 0.5}), sizes)
 
 
 def url_seeds():
@@ -463,6 +465,12 @@ def model_seeds():
               "patch_size": 4, "hidden_act": "gelu_pytorch_tanh"}
     put("model_config", "smolvlm", text({"architectures": ["SmolVLMForConditionalGeneration"], "model_type": "smolvlm",
                                          "text_config": decoder, "vision_config": siglip, "image_token_id": 60, "scale_factor": 2}))
+    intern = {**siglip, "image_size": [16, 16], "norm_type": "layer_norm", "use_qk_norm": True, "attention_bias": True}
+    put("model_config", "internvl", text({"architectures": ["InternVLForConditionalGeneration"], "text_config": {**decoder, "model_type": "qwen2"},
+                                          "vision_config": intern, "image_token_id": 60, "downsample_ratio": 0.5, "vision_feature_layer": -1}))
+    put("model_config", "internvl-chat", text({"architectures": ["InternVLChatModel"], "llm_config": {**decoder, "model_type": "qwen2"},
+                                               "vision_config": {**intern, "image_size": 16, "qkv_bias": True, "qk_normalization": False},
+                                               "ps_version": "v2", "select_layer": -1, "use_llm_lora": 0, "dynamic_image_size": True}))
     generation = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.05,
                   "eos_token_id": [5, 6]}
     put("generation_config", "all", text(generation), text({"eos_token_id": 7}))

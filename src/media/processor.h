@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "media/canvas_settings.h"
 #include "media/fetch.h"
 #include "media/frame_sampling.h"
 #include "media/image.h"
@@ -149,5 +150,16 @@ struct TileTarget {
 Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFiles& files,
                                                              const TileTarget& target,
                                                              bool videos = false);
+
+// InternVL's (equal to transformers' GotOcr2ImageProcessor with PIL, bit for bit): the picture is
+// resized to the grid of tiles with the closest aspect ratio and cut; behind several tiles comes
+// the whole picture. Rows are ordered by tile and merge block. A frame of a video is one tile.
+// Tiles that the target cannot read: kUnprocessable. videos: absent if they are refused.
+Result<std::shared_ptr<const Processor>> make_canvas_processor(
+    const CanvasSettings& settings, const TileTarget& target,
+    const std::optional<CanvasVideos>& videos);
+// From the files of InternVLForConditionalGeneration.
+Result<std::shared_ptr<const Processor>> make_canvas_processor(const ProcessorFiles& files,
+                                                               const TileTarget& target);
 
 }  // namespace valora::media

@@ -8,6 +8,7 @@
 
 #include "media/processor.h"
 #include "media/stop.h"
+#include "media/tile_patches.h"
 #include "media/tile_settings.h"
 
 namespace valora::media {
@@ -57,15 +58,10 @@ class TileProcessor final : public Processor {
     const PixelSize size = first_size({image.width, image.height}, settings_);
     const Grid tiles = cut(size);
     Image whole = resize_image(image, size.width, size.height, settings_.filter);
-    VisualInput input;
-    input.kind = MediaKind::kImage;
+    VisualInput input =
+        make_tiles(MediaKind::kImage, tiles.rows * tiles.columns + 1, side_, target_);
     input.tile_rows = tiles.rows;
     input.tile_columns = tiles.columns;
-    input.grid_t = tiles.rows * tiles.columns + 1;
-    input.grid_h = input.grid_w = side_;
-    input.patch_dim = kChannels * target_.patch_size * target_.patch_size;
-    input.tokens = input.grid_t * tokens_per_tile();
-    input.patches.resize(size_t(input.patch_count()) * input.patch_dim);
     float* out = input.patches.data();
     const int tile = settings_.tile;
     if (settings_.splits)
@@ -73,8 +69,8 @@ class TileProcessor final : public Processor {
                            settings_.filter);
     for (int row = 0; row < tiles.rows; ++row)
       for (int column = 0; column < tiles.columns; ++column)
-        out = append_tile(whole, column * tile, row * tile, table_, out);
-    append_tile(resize_image(whole, tile, tile, settings_.filter), 0, 0, table_, out);
+        out = append_tile(whole, {column * tile, row * tile}, side_, target_, table_, out);
+    append_tile(resize_image(whole, tile, tile, settings_.filter), {}, side_, target_, table_, out);
     return input;
   }
 
@@ -83,20 +79,15 @@ class TileProcessor final : public Processor {
     if (!videos_) return no_tiled_videos();
     if (frames.empty()) return invalid("the video has no frames");
     const TileSettings& settings = videos_->settings;
-    VisualInput input;
-    input.kind = MediaKind::kVideo;
-    input.grid_t = static_cast<int>(frames.size());
-    input.grid_h = input.grid_w = side_;
-    input.patch_dim = kChannels * target_.patch_size * target_.patch_size;
-    input.tokens = input.grid_t * tokens_per_tile();
-    input.patches.resize(size_t(input.patch_count()) * input.patch_dim);
+    VisualInput input =
+        make_tiles(MediaKind::kVideo, static_cast<int>(frames.size()), side_, target_);
     float* out = input.patches.data();
     for (const Image& frame : frames) {
       VALORA_CHECK(check_stop(stop));
       const PixelSize size = first_size({frame.width, frame.height}, settings);
       const Image resized = resize_image(frame, size.width, size.height, settings.filter);
-      out = append_tile(resize_image(resized, settings.tile, settings.tile, settings.filter), 0, 0,
-                        video_table_, out);
+      out = append_tile(resize_image(resized, settings.tile, settings.tile, settings.filter), {},
+                        side_, target_, video_table_, out);
     }
     return input;
   }
@@ -175,28 +166,6 @@ class TileProcessor final : public Processor {
       grid.columns = tiles(std::max(static_cast<int>(grid.rows * tile * ratio), 1));
     }
     return grid.rows > 1 || grid.columns > 1 ? grid : Grid{};
-  }
-
-  // The patches of the tile at (left, top), by merge block.
-  float* append_tile(const Image& image, int left, int top, const PixelTable& table,
-                     float* out) const {
-    const int merge = target_.merge_size, patch = target_.patch_size;
-    for (int block_y = 0; block_y < side_; block_y += merge)
-      for (int block_x = 0; block_x < side_; block_x += merge)
-        for (int y = block_y; y < block_y + merge; ++y)
-          for (int x = block_x; x < block_x + merge; ++x)
-            out = append_patch(image, left + x * patch, top + y * patch, table, out);
-    return out;
-  }
-
-  float* append_patch(const Image& image, int left, int top, const PixelTable& table,
-                      float* out) const {
-    for (int c = 0; c < kChannels; ++c)
-      for (int y = top; y < top + target_.patch_size; ++y) {
-        const uint8_t* pixel = &image.rgb[(size_t(y) * image.width + left) * kChannels + c];
-        for (int x = 0; x < target_.patch_size; ++x, pixel += kChannels) *out++ = table[c][*pixel];
-      }
-    return out;
   }
 
   TileSettings settings_;

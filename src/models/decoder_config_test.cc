@@ -24,6 +24,8 @@ Json sizes(const Json& more) {
 
 ConfigReader reader(const Json& more) { return {sizes(more), "config.json"}; }
 
+DecoderConfig qwen3(const Json& more) { return read_qwen3_config(reader(more), reader(more)); }
+
 DecoderConfig read(Windows windows, const Json& more) {
   const ConfigReader config = reader(more);
   return read_decoder_config(config, config, {.windows = {windows}});
@@ -128,12 +130,11 @@ TEST(DecoderConfig, TheSpecHasTheShortestWindow) {
 }
 
 TEST(DecoderConfig, Qwen3HasNormsOfHeadsAndAHeadSizeOfItsOwn) {
-  const DecoderConfig plain = read_qwen3_config(reader(Json::object()));
+  const DecoderConfig plain = qwen3(Json::object());
   EXPECT_EQ(plain.layers[2].head_dim, 128) << "the class's default, not hidden / heads";
   EXPECT_TRUE(plain.layers[0].qk_norm);
   EXPECT_FALSE(plain.layers[0].qkv_bias || plain.layers[0].o_bias || plain.layers[0].mlp_bias);
-  const DecoderConfig more =
-      read_qwen3_config(reader(with(kOn, {{"head_dim", 6}, {"attention_bias", true}})));
+  const DecoderConfig more = qwen3(with(kOn, {{"head_dim", 6}, {"attention_bias", true}}));
   EXPECT_EQ(more.layers[0].head_dim, 6);
   EXPECT_TRUE(more.layers[0].qkv_bias && more.layers[0].o_bias);
   EXPECT_EQ(windows_of(more), (Sizes{0, 32, 32}));

@@ -22,8 +22,9 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
   EncodingTest() {
     const auto [family, backend, dtype] = GetParam();
     ops::set_backend(backend);
-    case_ = std::vector<TinyTower (*)()>{testing::qwen2_vl, testing::qwen2_5_vl, testing::llava,
-                                         testing::qwen3_vl, testing::idefics3}[family]();
+    case_ = std::vector<TinyTower (*)()>{
+        testing::qwen2_vl, testing::qwen2_5_vl, testing::llava,        testing::qwen3_vl,
+        testing::idefics3, testing::internvl,   testing::internvl_chat}[family]();
     folder_.write("model.safetensors", case_.tensors.text());
     weights_ = Weights::open(folder_.path()).value();
     const ConfigReader config(case_.config, "config.json");
@@ -41,6 +42,7 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
   media::VisualInput picture(int t, int h, int w, uint64_t seed) {
     media::VisualInput input;
     if (case_.square) t = 1, h = w = 5;
+    if (case_.tiles) h = w = case_.tiles;
     input.grid_t = t, input.grid_h = h, input.grid_w = w;
     input.patch_dim = case_.patch_dim;
     input.tokens = t * h * w / (case_.merge * case_.merge);
@@ -92,12 +94,13 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
 
 std::string name_of(const ::testing::TestParamInfo<Way>& info) {
   const auto& [family, backend, dtype] = info.param;
-  return std::string(std::array{"Qwen2VL", "Qwen2_5VL", "Llava", "Qwen3VL", "Idefics3"}[family]) +
+  return std::string(std::array{"Qwen2VL", "Qwen2_5VL", "Llava", "Qwen3VL", "Idefics3", "InternVL",
+                                "InternVLChat"}[family]) +
          (backend == ops::Backend::kNative ? "Native" : "Reference") +
          (dtype == at::kFloat ? "Float" : "Bf16");
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncodingTest,
-                         ::testing::Combine(::testing::Values(0, 1, 2, 3, 4),
+                         ::testing::Combine(::testing::Range(0, 7),
                                             ::testing::Values(ops::Backend::kNative,
                                                               ops::Backend::kReference),
                                             ::testing::Values(at::kFloat, at::kBFloat16)),
@@ -148,7 +151,7 @@ TEST_P(EncodingTest, ItemsTogetherAreAsAlone) {
 
 TEST_P(EncodingTest, ALargePictureIsCutWithinALayer) {
   first_ = picture(1, 60, 80, 3);
-  if (case_.square) return;
+  if (case_.square || case_.tiles) return;
   int pieces = 0;
   const PieceSize size{.products = 1 << 22, .rows = 128};
   const auto embeddings = finish(*begin(one(), size), &pieces);

@@ -174,7 +174,7 @@ Family idefics3_family_named() {
       },
       .positions = causal_lm_positions,
       .chat_format =
-          [](const text::Tokenizer& tokenizer) {
+          [](const text::Tokenizer& tokenizer, const ConfigReader&) {
             return text::make_idefics3_chat(tokenizer.token_to_id("<|im_start|>").has_value());
           },
       .image_placeholder = "<image>",

@@ -32,7 +32,7 @@ Family llama_family() {
           },
       .positions = causal_lm_positions,
       .chat_format =
-          [](const text::Tokenizer& tokenizer) {
+          [](const text::Tokenizer& tokenizer, const ConfigReader&) {
             return tokenizer.token_to_id("<|start_header_id|>") ? text::make_llama3_chat()
                                                                 : text::make_llama2_chat();
           },

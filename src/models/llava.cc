@@ -176,7 +176,8 @@ Family llava_family() {
         return std::make_unique<LlavaForConditionalGeneration>(config, weights, device);
       },
       .positions = causal_lm_positions,
-      .chat_format = [](const text::Tokenizer&) { return text::make_llava_chat(); },
+      .chat_format = [](const text::Tokenizer&,
+                        const ConfigReader&) { return text::make_llava_chat(); },
       .image_placeholder = "<image>",
       .default_eos = kLlamaEos,
       .chat_adds_bos = true,

@@ -10,7 +10,8 @@ constexpr char kMistral[] = "MistralForCausalLM";
 constexpr int32_t kEos = 2;  // MistralConfig's default
 
 // Which of the published formats a vocabulary belongs to.
-std::unique_ptr<text::ChatFormat> chat_format(const text::Tokenizer& tokenizer) {
+std::unique_ptr<text::ChatFormat> chat_format(const text::Tokenizer& tokenizer,
+                                              const ConfigReader&) {
   const bool bytes = tokenizer.token_to_id("<0x0A>").has_value();  // SentencePiece, not Tekken
   if (!tokenizer.token_to_id("[INST]")) return text::make_mistral_chat(text::MistralChat::kText);
   if (bytes) return text::make_mistral_chat(text::MistralChat::kTokens);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/idefics3.h"
+#include "models/internvl.h"
 #include "models/number_words.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
@@ -314,6 +315,73 @@ TEST(Idefics3Text, FramesStandBehindTheirTimes) {
   EXPECT_EQ(text(video), begin + "0:01:01" + frames) << "a list of frames";
   video.seconds = 2 * 86400 + 3 * 3600 + 5.5;
   EXPECT_EQ(text(video), begin + "2 days, 3:00:05" + frames);
+}
+
+TEST(ModelSpec, InternVlHasOlderNamesAndThoseOfItsOwnCode) {
+  const auto spec_of = [](Json json) {
+    const ConfigReader config(std::move(json), "config.json");
+    return read_model_spec(**find_family(config), config).value();
+  };
+  const ModelSpec spec = spec_of(testing::internvl().config),
+                  older = spec_of(testing::internvl_chat().config);
+  EXPECT_EQ(spec.image_token, 151667);
+  EXPECT_EQ(spec.video_token, kTokenByName);
+  for (const auto& [before, newest] : std::map<std::string, std::string>{
+           {"language_model.model.layers.0.mlp.up_proj",
+            "model.language_model.layers.0.mlp.up_proj"},
+           {"vision_tower.encoder.layer.1.mlp.fc1", "model.vision_tower.encoder.layer.1.mlp.fc1"},
+           {"multi_modal_projector.linear_2", "model.multi_modal_projector.linear_2"},
+           {"model.layers.0.mlp.up_proj", "model.language_model.layers.0.mlp.up_proj"}}) {
+    ASSERT_TRUE(spec.modules.find(before)) << before;
+    EXPECT_EQ(spec.modules.find(before), spec.modules.find(newest));
+  }
+  EXPECT_EQ(older.image_token, kTokenByName);
+  const auto qkv = older.modules.find("vision_model.encoder.layers.1.attn.qkv");
+  ASSERT_TRUE(qkv);
+  EXPECT_EQ(older.modules.modules()[*qkv].out, 3 * testing::kWidth);
+  EXPECT_TRUE(older.modules.find("mlp1.3"));
+  EXPECT_EQ(older.modules.find("model.layers.0.mlp.up_proj"),
+            older.modules.find("language_model.model.layers.0.mlp.up_proj"));
+}
+
+TEST(ModelSpec, WhatInternVlDoesNotServeIsRefusedByName) {
+  const auto refused = [](Json json, const char* part, const char* key, Json value) {
+    (*part ? json[part] : json)[key] = std::move(value);
+    return refusal(json);
+  };
+  const Json newest = testing::internvl().config, older = testing::internvl_chat().config;
+  for (const auto& [part, key, value] : std::vector<std::tuple<const char*, const char*, Json>>{
+           {"", "downsample_ratio", 0.3},
+           {"", "vision_feature_layer", {-1, 1}},
+           {"", "vision_feature_layer", 3},
+           {"", "vision_feature_select_strategy", "full"},
+           {"text_config", "model_type", "gpt_oss"},
+           {"vision_config", "norm_type", "group_norm"},
+           {"vision_config", "image_size", {28, 14}},
+           {"vision_config", "model_type", "siglip_vision_model"}}) {
+    const std::string why = refused(newest, part, key, value);
+    EXPECT_NE(why.find(value.is_string() ? value.get<std::string>() : key), std::string::npos)
+        << key << ": " << why;
+  }
+  for (const auto& [part, key, value] : std::vector<std::tuple<const char*, const char*, Json>>{
+           {"", "use_llm_lora", 16},
+           {"", "pad2square", true},
+           {"", "ps_version", "v3"},
+           {"llm_config", "model_type", "internlm2"},
+           {"llm_config", "model_type", "phi3"}}) {
+    const std::string why = refused(older, part, key, value);
+    EXPECT_NE(why.find(value.is_string() ? value.get<std::string>() : key), std::string::npos)
+        << key << ": " << why;
+  }
+}
+
+TEST(InternVlText, TilesStandTogetherAndFramesBehindTheirNumbers) {
+  media::VisualInput input;
+  const auto text = internvl_family().media_text;
+  input.grid_t = 2;
+  EXPECT_EQ(text(input), "<img><IMG_CONTEXT><IMG_CONTEXT></img>");
+  input.kind = media::MediaKind::kVideo;
+  EXPECT_EQ(text(input), "Frame1: <img><IMG_CONTEXT></img>\nFrame2: <img><IMG_CONTEXT></img>");
 }
 
 TEST(NumberWords, AreEnglish) {

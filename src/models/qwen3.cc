@@ -10,11 +10,11 @@ constexpr char kQwen3[] = "Qwen3ForCausalLM";
 
 }  // namespace
 
-DecoderConfig read_qwen3_config(const ConfigReader& config) {
+DecoderConfig read_qwen3_config(const ConfigReader& text, const ConfigReader& top) {
   DecoderDefaults defaults{.kv_heads = 32, .head_dim = 128, .qk_norm = true};
-  defaults.qkv_bias = defaults.o_bias = config.flag("attention_bias", false);
+  defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   defaults.windows = {Windows::kSwitched};
-  return read_decoder_config(config, config, defaults);
+  return read_decoder_config(text, top, defaults);
 }
 
 Family qwen3_family() {
@@ -22,14 +22,15 @@ Family qwen3_family() {
       .architecture = kQwen3,
       .spec =
           [](const ConfigReader& config) {
-            return causal_lm_spec(read_qwen3_config(config), kQwen3);
+            return causal_lm_spec(read_qwen3_config(config, config), kQwen3);
           },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
-            return make_causal_lm(read_qwen3_config(config), kQwen3, weights, device);
+            return make_causal_lm(read_qwen3_config(config, config), kQwen3, weights, device);
           },
       .positions = causal_lm_positions,
-      .chat_format = [](const text::Tokenizer&) { return text::make_qwen3_chat(); },
+      .chat_format = [](const text::Tokenizer&,
+                        const ConfigReader&) { return text::make_qwen3_chat(); },
   };
 }
 

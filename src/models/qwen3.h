@@ -6,8 +6,9 @@
 
 namespace valora::models {
 
-// Missing keys get the defaults of Qwen3Config, but sizes must be there. Throws LoadError.
-DecoderConfig read_qwen3_config(const ConfigReader& config);
+// Reads a Qwen3 decoder from `text` (config.json or its text_config). Missing keys get the defaults
+// of Qwen3Config, but sizes must be there. Throws LoadError.
+DecoderConfig read_qwen3_config(const ConfigReader& text, const ConfigReader& top);
 Family qwen3_family();
 
 }  // namespace valora::models

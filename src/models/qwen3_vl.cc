@@ -30,7 +30,9 @@ DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
 
 Family qwen3_vl_family() {
   Family family = qwen_vl_family<Qwen3VlVisionTower, read_qwen3_vl_decoder>();
-  family.chat_format = [](const text::Tokenizer&) { return text::make_chatml(""); };
+  family.chat_format = [](const text::Tokenizer&, const ConfigReader&) {
+    return text::make_chatml("");
+  };
   family.processor = [](const ConfigReader& config, const media::ProcessorFiles& files) {
     const auto vision = Qwen3VlVisionTower::read_config(config.child("vision_config"));
     return media::make_qwen3_vl_processor(

@@ -88,7 +88,8 @@ Family qwen_vl_family() {
             config, weights, device);
       },
       .positions = mrope_positions,
-      .chat_format = [](const text::Tokenizer&) { return text::make_chatml(); },
+      .chat_format = [](const text::Tokenizer&,
+                        const ConfigReader&) { return text::make_chatml(); },
       .image_placeholder = "<|vision_start|><|image_pad|><|vision_end|>",
       .video_placeholder = "<|vision_start|><|video_pad|><|vision_end|>",
       .processor =

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "models/idefics3.h"
+#include "models/internvl.h"
+#include "models/internvl_chat.h"
 #include "models/llama.h"
 #include "models/llava.h"
 #include "models/mistral.h"
@@ -30,6 +32,8 @@ std::string first_architecture(const Json& config) {
 std::string architecture_of_type(const Json& config) {
   static const std::map<std::string, std::string> kTypes = {
       {"idefics3", "Idefics3ForConditionalGeneration"},
+      {"internvl", "InternVLForConditionalGeneration"},
+      {"internvl_chat", "InternVLChatModel"},
       {"llama", "LlamaForCausalLM"},
       {"llava", "LlavaForConditionalGeneration"},
       {"mistral", "MistralForCausalLM"},
@@ -67,8 +71,9 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),      llava_family(), mistral_family(),  qwen2_family(),    qwen2_vl_family(),
-      qwen2_5_vl_family(), qwen3_family(), qwen3_vl_family(), idefics3_family(), smolvlm_family(),
+      llama_family(),    llava_family(),      mistral_family(),  qwen2_family(),
+      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),    qwen3_vl_family(),
+      idefics3_family(), smolvlm_family(),    internvl_family(), internvl_chat_family(),
   };
   return all;
 }

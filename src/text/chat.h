@@ -61,11 +61,15 @@ class ChatFormat {
 Result<std::string> render_continued(const ChatFormat& format, std::vector<ChatMessage> messages,
                                      const Json& variables, const OrderedJson& tools = nullptr);
 
-// Qwen2-VL's ChatML: a default system prompt if the first message is not a system message,
-// placeholders <|vision_start|><|image_pad|><|vision_end|> and
-// <|vision_start|><|video_pad|><|vision_end|>. An empty default_system writes no default system
-// turn.
-std::unique_ptr<ChatFormat> make_chatml(
-    std::string default_system = "You are a helpful assistant.");
+// Placeholders of images and videos in ChatML, and the end of a turn.
+struct ChatMlStyle {
+  std::string image = "<|vision_start|><|image_pad|><|vision_end|>",
+              video = "<|vision_start|><|video_pad|><|vision_end|>";
+  std::string end_of_turn = "<|im_end|>\n";
+};
+// ChatML, by default Qwen2-VL's, with a default system prompt if the first message is not a system
+// message. An empty default_system writes no default system turn.
+std::unique_ptr<ChatFormat> make_chatml(std::string default_system = "You are a helpful assistant.",
+                                        ChatMlStyle style = {});
 
 }  // namespace valora::text

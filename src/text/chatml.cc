@@ -13,7 +13,8 @@ constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant
 
 class ChatMl final : public ChatFormat {
  public:
-  explicit ChatMl(std::string default_system) : default_system_(std::move(default_system)) {}
+  ChatMl(std::string default_system, ChatMlStyle style)
+      : default_system_(std::move(default_system)), style_(std::move(style)) {}
 
   Result<std::string> render(const std::vector<ChatMessage>& messages,
                              bool add_generation_prompt) const override {
@@ -33,29 +34,30 @@ class ChatMl final : public ChatFormat {
   }
 
  private:
-  static void append_turn(std::string& out, const std::string& role, const std::string& content) {
-    out += "<|im_start|>" + role + "\n" + content + "<|im_end|>\n";
+  void append_turn(std::string& out, const std::string& role, const std::string& content) const {
+    out += "<|im_start|>" + role + "\n" + content + style_.end_of_turn;
   }
 
-  static std::string content(const ChatMessage& message) {
+  std::string content(const ChatMessage& message) const {
     std::string out;
     for (const ChatPart& part : message.parts) {
       switch (part.kind) {
         case ChatPart::Kind::kText: out += part.text; break;
-        case ChatPart::Kind::kImage: out += "<|vision_start|><|image_pad|><|vision_end|>"; break;
-        case ChatPart::Kind::kVideo: out += "<|vision_start|><|video_pad|><|vision_end|>"; break;
+        case ChatPart::Kind::kImage: out += style_.image; break;
+        case ChatPart::Kind::kVideo: out += style_.video; break;
       }
     }
     return out;
   }
 
   std::string default_system_;
+  ChatMlStyle style_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatFormat> make_chatml(std::string default_system) {
-  return std::make_unique<ChatMl>(std::move(default_system));
+std::unique_ptr<ChatFormat> make_chatml(std::string default_system, ChatMlStyle style) {
+  return std::make_unique<ChatMl>(std::move(default_system), std::move(style));
 }
 
 }  // namespace valora::text

@@ -101,6 +101,17 @@ def idefics3(family, sizes, vision, merge, **more):
                         image_token_id=family.special_id("<image>"), tie_word_embeddings=sizes[-1])
 
 
+def internvl(text, vision, **more):
+    """text: the decoder's configuration."""
+    vision = dict(num_hidden_layers=2, num_attention_heads=2) | vision
+    return transformers.InternVLConfig(text_config=text.to_dict(), vision_config=vision, tie_word_embeddings=text.tie_word_embeddings,
+                                       image_token_id=families.INTERNVL.special_id("<IMG_CONTEXT>"), **more)
+
+
+def internvl_text(kind, *sizes, **more):
+    return getattr(transformers, f"{kind}Config")(**decoder(families.INTERNVL, *sizes) | more)
+
+
 LLAMA3_ROPE = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 64}
 MODELS = {
@@ -147,6 +158,16 @@ NEWER |= {
         hidden_size=24, intermediate_size=33, num_hidden_layers=3, image_size=22, patch_size=7, hidden_act="gelu", layer_norm_eps=1e-5), 4,
         rope_scaling=LLAMA3_ROPE),
 }
+# The placeholder of videos beyond the vocabulary, as published; norms of heads, positions that are interpolated, a last norm.
+NEWER |= {
+    "internvl-tied": lambda: internvl(
+        internvl_text("Qwen2", 48, 6, 2, 3, 37, True, use_sliding_window=False, vocab_size=families.INTERNVL.special_id("<video>")),
+        dict(hidden_size=32, intermediate_size=45, image_size=[28, 28], patch_size=[7, 7], attention_bias=True)),
+    "internvl-qwen3": lambda: internvl(
+        internvl_text("Qwen3", 40, 4, 4, 2, 53, False, head_dim=16),
+        dict(hidden_size=24, intermediate_size=33, image_size=[30, 30], patch_size=[10, 10], norm_type="rms_norm", use_qk_norm=True,
+             use_mean_pooling=False, hidden_act="gelu_pytorch_tanh"), projector_hidden_act="silu", downsample_ratio=0.25),
+}
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 
@@ -163,7 +184,8 @@ def randomise(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
-            fan_in = 1 if "embed_tokens" in name or "pos_embed" in name else parameter[0].numel()
+            table = any(part in name for part in ("embed_tokens", "pos_embed", "position_embeddings", "cls_token"))
+            fan_in = 1 if table else parameter[0].numel()
             parameter.copy_(noise / fan_in**0.5)
         elif name.endswith("bias"):
             parameter.copy_(0.3 * noise)

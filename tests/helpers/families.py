@@ -6,6 +6,7 @@ A family's functions work on the parts of tests' messages: strings, {"image": ur
 import functools
 import json
 import pathlib
+import re
 import types
 
 import numpy as np
@@ -19,11 +20,13 @@ import pictures
 import tokenizer_parity
 from releases import (
     NEWEST,
+    CanvasPixels,
     ClipPixels,
     Qwen3Patches,
     QwenPatches,
     QwenPixels,
     TilePixels,
+    internvl_prompt,
     mend_places,
     mend_positions,
     sample_frames,
@@ -468,11 +471,83 @@ class SmolVLM(Idefics3):
             key: pixels[key] for key in ("pixel_values", "pixel_attention_mask")}
 
 
+class InternVL(Qwen):
+    """Ids and pixels are InternVLProcessor's own."""
+
+    kind = transformers.InternVLForConditionalGeneration
+    has_images = has_video = True
+    media_tokens = ("<IMG_CONTEXT>",)
+    specials = {"start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>", "video_token": "<video>"}
+
+    def __init__(self):
+        pass
+
+    def mend(self, model):
+        pass
+
+    def token_types(self, ids):
+        return {}
+
+    @classmethod
+    @functools.cache
+    def tokenizer(cls):
+        made = tokenizers.Tokenizer.from_str(Qwen.tokenizer().to_str())
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in cls.specials.values()])
+        return made
+
+    def fast_tokenizer(self):
+        own = tokenizers.Tokenizer.from_str(self.tokenizer().to_str())
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=own, eos_token=self.eos, extra_special_tokens=self.specials)
+
+    def render(self, messages, add_generation_prompt=True):
+        text = "".join(f"<|im_start|>{m['role']}\n" + "".join(
+            part if isinstance(part, str) else "<IMG_CONTEXT>\n" if "image" in part else "<video>\n" for part in parts_of(m)
+        ) + "<|im_end|>\n" for m in messages)
+        return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
+
+    def image_settings(self, config):
+        """A tile is as large as the tower's pictures, but with Qwen3, whose positions are then interpolated."""
+        side, patch = config.vision_config.image_size[0], config.vision_config.patch_size[0]
+        side += patch * (config.text_config.model_type == "qwen3")
+        return dict(size={"height": side, "width": side}, max_patches=5, image_mean=[0.485, 0.456, 0.406], image_std=[0.3] * 3)
+
+    def image_processor(self, config):
+        return CanvasPixels(**self.image_settings(config))
+
+    def processor(self, config):
+        settings = self.image_settings(config)
+        settings.pop("max_patches")
+        return self.processor_with(self.image_processor(config), config, transformers.InternVLVideoProcessor(**settings))
+
+    def load_processor(self, folder):
+        return self.processor_with(CanvasPixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config, videos=None):
+        side = int(images.size["height"] // config.vision_config.patch_size[0] * config.downsample_ratio)
+        if not videos:  # its class wants a processor of videos, which 4.57 has not
+            made = types.SimpleNamespace(
+                image_processor=images, image_seq_length=side**2, start_image_token="<img>", end_image_token="</img>",
+                image_token="<IMG_CONTEXT>", video_token="<video>",
+                multimodal_pattern=re.compile("(?P<image><IMG_CONTEXT>)|(?P<video><video>)"))
+            for name in ("_insert_media_placeholders", "replace_image_token", "replace_video_token"):
+                if hasattr(transformers.InternVLProcessor, name):
+                    setattr(made, name, getattr(transformers.InternVLProcessor, name).__get__(made))
+            return made
+        return transformers.InternVLProcessor(images, self.fast_tokenizer(), videos, image_seq_length=side**2)
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        media = media_of(messages)
+        text, pixels = internvl_prompt(processor, self.render(messages, add_generation_prompt),
+                                       [pictures.decode(part["image"])[0] for part in media if "image" in part],
+                                       [pictures.decode(part["video"]) for part in media if "video" in part])
+        return self.tokenizer().encode(text, add_special_tokens=False).ids, {"pixel_values": pixels} if media else {}
+
+
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
-IDEFICS3, SMOLVLM = Idefics3(), SmolVLM()
+IDEFICS3, SMOLVLM, INTERNVL = Idefics3(), SmolVLM(), InternVL()
 
 
 def family_of(config):
@@ -481,4 +556,4 @@ def family_of(config):
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
     return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
-            "idefics3": IDEFICS3, "smolvlm": SMOLVLM}[kind]
+            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL}[kind]

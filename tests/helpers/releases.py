@@ -22,12 +22,14 @@ NEWEST = int(transformers.__version__.split(".")[0]) >= 5
 if NEWEST:
     import visual_backend  # noqa: F401, I001  before the processors
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil as ClipPixels
+    from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil as CanvasPixels
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as TilePixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil as QwenPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil as SmolTilePixels
 else:
     from transformers import CLIPImageProcessor as ClipPixels  # noqa: F401
+    from transformers import GotOcr2ImageProcessor as CanvasPixels  # noqa: F401
     from transformers import Idefics3ImageProcessor as TilePixels  # noqa: F401
     from transformers import SmolVLMImageProcessor as SmolTilePixels  # noqa: F401
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import (
@@ -200,6 +202,43 @@ def smolvlm_video_text(metadata, image_seq_len):
                                       global_image_token="<global-img>")
     inputs = {"pixel_values": np.zeros((1, count)), "video_metadata": [metadata]}
     return processing_smolvlm.SmolVLMProcessor.replace_video_token(processor, inputs, 0)
+
+
+def internvl_prompt(processor, text, images, videos):
+    """(text, pixels) of InternVLProcessor, by its own functions; each video is a list of frames, whose pixels are those of pictures that
+    are not cut: its own processor of videos asks for torchvision in 4.57, and resizes by it."""
+    made = processor.image_processor(images=images, crop_to_patches=True, return_tensors="pt") if images else {}
+    frames = [processor.image_processor(images=video, crop_to_patches=False, return_tensors="pt")["pixel_values"] for video in videos]
+    counts = [int(count) for count in made.get("num_patches", [])]
+    if not NEWEST:
+        text, pixels, *_ = processor._insert_media_placeholders(
+            [text], made.get("pixel_values"), torch.cat(frames) if frames else None, counts, [1] * sum(map(len, frames)), np.cumsum(counts),
+            np.arange(sum(map(len, frames)) + 1), np.cumsum([0, *map(len, frames)]))
+        return text[0], torch.cat(pixels) if pixels else None
+    rest, pixels = list(made.get("pixel_values", torch.zeros(0)).split(counts)) if images else [], []
+
+    def replaced(match):
+        if match.lastgroup == "image":
+            index = len(counts) - len(rest)
+            pixels.append(rest.pop(0))
+            return processor.replace_image_token(made, index)
+        index = sum(1 for one in pixels if any(one is video for video in frames))
+        pixels.append(frames[index])
+        return processor.replace_video_token({"pixel_values_videos": frames}, index)
+    text = processor.multimodal_pattern.sub(replaced, text)
+    return text, torch.cat(pixels) if pixels else None
+
+
+def internvl_frames(frames, rate, **settings):
+    """The frames that InternVL's video processor keeps of so many; its class needs torchvision in 4.57, so the one method is taken out of
+    the source."""
+    path = pathlib.Path(transformers.__file__).parent / "models/internvl/video_processing_internvl.py"
+    processor = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == "InternVLVideoProcessor")
+    method = next(n for n in processor.body if getattr(n, "name", "") == "sample_frames")
+    names = {"torch": torch, "Optional": typing.Optional, "Union": typing.Union, "VideoMetadata": object}
+    exec(compile(ast.Module([method], []), str(path), "exec"), names)
+    own = types.SimpleNamespace(num_frames=settings.get("num_frames"), initial_shift=settings.get("initial_shift", True))
+    return names["sample_frames"](own, types.SimpleNamespace(total_num_frames=frames, fps=rate), fps=settings.get("fps")).tolist()
 
 
 def mend_places(embeddings):

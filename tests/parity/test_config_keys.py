@@ -67,6 +67,14 @@ PARTS = [
         ("vision_config", {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size",
                            "patch_size", "hidden_act", "layer_norm_eps"}, {"tie_word_embeddings"}),
         ("", {"text_config", "vision_config", "image_token_id", "scale_factor", "tie_word_embeddings"}, set())]),
+    ("internvl-tied", "text_config", DECODER | WINDOWS, set()),
+    ("internvl-qwen3", "text_config", DECODER | WINDOWS | {"attention_bias", "head_dim"}, set()),
+    ("internvl-qwen3", "vision_config", {
+        "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size", "patch_size",
+        "hidden_act", "layer_norm_eps", "norm_type", "use_qk_norm", "attention_bias", "use_absolute_position_embeddings", "use_mean_pooling"},
+     {"tie_word_embeddings", "hidden_dropout_prob", "projection_dropout", "use_mask_token", "layer_scale_init_value"}),
+    ("internvl-tied", "", {"text_config", "vision_config", "image_token_id", "downsample_ratio", "projector_hidden_act", "vision_feature_layer",
+                           "vision_feature_select_strategy", "tie_word_embeddings"}, {"image_seq_length"}),
 ]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
 ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
@@ -132,7 +140,7 @@ def test_every_key_of_a_rope_has_been_looked_at():
 # The parts of the others are read by the same code.
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
     ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
-    ("smolvlm-tied", "vision_config"),
+    ("smolvlm-tied", "vision_config"), ("internvl-tied", "text_config"), ("internvl-qwen3", "text_config"),
     *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 

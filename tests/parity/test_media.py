@@ -16,11 +16,13 @@ from PIL import Image, ImageOps
 from programs import find_program
 from releases import (
     NEWEST,
+    CanvasPixels,
     ClipPixels,
     QwenPatches,
     QwenPixels,
     SmolTilePixels,
     TilePixels,
+    internvl_frames,
     sample_frames,
     smolvlm_frames,
 )
@@ -472,6 +474,50 @@ def test_tiled_images(probe, settings, tmp_path):
         rows = tile_patches(theirs["pixel_values"][0], patch, merge)
         assert answer["tokens"] * merge**2 == len(rows) == len(ours)
         assert np.abs(ours - rows).max() <= 1e-6
+
+
+CANVAS_SETTINGS = [
+    {"size": {"height": 24, "width": 24}},
+    {"size": {"height": 30, "width": 30}, "min_patches": 2, "max_patches": 7, "image_std": [0.3, 0.4, 0.5]},
+    {"size": {"height": 24, "width": 24}, "min_patches": 9, "max_patches": 4, "do_normalize": False},
+    {"size": {"height": 32, "width": 32}, "max_patches": 1, "do_rescale": False},
+]
+
+
+@pytest.mark.parametrize("settings", CANVAS_SETTINGS, ids="-".join)
+def test_canvases(probe, settings, tmp_path):
+    """InternVL's image processor, from the file that save_pretrained writes, as its processor of prompts calls it."""
+    processor = CanvasPixels(**settings)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    rng = np.random.default_rng(len(str(settings)))
+    sizes = [(2, 2), (48, 24), (60, 60), (12, 24), (333, 111), (1200, 11)]
+    sizes += [tuple(int(n) for n in np.exp(rng.uniform(1.5, 6, 2))) for _ in range(12)]
+    for width, height in sizes:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = processor(images=[Image.open(io.BytesIO(data))], crop_to_patches=True, return_tensors="np")
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=config, canvas={"patch_size": 7, "merge_size": 1})
+        assert "error" not in answer, answer
+        rows = tile_patches(theirs["pixel_values"], 7, 1)
+        assert answer["grid"][0] == theirs["num_patches"][0], (width, height)
+        assert answer["tokens"] == len(rows) == len(ours)
+        assert np.abs(ours - rows).max() <= 1e-6
+
+
+def test_internvl_samples_frames_as_the_reference(probe):
+    rng = np.random.default_rng(5)
+    for _ in range(60):
+        frames, rate = int(rng.integers(1, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))
+        for sampling in ({"num_frames": 8}, {"fps": 2}, {"num_frames": 5, "initial_shift": False}, {"fps": 0.5, "initial_shift": 3.5}):
+            try:
+                theirs = internvl_frames(frames, rate, **sampling)
+            except (ValueError, ZeroDivisionError, RuntimeError):
+                theirs = None
+            answer = probe.ask(op="sample", frames=frames, fps=rate, canvas={"patch_size": 14, "merge_size": 1},
+                               config=sampling | {"do_sample_frames": True})
+            assert answer.get("indices") == theirs, (frames, rate, sampling, answer)
+    answer = probe.ask(op="sample", frames=5, fps=30, canvas={"patch_size": 14, "merge_size": 1}, config={"num_frames": 3})
+    assert answer["indices"] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")

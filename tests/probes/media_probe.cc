@@ -75,6 +75,11 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
                                {target.at("patch_size"), target.at("merge_size")},
                                target.value("videos", false));
   }
+  if (command.contains("canvas")) {
+    const Json& target = command.at("canvas");
+    return make_canvas_processor({config, command.value("video_config", Json()), {}},
+                                 {target.at("patch_size"), target.at("merge_size")});
+  }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);

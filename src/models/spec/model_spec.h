@@ -16,6 +16,10 @@ struct RopeChange {
   bool each = false;   // every longer one has its own frequencies; else all have the same
 };
 
+// In place of a placeholder's id: config.json does not say it. The tokenizer does, by the family's
+// placeholder.
+inline constexpr int32_t kTokenByName = -1;
+
 // Read from the configuration alone.
 struct ModelSpec {
   std::string architecture;

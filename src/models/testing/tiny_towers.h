@@ -51,6 +51,11 @@ class Tensors {
     add("lm_head.weight", {10, kOut});
   }
   void erase(const std::string& name) { all_.erase(name); }
+  void rename(const std::string& from, const std::string& to) {
+    auto tensor = all_.extract(from);
+    tensor.key() = to;
+    all_.insert(std::move(tensor));
+  }
   std::string text() const { return safetensors_text(all_); }
 
  private:
@@ -79,6 +84,7 @@ struct TinyTower {
   int patch_dim = 0;
   int merge = 1;
   bool square = false;  // takes pictures of one size
+  int tiles = 0;        // patches on a side of every tile; 0: any
 };
 
 inline TinyTower qwen2_vl() {
@@ -260,5 +266,72 @@ inline TinyTower idefics3() {
   t.linear("model.connector.modality_projection.proj", kOut, 4 * kWidth, false);
   return c;
 }
+
+// fused: in the older code's names, with queries, keys and values in one linear.
+inline TinyTower internvl_named(bool fused) {
+  const std::string tower = fused ? "vision_model." : "model.vision_tower.";
+  TinyTower c{fused ? "InternVLChat" : "InternVL",
+              {},
+              {},
+              tower + (fused ? "encoder.layers.1.attn.qkv" : "encoder.layer.1.mlp.fc2"),
+              fused ? kWidth : kMlp,
+              fused ? 3 * kWidth : kWidth,
+              3 * kPatch * kPatch,
+              2};
+  c.tiles = 4;
+  Json text = language("Qwen3ForCausalLM");
+  text.erase("rope_scaling");
+  text["model_type"] = "qwen3";
+  text["head_dim"] = kOut / 2;
+  const Json vision{
+      {"hidden_size", kWidth},       {"intermediate_size", kMlp}, {"num_attention_heads", 2},
+      {"num_hidden_layers", kDepth}, {"image_size", 3 * kPatch},  {"patch_size", kPatch},
+      {"norm_type", "rms_norm"},     {"qkv_bias", true},          {"qk_normalization", true},
+      {"attention_bias", true},      {"use_qk_norm", true}};
+  c.config = {{"architectures", {fused ? "InternVLChatModel" : "InternVLForConditionalGeneration"}},
+              {fused ? "llm_config" : "text_config", text},
+              {"vision_config", vision},
+              {"template", "internvl2_5"}};
+  Tensors& t = c.tensors;
+  const std::string language = fused ? "language_model.model." : "model.language_model.";
+  t.decoder(false, language);
+  for (const char* name : {"q_norm", "k_norm"})
+    t.add(language + "layers.0.self_attn." + name + ".weight", {kOut / 2});
+  t.add(tower + (fused ? "embeddings.class_embedding" : "embeddings.cls_token"), {1, 1, kWidth});
+  t.add(tower + (fused ? "embeddings.position_embedding" : "embeddings.position_embeddings"),
+        {1, 10, kWidth});
+  const std::string patches =
+      tower + (fused ? "embeddings.patch_embedding" : "embeddings.patch_embeddings.projection");
+  t.add(patches + ".weight", {kWidth, 3, kPatch, kPatch});
+  t.add(patches + ".bias", {kWidth});
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string layer =
+        tower + (fused ? "encoder.layers." : "encoder.layer.") + std::to_string(i) + ".";
+    const std::string attention = layer + (fused ? "attn." : "attention.");
+    t.norm(layer + (fused ? "norm1" : "layernorm_before"), false);
+    t.norm(layer + (fused ? "norm2" : "layernorm_after"), false);
+    t.norm(attention + "q_norm", false);
+    t.norm(attention + "k_norm", false);
+    t.add(layer + (fused ? "ls1" : "lambda_1"), {kWidth});
+    t.add(layer + (fused ? "ls2" : "lambda_2"), {kWidth});
+    if (fused)
+      t.linear(attention + "qkv", 3 * kWidth, kWidth);
+    else
+      for (const char* name : {"q_proj", "k_proj", "v_proj"})
+        t.linear(attention + name, kWidth, kWidth);
+    t.linear(attention + (fused ? "proj" : "projection_layer"), kWidth, kWidth);
+    t.linear(layer + "mlp.fc1", kMlp, kWidth);
+    t.linear(layer + "mlp.fc2", kWidth, kMlp);
+  }
+  const std::string projector = "model.multi_modal_projector.";
+  t.add((fused ? "mlp1.0" : projector + "layer_norm") + std::string(".weight"), {4 * kWidth});
+  t.add((fused ? "mlp1.0" : projector + "layer_norm") + std::string(".bias"), {4 * kWidth});
+  t.linear(fused ? "mlp1.1" : projector + "linear_1", kOut, 4 * kWidth);
+  t.linear(fused ? "mlp1.3" : projector + "linear_2", kOut, kOut);
+  if (fused) t.rename("lm_head.weight", "language_model.lm_head.weight");
+  return c;
+}
+inline TinyTower internvl() { return internvl_named(false); }
+inline TinyTower internvl_chat() { return internvl_named(true); }
 
 }  // namespace valora::models::testing

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "models/spec/load_error.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
@@ -40,7 +41,11 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
                                                    const models::Family& family,
                                                    const models::ConfigReader& config) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
-  VALORA_TRY(files, read_processor_files(options.model_path));
+  media::ProcessorFiles files;
+  if (!family.settings_in_config) {
+    VALORA_TRY(read, read_processor_files(options.model_path));
+    files = std::move(read);
+  }
   VALORA_TRY(processor, family.processor(config, files));
   const media::FetchPolicy policy{.allowed_local_path = options.fetch.allowed_local_path,
                                   .allow_http = options.fetch.allow_http,
@@ -54,7 +59,8 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
 // The template of the options, else that of the folder, else the family's built-in format.
 Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options,
                                                            const models::Family& family,
-                                                           const text::Tokenizer& tokenizer) {
+                                                           const text::Tokenizer& tokenizer,
+                                                           const models::ConfigReader& config) {
   std::optional<text::ChatTemplateSource> source;
   if (options.chat_template.empty()) {
     VALORA_TRY(found, text::find_chat_template(options.model_path));
@@ -63,7 +69,13 @@ Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& 
     VALORA_TRY(given, text::read_chat_template(options.chat_template));
     source = std::move(given);
   }
-  if (!source) return family.chat_format(tokenizer);
+  if (!source) {
+    try {
+      return family.chat_format(tokenizer, config);
+    } catch (const models::LoadError& e) {
+      return e.error();
+    }
+  }
   VALORA_TRY(special_tokens, text::read_special_tokens(options.model_path));
   return text::make_chat_template(
       source->text, source->path,
@@ -99,13 +111,19 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
   frontend->tokenizer_ = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
-  VALORA_TRY(generation, read_generation_config(options.model_path, config.json(),
-                                                family.default_eos, options.generation_overrides));
+  const auto end =
+      family.end_of_turn.empty() ? std::nullopt : tokenizer->token_to_id(family.end_of_turn);
+  VALORA_TRY(generation,
+             read_generation_config(options.model_path, config.json(),
+                                    end ? end : family.default_eos, options.generation_overrides));
   frontend->generation_ = std::move(generation);
-  VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer));
+  std::vector<int32_t>& ends = frontend->generation_.eos_token_ids;
+  if (end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);
+  VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer, config));
   frontend->chat_format_ = std::move(chat_format);
   if (family.videos_alone && options.chat_template.empty())
-    frontend->video_format_ = family.chat_format(*tokenizer);
+    frontend->video_format_ = family.chat_format(*tokenizer, config);
+  VALORA_CHECK(frontend->name_placeholders());
   std::vector<int32_t> placeholders;
   for (const auto& token : {frontend->spec_.image_token, frontend->spec_.video_token})
     if (token) placeholders.push_back(static_cast<int32_t>(*token));

@@ -100,6 +100,8 @@ class Frontend {
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(size_t bytes, const char* field) const;
+  // The ids of placeholders that the spec has by name.
+  Status name_placeholders();
   Status check_placeholders() const;
   Status check_media_defaults() const;
 

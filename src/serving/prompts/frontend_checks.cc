@@ -43,6 +43,25 @@ Status Frontend::check(const Prompt& prompt) const {
   return {};
 }
 
+Status Frontend::name_placeholders() {
+  const auto named = [&](const std::string& placeholder) -> std::optional<int32_t> {
+    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
+    if (ids.empty() || !tokenizer_->is_added(ids.front())) return std::nullopt;
+    return ids.front();
+  };
+  if (spec_.image_token == models::kTokenByName) {
+    spec_.image_token = named(family_->image_placeholder);
+    if (!spec_.image_token)
+      return unprocessable(
+          "tokenizer.json has no token of its own for " + family_->image_placeholder,
+          "tokenizer.json");
+  }
+  // Without a token of their own, videos stand at the placeholders of images.
+  if (spec_.video_token == models::kTokenByName)
+    spec_.video_token = named(family_->video_placeholder).value_or(*spec_.image_token);
+  return {};
+}
+
 // The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
 Status Frontend::check_placeholders() const {
   const auto check = [&](const std::optional<int32_t>& token,
@@ -56,6 +75,7 @@ Status Frontend::check_placeholders() const {
                          "tokenizer.json");
   };
   VALORA_CHECK(check(spec_.image_token, family_->image_placeholder));
+  if (spec_.video_token == spec_.image_token) return {};
   return check(spec_.video_token, family_->video_placeholder);
 }
 

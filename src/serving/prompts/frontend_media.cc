@@ -84,7 +84,8 @@ Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt
   VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
   if (keep) VALORA_CHECK(truncate(rendered, *keep));
   VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
-  VALORA_CHECK(check_tokens(rendered.tokens, *tokenizer_, spec_.vocab, rendered.field));
+  VALORA_CHECK(
+      check_tokens(rendered.tokens, *tokenizer_, spec_.vocab, rendered.field, spec_.video_token));
   VALORA_CHECK(match_media(rendered));
   return rendered;
 }
@@ -121,7 +122,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, *tokenizer_,
                                 *content_marks_, tokens, prepared.visual));
     } else if (family_->media_text) {
-      const MediaText medium{text[i], family_->media_text(*input), input};
+      const MediaText medium{*spec_.image_token, family_->media_text(*input), input};
       if (input->kind == media::MediaKind::kImage) {
         VALORA_CHECK(append_image(medium, *tokenizer_, tokens, prepared.visual));
       } else {

@@ -64,7 +64,7 @@ Status check_media_text(const models::Family& family, const text::Tokenizer& tok
         return tokenizer.encode("a" + std::string(space) + token + space + "a",
                                 /*add_special_tokens=*/false);
       };
-      std::vector<int32_t> ours = around(family.image_placeholder);
+      std::vector<int32_t> ours = around(*tokenizer.token_text(placeholder));
       std::ranges::replace(ours, placeholder, border);
       if (ours != around(name))
         return refuse("the text around " + name + " becomes other tokens than around " +

@@ -6,9 +6,9 @@
 namespace valora::serving {
 
 Status check_tokens(std::span<const int32_t> tokens, const text::Tokenizer& tokenizer,
-                    int64_t vocab, const char* field) {
+                    int64_t vocab, const char* field, std::optional<int32_t> placeholder) {
   for (const int32_t id : tokens) {
-    if (id >= 0 && id < vocab) continue;
+    if ((id >= 0 && id < vocab) || id == placeholder) continue;
     const std::string* text = tokenizer.token_text(id);
     return invalid("token id " + std::to_string(id) +
                        (text ? " (" + shortened(*text, 80) + ")" : std::string()) +

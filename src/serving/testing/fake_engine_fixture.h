@@ -25,7 +25,9 @@ inline const models::Family& fake_family(bool pictures = false) {
                           std::span<const models::VisualSpan>) {
       return models::text_positions(tokens, spec.axes);
     };
-    family.chat_format = [](const text::Tokenizer&) { return text::make_chatml(); };
+    family.chat_format = [](const text::Tokenizer&, const models::ConfigReader&) {
+      return text::make_chatml();
+    };
     if (!takes_pictures) return family;
     family.image_placeholder = "<|image_pad|>";
     family.processor = [](const models::ConfigReader&, const media::ProcessorFiles& files) {

@@ -1,0 +1,46 @@
+// Settings of preprocessor_config.json and video_preprocessor_config.json for InternVL's
+// processors (GotOcr2ImageProcessor, InternVLVideoProcessor).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/json.h"
+#include "media/processor_settings.h"
+#include "media/video.h"
+
+namespace valora::media {
+
+inline constexpr int kMaxCanvasTiles = 1024, kMaxCanvasTile = 1 << 13;
+
+struct CanvasSettings {
+  int tile = 384;            // pixels per side
+  int least = 1, most = 12;  // tiles of a picture, without the whole one; most 1: it is not cut
+  bool adds_whole = true;    // the whole picture in a tile's size behind its tiles
+  PixelValues values;
+};
+
+// Which frames are kept of a video file.
+struct CanvasSampling {
+  bool all = true;
+  std::optional<int64_t> num_frames;  // instead of a rate
+  std::optional<double> fps;
+  std::optional<double> first;  // index of the first frame; absent: half a step
+};
+
+struct CanvasVideos {
+  PixelValues values;
+  CanvasSampling sampling;
+};
+
+// json: an object. kUnprocessable names a setting that is unknown and neither null nor false. The
+// reference's processor of prompts always cuts pictures, so crop_to_patches has no effect.
+Result<CanvasSettings> read_canvas_settings(const Json& json);
+// Of videos, whose frames are not cut.
+Result<CanvasSettings> read_canvas_videos(Json json);
+Result<CanvasSampling> read_canvas_sampling(const Json& json);
+
+Result<std::vector<int64_t>> sample_canvas(const VideoInfo& video, const CanvasSampling& sampling);
+
+}  // namespace valora::media
