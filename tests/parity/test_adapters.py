@@ -63,7 +63,9 @@ def served_table(family):
 
 
 def canonical(name):
-    """The table's name, that of transformers 4.57, of a module of this release."""
+    """The table's name, that of transformers 4.57, of a module of this release. InternVL's have not changed."""
+    if "encoder.layer." in name or "patch_embeddings" in name:
+        return name
     return name.replace(TOWER, "model.vision_tower.vision_model.")
 
 
