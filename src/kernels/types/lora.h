@@ -6,12 +6,18 @@
 
 namespace valora::kernels {
 
+// Panels are cut between multiples of so many inputs.
+inline constexpr int64_t kCutInputs = 64;
+
 // One factor (A or B) of an adapter, [n, k] in panels: contiguous at `data`, or, if `pieces` is
-// set, in separate pieces of panels_per_piece panels each.
+// set, in separate pieces of panels_per_piece panels each. If inputs_per_piece is set, panels are
+// cut: piece (run · panels + panel) has the inputs of a panel from run · inputs_per_piece on, as
+// many as that, the last run those that are left.
 struct LoraFactor {
   const void* data = nullptr;
   const void* const* pieces = nullptr;
   int64_t panels_per_piece = 0;
+  int64_t inputs_per_piece = 0;
 };
 
 // An adapter on one linear: y += scale · (x Aᵀ) Bᵀ.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/attention/byte_tile.h"
 #include "kernels/cpu/attention/query_tile.h"
 #include "kernels/cpu/work_queue.h"
 
@@ -73,11 +74,43 @@ std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64
   return tasks;
 }
 
+// The blocks of a cache as attend() reads them, and the next ones, of which keys alone matter.
 template <typename T>
+KeyBlocks<T>& blocks_for(const KvLayer<T>&) {
+  thread_local KeyBlocks<T> blocks;
+  blocks.keys.clear();
+  blocks.values.clear();
+  return blocks;
+}
+template <typename T>
+void add_block(const KvLayer<T>& layer, int64_t block, int64_t head, KeyBlocks<T>& blocks) {
+  blocks.keys.push_back(layer.keys(block, head));
+  blocks.values.push_back(layer.values(block, head));
+}
+template <typename T>
+void add_next(const KvLayer<T>& layer, int64_t block, int64_t head, KeyBlocks<T>& blocks) {
+  blocks.keys.push_back(layer.keys(block, head));
+}
+
+ByteBlocks& blocks_for(const ByteKvLayer& layer) {
+  thread_local ByteBlocks blocks;
+  blocks.heads.clear();
+  blocks.format = layer.format;
+  return blocks;
+}
+void add_block(const ByteKvLayer& layer, int64_t block, int64_t head, ByteBlocks& blocks) {
+  blocks.heads.push_back(layer.head(block, head));
+}
+void add_next(const ByteKvLayer& layer, int64_t block, int64_t head, ByteBlocks& blocks) {
+  add_block(layer, block, head, blocks);
+}
+
+// Layer: KvLayer<T> or ByteKvLayer.
+template <typename T, typename Layer>
 class PagedAttention {
  public:
   PagedAttention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
-                 std::span<const QuerySpan> spans, const KvLayer<T>& layer)
+                 std::span<const QuerySpan> spans, const Layer& layer)
       : q_(q),
         o_(o),
         group_(heads / layer.kv_heads),
@@ -133,24 +166,21 @@ class PagedAttention {
            task.head * group_ * layer_.dim;
   }
 
-  void find_blocks(const Task& task, const Task& next, KeyBlocks<T>& blocks) const {
-    blocks.keys.clear();
-    blocks.values.clear();
-    for (int64_t key = task.key_begin; key < task.key_end; key += kBlockTokens) {
-      const int64_t block = task.span->blocks[key / kBlockTokens];
-      blocks.keys.push_back(layer_.keys(block, task.head));
-      blocks.values.push_back(layer_.values(block, task.head));
-    }
+  auto& find_blocks(const Task& task, const Task& next) const {
+    auto& blocks = blocks_for(layer_);
+    for (int64_t key = task.key_begin; key < task.key_end; key += kBlockTokens)
+      add_block(layer_, task.span->blocks[key / kBlockTokens], task.head, blocks);
     const int64_t first = next.key_begin / kBlockTokens, last = (next.key_end - 1) / kBlockTokens;
     for (int64_t i = 0; i < kAheadBlocks; ++i)
-      blocks.keys.push_back(layer_.keys(next.span->blocks[std::min(first + i, last)], next.head));
+      add_next(layer_, next.span->blocks[std::min(first + i, last)], next.head, blocks);
+    return blocks;
   }
 
   void run_task(int64_t i) {
-    thread_local KeyBlocks<T> blocks;
     thread_local std::vector<float> memory;
     const Task& task = tasks_[i];
-    find_blocks(task, tasks_[std::min<int64_t>(i + 1, std::ssize(tasks_) - 1)], blocks);
+    const auto& blocks =
+        find_blocks(task, tasks_[std::min<int64_t>(i + 1, std::ssize(tasks_) - 1)]);
     const QueryTile<T> tile = tile_of(task);
     if (task.partial >= 0)
       return attend(tile, blocks, partial_in(memory_.get() + task.partial * slot_, tile));
@@ -173,7 +203,7 @@ class PagedAttention {
   int64_t group_;
   float scale_;
   int64_t window_;
-  KvLayer<T> layer_;
+  Layer layer_;
   int64_t partials_ = 0, slot_ = 0;
   std::vector<Task> tasks_;
   std::unique_ptr<float[]> memory_;
@@ -185,14 +215,25 @@ template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
                      const ParallelFor& parallel) {
-  PagedAttention<T>(q, o, heads, scale, window, spans, layer).run(parallel);
+  PagedAttention<T, KvLayer<T>>(q, o, heads, scale, window, spans, layer).run(parallel);
+}
+
+template <typename T>
+void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
+                     std::span<const QuerySpan> spans, const ByteKvLayer& layer,
+                     const ParallelFor& parallel) {
+  PagedAttention<T, ByteKvLayer>(q, o, heads, scale, window, spans, layer).run(parallel);
 }
 
 #define VALORA_INSTANTIATE(T)                                                      \
   template void paged_attention(Heads<const T>, Heads<T>, int64_t, float, int64_t, \
                                 std::span<const QuerySpan>, const KvLayer<T>&,     \
+                                const ParallelFor&);                               \
+  template void paged_attention(Heads<const T>, Heads<T>, int64_t, float, int64_t, \
+                                std::span<const QuerySpan>, const ByteKvLayer&,    \
                                 const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels

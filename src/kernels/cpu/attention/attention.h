@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/parallel.h"
+#include "kernels/cpu/attention/byte_layout.h"
 #include "kernels/cpu/attention/kv_layout.h"
 
 namespace valora::kernels {
@@ -27,6 +28,11 @@ struct Heads {
 template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
+                     const ParallelFor& parallel);
+// Over a cache in 8 bits: call store_kv_bytes first.
+template <typename T>
+void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
+                     std::span<const QuerySpan> spans, const ByteKvLayer& layer,
                      const ParallelFor& parallel);
 
 }  // namespace valora::kernels

@@ -1,32 +1,8 @@
 #include "kernels/cpu/attention/kv_layout.h"
 
-#include <algorithm>
-#include <vector>
+#include "kernels/cpu/attention/block_parts.h"
 
 namespace valora::kernels {
-namespace {
-
-// A run of new tokens of one span within one block. One thread writes all of it, since adjacent
-// tokens share 32-bit words.
-struct BlockPart {
-  const QuerySpan* span;
-  int64_t first, last;  // positions in the sequence
-};
-
-std::vector<BlockPart> parts_of(std::span<const QuerySpan> spans) {
-  std::vector<BlockPart> parts;
-  for (const QuerySpan& span : spans) {
-    const int64_t end = span.context + span.queries;
-    for (int64_t first = span.context; first < end;) {
-      const int64_t last = std::min(end, (first / kBlockTokens + 1) * kBlockTokens);
-      parts.push_back({&span, first, last});
-      first = last;
-    }
-  }
-  return parts;
-}
-
-}  // namespace
 
 template <typename T>
 void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values) {
@@ -47,14 +23,13 @@ template <typename T>
 void store_kv(const T* k, int64_t ldk, const T* v, int64_t ldv, std::span<const QuerySpan> spans,
               const KvLayer<T>& layer, const ParallelFor& parallel) {
   const std::vector<BlockPart> parts = parts_of(spans);
-  const int64_t dim = layer.dim,
-                grain = std::max<int64_t>(1, 32768 / (layer.kv_heads * dim * kBlockTokens));
+  const int64_t dim = layer.dim, grain = parts_grain(layer.kv_heads * dim);
   parallel(0, static_cast<int64_t>(parts.size()), grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const BlockPart& part = parts[i];
-      const int64_t block = part.span->blocks[part.first / kBlockTokens];
+      const int64_t block = part.block();
       for (int64_t position = part.first; position < part.last; ++position) {
-        const int64_t token = part.span->begin + position - part.span->context;
+        const int64_t token = part.row(position);
         for (int64_t head = 0; head < layer.kv_heads; ++head)
           store_token(k + token * ldk + head * dim, v + token * ldv + head * dim, dim,
                       position % kBlockTokens, layer.keys(block, head), layer.values(block, head));
@@ -69,5 +44,6 @@ void store_kv(const T* k, int64_t ldk, const T* v, int64_t ldv, std::span<const 
                          const KvLayer<T>&, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
+#undef VALORA_INSTANTIATE
 
 }  // namespace valora::kernels

@@ -1,3 +1,4 @@
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/product/byte_product.h"
 
@@ -15,6 +16,21 @@ const ByteKernels& byte_kernels() {
   }
 #endif
   return kPortableByteKernels;
+}
+
+const ByteFormatKernels& byte_attention(KvFormat format) {
+  const auto of = [&](const ByteAttentionKernels& kernels) -> const ByteFormatKernels& {
+    return format == KvFormat::kInt8 ? kernels.int8 : kernels.fp8;
+  };
+#ifdef __x86_64__
+  switch (isa()) {
+    case Isa::kAvx512Bf16:
+    case Isa::kAvx512: return of(kAvx512ByteAttention);
+    case Isa::kAvx2: return of(kAvx2ByteAttention);
+    case Isa::kPortable: break;
+  }
+#endif
+  return of(kPortableByteAttention);
 }
 
 }  // namespace valora::kernels

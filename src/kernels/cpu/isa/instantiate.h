@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/attention/attention_kernels.h"
+#include "kernels/cpu/attention/byte_attention_kernels.h"
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/merge/merge_kernels.h"
 #include "kernels/cpu/product/byte_kernels.h"

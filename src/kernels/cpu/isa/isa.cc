@@ -19,7 +19,9 @@ bool cpu_has(Isa isa) {
   switch (isa) {
     case Isa::kAvx512Bf16: return avx512 && __builtin_cpu_supports("avx512bf16");
     case Isa::kAvx512: return avx512;
-    case Isa::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::kAvx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c");
     case Isa::kPortable: break;
   }
 #endif

@@ -64,8 +64,12 @@ class LowRankPieces {
     p.y = low_.get() + part.low + (piece.row_begin - part.token_begin) * rank;
     p.ldy = rank;
     p.tile = tile_of(ProductKind::kShrink, p.m, p.w);
-    if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
-    kernels_.multiply(p);
+    if (p.w.cut()) {
+      multiply_runs(p);
+    } else {
+      if (p.m <= kFetchedRows && next_panels(index, next)) p.fetch = next;
+      kernels_.multiply(p);
+    }
     shrunk_.fetch_add(1, std::memory_order_release);
   }
 
@@ -182,6 +186,23 @@ class LowRankPieces {
     return tokens * touched->rank;
   }
 
+  // The sums of all runs of a cut A, rounded once.
+  void multiply_runs(const Product<T>& whole) const {
+    thread_local std::vector<float> sums;
+    sums.resize(static_cast<size_t>(whole.m * whole.ldy));
+    for (int64_t r = 0; r < whole.w.runs(); ++r) {
+      Product<T> p = whole;
+      p.x += r * whole.w.inputs_per_piece;
+      p.w = whole.w.run(r);
+      p.epilogue = r == 0 ? Epilogue::kStoreFloat : Epilogue::kAddFloat;
+      p.y = sums.data();
+      p.tile = tile_of(ProductKind::kShrink, p.m, p.w);
+      kernels_.multiply(p);
+    }
+    T* const y = static_cast<T*>(whole.y);
+    for (size_t i = 0; i < sums.size(); ++i) y[i] = from_float<T>(sums[i]);
+  }
+
   // Ordered by segment, then slice: the rows of x stay in the caches from slice to slice.
   void cut_shrinks(size_t segments) {
     std::array<size_t, kMaxSlices> next{0, ends_[0], ends_[1]};
@@ -202,7 +223,7 @@ class LowRankPieces {
     if (index + 1 >= shrinks()) return false;
     const Panels<T> a = parts_[shrinks_[index + 1].part].a();
     const int64_t panels = panels_of(parts_[shrinks_[index].part].module->rank);
-    if (panels_of(a.n) < panels || panels > kMaxFetchedPanels) return false;
+    if (a.cut() || panels_of(a.n) < panels || panels > kMaxFetchedPanels) return false;
     for (int64_t i = 0; i < panels; ++i) next[i] = a.panel(i);
     return true;
   }

@@ -17,6 +17,7 @@ struct MergeBlock {
 
 // Most inputs per run (kMergeRun) of any instruction set. The scratch holds whole runs.
 inline constexpr int64_t kMaxMergeRun = 16;
+static_assert(kCutInputs % kMaxMergeRun == 0, "a run is within one piece of a panel");
 
 // Elements of the transposed A of a block: all ranks for each input, in pairs for bf16.
 template <typename T>

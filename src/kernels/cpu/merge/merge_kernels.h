@@ -36,8 +36,7 @@ void transpose_a(const Panels<T>& a, const MergeBlock& block, T* scratch) {
     if (vectors < kRunVectors) std::fill_n(scratch, groups * kMergeRun<V> * kInputs, T{});
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t rank = g * kInputs;
-      const T* from =
-          a.panel(rank / kPanelOutputs) + (v * kPanelOutputs + rank % kPanelOutputs) * kInputs;
+      const T* from = a.vector(rank / kPanelOutputs, v) + rank % kPanelOutputs * kInputs;
       T* to = scratch + g * kMergeRun<V> * kInputs;
       for (int64_t i = 0; i < vectors; ++i, from += kPanelOutputs * kInputs)
         for (int64_t j = 0; j < kInputs; ++j)

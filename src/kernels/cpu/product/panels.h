@@ -43,7 +43,7 @@ constexpr int64_t panel_index(int64_t j, int64_t i) {
 }
 
 // An [n, k] matrix in panels: contiguous at `data`, or, for adapters in the paged pool, in separate
-// pieces of panels_per_piece panels each.
+// pieces of panels_per_piece panels each, or in pieces of panels (kernels/types/lora.h).
 template <typename T>
 struct Panels {
   const T* data = nullptr;
@@ -51,20 +51,42 @@ struct Panels {
   int64_t k = 0;  // inputs
   const T* const* pieces = nullptr;
   int64_t panels_per_piece = 0;
+  int64_t inputs_per_piece = 0;  // if panels are cut: a multiple of kCutInputs
+
+  bool cut() const { return inputs_per_piece > 0; }
+  int64_t runs() const { return cut() ? (k + inputs_per_piece - 1) / inputs_per_piece : 1; }
+  // The inputs of one run: an [n, inputs] matrix that is not cut.
+  Panels run(int64_t index) const {
+    const int64_t first = index * inputs_per_piece;
+    return {nullptr, n, k - first < inputs_per_piece ? k - first : inputs_per_piece,
+            pieces + index * panels_of(n), 1};
+  }
 
   // Always inline: otherwise the linker could use a copy compiled for one instruction set in the
-  // code of another.
+  // code of another. Of panels that are not cut.
   __attribute__((always_inline)) const T* panel(int64_t index) const {
     const T* begin = pieces ? pieces[index / panels_per_piece] : data;
     return begin + (pieces ? index % panels_per_piece : index) * panel_elements<T>(k);
+  }
+  // The vector of inputs `vector` on; those up to the next multiple of kCutInputs follow it.
+  __attribute__((always_inline)) const T* vector(int64_t index, int64_t vector) const {
+    constexpr int64_t size = kVectorInputs<T> * kPanelOutputs;
+    if (inputs_per_piece == 0) return panel(index) + vector * size;
+    const int64_t per_run = inputs_per_piece / kVectorInputs<T>,
+                  all = (n + kPanelOutputs - 1) / kPanelOutputs;
+    return pieces[vector / per_run * all + index] + vector % per_run * size;
   }
 };
 
 // A view of an adapter's factor with elements of type T.
 template <typename T>
 Panels<T> panels_of_factor(const LoraFactor& factor, int64_t n, int64_t k) {
-  return {static_cast<const T*>(factor.data), n, k,
-          reinterpret_cast<const T* const*>(factor.pieces), factor.panels_per_piece};
+  return {static_cast<const T*>(factor.data),
+          n,
+          k,
+          reinterpret_cast<const T* const*>(factor.pieces),
+          factor.panels_per_piece,
+          factor.inputs_per_piece};
 }
 
 // Packs w, [n, k] row-major, into packed_elements<T>(n, k) contiguous elements.

@@ -1,0 +1,314 @@
+// Attention over a KV cache in 8 bits, on every instruction set of this CPU, against plain
+// double-precision loops over what the bytes stand for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/testing/isa_fixture.h"
+#include "kernels/testing/projection_reference.h"
+#include "kernels/testing/two_threads.h"
+
+namespace valora::kernels {
+namespace {
+
+using testing_support::random_values;
+
+constexpr KvFormat kFormats[] = {KvFormat::kInt8, KvFormat::kFp8};
+constexpr float kScoreScale = 0.2f, kNan = std::numeric_limits<float>::quiet_NaN(),
+                kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<float> read_back(const std::vector<float>& x, KvFormat format) {
+  std::vector<uint8_t> codes(x.size());
+  const float scale =
+      to_float(round_to_bytes(x.data(), static_cast<int64_t>(x.size()), format, codes.data()));
+  std::vector<float> y;
+  for (const uint8_t code : codes) y.push_back(number_of(code, format) * scale);
+  return y;
+}
+
+TEST(KvBytes, AreTheNearestNumbers) {
+  std::mt19937 rng(3);
+  for (const KvFormat format : kFormats)
+    for (const float size : {1e-30f, 0.01f, 1.f, 300.f, 1e30f})
+      for (int64_t count : {1, 2, 7, 64, 129}) {
+        std::vector<float> x(static_cast<size_t>(count));
+        for (float& value : x)
+          value = size * std::normal_distribution<float>()(rng) *
+                  std::exp2(-static_cast<float>(rng() % 12));
+        std::vector<uint8_t> codes(x.size());
+        const float scale = to_float(round_to_bytes(x.data(), count, format, codes.data()));
+        for (int64_t i = 0; i < count; ++i) {
+          double nearest = INFINITY;
+          for (int code = 0; code < 256; ++code)
+            if (format == KvFormat::kInt8 ? code != 128 : (code & 127) != 127)
+              nearest = std::min(nearest,
+                                 std::abs(double{x[i]} - double{number_of(code, format)} * scale));
+          ASSERT_NEAR(std::abs(double{x[i]} - double{number_of(codes[i], format)} * scale), nearest,
+                      1e-6 * std::abs(x[i]))
+              << x[i] << " of scale " << scale;
+        }
+      }
+}
+
+// Halfway between two numbers, the even one is taken.
+TEST(KvBytes, AreRoundedToNearestEven) {
+  const std::vector<float> x{127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 126.5f};
+  EXPECT_EQ(read_back(x, KvFormat::kInt8), (std::vector<float>{127, 0, 2, 2, 0, -2, 126}));
+  const std::vector<float> y{448, 17, 19, -17, 0x1p-10f, 0x3p-10f, 0x1.1p-6f, 0x1.3p-6f};
+  EXPECT_EQ(read_back(y, KvFormat::kFp8),
+            (std::vector<float>{448, 16, 20, -16, 0, 0x1p-8f, 0x1p-6f, 0x1.4p-6f}));
+}
+
+TEST(KvBytes, OfZerosAreZeros) {
+  for (const KvFormat format : kFormats) {
+    EXPECT_EQ(read_back({0, -0.f, 0}, format), (std::vector<float>(3)));
+    for (const float tiny : {1e-45f, 1e-38f, 1e-36f})
+      for (const float value : read_back({tiny, 0, -tiny}, format)) EXPECT_NEAR(value, 0, 2e-36f);
+  }
+}
+
+TEST(KvBytes, OfWhatIsNotFiniteAreNaN) {
+  for (const KvFormat format : kFormats)
+    for (const float bad : {kNan, -kNan, kInfinity, -kInfinity})
+      for (const float value : read_back({1, bad, 2}, format)) EXPECT_TRUE(std::isnan(value));
+  for (const KvFormat format : kFormats)
+    for (const float value : read_back({3e38f, -1e38f}, format)) EXPECT_TRUE(std::isfinite(value));
+}
+
+class ByteAttention : public testing_support::OnEachIsa {};
+INSTANTIATE_TEST_SUITE_P(Isas, ByteAttention, testing_support::each_isa(),
+                         testing_support::name_of_isa);
+
+struct ByteSequence {
+  int64_t context, queries;
+};
+struct ByteShape {
+  int64_t heads, kv_heads, dim;
+};
+
+// Sequences in scattered blocks of an arena whose bytes are all 0xff: scales of NaN, and numbers
+// that no token has.
+template <typename T>
+class ByteCache {
+ public:
+  ByteCache(const ByteShape& shape, KvFormat format, const std::vector<ByteSequence>& sequences)
+      : shape_(shape), format_(format), sequences_(sequences) {
+    int32_t blocks = 0;
+    for (const ByteSequence& s : sequences)
+      blocks += static_cast<int32_t>((s.context + s.queries + kBlockTokens - 1) / kBlockTokens);
+    std::vector<int32_t> order(blocks);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::mt19937(5));
+    const int64_t layer = kv_bytes(shape.kv_heads, shape.dim);
+    arena_.assign(2 * blocks * layer, 0xff);
+    layer_ = {arena_.data() + layer, 2 * layer, shape.kv_heads, shape.dim, format};
+    const int64_t kv = shape.kv_heads * shape.dim;
+    for (const ByteSequence& s : sequences) {
+      const int64_t length = s.context + s.queries, count = (length + kBlockTokens - 1) / 16;
+      tables.emplace_back(order.end() - count, order.end());
+      order.resize(order.size() - count);
+      keys.push_back(random_values<T>(length * kv, 10 + tables.size()));
+      values.push_back(random_values<T>(length * kv, 20 + tables.size()));
+    }
+  }
+
+  // Stores sequence s in steps that end at `ends`.
+  void store(size_t s, const std::vector<int64_t>& ends, const ParallelFor& parallel = serial_for) {
+    const int64_t kv = shape_.kv_heads * shape_.dim;
+    int64_t from = 0;
+    for (const int64_t end : ends) {
+      const QuerySpan span{0, end - from, from, tables[s].data()};
+      store_kv_bytes<T>(keys[s].data() + from * kv, kv, values[s].data() + from * kv, kv,
+                        {&span, 1}, layer_, parallel);
+      from = end;
+    }
+  }
+
+  std::vector<T> attend(const std::vector<T>& q, const std::vector<QuerySpan>& spans,
+                        int64_t window = 0, const ParallelFor& parallel = serial_for) {
+    const int64_t width = shape_.heads * shape_.dim;
+    Guarded<T> o(q.size());
+    paged_attention<T>({q.data(), width}, {o.data(), width}, shape_.heads, kScoreScale, window,
+                       spans, layer_, parallel);
+    return {o.data(), o.data() + q.size()};
+  }
+
+  // What the keys or values of a head read as: [length, dim].
+  std::vector<float> decoded(const Guarded<T>& side, int64_t head) const {
+    std::vector<float> all;
+    const int64_t kv = shape_.kv_heads * shape_.dim;
+    for (int64_t t = 0; t < ssize(side) / kv; ++t) {
+      std::vector<float> x;
+      for (int64_t i = 0; i < shape_.dim; ++i)
+        x.push_back(to_float(side[t * kv + head * shape_.dim + i]));
+      const std::vector<float> y = read_back(x, format_);
+      all.insert(all.end(), y.begin(), y.end());
+    }
+    return all;
+  }
+
+  void check(int64_t window = 0, const ParallelFor& parallel = serial_for);
+
+  const std::vector<uint8_t>& bytes() const { return arena_; }
+  std::vector<std::vector<int32_t>> tables;
+  std::vector<Guarded<T>> keys, values;
+
+ private:
+  static int64_t ssize(const Guarded<T>& x) { return static_cast<int64_t>(x.size()); }
+  void check_row(const T* q, const std::vector<float>& k, const std::vector<float>& v,
+                 int64_t first, int64_t count, const T* o) const;
+
+  ByteShape shape_;
+  KvFormat format_;
+  std::vector<ByteSequence> sequences_;
+  std::vector<uint8_t> arena_;
+  ByteKvLayer layer_;
+};
+
+template <typename T>
+void ByteCache<T>::check_row(const T* q, const std::vector<float>& k, const std::vector<float>& v,
+                             int64_t first, int64_t count, const T* o) const {
+  const int64_t dim = shape_.dim;
+  std::vector<double> p(count);
+  double total = 0;
+  for (int64_t t = 0; t < count; ++t) {
+    double score = 0;
+    for (int64_t d = 0; d < dim; ++d) score += double{to_float(q[d])} * k[(first + t) * dim + d];
+    total += p[t] = std::exp(kScoreScale * score);
+  }
+  // bf16: weights and outputs are rounded, each by at most 2^-8, or weights to 15 bits of the
+  // largest.
+  const double slack = sizeof(T) == 2 ? 1e-4 : 1e-6,
+               relative = sizeof(T) == 2 ? 1.0 / 128 : 6e-6 * std::max<double>(1, dim / 200);
+  for (int64_t d = 0; d < dim; ++d) {
+    double expected = 0, magnitude = 0;
+    for (int64_t t = 0; t < count; ++t) {
+      const double term = p[t] / total * v[(first + t) * dim + d];
+      expected += term;
+      magnitude += std::abs(term);
+    }
+    ASSERT_NEAR(to_float(o[d]), expected, relative * magnitude + slack)
+        << "of " << count << " keys, dimension " << d;
+  }
+}
+
+template <typename T>
+void ByteCache<T>::check(int64_t window, const ParallelFor& parallel) {
+  std::vector<QuerySpan> spans;
+  int64_t tokens = 0;
+  for (size_t s = 0; s < sequences_.size(); ++s) {
+    const auto& [context, queries] = sequences_[s];
+    store(s, {context / 2, context, context + queries}, parallel);
+    spans.push_back({tokens, queries, context, tables[s].data()});
+    tokens += queries;
+  }
+  const int64_t width = shape_.heads * shape_.dim, group = shape_.heads / shape_.kv_heads;
+  const Guarded<T> random = random_values<T>(tokens * width, 3);
+  const std::vector<T> q(random.data(), random.data() + random.size());
+  const std::vector<T> o = attend(q, spans, window, parallel);
+  for (size_t s = 0; s < sequences_.size(); ++s)
+    for (int64_t h = 0; h < shape_.heads; ++h) {
+      const std::vector<float> k = decoded(keys[s], h / group), v = decoded(values[s], h / group);
+      for (int64_t i = 0; i < sequences_[s].queries; ++i) {
+        const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
+                      seen = sequences_[s].context + i + 1,
+                      count = window > 0 ? std::min(window, seen) : seen;
+        check_row(&q[at], k, v, seen - count, count, &o[at]);
+        ASSERT_FALSE(::testing::Test::HasFatalFailure())
+            << "sequence " << s << " query " << i << " head " << h << " dim " << shape_.dim;
+      }
+    }
+}
+
+void expect_cache(const ByteShape& shape, const std::vector<ByteSequence>& sequences,
+                  int64_t window = 0) {
+  for (const KvFormat format : kFormats) {
+    ByteCache<bf16>(shape, format, sequences).check(window);
+    ByteCache<float>(shape, format, sequences).check(window);
+  }
+}
+
+TEST_P(ByteAttention, OfDecodesAndChunksTogether) {
+  for (const ByteShape& shape :
+       {ByteShape{6, 2, 20}, {7, 1, 64}, {4, 4, 16}, {2, 2, 7}, {14, 2, 80}, {32, 1, 24}}) {
+    expect_cache(shape, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ByteAttention, OfLongSequences) {
+  expect_cache({4, 2, 32}, {{0, 150}, {37, 130}});
+  expect_cache({4, 2, 16}, {{1500, 1}, {1023, 1}, {1024, 1}, {2047, 2}, {700, 7}, {3, 1}});
+}
+
+TEST_P(ByteAttention, WithinWindows) {
+  for (const int64_t window : {1, 7, 16, 17, 300}) {
+    SCOPED_TRACE(window);
+    expect_cache({6, 2, 20}, {{20, 1}, {0, 9}, {40, 5}, {31, 33}}, window);
+    expect_cache({4, 2, 16}, {{1023, 1}, {37, 130}, {3, 1}}, window);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ByteAttention, SharedByThreads) {
+  for (const KvFormat format : kFormats)
+    ByteCache<bf16>({4, 2, 16}, format, {{1500, 1}, {0, 60}, {33, 17}})
+        .check(600, testing_support::two_threads);
+}
+
+// Dimensions at which int32 no longer holds the products with queries of 15 bits.
+TEST_P(ByteAttention, OfWideHeads) { expect_cache({2, 1, 1100}, {{40, 1}, {3, 20}}); }
+
+TEST_P(ByteAttention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
+  for (const KvFormat format : kFormats) {
+    ByteCache<bf16> cache({4, 2, 32}, format, {{1099, 1}});
+    cache.store(0, {1100});
+    const Guarded<bf16> random = random_values<bf16>(3 * 128, 3);
+    const std::vector<bf16> q(random.data(), random.data() + 3 * 128);
+    const int32_t* table = cache.tables[0].data();
+    const auto alone = cache.attend({q.begin(), q.begin() + 128}, {{0, 1, 1099, table}}),
+               together =
+                   cache.attend(q, {{0, 1, 1099, table}, {1, 1, 40, table}, {2, 1, 700, table}});
+    for (int64_t i = 0; i < 128; ++i) ASSERT_EQ(alone[i].bits, together[i].bits) << i;
+  }
+}
+
+// A token's bytes are those of its own key and value, however a prompt is cut into steps, and on
+// every instruction set.
+TEST(KvBytes, DoNotDependOnTheStepsOfAPrompt) {
+  for (const KvFormat format : kFormats) {
+    ByteCache<bf16> whole({4, 2, 20}, format, {{0, 75}}), parts({4, 2, 20}, format, {{0, 75}});
+    whole.store(0, {75}, testing_support::two_threads);
+    parts.store(0, {1, 2, 17, 32, 40, 75});
+    EXPECT_EQ(whole.bytes(), parts.bytes());
+  }
+}
+
+// A key that is not finite spoils the sequences that have it, and no others.
+TEST_P(ByteAttention, OfNaNStaysInItsSequence) {
+  for (const KvFormat format : kFormats)
+    for (const bool in_keys : {true, false})
+      for (const int64_t queries : {1, 40}) {
+        const int64_t context = 30, width = 2 * 20;
+        ByteCache<bf16> cache({2, 1, 20}, format, {{context, queries}, {context, queries}});
+        (in_keys ? cache.keys : cache.values)[0][7 * 20 + 3] = from_float<bf16>(kInfinity);
+        for (const size_t s : {0, 1}) cache.store(s, {context + queries});
+        const Guarded<bf16> random = random_values<bf16>(2 * queries * width, 3);
+        const auto o = cache.attend({random.data(), random.data() + random.size()},
+                                    {{0, queries, context, cache.tables[0].data()},
+                                     {queries, queries, context, cache.tables[1].data()}});
+        for (int64_t i = 0; i < queries * width; ++i) {
+          ASSERT_TRUE(std::isnan(to_float(o[i]))) << i;
+          ASSERT_TRUE(std::isfinite(to_float(o[queries * width + i]))) << i;
+        }
+      }
+}
+
+}  // namespace
+}  // namespace valora::kernels

@@ -1,0 +1,68 @@
+// The layout of a KV block in 8 bits on CPUs. Keys and values are in the order of bf16 panels
+// (kv_layout.h), a byte each: pairs of inputs of 16 outputs are 32 bytes. A head's scales follow
+// its values, so that a block is moved by copying its bytes, and a head is one contiguous read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/parallel.h"
+#include "kernels/cpu/product/panels.h"
+#include "kernels/types/kv_format.h"
+#include "kernels/types/query_span.h"
+
+namespace valora::kernels {
+
+inline constexpr int64_t kPairBytes = 2 * kPanelOutputs;
+
+// A head of a block: [keys][values][scales of keys][scales of values], the scales bf16 [16].
+struct ByteHead {
+  int64_t dim = 0;
+
+  constexpr int64_t key_pairs() const { return (dim + 1) / 2; }
+  constexpr int64_t value_pairs() const { return panels_of(dim) * kBlockTokens / 2; }
+  constexpr int64_t values_at() const { return key_pairs() * kPairBytes; }
+  constexpr int64_t key_scales_at() const { return values_at() + value_pairs() * kPairBytes; }
+  constexpr int64_t value_scales_at() const {
+    return key_scales_at() + kBlockTokens * static_cast<int64_t>(sizeof(bf16));
+  }
+  constexpr int64_t bytes() const {
+    return value_scales_at() + kBlockTokens * static_cast<int64_t>(sizeof(bf16));
+  }
+};
+
+// Bytes of one layer in a block.
+constexpr int64_t kv_bytes(int64_t kv_heads, int64_t dim) {
+  return kv_heads * ByteHead{dim}.bytes();
+}
+
+// One layer of a block arena in 8 bits. Block b begins at data + b * block_stride (bytes).
+struct ByteKvLayer {
+  uint8_t* data = nullptr;
+  int64_t block_stride = 0;
+  int64_t kv_heads = 0;
+  int64_t dim = 0;
+  KvFormat format = KvFormat::kInt8;
+
+  uint8_t* head(int64_t block, int64_t head) const {
+    return data + block * block_stride + kv_bytes(head, dim);
+  }
+};
+
+// Rounds x, [count], to nearest even: x[i] ≈ number_of(codes[i]) · the result. All instruction sets
+// give the same bytes. A NaN or an infinity makes the scale NaN, so that all of x reads as NaN. If
+// no magnitude is above 2e-36, x may become zeros.
+bf16 round_to_bytes(const float* x, int64_t count, KvFormat format, uint8_t* codes);
+
+// What a byte stands for, before its scale.
+float number_of(uint8_t code, KvFormat format);
+
+// Rounds the keys and values of the new tokens, each once, and writes them into their blocks. What
+// a token's bytes are depends on its own key and value alone. k, v: [tokens, kv_heads * dim], with
+// row strides ldk and ldv in elements. T is float or bf16.
+template <typename T>
+void store_kv_bytes(const T* k, int64_t ldk, const T* v, int64_t ldv,
+                    std::span<const QuerySpan> spans, const ByteKvLayer& layer,
+                    const ParallelFor& parallel);
+
+}  // namespace valora::kernels
