@@ -33,7 +33,9 @@ struct ModelCard {
   bool template_takes_tools = false;  // else the tools are described in the system message
   int kv_block_tokens = 0;
   int kv_blocks = 0;
-  size_t kv_bytes = 0;
+  size_t kv_bytes = 0;   // of the pool
+  std::string kv_dtype;  // what the KV cache is stored in: float32, bfloat16, float16, int8, fp8
+  int64_t kv_token_bytes = 0;  // of the KV of a token
   size_t weight_bytes = 0;
 };
 

@@ -24,6 +24,8 @@ constexpr Named<Quantization> kQuantizations[] = {
     {"none", Quantization::kNone}, {"int8", Quantization::kInt8}, {"int4", Quantization::kInt4}};
 constexpr Named<Activations> kActivations[] = {{"auto", Activations::kAuto},
                                                {"int8", Activations::kInt8}};
+constexpr Named<KvCacheDtype> kKvCacheDtypes[] = {
+    {"auto", KvCacheDtype::kAuto}, {"int8", KvCacheDtype::kInt8}, {"fp8", KvCacheDtype::kFp8}};
 constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::kCpu}, {"cuda", DeviceKind::kCuda}};
 constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};
@@ -89,6 +91,11 @@ Result<Activations> parse_activations(const std::string& name) {
   return parse(kActivations, "--activations", "activations", name);
 }
 
+Result<KvCacheDtype> parse_kv_cache_dtype(const std::string& name) {
+  if (name == "fp8_e4m3") return KvCacheDtype::kFp8;  // vLLM's other name
+  return parse(kKvCacheDtypes, "--kv-cache-dtype", "kv_cache_dtype", name);
+}
+
 Result<DeviceKind> parse_device(const std::string& name) {
   return parse(kDevices, "device", "device", name);
 }
@@ -116,6 +123,7 @@ std::string name_of(Quantization quantization) {
 std::string name_of(Activations activations) {
   return find_name<Activations>(kActivations, activations);
 }
+std::string name_of(KvCacheDtype dtype) { return find_name<KvCacheDtype>(kKvCacheDtypes, dtype); }
 std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, device); }
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }

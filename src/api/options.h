@@ -21,6 +21,8 @@ enum class ComputeDtype : uint8_t { kAuto, kFloat32, kBFloat16, kFloat16 };
 enum class Quantization : uint8_t { kNone, kInt8, kInt4 };
 // Inputs of linears in integers: of the data type, or rounded to 8 bits in each product.
 enum class Activations : uint8_t { kAuto, kInt8 };
+// What the KV cache is stored in. kAuto: the data type of the activations.
+enum class KvCacheDtype : uint8_t { kAuto, kInt8, kFp8 };
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 // The implementation of CPU operations: native kernels, or ATen as the reference for tests.
 enum class KernelBackend : uint8_t { kNative, kReference };
@@ -51,18 +53,20 @@ struct SchedulingOptions {
 
 // kInvalidArgument for an unknown name; the message lists the known ones.
 Result<ComputeDtype> parse_dtype(const std::string& name);  // auto, float32, bfloat16, float16
-Result<Quantization> parse_quantization(const std::string& name);  // none, int8, int4
-Result<Activations> parse_activations(const std::string& name);    // auto, int8
-Result<DeviceKind> parse_device(const std::string& name);          // cpu, cuda
-Result<KernelBackend> parse_kernels(const std::string& name);      // native, reference
-Result<MergePlace> parse_merge_place(const std::string& name);     // shadow, inplace
-Result<JsonSpacing> parse_json_spacing(const std::string& name);   // bounded, compact, free
+Result<Quantization> parse_quantization(const std::string& name);    // none, int8, int4
+Result<Activations> parse_activations(const std::string& name);      // auto, int8
+Result<KvCacheDtype> parse_kv_cache_dtype(const std::string& name);  // auto, int8, fp8
+Result<DeviceKind> parse_device(const std::string& name);            // cpu, cuda
+Result<KernelBackend> parse_kernels(const std::string& name);        // native, reference
+Result<MergePlace> parse_merge_place(const std::string& name);       // shadow, inplace
+Result<JsonSpacing> parse_json_spacing(const std::string& name);     // bounded, compact, free
 Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // valora, …
 
 // The inverse of the parsers above.
 std::string name_of(ComputeDtype dtype);
 std::string name_of(Quantization quantization);
 std::string name_of(Activations activations);
+std::string name_of(KvCacheDtype dtype);
 std::string name_of(DeviceKind device);
 std::string name_of(KernelBackend kernels);
 std::string name_of(MergePlace place);
@@ -100,6 +104,7 @@ struct EngineOptions {
   ComputeDtype dtype = ComputeDtype::kAuto;
   Quantization quantization = Quantization::kNone;
   Activations activations = Activations::kAuto;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto;
   DeviceKind device = DeviceKind::kCpu;
   int threads = 0;  // compute threads; 0: one per core, fewer while other programs keep cores busy
   // Another thread of this process also computes, alternating with the engine. The engine then ends

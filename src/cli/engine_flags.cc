@@ -164,6 +164,10 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       command, "--activations", o.activations, parse_activations,
       "Inputs of linears in integers, on CPUs: auto (of the data type), or int8 (rounded in each "
       "product: faster, less exact)");
+  add_named_option(command, "--kv-cache-dtype", o.kv_cache_dtype, parse_kv_cache_dtype,
+                   "KV cache: auto (of the data type), or on CPUs int8 or fp8 (8 bits with a scale "
+                   "per token and "
+                   "head: nearly twice as many tokens, less exact)");
   add_named_option(command, "--device", o.device, parse_device, "Device: cpu or cuda");
   add_named_option(command, "--kernels", o.kernels, parse_kernels,
                    "Kernels on CPUs: native, or reference (ATen, for comparisons)");

@@ -16,6 +16,7 @@ struct InspectFlags {
   std::vector<std::string> folders;
   std::string model;
   ComputeDtype dtype = ComputeDtype::kAuto;
+  KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto;
   adapters::AdapterLimits limits;
   bool json = false;
 };
@@ -36,7 +37,7 @@ int inspect_folder(const std::string& folder, const InspectFlags& flags) {
     return print(inspect_adapter(folder, flags.model, flags.limits), flags.json);
   if (!flags.model.empty())
     return fail(invalid("--model is for adapters, but " + folder + " is a model"));
-  return print(inspect_model(folder, flags.dtype), flags.json);
+  return print(inspect_model(folder, flags.dtype, flags.kv_cache_dtype), flags.json);
 }
 
 int run_inspect(const InspectFlags& flags) {
@@ -60,6 +61,8 @@ void add_inspect(Command app, std::function<int()>& run) {
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,
       "For a model: data type of weights, auto (the checkpoint's), float32, bfloat16 or float16");
+  add_named_option(c, "--kv-cache-dtype", flags->kv_cache_dtype, parse_kv_cache_dtype,
+                   "For a model: KV cache in auto (the data type), int8 or fp8");
   c.add_option("--max-lora-rank", flags->limits.max_rank, "For an adapter: highest accepted rank")
       .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object per folder");

@@ -39,6 +39,7 @@ Json spec_json(const models::ModelSpec& spec, int64_t heads) {
 Json served_json(const ServedWeights& served, int64_t context) {
   return {{"dtype", served.dtype},
           {"weight_bytes", served.bytes},
+          {"kv_cache_dtype", served.kv_dtype},
           {"kv_bytes_per_token", served.kv_bytes_per_token},
           {"kv_bytes_per_sequence", served.kv_bytes_per_token * context},
           {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.blocks},

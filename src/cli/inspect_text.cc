@@ -76,8 +76,9 @@ void add_spec(const models::ModelSpec& spec, int64_t heads, Lines& lines) {
 void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
   lines.add(
       "memory",
-      fmt::format("weights {} in {}; KV cache {} per token, {} per sequence of {} tokens",
-                  human_bytes(served.bytes), served.dtype, human_bytes(served.kv_bytes_per_token),
+      fmt::format("weights {} in {}; KV cache in {}: {} per token, {} per sequence of {} tokens",
+                  human_bytes(served.bytes), served.dtype, served.kv_dtype,
+                  human_bytes(served.kv_bytes_per_token),
                   human_bytes(served.kv_bytes_per_token * context), context));
   lines.add(
       "here",

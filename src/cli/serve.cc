@@ -86,9 +86,10 @@ void print_welcome(const serving::LocalEngine& engine, const server::Server& ser
              double(m.parameters) / 1e6, m.dtype, m.device);
   fmt::print("  adapters  {}\n", adapter_names(engine));
   fmt::print(
-      "  memory    a pool of {} for adapters and KV: {} blocks of {} tokens; sequences up to {} "
-      "tokens\n",
-      human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.max_model_len);
+      "  memory    a pool of {} for adapters and KV: {} blocks of {} tokens; KV in {}, {} per "
+      "token; sequences up to {} tokens\n",
+      human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.kv_dtype,
+      human_bytes(static_cast<size_t>(m.kv_token_bytes)), m.max_model_len);
   for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
   const std::string url = server.url();
   fmt::print("  serving   {}/v1   ({}metrics at {}/metrics)\n", url,

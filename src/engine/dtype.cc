@@ -21,6 +21,20 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
+kernels::KvFormat kv_format_of(const EngineOptions& options) {
+  switch (options.kv_cache_dtype) {
+    case KvCacheDtype::kInt8: return kernels::KvFormat::kInt8;
+    case KvCacheDtype::kFp8: return kernels::KvFormat::kFp8;
+    case KvCacheDtype::kAuto: break;
+  }
+  return kernels::KvFormat::kPlain;
+}
+
+std::string kv_dtype_name(const EngineOptions& options, at::ScalarType dtype) {
+  return options.kv_cache_dtype == KvCacheDtype::kAuto ? dtype_name(dtype)
+                                                       : name_of(options.kv_cache_dtype);
+}
+
 models::Rounding rounding_of(const EngineOptions& options) {
   models::Rounding rounding;
   if (options.quantization == Quantization::kInt8) rounding.weights = models::Quantise::kInt8;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/options.h"
+#include "kernels/types/kv_format.h"
 #include "models/weights.h"
 
 namespace valora {
@@ -14,6 +15,9 @@ namespace valora {
 // Absent for kAuto: models::load_model() then chooses.
 std::optional<at::ScalarType> scalar_type(ComputeDtype dtype);
 std::string dtype_name(at::ScalarType type);
+kernels::KvFormat kv_format_of(const EngineOptions& options);
+// What the KV cache is stored in beside activations of this dtype: "int8", "bfloat16", …
+std::string kv_dtype_name(const EngineOptions& options, at::ScalarType dtype);
 models::Rounding rounding_of(const EngineOptions& options);
 
 }  // namespace valora

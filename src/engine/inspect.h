@@ -30,6 +30,7 @@ struct StoredWeights {
 struct ServedWeights {
   std::string dtype;
   size_t bytes = 0;  // in memory
+  std::string kv_dtype;
   int64_t kv_bytes_per_token = 0;
   MemoryPlan plan;                  // with default options and the currently free memory
   std::vector<std::string> unused;  // tensors that the model does not use
@@ -51,7 +52,8 @@ struct ModelReport {
   std::optional<ServedWeights> served;  // absent if a tensor is missing or wrong
 };
 
-ModelReport inspect_model(const std::string& dir, ComputeDtype dtype);
+ModelReport inspect_model(const std::string& dir, ComputeDtype dtype,
+                          KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto);
 
 struct AdapterReport {
   std::string path;

@@ -5,7 +5,6 @@
 #include "memory/block_arena.h"
 #include "models/checkpoint_weights.h"
 #include "models/registry.h"
-#include "ops/attention.h"
 #include "serving/prompts/frontend.h"
 
 namespace valora {
@@ -44,7 +43,8 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   if (example.ok()) report.chat_example = *example;
 }
 
-Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype) {
+Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype,
+                                     KvCacheDtype kv_cache_dtype) {
   // On the meta device every tensor is found and its shape checked, but none is read.
   VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
@@ -53,8 +53,11 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   served.bytes = loaded.weights->held().all();
   served.unused = loaded.unused_tensors;
   served.quantised = loaded.quantised;
-  const EngineOptions defaults;
-  const BlockSizes sizes = block_sizes(spec, defaults.max_lora_rank, dtype, at::kCPU);
+  EngineOptions defaults;
+  defaults.kv_cache_dtype = kv_cache_dtype;
+  const BlockSizes sizes =
+      block_sizes(spec, defaults.max_lora_rank, dtype, kv_format_of(defaults), at::kCPU);
+  served.kv_dtype = kv_dtype_name(defaults, dtype);
   served.kv_bytes_per_token = sizes.kv / memory::kBlockTokens;
   const int64_t left =
       std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
@@ -63,7 +66,8 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
   return served;
 }
 
-void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype, ModelReport& report) {
+void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype,
+                     KvCacheDtype kv_cache_dtype, ModelReport& report) {
   const auto weights = keep(models::Weights::open(report.path), report);
   if (!weights) return;
   if (report.spec) models::set_quantisation(config, **weights);
@@ -71,7 +75,8 @@ void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype, Mod
   report.stored = StoredWeights{(*weights)->parameters(), (*weights)->bytes(), dtype_name(stored)};
   const auto type =
       keep(models::resolve_dtype(scalar_type(dtype), config, stored, at::kCPU), report);
-  if (type && report.spec) report.served = keep(inspect_served(report, *type), report);
+  if (type && report.spec)
+    report.served = keep(inspect_served(report, *type, kv_cache_dtype), report);
 }
 
 void add_warnings(ModelReport& report) {
@@ -83,7 +88,7 @@ void add_warnings(ModelReport& report) {
 
 }  // namespace
 
-ModelReport inspect_model(const std::string& dir, ComputeDtype dtype) {
+ModelReport inspect_model(const std::string& dir, ComputeDtype dtype, KvCacheDtype kv_cache_dtype) {
   ModelReport report;
   report.path = dir;
   const auto config = keep(models::read_model_config(dir), report);
@@ -94,7 +99,7 @@ ModelReport inspect_model(const std::string& dir, ComputeDtype dtype) {
   if (family) report.spec = keep(models::read_model_spec(**family, *config), report);
   try {
     if (report.spec) inspect_text(**family, report);
-    inspect_weights(*config, dtype, report);
+    inspect_weights(*config, dtype, kv_cache_dtype, report);
   } catch (const std::exception& e) {
     report.problems.push_back(dir + ": " + e.what());
   }

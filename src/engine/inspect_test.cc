@@ -131,7 +131,17 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
                 4);  // tied: as rows and as panels
   EXPECT_EQ(report.served->kv_bytes_per_token,
             1 * 1 * (4 + 16) * 4);  // layers, heads, K and V (in whole panels), bytes
+  EXPECT_EQ(report.served->kv_dtype, "float32");
   EXPECT_EQ(report.served->plan.max_model_len, 64);
+}
+
+TEST(InspectModel, CountsTheBytesOfACacheInEightBits) {
+  ModelFolder folder;
+  EXPECT_TRUE(folder.inspect().problems.empty());  // writes it
+  const ModelReport report =
+      inspect_model(folder.dir.path(), ComputeDtype::kAuto, KvCacheDtype::kInt8);
+  EXPECT_EQ(report.served->kv_dtype, "int8");
+  EXPECT_EQ(report.served->kv_bytes_per_token, 4 + 16 + 2 * 2) << "keys, values, scales";
 }
 
 TEST(InspectModel, AsksForEveryTensorAndItsShape) {

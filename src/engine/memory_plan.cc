@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "engine/dtype.h"
 #include "memory/block_arena.h"
-#include "ops/attention.h"
 #include "ops/panel_layout.h"
 #include "ops/pool_memory.h"
 
@@ -68,17 +68,32 @@ int64_t available_host_memory() {
   return int64_t{4} << 30;
 }
 
+Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::Device device) {
+  if (ops::serves_kv_format(kv_format_of(options), dtype, device)) return {};
+  const std::string option = "--kv-cache-dtype " + name_of(options.kv_cache_dtype);
+  return unprocessable(device.is_cpu()
+                           ? option + " needs --kernels native"
+                           : option + ": KV caches in 8 bits are served on CPUs only; leave it out",
+                       "kv_cache_dtype");
+}
+
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
-                       at::Device device) {
-  const int64_t kv =
-      ops::KvArena::block_bytes(spec.layers, spec.kv_heads, spec.head_dim, dtype, device);
+                       ops::KvFormat kv_format, at::Device device) {
+  const int64_t kv = ops::KvArena::block_bytes(
+      {spec.layers, spec.kv_heads, spec.head_dim, dtype, kv_format}, device);
   int64_t widest = 1;
   for (const adapters::Module& module : spec.modules.modules())
     if (module.kind == adapters::ModuleKind::kLinear) widest = std::max(widest, module.in);
   // Higher ranks than the widest input occur in tests alone, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
   const ops::WeightForm form = ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
-  const size_t panel = ops::largest_panel_bytes(widest, rank, dtype, form);
+  size_t panel = ops::largest_panel_bytes(widest, rank, dtype, form);
+  // A KV block in 8 bits may be smaller than the panels of the widest inputs. They are cut, so that
+  // blocks are not larger than KV needs. Rows of the vocabulary are not.
+  if (kernels::in_bytes(kv_format))
+    panel = std::min(
+        panel, std::max(ops::largest_panel_bytes(std::min(widest, spec.hidden), rank, dtype, form),
+                        ops::least_cut_block_bytes(dtype)));
   return {static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel)), kv};
 }
 

@@ -9,6 +9,7 @@
 #include "api/options.h"
 #include "base/result.h"
 #include "models/model.h"
+#include "ops/attention.h"
 
 namespace valora {
 
@@ -31,7 +32,9 @@ struct BlockSizes {
   int64_t kv = 0;
 };
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
-                       at::Device device);
+                       ops::KvFormat kv_format, at::Device device);
+// kUnprocessable if the device or the kernels in use have no such cache.
+Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::Device device);
 
 // available_bytes: free memory of the device. kept_bytes: of it, what steps need
 // (engine/gpu_memory.h). Without --pool-memory the pool takes at most a quarter of the rest, or an

@@ -54,6 +54,41 @@ TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   }
 }
 
+// 1.9 times as many tokens, though the panels of adapters on wide inputs are larger than KV blocks.
+TEST(MemoryPlan, BlocksInEightBitsAreHalfAsLarge) {
+  struct Sizes {
+    int64_t layers, kv_heads, head_dim, hidden, inner;
+  };
+  for (const Sizes& s : {Sizes{28, 2, 128, 1536, 8960},
+                         {28, 4, 128, 3584, 18944},
+                         {36, 8, 128, 2560, 9728},
+                         {30, 3, 64, 576, 1536}}) {
+    models::ModelSpec spec;
+    spec.layers = s.layers, spec.kv_heads = s.kv_heads, spec.head_dim = s.head_dim;
+    spec.hidden = s.hidden;
+    spec.modules = adapters::ModuleTable({{.name = "down_proj", .in = s.inner, .out = s.hidden}},
+                                         {}, s.hidden);
+    const auto block = [&](ops::KvFormat format) {
+      return block_sizes(spec, 256, at::kBFloat16, format, at::kCPU);
+    };
+    const BlockSizes plain = block(ops::KvFormat::kPlain), int8 = block(ops::KvFormat::kInt8);
+    EXPECT_GE(static_cast<double>(plain.pool), 1.9 * static_cast<double>(int8.pool)) << s.inner;
+    EXPECT_EQ(int8.kv, s.layers * s.kv_heads * 16 * (2 * s.head_dim + 4));
+    EXPECT_EQ(block(ops::KvFormat::kFp8).pool, int8.pool);
+  }
+}
+
+TEST(MemoryPlan, CachesInEightBitsNeedTheKernelsOfCpus) {
+  EngineOptions options;
+  EXPECT_TRUE(check_kv_format(options, at::kHalf, at::Device(at::kCUDA, 0)).ok());
+  options.kv_cache_dtype = KvCacheDtype::kInt8;
+  EXPECT_TRUE(check_kv_format(options, at::kFloat, at::kCPU).ok());
+  const Status on_gpu = check_kv_format(options, at::kBFloat16, at::Device(at::kCUDA, 0));
+  ASSERT_FALSE(on_gpu.ok());
+  EXPECT_NE(on_gpu.error().message.find("--kv-cache-dtype int8"), std::string::npos);
+  EXPECT_NE(on_gpu.error().message.find("CPUs only"), std::string::npos);
+}
+
 TEST(MemoryPlan, GpusServeWindowsThatNoSequenceIsLongerThan) {
   models::ModelSpec spec = model_of(1000);
   EXPECT_TRUE(check_gpu_windows(spec, 1000).ok());

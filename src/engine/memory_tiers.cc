@@ -4,6 +4,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "engine/dtype.h"
+
 namespace valora {
 
 Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
@@ -14,8 +16,9 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   std::unique_ptr<MemoryTiers> tiers(new MemoryTiers());
   const auto block_bytes = static_cast<size_t>(plan.block_bytes);
   tiers->memory_ = ops::PoolMemory(plan.blocks, block_bytes, device);
-  tiers->kv_ = ops::KvArena(tiers->memory_.as(dtype), tiers->memory_.stride(dtype), spec.layers,
-                            spec.kv_heads, spec.head_dim);
+  tiers->kv_ = ops::KvArena(
+      tiers->memory_, {spec.layers, spec.kv_heads, spec.head_dim, dtype, kv_format_of(options)},
+      device);
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes);
   if (const auto form = ops::paged_form(dtype, device))
     tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form);

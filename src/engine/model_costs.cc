@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "kernels/tiles/hardware.h"
+#include "ops/attention.h"
 #include "ops/gpu.h"
 
 namespace valora {
@@ -50,26 +51,32 @@ std::string machine_of(at::Device device) {
 
 }  // namespace
 
-serving::CostKey cost_key(const models::LoadedModel& model, at::Device device) {
+serving::CostKey cost_key(const EngineOptions& options, const models::LoadedModel& model,
+                          at::Device device) {
   const models::ModelSpec& spec = model.model->spec();
   const Sizes sizes = sizes_of(spec);
   std::string form = dtype_name(model.dtype);
   if (model.weights->keeps_integers())
     form += fmt::format(", {:.2f} bits each",
                         8 * static_cast<double>(model.weights->held().decoder) / sizes.linears);
+  if (options.kv_cache_dtype != KvCacheDtype::kAuto)
+    form += ", KV in " + name_of(options.kv_cache_dtype);
   return {
       machine_of(device),
       fmt::format("{}, {} layers, hidden {}, vocabulary {}, {:.0f} weights, {}", spec.architecture,
                   spec.layers, spec.hidden, spec.vocab, sizes.linears, form)};
 }
 
-scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device device) {
+scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::LoadedModel& model,
+                                    at::Device device) {
   const models::ModelSpec& spec = model.model->spec();
   const Speed speed = speed_of(device);
   const Sizes sizes = sizes_of(spec);
   const auto bytes = static_cast<double>(c10::elementSize(model.dtype));
   const double vocabulary = static_cast<double>(spec.vocab) * static_cast<double>(spec.hidden);
   const double keys = static_cast<double>(spec.layers * spec.kv_heads * spec.head_dim);
+  const int64_t kv_block = ops::KvArena::block_bytes(
+      {spec.layers, spec.kv_heads, spec.head_dim, model.dtype, kv_format_of(options)}, device);
   const bool integers = model.weights->keeps_integers();
   const models::HeldBytes& held = model.weights->held();
   const double read = integers ? static_cast<double>(held.decoder + held.head)
@@ -82,7 +89,7 @@ scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device
   costs.free_tokens = device.is_cpu() ? 8 : 128;
   costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
   costs.prefill_context = 4 * keys / speed.operations;
-  costs.decode_context = 2 * keys * bytes / speed.bytes;
+  costs.decode_context = static_cast<double>(kv_block / ops::KvArena::kBlockTokens) / speed.bytes;
   costs.segment = sizes.count * call / 2;
   costs.rank = sizes.ends * bytes / speed.bytes;
   costs.token_rank = 2 * sizes.ends / speed.operations;
@@ -94,7 +101,7 @@ scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device
 
 Result<KnownCosts> find_costs(const EngineOptions& options, const models::LoadedModel& model,
                               at::Device device) {
-  const serving::CostKey key = cost_key(model, device);
+  const serving::CostKey key = cost_key(options, model, device);
   const std::string& named = options.scheduling.costs;
   const std::string path =
       named.empty() ? scheduler::own_costs_path(key.machine, key.model) : named;
@@ -114,7 +121,7 @@ Result<KnownCosts> find_costs(const EngineOptions& options, const models::Loaded
       return KnownCosts{file->fitted.costs, path};
     }
   }
-  return KnownCosts{estimate_costs(model, device),
+  return KnownCosts{estimate_costs(options, model, device),
                     "an estimate from the sizes of the model; `valora tune --cost` measures them"};
 }
 

@@ -11,11 +11,13 @@
 
 namespace valora {
 
-serving::CostKey cost_key(const models::LoadedModel& model, at::Device device);
+serving::CostKey cost_key(const EngineOptions& options, const models::LoadedModel& model,
+                          at::Device device);
 
 // From the sizes of the model, by what a processor core or a GPU of today commonly reads and
 // computes. The machine corrects it (scheduler/costs/live_costs.h), but not the ratios within it.
-scheduler::StepCosts estimate_costs(const models::LoadedModel& model, at::Device device);
+scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::LoadedModel& model,
+                                    at::Device device);
 
 struct KnownCosts {
   scheduler::StepCosts costs;

@@ -44,7 +44,7 @@ class FailedDevice final : public ops::LaunchedWork {
 class FailedSteps : public ::testing::Test {
  protected:
   Result<std::vector<scheduler::StepOutput>> run_on(bool lost) {
-    Runner runner(model_, ops::KvArena(1, 1, 1, 16, at::kFloat, at::kCPU), at::kFloat, at::kCPU,
+    Runner runner(model_, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), at::kFloat, at::kCPU,
                   std::make_unique<FailedDevice>(lost, waits_), {}, nullptr, clock_);
     return runner.run({});
   }

@@ -166,7 +166,7 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .policy = std::move(policy_),
                                .core = std::move(core_),
                                .card = std::move(card_),
-                               .cost_key = cost_key(loaded_, device_),
+                               .cost_key = cost_key(options_, loaded_, device_),
                                .notes = std::move(notes_)};
     parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
                                               std::move(runner_), limits_, device_, tokenizer);
@@ -236,10 +236,12 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   VALORA_CHECK(
       check_shadow(policy.name(), shadow_bytes, available, loaded_.weights->keeps_integers()));
   const models::ModelSpec& spec = loaded_.model->spec();
+  VALORA_CHECK(check_kv_format(options_, loaded_.dtype, device_));
   const int64_t kept = device_.is_cpu() ? 0 : gpu_working_bytes(options_, spec, loaded_.dtype);
   VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
   VALORA_TRY(plan, plan_memory(options_, spec,
-                               block_sizes(spec, options_.max_lora_rank, loaded_.dtype, device_),
+                               block_sizes(spec, options_.max_lora_rank, loaded_.dtype,
+                                           kv_format_of(options_), device_),
                                available - shadow_bytes - cache_bytes, kept));
   if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
     VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
@@ -252,6 +254,14 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     notes_.push_back("about " + std::to_string(kept >> 20) +
                      " MiB of the GPU's memory are kept for activations, workspaces and captured "
                      "steps");
+  if (options_.kv_cache_dtype != KvCacheDtype::kAuto) {
+    std::string note = "keys and values are rounded to " + name_of(options_.kv_cache_dtype);
+    if (plan.block_bytes > plan.kv_block_bytes + plan.kv_block_bytes / 16)
+      note += "; they use " + std::to_string(plan.kv_block_bytes) + " of a block's " +
+              std::to_string(plan.block_bytes) +
+              " bytes, because a block must hold the largest panel of an adapter";
+    notes_.push_back(std::move(note));
+  }
   if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
   if (options_.quantization != Quantization::kNone)
     notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
@@ -338,6 +348,8 @@ void EngineStart::fill_card() {
   card_.kv_block_tokens = memory::kBlockTokens;
   card_.kv_blocks = plan_.blocks;
   card_.kv_bytes = static_cast<size_t>(plan_.block_bytes) * plan_.blocks;
+  card_.kv_dtype = kv_dtype_name(options_, loaded_.dtype);
+  card_.kv_token_bytes = plan_.kv_block_bytes / memory::kBlockTokens;
   card_.weight_bytes = loaded_.weights->held().all();
 }
 

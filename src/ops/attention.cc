@@ -8,40 +8,58 @@
 
 namespace valora::ops {
 
-KvArena::KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim,
-                 at::ScalarType dtype, at::Device device)
-    : form_(target_of(dtype, device) == Target::kCpu ? WeightForm::kPanels : WeightForm::kPlain),
-      kv_heads_(kv_heads),
-      dim_(dim) {
+namespace {
+
+bool in_panels(const KvShape& shape, at::Device device) {
+  return target_of(shape.dtype, device) == Target::kCpu;
+}
+
+at::ScalarType stored_dtype(const KvShape& shape) {
+  return kernels::in_bytes(shape.format) ? at::kByte : shape.dtype;
+}
+
+// Elements of stored_dtype() per layer of a block.
+int64_t layer_elements(const KvShape& shape, at::Device device) {
+  TORCH_CHECK(serves_kv_format(shape.format, shape.dtype, device),
+              "a KV cache in 8 bits needs the native kernels of CPUs");
+  if (kernels::in_bytes(shape.format)) return kv_layer_bytes_cpu(shape.kv_heads, shape.dim);
+  return in_panels(shape, device) ? kv_layer_elements_cpu(shape.kv_heads, shape.dim, shape.dtype)
+                                  : 2 * KvArena::kBlockTokens * shape.kv_heads * shape.dim;
+}
+
+}  // namespace
+
+bool serves_kv_format(KvFormat format, at::ScalarType dtype, at::Device device) {
+  return !kernels::in_bytes(format) || target_of(dtype, device) == Target::kCpu;
+}
+
+KvArena::KvArena(int64_t blocks, const KvShape& shape, at::Device device)
+    : form_(in_panels(shape, device) ? WeightForm::kPanels : WeightForm::kPlain), shape_(shape) {
   // Zeros: values after the end of a sequence are read and masked, so they must not be NaN.
-  data_ = form_ == WeightForm::kPanels
-              ? huge_zeros(blocks * layers * kv_layer_elements_cpu(kv_heads, dim, dtype), dtype)
-                    .view({blocks, layers, -1})
-              : at::zeros({blocks, layers, 2, kBlockTokens, kv_heads, dim},
-                          at::TensorOptions().dtype(dtype).device(device));
+  const int64_t elements = layer_elements(shape, device);
+  const at::ScalarType stored = stored_dtype(shape);
+  data_ =
+      form_ == WeightForm::kPanels
+          ? huge_zeros(blocks * shape.layers * elements, stored).view({blocks, shape.layers, -1})
+          : at::zeros({blocks, shape.layers, 2, kBlockTokens, shape.kv_heads, shape.dim},
+                      at::TensorOptions().dtype(stored).device(device));
 }
 
-KvArena::KvArena(const at::Tensor& pool, int64_t stride, int64_t layers, int64_t kv_heads,
-                 int64_t dim)
-    : form_(target_of(pool) == Target::kCpu ? WeightForm::kPanels : WeightForm::kPlain),
-      kv_heads_(kv_heads),
-      dim_(dim) {
-  const int64_t elements = block_bytes(layers, kv_heads, dim, pool.scalar_type(), pool.device()) /
-                           static_cast<int64_t>(pool.element_size());
-  TORCH_CHECK(pool.dim() == 1 && pool.is_contiguous() && stride >= elements,
-              "a cache with blocks of ", elements, " elements every ", stride, " elements of ",
-              pool.sizes());
-  data_ = pool.as_strided({pool.numel() / stride, layers, elements / layers},
-                          {stride, elements / layers, 1});
-  if (form_ == WeightForm::kPlain) data_ = data_.unflatten(2, {2, kBlockTokens, kv_heads, dim});
+KvArena::KvArena(const PoolMemory& pool, const KvShape& shape, at::Device device)
+    : form_(in_panels(shape, device) ? WeightForm::kPanels : WeightForm::kPlain), shape_(shape) {
+  const int64_t elements = layer_elements(shape, device);
+  const at::Tensor blocks = pool.as(stored_dtype(shape));
+  TORCH_CHECK(blocks.size(1) >= shape.layers * elements, "a cache of ", shape.layers, " layers of ",
+              elements, " elements in blocks of ", blocks.size(1));
+  data_ =
+      blocks.as_strided({blocks.size(0), shape.layers, elements}, {blocks.size(1), elements, 1});
+  if (form_ == WeightForm::kPlain)
+    data_ = data_.unflatten(2, {2, kBlockTokens, shape.kv_heads, shape.dim});
 }
 
-int64_t KvArena::block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
-                             at::Device device) {
-  const int64_t elements = target_of(dtype, device) == Target::kCpu
-                               ? kv_layer_elements_cpu(kv_heads, dim, dtype)
-                               : 2 * kBlockTokens * kv_heads * dim;
-  return layers * elements * static_cast<int64_t>(c10::elementSize(dtype));
+int64_t KvArena::block_bytes(const KvShape& shape, at::Device device) {
+  return shape.layers * layer_elements(shape, device) *
+         static_cast<int64_t>(c10::elementSize(stored_dtype(shape)));
 }
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -54,7 +72,7 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
               arena.kv_heads(), " heads of ", arena.dim());
   TORCH_CHECK(
       heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
-          arena.data().scalar_type() == q.scalar_type(),
+          arena.dtype() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
   TORCH_CHECK(window >= 0, "paged_attention: a window of ", window);
   if (arena.form() == WeightForm::kPanels)

@@ -7,44 +7,57 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/types/kv_format.h"
 #include "kernels/types/query_span.h"
 #include "kernels/types/weight_form.h"
+#include "ops/pool_memory.h"
 #include "ops/span_tables.h"
 
 namespace valora::ops {
 
+using kernels::KvFormat;
 using kernels::QuerySpan;
 using kernels::WeightForm;
 
+// What a cache is made of. dtype: of the activations, and of the cache if the format is kPlain.
+struct KvShape {
+  int64_t layers = 0, kv_heads = 0, dim = 0;
+  at::ScalarType dtype = at::kFloat;
+  KvFormat format = KvFormat::kPlain;
+};
+
+// Whether the device and the backend in use have this format for activations of this dtype.
+bool serves_kv_format(KvFormat format, at::ScalarType dtype, at::Device device);
+
 // The block arena of a device. A block holds K and V of kBlockTokens tokens in all layers. Layout
-// on CPUs: [blocks, layers, elements] in the panels of kernels/cpu/attention/kv_layout.h. On other
-// devices and with the reference backend: [blocks, layers, 2 (K, V), tokens, kv_heads, dim]. Blocks
-// may be further apart than their size.
+// on CPUs: [blocks, layers, elements] in the panels of kernels/cpu/attention/kv_layout.h, or bytes
+// as byte_layout.h has them. On other devices and with the reference backend: [blocks, layers, 2
+// (K, V), tokens, kv_heads, dim]. Blocks may be further apart than their size.
 class KvArena {
  public:
   static constexpr int64_t kBlockTokens = kernels::kBlockTokens;
 
   KvArena() = default;
-  KvArena(int64_t blocks, int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
-          at::Device device);
-  // In memory that other data shares (ops/pool_memory.h): block i begins at element i * stride of
-  // the pool. pool: [elements], contiguous, of the dtype and device of the cache. stride: at least
-  // block_bytes() / the size of an element. The pool's values do not matter. Throws c10::Error if
-  // the pool or the stride is another.
-  KvArena(const at::Tensor& pool, int64_t stride, int64_t layers, int64_t kv_heads, int64_t dim);
+  // Throws c10::Error if the format is not served.
+  KvArena(int64_t blocks, const KvShape& shape, at::Device device);
+  // In the blocks of a pool, whose values do not matter. Throws c10::Error if they are smaller than
+  // block_bytes(), or the format is not served.
+  KvArena(const PoolMemory& pool, const KvShape& shape, at::Device device);
   // Bytes per block in the layout of this device and the backend in use.
-  static int64_t block_bytes(int64_t layers, int64_t kv_heads, int64_t dim, at::ScalarType dtype,
-                             at::Device device);
+  static int64_t block_bytes(const KvShape& shape, at::Device device);
 
+  // Of the cache's dtype, or bytes.
   const at::Tensor& data() const { return data_; }
   WeightForm form() const { return form_; }
-  int64_t kv_heads() const { return kv_heads_; }
-  int64_t dim() const { return dim_; }
+  KvFormat format() const { return shape_.format; }
+  int64_t kv_heads() const { return shape_.kv_heads; }
+  int64_t dim() const { return shape_.dim; }
+  at::ScalarType dtype() const { return shape_.dtype; }
 
  private:
   at::Tensor data_;
   WeightForm form_ = WeightForm::kPlain;
-  int64_t kv_heads_ = 0, dim_ = 0;
+  KvShape shape_;
 };
 
 // Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes causal

@@ -22,6 +22,10 @@ int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtyp
                        [&](auto t) { return kernels::kv_elements<decltype(t)>(kv_heads, dim); });
 }
 
+int64_t kv_layer_bytes_cpu(int64_t kv_heads, int64_t dim) {
+  return kernels::kv_bytes(kv_heads, dim);
+}
+
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
                                std::span<const QuerySpan> spans, int64_t window) {
@@ -29,6 +33,15 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
   with_cpu_type(q, [&](auto t) {
     using T = decltype(t);
     const at::Tensor part = arena.data().select(1, layer);
+    if (kernels::in_bytes(arena.format())) {
+      const kernels::ByteKvLayer view{raw<uint8_t>(part), part.stride(0), arena.kv_heads(),
+                                      arena.dim(), arena.format()};
+      kernels::store_kv_bytes<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
+                                 torch_parallel());
+      kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1),
+                                  scale_of(q.size(2)), window, spans, view, torch_parallel());
+      return;
+    }
     const kernels::KvLayer<T> view{raw<T>(part), part.stride(0), arena.kv_heads(), arena.dim()};
     kernels::store_kv<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
                          torch_parallel());

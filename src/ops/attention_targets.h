@@ -9,8 +9,9 @@ namespace valora::ops {
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
                                std::span<const QuerySpan> spans, int64_t window);
-// Elements per layer of a KV block in panels.
+// Elements per layer of a KV block in panels, and bytes of one in 8 bits.
 int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype);
+int64_t kv_layer_bytes_cpu(int64_t kv_heads, int64_t dim);
 
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,

@@ -59,8 +59,9 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
   // A factor in one piece is contiguous: reading it needs no division by panels_per_piece.
   const auto placed = [&](const PanelLayout::Factor& f) {
     const void* const* first = &pieces_[f.first_piece];
-    return f.piece_count == 1 ? kernels::LoraFactor{*first, nullptr, 0}
-                              : kernels::LoraFactor{nullptr, first, f.panels_per_piece};
+    return f.piece_count == 1
+               ? kernels::LoraFactor{*first, nullptr, 0}
+               : kernels::LoraFactor{nullptr, first, f.panels_per_piece, f.inputs_per_piece};
   };
   for (const PanelLayout::Module& m : layout_->modules()) {
     table_[m.shape.module].a = placed(m.a);

@@ -251,7 +251,7 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
     const at::Tensor expected = window > 0 ? attend(q, k, v, window) : attend(q, k, v);
     const std::vector<int32_t> table{6, 1, 4, 3};
     for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
-      const KvArena arena(8, 2, kv_heads, dim, dtype(), device());
+      const KvArena arena(8, {2, kv_heads, dim, dtype()}, device());
       arena.data().fill_(NAN);  // unwritten slots must not be read
       for (int64_t begin = 0; begin < length; begin += chunk) {
         const int64_t count = std::min(chunk, length - begin);
@@ -262,6 +262,44 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
         expect_close(
             paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), window),
             expected.narrow(0, begin, count), 2);
+      }
+    }
+  }
+}
+
+// Keys and values that 8 bits hold exactly: the same answers, whatever the chunks.
+TEST_P(Ops, PagedAttentionOverEightBitsInChunks) {
+  const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
+  const KvShape plain{2, kv_heads, dim, dtype()};
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kFp8}) {
+    KvShape shape = plain;
+    shape.format = format;
+    if (!serves_kv_format(format, dtype(), device())) {
+      EXPECT_THROW(KvArena(8, shape, device()), c10::Error);
+      continue;
+    }
+    const int64_t bytes = KvArena::block_bytes(shape, device());
+    EXPECT_EQ(bytes, 2 * kv_heads * (16 * 12 + 16 * 16 + 2 * 16 * 2)) << "keys, values, scales";
+    const auto exact = [&](int64_t seed) {
+      const at::Tensor x = at::randint(-8, 9, {length, kv_heads, dim}, generator_, at::kFloat) / 4;
+      x.select(2, seed) = format == KvFormat::kInt8 ? 127.f / 4 : 1.75f;
+      return x.to(dtype());
+    };
+    const at::Tensor q = random({length, heads, dim}) * 0.1, k = exact(1), v = exact(2);
+    const at::Tensor expected = attend(q, k, v);
+    const std::vector<int32_t> table{6, 1, 4, 3};
+    for (const int64_t chunk : {1, 5, 19, 50}) {
+      const PoolMemory pool(8, pool_block_bytes(static_cast<size_t>(bytes), 1), device());
+      pool.as(at::kByte).fill_(0xff);
+      const KvArena arena(pool, shape, device());
+      for (int64_t begin = 0; begin < length; begin += chunk) {
+        const int64_t count = std::min(chunk, length - begin);
+        const QuerySpan span{0, count, begin, table.data()};
+        const auto rows = [&](const at::Tensor& x) {
+          return x.narrow(0, begin, count).contiguous();
+        };
+        expect_close(paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1)),
+                     expected.narrow(0, begin, count), 2);
       }
     }
   }
@@ -293,14 +331,12 @@ TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {
   const int64_t heads = 6, kv_heads = 2, dim = 12, length = 40, layers = 2;
   const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
                    v = random({length, kv_heads, dim});
-  const auto kv_bytes =
-      static_cast<size_t>(KvArena::block_bytes(layers, kv_heads, dim, dtype(), device()));
+  const KvShape shape{layers, kv_heads, dim, dtype()};
+  const auto kv_bytes = static_cast<size_t>(KvArena::block_bytes(shape, device()));
   const PoolMemory pool(8, pool_block_bytes(kv_bytes, kv_bytes + 1), device());
   const at::Tensor blocks = pool.as(dtype());
-  const int64_t stride = pool.stride(dtype());
   blocks.fill_(NAN);  // what other data left there must not be read
-  const KvArena own(8, layers, kv_heads, dim, dtype(), device()),
-      shared(blocks, stride, layers, kv_heads, dim);
+  const KvArena own(8, shape, device()), shared(pool, shape, device());
   ASSERT_EQ(shared.data().size(0), 8);
   ASSERT_GT(shared.data().stride(0), own.data().stride(0));
   EXPECT_EQ(shared.data().select(0, 5).data_ptr(), pool.block(5));
@@ -322,15 +358,16 @@ TEST_P(Ops, PagedAttentionIsTheSameInASharedPool) {
   for (int32_t block = 0; block < 8; ++block) {
     const bool named = std::ranges::find(table, block) != table.end();
     const int64_t kept = named ? elements : 0;
-    EXPECT_TRUE(blocks.narrow(0, block * stride + kept, stride - kept).isnan().all().item<bool>());
+    EXPECT_TRUE(blocks[block].slice(0, kept).isnan().all().item<bool>());
   }
-  EXPECT_THROW(KvArena(blocks, elements - 1, layers, kv_heads, dim), c10::Error);
-  EXPECT_THROW(KvArena(blocks.view({8, -1}), stride, layers, kv_heads, dim), c10::Error);
+  EXPECT_THROW(
+      KvArena(PoolMemory(8, pool_block_bytes(kv_bytes - 64, 1), device()), shape, device()),
+      c10::Error);
 }
 
 TEST_P(Ops, PagedAttentionKeepsSequencesApart) {
   const int64_t heads = 4, kv_heads = 4, dim = 8;
-  const KvArena arena(8, 1, kv_heads, dim, dtype(), device());
+  const KvArena arena(8, {1, kv_heads, dim, dtype()}, device());
   const std::vector<std::vector<int32_t>> tables{{5}, {2, 7}, {0}};
   const int64_t lengths[] = {1, 20, 9};
   std::vector<QuerySpan> spans;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/types/lora.h"
 #include "ops/dispatch.h"
 #include "ops/panel_layout_targets.h"
 
@@ -32,6 +33,8 @@ class PanelLayout::BlockFiller {
 };
 
 namespace {
+
+constexpr int64_t kLeastRun = 512;  // inputs of a panel, below which products of runs are slow
 
 void check_dtype(at::ScalarType dtype, WeightForm form) {
   TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 ||
@@ -92,6 +95,10 @@ size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarTyp
   return panel_bytes(std::max(widest_input, max_rank), dtype, form);
 }
 
+size_t least_cut_block_bytes(at::ScalarType dtype) {
+  return panel_bytes(kLeastRun, dtype, WeightForm::kPanels);
+}
+
 Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::ScalarType dtype,
                                       size_t block_bytes, WeightForm form) {
   check_dtype(dtype, form);
@@ -103,7 +110,8 @@ Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::Sca
   BlockFiller filler(block_bytes, least_panel(shapes, dtype, form));
   const auto add = [&](int64_t n, int64_t k) { return layout.add(n, k, filler); };
   for (const LoraShape& s : shapes) {
-    const size_t largest = largest_panel_bytes(s.in, s.rank, dtype, form);
+    const bool cuts = form == WeightForm::kPanels && block_bytes >= least_cut_block_bytes(dtype);
+    const size_t largest = largest_panel_bytes(cuts ? 1 : s.in, s.rank, dtype, form);
     if (largest > block_bytes)
       return unprocessable("a panel of rank " + std::to_string(s.rank) + " on " +
                            std::to_string(s.in) + " inputs takes " + std::to_string(largest) +
@@ -118,12 +126,33 @@ Result<PanelLayout> PanelLayout::make(std::span<const LoraShape> shapes, at::Sca
 PanelLayout::Factor PanelLayout::add(int64_t n, int64_t k, BlockFiller& filler) {
   const size_t panel = panel_bytes(k, dtype_, form_);
   const int64_t panels = panels_of(n, form_);
-  Factor f{n, k, std::min(panels, static_cast<int64_t>(block_bytes_ / panel)), pieces_.size(), 0};
+  Factor f{n, k, std::min(panels, static_cast<int64_t>(block_bytes_ / panel)), 0, pieces_.size(),
+           0};
+  if (panel > block_bytes_) return add_cut(f, filler);
   for (int64_t p = 0; p < panels; p += f.panels_per_piece, ++f.piece_count) {
     const int64_t count = std::min(f.panels_per_piece, panels - p);
     const size_t bytes = aligned(static_cast<size_t>(count) * panel);
     pieces_.push_back(filler.take(bytes));
     bytes_ += bytes;
+  }
+  return f;
+}
+
+// Runs of about equally many inputs, as few as possible.
+PanelLayout::Factor PanelLayout::add_cut(Factor f, BlockFiller& filler) {
+  const size_t unit = panel_bytes(kernels::kCutInputs, dtype_, form_);
+  const auto most = static_cast<int64_t>(block_bytes_ / unit),
+             units = (f.k + kernels::kCutInputs - 1) / kernels::kCutInputs,
+             runs = (units + most - 1) / most;
+  f.panels_per_piece = 1;
+  f.inputs_per_piece = (units + runs - 1) / runs * kernels::kCutInputs;
+  for (int64_t first = 0; first < f.k; first += f.inputs_per_piece) {
+    const size_t bytes =
+        aligned(panel_bytes(std::min(f.inputs_per_piece, f.k - first), dtype_, form_));
+    for (int64_t p = 0; p < panels_of(f.n, form_); ++p, ++f.piece_count) {
+      pieces_.push_back(filler.take(bytes));
+      bytes_ += bytes;
+    }
   }
   return f;
 }

@@ -30,8 +30,9 @@ struct LoraShape {
 
 // Each factor (A or B) is one piece: adjacent panels within one block, in the first block that has
 // room. A factor that is larger than a block is cut into pieces of equally many panels; the last
-// one may be shorter. Pieces begin 64-byte aligned if the blocks do, and do not overlap. Any two
-// blocks together hold more than the bytes of one.
+// one may be shorter. A panel of A that is larger than a block is cut itself, into runs of its
+// inputs, not in the plain form. Pieces begin 64-byte aligned if the blocks do, and do not overlap.
+// Any two blocks together hold more than the bytes of one.
 class PanelLayout {
  public:
   struct Piece {
@@ -39,10 +40,11 @@ class PanelLayout {
     size_t offset = 0;  // bytes from the block's begin
   };
   // An [n, k] matrix: panels [i * panels_per_piece, (i + 1) * panels_per_piece) are piece i of
-  // pieces(factor).
+  // pieces(factor). If panels are cut, inputs_per_piece says how (kernels/types/lora.h).
   struct Factor {
     int64_t n = 0, k = 0;
     int64_t panels_per_piece = 0;
+    int64_t inputs_per_piece = 0;
     size_t first_piece = 0, piece_count = 0;
   };
   struct Module {
@@ -52,7 +54,8 @@ class PanelLayout {
 
   PanelLayout() = default;
   // dtype: of the panels, float or bf16, in the plain form also fp16. block_bytes: a multiple of
-  // 64. kUnprocessable if a panel is larger than a block; the message has the bytes. Throws
+  // 64. kUnprocessable if a panel that cannot be cut is larger than a block, or a block is smaller
+  // than least_cut_block_bytes(); the message has the bytes. Throws
   // c10::Error if a size is not positive.
   static Result<PanelLayout> make(std::span<const LoraShape> shapes, at::ScalarType dtype,
                                   size_t block_bytes, WeightForm form = WeightForm::kPanels);
@@ -91,6 +94,7 @@ class PanelLayout {
  private:
   class BlockFiller;
   Factor add(int64_t n, int64_t k, BlockFiller& filler);
+  Factor add_cut(Factor factor, BlockFiller& filler);
 
   at::ScalarType dtype_ = at::kFloat;
   WeightForm form_ = WeightForm::kPanels;
@@ -104,7 +108,10 @@ class PanelLayout {
 // The form in which kernels read adapters in the blocks of a pool; absent: they read none there.
 std::optional<WeightForm> paged_form(at::ScalarType dtype, at::Device device);
 
-// Bytes of the largest panel of any adapter of a model, hence the least size of a block.
+// The least size of a block in which panels are cut.
+size_t least_cut_block_bytes(at::ScalarType dtype);
+
+// Bytes of the largest panel of any adapter of a model: in blocks of this size none is cut.
 // widest_input: most inputs of a linear that can have adapters.
 size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype,
                            WeightForm form = WeightForm::kPanels);

@@ -10,6 +10,28 @@ namespace {
 using kernels::kPanelOutputs;
 using kernels::panels_of;
 
+// Panels that are cut, panel by panel.
+template <typename T>
+void write_cut(const PanelLayout::Factor& f, std::span<const PanelLayout::Piece> pieces,
+               const TensorView& tensor, std::span<std::byte* const> blocks) {
+  TensorRows<T> rows(tensor, f.k);
+  std::vector<T> part;
+  const int64_t panels = panels_of(f.n);
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t count = std::min(kPanelOutputs, f.n - p * kPanelOutputs);
+    const T* from = rows.read(p * kPanelOutputs, count);
+    for (int64_t first = 0; first < f.k; first += f.inputs_per_piece) {
+      const int64_t inputs = std::min(f.inputs_per_piece, f.k - first);
+      part.resize(static_cast<size_t>(count * inputs));
+      for (int64_t row = 0; row < count; ++row)
+        std::copy_n(from + row * f.k + first, inputs, part.data() + row * inputs);
+      const PanelLayout::Piece& piece = pieces[first / f.inputs_per_piece * panels + p];
+      kernels::pack_panels<T>(part.data(), count, inputs,
+                              reinterpret_cast<T*>(blocks[piece.block] + piece.offset), serial_for);
+    }
+  }
+}
+
 template <typename T>
 void write_factor(const PanelLayout::Factor& f, std::span<const PanelLayout::Piece> pieces,
                   const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks) {
@@ -40,7 +62,11 @@ int64_t panels_cpu(int64_t n) { return panels_of(n); }
 void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
                       const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks) {
   with_cpu_type(layout.dtype(), [&](auto t) {
-    write_factor<decltype(t)>(f, layout.pieces(f), tensor, first, blocks);
+    using T = decltype(t);
+    if (f.inputs_per_piece > 0)
+      write_cut<T>(f, layout.pieces(f), tensor, blocks);
+    else
+      write_factor<T>(f, layout.pieces(f), tensor, first, blocks);
   });
 }
 

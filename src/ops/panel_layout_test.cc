@@ -122,17 +122,43 @@ TEST(PanelLayout, CutsAFactorThatIsLargerThanABlock) {
   expect_sound(*layout);
 }
 
+TEST(PanelLayout, CutsPanelsOfAThatAreLargerThanABlock) {
+  const LoraShape shape{0, 20, 2000, 8};  // A: two panels of 2000 inputs
+  const auto layout = PanelLayout::make({&shape, 1}, at::kFloat, size_t{900} * 64);
+  ASSERT_TRUE(layout.ok());
+  const PanelLayout::Factor& a = layout->modules()[0].a;
+  EXPECT_EQ(a.inputs_per_piece, 704);  // a third of them, in whole units
+  EXPECT_EQ(a.piece_count, 6u);
+  std::vector<std::vector<Extent>> extents(layout->blocks());
+  size_t bytes = 0;
+  for (size_t i = 0; i < a.piece_count; ++i) {
+    const PanelLayout::Piece& piece = layout->pieces(a)[i];
+    const size_t size = (i < 4 ? 704 : 592) * 64;
+    EXPECT_LE(piece.offset + size, layout->block_bytes());
+    for (const Extent& e : extents[piece.block])
+      EXPECT_TRUE(piece.offset >= e.end || piece.offset + size <= e.begin) << "pieces overlap";
+    extents[piece.block].push_back({piece.offset, piece.offset + size});
+    bytes += size;
+  }
+  EXPECT_EQ(layout->bytes(), bytes + 20 * 64) << "A's and B's";
+}
+
 TEST(PanelLayout, RefusesAPanelThatIsLargerThanABlock) {
   const LoraShape shape{0, 16, 4864, 896};
   const size_t panel = largest_panel_bytes(4864, 256, at::kBFloat16);
   EXPECT_EQ(panel, size_t{4864} * 16 * 2);
   EXPECT_TRUE(PanelLayout::make({&shape, 1}, at::kBFloat16, panel).ok());
-  const auto layout = PanelLayout::make({&shape, 1}, at::kBFloat16, panel - 64);
+  const auto layout = PanelLayout::make({&shape, 1}, at::kBFloat16, panel - 64, WeightForm::kPlain);
   ASSERT_FALSE(layout.ok());
   EXPECT_EQ(layout.error().code, ErrorCode::kUnprocessable);
   EXPECT_NE(layout.error().message.find("155648"), std::string::npos) << layout.error().message;
   EXPECT_NE(layout.error().message.find("155584"), std::string::npos) << layout.error().message;
   EXPECT_EQ(largest_panel_bytes(8, 256, at::kFloat), size_t{256} * 64) << "of B";
+  const LoraShape high{0, 16, 600, 4}, wide{0, 600, 16, 4};
+  const size_t least = least_cut_block_bytes(at::kFloat);
+  EXPECT_TRUE(PanelLayout::make({&high, 1}, at::kFloat, least).ok());
+  EXPECT_FALSE(PanelLayout::make({&high, 1}, at::kFloat, least - 64).ok());
+  EXPECT_FALSE(PanelLayout::make({&wide, 1}, at::kFloat, least).ok()) << "panels of B stay whole";
   const LoraShape none{0, 0, 4, 4};
   EXPECT_THROW((void)PanelLayout::make({&none, 1}, at::kFloat, 4096), c10::Error);
 }
@@ -186,7 +212,7 @@ TEST(PoolMemory, BlocksFollowOneAnother) {
   for (const int32_t count : {3, 5000}) {  // a small allocation, and one on huge pages
     const PoolMemory pool(count, 640, at::kCPU);
     EXPECT_EQ(pool.blocks(), count);
-    EXPECT_EQ(pool.stride(at::kBFloat16), 320);
+    EXPECT_EQ(pool.as(at::kBFloat16).stride(0), 320);
     EXPECT_EQ(pool.as(at::kBFloat16).numel(), count * 320);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(pool.block(0)) % 64, 0u);
     EXPECT_EQ(pool.block(count - 1) + 640,

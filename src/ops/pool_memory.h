@@ -27,11 +27,9 @@ class PoolMemory {
   }
   // The first `bytes` of a block: uint8 [bytes].
   at::Tensor bytes_of(int32_t index, size_t bytes) const;
-  // All blocks as elements of a dtype, 1-d: the same memory.
-  at::Tensor as(at::ScalarType dtype) const { return data_.view(dtype); }
-  // Elements of this dtype from block to block.
-  int64_t stride(at::ScalarType dtype) const {
-    return static_cast<int64_t>(block_bytes_ / c10::elementSize(dtype));
+  // All blocks as elements of a dtype, [blocks, elements of a block]: the same memory.
+  at::Tensor as(at::ScalarType dtype) const {
+    return data_.view({blocks_, static_cast<int64_t>(block_bytes_)}).view(dtype);
   }
 
  private:

@@ -63,6 +63,7 @@ Result<EngineOptions> read_options(const Json& json) {
   VALORA_CHECK(read_named(json, "kernels", parse_kernels, o.kernels));
   VALORA_CHECK(read_named(json, "quantization", parse_quantization, o.quantization));
   VALORA_CHECK(read_named(json, "activations", parse_activations, o.activations));
+  VALORA_CHECK(read_named(json, "kv_cache_dtype", parse_kv_cache_dtype, o.kv_cache_dtype));
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(read_policy(json, o.scheduling));
   VALORA_CHECK(integer("threads", o.threads));
@@ -193,6 +194,8 @@ int main_loop() {
                {"dtype", card.dtype},
                {"max_model_len", card.max_model_len},
                {"cost_key", {(*engine)->cost_key().machine, (*engine)->cost_key().model}},
+               {"kv_dtype", card.kv_dtype},
+               {"kv_token_bytes", card.kv_token_bytes},
                {"kv_blocks", card.kv_blocks},
                {"kv_block_tokens", card.kv_block_tokens}}}});
   std::vector<Submitted> submitted;

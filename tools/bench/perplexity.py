@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Perplexity of a text model on English text, for each way of storing its weights.
+"""Perplexity of a text model on English text, for each way of storing its weights and its KV cache, and how far the log
+probabilities are from those of float32.
 
     .venv/bin/python tools/bench/perplexity.py FOLDER
     .venv/bin/python tools/bench/perplexity.py FOLDER --gguf model-Q8_0.gguf model-Q4_0.gguf   # beside llama.cpp
@@ -19,7 +20,9 @@ from tokenizers import Tokenizer
 from valora_server import Valora
 
 SETTINGS = {"float32": ("float32", []), "bfloat16": ("bfloat16", []), "bfloat16, int8": ("bfloat16", ["--quantization", "int8"]),
-            "bfloat16, int4": ("bfloat16", ["--quantization", "int4"])}
+            "bfloat16, int4": ("bfloat16", ["--quantization", "int4"]), "float32, KV int8": ("float32", ["--kv-cache-dtype", "int8"]),
+            "float32, KV fp8": ("float32", ["--kv-cache-dtype", "fp8"]), "bfloat16, KV int8": ("bfloat16", ["--kv-cache-dtype", "int8"]),
+            "bfloat16, KV fp8": ("bfloat16", ["--kv-cache-dtype", "fp8"])}
 
 
 def windows_of(model, text, count, length):
@@ -58,21 +61,25 @@ def main():
     parser.add_argument("--tokens", type=int, default=20000)
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--settings", nargs="*", choices=SETTINGS, help="only these; the first one is what others are compared with")
     parser.add_argument("--gguf", nargs="*", default=[])
     options = parser.parse_args()
     text = options.text.read_text() if options.text else "\n".join(pydoc_data.topics.topics.values())
     windows = windows_of(options.model, text, options.tokens, options.window)
     print(f"{sum(map(len, windows))} tokens in windows of {options.window}", flush=True)
-    first = None
+    first = []
 
     def show(name, values):
-        nonlocal first
         values = list(values)
-        perplexity = math.exp(-sum(values) / len(values))
-        first = first or perplexity
-        print(f"{name:40} {perplexity:8.3f} {100 * (perplexity / first - 1):+7.2f} %", flush=True)
+        first[:] = first or values
+        perplexity, exact = (math.exp(-sum(one) / len(one)) for one in (values, first))
+        apart = sorted(abs(a - b) for a, b in zip(values, first, strict=True))
+        print(f"{name:40} {perplexity:8.3f} {100 * (perplexity / exact - 1):+7.2f} %   log probabilities apart: "
+              f"mean {sum(apart) / len(apart):.4f}, 99 % within {apart[len(apart) * 99 // 100]:.3f}, all within {apart[-1]:.3f}", flush=True)
 
     for name, (dtype, more) in SETTINGS.items():
+        if options.settings and name not in options.settings:
+            continue
         show(name, served(options.valora, options.model, options.threads, windows, dtype, more))
     for path in options.gguf:
         show(f"llama.cpp, {Path(path).name}", of_llama_cpp(path, options.threads, windows))

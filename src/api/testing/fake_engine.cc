@@ -22,7 +22,9 @@ ModelCard fake_model() {
           .images = true,
           .videos = true,
           .kv_block_tokens = 16,
-          .kv_blocks = 256};
+          .kv_blocks = 256,
+          .kv_dtype = "int8",
+          .kv_token_bytes = 66};
 }
 
 FakeEngine::FakeEngine(FakeOptions options) : options_(std::move(options)) {

@@ -51,6 +51,25 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
                  kAttentionTolerance);
 }
 
+// The cache in 8 bits beside that in bf16; the limit is that of reading int8 and its scales.
+Measurement measure_formats(Bench& bench, const AttentionShape& s) {
+  const auto bytes = static_cast<double>(
+      (s.keys() + ops::KvArena::kBlockTokens - 1) / ops::KvArena::kBlockTokens * s.batch *
+      ops::KvArena::block_bytes({1, s.kv_heads, s.dim, at::kBFloat16, ops::KvFormat::kInt8},
+                                at::kCPU));
+  const int64_t layers = cold_copies(static_cast<int64_t>(bytes));
+  const PagedSequences int8(s, layers, ops::KvFormat::kInt8), fp8(s, layers, ops::KvFormat::kFp8),
+      bf16(s, layers);
+  Cycle<int64_t> layer(counting(layers));
+  const auto attends = [&](const PagedSequences& sequences) {
+    return [&] { return sequences.attend(layer.next()); };
+  };
+  return compete(
+      bench, {bytes, work_of(s, true).operations},
+      {pure(kOurs, attends(int8)), pure("fp8", attends(fp8)), pure("bf16", attends(bf16))},
+      kAttentionTolerance);
+}
+
 // ATen gets contiguous keys and values per query head.
 Measurement measure_prefill(Bench& bench, const AttentionShape& s) {
   const PagedSequences sequences(s, 1);
@@ -118,6 +137,13 @@ Shape decode_shape(const AttentionShape& s) {
                      [s](Bench& bench) { return measure_decode(bench, s); });
 }
 
+// Decodes and chunks over a cache in int8.
+Shape format_shape(const AttentionShape& s) {
+  return paged_shape("kv_int8_attention", s, s.batch * s.queries,
+                     fmt::format("batch {} chunk {}", s.batch, s.queries),
+                     [s](Bench& bench) { return measure_formats(bench, s); });
+}
+
 Shape prefill_shape(const AttentionShape& s) {
   return paged_shape("prefill_attention", s, s.queries, fmt::format("chunk {}", s.queries),
                      [s](Bench& bench) { return measure_prefill(bench, s); });
@@ -151,6 +177,12 @@ std::vector<Shape> attention_shapes(bool quick) {
          quick ? std::vector<int64_t>{512} : std::vector<int64_t>{128, 512, 2048})
       for (const int64_t context : quick ? std::vector<int64_t>{0} : std::vector<int64_t>{0, 2048})
         shapes.push_back(prefill_shape({1, context, chunk, h.heads, h.kv_heads, h.dim}));
+  }
+  for (const Heads& h : std::vector<Heads>{{14, 2, 64}, {28, 4, 128}, {9, 3, 64}}) {
+    shapes.push_back(format_shape({1, 8191, 1, h.heads, h.kv_heads, h.dim}));
+    if (quick) break;
+    shapes.push_back(format_shape({8, 8191, 1, h.heads, h.kv_heads, h.dim}));
+    shapes.push_back(format_shape({1, 2048, 512, h.heads, h.kv_heads, h.dim}));
   }
   shapes.push_back(block_shape({4, 256, 16, 80}));
   if (quick) return shapes;

@@ -23,8 +23,8 @@ struct PagedShape {
 // The blocks of the model's KV cache: 192 KiB.
 size_t block_bytes() {
   constexpr int64_t kLayers = 24, kHeadDim = 64;
-  return static_cast<size_t>(ops::KvArena::block_bytes(kLayers, kDecoderKeyWidth / kHeadDim,
-                                                       kHeadDim, at::kBFloat16, at::kCPU));
+  return static_cast<size_t>(ops::KvArena::block_bytes(
+      {kLayers, kDecoderKeyWidth / kHeadDim, kHeadDim, at::kBFloat16}, at::kCPU));
 }
 
 TensorView view_of(const at::Tensor& values) {

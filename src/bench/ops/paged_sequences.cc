@@ -18,15 +18,15 @@ at::Tensor rows_of(const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1)
 
 }  // namespace
 
-PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers)
+PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers, ops::KvFormat format)
     : shape_(shape),
       q_(normal_tensor({shape.batch * shape.queries, shape.heads, shape.dim}, at::kBFloat16, 1, 7)),
       keys_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16, 1,
                           8)),
       values_(normal_tensor({shape.batch, shape.kv_heads, shape.keys(), shape.dim}, at::kBFloat16,
                             1, 9)),
-      arena_(shape.batch * blocks_of(shape.keys()), layers, shape.kv_heads, shape.dim,
-             at::kBFloat16, at::kCPU) {
+      arena_(shape.batch * blocks_of(shape.keys()),
+             {layers, shape.kv_heads, shape.dim, at::kBFloat16, format}, at::kCPU) {
   k_ = rows_of(keys_.narrow(2, shape.context, shape.queries));
   v_ = rows_of(values_.narrow(2, shape.context, shape.queries));
   std::vector<int32_t> order(static_cast<size_t>(shape.batch * blocks_of(shape.keys())));

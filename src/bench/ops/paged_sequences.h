@@ -22,7 +22,8 @@ struct AttentionShape {
 class PagedSequences {
  public:
   // In bf16. All layers have equal values; a rotation over enough layers finds the KV cache cold.
-  PagedSequences(const AttentionShape& shape, int64_t layers);
+  PagedSequences(const AttentionShape& shape, int64_t layers,
+                 ops::KvFormat format = ops::KvFormat::kPlain);
 
   // Runs the step in one layer. → [tokens, heads * dim]
   at::Tensor attend(int64_t layer) const;

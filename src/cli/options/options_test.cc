@@ -82,12 +82,12 @@ std::string start_refusal_of(std::vector<const char*> arguments) {
 TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
   EXPECT_THAT(start_refusal_of({"--tensor-parallel-size", "2"}),
               HasSubstr("--tensor-parallel-size 2 is not served: only 1"));
-  EXPECT_THAT(start_refusal_of({"--kv-cache-dtype=fp8"}),
-              HasSubstr("--kv-cache-dtype fp8 is not served: KV has"));
+  EXPECT_THAT(start_refusal_of({"--load-format=gguf"}),
+              HasSubstr("--load-format gguf is not served: weights are"));
   EXPECT_THAT(start_refusal_of({"--reasoning-parser", "qwen3"}),
               HasSubstr("--reasoning-parser qwen3 is not served: "));
   EXPECT_THAT(start_refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
-  EXPECT_EQ(start_refusal_of({"--kv_cache_dtype", "auto", "-tp", "1", "-O3"}), "nothing");
+  EXPECT_EQ(start_refusal_of({"--load_format", "auto", "-tp", "1", "-O3"}), "nothing");
 }
 
 TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {

@@ -45,7 +45,6 @@ constexpr VllmOption kOptions[] = {
     {"--tokenizer-mode", kText, "auto|hf|slow", "tokenizer.json is read"},
     {"--config-format", kText, "auto|hf", "config.json is read"},
     {"--model-impl", kText, "auto|vllm|transformers", "has no effect: a family has one"},
-    {"--kv-cache-dtype", kText, "auto", "KV has the data type of the weights"},
     {"--download-dir", kText, "", kLocal},
     {"--revision", kText, "", kLocal},
     {"--code-revision", kText, "", kLocal},

@@ -91,8 +91,10 @@ OrderedJson steps_json(const Service& service, const EngineStats& stats, uint64_
   return out;
 }
 
-OrderedJson memory_json(const MemoryStats& memory) {
+OrderedJson memory_json(const MemoryStats& memory, const ModelCard& model) {
   return {{"block_bytes", memory.block_bytes},
+          {"kv_dtype", model.kv_dtype},
+          {"kv_token_bytes", model.kv_token_bytes},
           {"blocks",
            {{"total", memory.total},
             {"adapters", memory.adapter_blocks},
@@ -157,7 +159,7 @@ OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t&
                      {"waiting", {{"capacity", stats.waiting}, {"preparing", stats.preparing}}}};
   out["totals"] = totals_json(service.metrics, stats);
   out["steps"] = steps_json(service, stats, last_step);
-  out["memory"] = memory_json(stats.memory);
+  out["memory"] = memory_json(stats.memory, service.engine.model());
   out["hits"] = {{"prefix_tokens", hits(stats.prefix_queries, stats.prefix_hits)},
                  {"adapters", hits(stats.memory.adapter_queries, stats.memory.adapter_hits)},
                  {"media", hits(stats.media_queries, stats.media_hits)},

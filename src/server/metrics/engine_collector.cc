@@ -165,9 +165,11 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(gauge("vllm:cache_config_info",
                       "KV cache configuration: tokens per block and number of blocks.", 1,
                       {{"block_size", std::to_string(model.kv_block_tokens)},
-                       {"cache_dtype", model.dtype},
+                       {"cache_dtype", model.kv_dtype},
                        {"kv_cache_memory_bytes", std::to_string(model.kv_bytes)},
                        {"num_gpu_blocks", std::to_string(model.kv_blocks)}}));
+  out.push_back(gauge("valora:kv_token_bytes", "Bytes of the KV of one token.",
+                      static_cast<double>(model.kv_token_bytes), {{"dtype", model.kv_dtype}}));
   out.push_back(lora_info(stats));
   add_memory_metrics(stats.memory, labels_, out);
   const auto count = [&](const char* name, const char* help, uint64_t value) {

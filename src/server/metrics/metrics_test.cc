@@ -178,8 +178,10 @@ TEST(Metrics, CountsWhatIsReported) {
   EXPECT_THAT(text, HasSubstr("vllm:request_time_per_output_token_seconds_sum" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_cache_usage_perc" + labels + "0.25\n"));
   EXPECT_THAT(text, HasSubstr("vllm:cache_config_info{engine=\"0\",model_name=\"m\","
-                              "block_size=\"16\",cache_dtype=\"\",kv_cache_memory_bytes=\"0\","
+                              "block_size=\"16\",cache_dtype=\"int8\",kv_cache_memory_bytes=\"0\","
                               "num_gpu_blocks=\"256\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("valora:kv_token_bytes{engine=\"0\",model_name=\"m\","
+                              "dtype=\"int8\"} 66\n"));
   EXPECT_THAT(
       text,
       HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
