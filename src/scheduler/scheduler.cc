@@ -34,12 +34,12 @@ void group_by_adapter(std::vector<StepItem>& items) {
 
 Scheduler::Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
                      const Clock& clock)
-    : config_(config),
+    : config_(std::move(config)),
       pool_(pool),
       policy_(std::move(policy)),
       clock_(clock),
-      costs_(config.costs) {
-  weights_.in_place = config.merge_in_place;
+      costs_(config_.costs) {
+  weights_.in_place = config_.merge_in_place;
   config_.max_num_batched_tokens = std::max(1, config_.max_num_batched_tokens);
   config_.max_num_seqs = std::clamp(config_.max_num_seqs, 1, config_.max_num_batched_tokens);
 }

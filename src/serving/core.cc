@@ -16,13 +16,13 @@ EngineCore::EngineCore(CoreConfig config, std::unique_ptr<scheduler::Policy> pol
                        ModelRunner& runner, std::unique_ptr<memory::Mover> mover,
                        memory::PoolListener& listener, const Frontend& frontend, const Clock& clock,
                        CoreEvents events)
-    : config_(config),
+    : config_(std::move(config)),
       frontend_(frontend),
       clock_(clock),
       events_(std::move(events)),
       mover_(std::move(mover)),
-      pool_(config.pool, *mover_, clock, &listener),
-      scheduler_(config.scheduler, pool_, std::move(policy), clock),
+      pool_(config_.pool, *mover_, clock, &listener),
+      scheduler_(config_.scheduler, pool_, std::move(policy), clock),
       runner_(runner),
       loop_(scheduler_, runner_, *this, clock) {}
 

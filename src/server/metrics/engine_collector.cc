@@ -108,6 +108,7 @@ MetricFamily EngineCollector::costs(const EngineStats& stats) const {
 }
 
 void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFamily>& out) const {
+  add_drafts(stats, out);
   out.push_back(counter("valora:engine_steps_total", "Engine steps with work.",
                         static_cast<double>(stats.steps)));
   out.push_back(
@@ -133,6 +134,17 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
   out.push_back(counter("valora:early_aborts_total",
                         "Sequences refused because they would have missed their target.",
                         static_cast<double>(stats.early_aborts)));
+}
+
+void EngineCollector::add_drafts(const EngineStats& stats, std::vector<MetricFamily>& out) const {
+  const auto count = [&](const char* name, const char* help, uint64_t value) {
+    out.push_back(counter(name, help, static_cast<double>(value)));
+  };
+  count("vllm:spec_decode_num_drafts_total", "Steps of requests with guessed tokens.",
+        stats.drafts);
+  count("vllm:spec_decode_num_draft_tokens_total", "Guessed tokens.", stats.draft_tokens);
+  count("vllm:spec_decode_num_accepted_tokens_total", "Guessed tokens that were right.",
+        stats.right_drafts);
 }
 
 void EngineCollector::add_media_caches(const EngineStats& stats,
@@ -176,11 +188,6 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
     out.push_back(counter(name, help, static_cast<double>(value)));
   };
   count("vllm:num_preemptions_total", "Preempted requests.", stats.preemptions);
-  count("vllm:spec_decode_num_drafts_total", "Steps of requests with guessed tokens.",
-        stats.drafts);
-  count("vllm:spec_decode_num_draft_tokens_total", "Guessed tokens.", stats.draft_tokens);
-  count("vllm:spec_decode_num_accepted_tokens_total", "Guessed tokens that were right.",
-        stats.right_drafts);
   count("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
         stats.prefix_queries);
   count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
