@@ -16,13 +16,6 @@ namespace {
 constexpr float kRoundsToInteger = 12582912.0f;
 constexpr float kMostInt8 = 127, kMostFp8 = 448, kFp8Unit = 256;
 
-VALORA_CLONES uint32_t most_bits(const float* x, int64_t count) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i)
-    most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
-  return most;
-}
-
 // The scale in bf16 may be below the exact one, so the largest may lie just above the last number.
 VALORA_CLONES void to_int8(const float* x, int64_t count, float inverse, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) {
@@ -89,6 +82,13 @@ void store_token_bytes(const T* key, const T* value, int64_t dim, KvFormat forma
 }
 
 }  // namespace
+
+VALORA_CLONES uint32_t most_bits(const float* x, int64_t count) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; ++i)
+    most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
+  return most;
+}
 
 float number_of(uint8_t code, KvFormat format) {
   if (format == KvFormat::kInt8) return static_cast<int8_t>(code);

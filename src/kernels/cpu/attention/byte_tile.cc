@@ -56,13 +56,6 @@ VALORA_CLONES float sum_without_scales(const bf16* weights, const float* unscale
   return sum;
 }
 
-VALORA_CLONES uint32_t largest_magnitude(const float* x, int64_t n) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < n; ++i)
-    most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
-  return most;
-}
-
 VALORA_CLONES void to_int16(const float* x, int64_t n, float inverse, int16_t* y) {
   constexpr float kRound = 12582912.0f;
   for (int64_t i = 0; i < n; ++i)
@@ -71,7 +64,7 @@ VALORA_CLONES void to_int16(const float* x, int64_t n, float inverse, int16_t* y
 
 // x ≈ y · the result, |y| <= limit. NaN if x has a NaN or an infinity.
 float round_row(const float* x, int64_t n, float limit, int16_t* y) {
-  const auto most = std::bit_cast<float>(largest_magnitude(x, n));
+  const auto most = std::bit_cast<float>(most_bits(x, n));
   if (most >= kLeastLargest && most <= std::numeric_limits<float>::max()) {
     to_int16(x, n, limit / most, y);
     return most / limit;
