@@ -8,20 +8,19 @@
 
 #include "kernels/cpu/attention/block_parts.h"
 #include "kernels/cpu/isa/clones.h"
+#include "kernels/cpu/isa/to_integer.h"
+#include "kernels/cpu/product/magnitude.h"
 
 namespace valora::kernels {
 namespace {
 
-// 1.5 · 2^23: adding and subtracting it rounds to an integer.
-constexpr float kRoundsToInteger = 12582912.0f;
 constexpr float kMostInt8 = 127, kMostFp8 = 448, kFp8Unit = 256;
 
 // The scale in bf16 may be below the exact one, so the largest may lie just above the last number.
 VALORA_CLONES void to_int8(const float* x, int64_t count, float inverse, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) {
     const float y = std::min(std::max(x[i] * inverse, -kMostInt8), kMostInt8);
-    codes[i] =
-        static_cast<uint8_t>(static_cast<int32_t>((y + kRoundsToInteger) - kRoundsToInteger));
+    codes[i] = static_cast<uint8_t>(static_cast<int32_t>((y + kToInteger) - kToInteger));
   }
 }
 
@@ -83,13 +82,6 @@ void store_token_bytes(const T* key, const T* value, int64_t dim, KvFormat forma
 
 }  // namespace
 
-VALORA_CLONES uint32_t most_bits(const float* x, int64_t count) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i)
-    most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
-  return most;
-}
-
 float number_of(uint8_t code, KvFormat format) {
   if (format == KvFormat::kInt8) return static_cast<int8_t>(code);
   const int exponent = code >> 3 & 15, fraction = code & 7;
@@ -99,7 +91,7 @@ float number_of(uint8_t code, KvFormat format) {
 }
 
 bf16 round_to_bytes(const float* x, int64_t count, KvFormat format, uint8_t* codes) {
-  const auto most = std::bit_cast<float>(most_bits(x, count));
+  const auto most = std::bit_cast<float>(largest_bits(x, count));
   const bool ints = format == KvFormat::kInt8;
   const bf16 scale = from_float<bf16>(most / (ints ? kMostInt8 : kMostFp8 / kFp8Unit));
   const float exact = to_float(scale), inverse = (ints ? 1.0f : kFp8Unit) / exact;

@@ -54,10 +54,6 @@ struct ByteKvLayer {
 // no magnitude is above 2e-36, x may become zeros.
 bf16 round_to_bytes(const float* x, int64_t count, KvFormat format, uint8_t* codes);
 
-// The bits of the largest magnitude of x, [count]: as floats they are in the order of magnitudes,
-// infinities and NaNs last. 0 without any.
-uint32_t most_bits(const float* x, int64_t count);
-
 // What a byte stands for, before its scale.
 float number_of(uint8_t code, KvFormat format);
 

@@ -11,6 +11,8 @@
 #include "kernels/cpu/isa/clones.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/isa/to_integer.h"
+#include "kernels/cpu/product/magnitude.h"
 #include "kernels/cpu/product/product.h"
 #include "kernels/tiles/choose.h"
 
@@ -57,14 +59,13 @@ VALORA_CLONES float sum_without_scales(const bf16* weights, const float* unscale
 }
 
 VALORA_CLONES void to_int16(const float* x, int64_t n, float inverse, int16_t* y) {
-  constexpr float kRound = 12582912.0f;
   for (int64_t i = 0; i < n; ++i)
-    y[i] = static_cast<int16_t>(static_cast<int32_t>((x[i] * inverse + kRound) - kRound));
+    y[i] = static_cast<int16_t>(static_cast<int32_t>((x[i] * inverse + kToInteger) - kToInteger));
 }
 
 // x ≈ y · the result, |y| <= limit. NaN if x has a NaN or an infinity.
 float round_row(const float* x, int64_t n, float limit, int16_t* y) {
-  const auto most = std::bit_cast<float>(most_bits(x, n));
+  const auto most = std::bit_cast<float>(largest_bits(x, n));
   if (most >= kLeastLargest && most <= std::numeric_limits<float>::max()) {
     to_int16(x, n, limit / most, y);
     return most / limit;

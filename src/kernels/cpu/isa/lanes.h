@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/isa/to_integer.h"
 #include "kernels/cpu/isa/vector_math.h"
 
 namespace valora::kernels {
@@ -13,13 +14,10 @@ namespace {
 using Lanes = float __attribute__((vector_size(64)));
 using LaneBits = int32_t __attribute__((vector_size(64)));
 
-// 1.5 · 2^23: adding it rounds to an integer, which is then in the low bits of the sum.
-inline constexpr float kRound = 12582912.0f;
-
 // e^x within 2 ulp for x <= 0. Inputs below -87 are clamped to -87.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   x = x < -87.0f ? Lanes{} - 87.0f : x;
-  const Lanes n = (x * kLog2E + kRound) - kRound;
+  const Lanes n = (x * kLog2E + kToInteger) - kToInteger;
   return (Lanes)((LaneBits)exp_of_rest(x, n) + (__builtin_convertvector(n, LaneBits) << 23));
 }
 
@@ -29,7 +27,7 @@ inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
 inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
   constexpr float kLeast = -126.0f;
   x = x < kLeast ? Lanes{} + kLeast : x;
-  const Lanes moved = x + kRound, r = x - (moved - kRound);
+  const Lanes moved = x + kToInteger, r = x - (moved - kToInteger);
   Lanes p = r * 9.5701003e-3f + 5.5917867e-2f;
   p = p * r + 2.4024744e-1f;
   p = p * r + 6.9312179e-1f;

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "kernels/cpu/isa/clones.h"
+#include "kernels/cpu/isa/to_integer.h"
 #include "kernels/cpu/product/byte_product.h"
+#include "kernels/cpu/product/magnitude.h"
 
 namespace valora::kernels {
 namespace {
 
 constexpr float kLargestByte = 127;
-// 1.5 · 2^23: adding and subtracting it rounds to an integer.
-constexpr float kToInteger = 12582912.0f;
 constexpr int64_t kLargestBlock = 128;
 // Where a chunk's inputs are stored for weights of 4 bits (byte_product.h).
 constexpr int kNibbleOrder[kChunkInputs] = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -24,14 +24,6 @@ int64_t largest_part(int64_t size, int64_t most) {
   int64_t part = std::min(size, most) / kChunkInputs * kChunkInputs;
   while (size % part != 0) part -= kChunkInputs;
   return part;
-}
-
-// The bits of the largest magnitude; those of a NaN or an infinity if there is one.
-VALORA_CLONES uint32_t largest_bits(const float* x, int64_t count) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i)
-    most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
-  return most;
 }
 
 VALORA_CLONES void round_block(const float* x, int64_t count, float inverse, int32_t* q) {

@@ -6,31 +6,29 @@
 #include <cmath>
 
 #include "kernels/cpu/isa/clones.h"
+#include "kernels/cpu/isa/to_integer.h"
+#include "kernels/cpu/product/magnitude.h"
 #include "kernels/types/bf16.h"
 
 namespace valora::kernels {
 namespace {
 
 constexpr int kLanes = 16;
-// 1.5 · 2^23: adding and subtracting it rounds to an integer.
-constexpr float kRound = 12582912.0f;
 
 // What the largest value of a group becomes with the first scales that are tried for 4 bits. Beyond
 // -8 and 7 it is cut off.
 constexpr float kLargest[] = {-8, -7, -7.5f, -8.5f, -9, -9.5f, -10, 7, 7.5f, 8, 8.5f, 9};
 
 // The value of the largest magnitude; a NaN or an infinity if there is one.
-VALORA_CLONES float largest_of(const float* w, int64_t count) {
-  uint32_t most = 0;
-  for (int64_t i = 0; i < count; ++i)
-    most = std::max(most, std::bit_cast<uint32_t>(w[i]) & 0x7fffffffu);
+float largest_of(const float* w, int64_t count) {
+  const uint32_t most = largest_bits(w, count);
   for (int64_t i = 0; i < count; ++i)
     if ((std::bit_cast<uint32_t>(w[i]) & 0x7fffffffu) == most) return w[i];
   return 0;
 }
 
 inline float nearest(float x, float low, float high) {
-  const float rounded = (x + kRound) - kRound;
+  const float rounded = (x + kToInteger) - kToInteger;
   return std::min(std::max(rounded, low), high);
 }
 
