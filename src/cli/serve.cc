@@ -179,18 +179,22 @@ int run_serve(ServeFlags& flags) {
   const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
   flags.server.default_adapters = adapters->defaults;
-  auto engine = start_engine(flags.engine);
-  if (!engine.ok()) return fail(engine.error());
-  if (flags.stall_timeout > 0) (*engine)->watch_progress(from_seconds(flags.stall_timeout));
-  if (const Status s = load_adapters(**engine, adapters->loads); !s.ok()) return fail(s.error());
-  warn_about_parser(**engine, flags.server);
-  auto server = server::Server::start(flags.server, **engine);
+  std::unique_ptr<serving::LocalEngine> engine;  // ends after the server
+  auto server = server::Server::listen(flags.server);
   if (!server.ok()) return fail(server.error());
+  spdlog::info("listening on {}; /ready is 503 until the model is loaded", (*server)->url());
+  auto started = start_engine(flags.engine);
+  if (!started.ok()) return fail(started.error());
+  engine = std::move(*started);
+  if (flags.stall_timeout > 0) engine->watch_progress(from_seconds(flags.stall_timeout));
+  if (const Status s = load_adapters(*engine, adapters->loads); !s.ok()) return fail(s.error());
+  warn_about_parser(*engine, flags.server);
+  if (const Status s = (*server)->serve(*engine); !s.ok()) return fail(s.error());
   (*server)->watch_signals();  // who reads the welcome may stop it
-  print_welcome(**engine, **server, flags.server.page && flags.server.uds.empty());
+  print_welcome(*engine, **server, flags.server.page && flags.server.uds.empty());
   (*server)->run_until_stopped();
   server->reset();
-  return end_engine(std::move(*engine), flags.stall_timeout);
+  return end_engine(std::move(engine), flags.stall_timeout);
 }
 
 void add_media_memory(Command c, EngineOptions& e) {

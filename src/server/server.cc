@@ -11,6 +11,7 @@
 #include "server/handlers/app.h"
 #include "server/handlers/default_adapter.h"
 #include "server/handlers/service.h"
+#include "server/handlers/starting_app.h"
 #include "server/handlers/stats_ticker.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
@@ -61,12 +62,12 @@ Status check(const ServerOptions& options) {
 }
 
 struct Server::Impl {
-  Impl(ServerOptions server_options, Engine& served_engine)
-      : engine(served_engine),
-        service(std::make_shared<Service>(std::move(server_options), engine)) {}
+  explicit Impl(ServerOptions server_options)
+      : options(std::move(server_options)), app(std::make_shared<StartingApp>(options)) {}
 
-  Engine& engine;
-  std::shared_ptr<Service> service;
+  const ServerOptions options;
+  const std::shared_ptr<StartingApp> app;
+  std::shared_ptr<Service> service;  // after serve()
   // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
   std::atomic<int> signals{0};
@@ -74,9 +75,8 @@ struct Server::Impl {
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& engine) {
+Result<std::unique_ptr<Server>> Server::listen(ServerOptions options) {
   VALORA_CHECK(check(options));
-  VALORA_CHECK(check_default_adapters(options.default_adapters, engine));
   if (!options.adapter_upload_dir.empty()) {
     VALORA_TRY(dir, UploadStore::prepare(options.adapter_upload_dir));
     options.adapter_upload_dir = std::move(dir);
@@ -85,23 +85,35 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& eng
     options.limits.max_unfinished_body_bytes =
         std::max(options.limits.max_unfinished_body_bytes, options.uploads.one);
   }
-  const HttpServerOptions http = http_options(options);
-  auto impl = std::make_unique<Impl>(std::move(options), engine);
-  VALORA_TRY(server, HttpServer::start(http, std::make_shared<App>(impl->service)));
+  auto impl = std::make_unique<Impl>(std::move(options));
+  VALORA_TRY(server, HttpServer::start(http_options(impl->options), impl->app));
   impl->http = std::move(server);
-  engine.set_observer(&impl->service->metrics);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Status Server::serve(Engine& engine) {
+  VALORA_CHECK(check_default_adapters(impl_->options.default_adapters, engine));
+  impl_->service = std::make_shared<Service>(impl_->options, engine);
+  engine.set_observer(&impl_->service->metrics);
+  impl_->app->serve(std::make_shared<App>(impl_->service));
+  return {};
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Engine& engine) {
+  VALORA_TRY(server, listen(std::move(options)));
+  VALORA_CHECK(server->serve(engine));
+  return server;
 }
 
 Server::~Server() {
   stop();
-  impl_->engine.set_observer(nullptr);
+  if (impl_->service) impl_->service->engine.set_observer(nullptr);
 }
 
 uint16_t Server::port() const { return impl_->http->port(); }
 
 std::string Server::url() const {
-  const ServerOptions& options = impl_->service->options;
+  const ServerOptions& options = impl_->options;
   if (!options.uds.empty()) return "unix:" + options.uds;
   const std::string& host = options.host;
   const bool ipv6 = host.find(':') != host.npos;
@@ -112,9 +124,9 @@ std::string Server::url() const {
 void Server::drain() {
   if (impl_->service->draining.exchange(true)) return;
   impl_->http->close_after_responses();
-  if (const auto limit = impl_->service->options.drain_timeout; limit.count() > 0)
+  if (const auto limit = impl_->options.drain_timeout; limit.count() > 0)
     impl_->http->stop_after(limit);
-  impl_->engine.drain([weak = std::weak_ptr(impl_->http)] {
+  impl_->service->engine.drain([weak = std::weak_ptr(impl_->http)] {
     if (auto http = weak.lock())
       http->when_idle([weak] {
         if (auto idle = weak.lock()) idle->begin_stop();
@@ -125,7 +137,7 @@ void Server::drain() {
 void Server::stop() {
   impl_->http->begin_stop();
   impl_->http->wait();
-  impl_->service->ticker->stop();  // it holds exchanges, which hold the service
+  if (impl_->service) impl_->service->ticker->stop();  // it holds exchanges, which hold the service
 }
 
 void Server::watch_signals() {

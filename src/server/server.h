@@ -117,12 +117,18 @@ struct ServerOptions {
 // kInvalidArgument for options that start() would refuse. Certificates are read, nothing is bound.
 Status check(const ServerOptions& options);
 
-// Runs from start() until stop(), the end of a drain() or the destructor. The engine must outlive
-// it. All methods are thread-safe.
+// Runs from listen() until stop(), the end of a drain() or the destructor. The engine must outlive
+// it. All methods are thread-safe, except that serve() is called once, before drain() and
+// watch_signals().
 class Server {
  public:
-  // Binds, listens and starts the threads. kInvalidArgument: invalid options, a default adapter
-  // that is not loaded, or the host can't be resolved. kUnavailable: the address can't be bound.
+  // Binds, listens and starts the threads. Until serve() every request is answered with 503, except
+  // for the page and /version. kInvalidArgument: invalid options, or the host can't be resolved.
+  // kUnavailable: the address can't be bound.
+  static Result<std::unique_ptr<Server>> listen(ServerOptions options);
+  // Serves this engine from now on. kInvalidArgument: a default adapter is not loaded.
+  Status serve(Engine& engine);
+  // listen() and serve().
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Engine& engine);
   ~Server();
   Server(const Server&) = delete;

@@ -20,6 +20,36 @@ using testing::ServerTest;
 using testing::SocketClient;
 using valora::testing::FakeEngine;
 
+TEST(ServerStart, AnswersThatTheModelIsBeingLoadedUntilThereIsAnEngine) {
+  FakeEngine engine(echo_options());
+  auto server = Server::listen({.port = 0, .root_path = "/models/a", .api_keys = {"key"}});
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  SocketClient client((*server)->port());
+  for (const char* path : {"/health", "/ready", "/metrics", "/v1/models", "/nowhere"}) {
+    const auto response = client.get(path);
+    EXPECT_EQ(response.status, 503) << path;
+    EXPECT_TRUE(response.has("Retry-After: 2\r\n"));
+    EXPECT_THAT(response.body, HasSubstr("loading the model"));
+  }
+  EXPECT_EQ(SocketClient((*server)->port()).post(kChat, chat_body("hello")).status, 503);
+  for (const char* path : {"/", "/models/a/", "/ui/app.js", "/docs", "/version"})
+    EXPECT_EQ(client.get(path).status, 200) << path;
+  EXPECT_EQ(client.get("/ui/nothing.js").status, 404);
+  ASSERT_TRUE((*server)->serve(engine).ok());
+  EXPECT_EQ(client.get("/ready").status, 200);
+  EXPECT_EQ(client.get("/ui/app.js").status, 200);
+  EXPECT_EQ(client.get("/v1/models").status, 401);
+  EXPECT_EQ(client.post(kChat, chat_body("hello"), "Authorization: Bearer key\r\n").status, 200);
+  EXPECT_EQ(SocketClient((*server)->port()).get("/models/a/health").status, 200);
+}
+
+TEST(ServerStart, KeepsTheAllowedHostsWhileTheModelIsLoaded) {
+  auto server = Server::listen({.port = 0, .allowed_hosts = {"example.org"}});
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  EXPECT_EQ(SocketClient((*server)->port()).get("/ready").status, 421);
+  (*server)->stop();  // without ever having had an engine
+}
+
 TEST_F(ServerTest, AnswersSeveralRequestsOnOneConnection) {
   start();
   SocketClient client(port());

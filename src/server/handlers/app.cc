@@ -58,13 +58,6 @@ std::shared_ptr<Exchange> counted(const std::shared_ptr<Service>& service,
 
 }  // namespace
 
-std::string_view App::served_path(std::string_view path) const {
-  const std::string& root = service_->options.root_path;
-  if (root.empty() || !methods_of(service_->options, path).empty()) return path;
-  if (path == root) return "/";
-  return path.starts_with(root) && path[root.size()] == '/' ? path.substr(root.size()) : path;
-}
-
 void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
   const auto& origins = service_->options.cors_allowed_origins;
   const std::string origin(head.header("origin"));
@@ -81,11 +74,14 @@ void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
     common.emplace_back("Access-Control-Allow-Headers", asked);
 }
 
+HttpResponse wrong_host() {
+  return error_response(421, "the Host header is not one of --allowed-hosts");
+}
+
 std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common) {
-  if (!host_allowed(head.header("host"), service_->options.allowed_hosts))
-    return error_response(421, "the Host header is not one of --allowed-hosts");
+  if (!host_allowed(head.header("host"), service_->options.allowed_hosts)) return wrong_host();
   add_cors_headers(head, common);
-  const std::string_view path = served_path(head.path);
+  const std::string_view path = served_path(service_->options, head.path);
   if (service_->options.page && !path.empty() && head.path == service_->options.root_path)
     return redirect(head.path + "/");  // the page names its files relative to its own path
   if (head.method == "OPTIONS") return options_response(service_->options, head, path);
@@ -112,17 +108,19 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
 }
 
 std::optional<size_t> App::max_body_bytes(const HttpRequest& head) const {
-  if (head.method != "POST" || served_path(head.path) != kUploadPath) return std::nullopt;
+  if (head.method != "POST" || served_path(service_->options, head.path) != kUploadPath)
+    return std::nullopt;
   return service_->uploads.limits().one;
 }
 
 bool App::is_status(const HttpRequest& head) const {
-  const Route* route = find_route(service_->options, head.method, served_path(head.path));
+  const Route* route =
+      find_route(service_->options, head.method, served_path(service_->options, head.path));
   return route && route->open;
 }
 
 void App::on_answered(const HttpOutcome& outcome) {
-  const std::string_view path = served_path(outcome.path);
+  const std::string_view path = served_path(service_->options, outcome.path);
   const std::span<const Route> routes = all_routes();
   const auto route = std::find_if(routes.begin(), routes.end(),
                                   [&](const Route& known) { return path_matches(known, path); });
@@ -131,7 +129,8 @@ void App::on_answered(const HttpOutcome& outcome) {
 
 void App::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   try {
-    if (const auto path = served_path(request.path); path.size() < request.path.size())
+    if (const auto path = served_path(service_->options, request.path);
+        path.size() < request.path.size())
       request.path = std::string(path);
     const Route* route = find_route(service_->options, request.method, request.path);
     if (route->model_work) exchange = counted(service_, exchange);

@@ -11,6 +11,9 @@
 
 namespace valora::server {
 
+// The answer to a request whose host is none of ServerOptions::allowed_hosts.
+HttpResponse wrong_host();
+
 class App final : public HttpHandler {
  public:
   explicit App(std::shared_ptr<Service> service) : service_(std::move(service)) {}
@@ -25,8 +28,6 @@ class App final : public HttpHandler {
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) override;
 
  private:
-  // The path without ServerOptions::root_path.
-  std::string_view served_path(std::string_view path) const;
   void add_cors_headers(const HttpRequest& head, Headers& common) const;
 
   const std::shared_ptr<Service> service_;

@@ -102,4 +102,11 @@ std::string methods_of(const ServerOptions& options, std::string_view path) {
   return methods.empty() ? methods : methods + "OPTIONS";
 }
 
+std::string_view served_path(const ServerOptions& options, std::string_view path) {
+  const std::string& root = options.root_path;
+  if (root.empty() || !methods_of(options, path).empty()) return path;
+  if (path == root) return "/";
+  return path.starts_with(root) && path[root.size()] == '/' ? path.substr(root.size()) : path;
+}
+
 }  // namespace valora::server

@@ -31,5 +31,7 @@ const Route* find_route(const ServerOptions& options, std::string_view method,
                         std::string_view path);
 // "GET, HEAD, OPTIONS"; empty for an unknown path.
 std::string methods_of(const ServerOptions& options, std::string_view path);
+// The path without ServerOptions::root_path.
+std::string_view served_path(const ServerOptions& options, std::string_view path);
 
 }  // namespace valora::server

@@ -62,10 +62,10 @@ document.getElementById("key-input").addEventListener("keydown", (event) => {
 
 function setState(kind, text) {
   if (state.textContent === text) return;
-  const wasGone = state.classList.contains("gone");
+  const wasAway = state.classList.contains("gone") || state.textContent === "loading";
   state.className = `state ${kind}`;
   state.textContent = text;
-  if (wasGone && kind === "ready") catalog.reload();
+  if (wasAway && kind === "ready") catalog.reload();
 }
 
 async function check() {
@@ -73,7 +73,7 @@ async function check() {
     const response = await fetch(address("/ready"), { cache: "no-store" });
     const busy = response.status === 503 ? (await response.json()).error.message : "";
     if (response.ok) setState("ready", "ready");
-    else setState("busy", busy.includes("draining") ? "draining" : "stalled");
+    else setState("busy", ["loading", "draining"].find((word) => busy.includes(word)) ?? "stalled");
   } catch {
     setState("gone", "not reachable");
   }
