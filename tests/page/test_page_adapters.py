@@ -53,6 +53,25 @@ def test_an_adapter_is_loaded_replaced_and_unloaded(server, open_page):
     assert row.count() == 0
 
 
+def test_a_long_load_says_how_long_it_takes(server, open_page):
+    page = open_page(server, "/#adapters")
+    rows(page).first.wait_for()
+    held = []
+    page.route("**/v1/load_lora_adapter", held.append)
+    page.clock.install()
+    page.get_by_text("Load an adapter").click()
+    page.get_by_label("Name", exact=True).fill("slow")
+    page.get_by_label("Folder").fill("/nowhere")
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.get_by_text("the server reads it").wait_for()
+    page.clock.run_for(12_000)
+    page.get_by_text("the server reads it, 12 s").wait_for()
+    assert page.get_by_role("progressbar", name="Loading").is_visible()
+    held[0].continue_()
+    page.locator(".load-form .fault").wait_for()
+    assert page.get_by_text("the server reads it").count() == 0
+
+
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     """A server with 2,000 adapters, the name and the texts of one are markup."""

@@ -65,9 +65,15 @@ export function makeLoadForm(uploadLimit, after) {
     passed.textContent = `${bytes(sent)} of ${bytes(of)}`;
     return undefined;
   }
+  let readsSince = 0;  // 0: the server does not read
   function showReading() {
+    readsSince ||= performance.now();
+    const past = (performance.now() - readsSince) / 1000;
     progress.removeAttribute("value");
-    passed.textContent = "the server reads it";
+    passed.textContent = past < 1 ? "the server reads it" : `the server reads it, ${Math.floor(past)} s`;
+  }
+  function tick() {
+    if (readsSince) showReading();
   }
   async function send() {
     if (!fromHere.checked) {
@@ -87,7 +93,9 @@ export function makeLoadForm(uploadLimit, after) {
     submit.disabled = true;
     progress.hidden = false;
     say(fromHere.checked ? "Uploading…" : "Loading…");
-    showReading();
+    readsSince = 0;
+    if (!fromHere.checked) showReading();
+    const ticks = setInterval(tick, 1000);
     try {
       await send();
       say(`Loaded ${name.value} in ${seconds((performance.now() - began) / 1000)}.`);
@@ -95,6 +103,7 @@ export function makeLoadForm(uploadLimit, after) {
     } catch (fault) {
       say(fault.message, true);
     }
+    clearInterval(ticks);
     submit.disabled = false;
     progress.hidden = true;
     passed.textContent = "";
