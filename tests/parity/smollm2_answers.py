@@ -1,6 +1,6 @@
 """transformers' greedy answers of a text model in fp32. Runs in .venv-newest:
 
-    smollm2_answers.py FOLDER REQUESTS     # a JSON list of {"messages" or "prompt", "max_tokens"}
+    smollm2_answers.py FOLDER REQUESTS [ADAPTER]     # a JSON list of {"messages" or "prompt", "max_tokens"}
 
 Prints a JSON list of {"prompt_token_ids", "token_ids"}; an end-of-sequence token is not part of an answer.
 """
@@ -10,13 +10,18 @@ import pathlib
 import sys
 
 import torch
+
+import visual_backend  # noqa: F401  before peft and transformers
+
+# isort: split
+from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-import visual_backend  # noqa: F401  before transformers
-
-folder, requests = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text())
+folder, requests, *adapter = sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text()), *sys.argv[3:]
 tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+if adapter:
+    model = PeftModel.from_pretrained(model, adapter[0])
 
 
 def prompt_of(request):

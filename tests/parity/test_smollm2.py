@@ -66,12 +66,15 @@ def served(smollm2):
         server.stop()
 
 
+def answers_of(smollm2, requests, file, *adapter):
+    file.write_text(json.dumps(requests))
+    return json.loads(newest.run("parity/smollm2_answers.py", smollm2, file, *adapter))
+
+
 def test_chats_and_completions_are_those_of_transformers(smollm2, served, tmp_path):
     requests = [{"messages": messages, "max_tokens": TOKENS} for messages in sample(CHATS, 3)] + \
                [{"prompt": prompt, "max_tokens": TOKENS} for prompt in sample(PROMPTS, 2)]
-    file = tmp_path / "requests.json"
-    file.write_text(json.dumps(requests))
-    expected = json.loads(newest.run("parity/smollm2_answers.py", smollm2, file))
+    expected = answers_of(smollm2, requests, tmp_path / "requests.json")
     server = served("float32")
     ends = {server.post("/tokenize", {"model": "smollm2", "prompt": "<|im_end|>"})["tokens"][0]}
     for request, answer in zip(requests, expected, strict=True):
@@ -81,6 +84,25 @@ def test_chats_and_completions_are_those_of_transformers(smollm2, served, tmp_pa
         assert (got.get("prompt_token_ids") or choice["prompt_token_ids"]) == answer["prompt_token_ids"]
         assert [t for t in choice["token_ids"] if t not in ends] == answer["token_ids"]
         assert (choice["finish_reason"] == "length") == (len(answer["token_ids"]) == TOKENS)
+
+
+def test_an_adapter_that_peft_trained_answers_as_in_peft(smollm2, tmp_path):
+    adapter = tmp_path / "adapter"
+    losses = [float(loss) for loss in newest.run("parity/smollm2_adapter.py", smollm2, adapter).split()]
+    assert losses[-1] < losses[0]
+    request = {"prompt": "Return the median of", "max_tokens": 16}
+    expected, = answers_of(smollm2, [request], tmp_path / "requests.json", adapter)
+    for mode in ["unmerged", "merged"]:
+        server = ServedProcess("--model", smollm2, "--served-model-name", "smollm2", "--dtype", "float32", "--max-model-len", "512",
+                               "--pool-memory", "256M", "--mode", mode, "--lora-modules", f"trained={adapter}")
+        try:
+            asked = request | {"temperature": 0, "return_token_ids": True}
+            tokens = {model: server.post("/v1/completions", asked | {"model": model})["choices"][0]["token_ids"]
+                      for model in ["trained", "smollm2"]}
+        finally:
+            server.stop()
+        assert tokens["trained"][:len(expected["token_ids"])] == expected["token_ids"]
+        assert tokens["trained"] != tokens["smollm2"]
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}], ids=["required", "named"])
