@@ -122,10 +122,7 @@ Result<NameSet> name_set(const Names& names, const std::string& key) {
 Status read_targets(const Json& config, TargetRules& rules) {
   VALORA_TRY(targets, read_names(config, "target_modules"));
   if (!targets.given) return unprocessable("target_modules is missing", "target_modules");
-  std::string lower = targets.as_list ? "" : targets.values[0];
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  rules.all_linear = lower == "all-linear";
+  rules.all_linear = !targets.as_list && lower_case(targets.values[0]) == "all-linear";
   if (!rules.all_linear) {
     VALORA_TRY(set, name_set(targets, "target_modules"));
     rules.targets = std::move(set);

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/video.h"
 
 namespace valora {
 namespace {
-
-constexpr double kMaxFps = 240;
 
 Error wrong_key(const std::string& field, std::string_view key, std::string_view expected) {
   return invalid(fmt::format("\"{}.{}\" must be {}", field, shortened(key, 60), expected), field);
@@ -28,11 +27,8 @@ Status check_object(const Json& kwargs, const std::string& field) {
 
 Status read_integer(const Json& value, const std::string& field, const std::string& key,
                     std::optional<int64_t>& out) {
-  const bool fits =
-      value.is_number_unsigned() ? value.get<uint64_t>() <= INT64_MAX : value.is_number_integer();
-  if (!fits) return wrong_key(field, key, "an integer");
-  out = value.get<int64_t>();
-  return {};
+  out = as_integer(value);
+  return out ? Status() : wrong_key(field, key, "an integer");
 }
 
 bool is_rate(const Json& value) {

@@ -118,6 +118,12 @@ std::string reason_of(const Json::exception& e) {
   return shortened(reason.substr(0, reason.find("; last read")));
 }
 
+std::optional<int64_t> as_integer(const Json& value) {
+  const bool fits =
+      value.is_number_unsigned() ? value.get<uint64_t>() <= INT64_MAX : value.is_number_integer();
+  return fits ? std::optional(value.get<int64_t>()) : std::nullopt;
+}
+
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits) {
   if (text.size() > limits.max_bytes)
     return Error{

@@ -71,6 +71,9 @@ Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
 // and not UTF-8.
 std::string reason_of(const Json::exception& e);
 
+// An integer that 64 bits hold; else nothing.
+std::optional<int64_t> as_integer(const Json& value);
+
 // Readers of fields. Absent or null gives the fallback. A wrong type, or a number outside T's
 // range, is an error whose param is the key.
 template <typename T>

@@ -13,4 +13,12 @@ inline std::string shortened(std::string_view text, size_t max_bytes = 200) {
   return std::string(text.substr(0, max_bytes)) + "…";
 }
 
+// ASCII letters alone.
+inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
 }  // namespace valora

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/temp_dir.h"
+#include "base/video.h"
 #include "generator/evaluator.h"
 #include "media/fetch.h"
 
@@ -54,7 +55,7 @@ TEST(PromptOf, FramesBecomeOneList) {
   const auto prompt = prompt_of(sample);
   ASSERT_TRUE(prompt.ok());
   const std::string url = std::get<MediaRef>(parts_of(*prompt)[0]).url;
-  EXPECT_TRUE(media::is_frame_list(url));
+  EXPECT_TRUE(is_frame_list(url));
   const auto frames = media::fetch(url, media::MediaKind::kVideo, 100, {});
   ASSERT_TRUE(frames.ok()) << frames.error().message;
   ASSERT_EQ(frames->size(), 2u);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/base64.h"
+#include "base/strings.h"
 #include "media/fetchers.h"
 
 namespace valora::media {
@@ -10,13 +11,6 @@ namespace {
 
 // Bounds the number of small allocations for one URL full of commas.
 constexpr int64_t kMaxListedFrames = 8192;
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
 
 // Lower case; empty without a colon.
 std::string scheme_of(std::string_view url) {
@@ -57,10 +51,6 @@ Error too_large(MediaKind kind, size_t max_bytes) {
 bool is_remote(std::string_view url) {
   const std::string scheme = scheme_of(url);
   return scheme == "http" || scheme == "https";
-}
-
-bool is_frame_list(std::string_view url) {
-  return lower_case(url.substr(0, 5)) == "data:" && media_type(url.substr(5)) == "video/jpeg";
 }
 
 Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, size_t max_bytes) {

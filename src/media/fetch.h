@@ -41,7 +41,4 @@ Result<std::vector<Bytes>> fetch(const std::string& url, MediaKind kind, size_t 
 // True if fetching the URL waits for another host.
 bool is_remote(std::string_view url);
 
-// True if the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.
-bool is_frame_list(std::string_view url);
-
 }  // namespace valora::media

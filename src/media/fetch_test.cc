@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/video.h"
 #include "media/testing/http_host.h"
 
 namespace valora::media {

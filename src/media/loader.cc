@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/video.h"
 #include "media/prepared_cache.h"
 #include "media/stop.h"
 

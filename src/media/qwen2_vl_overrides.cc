@@ -4,10 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "base/video.h"
+
 namespace valora::media {
 namespace {
 
-constexpr double kMaxFps = 240;
 constexpr int64_t kMaxTotal = int64_t{1} << 40;
 constexpr int64_t kMaxResized = 1 << 16;
 constexpr int64_t kMaxFrameNumber = int64_t{1} << 30;

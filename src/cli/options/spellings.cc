@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace valora::cli {
 namespace {
@@ -157,8 +158,7 @@ std::vector<std::string> as_known(const std::vector<std::string>& arguments,
 }
 
 std::optional<bool> truth_of(std::string_view text) {
-  std::string lower(text.substr(0, 6));
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string lower = lower_case(text.substr(0, 6));
   if (lower == "true") return true;
   if (lower == "false") return false;
   return {};

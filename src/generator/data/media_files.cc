@@ -32,9 +32,7 @@ std::string media_root_of(const DataSource& source) {
 }
 
 bool is_medium(std::string_view path, Medium::Kind kind) {
-  std::string extension = fs::path(path).extension().string();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string extension = lower_case(fs::path(path).extension().string());
   const std::span<const std::string_view> known =
       kind == Medium::Kind::kVideo ? std::span<const std::string_view>(kVideos) : kPictures;
   return std::find(known.begin(), known.end(), extension) != known.end();

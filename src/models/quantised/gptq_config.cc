@@ -1,18 +1,12 @@
 // The configurations of GPTQ and AWQ, as transformers, GPT-QModel, AutoGPTQ and AutoAWQ write them.
 #include <algorithm>
-#include <cctype>
 
+#include "base/strings.h"
 #include "models/quantised/config.h"
 #include "models/spec/load_error.h"
 
 namespace valora::models {
 namespace {
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // -1: a scale per output.
 void read_group(const ConfigReader& config, const char* key, QuantisedScheme& scheme) {
@@ -73,7 +67,8 @@ void read_dynamic(const ConfigReader& config, const QuantisedScheme& scheme,
 
 QuantisedConfig read_gptq_config(const ConfigReader& config) {
   refuse_set(config, {"is_marlin_format", "rotation", "adapter"});
-  const std::string format = lower(config.text("checkpoint_format", config.text("format", "gptq")));
+  const std::string format =
+      lower_case(config.text("checkpoint_format", config.text("format", "gptq")));
   if (format != "gptq" && format != "gptq_v2")
     config.refuse("checkpoint_format \"" + format + "\" is not supported, only gptq and gptq_v2");
   if (const std::string words = config.text("pack_dtype", "int32"); words != "int32")
@@ -93,12 +88,12 @@ QuantisedConfig read_gptq_config(const ConfigReader& config) {
 }
 
 QuantisedConfig read_awq_config(const ConfigReader& config) {
-  const std::string version = lower(config.text("version", config.text("format", "gemm")));
+  const std::string version = lower_case(config.text("version", config.text("format", "gemm")));
   // exllama and ipex name kernels that read the layout of gemm.
   if (version != "gemm" && version != "exllama" && version != "ipex")
     config.refuse("AWQ's version \"" + version +
                   "\" stores weights in another order and is not supported, only gemm");
-  if (lower(config.text("backend", "autoawq")) == "llm-awq")
+  if (lower_case(config.text("backend", "autoawq")) == "llm-awq")
     config.refuse("AWQ's backend \"llm-awq\" stores weights in another order and is not supported");
   const bool old = config.has("w_bit");
   QuantisedScheme scheme{.packing = Packing::kAwq};

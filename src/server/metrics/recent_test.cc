@@ -48,7 +48,9 @@ TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
     seconds += step.record.seconds;
     switches += step.record.switched;
     EXPECT_EQ(step.number, static_cast<uint64_t>(steps));
-    if (step.steps == 4) EXPECT_EQ(step.record.mode, "unmerged");
+    if (step.steps == 4) {
+      EXPECT_EQ(step.record.mode, "unmerged");
+    }
   }
   EXPECT_EQ(std::tuple(steps, tokens, prefill, switches), std::tuple(1001, 3003, 2002, 1));
   EXPECT_DOUBLE_EQ(seconds, 500.5);

@@ -22,11 +22,9 @@ Status read_setting(const Json& value, const PartSetting& setting, const std::st
     *setting.number = value.get<double>();
     return {};
   }
-  const bool fits =
-      value.is_number_unsigned() ? value.get<uint64_t>() <= INT64_MAX : value.is_number_integer();
-  if (!fits) return invalid(fmt::format("\"{}.{}\" must be an integer", path, setting.key), path);
-  *setting.integer = value.get<int64_t>();
-  return {};
+  *setting.integer = as_integer(value);
+  if (*setting.integer) return {};
+  return invalid(fmt::format("\"{}.{}\" must be an integer", path, setting.key), path);
 }
 
 // Those of a part, or of the object within it.

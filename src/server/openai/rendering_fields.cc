@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/media_fields.h"
+#include "base/video.h"
 #include "server/openai/fields.h"
 
 namespace valora::server {
@@ -22,14 +23,6 @@ Status parse_template(const Json& body, const RequestLimits& limits, ChatPrompt&
         "chat_template");
   prompt.chat_template = std::move(source);
   return {};
-}
-
-bool is_frame_list(const MediaRef& media) {
-  constexpr std::string_view kType = "data:video/jpeg";
-  std::string head = media.url.substr(0, kType.size());
-  for (char& c : head)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return head == kType && media.url.find_first_of(";,") == kType.size();
 }
 
 // The conversation's videos, in their order.
@@ -60,7 +53,7 @@ Status apply_rates(const std::vector<double>& rates, const std::vector<MediaRef*
 
 // Lists of frames are taken as they are.
 Status check_lists(const MediaSettings& request, const std::vector<MediaRef*>& videos) {
-  if (std::ranges::none_of(videos, [](const MediaRef* video) { return is_frame_list(*video); }))
+  if (std::ranges::none_of(videos, [](const MediaRef* video) { return is_frame_list(video->url); }))
     return {};
   if (request.do_sample_frames == true)
     return not_implemented(

@@ -1,6 +1,7 @@
 // The part of the frontend that puts media into a rendered prompt.
 #include <fmt/format.h>
 
+#include "base/video.h"
 #include "serving/prompts/frontend.h"
 #include "serving/prompts/media_choice.h"
 #include "serving/prompts/media_text.h"
@@ -167,7 +168,7 @@ Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prom
 
 Result<std::shared_ptr<const media::Processor>> Frontend::own_processor(
     const MediaRef& ref, const MediaSettings& request) const {
-  const bool list = ref.kind == MediaRef::Kind::kVideo && media::is_frame_list(ref.url);
+  const bool list = ref.kind == MediaRef::Kind::kVideo && is_frame_list(ref.url);
   const media::MediaKind kind = media_kind(ref.kind);
   VALORA_TRY(overrides, overrides_of(ref.settings, request, kind, list));
   // Settings of the other kind alone.
