@@ -8,7 +8,7 @@ import pytest
 
 import newest
 from serving import ServedProcess
-from wide import sample
+from wide import EVERYTHING, sample
 
 CHATS = [
     [{"role": "user", "content": "What is the capital of France?"}],
@@ -86,6 +86,7 @@ def test_chats_and_completions_are_those_of_transformers(smollm2, served, tmp_pa
         assert (choice["finish_reason"] == "length") == (len(answer["token_ids"]) == TOKENS)
 
 
+@pytest.mark.skipif(not EVERYTHING, reason="trains for a minute: make conformance runs it")
 def test_an_adapter_that_peft_trained_answers_as_in_peft(smollm2, tmp_path):
     adapter = tmp_path / "adapter"
     losses = [float(loss) for loss in newest.run("parity/smollm2_adapter.py", smollm2, adapter).split()]
