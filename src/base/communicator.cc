@@ -1,0 +1,175 @@
+#include "base/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace valora {
+namespace {
+
+constexpr int64_t kLine = 16;        // floats of a cache line: two ranks never write to one
+constexpr int64_t kBlock = 2048;     // floats that are added at a time, so that they stay in cache
+constexpr int64_t kGrain = 1 << 15;  // floats per thread, at least
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// The values that a rank adds up.
+std::pair<int64_t, int64_t> added_by(int64_t count, int64_t rank, int64_t ranks) {
+  const int64_t lines = (count + kLine - 1) / kLine;
+  const auto edge = [&](int64_t r) { return std::min(count, lines * r / ranks * kLine); };
+  return {edge(rank), edge(rank + 1)};
+}
+
+}  // namespace
+
+Communicator::Communicator(int ranks, const Settings& settings)
+    : settings_(settings), ranks_(static_cast<size_t>(std::max(ranks, 1))) {}
+
+template <typename Done>
+bool Communicator::wait(Duration limit, const Done& done) {
+  const TimePoint begin = real_clock().now();
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      relax();
+    }
+  } while (real_clock().now() - begin < settings_.spin);
+  // Counted in naps, so that a process that was stopped meanwhile has not lost a rank.
+  const Duration nap = std::min<Duration>(limit, std::chrono::milliseconds(250));
+  std::unique_lock lock(mutex_);
+  ++sleepers_;
+  for (Duration slept{}; slept < limit && !done();) {
+    const TimePoint asleep = real_clock().now();
+    wake_.wait_for(lock, nap);
+    slept += std::min(nap, real_clock().now() - asleep);
+  }
+  --sleepers_;
+  return done();
+}
+
+// A sleeper counts itself before it looks, and this thread looks for sleepers after its change, so
+// that one of the two sees the other.
+void Communicator::wake() {
+  if (sleepers_.load() == 0) return;
+  { const std::lock_guard lock(mutex_); }
+  wake_.notify_all();
+}
+
+int Communicator::missing(uint64_t collective) const {
+  for (size_t r = 0; r < ranks_.size(); ++r)
+    if (ranks_[r].entered.load() < collective) return static_cast<int>(r);
+  return 0;
+}
+
+void Communicator::enter(int rank) {
+  if (rank == 0) begin_ = real_clock().now();
+  const uint64_t collective = ++ranks_[rank].entered;
+  uint64_t entries = entries_.load();
+  while (entries % 2 == 0 && !entries_.compare_exchange_weak(entries, entries + 2)) {
+  }
+  if (entries % 2 != 0) throw LostRank(failure().value());
+  const uint64_t all = 2 * collective * ranks_.size();
+  if (entries + 2 == all) return wake();
+  if (!wait(settings_.limit, [&] { return entries_.load() >= all || entries_.load() % 2 != 0; })) {
+    const int lost = missing(collective);
+    fail(lost, "it did not come to a collective within " +
+                   std::to_string(std::chrono::ceil<std::chrono::seconds>(settings_.limit).count()) +
+                   " s");
+  }
+  if (entries_.load() < all) throw LostRank(failure().value());
+}
+
+void Communicator::leave(int rank, uint64_t bytes) {
+  ranks_[rank].bytes += bytes;
+  const uint64_t all = ranks_[rank].entered.load() * ranks_.size();
+  if (++exits_ == all)
+    wake();
+  else
+    while (!wait(settings_.limit, [&] { return exits_.load() >= all; })) {
+    }
+  if (rank == 0) nanoseconds_ += (real_clock().now() - begin_).count();
+}
+
+void Communicator::all_reduce(int rank, std::span<float> values, const ParallelFor& parallel) {
+  const auto count = static_cast<int64_t>(values.size());
+  ranks_[rank].values = values.data();
+  ranks_[rank].count = count;
+  enter(rank);
+  const bool same =
+      std::ranges::all_of(ranks_, [&](const Rank& other) { return other.count == count; });
+  const auto [first, last] = added_by(count, rank, ranks());
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += kBlock) {
+      const int64_t n = std::min(kBlock, end - begin);
+      float* const sums = ranks_[0].values + begin;
+      for (size_t r = 1; r < ranks_.size(); ++r) {
+        const float* const other = ranks_[r].values + begin;
+        for (int64_t i = 0; i < n; ++i) sums[i] += other[i];
+      }
+      for (size_t r = 1; r < ranks_.size(); ++r)
+        std::memcpy(ranks_[r].values + begin, sums, static_cast<size_t>(n) * sizeof(float));
+    }
+  };
+  if (same) parallel(first, last, kGrain, add);
+  leave(rank, same ? 2 * (ranks_.size() - 1) * static_cast<uint64_t>(last - first) * sizeof(float)
+                   : 0);
+  if (!same) throw std::logic_error("an all-reduce of different numbers of values");
+}
+
+void Communicator::gather_columns(int rank, std::span<const float> part, int64_t rows, float* whole,
+                                  const ParallelFor& parallel) {
+  Rank& own = ranks_[rank];
+  own.values = whole;
+  own.count = rows;
+  own.columns = rows == 0 ? 0 : static_cast<int64_t>(part.size()) / rows;
+  enter(rank);
+  const bool same =
+      std::ranges::all_of(ranks_, [&](const Rank& other) { return other.count == rows; });
+  int64_t before = 0, all = 0;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (std::cmp_less(r, rank)) before += ranks_[r].columns;
+    all += ranks_[r].columns;
+  }
+  const auto copy = [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      std::copy_n(part.data() + row * own.columns, own.columns,
+                  ranks_[0].values + row * all + before);
+  };
+  if (same) parallel(0, rows, 1, copy);
+  leave(rank, same && rank != 0 ? part.size_bytes() : 0);
+  if (!same) throw std::logic_error("a gathering of different numbers of rows");
+}
+
+void Communicator::fail(int rank, const std::string& reason) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty())
+      failure_ = "rank " + std::to_string(rank) + " of " + std::to_string(ranks()) +
+                 " failed: " + reason;
+  } catch (...) {  // no memory for the reason; failure() has another one
+  }
+  entries_ |= 1;
+  wake();
+}
+
+std::optional<std::string> Communicator::failure() const {
+  if (entries_.load() % 2 == 0) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return failure_.empty() ? "a rank failed" : failure_;
+}
+
+Communicator::Stats Communicator::stats() const {
+  Stats stats{exits_.load() / ranks_.size(), 0, static_cast<double>(nanoseconds_.load()) * 1e-9};
+  for (const Rank& rank : ranks_) stats.bytes += rank.bytes.load();
+  return stats;
+}
+
+}  // namespace valora

@@ -1,0 +1,149 @@
+#include "base/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <thread>
+
+namespace valora {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Runs body(rank) on a thread per rank. Returns what each threw; empty: nothing.
+std::vector<std::string> on_ranks(Communicator& communicator,
+                                  const std::function<void(int)>& body) {
+  std::vector<std::string> thrown(communicator.ranks());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < communicator.ranks(); ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        body(rank);
+      } catch (const std::exception& e) {
+        thrown[rank] = e.what();
+        communicator.fail(rank, e.what());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return thrown;
+}
+
+std::vector<float> random_values(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> values;
+  std::vector<float> v(count);
+  for (float& x : v) x = values(random);
+  return v;
+}
+
+class Ranks : public ::testing::TestWithParam<int> {};
+
+TEST_P(Ranks, AllReduceAddsInTheOrderOfTheRanks) {
+  for (const size_t count : {0, 1, 15, 16, 17, 100, 5000, 70001}) {
+    Communicator communicator(GetParam(), {});
+    std::vector<std::vector<float>> values;
+    for (int r = 0; r < GetParam(); ++r) values.push_back(random_values(count, r));
+    std::vector<float> sums = values[0];
+    for (int r = 1; r < GetParam(); ++r)
+      for (size_t i = 0; i < count; ++i) sums[i] += values[r][i];
+    on_ranks(communicator, [&](int r) { communicator.all_reduce(r, values[r], serial_for); });
+    for (int r = 0; r < GetParam(); ++r) EXPECT_EQ(values[r], sums) << "rank " << r;
+    EXPECT_EQ(communicator.stats().collectives, 1);
+    EXPECT_EQ(communicator.stats().bytes, 2 * (GetParam() - 1) * count * sizeof(float));
+  }
+}
+
+TEST_P(Ranks, GatherPutsColumnsSideBySideOnRank0) {
+  constexpr int64_t kRows = 3;
+  Communicator communicator(GetParam(), {});
+  const int ranks = GetParam(), columns = ranks * (ranks + 1) / 2;  // rank r has r + 1
+  std::vector<float> whole(kRows * columns, -1), expected;
+  for (int row = 0; row < kRows; ++row)
+    for (int r = 0; r < ranks; ++r)
+      for (int c = 0; c <= r; ++c) expected.push_back(static_cast<float>(100 * row + 10 * r + c));
+  on_ranks(communicator, [&](int r) {
+    std::vector<float> part;
+    for (int row = 0; row < kRows; ++row)
+      for (int c = 0; c <= r; ++c) part.push_back(static_cast<float>(100 * row + 10 * r + c));
+    communicator.gather_columns(r, part, kRows, r == 0 ? whole.data() : nullptr, serial_for);
+  });
+  EXPECT_EQ(whole, expected);
+  EXPECT_EQ(communicator.stats().bytes, kRows * (columns - 1) * sizeof(float));
+}
+
+TEST_P(Ranks, ManyCollectivesFollowEachOther) {
+  Communicator communicator(GetParam(), {.spin = 0ns});
+  const auto thrown = on_ranks(communicator, [&](int r) {
+    for (int i = 0; i < 300; ++i) {
+      std::vector<float> values(40, static_cast<float>(r + i));
+      communicator.all_reduce(r, values, serial_for);
+      const auto sum = static_cast<float>(GetParam() * i + GetParam() * (GetParam() - 1) / 2);
+      if (values != std::vector<float>(40, sum)) throw std::runtime_error("wrong sum");
+    }
+  });
+  EXPECT_THAT(thrown, ::testing::Each(""));
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Ranks, ::testing::Values(1, 2, 3, 4, 7));
+
+TEST(Communicator, FailureOfARankWakesAllOthers) {
+  Communicator communicator(3, {.limit = 1h});
+  const auto thrown = on_ranks(communicator, [&](int r) {
+    std::vector<float> values(8);
+    communicator.all_reduce(r, values, serial_for);
+    if (r == 1) throw std::runtime_error("out of luck");
+    communicator.all_reduce(r, values, serial_for);
+  });
+  EXPECT_EQ(thrown[1], "out of luck");
+  EXPECT_EQ(thrown[0], "rank 1 of 3 failed: out of luck");
+  EXPECT_EQ(thrown[2], thrown[0]);
+  EXPECT_EQ(communicator.failure(), thrown[0]);
+}
+
+// A collective is complete on all ranks or on none, whenever a rank fails.
+TEST(Communicator, FailureNeverCutsACollectiveInTwo) {
+  for (int trial = 0; trial < 200; ++trial) {
+    Communicator communicator(3, {.limit = 1h, .spin = trial % 2 == 0 ? 50us : 0us});
+    std::array<int, 3> complete{};
+    std::atomic<int> entered = 0;
+    std::thread breaker([&] {
+      while (entered < trial) std::this_thread::yield();
+      communicator.fail(1, "broken");
+    });
+    const auto thrown = on_ranks(communicator, [&](int r) {
+      for (;; ++complete[r]) {
+        ++entered;
+        std::vector<float> values(3, 1);
+        communicator.all_reduce(r, values, serial_for);
+      }
+    });
+    breaker.join();
+    EXPECT_THAT(thrown, ::testing::Each("rank 1 of 3 failed: broken"));
+    EXPECT_EQ(complete[0], complete[1]);
+    EXPECT_EQ(complete[0], complete[2]);
+  }
+}
+
+TEST(Communicator, RankThatDoesNotComeIsNamed) {
+  Communicator communicator(2, {.limit = 20ms});
+  std::vector<float> values(8);
+  EXPECT_THROW(communicator.all_reduce(0, values, serial_for), LostRank);
+  EXPECT_THAT(communicator.failure().value(),
+              HasSubstr("rank 1 of 2 failed: it did not come to a collective within 1 s"));
+  EXPECT_THROW(communicator.all_reduce(1, values, serial_for), LostRank);
+}
+
+TEST(Communicator, DifferentSizesAreAnErrorOnAllRanks) {
+  Communicator communicator(2, {});
+  const auto thrown = on_ranks(communicator, [&](int r) {
+    std::vector<float> values(8 + r, 1);
+    communicator.all_reduce(r, values, serial_for);
+  });
+  EXPECT_THAT(thrown, ::testing::Each(HasSubstr("different numbers of values")));
+}
+
+}  // namespace
+}  // namespace valora
