@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "adapters/partition.h"
+
 namespace valora::adapters {
 
 // What a module computes, which decides how adapters change it.
@@ -28,7 +30,13 @@ struct Module {
   // Part of the vision tower or the projector: affects visual embeddings, not the decoder.
   bool visual = false;
   ModuleKind kind = ModuleKind::kLinear;
+  Partition partition = {};  // over ranks
 };
+
+// The part of a module that one of `ranks` ranks has.
+inline MatrixSlice slice_of(const Module& module, int rank, int ranks) {
+  return slice_of(module.partition, module.out, module.in, rank, ranks);
+}
 
 // Different transformers versions prefix the same module differently. A name that starts with
 // `alias` means `canonical` + rest. Longest alias first.

@@ -107,6 +107,9 @@ struct EngineOptions {
   KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto;
   DeviceKind device = DeviceKind::kCpu;
   int threads = 0;  // compute threads; 0: one per core, fewer while other programs keep cores busy
+  // Ranks that share the model (docs/ranks.md); on CPUs each is a thread with its part of
+  // `threads`.
+  int tensor_parallel_size = 1;
   // Another thread of this process also computes, alternating with the engine. The engine then ends
   // its helper threads while it is idle.
   bool shares_cores = false;

@@ -68,6 +68,10 @@ struct EngineStats {
   uint64_t mode_switches = 0;
   uint64_t merges = 0;  // switches that had to merge an adapter
   double merge_seconds = 0;
+  // Of ranks that share a model: collectives, the bytes that they moved between ranks, and the time
+  // that rank 0 spent in them, waiting included.
+  uint64_t collectives = 0, collective_bytes = 0;
+  double collective_seconds = 0;
   // How well the time of a step is known in advance: |predicted / taken - 1| over the last steps,
   // and the factor by which this process corrects the costs that it began with.
   double cost_error_median = 0, cost_error_p95 = 0, cost_correction = 1;

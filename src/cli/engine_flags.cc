@@ -182,6 +182,12 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       .add_option("--threads", o.threads,
                   "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();
+  command
+      .add_option(
+          "--tensor-parallel-size", o.tensor_parallel_size,
+          "Ranks that share the decoder's linears, KV heads and adapters, on CPUs; each has "
+          "its part of the compute threads")
+      .capture_default_str();
   add_lengths(command, o);
   add_named_option(command, "--json-whitespace", o.json_whitespace, parse_json_spacing,
                    "White space in answers that are JSON: bounded (as printers write it), compact "

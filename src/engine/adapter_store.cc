@@ -13,18 +13,15 @@ namespace {
 
 constexpr size_t kMostKept = size_t{256} << 20;  // bytes of adapters that were not in the pool yet
 
-std::vector<ops::LoraShape> shapes_of(const adapters::AdapterSpec& spec) {
-  std::vector<ops::LoraShape> shapes;
-  for (const adapters::LoraTarget& target : spec.targets)
-    shapes.push_back(
-        {target.module, target.rank, target.a.shape[1], target.b.shape[0], target.scale});
-  return shapes;
+// Of a rank's blocks, those that its panels are in: another rank may need more.
+std::span<std::byte* const> used(const std::vector<std::byte*>& blocks,
+                                 const ops::AdapterWeights& weights) {
+  return std::span(blocks).first(static_cast<size_t>(weights.layout()->blocks()));
 }
 
-void write(const adapters::AdapterSpec& spec, const ops::AdapterWeights& weights,
-           std::span<std::byte* const> blocks) {
-  for (size_t i = 0; i < spec.targets.size(); ++i)
-    weights.layout()->write(i, spec.targets[i].a, spec.targets[i].b, blocks);
+void place(RankWeights& weights, const RankBlocks& blocks) {
+  for (size_t rank = 0; rank < weights.size(); ++rank)
+    weights[rank].place(used(blocks[rank], weights[rank]));
 }
 
 // For clients that ask for the adapter, who need not know where its folder is: the log says it.
@@ -49,11 +46,28 @@ Error changed(const std::string& path) {
 
 }  // namespace
 
+Result<std::vector<ops::PanelLayout>> AdapterStore::layouts(
+    const adapters::AdapterSpec& spec) const {
+  std::vector<ops::PanelLayout> layouts;
+  for (const RankShare& share : shares_) {
+    VALORA_TRY(layout, ops::PanelLayout::make(share.shapes(spec), dtype_, block_bytes_, form_));
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+void AdapterStore::write(const adapters::AdapterSpec& spec, const RankWeights& weights,
+                         const RankBlocks& blocks) const {
+  for (size_t rank = 0; rank < shares_.size(); ++rank)
+    shares_[rank].write(spec, *weights[rank].layout(), used(blocks[rank], weights[rank]));
+}
+
 Result<AdapterStore::Stored> AdapterStore::add(
     const std::shared_ptr<const adapters::AdapterSpec>& spec) {
-  VALORA_TRY(layout, ops::PanelLayout::make(shapes_of(*spec), dtype_, block_bytes_, form_));
+  VALORA_TRY(layouts, this->layouts(*spec));
   VALORA_TRY(part_layouts, this->part_layouts(*spec));
-  const memory::AdapterNeed need{spec->digest, layout.blocks()};
+  const memory::AdapterNeed need{
+      spec->digest, std::ranges::max_element(layouts, {}, &ops::PanelLayout::blocks)->blocks()};
   const bool has_values = spec->digest != spec->headers_digest;
   // Before the lock, which the engine may want: it reads all values.
   const bool safe = has_values && safe_to_merge(*spec, modules_);
@@ -72,11 +86,14 @@ Result<AdapterStore::Stored> AdapterStore::add(
     entry.kept = spec;
     kept_bytes_ += spec->bytes;
   }
-  std::shared_ptr<ops::AdapterWeights> weights = entry.weights.lock();
+  std::shared_ptr<RankWeights> weights = entry.weights.lock();
   if (!weights) {
-    weights = std::make_shared<ops::AdapterWeights>(modules_.modules().size(), std::move(layout));
-    set_outputs(*spec, *weights);
-    if (!entry.blocks.empty()) weights->place(entry.blocks);
+    weights = std::make_shared<RankWeights>();
+    for (size_t rank = 0; rank < shares_.size(); ++rank) {
+      weights->emplace_back(modules_.modules().size(), std::move(layouts[rank]));
+      shares_[rank].set_outputs(*spec, weights->back());
+    }
+    if (!entry.blocks.empty()) place(*weights, entry.blocks);
     entry.weights = weights;
   }
   Stored stored{need, std::move(weights), entry.safe_to_merge, {}};
@@ -177,7 +194,7 @@ Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& l
   return status;
 }
 
-Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> blocks) {
+Status AdapterStore::read(const Digest& digest, const RankBlocks& blocks) {
   std::shared_ptr<ops::PlacedMatrix> matrix;
   PartEntry part;
   {
@@ -188,7 +205,7 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
       if (!matrix) return Error{ErrorCode::kCancelled, "the adapter was unloaded", {}};
     }
   }
-  if (matrix) return read_part(part, *matrix->layout(), blocks);
+  if (matrix) return read_part(part, *matrix->layout(), blocks[0]);
   VALORA_TRY(source, source_of(digest));
   if (source.kept) {
     write(*source.kept, *source.weights, blocks);
@@ -212,10 +229,10 @@ Status AdapterStore::read(const Digest& digest, std::span<std::byte* const> bloc
   return status;
 }
 
-void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) {
+void AdapterStore::placed(const Digest& digest, RankBlocks blocks) {
   const std::lock_guard lock(mutex_);
   if (const auto part = parts_.find(digest); part != parts_.end()) {
-    part->second.blocks = std::move(blocks);
+    part->second.blocks = std::move(blocks[0]);
     if (const auto matrix = part->second.matrix.lock()) matrix->place(part->second.blocks);
     return;
   }
@@ -223,7 +240,7 @@ void AdapterStore::placed(const Digest& digest, std::vector<std::byte*> blocks) 
   if (it == entries_.end()) return;
   it->second.blocks = std::move(blocks);
   release_kept(it->second);
-  if (const auto weights = it->second.weights.lock()) weights->place(it->second.blocks);
+  if (const auto weights = it->second.weights.lock()) place(*weights, it->second.blocks);
 }
 
 void AdapterStore::on_evicted(const Digest& digest) {
@@ -236,7 +253,8 @@ void AdapterStore::on_evicted(const Digest& digest) {
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.blocks.clear();
-  if (const auto weights = it->second.weights.lock()) weights->unplace();
+  if (const auto weights = it->second.weights.lock())
+    for (ops::AdapterWeights& of_rank : *weights) of_rank.unplace();
 }
 
 serving::AdapterBackend::Residency AdapterStore::residency(const Digest& digest) const {

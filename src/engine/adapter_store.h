@@ -15,20 +15,26 @@
 
 #include "adapters/adapter_spec.h"
 #include "base/digest.h"
+#include "engine/adapter_tensors.h"
+#include "engine/rank_share.h"
 #include "memory/identity.h"
-#include "ops/lora.h"
 #include "ops/placed_matrix.h"
 #include "serving/adapters/adapter_backend.h"
 
 namespace valora {
 
+// The addresses of a list of the pool's blocks, by rank: each rank has memory for every block.
+using RankBlocks = std::vector<std::vector<std::byte*>>;
+
 class AdapterStore {
  public:
-  // dtype, block_bytes: of the pool; form: in which kernels read adapters there. modules must
-  // outlive the store.
+  // dtype, block_bytes: of a rank's part of the pool; form: in which kernels read adapters there.
+  // modules must outlive the store.
   AdapterStore(const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits,
-               at::ScalarType dtype, size_t block_bytes, ops::WeightForm form)
-      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {}
+               at::ScalarType dtype, size_t block_bytes, ops::WeightForm form, int ranks)
+      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {
+    for (int rank = 0; rank < ranks; ++rank) shares_.emplace_back(modules, rank, ranks);
+  }
 
   // A part of an adapter, which adapters with the same part share.
   struct StoredPart {
@@ -39,7 +45,7 @@ class AdapterStore {
     memory::AdapterNeed need;
     // Without panels until they are in the pool. Adapters of equal content share them. Only the
     // engine thread may read panels.
-    std::shared_ptr<ops::AdapterWeights> weights;
+    std::shared_ptr<RankWeights> weights;
     std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false before the values were read
     std::vector<StoredPart> parts;                           // as AdapterSpec::parts
   };
@@ -52,14 +58,13 @@ class AdapterStore {
 
   // The digest of the adapter's values; absent until they were read and checked.
   std::optional<Digest> content_of(const Digest& digest) const;
-  // Writes the panels to blocks of host memory, from the kept spec or from the files. Errors name
-  // the folder:
-  // kNotFound (it is gone), kConflict (it holds something else by now), or those of
-  // adapters::read_adapter().
-  Status read(const Digest& digest, std::span<std::byte* const> blocks);
+  // Writes the panels to blocks of host memory, from the kept spec or from the files, which are
+  // read once for all ranks. Errors name the folder: kNotFound (it is gone), kConflict (it holds
+  // something else by now), or those of adapters::read_adapter().
+  Status read(const Digest& digest, const RankBlocks& blocks);
 
   // The panels are in these blocks from now on, or in none. Called by the engine thread.
-  void placed(const Digest& digest, std::vector<std::byte*> blocks);
+  void placed(const Digest& digest, RankBlocks blocks);
   void on_evicted(const Digest& digest);
   // In the pool, kept here, or in its file.
   serving::AdapterBackend::Residency residency(const Digest& digest) const;
@@ -67,12 +72,12 @@ class AdapterStore {
 
  private:
   struct Entry {
-    std::weak_ptr<ops::AdapterWeights> weights;
+    std::weak_ptr<RankWeights> weights;
     std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
-    Digest headers;                  // AdapterSpec::panels_headers_digest
-    std::optional<Digest> content;   // of the values; absent until they were read
-    std::vector<FolderPath> paths;   // the newest last
-    std::vector<std::byte*> blocks;  // in the pool; empty: absent
+    Digest headers;                 // AdapterSpec::panels_headers_digest
+    std::optional<Digest> content;  // of the values; absent until they were read
+    std::vector<FolderPath> paths;  // the newest last
+    RankBlocks blocks;              // in the pool; empty: absent
     std::shared_ptr<const adapters::AdapterSpec> kept;
     std::optional<AdapterLoad> last_load;
   };
@@ -81,12 +86,12 @@ class AdapterStore {
     std::weak_ptr<ops::PlacedMatrix> matrix;
     // Folders that hold it, the newest last, each with the names of its tensors there.
     std::vector<std::pair<FolderPath, adapters::AdapterPart>> sources;
-    std::vector<std::byte*> blocks;
+    std::vector<std::byte*> blocks;  // of rank 0
   };
 
   // What a read needs, so that it runs without the lock.
   struct Source {
-    std::shared_ptr<const ops::AdapterWeights> weights;
+    std::shared_ptr<const RankWeights> weights;
     std::shared_ptr<const adapters::AdapterSpec> kept;
     std::vector<FolderPath> paths;
     Digest headers;
@@ -94,6 +99,10 @@ class AdapterStore {
   };
 
   Result<Source> source_of(const Digest& digest) const;
+  Result<std::vector<ops::PanelLayout>> layouts(const adapters::AdapterSpec& spec) const;
+  // On all ranks.
+  void write(const adapters::AdapterSpec& spec, const RankWeights& weights,
+             const RankBlocks& blocks) const;
   // The layouts of all parts, in order.
   Result<std::vector<ops::PanelLayout>> part_layouts(const adapters::AdapterSpec& spec) const;
   // With the lock held.
@@ -110,6 +119,7 @@ class AdapterStore {
   at::ScalarType dtype_;
   size_t block_bytes_;
   ops::WeightForm form_;
+  std::vector<RankShare> shares_;  // by rank
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;
   std::unordered_map<Digest, PartEntry> parts_;

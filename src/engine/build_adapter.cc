@@ -5,6 +5,7 @@
 #include "adapters/adapter_parts.h"
 #include "engine/adapter_tensors.h"
 #include "engine/merge_bound.h"
+#include "engine/rank_share.h"
 #include "models/weights.h"
 
 namespace valora {
@@ -16,15 +17,16 @@ at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device devic
                                     /*non_blocking=*/false, /*copy=*/true);
 }
 
-ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec, size_t modules,
-                                at::ScalarType dtype, at::Device device) {
-  ops::AdapterWeights weights(modules);
+ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec,
+                                const adapters::ModuleTable& modules, at::ScalarType dtype,
+                                at::Device device) {
+  ops::AdapterWeights weights(modules.modules().size());
   for (const adapters::LoraTarget& target : spec.targets)
     weights.set(target.module,
                 {ops::Weight(tensor(target.a, dtype, device), dtype, device),
                  ops::Weight(tensor(target.b, dtype, device), dtype, device)},
                 target.scale);
-  set_outputs(spec, weights);
+  RankShare(modules, 0, 1).set_outputs(spec, weights);
   weights.pack_contiguous();
   return weights;
 }
@@ -109,10 +111,10 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
       VALORA_TRY(own, own_part(spec, part, limits, dtype));
       parts.push_back(std::move(own));
     }
+    auto weights = std::make_shared<RankWeights>();
+    weights->push_back(own_weights(spec, modules, dtype, device));
     loaded->tensors =
-        std::make_shared<AdapterTensors>(std::make_shared<const ops::AdapterWeights>(own_weights(
-                                             spec, modules.modules().size(), dtype, device)),
-                                         vocabulary_of(spec.vocabulary, parts));
+        std::make_shared<AdapterTensors>(std::move(weights), vocabulary_of(spec.vocabulary, parts));
   }
   for (const adapters::TaskHead& head : spec.heads)
     loaded->heads.push_back(

@@ -78,12 +78,13 @@ Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::D
 }
 
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
-                       ops::KvFormat kv_format, at::Device device) {
-  const int64_t kv = ops::KvArena::block_bytes(
-      {spec.layers, spec.kv_heads, spec.head_dim, dtype, kv_format}, device);
+                       ops::KvFormat kv_format, at::Device device, int ranks) {
+  const int64_t kv = ops::KvArena::block_bytes(kv_shape(spec, ranks, dtype, kv_format), device);
   int64_t widest = 1;
   for (const adapters::Module& module : spec.modules.modules())
-    if (module.kind == adapters::ModuleKind::kLinear) widest = std::max(widest, module.in);
+    if (module.kind == adapters::ModuleKind::kLinear)
+      for (int rank = 0; rank < ranks; ++rank)
+        widest = std::max(widest, slice_of(module, rank, ranks).in.size());
   // Higher ranks than the widest input occur in tests alone, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
   const ops::WeightForm form = ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
@@ -94,7 +95,14 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
     panel = std::min(
         panel, std::max(ops::largest_panel_bytes(std::min(widest, spec.hidden), rank, dtype, form),
                         ops::least_cut_block_bytes(dtype)));
-  return {static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel)), kv};
+  const auto pool = static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel));
+  return {ranks * pool, ranks * kv};
+}
+
+ops::KvShape kv_shape(const models::ModelSpec& spec, int ranks, at::ScalarType dtype,
+                      ops::KvFormat kv_format) {
+  const int64_t heads = adapters::share_of(spec.kv_heads, 0, ranks).size();
+  return {spec.layers, heads, spec.head_dim, dtype, kv_format};
 }
 
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,

@@ -25,14 +25,17 @@ struct MemoryPlan {
   std::vector<std::string> notes;
 };
 
-// The size of a pool block, and the part of it that KV uses. `spec` names the widest input of a
-// linear that can have adapters.
+// The size of a pool block, and the part of it that KV uses, on all ranks together. `spec` names
+// the widest input of a linear that can have adapters.
 struct BlockSizes {
   int64_t pool = 0;
   int64_t kv = 0;
 };
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
-                       ops::KvFormat kv_format, at::Device device);
+                       ops::KvFormat kv_format, at::Device device, int ranks = 1);
+// The KV cache of one of so many ranks.
+ops::KvShape kv_shape(const models::ModelSpec& spec, int ranks, at::ScalarType dtype,
+                      ops::KvFormat kv_format);
 // kUnprocessable if the device or the kernels in use have no such cache.
 Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::Device device);
 

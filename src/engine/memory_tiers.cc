@@ -14,14 +14,16 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
                                                        at::ScalarType dtype, at::Device device,
                                                        const adapters::AdapterLimits& limits) {
   std::unique_ptr<MemoryTiers> tiers(new MemoryTiers());
-  const auto block_bytes = static_cast<size_t>(plan.block_bytes);
-  tiers->memory_ = ops::PoolMemory(plan.blocks, block_bytes, device);
-  tiers->kv_ = ops::KvArena(
-      tiers->memory_, {spec.layers, spec.kv_heads, spec.head_dim, dtype, kv_format_of(options)},
-      device);
-  tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes);
+  const int ranks = options.tensor_parallel_size;
+  const auto block_bytes = static_cast<size_t>(plan.block_bytes / ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    tiers->memory_.emplace_back(plan.blocks, block_bytes, device);
+    tiers->kv_.emplace_back(tiers->memory_.back(),
+                            kv_shape(spec, ranks, dtype, kv_format_of(options)), device);
+  }
+  tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes / ranks);
   if (const auto form = ops::paged_form(dtype, device))
-    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form);
+    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form, ranks);
   if (!device.is_cpu())
     tiers->host_.emplace(HostTier{
         ops::DeviceCopier(device), TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
@@ -35,14 +37,18 @@ Status MemoryTiers::reserve_swap(const MemoryPlan& plan, const MemoryOptions& op
     host_->kv.emplace(plan.swap_blocks, kv_bytes_);
     return {};
   }
-  VALORA_TRY(swap, memory::SwapFile::create(options.swap_dir, plan.swap_blocks, kv_bytes_));
-  swap_ = std::move(swap);
+  for (size_t rank = 0; rank < memory_.size(); ++rank) {
+    VALORA_TRY(swap, memory::SwapFile::create(options.swap_dir, plan.swap_blocks, kv_bytes_));
+    swap_.push_back(std::move(swap));
+  }
   return {};
 }
 
-std::vector<std::byte*> MemoryTiers::addresses(const std::vector<memory::BlockId>& blocks) const {
-  std::vector<std::byte*> addresses;
-  for (const memory::BlockId block : blocks) addresses.push_back(memory_.block(block));
+RankBlocks MemoryTiers::addresses(const std::vector<memory::BlockId>& blocks) const {
+  RankBlocks addresses(memory_.size());
+  for (size_t rank = 0; rank < memory_.size(); ++rank)
+    for (const memory::BlockId block : blocks)
+      addresses[rank].push_back(memory_[rank].block(block));
   return addresses;
 }
 
@@ -50,9 +56,13 @@ Status MemoryTiers::copy(const memory::Move& move) {
   const bool loads = move.kind == memory::MoveKind::kLoadAdapter;
   if (loads) return load(move);
   if (host_) return copy_beside_device(move);
-  const std::span block(memory_.block(move.blocks[0]), kv_bytes_);
-  return move.kind == memory::MoveKind::kReadKv ? swap_->read(move.swapped, block)
-                                                : swap_->write(move.swapped, block);
+  // Complete when all ranks have it.
+  for (size_t rank = 0; rank < memory_.size(); ++rank) {
+    const std::span block(memory_[rank].block(move.blocks[0]), kv_bytes_);
+    VALORA_CHECK(move.kind == memory::MoveKind::kReadKv ? swap_[rank]->read(move.swapped, block)
+                                                        : swap_[rank]->write(move.swapped, block));
+  }
+  return {};
 }
 
 Status MemoryTiers::load(const memory::Move& move) {
@@ -82,7 +92,8 @@ at::Tensor MemoryTiers::cached(const memory::Move& move) {
 }
 
 Status MemoryTiers::load_to_device(const memory::Move& move) {
-  const auto bytes = static_cast<int64_t>(memory_.block_bytes());
+  const ops::PoolMemory& memory = memory_[0];  // a GPU is one rank
+  const auto bytes = static_cast<int64_t>(memory.block_bytes());
   const auto count = static_cast<int64_t>(move.blocks.size());
   at::Tensor packed = cached(move);
   if (!packed.defined()) {
@@ -92,7 +103,7 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
     std::vector<std::byte*> blocks;
     for (int64_t i = 0; i < count; ++i)
       blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);
-    VALORA_CHECK(adapters_->read(move.key, blocks));
+    VALORA_CHECK(adapters_->read(move.key, {blocks}));
     if (const auto content = adapters_->content_of(move.key)) {
       const std::lock_guard lock(cache_mutex_);
       host_->adapters.insert(*content, packed);
@@ -100,14 +111,14 @@ Status MemoryTiers::load_to_device(const memory::Move& move) {
   }
   std::vector<ops::Copy> copies;
   for (int64_t i = 0; i < count; ++i)
-    copies.push_back({memory_.bytes_of(move.blocks[i], memory_.block_bytes()),
+    copies.push_back({memory.bytes_of(move.blocks[i], memory.block_bytes()),
                       packed.narrow(0, i * bytes, bytes)});
   ops::copy_all(host_->copier, copies);
   return {};
 }
 
 Status MemoryTiers::copy_beside_device(const memory::Move& move) {
-  const at::Tensor block = memory_.bytes_of(move.blocks[0], kv_bytes_),
+  const at::Tensor block = memory_[0].bytes_of(move.blocks[0], kv_bytes_),
                    swapped = host_->kv->block(move.swapped);
   const bool reads = move.kind == memory::MoveKind::kReadKv;
   const ops::Copy one{reads ? block : swapped, reads ? swapped : block};

@@ -30,7 +30,7 @@ class MemoryTiers final : public serving::PoolBacking {
                                                    at::ScalarType dtype, at::Device device,
                                                    const adapters::AdapterLimits& limits);
 
-  ops::KvArena kv_arena() const { return kv_; }
+  const ops::KvArena& kv_arena(int rank) const { return kv_[static_cast<size_t>(rank)]; }
   // Null if adapters are not in the pool: with the reference kernels, and with a CUDA torch in a
   // build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
@@ -54,16 +54,17 @@ class MemoryTiers final : public serving::PoolBacking {
 
   MemoryTiers() = default;
   Status reserve_swap(const MemoryPlan& plan, const MemoryOptions& options);
-  std::vector<std::byte*> addresses(const std::vector<memory::BlockId>& blocks) const;
+  RankBlocks addresses(const std::vector<memory::BlockId>& blocks) const;
   Status load(const memory::Move& move);
   Status load_to_device(const memory::Move& move);
   at::Tensor cached(const memory::Move& move);
   Status copy_beside_device(const memory::Move& move);
 
-  ops::PoolMemory memory_;
-  ops::KvArena kv_;
-  size_t kv_bytes_ = 0;  // of a block
-  std::unique_ptr<memory::SwapFile> swap_;
+  // By rank: the books know a block by its number, under which each rank has its part.
+  std::vector<ops::PoolMemory> memory_;
+  std::vector<ops::KvArena> kv_;
+  std::vector<std::unique_ptr<memory::SwapFile>> swap_;
+  size_t kv_bytes_ = 0;  // of a block on one rank
   std::optional<AdapterStore> adapters_;
   std::optional<HostTier> host_;
   mutable std::mutex cache_mutex_;

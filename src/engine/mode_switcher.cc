@@ -26,10 +26,12 @@ int64_t ModeSwitcher::shadow_bytes(models::Model& model) {
   return bytes;
 }
 
-ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
-                           std::unique_ptr<ops::LaunchedWork> launched, const Clock& clock)
+ModeSwitcher::ModeSwitcher(models::Model& model, models::Weights& checkpoint, int rank,
+                           MergePlace place, std::unique_ptr<ops::LaunchedWork> launched,
+                           const Clock& clock)
     : model_(model),
       checkpoint_(checkpoint),
+      rank_(rank),
       place_(place),
       launched_(std::move(launched)),
       clock_(clock) {
@@ -87,11 +89,12 @@ void ModeSwitcher::merge(const std::shared_ptr<const serving::LoadedAdapter>& ad
   std::vector<ops::Merge> merges;
   for (const Target& target : targets_) {
     const int module = target.linear->module();
-    const bool touched = weights_of(*adapter).touches(module);
+    const ops::AdapterWeights& weights = weights_of(*adapter, rank_);
+    const bool touched = weights.touches(module);
     merged_.modules[module] = touched ? target.merged : ops::Weight();
     if (!touched) continue;
-    merges.push_back({&target.linear->weight(), &target.merged, &weights_of(*adapter), module,
-                      weights_of(*adapter).scale(module)});
+    merges.push_back(
+        {&target.linear->weight(), &target.merged, &weights, module, weights.scale(module)});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);
@@ -108,7 +111,8 @@ void ModeSwitcher::restore() try {
   const TimePoint begin = clock_.now();
   held_ = nullptr;
   for (models::Linear* linear : overwritten_) {
-    checkpoint_.refill(model_.spec().modules.modules()[linear->module()].name, linear->weight());
+    checkpoint_.refill(model_.spec().modules.modules()[linear->module()].name, linear->weight(),
+                       linear->slice());
   }
   launched_->wait();
   overwritten_.clear();

@@ -32,9 +32,9 @@ struct LostWeights : std::runtime_error {
 
 class ModeSwitcher {
  public:
-  // `model`, `checkpoint` and `clock` must outlive it. launched: on the device of the weights.
-  // Throws c10::Error if there is no memory for the shadow.
-  ModeSwitcher(models::Model& model, models::Weights& checkpoint, MergePlace place,
+  // `model`, of this rank, `checkpoint` and `clock` must outlive it. launched: on the device of the
+  // weights. Throws c10::Error if there is no memory for the shadow.
+  ModeSwitcher(models::Model& model, models::Weights& checkpoint, int rank, MergePlace place,
                std::unique_ptr<ops::LaunchedWork> launched, const Clock& clock);
 
   // Bytes of the shadow of a model.
@@ -63,6 +63,7 @@ class ModeSwitcher {
 
   models::Model& model_;
   models::Weights& checkpoint_;
+  const int rank_;
   MergePlace place_;
   std::unique_ptr<ops::LaunchedWork> launched_;
   const Clock& clock_;

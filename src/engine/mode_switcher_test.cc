@@ -35,8 +35,9 @@ class Switcher : public ::testing::TestWithParam<Setting> {
                                      models::ModelUse::kServing, {GetParam().quantise});
     ASSERT_TRUE(loaded.ok()) << loaded.error().message;
     loaded_ = std::move(loaded).value();
-    switcher_ = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, GetParam().place,
-                                               ops::launched_work(at::kCPU), clock_);
+    switcher_ =
+        std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, 0, GetParam().place,
+                                       ops::launched_work(at::kCPU), clock_);
     base_ = values(nullptr);
     for (int i = 0; i < 3; ++i) adapters_.push_back(make_adapter(20 + i));
   }
@@ -75,10 +76,10 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     for (size_t i = 0; i < linears.size(); ++i) {
       const int module = linears[i]->module();
       at::Tensor expected = base_[i].to(at::kDouble);
-      if (const ops::LoraWeight* lora = weights_of(adapter).find(module)) {
+      if (const ops::LoraWeight* lora = weights_of(adapter, 0).find(module)) {
         const at::Tensor a = lora->a.unpacked().to(at::kDouble),
                          b = lora->b.unpacked().to(at::kDouble);
-        expected += weights_of(adapter).scale(module) * at::mm(b, a);
+        expected += weights_of(adapter, 0).scale(module) * at::mm(b, a);
         changed = true;
       }
       const double tolerance = loaded_.dtype == at::kFloat ? 1e-5 : 1.0 / 200;
@@ -185,7 +186,7 @@ class SlowMerges final : public ops::LaunchedWork {
 
 TEST_P(Switcher, TheTimeOfAMergeIsThatOfTheDevice) {
   SimulatedClock clock;
-  ModeSwitcher switcher(*loaded_.model, *loaded_.weights, GetParam().place,
+  ModeSwitcher switcher(*loaded_.model, *loaded_.weights, 0, GetParam().place,
                         std::make_unique<SlowMerges>(clock), clock);
   switcher.use(adapters_[0]);
   EXPECT_EQ(switcher.stats().merge_seconds, 1);

@@ -20,9 +20,9 @@ struct Speed {
   double bytes, operations;
 };
 
-Speed speed_of(at::Device device) {
+Speed speed_of(at::Device device, int ranks) {
   if (!device.is_cpu()) return {1.5e12, 1.5e14};
-  return {20e9, 150e9 * at::get_num_threads()};
+  return {20e9, 150e9 * ranks * at::get_num_threads()};
 }
 
 struct Sizes {
@@ -42,9 +42,10 @@ Sizes sizes_of(const models::ModelSpec& spec) {
   return sizes;
 }
 
-std::string machine_of(at::Device device) {
+std::string machine_of(at::Device device, int ranks) {
   if (device.is_cpu())
-    return fmt::format("{}, {} threads", kernels::this_hardware().text(), at::get_num_threads());
+    return fmt::format("{}, {}{} threads", kernels::this_hardware().text(),
+                       ranks > 1 ? fmt::format("{} ranks of ", ranks) : "", at::get_num_threads());
   const std::string name = ops::this_gpu().name;
   return name.empty() ? device.str() : name;
 }
@@ -62,7 +63,7 @@ serving::CostKey cost_key(const EngineOptions& options, const models::LoadedMode
   if (options.kv_cache_dtype != KvCacheDtype::kAuto)
     form += ", KV in " + name_of(options.kv_cache_dtype);
   return {
-      machine_of(device),
+      machine_of(device, options.tensor_parallel_size),
       fmt::format("{}, {} layers, hidden {}, vocabulary {}, {:.0f} weights, {}", spec.architecture,
                   spec.layers, spec.hidden, spec.vocab, sizes.linears, form)};
 }
@@ -70,7 +71,7 @@ serving::CostKey cost_key(const EngineOptions& options, const models::LoadedMode
 scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::LoadedModel& model,
                                     at::Device device) {
   const models::ModelSpec& spec = model.model->spec();
-  const Speed speed = speed_of(device);
+  const Speed speed = speed_of(device, options.tensor_parallel_size);
   const Sizes sizes = sizes_of(spec);
   const auto bytes = static_cast<double>(c10::elementSize(model.dtype));
   const double vocabulary = static_cast<double>(spec.vocab) * static_cast<double>(spec.hidden);

@@ -9,9 +9,10 @@ using serving::AdapterRows;
 using serving::BatchMessage;
 using serving::ScoredRows;
 
-RankRunner::RankRunner(const models::Model& model, ops::KvArena arena, at::Device device,
+RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena, at::Device device,
                        std::unique_ptr<ModeSwitcher> switcher)
-    : model_(model),
+    : rank_(rank),
+      model_(model),
       arena_(std::move(arena)),
       device_(device),
       switcher_(std::move(switcher)),
@@ -30,10 +31,10 @@ models::Batch RankRunner::batch_of(const BatchMessage& message, const VisualEnco
   batch.adaptation.merged = switcher_ ? switcher_->use(message.merged) : nullptr;
   ops::LoraBatch& lora = batch.adaptation.lora;
   for (const AdapterRows& rows : message.difference)
-    lora.add(rows.begin, rows.end, weights_of(*rows.adapter), rows.coefficient);
+    lora.add(rows.begin, rows.end, weights_of(*rows.adapter, rank_), rows.coefficient);
   for (const AdapterRows& rows : message.uses) {
     if (rows.adapter->on_decoder)
-      lora.add_outputs(rows.begin, rows.end, weights_of(*rows.adapter), rows.coefficient);
+      lora.add_outputs(rows.begin, rows.end, weights_of(*rows.adapter, rank_), rows.coefficient);
     if (vocabulary_of(*rows.adapter).on_embedding())
       batch.vocabulary.push_back(
           {rows.begin, rows.end, &vocabulary_of(*rows.adapter), rows.coefficient});
@@ -55,7 +56,7 @@ models::HeadAdaptation RankRunner::heads_of(const ScoredRows& scored) const {
   models::HeadAdaptation heads;
   if (head_module_ < 0) return heads;
   for (const AdapterRows& rows : scored.adapters) {
-    const ops::AdapterWeights& weights = weights_of(*rows.adapter);
+    const ops::AdapterWeights& weights = weights_of(*rows.adapter, rank_);
     if (rows.coefficient == 0) continue;
     if (weights.touches(head_module_))
       heads.lora.add(rows.begin, rows.end, weights, rows.coefficient);
@@ -79,6 +80,7 @@ at::Tensor RankRunner::logits(const at::Tensor& hidden, const ScoredRows& scored
   const at::Tensor states =
       all ? hidden : hidden.index_select(0, at::tensor(scored.rows, at::kLong).to(device_));
   const at::Tensor logits = model_.logits(states, heads_of(scored));
+  if (!logits.defined()) return logits;
   if (logits.is_cpu()) return logits.contiguous();
   at::Tensor host =
       at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));

@@ -1,5 +1,5 @@
 // Runs the messages of steps on one rank of the model: its weights, its part of the KV cache, its
-// merged weights, its captured steps. Used by the engine thread only.
+// merged weights, its captured steps. Used by the rank's thread only.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,14 +16,16 @@ namespace valora {
 
 class RankRunner {
  public:
-  // The model must outlive it. switcher: null if the policy never merges.
-  RankRunner(const models::Model& model, ops::KvArena arena, at::Device device,
+  // model, arena, switcher: of this rank. The model must outlive it. switcher: null if the policy
+  // never merges.
+  RankRunner(int rank, const models::Model& model, ops::KvArena arena, at::Device device,
              std::unique_ptr<ModeSwitcher> switcher);
 
   // The hidden states of the step, [T, hidden]; valid until the next call. visuals: has the
   // embeddings of all inputs in the message.
   at::Tensor forward(const serving::BatchMessage& message, const VisualEncoder& visuals);
-  // Of rows of the hidden states, in host memory: float [rows, vocab].
+  // Of rows of the hidden states, in host memory: float [rows, vocab]; undefined on ranks other
+  // than the first.
   at::Tensor logits(const at::Tensor& hidden, const serving::ScoredRows& scored) const;
   // As if no adapter had been merged.
   void forget_merged();
@@ -33,6 +35,7 @@ class RankRunner {
   models::Batch batch_of(const serving::BatchMessage& message, const VisualEncoder& visuals);
   models::HeadAdaptation heads_of(const serving::ScoredRows& scored) const;
 
+  const int rank_;
   const models::Model& model_;
   ops::KvArena arena_;
   at::Device device_;

@@ -57,9 +57,9 @@ auto without_backtrace(Body&& body) {
 
 }  // namespace
 
-Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype,
+Runner::Runner(const models::Model& model, std::unique_ptr<RankGroup> ranks, at::ScalarType dtype,
                at::Device device, std::unique_ptr<ops::LaunchedWork> launched,
-               const Options& options, std::unique_ptr<ModeSwitcher> switcher, const Clock& clock)
+               const Options& options, const Clock& clock)
     : model_(model),
       options_(options),
       clock_(clock),
@@ -67,8 +67,8 @@ Runner::Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dt
       visuals_(model, dtype, options.visual_cache_bytes, clock, models::piece_size(device),
                *launched_),
       builder_(model.spec().axes),
-      rank_(model, std::move(arena), device, std::move(switcher)),
-      masks_(!device.is_cpu() || at::get_num_threads() < usable_cores()
+      ranks_(std::move(ranks)),
+      masks_(!device.is_cpu() || ranks_->count() * at::get_num_threads() < usable_cores()
                  ? std::make_unique<grammar::MaskFiller>()
                  : nullptr) {}
 
@@ -90,7 +90,7 @@ std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
 
 void Runner::forget_merged() {
   builder_.forget_merged();
-  without_backtrace([&] { rank_.forget_merged(); });
+  without_backtrace([&] { ranks_->forget_merged(); });
 }
 
 std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
@@ -168,6 +168,9 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   } catch (const LostWeights&) {
     if (masks_) masks_->stop();
     throw;
+  } catch (const LostRank&) {
+    if (masks_) masks_->stop();
+    throw;
   } catch (const std::exception& e) {
     spdlog::error("a step of {} tokens failed: {}", plan.total_tokens, reason_of(e));
     builder_.forget_merged();
@@ -193,7 +196,7 @@ void Runner::fill_masks(const StepPlan& plan) {
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   fill_masks(plan);
   const serving::BatchMessage message = builder_.build(plan);
-  const at::Tensor hidden = rank_.forward(message, visuals_);
+  const at::Tensor hidden = ranks_->forward(message, visuals_);
   std::vector<StepOutput> outputs;
   for (size_t i = 0; i < plan.items.size(); ++i) {
     const StepItem& item = plan.items[i];
@@ -205,7 +208,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     if (!owner.generates()) read_state(outputs.back(), hidden[span.begin + span.queries - 1]);
   }
   if (!message.sampled.rows.empty()) {
-    const at::Tensor logits = rank_.logits(hidden, message.sampled);
+    const at::Tensor logits = ranks_->logits(hidden, message.sampled);
     if (masks_) masks_->stop();
     sample(plan, outputs, logits);
   } else {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/rank_runner.h"
+#include "engine/rank_group.h"
 #include "engine/visual_encoder.h"
 #include "grammar/mask_filler.h"
 #include "models/model.h"
@@ -31,11 +31,11 @@ class Runner final : public serving::ModelRunner {
     double mask_seconds = 0;        // CPU time of a step for masks of grammars (FormLimits::step)
     bool adapts_threads = false;    // fewer compute threads while other programs use the cores
   };
-  // The model and the clock must outlive it. launched: what runs on the device. switcher: null if
-  // the policy never merges.
-  Runner(const models::Model& model, ops::KvArena arena, at::ScalarType dtype, at::Device device,
-         std::unique_ptr<ops::LaunchedWork> launched, const Options& options,
-         std::unique_ptr<ModeSwitcher> switcher, const Clock& clock);
+  // The models of all ranks and the clock must outlive it. model: rank 0's. launched: what runs on
+  // the device.
+  Runner(const models::Model& model, std::unique_ptr<RankGroup> ranks, at::ScalarType dtype,
+         at::Device device, std::unique_ptr<ops::LaunchedWork> launched, const Options& options,
+         const Clock& clock);
 
   // Whether the images of these tokens are encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
@@ -69,7 +69,7 @@ class Runner final : public serving::ModelRunner {
   const std::unique_ptr<ops::LaunchedWork> launched_;
   VisualEncoder visuals_;
   serving::BatchBuilder builder_;
-  RankRunner rank_;
+  const std::unique_ptr<RankGroup> ranks_;
   Duration decode_time_{};                      // of the last step without prompts
   std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
   std::optional<ops::ComputeThreads> threads_;  // within run_thread(), if they are adapted

@@ -41,11 +41,35 @@ class FailedDevice final : public ops::LaunchedWork {
   int& waits_;
 };
 
+// A rank that does its part of a step.
+class WaitingModel final : public models::Model {
+ public:
+  explicit WaitingModel(Communicator& communicator)
+      : Model(FailingModel::spec()), communicator_(communicator) {}
+  at::Tensor forward(const models::Batch&) const override {
+    std::vector<float> sums(8);
+    communicator_.all_reduce(0, sums, serial_for);
+    return at::zeros({1, 1});
+  }
+  at::Tensor logits(const at::Tensor&, const models::HeadAdaptation&) const override { return {}; }
+  std::vector<models::Linear*> decoder_linears() override { return {}; }
+
+ private:
+  Communicator& communicator_;
+};
+
+std::unique_ptr<RankRunner> rank_on(int rank, const models::Model& model) {
+  return std::make_unique<RankRunner>(
+      rank, model, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), at::kCPU, nullptr);
+}
+
 class FailedSteps : public ::testing::Test {
  protected:
   Result<std::vector<scheduler::StepOutput>> run_on(bool lost) {
-    Runner runner(model_, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), at::kFloat, at::kCPU,
-                  std::make_unique<FailedDevice>(lost, waits_), {}, nullptr, clock_);
+    std::vector<std::unique_ptr<RankRunner>> ranks;
+    ranks.push_back(rank_on(0, model_));
+    Runner runner(model_, std::make_unique<RankGroup>(std::move(ranks), nullptr), at::kFloat,
+                  at::kCPU, std::make_unique<FailedDevice>(lost, waits_), {}, clock_);
     return runner.run({});
   }
   FailingModel model_;
@@ -62,6 +86,24 @@ TEST_F(FailedSteps, AStepThatFailsOnASoundDeviceFailsAlone) {
   failed = run_on(false);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(FailedSteps, ARankThatFailsEndsTheEngine) {
+  auto communicator = std::make_unique<Communicator>(2, Communicator::Settings{});
+  const WaitingModel waiting(*communicator);
+  std::vector<std::unique_ptr<RankRunner>> ranks;
+  ranks.push_back(rank_on(0, waiting));
+  ranks.push_back(rank_on(1, model_));
+  Runner runner(waiting, std::make_unique<RankGroup>(std::move(ranks), std::move(communicator)),
+                at::kFloat, at::kCPU, std::make_unique<FailedDevice>(false, waits_), {}, clock_);
+  for (int i = 0; i < 2; ++i) try {
+      static_cast<void>(runner.run({}));
+      ADD_FAILURE() << "no fault";
+    } catch (const LostRank& lost) {
+      EXPECT_STREQ(lost.what(),
+                   "rank 1 of 2 failed: CUDA error: an illegal memory access was encountered");
+    }
+  runner.release_threads();  // as the engine may do while it is idle
 }
 
 TEST_F(FailedSteps, ADeviceThatAnswersNoMoreEndsTheEngine) {

@@ -4,7 +4,6 @@
 #include "engine/head_logits.h"
 #include "engine/model_fault.h"
 #include "engine/runner.h"
-#include "ops/parallel.h"
 
 namespace valora {
 
@@ -19,17 +18,21 @@ void Runner::before_step() {
   if (threads_) threads_->adjust();
 }
 
-void Runner::release_threads() { ops::release_threads(); }
+void Runner::release_threads() { ranks_->release_threads(); }
 
 void Runner::on_idle() { visuals_.request({}); }
 
-double Runner::merge_seconds() const { return rank_.mode_stats().merge_seconds; }
+double Runner::merge_seconds() const { return ranks_->mode_stats().merge_seconds; }
 
 void Runner::fill(EngineStats& stats) const {
-  const ModeStats modes = rank_.mode_stats();
+  const ModeStats modes = ranks_->mode_stats();
   stats.merge_seconds = modes.merge_seconds;
   stats.mode_switches = modes.switches;
   stats.merges = modes.merges;
+  const Communicator::Stats collectives = ranks_->collectives();
+  stats.collectives = collectives.collectives;
+  stats.collective_bytes = collectives.bytes;
+  stats.collective_seconds = collectives.seconds;
   const TensorCache& visuals = visuals_.cache();
   stats.visual_queries = visuals.queries();
   stats.visual_hits = visuals.hits();

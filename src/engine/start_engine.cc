@@ -7,6 +7,7 @@
 
 #include <ctime>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "engine/gpu_memory.h"
@@ -28,6 +29,9 @@ namespace {
 
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");
+
+// More would spend their time in collectives.
+constexpr int kMostRanks = 64;
 
 Result<at::Device> find_device(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
@@ -62,6 +66,28 @@ Status set_up_compute(const EngineOptions& options) {
   VALORA_CHECK(kernels::load_tiles(options.tiles));
   ops::set_backend(backend_of(options.kernels));
   if (options.threads > 0) at::set_num_threads(options.threads);
+  // Of each rank's thread.
+  if (const int ranks = options.tensor_parallel_size; ranks > 1)
+    at::set_num_threads(std::max(1, at::get_num_threads() / ranks));
+  return {};
+}
+
+// What ranks do not serve yet, as far as the options tell.
+Status check_rank_options(const EngineOptions& o) {
+  if (o.tensor_parallel_size < 1)
+    return invalid("--tensor-parallel-size must be at least 1", "tensor_parallel_size");
+  if (o.tensor_parallel_size == 1) return {};
+  const auto refused = [&](const std::string& what) {
+    return unprocessable(
+        "--tensor-parallel-size " + std::to_string(o.tensor_parallel_size) + ": " + what,
+        "tensor_parallel_size");
+  };
+  if (o.tensor_parallel_size > kMostRanks)
+    return refused("at most " + std::to_string(kMostRanks) + " ranks are served");
+  if (o.device != DeviceKind::kCpu) return refused("ranks are served on CPUs only");
+  if (o.kernels != KernelBackend::kNative) return refused("ranks need --kernels native");
+  if (o.quantization != Quantization::kNone)
+    return refused("ranks share weights in floats only; leave out --quantization");
   return {};
 }
 
@@ -139,6 +165,7 @@ class EngineStart {
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
   Status make_tiers();
+  std::unique_ptr<ModeSwitcher> make_switcher(int rank, models::Model& model);
   Status make_runner(const scheduler::Policy& policy);
   Status set_up_core(std::unique_ptr<scheduler::Policy> policy);
   void fill_card();
@@ -147,6 +174,7 @@ class EngineStart {
   const Clock& clock_;
   at::Device device_ = at::kCPU;
   std::unique_ptr<serving::Frontend> frontend_;
+  std::unique_ptr<Communicator> communicator_;  // null with one rank
   models::LoadedModel loaded_;
   MemoryPlan plan_;
   adapters::AdapterLimits limits_;
@@ -181,6 +209,7 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
 Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(device, find_device(options_.device));
   device_ = device;
+  VALORA_CHECK(check_rank_options(options_));
   VALORA_CHECK(set_up_compute(options_));
   VALORA_CHECK(check_limits(options_));
   if (!policy) {
@@ -215,14 +244,22 @@ Status EngineStart::open_frontend() {
   VALORA_TRY(config, models::read_model_config(options_.model_path));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
+  VALORA_CHECK(models::check_ranks(spec, options_.tensor_parallel_size));
   VALORA_TRY(frontend, serving::Frontend::open(options_, *family, std::move(spec)));
   frontend_ = std::move(frontend);
   return {};
 }
 
 Status EngineStart::load_weights() {
+  if (const int ranks = options_.tensor_parallel_size; ranks > 1) {
+    Communicator::Settings settings;
+    // Ranks that share cores would keep each other from coming.
+    if (ranks * at::get_num_threads() > usable_cores()) settings.spin = {};
+    communicator_ = std::make_unique<Communicator>(ranks, settings);
+  }
   VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
-                                        models::ModelUse::kServing, rounding_of(options_)));
+                                        models::ModelUse::kServing, rounding_of(options_),
+                                        communicator_.get()));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
@@ -231,7 +268,9 @@ Status EngineStart::load_weights() {
 
 Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   const bool shadowed = policy.merges() && options_.merge == MergePlace::kShadow;
-  const int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
+  int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
+  if (shadowed)
+    for (const auto& model : loaded_.others) shadow_bytes += ModeSwitcher::shadow_bytes(*model);
   const int64_t available = available_memory(device_);
   VALORA_CHECK(
       check_shadow(policy.name(), shadow_bytes, available, loaded_.weights->keeps_integers()));
@@ -239,10 +278,11 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   VALORA_CHECK(check_kv_format(options_, loaded_.dtype, device_));
   const int64_t kept = device_.is_cpu() ? 0 : gpu_working_bytes(options_, spec, loaded_.dtype);
   VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
-  VALORA_TRY(plan, plan_memory(options_, spec,
-                               block_sizes(spec, options_.max_lora_rank, loaded_.dtype,
-                                           kv_format_of(options_), device_),
-                               available - shadow_bytes - cache_bytes, kept));
+  VALORA_TRY(
+      plan, plan_memory(options_, spec,
+                        block_sizes(spec, options_.max_lora_rank, loaded_.dtype,
+                                    kv_format_of(options_), device_, options_.tensor_parallel_size),
+                        available - shadow_bytes - cache_bytes, kept));
   if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
     VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
   if (!device_.is_cpu()) {
@@ -262,6 +302,9 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
               " bytes, because a block must hold the largest panel of an adapter";
     notes_.push_back(std::move(note));
   }
+  if (const int ranks = options_.tensor_parallel_size; ranks > 1)
+    notes_.push_back(std::to_string(ranks) + " ranks share the decoder, each with " +
+                     std::to_string(at::get_num_threads()) + " compute threads");
   if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
   if (options_.quantization != Quantization::kNone)
     notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
@@ -288,19 +331,28 @@ Status EngineStart::make_tiers() {
   return {};
 }
 
+std::unique_ptr<ModeSwitcher> EngineStart::make_switcher(int rank, models::Model& model) {
+  return std::make_unique<ModeSwitcher>(model, *loaded_.weights, rank, options_.merge,
+                                        ops::launched_work(device_), clock_);
+}
+
 Status EngineStart::make_runner(const scheduler::Policy& policy) {
-  std::unique_ptr<ModeSwitcher> switcher;
-  if (policy.merges())
-    switcher = std::make_unique<ModeSwitcher>(*loaded_.model, *loaded_.weights, options_.merge,
-                                              ops::launched_work(device_), clock_);
+  std::vector<std::unique_ptr<RankRunner>> ranks;
+  for (int rank = 0; rank < options_.tensor_parallel_size; ++rank) {
+    models::Model& model = rank == 0 ? *loaded_.model : *loaded_.others[rank - 1];
+    ranks.push_back(
+        std::make_unique<RankRunner>(rank, model, tiers_->kv_arena(rank), device_,
+                                     policy.merges() ? make_switcher(rank, model) : nullptr));
+  }
   const Runner::Options options{
       .visual_cache_bytes = options_.visual_cache_bytes,
       .mask_seconds = options_.form_limits.step,
-      .adapts_threads = options_.threads == 0 && device_.is_cpu(),
+      .adapts_threads =
+          options_.threads == 0 && device_.is_cpu() && options_.tensor_parallel_size == 1,
   };
-  runner_ =
-      std::make_unique<Runner>(*loaded_.model, tiers_->kv_arena(), loaded_.dtype, device_,
-                               ops::launched_work(device_), options, std::move(switcher), clock_);
+  runner_ = std::make_unique<Runner>(
+      *loaded_.model, std::make_unique<RankGroup>(std::move(ranks), std::move(communicator_)),
+      loaded_.dtype, device_, ops::launched_work(device_), options, clock_);
   return {};
 }
 

@@ -112,7 +112,7 @@ void VisualEncoder::begin(Tower& tower) {
   for (const WantedVisual& visual : tower.visuals) {
     items.push_back({visual.input.get(), {}});
     for (const serving::AppliedAdapter& use : visual.adapters)
-      items.back().adapters.push_back({&weights_of(*use.adapter), use.scale});
+      items.back().adapters.push_back({&weights_of(*use.adapter, 0), use.scale});
   }
   tower.encoding = model_.begin_encoding(std::move(items), pieces_);
   tower.total = tower.encoding->left();

@@ -166,7 +166,9 @@ TEST_F(VisualEncoderTest, AFailureEndsItsImageAlone) {
 
 TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
   serving::LoadedAdapter loaded;
-  loaded.tensors = std::make_shared<AdapterTensors>(std::make_shared<ops::AdapterWeights>(0));
+  auto weights = std::make_shared<RankWeights>();
+  weights->emplace_back(0);
+  loaded.tensors = std::make_shared<AdapterTensors>(std::move(weights));
   const serving::AppliedAdapter adapter{
       std::shared_ptr<const serving::LoadedAdapter>(&loaded, [](auto*) {}), 1};
   const auto adapted = visual(1, 3, &adapter), plain = visual(2, 3);

@@ -28,8 +28,7 @@ ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& archite
   ModelSpec spec = decoder_spec(config, architecture);
   std::vector<adapters::Module> modules;
   add_decoder_modules(config, kPrefix, modules);
-  modules.push_back(
-      {"lm_head", config.hidden, config.vocab, -1, false, adapters::ModuleKind::kHead});
+  modules.push_back(head_module(config, "lm_head"));
   spec.modules = adapters::ModuleTable(std::move(modules), {}, config.hidden);
   return spec;
 }

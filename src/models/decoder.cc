@@ -10,6 +10,7 @@
 #include "models/spec/load_error.h"
 #include "models/table_linear.h"
 #include "ops/elementwise.h"
+#include "ops/parallel.h"
 #include "ops/recompute.h"
 
 namespace valora::models {
@@ -37,12 +38,16 @@ EmbeddingNames embedding_names(const DecoderConfig& c, Weights& weights,
   return {embedding, head};
 }
 
+int64_t of_rank(int64_t heads, const Weights& weights) {
+  return adapters::share_of(heads, weights.shard().rank, weights.shard().of).size();
+}
+
 }  // namespace
 
 Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
                      const std::string& name, const LayerConfig& c)
-    : heads_(c.heads),
-      kv_heads_(c.kv_heads),
+    : heads_(of_rank(c.heads, weights)),
+      kv_heads_(of_rank(c.kv_heads, weights)),
       head_dim_(c.head_dim),
       window_(c.window),
       q_proj_(table_linear(weights, modules, name + ".q_proj", c.qkv_bias)),
@@ -92,7 +97,9 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
       rotary_(c.rotary, c.layers.front().head_dim, device),
       norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
       lm_head_(weights, names.head, c.hidden, c.vocab, false,
-               modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead) {
+               modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead,
+               {adapters::Split::kOutputs, c.vocab}),
+      shard_(weights.shard()) {
   for (size_t i = 0; i < c.layers.size(); ++i) {
     const LayerConfig& l = c.layers[i];
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
@@ -179,10 +186,24 @@ at::Tensor Decoder::logits(const at::Tensor& hidden, const HeadAdaptation& adapt
   int64_t replaced = 0;  // rows whose adapters have output layers of their own
   for (const VocabularyUse& use : adaptation.vocabulary)
     if (use.weights->head) replaced += use.end - use.begin;
-  const at::Tensor logits =
-      replaced == hidden.size(0)
-          ? at::empty({hidden.size(0), lm_head_.weight().out()}, hidden.options().dtype(at::kFloat))
-          : lm_head_.wide(hidden, adaptation.lora);
+  const auto empty = [&] {
+    return at::empty({hidden.size(0), lm_head_.slice().out}, hidden.options().dtype(at::kFloat));
+  };
+  at::Tensor logits;
+  if (replaced == hidden.size(0)) {
+    if (shard_.rank == 0) logits = empty();
+  } else {
+    logits = lm_head_.wide(hidden, adaptation.lora);
+    if (shard_.of > 1) {
+      const at::Tensor part = logits;
+      logits = shard_.rank == 0 ? empty() : at::Tensor();
+      shard_.communicator->gather_columns(
+          shard_.rank, {part.const_data_ptr<float>(), static_cast<size_t>(part.numel())},
+          part.size(0), logits.defined() ? logits.mutable_data_ptr<float>() : nullptr,
+          ops::torch_parallel());
+    }
+  }
+  if (!logits.defined()) return logits;
   for (const VocabularyUse& use : adaptation.vocabulary)
     ops::adapt_logits(hidden.slice(0, use.begin, use.end), *use.weights,
                       logits.slice(0, use.begin, use.end));

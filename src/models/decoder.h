@@ -26,7 +26,7 @@ class Attention {
   }
 
  private:
-  int64_t heads_, kv_heads_, head_dim_, window_;
+  int64_t heads_, kv_heads_, head_dim_, window_;  // heads: of the rank
   Linear q_proj_, k_proj_, v_proj_, o_proj_;
   std::optional<RmsNorm> q_norm_, k_norm_;
 };
@@ -68,7 +68,7 @@ class Decoder {
           const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
   at::Tensor forward(const Batch& batch) const;  // [T, hidden], after the final norm
-  // [rows, hidden] → float [rows, vocab]
+  // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const;
   std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
 
@@ -87,6 +87,7 @@ class Decoder {
   std::vector<DecoderLayer> layers_;
   RmsNorm norm_;
   Linear lm_head_;
+  Shard shard_;
 };
 
 }  // namespace valora::models

@@ -90,16 +90,32 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
     const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim,
                   index = static_cast<int64_t>(i);
     const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    modules.push_back({layer + "self_attn.q_proj", c.hidden, q, index});
-    modules.push_back({layer + "self_attn.k_proj", c.hidden, kv, index});
-    modules.push_back({layer + "self_attn.v_proj", c.hidden, kv, index});
-    modules.push_back({layer + "self_attn.o_proj", q, c.hidden, index});
-    modules.push_back({layer + "mlp.gate_proj", c.hidden, l.intermediate, index});
-    modules.push_back({layer + "mlp.up_proj", c.hidden, l.intermediate, index});
-    modules.push_back({layer + "mlp.down_proj", l.intermediate, c.hidden, index});
+    const auto add = [&](const char* name, int64_t in, int64_t out, adapters::Split split,
+                         int64_t units) {
+      modules.push_back(
+          {layer + name, in, out, index, false, adapters::ModuleKind::kLinear, {split, units}});
+    };
+    using enum adapters::Split;
+    add("self_attn.q_proj", c.hidden, q, kOutputs, l.heads);
+    add("self_attn.k_proj", c.hidden, kv, kOutputs, l.kv_heads);
+    add("self_attn.v_proj", c.hidden, kv, kOutputs, l.kv_heads);
+    add("self_attn.o_proj", q, c.hidden, kInputs, l.heads);
+    add("mlp.gate_proj", c.hidden, l.intermediate, kOutputs, l.intermediate);
+    add("mlp.up_proj", c.hidden, l.intermediate, kOutputs, l.intermediate);
+    add("mlp.down_proj", l.intermediate, c.hidden, kInputs, l.intermediate);
   }
   modules.push_back(
       {prefix + "embed_tokens", c.vocab, c.hidden, -1, false, adapters::ModuleKind::kEmbedding});
+}
+
+adapters::Module head_module(const DecoderConfig& c, const std::string& name) {
+  return {name,
+          c.hidden,
+          c.vocab,
+          -1,
+          false,
+          adapters::ModuleKind::kHead,
+          {adapters::Split::kOutputs, c.vocab}};
 }
 
 }  // namespace valora::models

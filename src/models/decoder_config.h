@@ -57,5 +57,7 @@ ModelSpec decoder_spec(const DecoderConfig& config, const std::string& architect
 // Appends the decoder's linears under `prefix` ("model."), then its embeddings.
 void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
                          std::vector<adapters::Module>& modules);
+// The output layer.
+adapters::Module head_module(const DecoderConfig& config, const std::string& name);
 
 }  // namespace valora::models

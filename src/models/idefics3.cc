@@ -52,8 +52,7 @@ ModelSpec idefics3_spec(const ConfigReader& config) {
   add_decoder_modules(c.decoder, kTextModel, modules);
   add_siglip_vision_modules(c.vision, kVisionModel, modules);
   modules.push_back({kConnector, c.merged_width(), c.decoder.hidden, -1, true});
-  modules.push_back(
-      {"lm_head", c.decoder.hidden, c.decoder.vocab, -1, false, adapters::ModuleKind::kHead});
+  modules.push_back(head_module(c.decoder, "lm_head"));
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
   return spec;
 }

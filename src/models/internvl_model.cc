@@ -137,8 +137,7 @@ ModelSpec internvl_model_spec(const InternVlConfig& c, const InternVlNames& name
   add_intern_vision_modules(c.vision, *names.vision, names.tower, modules);
   modules.push_back({names.linear_1, c.merged_width(), c.decoder.hidden, -1, true});
   modules.push_back({names.linear_2, c.decoder.hidden, c.decoder.hidden, -1, true});
-  modules.push_back(
-      {names.head, c.decoder.hidden, c.decoder.vocab, -1, false, adapters::ModuleKind::kHead});
+  modules.push_back(head_module(c.decoder, names.head));
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
   return spec;
 }

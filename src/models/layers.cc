@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ops/elementwise.h"
+#include "ops/parallel.h"
 
 namespace valora::models {
 
@@ -29,12 +30,22 @@ void observe(std::initializer_list<const Linear*> linears, const at::Tensor& x,
 }  // namespace
 
 Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
-               int module, LinearPart part)
-    : weight_(weights.linear(name, out, in, bias, part)), module_(module) {}
+               int module, LinearPart part, const adapters::Partition& partition)
+    : weight_(weights.linear(name, out, in, bias, part, partition)),
+      module_(module),
+      slice_{out, in, slice_of(partition, out, in, weights.shard().rank, weights.shard().of)} {
+  if (partition.split == adapters::Split::kInputs) sums_over_ = weights.shard();
+}
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   observe({this}, x, adaptation);
-  return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
+  if (sums_over_.of == 1) return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
+  // The products of adapters are parts of sums, too: they need no collective of their own.
+  const at::Tensor sums = ops::linear_float(x, adapted(*this, adaptation), adaptation.lora);
+  sums_over_.communicator->all_reduce(
+      sums_over_.rank, {sums.mutable_data_ptr<float>(), static_cast<size_t>(sums.numel())},
+      ops::torch_parallel());
+  return sums.to(x.scalar_type());
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,

@@ -20,13 +20,16 @@ namespace valora::models {
 class Linear {
  public:
   Linear() = default;
+  // in, out: of the model. With several ranks, it has the rank's part of the partition.
   // module: index in the model's module table, or -1 if no adapter can target it.
   Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
-         int module = -1, LinearPart part = LinearPart::kOther);
+         int module = -1, LinearPart part = LinearPart::kOther,
+         const adapters::Partition& partition = {});
 
   explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
 
-  // x: [T, in] → [T, out]
+  // x: [T, in] → [T, out], of the rank's inputs and outputs. Split by inputs, all ranks get the
+  // sums over all inputs, and this is a collective of theirs.
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
   // The same in float. Weights with adapters merged do not count.
   at::Tensor wide(const at::Tensor& x, const ops::LoraBatch& lora) const {
@@ -36,10 +39,14 @@ class Linear {
   const ops::Weight& weight() const { return weight_; }
   ops::Weight& weight() { return weight_; }
   int module() const { return module_; }
+  // What the rank has of the model's linear.
+  const LinearSlice& slice() const { return slice_; }
 
  private:
   ops::Weight weight_;
   int module_ = -1;
+  LinearSlice slice_;
+  Shard sums_over_;  // the ranks that it is split over by inputs
 };
 
 // Linears of the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor per linear.

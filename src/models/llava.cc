@@ -83,8 +83,7 @@ ModelSpec llava_spec(const ConfigReader& config) {
       {std::string(kProjector) + "linear_1", c.visual_width(), c.decoder.hidden, -1, true});
   modules.push_back(
       {std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, -1, true});
-  modules.push_back(
-      {"lm_head", c.decoder.hidden, c.decoder.vocab, -1, false, adapters::ModuleKind::kHead});
+  modules.push_back(head_module(c.decoder, "lm_head"));
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
   return spec;
 }

@@ -47,7 +47,7 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
   std::vector<adapters::Module> modules;
   add_decoder_modules(c, kQwenVlLanguage, modules);
   Tower::add_modules(vision, kQwenVlVisual, modules);
-  modules.push_back({"lm_head", c.hidden, c.vocab, -1, false, adapters::ModuleKind::kHead});
+  modules.push_back(head_module(c, "lm_head"));
   spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.hidden);
   return spec;
 }

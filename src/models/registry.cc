@@ -120,6 +120,23 @@ Result<ModelSpec> read_model_spec(const Family& family, const ConfigReader& conf
   }
 }
 
+Status check_ranks(const ModelSpec& spec, int ranks) {
+  const auto refused = [&](const std::string& what) {
+    return invalid(fmt::format("--tensor-parallel-size {}: {}", ranks, what),
+                   "tensor_parallel_size");
+  };
+  if (spec.heads % ranks != 0)
+    return refused(fmt::format("the {} attention heads of {} do not divide evenly", spec.heads,
+                               spec.architecture));
+  // With more ranks than heads of keys and values, several ranks have the same one.
+  if (spec.kv_heads % ranks != 0 && ranks % spec.kv_heads != 0)
+    return refused(
+        fmt::format("the {} heads of keys and values of {} neither divide evenly nor "
+                    "divide the number of ranks",
+                    spec.kv_heads, spec.architecture));
+  return {};
+}
+
 void set_quantisation(const ConfigReader& config, Weights& weights) {
   auto quantised = read_quantised_config(config);
   if (quantised)
@@ -146,7 +163,8 @@ Status check_inputs(const std::string& dir, const Weights& weights) {
 }  // namespace
 
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
-                               at::Device device, ModelUse use, Rounding rounding) {
+                               at::Device device, ModelUse use, Rounding rounding,
+                               Communicator* communicator) {
   const bool quantises = rounding.weights != Quantise::kNone;
   if (quantises && use == ModelUse::kTraining)
     return unprocessable("adapters are trained on weights in floats; leave out --quantization",
@@ -171,8 +189,21 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
       return unprocessable(dir + ": the weights are quantised already (" +
                                weights->quantised()->format + "); leave out --quantization",
                            "quantization");
+    const int ranks = communicator ? communicator->ranks() : 1;
+    if (ranks > 1 && weights->quantised())
+      return unprocessable(dir + ": the weights are quantised (" + weights->quantised()->format +
+                               "), and ranks share weights in floats only; leave out "
+                               "--tensor-parallel-size",
+                           "tensor_parallel_size");
     LoadedModel loaded;
-    loaded.model = family->build(config, *weights, device);
+    for (int rank = 0; rank < ranks; ++rank) {
+      weights->set_shard({rank, ranks, communicator});
+      auto model = family->build(config, *weights, device);
+      if (rank == 0)
+        loaded.model = std::move(model);
+      else
+        loaded.others.push_back(std::move(model));
+    }
     if (rounding.inputs) VALORA_CHECK(check_inputs(dir, *weights));
     loaded.family = family;
     loaded.dtype = type;

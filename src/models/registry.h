@@ -20,7 +20,9 @@ Result<const Family*> find_family(const ConfigReader& config);
 struct LoadedModel {
   // Of the files; mapped for training, whose tensors may be views of them.
   std::unique_ptr<Weights> weights;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<Model> model;  // of rank 0
+  // Of the other ranks. They have the same spec; their towers and embeddings are rank 0's.
+  std::vector<std::unique_ptr<Model>> others;
   const Family* family = nullptr;
   at::ScalarType dtype = at::kFloat;
   int64_t parameters = 0;
@@ -39,9 +41,13 @@ enum class ModelUse {
 // config.json, else that of the checkpoint. kNotFound: no folder or no weights. kUnprocessable: the
 // family is unknown, a tensor is missing or has another shape, kHalf on a CPU, or a `rounding`
 // that cannot be had.
+// communicator: of the ranks that share the model, for ModelUse::kServing with the native kernels
+// of CPUs (check_ranks()), and for weights in floats; null: one rank. It must outlive the models.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing,
-                               Rounding rounding = {});
+                               Rounding rounding = {}, Communicator* communicator = nullptr);
+// kInvalidArgument, with the numbers, if the heads do not divide among so many ranks.
+Status check_ranks(const ModelSpec& spec, int ranks);
 // Tells the weights what the configuration says of quantised linears. Throws LoadError.
 void set_quantisation(const ConfigReader& config, Weights& weights);
 // The dtype that load_model() uses for a checkpoint whose weights are `stored`.

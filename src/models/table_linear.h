@@ -16,7 +16,7 @@ inline Linear table_linear(Weights& weights, const adapters::ModuleTable& table,
   const adapters::Module& module = table.modules()[static_cast<size_t>(index)];
   const bool decoder = !module.visual && module.layer >= 0;
   return Linear(weights, name, module.in, module.out, bias, index,
-                decoder ? LinearPart::kDecoder : LinearPart::kOther);
+                decoder ? LinearPart::kDecoder : LinearPart::kOther, module.partition);
 }
 
 }  // namespace valora::models

@@ -110,6 +110,8 @@ Status Weights::open_file(const std::string& path) {
 }
 
 Status Weights::unmap() {
+  shared_tensors_.clear();
+  shared_linears_.clear();
   for (auto& [name, entry] : entries_) entry.view.bytes = {};
   for (File& file : files_) {
     file.mapped = nullptr;
@@ -140,25 +142,35 @@ const Weights::Entry* Weights::find(const std::string& canonical) const {
 }
 
 at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& shape) {
+  if (const auto shared = shared_tensors_.find(name); shared != shared_tensors_.end())
+    return shared->second;
   const at::Tensor tensor = view(name, shape);
   held_.other += tensor.nbytes();
   const Entry& entry = *find(name);
   const bool mapped = files_[entry.file].mapped && tensor.is_cpu() &&
                       tensor.const_data_ptr() == entry.view.bytes.data();
-  return mapped && !plain_ ? tensor.clone() : tensor;
+  at::Tensor own = mapped && !plain_ ? tensor.clone() : tensor;
+  if (shard_.of > 1) shared_tensors_.emplace(name, own);
+  return own;
 }
 
 ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bool bias,
-                            LinearPart part) {
+                            LinearPart part, const adapters::Partition& partition) {
+  const bool shared = shard_.of > 1 && partition.split == adapters::Split::kWhole;
+  if (shared)
+    if (const auto known = shared_linears_.find(name); known != shared_linears_.end())
+      return known->second;
   const auto quantised = quantised_linear(name, out, in);
-  ops::Weight weight = weight_of(name, quantised.get(), {out, in}, bias, part);
+  const LinearSlice slice{out, in, slice_of(partition, out, in, shard_.rank, shard_.of)};
+  ops::Weight weight = weight_of(name, quantised.get(), slice, bias, part);
   if (quantised && quantised->input_rounding) round_inputs(name, *quantised, part, weight);
+  if (shared) shared_linears_.emplace(name, weight);
   return weight;
 }
 
 ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quantised,
-                               std::array<int64_t, 2> sizes, bool bias, LinearPart part) {
-  const auto [out, in] = sizes;
+                               const LinearSlice& slice, bool bias, LinearPart part) {
+  const auto [out, in, has] = slice;
   if (quantised) {
     ++quantised_.linears;
     quantised_.parameters += out * in;
@@ -170,12 +182,14 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
   size_t& held = part == LinearPart::kDecoder ? held_.decoder
                  : part == LinearPart::kHead  ? held_.head
                                               : held_.other;
-  const at::Tensor b = bias ? get(name + ".bias", {out}) : at::Tensor();
-  if (auto integers = integer_linear(name, quantised, sizes, b, part)) {
+  at::Tensor b;
+  if (bias && has.in.begin == 0)
+    b = get(name + ".bias", {out}).slice(0, has.out.begin, has.out.end);
+  if (auto integers = integer_linear(name, quantised, {out, in}, b, part)) {
     held += integers->bytes();
     return *std::move(integers);
   }
-  const at::Tensor w = quantised ? decoded(*quantised, out, in) : view(name + ".weight", {out, in});
+  const at::Tensor w = quantised ? decoded(*quantised, out, in) : stored_part(name, slice);
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
   const bool integers = quantised && serves_integers(*quantised, in);  // on the meta device
@@ -185,10 +199,18 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
   return shared ? weight.with_data(weight.data().clone()) : weight;
 }
 
-void Weights::refill(const std::string& name, ops::Weight& weight) {
-  const auto quantised = quantised_linear(name, weight.out(), weight.in());
-  weight.refill(quantised ? decoded(*quantised, weight.out(), weight.in())
-                          : view(name + ".weight", {weight.out(), weight.in()}));
+at::Tensor Weights::stored_part(const std::string& name, const LinearSlice& slice) {
+  const auto& [out, in] = slice.has;
+  return floats(name + ".weight", {slice.out, slice.in})
+      .slice(0, out.begin, out.end)
+      .slice(1, in.begin, in.end)
+      .to(at::TensorOptions().dtype(dtype_).device(device_));
+}
+
+void Weights::refill(const std::string& name, ops::Weight& weight, const LinearSlice& slice) {
+  const std::lock_guard lock(refilling_);
+  const auto quantised = quantised_linear(name, slice.out, slice.in);
+  weight.refill(quantised ? decoded(*quantised, slice.out, slice.in) : stored_part(name, slice));
 }
 
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {

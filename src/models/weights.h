@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "adapters/module_table.h"
+#include "base/communicator.h"
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/safetensors.h"
@@ -49,6 +51,13 @@ struct HeldBytes {
   size_t all() const { return decoder + head + other; }
 };
 
+// The part that a rank has of a linear [out, in].
+struct LinearSlice {
+  int64_t out = 0, in = 0;
+  adapters::MatrixSlice has;
+  static LinearSlice whole(int64_t out, int64_t in) { return {out, in, {{0, out}, {0, in}}}; }
+};
+
 class Weights {
  public:
   // Opens DIR/model.safetensors.index.json and its shards, or DIR/model.safetensors.
@@ -59,6 +68,10 @@ class Weights {
   // form for serving.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
+  // The rank whose model is built next. With several ranks, what is not split among them is one
+  // copy that the models of all ranks share.
+  void set_shard(const Shard& shard) { shard_ = shard; }
+  const Shard& shard() const { return shard_; }
   void set_rounding(Rounding rounding) { rounding_ = rounding; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
@@ -81,12 +94,15 @@ class Weights {
   // Models take their linears from here, whatever the checkpoint stores them as; patch embeddings,
   // which are stored as convolutions, by get(). For serving on CPUs, stored integers, and those of
   // set_rounding(), stay integers. Other quantised weights are decoded exactly as the checkpoint
-  // says, and rounded once to the target dtype. Throws as get(), and for values that cannot become
-  // integers.
+  // says, and rounded once to the target dtype. Of a partition, the part of this rank; a linear
+  // that is split by inputs has its bias on rank 0. Throws as get(), and for values that cannot
+  // become integers.
   ops::Weight linear(const std::string& name, int64_t out, int64_t in, bool bias,
-                     LinearPart part = LinearPart::kOther);
-  // Writes the stored values of linear() into `weight` again. Throws as get().
-  void refill(const std::string& name, ops::Weight& weight);
+                     LinearPart part = LinearPart::kOther,
+                     const adapters::Partition& partition = {});
+  // Writes the stored values of linear() into `weight` again, which is this slice of it. Throws as
+  // get(). Thread-safe.
+  void refill(const std::string& name, ops::Weight& weight, const LinearSlice& slice);
 
   // Of a tensor that there is, by its canonical name.
   std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->view.shape; }
@@ -136,6 +152,9 @@ class Weights {
   const Entry* find(const std::string& canonical) const;
   // The tensor as it is stored, of a float type. Throws as get().
   at::Tensor floats(const std::string& name, const std::vector<int64_t>& shape);
+  // The values of an unquantised linear, in the target dtype and device; views of the mapped file
+  // as view() gives them. Throws as get().
+  at::Tensor stored_part(const std::string& name, const LinearSlice& slice);
   Status open_file(const std::string& path);
   at::Tensor stored(const Entry& entry) const;
   const std::string& path_of(const Entry& entry) const { return files_[entry.file].input.path(); }
@@ -146,7 +165,7 @@ class Weights {
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);
   // linear(), without the rounding of its inputs.
   ops::Weight weight_of(const std::string& name, const StoredLinear* quantised,
-                        std::array<int64_t, 2> sizes, bool bias, LinearPart part);
+                        const LinearSlice& slice, bool bias, LinearPart part);
   // Throws LoadError where that cannot be done exactly.
   void round_inputs(const std::string& name, const StoredLinear& quantised, LinearPart part,
                     ops::Weight& weight);
@@ -176,6 +195,12 @@ class Weights {
   at::Device device_ = at::kCPU;
   bool plain_ = false, keeps_integers_ = false;
   bool rounds_inputs_ = false;
+  Shard shard_;
+  // What get() and linear() gave that is not split, by name. Empty with one rank, and after
+  // unmap().
+  std::map<std::string, at::Tensor> shared_tensors_;
+  std::map<std::string, ops::Weight> shared_linears_;
+  std::mutex refilling_;
   Rounding rounding_;
   HeldBytes held_;
   std::shared_ptr<const QuantisedConfig> quantisation_;

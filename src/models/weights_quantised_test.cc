@@ -59,7 +59,7 @@ class QuantisedWeightsTest : public ::testing::Test {
     EXPECT_EQ(weights->parameters(), out * in);
     ASSERT_TRUE(weights->unmap().ok());
     ops::Weight again(at::zeros({out, in}), at::kFloat, at::kCPU);
-    weights->refill(kName, again);
+    weights->refill(kName, again, LinearSlice::whole(again.out(), again.in()));
     EXPECT_TRUE(at::equal(again.unpacked(), decoded)) << "from the files";
     weights = open(quantisation);
     weights->set_target(at::kBFloat16, at::kCPU);

@@ -3,7 +3,8 @@
 // First line: {"model", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share", "merge",
 //              "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
 //              "max_waiting", "pool_memory", "swap_space", "prefix_caching", "max_logprobs",
-//              "max_images", "media_workers", "device"}; all but "model" are optional →
+//              "max_images", "media_workers", "device", "tensor_parallel_size"}; all but "model"
+//              are optional →
 //              {"model": {...}}, or {"error": {...}} and the program ends. model.cost_key: the
 //              names of machine and model that a file for "costs" must have
 // Then one command per line, with one line as the answer:
@@ -67,6 +68,7 @@ Result<EngineOptions> read_options(const Json& json) {
   VALORA_CHECK(read_named(json, "merge", parse_merge_place, o.merge));
   VALORA_CHECK(read_policy(json, o.scheduling));
   VALORA_CHECK(integer("threads", o.threads));
+  VALORA_CHECK(integer("tensor_parallel_size", o.tensor_parallel_size));
   VALORA_CHECK(integer("max_num_seqs", o.max_num_seqs));
   VALORA_CHECK(integer("max_num_batched_tokens", o.max_num_batched_tokens));
   VALORA_CHECK(integer("max_waiting", o.max_waiting));
@@ -154,7 +156,10 @@ Json stats_json(const EngineStats& s) {
           {"mode", s.mode},
           {"mode_switches", s.mode_switches},
           {"merges", s.merges},
-          {"steps", s.steps}};
+          {"steps", s.steps},
+          {"collectives", s.collectives},
+          {"collective_bytes", s.collective_bytes},
+          {"reads", s.memory.reads.moves}};
 }
 
 Result<Json> run(serving::LocalEngine& engine, const std::string& line,

@@ -44,7 +44,7 @@ def test_all_names_are_served(served):
 
 def test_each_option_has_a_line(served):
     lines = served.log.read_text()
-    for option in ("--enable-lora", "--tensor-parallel-size 1", "--lora-dtype auto", "--disable-log-requests", "--hf-token"):
+    for option in ("--enable-lora", "--pipeline-parallel-size 1", "--lora-dtype auto", "--disable-log-requests", "--hf-token"):
         assert sum(f"{option}: " in line for line in lines.splitlines()) == 1, option
     assert "a-secret" not in lines
 
@@ -59,7 +59,8 @@ def test_the_options_have_their_meaning(served):
 
 @pytest.mark.parametrize("options, words", [
     (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype \"fp8_e5m2\" is unknown; use auto, int8 or fp8"),
-    (["--tensor_parallel_size=2"], "--tensor-parallel-size 2 is not served: only 1 is served"),
+    (["--tensor_parallel_size=0"], "--tensor-parallel-size must be at least 1"),
+    (["--pipeline_parallel_size=2"], "--pipeline-parallel-size 2 is not served: only 1 is served"),
     (["--reasoning-parser", "qwen3"], "--reasoning-parser qwen3 is not served"),
     (["--limit-mm-per-prompt", '{"images": 2}'], '--limit-mm-per-prompt has "images"'),
     (["--max-model-len", "many"], "--max-model-len takes a whole number or auto, not many"),

@@ -60,7 +60,7 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
   ServeProgram serve;
   EXPECT_EQ(serve.parse({"serve", "m", "--enable-lora", "--max-loras", "4", "--enforce-eager",
                          "--gpu-memory-utilization", "0.9", "--trust-remote-code",
-                         "--tensor-parallel-size", "1"}),
+                         "--pipeline-parallel-size", "1"}),
             std::nullopt);
   EXPECT_THAT(serve.notes,
               UnorderedElementsAre(HasSubstr("--enable-lora: "), HasSubstr("--max-cpu-loras"),
@@ -80,14 +80,14 @@ std::string start_refusal_of(std::vector<const char*> arguments) {
 }
 
 TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
-  EXPECT_THAT(start_refusal_of({"--tensor-parallel-size", "2"}),
-              HasSubstr("--tensor-parallel-size 2 is not served: only 1"));
+  EXPECT_THAT(start_refusal_of({"--pipeline-parallel-size", "2"}),
+              HasSubstr("--pipeline-parallel-size 2 is not served: only 1"));
   EXPECT_THAT(start_refusal_of({"--load-format=gguf"}),
               HasSubstr("--load-format gguf is not served: weights are"));
   EXPECT_THAT(start_refusal_of({"--reasoning-parser", "qwen3"}),
               HasSubstr("--reasoning-parser qwen3 is not served: "));
   EXPECT_THAT(start_refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
-  EXPECT_EQ(start_refusal_of({"--load_format", "auto", "-tp", "1", "-O3"}), "nothing");
+  EXPECT_EQ(start_refusal_of({"--load_format", "auto", "-O3"}), "nothing");
 }
 
 TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {

@@ -58,7 +58,6 @@ constexpr VllmOption kOptions[] = {
     {"--runner", kText, "auto|generate|pooling", kAllEndpoints},
     {"--convert", kText, "auto|none|embed|classify", kAllEndpoints},
     // devices and processes
-    {"--tensor-parallel-size", kNumber, "1", kOneDevice},
     {"--pipeline-parallel-size", kNumber, "1", kOneDevice},
     {"--data-parallel-size", kNumber, "1", kOneDevice},
     {"--decode-context-parallel-size", kNumber, "1", kOneDevice},

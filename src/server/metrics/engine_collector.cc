@@ -136,6 +136,20 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
                         static_cast<double>(stats.early_aborts)));
 }
 
+void EngineCollector::add_collectives(const EngineStats& stats,
+                                      std::vector<MetricFamily>& out) const {
+  const auto count = [&](const char* name, const char* help, double value) {
+    out.push_back(counter(name, help, value));
+  };
+  count("valora:collectives_total", "Collectives of the ranks that share the model.",
+        static_cast<double>(stats.collectives));
+  count("valora:collective_bytes_total", "Bytes that collectives moved between ranks.",
+        static_cast<double>(stats.collective_bytes));
+  count("valora:collective_seconds_total",
+        "Seconds that the first rank spent in collectives, waiting included.",
+        stats.collective_seconds);
+}
+
 void EngineCollector::add_drafts(const EngineStats& stats, std::vector<MetricFamily>& out) const {
   const auto count = [&](const char* name, const char* help, uint64_t value) {
     out.push_back(counter(name, help, static_cast<double>(value)));
@@ -219,6 +233,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
   out.push_back(counter("valora:merge_seconds_total",
                         "Seconds spent on merging adapters and restoring weights.",
                         stats.merge_seconds));
+  if (stats.collectives > 0) add_collectives(stats, out);
   add_steps(stats, out);
   return out;
 }

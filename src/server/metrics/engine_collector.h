@@ -39,6 +39,7 @@ class EngineCollector final : public prometheus::Collectable {
       std::string name, std::string help, const char* label,
       std::initializer_list<std::pair<const char*, double>> values) const;
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
+  void add_collectives(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_drafts(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_media_caches(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;

@@ -1,0 +1,105 @@
+// An engine whose model several ranks share: the answers equal those of one rank, and a rank that
+// fails ends the engine.
+#include <thread>
+
+#include "engine/testing/engine_fixture.h"
+#include "ops/low_rank_products.h"
+
+namespace valora {
+namespace {
+
+using namespace testing;
+
+class RanksEngine : public TwoAdapterTest {
+ protected:
+  std::vector<std::vector<int32_t>> answers_with(int ranks, SchedulingPolicy policy) {
+    options_.tensor_parallel_size = ranks;
+    options_.scheduling.policy = policy;
+    engine_.reset();
+    start_with_adapters();
+    std::vector<std::shared_ptr<WaitingSink>> sinks;
+    for (const auto& request : requests_) sinks.push_back(submit(request));
+    std::vector<std::vector<int32_t>> tokens;
+    for (const auto& sink : sinks) tokens.push_back(sink->wait().first().tokens);
+    EXPECT_EQ(engine_->check(), "");
+    return tokens;
+  }
+  const std::vector<GenerateRequest> requests_{
+      base_, with(base_, {{"one", 1}}), with(base_, {{"two", 1}}), with(base_, {{"one", 0.5f}}),
+      with(base_, {{"two", 1}, {"one", -1}})};
+};
+
+TEST_F(RanksEngine, AnswersAreThoseOfOneRank) {
+  const auto alone = answers_with(1, SchedulingPolicy::kUnmerged);
+  EXPECT_EQ(engine_->stats().collectives, 0);
+  for (const int ranks : {2, 4})
+    for (const auto policy :
+         {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged, SchedulingPolicy::kMixture}) {
+      EXPECT_EQ(answers_with(ranks, policy), alone) << ranks << " ranks, " << name_of(policy);
+      EXPECT_GT(engine_->stats().collectives, 0);
+    }
+}
+
+// One head of keys and values is on each of two ranks, and on two of four.
+TEST_F(RanksEngine, TokensOfTheCacheTakeTheSameBytesUntilHeadsAreRepeated) {
+  std::vector<int64_t> bytes;
+  for (const int ranks : {1, 2, 4}) {
+    options_.tensor_parallel_size = ranks;
+    start();
+    bytes.push_back(engine_->model().kv_token_bytes);
+  }
+  EXPECT_EQ(bytes[1], bytes[0]);
+  EXPECT_EQ(bytes[2], 2 * bytes[0]);
+}
+
+// Low-rank products that fail on one thread.
+class FailsOnOthers final : public ops::LowRankProducts {
+ public:
+  FailsOnOthers() { ops::set_low_rank_products(this); }
+  ~FailsOnOthers() override { ops::set_low_rank_products(nullptr); }
+  void add(const at::Tensor&, const ops::LoraBatch&, int, const at::Tensor&) override {
+    // The first thread that comes is a rank.
+    std::thread::id none;
+    if (first_.compare_exchange_strong(none, std::this_thread::get_id())) return;
+    TORCH_CHECK(first_ == std::this_thread::get_id(), "no luck");
+  }
+
+ private:
+  std::atomic<std::thread::id> first_;
+};
+
+TEST_F(RanksEngine, ARankThatFailsEndsTheEngine) {
+  options_.tensor_parallel_size = 2;
+  start_with_adapters();
+  EXPECT_FALSE(run(base_).error);
+  EXPECT_TRUE(engine_->healthy());
+  {
+    const FailsOnOthers fails;
+    const auto answer = run(with(base_, {{"one", 1}}));
+    ASSERT_TRUE(answer.error);
+    EXPECT_EQ(answer.error->code, ErrorCode::kInternal);
+  }
+  EXPECT_FALSE(engine_->healthy());
+  EXPECT_FALSE(engine_->submit(base_, std::make_shared<WaitingSink>()).ok());
+}
+
+TEST_F(RanksEngine, WhatRanksDoNotServeIsRefused) {
+  const auto refusal = [&](int ranks) {
+    options_.tensor_parallel_size = ranks;
+    const auto engine = make_engine();
+    return engine.ok() ? "served" : engine.error().message;
+  };
+  EXPECT_EQ(refusal(3),
+            "--tensor-parallel-size 3: the 4 attention heads of Qwen2ForCausalLM do not divide "
+            "evenly");
+  options_.kernels = KernelBackend::kReference;
+  EXPECT_EQ(refusal(2), "--tensor-parallel-size 2: ranks need --kernels native");
+  options_.kernels = KernelBackend::kNative;
+  options_.quantization = Quantization::kInt8;
+  EXPECT_EQ(refusal(2),
+            "--tensor-parallel-size 2: ranks share weights in floats only; leave out "
+            "--quantization");
+}
+
+}  // namespace
+}  // namespace valora

@@ -1,0 +1,165 @@
+"""Several ranks give the answers of one, which are those of transformers + PEFT: all families, modes and kinds of adapters."""
+
+import pytest
+import torch
+
+from checkpoints import save_adapter
+from pictures import picture
+from programs import DEVICE, Engine, EngineError, generate, token_ids, wait_until_idle
+from reference import Reference, expect_same
+from test_adapter_kinds import Case
+from test_generate_modes import Setting, expect_the_same_answers
+
+pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
+
+# The decoders' sizes of these models divide unevenly among the ranks; with more ranks than heads of keys and values, several have
+# the same one.
+RANKS = [("text-grouped-tied", 2), ("text-grouped-tied", 6), ("llama2-biased", 3), ("llama3-scaled", 4), ("vl-grouped-tied", 2),
+         ("vl25-odd-windows", 5), ("llava-default", 2), ("qwen3-windows", 2), ("mistral-windows", 6), ("vl3-grouped-tied", 2),
+         ("smolvlm-tied", 2), ("idefics3-text-tiles", 4), ("internvl-tied", 2), ("internvl-qwen3", 4)]
+MODES = ["unmerged", "merged", "mixture"]
+
+
+@pytest.fixture(scope="module", params=RANKS, ids=lambda case: f"{case[0]}-{case[1]}")
+def setting(request, models, tmp_path_factory):
+    name, ranks = request.param
+    made = Setting(name, models.memory[name], models[name], tmp_path_factory.mktemp("ranks"))
+    made.ranks, made.alone = ranks, made.answers("unmerged")[0]
+    return made
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ranks_give_the_answers_of_one(setting, mode):
+    answers, stats = setting.answers(mode, tensor_parallel_size=setting.ranks)
+    for request, answer in zip(setting.requests, answers, strict=True):
+        expect_same(setting.reference, request, answer)
+    expect_the_same_answers(setting.alone, answers)
+    assert (stats["merges"] == 0) == (mode == "unmerged")
+    assert stats["collectives"] > 0
+
+
+@pytest.fixture(scope="module")
+def short(models, tmp_path_factory):
+    name = "text-grouped-tied"
+    return Setting(name, models.memory[name], models[name], tmp_path_factory.mktemp("short"), tokens=8)
+
+
+@pytest.mark.parametrize("mode, options", [("merged", {"merge": "inplace"}), ("mixture", {"merge": "inplace"}), ("valora", {}),
+                                           ("unmerged", {"max_num_batched_tokens": 13, "threads": 4})])
+def test_wherever_merged_weights_lie(short, mode, options):
+    answers, stats = short.answers(mode, tensor_parallel_size=2, **options)
+    for request, answer in zip(short.requests, answers, strict=True):
+        expect_same(short.reference, request, answer)
+    assert (stats["merges"] == 0) == (mode == "unmerged")
+
+
+@pytest.mark.parametrize("name, ranks", [("text-one-layer", 5), ("llama2-biased", 3), ("vl-grouped-tied", 2)])
+@pytest.mark.parametrize("mode", MODES)
+def test_all_kinds_of_adapters(models, tmp_path, name, ranks, mode):
+    case = Case(name, models.memory[name], models[name], tmp_path)
+    with case.engine(mode=mode, tensor_parallel_size=ranks) as engine:
+        requests = case.requests()
+        for _ in range(2):  # the second time behind cached prefixes
+            for request, answer in zip(requests, engine.batch(requests), strict=True):
+                case.expect(request, answer)
+        assert engine.stats()["prefix_hits"] > 0
+
+
+WORDS = "the image shows a red circle left of two small squares "
+REQUESTS = [{"messages": [{"role": "user", "content": [WORDS * (i % 3), *([picture(60, 90, 60)] if i % 4 == 0 else []), f"Number {i}."]}],
+             "sampling": {"max_tokens": 48, "ignore_eos": True, "temperature": 0, "logprobs": 2}} for i in range(12)]
+
+
+def firm(answer):
+    tokens = answer["choices"][0]["tokens"]
+    close = [i for i, token in enumerate(tokens) if token["top_logprobs"][0] - token["top_logprobs"][1] < 1e-4]
+    return token_ids(answer)[:min(close, default=len(tokens))]
+
+
+def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
+    name = "vl-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 741, rank=8, targets="all-linear")
+    requests = [request | ({"adapters": [{"name": "a"}]} if i % 3 == 0 else {}) for i, request in enumerate(REQUESTS)]
+    with Engine(models[name]) as engine:
+        engine.load("a", adapter)
+        alone = [firm(engine.one(request)) for request in requests]
+        block = 16 * engine.model["kv_token_bytes"]
+    assert sum(map(len, alone)) >= 0.7 * 48 * len(requests)
+    # Adapters take blocks, too: blocks are larger than their KV in models this small.
+    with Engine(models[name], tensor_parallel_size=2, pool_memory=64 << 20) as engine:
+        pool_block = (64 << 20) // engine.model["kv_blocks"]
+    with Engine(models[name], tensor_parallel_size=2, pool_memory=40 * pool_block, swap_space=400 * block,
+                max_num_batched_tokens=64) as engine:
+        engine.load("a", adapter)
+        for _ in range(2):
+            for own, answer in zip(alone, engine.batch(requests), strict=True):
+                assert token_ids(answer)[:len(own)] == own
+        wait_until_idle(engine)
+        stats = engine.stats()
+        assert stats["preemptions"] > 0 and stats["reads"] > 0, stats
+
+
+def test_adapters_move_no_bytes_between_ranks(models, tmp_path):
+    """S-LoRA §6: two all-reduces per layer, 2 (N - 1) / N of the values on each rank, and the parts of the logits."""
+    name, ranks = "text-grouped-tied", 2
+    text = models.memory[name].config.get_text_config()
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 742, rank=8)
+    request = {"tokens": list(range(10, 31)), "sampling": {"max_tokens": 9, "ignore_eos": True, "temperature": 0}}
+    moved = []
+    for uses in ([], [{"name": "a"}]):
+        with Engine(models[name], tensor_parallel_size=ranks) as engine:
+            engine.load("a", adapter)
+            engine.one(request | {"adapters": uses})
+            wait_until_idle(engine)
+            moved.append(engine.stats()["collective_bytes"])
+    rows = len(request["tokens"]) + 9 - 1
+    sums = 2 * text.num_hidden_layers * rows * text.hidden_size * 2 * (ranks - 1)
+    logits = 9 * (text.vocab_size - text.vocab_size // ranks)
+    assert moved == [4 * (sums + logits)] * 2
+
+
+@pytest.mark.parametrize("dtype, kv", [("bfloat16", "auto"), ("float32", "int8"), ("bfloat16", "fp8")])
+def test_rounded_values_are_as_near(models, tmp_path, dtype, kv):
+    """What is rounded is rounded as on one rank, but sums differ in their last bits before."""
+    name = "vl-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 743, rank=8, targets="all-linear")
+    reference = Reference(models[name])
+    reference.load_adapter("a", adapter)
+    vocab = models.memory[name].config.get_text_config().vocab_size
+    requests = [request | {"adapters": [{"name": "a"}] * (i % 2), "sampling": request["sampling"] | {
+        "max_tokens": 1, "logprobs": vocab, "logit_bias": reference.family.no_media_tokens()}} for i, request in enumerate(REQUESTS)]
+    distances = []
+    for ranks in (1, 2):
+        with Engine(models[name], dtype=dtype, kv_cache_dtype=kv, tensor_parallel_size=ranks) as engine:
+            engine.load("a", adapter)
+            answers = engine.batch(requests)
+        distances.append(sum(distance(reference, request, answer) for request, answer in zip(requests, answers, strict=True)))
+    assert 0 < distances[1] <= 1.25 * distances[0], distances
+
+
+def distance(reference, request, answer):
+    token = answer["choices"][0]["tokens"][0]
+    row = torch.empty(len(token["top_ids"]))
+    row[token["top_ids"]] = torch.tensor(token["top_logprobs"])
+    return (row - reference.next_token_logits(request, [0])[1][0].log_softmax(-1)).abs().mean().item()
+
+
+def test_lazy_adapters_and_the_command_line(models, tmp_path):
+    name = "text-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 744, rank=8)
+    arguments = ("--adapter", f"{adapter}:0.5", "--prompt", "What is it?", "--max-tokens", 12, "--ignore-eos")
+    answers = [generate(models[name], *arguments, *more)["token_ids"] for more in
+               ([], ["--tensor-parallel-size", "2"], ["-tp", "2", "--mode", "mixture"])]
+    assert answers.count(answers[0]) == 3
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"tensor_parallel_size": 0}, "must be at least 1"),
+    ({"tensor_parallel_size": 65}, "at most 64 ranks"),
+    ({"tensor_parallel_size": 4}, "the 6 attention heads of Qwen2ForCausalLM do not divide evenly"),
+    ({"tensor_parallel_size": 3}, "the 2 heads of keys and values of Qwen2ForCausalLM neither divide evenly nor"),
+    ({"tensor_parallel_size": 2, "kernels": "reference"}, "ranks need --kernels native"),
+])
+def test_what_is_refused(models, options, words):
+    with pytest.raises(EngineError, match=words):
+        Engine(models["text-grouped-tied"], **options)
