@@ -35,6 +35,22 @@ double turn_in_step(const Sequence& s) {
   return s.grammar ? grammar::turn_of(*s.owner->masks, s.waited) : 0;
 }
 
+// The other ranks wait while the first one runs the tower: it takes their compute threads.
+class AllThreads {
+ public:
+  explicit AllThreads(int ranks) : own_(at::get_num_threads()) {
+    if (ranks > 1) at::set_num_threads(ranks * own_);
+  }
+  ~AllThreads() {
+    if (at::get_num_threads() != own_) at::set_num_threads(own_);
+  }
+  AllThreads(const AllThreads&) = delete;
+  AllThreads& operator=(const AllThreads&) = delete;
+
+ private:
+  const int own_;
+};
+
 // What fails for one output, as an allocation may, ends its request alone.
 template <typename Body>
 void for_output(StepOutput& output, Body&& body) {
@@ -106,7 +122,10 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   std::ranges::for_each(plan.items, request);
   std::ranges::for_each(plan.preparing, request);
   visuals_.request(wanted);
-  visuals_.run(time_for_visuals(plan));
+  {
+    const AllThreads threads(wanted.empty() ? 1 : ranks_->count());
+    visuals_.run(time_for_visuals(plan));
+  }
 
   std::vector<FailedRequest> failed;
   const auto check = [&](const StepItem& item) {

@@ -96,9 +96,10 @@ TEST_F(RanksEngine, WhatRanksDoNotServeIsRefused) {
   EXPECT_EQ(refusal(2), "--tensor-parallel-size 2: ranks need --kernels native");
   options_.kernels = KernelBackend::kNative;
   options_.quantization = Quantization::kInt8;
+  options_.activations = Activations::kInt8;
   EXPECT_EQ(refusal(2),
-            "--tensor-parallel-size 2: ranks share weights in floats only; leave out "
-            "--quantization");
+            "--tensor-parallel-size 2: ranks would round inputs by other scales than one rank "
+            "does; leave out --activations");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <ctime>
 
-#include "base/cores.h"
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "engine/gpu_memory.h"
@@ -17,6 +16,7 @@
 #include "engine/model_fault.h"
 #include "engine/model_host.h"
 #include "engine/policy_of.h"
+#include "engine/rank_options.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "ops/backend.h"
@@ -29,9 +29,6 @@ namespace {
 
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");
-
-// More would spend their time in collectives.
-constexpr int kMostRanks = 64;
 
 Result<at::Device> find_device(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
@@ -66,28 +63,7 @@ Status set_up_compute(const EngineOptions& options) {
   VALORA_CHECK(kernels::load_tiles(options.tiles));
   ops::set_backend(backend_of(options.kernels));
   if (options.threads > 0) at::set_num_threads(options.threads);
-  // Of each rank's thread.
-  if (const int ranks = options.tensor_parallel_size; ranks > 1)
-    at::set_num_threads(std::max(1, at::get_num_threads() / ranks));
-  return {};
-}
-
-// What ranks do not serve yet, as far as the options tell.
-Status check_rank_options(const EngineOptions& o) {
-  if (o.tensor_parallel_size < 1)
-    return invalid("--tensor-parallel-size must be at least 1", "tensor_parallel_size");
-  if (o.tensor_parallel_size == 1) return {};
-  const auto refused = [&](const std::string& what) {
-    return unprocessable(
-        "--tensor-parallel-size " + std::to_string(o.tensor_parallel_size) + ": " + what,
-        "tensor_parallel_size");
-  };
-  if (o.tensor_parallel_size > kMostRanks)
-    return refused("at most " + std::to_string(kMostRanks) + " ranks are served");
-  if (o.device != DeviceKind::kCpu) return refused("ranks are served on CPUs only");
-  if (o.kernels != KernelBackend::kNative) return refused("ranks need --kernels native");
-  if (o.quantization != Quantization::kNone)
-    return refused("ranks share weights in floats only; leave out --quantization");
+  split_threads(options);
   return {};
 }
 
@@ -251,12 +227,7 @@ Status EngineStart::open_frontend() {
 }
 
 Status EngineStart::load_weights() {
-  if (const int ranks = options_.tensor_parallel_size; ranks > 1) {
-    Communicator::Settings settings;
-    // Ranks that share cores would keep each other from coming.
-    if (ranks * at::get_num_threads() > usable_cores()) settings.spin = {};
-    communicator_ = std::make_unique<Communicator>(ranks, settings);
-  }
+  communicator_ = make_communicator(options_);
   VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
                                         models::ModelUse::kServing, rounding_of(options_),
                                         communicator_.get()));

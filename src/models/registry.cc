@@ -190,11 +190,6 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
                                weights->quantised()->format + "); leave out --quantization",
                            "quantization");
     const int ranks = communicator ? communicator->ranks() : 1;
-    if (ranks > 1 && weights->quantised())
-      return unprocessable(dir + ": the weights are quantised (" + weights->quantised()->format +
-                               "), and ranks share weights in floats only; leave out "
-                               "--tensor-parallel-size",
-                           "tensor_parallel_size");
     LoadedModel loaded;
     for (int rank = 0; rank < ranks; ++rank) {
       weights->set_shard({rank, ranks, communicator});

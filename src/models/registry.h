@@ -42,7 +42,7 @@ enum class ModelUse {
 // family is unknown, a tensor is missing or has another shape, kHalf on a CPU, or a `rounding`
 // that cannot be had.
 // communicator: of the ranks that share the model, for ModelUse::kServing with the native kernels
-// of CPUs (check_ranks()), and for weights in floats; null: one rank. It must outlive the models.
+// of CPUs and heads that check_ranks() accepts; null: one rank. It must outlive the models.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing,
                                Rounding rounding = {}, Communicator* communicator = nullptr);

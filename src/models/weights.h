@@ -56,6 +56,7 @@ struct LinearSlice {
   int64_t out = 0, in = 0;
   adapters::MatrixSlice has;
   static LinearSlice whole(int64_t out, int64_t in) { return {out, in, {{0, out}, {0, in}}}; }
+  bool is_whole() const { return has.out.size() == out && has.in.size() == in; }
 };
 
 class Weights {
@@ -163,6 +164,8 @@ class Weights {
   std::vector<std::string> names_of(const std::string& name) const;
   // Null if the checkpoint stores this linear in floats, or not at all. Throws LoadError.
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);
+  // The same of a rank's part.
+  std::unique_ptr<StoredLinear> quantised_slice(const std::string& name, const LinearSlice& slice);
   // linear(), without the rounding of its inputs.
   ops::Weight weight_of(const std::string& name, const StoredLinear* quantised,
                         const LinearSlice& slice, bool bias, LinearPart part);
@@ -173,12 +176,12 @@ class Weights {
   bool serves_integers(const StoredLinear& linear, int64_t in) const;
   // What set_rounding() makes of such linears.
   std::optional<ops::Quantisation> quantisation(LinearPart part) const;
-  // A linear that is served in integers; absent: in floats. `stored` may be null.
+  // A linear that is served in integers; absent: in floats. `stored`, of the slice, may be null.
   std::optional<ops::Weight> integer_linear(const std::string& name, const StoredLinear* stored,
-                                            std::array<int64_t, 2> sizes, const at::Tensor& bias,
+                                            const LinearSlice& slice, const at::Tensor& bias,
                                             LinearPart part);
   // Values in the target dtype and device.
-  at::Tensor decoded(const StoredLinear& linear, int64_t out, int64_t in) const;
+  at::Tensor decoded(const StoredLinear& linear, const LinearSlice& slice) const;
   // Counts a bias of zeros as used: older GPTQ folders have one for linears without.
   void pass_over_zero_bias(const std::string& name);
   // Why a tensor may be missing: it is stored quantised. Empty if it is not.

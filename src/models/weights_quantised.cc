@@ -143,6 +143,13 @@ std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name,
   return std::make_unique<StoredLinear>(read_stored_linear(parts, *rule->scheme, out, in));
 }
 
+std::unique_ptr<StoredLinear> Weights::quantised_slice(const std::string& name,
+                                                       const LinearSlice& slice) {
+  auto linear = quantised_linear(name, slice.out, slice.in);
+  if (linear && !slice.is_whole()) *linear = linear->part(slice.has);
+  return linear;
+}
+
 bool Weights::serves_integers(const StoredLinear& linear, int64_t in) const {
   return !plain_ && !device_.is_cuda() && linear.form &&
          ops::Weight::holds_groups(linear.form->group, in);
@@ -174,27 +181,35 @@ std::optional<ops::Quantisation> Weights::quantisation(LinearPart part) const {
 
 std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
                                                    const StoredLinear* stored,
-                                                   std::array<int64_t, 2> sizes,
-                                                   const at::Tensor& bias, LinearPart part) {
+                                                   const LinearSlice& slice, const at::Tensor& bias,
+                                                   LinearPart part) {
+  const auto& [outs, ins] = slice.has;
   const auto to = quantisation(part);
-  if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, sizes[1]) : !to))
+  if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, ins.size()) : !to))
     return std::nullopt;
   keeps_integers_ = true;
   if (stored)
     return ops::Weight(*stored->integers, dtype_, device_, bias,
                        rounding_.inputs && !stored->input_rounding);
-  const at::Tensor w = floats(name + ".weight", {sizes[0], sizes[1]});
+  const at::Tensor w =
+      floats(name + ".weight", {slice.out, slice.in}).slice(0, outs.begin, outs.end);
   try {
-    return ops::Weight(ops::quantise(w, *to), dtype_, device_, bias, rounding_.inputs);
+    ops::QuantisedTensor integers = ops::quantise(w, *to);
+    // As on one rank, whose groups may go on beyond the part.
+    if (!slice.is_whole()) integers = integers.part({0, outs.size()}, {ins.begin, ins.end});
+    if (!ops::Weight::holds_groups(integers.group, integers.in()))
+      return ops::Weight(integers.decoded(), dtype_, device_, bias);
+    return ops::Weight(integers, dtype_, device_, bias, rounding_.inputs);
   } catch (const c10::Error& e) {
     throw LoadError(unprocessable(
         dir_ + ": tensor " + find(name + ".weight")->stored_name + " " + e.msg(), dir_));
   }
 }
 
-at::Tensor Weights::decoded(const StoredLinear& linear, int64_t out, int64_t in) const {
+at::Tensor Weights::decoded(const StoredLinear& linear, const LinearSlice& slice) const {
   const auto options = at::TensorOptions().dtype(dtype_).device(device_);
-  return device_.is_meta() ? at::empty({out, in}, options) : linear.decoded().to(options);
+  return device_.is_meta() ? at::empty({slice.out, slice.in}, options)
+                           : linear.decoded().to(options);
 }
 
 void Weights::pass_over_zero_bias(const std::string& name) {

@@ -1,6 +1,7 @@
 #include "ops/quantised_tensor.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops/parallel.h"
 
@@ -40,6 +41,22 @@ void QuantisedTensor::check() const {
               " bits with larger values or zero-points");
   TORCH_CHECK(at::isfinite(scales).all().item<bool>(),
               "a quantised weight with scales that are not finite");
+}
+
+QuantisedTensor QuantisedTensor::part(std::array<int64_t, 2> outs,
+                                      std::array<int64_t, 2> ins) const {
+  const auto [first, last] = ins;
+  QuantisedTensor cut;
+  cut.bits = bits;
+  cut.values = values.slice(0, outs[0], outs[1]).slice(1, first, last).contiguous();
+  // As long as groups of this part can be if the first one may not begin with it.
+  const bool one = first / group == (last - 1) / group;
+  cut.group = one ? last - first : std::min(std::gcd(group, first), last - first);
+  const at::Tensor of_whole =
+      (at::arange(cut.groups(), at::kLong) * cut.group + first).floor_divide(group);
+  cut.scales = scales.slice(0, outs[0], outs[1]).index_select(1, of_whole);
+  cut.zeros = zeros.slice(0, outs[0], outs[1]).index_select(1, of_whole);
+  return cut;
 }
 
 at::Tensor QuantisedTensor::decoded() const {

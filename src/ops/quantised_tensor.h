@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
+
 namespace valora::ops {
 
 // w: [out, in] with w[o][i] = (values[o][i] - zeros[o][g]) * scales[o][g], g = i / group.
@@ -22,6 +24,9 @@ struct QuantisedTensor {
   // Throws c10::Error if a tensor is not contiguous on the CPU, or has another dtype or shape, if a
   // value or a zero is 1 << bits or above, or if a scale is not finite.
   void check() const;
+  // Outputs [outs[0], outs[1]) and inputs [ins[0], ins[1]) with the same values. Groups that the
+  // part cuts become shorter.
+  QuantisedTensor part(std::array<int64_t, 2> outs, std::array<int64_t, 2> ins) const;
   // float [out, in]
   at::Tensor decoded() const;
 };

@@ -1,5 +1,6 @@
 #include "ops/quantised_tensor.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -34,6 +35,32 @@ TEST(QuantisedTensor, IsSymmetricIfAllZerosAreTheMiddle) {
   EXPECT_TRUE(q.symmetric());
   q.bits = 8;
   EXPECT_FALSE(q.symmetric());
+}
+
+TEST(QuantisedTensor, APartHasTheSameValues) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  for (const int64_t group : {1, 2, 4, 6, 11, 12}) {
+    const int64_t groups = (12 + group - 1) / group;
+    const QuantisedTensor whole{at::randint(0, 16, {3, 12}, generator, at::kByte), 4,
+                                at::rand({3, groups}, generator),
+                                at::randint(0, 16, {3, groups}, generator, at::kByte), group};
+    for (int64_t first = 0; first < 12; ++first)
+      for (int64_t last = first + 1; last <= 12; ++last) {
+        const QuantisedTensor part = whole.part({1, 3}, {first, last});
+        part.check();
+        EXPECT_TRUE(at::equal(part.decoded(), whole.decoded().slice(0, 1, 3).slice(1, first, last)))
+            << "groups of " << group << ", inputs " << first << " to " << last;
+      }
+  }
+}
+
+TEST(QuantisedTensor, PartsKeepGroupsAsLongAsTheyCan) {
+  const QuantisedTensor whole{at::zeros({1, 896}, at::kByte), 8, at::ones({1, 7}),
+                              at::zeros({1, 7}, at::kByte), 128};
+  EXPECT_EQ(whole.part({0, 1}, {0, 448}).group, 128);
+  EXPECT_EQ(whole.part({0, 1}, {448, 896}).group, 64);
+  EXPECT_EQ(whole.part({0, 1}, {384, 896}).group, 128);
+  EXPECT_EQ(whole.part({0, 1}, {130, 140}).group, 10);
 }
 
 TEST(QuantisedTensor, RefusesWhatDoesNotFit) {

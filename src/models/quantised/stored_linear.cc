@@ -43,6 +43,18 @@ int64_t groups_of(const QuantisedScheme& scheme, int64_t in) {
   return (in + group - 1) / group;
 }
 
+StoredLinear StoredLinear::part(const adapters::MatrixSlice& slice) const {
+  const auto& [out, in] = slice;
+  StoredLinear cut = *this;
+  if (integers) {
+    cut.integers = integers->part({out.begin, out.end}, {in.begin, in.end});
+    cut.form->group = cut.integers->group;
+  } else {
+    cut.values = values.slice(0, out.begin, out.end).slice(1, in.begin, in.end);
+  }
+  return cut;
+}
+
 StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order) {
   const int64_t in = parts.values.size(1);
   const at::Tensor index = order.to(at::kLong);

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "adapters/partition.h"
 #include "models/quantised/linear_tensors.h"
 #include "models/quantised/scheme.h"
 #include "ops/input_rounding.h"
@@ -22,6 +23,8 @@ struct StoredLinear {
   std::optional<ops::Quantisation> form = {};
   std::optional<ops::InputRounding> input_rounding = {};
   at::Tensor decoded() const { return integers ? integers->decoded() : values; }
+  // The same values of some outputs and inputs. There must be values.
+  StoredLinear part(const adapters::MatrixSlice& slice) const;
 };
 
 // Throws LoadError, which names the tensor.

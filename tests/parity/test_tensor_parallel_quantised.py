@@ -1,0 +1,58 @@
+"""Ranks on weights in integers: the parts of a linear have the values of the whole, also where a part cuts a group."""
+
+import pytest
+
+import test_quantised
+from checkpoints import save_adapter, save_model
+from programs import DEVICE, Engine, EngineError
+from reference import Reference, expect_same
+from test_quantised import CASES, IN_EVERY_MODE
+from test_quantization import decoded_model
+
+pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
+
+RANKS = {"text-grouped-tied": 2, "text-one-layer": 5, "vl-grouped-tied": 6, "vl3-grouped-tied": 2, "vl-small-patch": 5}
+
+
+@pytest.fixture(scope="module")
+def cases(models, tmp_path_factory):
+    made = {}
+
+    def case(name):
+        if name not in made:
+            made[name] = test_quantised.Case(name, models, tmp_path_factory.mktemp(name))
+        return made[name]
+    return case
+
+
+@pytest.mark.parametrize("name, mode", [(name, "unmerged") for name in CASES] + [
+    (name, mode) for name in IN_EVERY_MODE for mode in ("merged", "mixture")])
+def test_quantised_folders(cases, name, mode):
+    cases(name).expect_same(mode=mode, tensor_parallel_size=RANKS[CASES[name][0]])
+
+
+def test_fp8_is_restored_in_place(cases):
+    cases("fp8").expect_same(mode="mixture", merge="inplace", tensor_parallel_size=2)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("mode", ["unmerged", "mixture"])
+def test_weights_that_are_rounded_at_start(models, tmp_path, bits, mode):
+    model = models.memory["text-grouped-tied"]
+    reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
+    adapter = save_adapter(model, tmp_path / "a", 950, rank=8)
+    reference.load_adapter("a", adapter)
+    sampling = {"max_tokens": 16, "ignore_eos": True, "temperature": 0, "logprobs": model.config.vocab_size}
+    requests = [{"messages": test_quantised.TEXT, "sampling": sampling, "adapters": [{"name": "a"}] * (i % 2)} for i in range(4)]
+    with Engine(models["text-grouped-tied"], quantization=f"int{bits}", mode=mode, tensor_parallel_size=2) as engine:
+        engine.load("a", adapter)
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            expect_same(reference, request, answer, tolerance=1e-3)
+
+
+def test_rounded_inputs_are_refused(models, tmp_path):
+    case = test_quantised.Case("bytes-tokens", models, tmp_path)
+    with pytest.raises(EngineError, match="inputs of .* are rounded"):
+        Engine(case.folder, tensor_parallel_size=5)
+    with pytest.raises(EngineError, match="leave out --activations"):
+        Engine(case.folder, tensor_parallel_size=5, activations="int8")
