@@ -68,6 +68,7 @@ TEST(RankThreads, RankThatThrowsEndsAllForGood) {
 }
 
 TEST(RankThreadsDeathTest, RankThatHangsEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         Communicator communicator(2, {.limit = 50ms});
