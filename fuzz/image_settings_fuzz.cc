@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "input.h"
+#include "media/anyres_grid.h"
 #include "media/processor.h"
 
 using namespace valora;
@@ -65,6 +66,7 @@ void exercise(const Result<std::shared_ptr<const media::Processor>>& processor,
   for (int asked = 0; asked < 4; ++asked) {
     const int width = input.word(), height = input.word(), frames = input.byte();
     ask(**processor, width, height, frames);
+    if (const auto several = (*processor)->of_several()) ask(*several, width, height, frames);
     sample(**processor, int64_t{input.word()} << (input.byte() % 47), input.byte() / 4.0);
   }
 }
@@ -91,5 +93,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size_in(canvas, "height", 384) <= 64 && size_in(*image, "max_patches", 12) <= 64)
     exercise(media::make_canvas_processor({*image, *video, {}}, {side % 8 + 1, side % 3 + 1}),
              input);
+  const Json pinpoints = image->is_object() ? image->value("image_grid_pinpoints", Json()) : Json();
+  const auto grids = media::parse_pinpoints(pinpoints);
+  if (!grids.ok() || side > 64) return 0;
+  exercise(media::make_anyres_processor({*image, *video, {}},
+                                        {side, side % 8 + 1, *grids, *grids, side % 3}),
+           input);
   return 0;
 }

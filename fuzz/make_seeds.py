@@ -270,6 +270,9 @@ def settings_seeds():
     put("image_settings", "tiles", text({"size": {"longest_edge": 40}, "max_image_size": {"longest_edge": 18}, "resample": 1,
                                          "do_image_splitting": True, "image_processor_type": "SmolVLMImageProcessor"}),
         text({"image_seq_len": 4}), sizes)
+    put("image_settings", "anyres", text({"size": {"height": 16, "width": 16}, "crop_size": {"height": 16, "width": 16}, "do_pad": True,
+                                          "image_grid_pinpoints": [[16, 32], [32, 32]], "image_processor_type": "LlavaNextImageProcessor"}),
+        text({"size": {"height": 16, "width": 16}, "crop_size": 16, "do_sample_frames": True, "num_frames": 2}), sizes)
     put("image_settings", "canvas", text({"size": {"height": 16, "width": 16}, "max_patches": 6, "image_processor_type": "GotOcr2ImageProcessor"}),
         text({"size": {"height": 16, "width": 16}, "do_sample_frames": True, "num_frames": 2, "initial_shift": 0.5}), sizes)
 
@@ -465,6 +468,13 @@ def model_seeds():
               "patch_size": 4, "hidden_act": "gelu_pytorch_tanh"}
     put("model_config", "smolvlm", text({"architectures": ["SmolVLMForConditionalGeneration"], "model_type": "smolvlm",
                                          "text_config": decoder, "vision_config": siglip, "image_token_id": 60, "scale_factor": 2}))
+    next_llava = {"text_config": {**decoder, "model_type": "mistral"}, "vision_config": clip, "image_token_index": 60,
+                  "image_grid_pinpoints": [[16, 32], [32, 32]], "vision_feature_layer": [-2, 1]}
+    put("model_config", "llava-next", text({"architectures": ["LlavaNextForConditionalGeneration"], **next_llava}))
+    put("model_config", "llava-onevision", text({
+        "architectures": ["LlavaOnevisionForConditionalGeneration"], **next_llava, "text_config": {**decoder, "model_type": "qwen2"},
+        "vision_config": {**siglip, "model_type": "siglip_vision_model", "vision_use_head": False}, "video_token_index": 61,
+        "vision_aspect_ratio": "anyres_max_9"}))
     intern = {**siglip, "image_size": [16, 16], "norm_type": "layer_norm", "use_qk_norm": True, "attention_bias": True}
     put("model_config", "internvl", text({"architectures": ["InternVLForConditionalGeneration"], "text_config": {**decoder, "model_type": "qwen2"},
                                           "vision_config": intern, "image_token_id": 60, "downsample_ratio": 0.5, "vision_feature_layer": -1}))

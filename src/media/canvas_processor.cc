@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "media/frame_choice.h"
 #include "media/processor.h"
 #include "media/stop.h"
 #include "media/tile_patches.h"
@@ -43,17 +44,10 @@ class CanvasProcessor final : public Processor {
   }
 
   Result<std::shared_ptr<const Processor>> with(const ProcessorOverrides& asked) const override {
-    const auto* rule = std::get_if<UniformSampling>(&asked.frames);
-    ProcessorOverrides rest = asked;
-    rest.frames = {};
-    rest.frame_rate = {};  // prompts have no times
-    const bool other = !rule && !std::holds_alternative<std::monostate>(asked.frames);
-    if (!videos_ || other || rest != ProcessorOverrides{.kind = MediaKind::kVideo})
-      return invalid(
-          "the model prepares all pictures and frames in one size, and takes no other settings "
-          "than the number or rate of a video's frames");
+    if (!videos_) return no_canvas_videos();
+    VALORA_TRY(rule, frame_choice(asked));
     const auto changed = std::make_shared<CanvasProcessor>(*this);
-    if (rule) changed->uniform_ = *rule;
+    if (rule) changed->uniform_ = rule;
     return std::shared_ptr<const Processor>(changed);
   }
 

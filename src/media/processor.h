@@ -17,9 +17,17 @@
 #include "media/frame_sampling.h"
 #include "media/image.h"
 #include "media/processor_settings.h"
+#include "media/smart_resize.h"
 #include "media/video.h"
 
 namespace valora::media {
+
+// Of the grid of patches of a picture's tiles: so many at each end of rows and columns are padding,
+// and the others are resized to rows x columns, each of which becomes a token.
+struct UnpaddedTiles {
+  int cut_rows = 0, cut_columns = 0;
+  int rows = 0, columns = 0;
+};
 
 // One image or video, ready for the vision tower.
 struct VisualInput {
@@ -32,9 +40,10 @@ struct VisualInput {
   int patch_dim = 0;           // floats per patch
   std::vector<float> patches;  // [grid_t * grid_h * grid_w, patch_dim], normalised
   int tokens = 0;              // rows of embeddings in the language model
-  // A picture cut into tiles: grid_t - 1 of them, row by row, and then the whole picture. 0: it is
-  // not.
+  // A picture cut into tiles: grid_t - 1 of them, row by row, and then the whole picture; of
+  // LLaVA-NeXT, the whole picture first. 0: it is not.
   int tile_rows = 0, tile_columns = 0;
+  UnpaddedTiles unpadded;  // of LLaVA-NeXT's tiles
   // Size of the picture as sent, after its orientation was applied; set by the Loader. Videos: 0.
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
@@ -72,6 +81,9 @@ class Processor {
   virtual Result<std::shared_ptr<const Processor>> with(const ProcessorOverrides&) const {
     return invalid("the model prepares all pictures in one size and takes no settings of them");
   }
+  // What prepares the pictures of a prompt with several; null: the same as the picture of a prompt
+  // with one.
+  virtual std::shared_ptr<const Processor> of_several() const { return nullptr; }
   virtual Result<VisualInput> image(const Image& image) const = 0;
   // Frames of equal size; padded to the family's temporal patch. sampled_fps: frames given per
   // second of the video. 0 if unknown (a list of frames): the settings' frame rate, else the
@@ -161,5 +173,23 @@ Result<std::shared_ptr<const Processor>> make_canvas_processor(
 // From the files of InternVLForConditionalGeneration.
 Result<std::shared_ptr<const Processor>> make_canvas_processor(const ProcessorFiles& files,
                                                                const TileTarget& target);
+
+// The tiles that LLaVA-NeXT and LLaVA-OneVision read.
+struct AnyresTarget {
+  int image_size = 336;  // pixels per side of a tile
+  int patch_size = 14;
+  // config.json's, and those of a processor's file that has none. Multiples of the tile.
+  std::vector<PixelSize> pinpoints, default_pinpoints;
+  // LLaVA-OneVision: the patches of more tiles than these are resized, the pictures of a prompt
+  // with several are squares, and videos are taken. 0: LLaVA-NeXT.
+  int most_tiles = 0;
+};
+
+// Equal to transformers' LlavaNextImageProcessor and LlavaOnevisionImageProcessor with PIL, bit for
+// bit: the whole picture as a square; and the picture resized into the best of the resolutions,
+// padded and cut into tiles. Rows are patches in reading order, tile by tile. A frame of a video is
+// a square. kUnprocessable: settings that are unknown, or other ones than the target's.
+Result<std::shared_ptr<const Processor>> make_anyres_processor(const ProcessorFiles& files,
+                                                               const AnyresTarget& target);
 
 }  // namespace valora::media

@@ -9,6 +9,28 @@ std::string clip_layer_name(const std::string& prefix, int64_t index) {
   return prefix + "encoder.layers." + std::to_string(index) + ".";
 }
 
+void add_clip_layer(const ClipLayer& layer, const ClipLayerConfig& config,
+                    const std::shared_ptr<ClipRows>& run, Encoding& encoding) {
+  const int64_t rows = run->x.size(0), heads = config.heads, dim = config.width / config.heads;
+  encoding.add({rows, products_of({&layer.q_proj, &layer.k_proj, &layer.v_proj}),
+                [run, &layer, heads, dim](int64_t begin, int64_t end) {
+                  const auto split = [&](const at::Tensor& y) { return y.view({-1, heads, dim}); };
+                  const at::Tensor x = layer.layer_norm1(as_read(run->x.slice(0, begin, end)));
+                  const auto qkv = project(x, {&layer.q_proj, &layer.k_proj, &layer.v_proj},
+                                           run->adaptation.part(begin, end));
+                  run->attention.keep(begin, split(qkv[0]), split(qkv[1]), split(qkv[2]));
+                }});
+  encoding.add({rows,
+                run->attention.products() + products_of({&layer.out_proj, &layer.fc1, &layer.fc2}),
+                [run, &layer, activation = config.activation](int64_t begin, int64_t end) {
+                  const Adaptation adaptation = run->adaptation.part(begin, end);
+                  const at::Tensor x = run->x.slice(0, begin, end);
+                  x.add_(layer.out_proj(run->attention.attend(begin, end), adaptation));
+                  const at::Tensor inner = layer.fc1(layer.layer_norm2(as_read(x)), adaptation);
+                  x.add_(layer.fc2(activate(inner, activation), adaptation));
+                }});
+}
+
 }  // namespace
 
 ClipTowerConfig read_clip_tower_config(const ConfigReader& vision, const ClipTowerConfig& defaults,
@@ -66,26 +88,18 @@ std::vector<ClipLayer> clip_layers(Weights& weights, const adapters::ModuleTable
   return layers;
 }
 
-void add_clip_layer(const ClipLayer& layer, const ClipLayerConfig& config,
-                    const std::shared_ptr<ClipRows>& run, Encoding& encoding) {
-  const int64_t rows = run->x.size(0), heads = config.heads, dim = config.width / config.heads;
-  encoding.add({rows, products_of({&layer.q_proj, &layer.k_proj, &layer.v_proj}),
-                [run, &layer, heads, dim](int64_t begin, int64_t end) {
-                  const auto split = [&](const at::Tensor& y) { return y.view({-1, heads, dim}); };
-                  const at::Tensor x = layer.layer_norm1(as_read(run->x.slice(0, begin, end)));
-                  const auto qkv = project(x, {&layer.q_proj, &layer.k_proj, &layer.v_proj},
-                                           run->adaptation.part(begin, end));
-                  run->attention.keep(begin, split(qkv[0]), split(qkv[1]), split(qkv[2]));
-                }});
-  encoding.add({rows,
-                run->attention.products() + products_of({&layer.out_proj, &layer.fc1, &layer.fc2}),
-                [run, &layer, activation = config.activation](int64_t begin, int64_t end) {
-                  const Adaptation adaptation = run->adaptation.part(begin, end);
-                  const at::Tensor x = run->x.slice(0, begin, end);
-                  x.add_(layer.out_proj(run->attention.attend(begin, end), adaptation));
-                  const at::Tensor inner = layer.fc1(layer.layer_norm2(as_read(x)), adaptation);
-                  x.add_(layer.fc2(activate(inner, activation), adaptation));
-                }});
+void add_clip_stages(const std::vector<ClipLayer>& layers, const ClipLayerConfig& config,
+                     const std::shared_ptr<ClipRows>& run, Encoding& encoding) {
+  for (size_t depth = 0;; ++depth) {
+    const bool last = depth == layers.size();
+    for (size_t i = 0; i < run->wanted.size(); ++i)
+      if (run->wanted[i] == static_cast<int64_t>(depth))
+        encoding.add({1, 0, [run, i, last](int64_t, int64_t) {
+                        run->states[i] = last ? run->x : run->x.clone();
+                      }});
+    if (last) return;
+    add_clip_layer(layers[depth], config, run, encoding);
+  }
 }
 
 }  // namespace valora::models

@@ -39,16 +39,25 @@ std::vector<ClipLayer> clip_layers(Weights& weights, const adapters::ModuleTable
                                    const std::string& prefix, const ClipLayerConfig& config,
                                    int64_t depth);
 
+// The hidden states that are wanted of a tower's run. Those before layer `wanted[i]` (0: the
+// embeddings) are in states[i] once its stages are done, each [rows, width].
+struct TowerStates {
+  std::vector<VisualItem> items;
+  std::vector<int64_t> wanted;
+  std::vector<at::Tensor> states;
+  at::TensorOptions options;  // of the states
+};
+
 // What the layers of a run work on.
-struct ClipRows {
+struct ClipRows : TowerStates {
   Adaptation adaptation;
   TowerAttention attention;
   at::Tensor x;  // [rows, width], changed in place
 };
 
-// Two stages: a row needs the keys of its picture, and nothing else of other rows. The layer must
-// outlive the encoding.
-void add_clip_layer(const ClipLayer& layer, const ClipLayerConfig& config,
-                    const std::shared_ptr<ClipRows>& rows, Encoding& encoding);
+// Two stages for each layer: a row needs the keys of its picture, and nothing else of other rows.
+// The layers must outlive the encoding.
+void add_clip_stages(const std::vector<ClipLayer>& layers, const ClipLayerConfig& config,
+                     const std::shared_ptr<ClipRows>& rows, Encoding& encoding);
 
 }  // namespace valora::models

@@ -25,18 +25,14 @@ class ClipVisionTower {
   ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                   const ClipVisionConfig& config, int64_t depth, at::Device device);
 
-  // A run under way. Its hidden states before layer `wanted[i]` (0: the embeddings) are in
-  // states[i] once its stages are done, each [items * positions, width].
-  struct Run : ClipRows {
-    std::vector<VisualItem> items;
-    std::vector<int64_t> wanted;
-    std::vector<at::Tensor> states;
-  };
-  std::shared_ptr<Run> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted) const;
-  void add_stages(const std::shared_ptr<Run>& run, Encoding& encoding) const;
+  // Adds the stages of a run. Rows are those of all items' tiles, the class token first in each.
+  // Throws c10::Error unless all tiles are of the tower's size.
+  std::shared_ptr<TowerStates> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted,
+                                     Encoding& encoding) const;
 
  private:
-  at::Tensor embed(std::span<const VisualItem> items) const;
+  // Of tiles [begin, end).
+  at::Tensor embed(std::span<const VisualItem> items, int64_t begin, int64_t end) const;
 
   ClipVisionConfig config_;
   at::Device device_;

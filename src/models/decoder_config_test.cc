@@ -144,16 +144,20 @@ TEST(DecoderConfig, Qwen3HasNormsOfHeadsAndAHeadSizeOfItsOwn) {
   EXPECT_EQ(spec.modules.modules()[*q].out, 12);
 }
 
+DecoderConfig read_mistral(const ConfigReader& config) {
+  return read_mistral_config(config, config);
+}
+
 TEST(DecoderConfig, MistralHasTheDefaultsOfItsClass) {
-  const DecoderConfig c = read_mistral_config(ConfigReader(Json::object(), "config.json"));
+  const DecoderConfig c = read_mistral(ConfigReader(Json::object(), "config.json"));
   EXPECT_EQ(c.layers.size(), 32);
   EXPECT_EQ(c.layers[0].kv_heads, 8);
   EXPECT_EQ(c.layers[0].head_dim, 128);
   EXPECT_EQ(c.layers[31].window, 4096);
   EXPECT_EQ(c.max_positions, 131072);
-  EXPECT_FALSE(read_mistral_config(reader({{"attention_bias", true}})).layers[0].qkv_bias)
+  EXPECT_FALSE(read_mistral(reader({{"attention_bias", true}})).layers[0].qkv_bias)
       << "a key of other classes";
-  EXPECT_EQ(read_mistral_config(reader({{"num_key_value_heads", nullptr}})).layers[0].kv_heads, 2)
+  EXPECT_EQ(read_mistral(reader({{"num_key_value_heads", nullptr}})).layers[0].kv_heads, 2)
       << "null is as many as heads";
 }
 

@@ -23,8 +23,9 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     const auto [family, backend, dtype] = GetParam();
     ops::set_backend(backend);
     case_ = std::vector<TinyTower (*)()>{
-        testing::qwen2_vl, testing::qwen2_5_vl, testing::llava,        testing::qwen3_vl,
-        testing::idefics3, testing::internvl,   testing::internvl_chat}[family]();
+        testing::qwen2_vl,      testing::qwen2_5_vl, testing::llava,
+        testing::qwen3_vl,      testing::idefics3,   testing::internvl,
+        testing::internvl_chat, testing::llava_next, testing::llava_onevision}[family]();
     folder_.write("model.safetensors", case_.tensors.text());
     weights_ = Weights::open(folder_.path()).value();
     const ConfigReader config(case_.config, "config.json");
@@ -46,6 +47,11 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     input.grid_t = t, input.grid_h = h, input.grid_w = w;
     input.patch_dim = case_.patch_dim;
     input.tokens = t * h * w / (case_.merge * case_.merge);
+    if (case_.newlines) {  // a column of tiles, of which a patch is padding on each side
+      input.tile_rows = t - 1, input.tile_columns = 1;
+      input.unpadded = {0, 1, h * (t - 1), w - 2};
+      input.tokens = h * w + (t > 1 ? input.unpadded.rows * (w - 1) : 1);
+    }
     const at::Tensor values =
         at::randn({t * h * w * case_.patch_dim}, at::make_generator<at::CPUGeneratorImpl>(seed));
     const float* data = values.const_data_ptr<float>();
@@ -95,12 +101,12 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
 std::string name_of(const ::testing::TestParamInfo<Way>& info) {
   const auto& [family, backend, dtype] = info.param;
   return std::string(std::array{"Qwen2VL", "Qwen2_5VL", "Llava", "Qwen3VL", "Idefics3", "InternVL",
-                                "InternVLChat"}[family]) +
+                                "InternVLChat", "LlavaNext", "LlavaOnevision"}[family]) +
          (backend == ops::Backend::kNative ? "Native" : "Reference") +
          (dtype == at::kFloat ? "Float" : "Bf16");
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncodingTest,
-                         ::testing::Combine(::testing::Range(0, 7),
+                         ::testing::Combine(::testing::Range(0, 9),
                                             ::testing::Values(ops::Backend::kNative,
                                                               ops::Backend::kReference),
                                             ::testing::Values(at::kFloat, at::kBFloat16)),

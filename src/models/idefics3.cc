@@ -10,6 +10,7 @@
 #include "models/number_words.h"
 #include "models/siglip_vision.h"
 #include "models/table_linear.h"
+#include "models/text_decoder.h"
 #include "text/chat_formats.h"
 
 namespace valora::models {
@@ -29,11 +30,8 @@ struct Idefics3Config {
 };
 
 Idefics3Config read_idefics3_config(const ConfigReader& config) {
-  const ConfigReader text = config.child("text_config");
-  if (const std::string type = text.text("model_type", "llama"); type != "llama")
-    text.refuse("a language model of type \"" + type + "\" is not supported, only llama");
   Idefics3Config c;
-  c.decoder = read_llama_config(text, config);
+  c.decoder = read_text_decoder(config.child("text_config"), config, {"llama"});
   c.vision = read_siglip_vision_config(config.child("vision_config"));
   c.merge = config.at_most("scale_factor", kMaxVisionSide, c.merge);
   return c;
@@ -63,7 +61,10 @@ class Idefics3ForConditionalGeneration final : public Model {
                                    at::Device device)
       : Model(std::move(spec)),
         merge_(c.merge),
-        vision_model_(weights, this->spec().modules, kVisionModel, c.vision, device),
+        depth_(c.vision.layers),
+        vision_model_(weights, this->spec().modules, kVisionModel, c.vision,
+                      {.depth = depth_, .merge = c.merge, .squares = false, .last_norm = true},
+                      device),
         connector_(table_linear(weights, this->spec().modules, kConnector, false)),
         text_model_(weights, this->spec().modules, kTextModel, "lm_head", c.decoder, device) {}
 
@@ -75,10 +76,8 @@ class Idefics3ForConditionalGeneration final : public Model {
 
   std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
                                            PieceSize pieces) const override {
-    const auto tower = vision_model_.begin(std::move(items), merge_);
     auto encoding = std::make_unique<Encoding>(pieces);
-    vision_model_.add_stages(tower, *encoding);
-    add_connector(tower, *encoding);
+    add_connector(vision_model_.begin(std::move(items), {depth_}, *encoding), *encoding);
     return encoding;
   }
 
@@ -90,18 +89,20 @@ class Idefics3ForConditionalGeneration final : public Model {
   };
 
   // The patches of a merge block are adjacent rows: joining them is a view.
-  void add_connector(const std::shared_ptr<SiglipVisionTower::Run>& tower,
-                     Encoding& encoding) const {
-    const int64_t unit = merge_ * merge_, tokens = tower->x.size(0) / unit;
+  void add_connector(const std::shared_ptr<TowerStates>& tower, Encoding& encoding) const {
+    const int64_t unit = merge_ * merge_;
+    int64_t tokens = 0;
     const auto run = std::make_shared<Tokens>();
-    for (const VisualItem& item : tower->items)
+    for (const VisualItem& item : tower->items) {
       run->rows.push_back(item.input->patch_count() / unit);
+      tokens += run->rows.back();
+    }
     run->adaptation = item_adaptation(tower->items, run->rows);
-    run->out = at::empty({tokens, connector_.weight().out()}, tower->x.options());
+    run->out = at::empty({tokens, connector_.weight().out()}, tower->options);
     encoding.add(
         {tokens, products_of({&connector_}), [this, tower, run, unit](int64_t begin, int64_t end) {
-           const at::Tensor x =
-               vision_model_.normalised(as_read(tower->x.slice(0, begin * unit, end * unit)));
+           const at::Tensor x = vision_model_.normalised(
+               as_read(tower->states[0].slice(0, begin * unit, end * unit)));
            run->out.slice(0, begin, end)
                .copy_(connector_(x.reshape({end - begin, connector_.weight().in()}),
                                  run->adaptation.part(begin, end)));
@@ -109,7 +110,7 @@ class Idefics3ForConditionalGeneration final : public Model {
     encoding.finish_with([run] { return split_items(run->out, run->rows); });
   }
 
-  int64_t merge_;
+  int64_t merge_, depth_;
   SiglipVisionTower vision_model_;
   Linear connector_;
   Decoder text_model_;

@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include "models/decoder.h"
-#include "models/llama.h"
-#include "models/qwen2.h"
-#include "models/qwen3.h"
 #include "models/table_linear.h"
+#include "models/text_decoder.h"
 
 namespace valora::models {
 namespace {
@@ -119,12 +117,7 @@ void read_feature_layer(const ConfigReader& config, const std::string& key, Inte
 }
 
 DecoderConfig read_internvl_decoder(const ConfigReader& text, const ConfigReader& top) {
-  const std::string type = text.text("model_type", "qwen2");
-  if (type == "qwen2") return read_qwen2_config(text, top);
-  if (type == "qwen3") return read_qwen3_config(text, top);
-  if (type == "llama") return read_llama_config(text, top);
-  text.refuse("a language model of type \"" + type +
-              "\" is not supported, only qwen2, qwen3 and llama");
+  return read_text_decoder(text, top, {"qwen2", "qwen3", "llama"});
 }
 
 ModelSpec internvl_model_spec(const InternVlConfig& c, const InternVlNames& names,

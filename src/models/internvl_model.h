@@ -34,7 +34,7 @@ struct InternVlNames {
 int64_t read_merge(const ConfigReader& config);
 // A hidden state of the tower by its index, negative from the end; -1: the last one, normalised.
 void read_feature_layer(const ConfigReader& config, const std::string& key, InternVlConfig& c);
-// The decoder by the "model_type" of its configuration; absent: Qwen2.
+// Qwen2, Qwen3 or Llama.
 DecoderConfig read_internvl_decoder(const ConfigReader& text, const ConfigReader& top);
 
 // Without placeholders. aliases: of the family.

@@ -22,8 +22,8 @@ std::unique_ptr<text::ChatFormat> chat_format(const text::Tokenizer& tokenizer,
 
 }  // namespace
 
-DecoderConfig read_mistral_config(const ConfigReader& config) {
-  return read_decoder_config(config, config,
+DecoderConfig read_mistral_config(const ConfigReader& text, const ConfigReader& top) {
+  return read_decoder_config(text, top,
                              {.vocab = 32000,
                               .hidden = 4096,
                               .intermediate = 14336,
@@ -39,11 +39,11 @@ Family mistral_family() {
       .architecture = kMistral,
       .spec =
           [](const ConfigReader& config) {
-            return causal_lm_spec(read_mistral_config(config), kMistral);
+            return causal_lm_spec(read_mistral_config(config, config), kMistral);
           },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
-            return make_causal_lm(read_mistral_config(config), kMistral, weights, device);
+            return make_causal_lm(read_mistral_config(config, config), kMistral, weights, device);
           },
       .positions = causal_lm_positions,
       .chat_format = chat_format,

@@ -6,8 +6,9 @@
 
 namespace valora::models {
 
-// Missing keys get the defaults of MistralConfig. Throws LoadError.
-DecoderConfig read_mistral_config(const ConfigReader& config);
+// Reads a Mistral decoder from `text` (config.json or its text_config). Missing keys get the
+// defaults of MistralConfig. Throws LoadError.
+DecoderConfig read_mistral_config(const ConfigReader& text, const ConfigReader& top);
 Family mistral_family();
 
 }  // namespace valora::models

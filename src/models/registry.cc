@@ -9,6 +9,8 @@
 #include "models/internvl_chat.h"
 #include "models/llama.h"
 #include "models/llava.h"
+#include "models/llava_next.h"
+#include "models/llava_onevision.h"
 #include "models/mistral.h"
 #include "models/quantised/config.h"
 #include "models/qwen2.h"
@@ -36,6 +38,8 @@ std::string architecture_of_type(const Json& config) {
       {"internvl_chat", "InternVLChatModel"},
       {"llama", "LlamaForCausalLM"},
       {"llava", "LlavaForConditionalGeneration"},
+      {"llava_next", "LlavaNextForConditionalGeneration"},
+      {"llava_onevision", "LlavaOnevisionForConditionalGeneration"},
       {"mistral", "MistralForCausalLM"},
       {"qwen2", "Qwen2ForCausalLM"},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
@@ -71,9 +75,10 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),    llava_family(),      mistral_family(),  qwen2_family(),
-      qwen2_vl_family(), qwen2_5_vl_family(), qwen3_family(),    qwen3_vl_family(),
-      idefics3_family(), smolvlm_family(),    internvl_family(), internvl_chat_family(),
+      llama_family(),      llava_family(),           mistral_family(),  qwen2_family(),
+      qwen2_vl_family(),   qwen2_5_vl_family(),      qwen3_family(),    qwen3_vl_family(),
+      idefics3_family(),   smolvlm_family(),         internvl_family(), internvl_chat_family(),
+      llava_next_family(), llava_onevision_family(),
   };
   return all;
 }

@@ -24,6 +24,11 @@ void check_patches(std::span<const VisualItem> items, int64_t patch_dim) {
                 item.input->patch_dim, " values, but the vision tower takes ", patch_dim);
 }
 
+void check_tiles(const media::VisualInput& input, int64_t side) {
+  TORCH_CHECK(input.grid_h == side && input.grid_w == side, "a tile of ", input.grid_h, " x ",
+              input.grid_w, " patches, but the vision tower takes squares of ", side);
+}
+
 at::Tensor patch_rows(std::span<const VisualItem> items, int64_t begin, int64_t end,
                       at::ScalarType dtype, at::Device device) {
   std::vector<at::Tensor> rows;

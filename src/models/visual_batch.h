@@ -13,6 +13,8 @@ namespace valora::models {
 
 // Throws c10::Error if an item has another patch size.
 void check_patches(std::span<const VisualItem> items, int64_t patch_dim);
+// Throws c10::Error unless the tiles of an item are squares of `side` patches.
+void check_tiles(const media::VisualInput& input, int64_t side);
 // Patches [begin, end) of all items, [end - begin, patch_dim].
 at::Tensor patch_rows(std::span<const VisualItem> items, int64_t begin, int64_t end,
                       at::ScalarType dtype, at::Device device);

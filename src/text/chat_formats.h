@@ -24,8 +24,8 @@ enum class MistralChat {
   kTekkenSystem,  // and the system prompt has tokens of its own
 };
 // Mistral: [INST] … [/INST] with the system prompt inside a user turn: the first with kText, else
-// the last. Turns must alternate user and assistant. Text only.
-std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind);
+// the last. Turns must alternate user and assistant. image: what stands for a picture.
+std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind, std::string image = {});
 // LLaVA-1.5: "USER: <image>\ntext ASSISTANT:". A turn's images come before its text.
 std::unique_ptr<ChatFormat> make_llava_chat();
 // Idefics3 and SmolVLM: "User: text<end_of_utterance>\nAssistant:", without the space in a turn

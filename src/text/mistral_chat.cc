@@ -25,7 +25,8 @@ MistralMarks marks_of(MistralChat kind) {
 
 class MistralFormat final : public ChatFormat {
  public:
-  explicit MistralFormat(MistralChat kind) : kind_(kind), marks_(marks_of(kind)) {}
+  MistralFormat(MistralChat kind, std::string image)
+      : kind_(kind), marks_(marks_of(kind)), image_(std::move(image)) {}
 
   Result<std::string> render(const std::vector<ChatMessage>& messages, bool) const override {
     if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
@@ -44,7 +45,7 @@ class MistralFormat final : public ChatFormat {
       if ((message.role == "user") != ((i - first) % 2 == 0))
         return invalid("conversation roles must alternate user/assistant/user/assistant/…",
                        "messages");
-      const std::string content = joined_text(message);
+      const std::string content = with_images(message);
       if (message.role == "user")
         out += marks_.user + (i == with_system ? system + "\n\n" : std::string()) + content +
                marks_.user_end;
@@ -57,6 +58,13 @@ class MistralFormat final : public ChatFormat {
   }
 
  private:
+  std::string with_images(const ChatMessage& message) const {
+    std::string out;
+    for (const ChatPart& part : message.parts)
+      out += part.kind == ChatPart::Kind::kImage ? image_ : part.text;
+    return out;
+  }
+
   // The user's turn that the system prompt is in; messages.size() if none.
   size_t turn_with_system(const std::vector<ChatMessage>& messages) const {
     if (kind_ == MistralChat::kTekkenSystem) return messages.size();
@@ -68,12 +76,13 @@ class MistralFormat final : public ChatFormat {
 
   MistralChat kind_;
   MistralMarks marks_;
+  std::string image_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind) {
-  return std::make_unique<MistralFormat>(kind);
+std::unique_ptr<ChatFormat> make_mistral_chat(MistralChat kind, std::string image) {
+  return std::make_unique<MistralFormat>(kind, std::move(image));
 }
 
 }  // namespace valora::text

@@ -94,6 +94,28 @@ def llava(sizes, vision, **more):
     return transformers.LlavaConfig(vision_config=vision, text_config=text, image_token_index=families.LLAVA.special_id("<image>"), **more)
 
 
+def pinpoints(side, *grids):
+    """image_grid_pinpoints of (rows, columns) of tiles."""
+    return [[rows * side, columns * side] for rows, columns in grids]
+
+
+def llava_next(text, vision, *grids, **more):
+    """text: the configuration of the decoder."""
+    vision = dict(model_type="clip_vision_model", num_hidden_layers=3, num_attention_heads=2) | vision
+    return transformers.LlavaNextConfig(
+        vision_config=vision, text_config=text.to_dict(), image_token_index=families.LLAVA_NEXT["llama"].special_id("<image>"),
+        image_grid_pinpoints=pinpoints(vision["image_size"], *grids), **more)
+
+
+def llava_onevision(sizes, vision, *grids, **more):
+    vision = dict(model_type="siglip_vision_model", num_attention_heads=2, num_hidden_layers=2, vision_use_head=False) | vision
+    family = families.LLAVA_ONEVISION
+    text = transformers.Qwen2Config(**decoder(family, *sizes), use_sliding_window=False).to_dict()
+    return transformers.LlavaOnevisionConfig(
+        vision_config=vision, text_config=text, image_token_index=family.special_id("<image>"), video_token_index=family.special_id("<video>"),
+        image_grid_pinpoints=pinpoints(vision["image_size"], *grids), **more)
+
+
 def idefics3(family, sizes, vision, merge, **more):
     config_class = {families.IDEFICS3: transformers.Idefics3Config, families.SMOLVLM: transformers.SmolVLMConfig}[family]
     text = llama(family, *sizes, **more).to_dict()
@@ -168,6 +190,16 @@ NEWER |= {
         dict(hidden_size=24, intermediate_size=33, image_size=[30, 30], patch_size=[10, 10], norm_type="rms_norm", use_qk_norm=True,
              use_mean_pooling=False, hidden_act="gelu_pytorch_tanh"), projector_hidden_act="silu", downsample_ratio=0.25),
 }
+# Tiles wider than they are tall and taller; more tiles than whose patches are kept, and a tile that ends within a patch.
+NEWER |= {
+    "next-mistral": lambda: llava_next(
+        transformers.MistralConfig(**decoder(families.LLAVA_NEXT["mistral"], 48, 6, 2, 3, 37, False), head_dim=8, sliding_window=None),
+        dict(hidden_size=32, intermediate_size=45, image_size=28, patch_size=7), (1, 2), (2, 1), (2, 2), (3, 1), (1, 3)),
+    "onevision-tied": lambda: llava_onevision(
+        (48, 6, 2, 3, 37, True), dict(hidden_size=32, intermediate_size=45, image_size=30, patch_size=7, vision_use_head=True),
+        *((rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)), vision_aspect_ratio="anyres_max_2"),
+}
+
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 

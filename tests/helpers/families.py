@@ -22,6 +22,8 @@ from releases import (
     NEWEST,
     CanvasPixels,
     ClipPixels,
+    NextPixels,
+    OnevisionPixels,
     Qwen3Patches,
     QwenPatches,
     QwenPixels,
@@ -29,6 +31,8 @@ from releases import (
     internvl_prompt,
     mend_places,
     mend_positions,
+    mend_videos,
+    onevision_prompt,
     sample_frames,
     smolvlm_frames,
     smolvlm_video_text,
@@ -543,11 +547,125 @@ class InternVL(Qwen):
         return self.tokenizer().encode(text, add_special_tokens=False).ids, {"pixel_values": pixels} if media else {}
 
 
+class LlavaNext(Llava):
+    """Ids and pixels are LlavaNextProcessor's own. The chat format is that of the decoder's published folders."""
+
+    kind = transformers.LlavaNextForConditionalGeneration
+
+    def __init__(self, decoder):
+        self.decoder = decoder
+
+    def render(self, messages, add_generation_prompt=True):
+        if self.decoder == "llama":
+            return super().render(messages, add_generation_prompt)
+        text, system = "<s>" if self.decoder == "mistral" else "", ""
+        for message in messages:
+            content = "".join(part if isinstance(part, str) else "<image>\n" for part in parts_of(message))
+            if self.decoder == "qwen2":
+                text += f"<|im_start|>{message['role']}\n{content}<|im_end|>\n"
+            elif message["role"] == "system":
+                system = content + "\n\n"
+            elif message["role"] == "user":
+                text += f" [INST] {system}{content} [/INST]"
+                system = ""
+            else:
+                text += f" {content}</s>"
+        return text + ("<|im_start|>assistant\n" if self.decoder == "qwen2" and add_generation_prompt else "")
+
+    def image_settings(self, config):
+        return super().image_settings(config) | dict(image_grid_pinpoints=config.image_grid_pinpoints, image_mean=[0.4, 0.5, 0.6])
+
+    def image_processor(self, config):
+        return NextPixels(**self.image_settings(config))
+
+    def processor(self, config):
+        return self.processor_with(self.image_processor(config), config)
+
+    def load_processor(self, folder):
+        return self.processor_with(NextPixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config):
+        strategy = config.vision_feature_select_strategy
+        return transformers.LlavaNextProcessor(
+            images, self.fast_tokenizer(), patch_size=config.vision_config.patch_size, num_additional_image_tokens=int(strategy == "default"),
+            vision_feature_select_strategy=strategy)
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        images = [image for part in media_of(messages) for image in pictures.decode(part["image"])]
+        text = self.render(messages, add_generation_prompt)
+        made = processor(text=text, images=images or None, return_tensors="pt", add_special_tokens=not text.startswith(self.bos))
+        inputs = {key: made[key] for key in ("pixel_values", "image_sizes")} if images else {}
+        return made["input_ids"][0].tolist(), inputs
+
+
+class LlavaOnevision(Qwen):
+    """Ids and pixels are LlavaOnevisionProcessor's own."""
+
+    kind = transformers.LlavaOnevisionForConditionalGeneration
+    has_images = has_video = True
+    media_tokens = ("<image>", "<video>")
+
+    def __init__(self):
+        pass
+
+    def mend(self, model):
+        mend_videos(model.model)
+
+    def token_types(self, ids):
+        return {}
+
+    @classmethod
+    @functools.cache
+    def tokenizer(cls):
+        made = tokenizers.Tokenizer.from_str(Qwen.tokenizer().to_str())
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in cls.media_tokens])
+        return made
+
+    def render(self, messages, add_generation_prompt=True):
+        text = super().render([m | {"content": [part if isinstance(part, str) else f"<{next(iter(part))}>\n" for part in parts_of(m)]}
+                               for m in messages], add_generation_prompt)
+        return text
+
+    def image_settings(self, config):
+        side = config.vision_config.image_size
+        return dict(size={"height": side, "width": side}, image_mean=[0.5, 0.45, 0.4])
+
+    def image_processor(self, config):
+        return OnevisionPixels(**self.image_settings(config), image_grid_pinpoints=config.image_grid_pinpoints)
+
+    def processor(self, config):
+        return self.processor_with(self.image_processor(config), config,
+                                   transformers.LlavaOnevisionVideoProcessor(**self.image_settings(config)))
+
+    def load_processor(self, folder):
+        return self.processor_with(OnevisionPixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config, videos=None):
+        side = config.vision_config.image_size // config.vision_config.patch_size
+        settings = dict(num_image_tokens=side**2, vision_feature_select_strategy="full", vision_aspect_ratio=config.vision_aspect_ratio)
+        if videos:
+            return transformers.LlavaOnevisionProcessor(images, self.fast_tokenizer(), videos, **settings)
+        # its class wants a processor of videos, which 4.57 has not
+        made = types.SimpleNamespace(image_processor=images, image_token="<image>", video_token="<video>", **settings)
+        for name in ("_expand_image_tokens", "_get_number_of_features", "_get_unpadded_features", "replace_image_token", "replace_video_token"):
+            if hasattr(transformers.LlavaOnevisionProcessor, name):
+                setattr(made, name, getattr(transformers.LlavaOnevisionProcessor, name).__get__(made))
+        return made
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        media = media_of(messages)
+        text, inputs = onevision_prompt(processor, self.render(messages, add_generation_prompt),
+                                        [pictures.decode(part["image"])[0] for part in media if "image" in part],
+                                        [pictures.decode(part["video"]) for part in media if "video" in part])
+        return self.tokenizer().encode(text, add_special_tokens=False).ids, inputs
+
+
 QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VLForConditionalGeneration, visual=True)
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
 IDEFICS3, SMOLVLM, INTERNVL = Idefics3(), SmolVLM(), InternVL()
+LLAVA_NEXT, LLAVA_ONEVISION = {decoder: LlavaNext(decoder) for decoder in ("llama", "mistral", "qwen2")}, LlavaOnevision()
 
 
 def family_of(config):
@@ -555,5 +673,7 @@ def family_of(config):
     kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
+    if kind == "llava_next":
+        return LLAVA_NEXT[config.text_config.model_type]
     return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
-            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL}[kind]
+            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION}[kind]

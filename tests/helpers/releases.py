@@ -24,6 +24,8 @@ if NEWEST:
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil as ClipPixels
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil as CanvasPixels
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as TilePixels
+    from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil as NextPixels
+    from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil as OnevisionPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil as QwenPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil as SmolTilePixels
@@ -31,6 +33,8 @@ else:
     from transformers import CLIPImageProcessor as ClipPixels  # noqa: F401
     from transformers import GotOcr2ImageProcessor as CanvasPixels  # noqa: F401
     from transformers import Idefics3ImageProcessor as TilePixels  # noqa: F401
+    from transformers import LlavaNextImageProcessor as NextPixels  # noqa: F401
+    from transformers import LlavaOnevisionImageProcessor as OnevisionPixels  # noqa: F401
     from transformers import SmolVLMImageProcessor as SmolTilePixels  # noqa: F401
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import (
         Qwen2VLImageProcessor as QwenPixels,
@@ -239,6 +243,54 @@ def internvl_frames(frames, rate, **settings):
     exec(compile(ast.Module([method], []), str(path), "exec"), names)
     own = types.SimpleNamespace(num_frames=settings.get("num_frames"), initial_shift=settings.get("initial_shift", True))
     return names["sample_frames"](own, types.SimpleNamespace(total_num_frames=frames, fps=rate), fps=settings.get("fps")).tolist()
+
+
+def onevision_prompt(processor, text, images, videos):
+    """(text, inputs) of LlavaOnevisionProcessor, by its own functions. Each video is a list of frames, whose pixels are those of whole
+    pictures: its own processor of videos asks for torchvision in 4.57, and resizes by it."""
+    inputs = {}
+    if images:
+        made = processor.image_processor([images], return_tensors="pt")
+        inputs = {key: torch.as_tensor(made[key]) for key in ("pixel_values", "image_sizes", "batch_num_images")}
+        if NEWEST:
+            for i in range(len(images)):
+                text = text.replace("<image>", processor.replace_image_token(made, i).replace("<image>", "[image]"), 1)
+            text = text.replace("[image]", "<image>")
+        else:
+            side = processor.image_processor.size["height"]
+            (text,), _ = processor._expand_image_tokens([text], iter(made["image_sizes"]), side, side, "<image>",
+                                                        iter(made["batch_num_images"]))
+    frames = [torch.cat([processor.image_processor(frame, return_tensors="pt")["pixel_values"][0, :1] for frame in video])
+              for video in videos]
+    for video in frames:
+        if NEWEST:
+            expanded = processor.replace_video_token({"pixel_values_videos": [video]}, 0)
+        else:  # as its __call__ does
+            expanded = "<video>" * (len(video) * math.ceil(int(math.sqrt(processor.num_image_tokens)) / 2) ** 2 + 1)
+        text = text.replace("<video>", expanded.replace("<video>", "[video]"), 1)
+    if videos:
+        inputs["pixel_values_videos"] = [video[None] for video in frames]
+    return text.replace("[video]", "<video>"), inputs
+
+
+def mend_videos(model):
+    """Lets a LlavaOnevisionModel take videos of several lengths, a list of them, each as it takes one."""
+    own = model.get_video_features
+
+    def mended(pixel_values_videos, **more):
+        made = [own(video, **more) for video in pixel_values_videos]
+        if not NEWEST:  # which adds the newline behind the last one itself
+            ends = [model.image_newline[None, None]] * (len(made) - 1)
+            return torch.cat([part for pair in zip(made, ends) for part in pair] + made[-1:], 1)
+        made[0].pooler_output = torch.cat([one.pooler_output for one in made], 1)
+        return made[0]
+    model.get_video_features = mended
+
+
+def even_frames(frames, rate, **settings):
+    """The frames that a video processor of no model of its own keeps of so many, by transformers 5."""
+    from transformers.video_utils import VideoMetadata, default_sample_indices_fn
+    return default_sample_indices_fn(VideoMetadata(total_num_frames=frames, fps=rate), **settings).tolist()
 
 
 def mend_places(embeddings):

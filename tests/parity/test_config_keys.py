@@ -40,6 +40,10 @@ WINDOWS = {"use_sliding_window", "sliding_window", "max_window_layers", "layer_t
 QWEN_VISION = {"depth", "hidden_act", "hidden_size", "num_heads", "in_channels", "patch_size", "spatial_merge_size", "temporal_patch_size",
                "rope_parameters"}
 PLACEHOLDERS = {"text_config", "vision_config", "image_token_id", "video_token_id"}
+CLIP_VISION = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size", "patch_size",
+               "hidden_act", "layer_norm_eps"}
+LLAVA = {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
+         "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}
 # (checkpoint, part of its configuration, keys that are honoured, keys without effect beside those of all classes)
 PARTS = [
     ("llama3-scaled", None, DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
@@ -58,14 +62,11 @@ PARTS = [
                                                          "deepstack_visual_indexes"}, {"tie_word_embeddings"}),
     ("vl3-grouped-tied", "", PLACEHOLDERS | {"tie_word_embeddings", "vision_start_token_id", "vision_end_token_id"}, set()),
     ("llava-default", "text_config", DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
-    ("llava-default", "vision_config", {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels",
-                                        "image_size", "patch_size", "hidden_act", "layer_norm_eps"}, {"projection_dim", "tie_word_embeddings"}),
-    ("llava-default", "", {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
-                           "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}, {"image_seq_length"}),
+    ("llava-default", "vision_config", CLIP_VISION, {"projection_dim", "tie_word_embeddings"}),
+    ("llava-default", "", LLAVA, {"image_seq_length"}),
     *((name, part, *keys) for name in ("smolvlm-tied", "idefics3-text-tiles") for part, *keys in [
         ("text_config", DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
-        ("vision_config", {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size",
-                           "patch_size", "hidden_act", "layer_norm_eps"}, {"tie_word_embeddings"}),
+        ("vision_config", CLIP_VISION, {"tie_word_embeddings"}),
         ("", {"text_config", "vision_config", "image_token_id", "scale_factor", "tie_word_embeddings"}, set())]),
     ("internvl-tied", "text_config", DECODER | WINDOWS, set()),
     ("internvl-qwen3", "text_config", DECODER | WINDOWS | {"attention_bias", "head_dim"}, set()),
@@ -75,6 +76,12 @@ PARTS = [
      {"tie_word_embeddings", "hidden_dropout_prob", "projection_dropout", "use_mask_token", "layer_scale_init_value"}),
     ("internvl-tied", "", {"text_config", "vision_config", "image_token_id", "downsample_ratio", "projector_hidden_act", "vision_feature_layer",
                            "vision_feature_select_strategy", "tie_word_embeddings"}, {"image_seq_length"}),
+    ("next-mistral", "text_config", DECODER | {"sliding_window", "head_dim"}, set()),
+    ("next-mistral", "vision_config", CLIP_VISION, {"projection_dim", "tie_word_embeddings"}),
+    ("next-mistral", "", LLAVA | {"image_grid_pinpoints"}, {"image_seq_length"}),
+    ("onevision-tied", "text_config", DECODER | WINDOWS, set()),
+    ("onevision-tied", "vision_config", CLIP_VISION | {"vision_use_head"}, {"tie_word_embeddings"}),
+    ("onevision-tied", "", LLAVA | {"video_token_index", "image_grid_pinpoints", "vision_aspect_ratio"}, set()),
 ]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
 ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
@@ -141,6 +148,7 @@ def test_every_key_of_a_rope_has_been_looked_at():
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
     ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
     ("smolvlm-tied", "vision_config"), ("internvl-tied", "text_config"), ("internvl-qwen3", "text_config"),
+    ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
     *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 

@@ -4,13 +4,16 @@ The media_probe program is searched for in $VALORA_BIN_DIR (default: build) and 
 """
 
 import io
+import itertools
 import json
 import struct
 import subprocess
+import types
 import zlib
 
 import numpy as np
 import pytest
+import transformers
 from PIL import Image, ImageOps
 
 from programs import find_program
@@ -18,10 +21,13 @@ from releases import (
     NEWEST,
     CanvasPixels,
     ClipPixels,
+    NextPixels,
+    OnevisionPixels,
     QwenPatches,
     QwenPixels,
     SmolTilePixels,
     TilePixels,
+    even_frames,
     internvl_frames,
     sample_frames,
     smolvlm_frames,
@@ -518,6 +524,99 @@ def test_internvl_samples_frames_as_the_reference(probe):
             assert answer.get("indices") == theirs, (frames, rate, sampling, answer)
     answer = probe.ask(op="sample", frames=5, fps=30, canvas={"patch_size": 14, "merge_size": 1}, config={"num_frames": 3})
     assert answer["indices"] == [0, 1, 2, 3, 4]
+
+
+ANYRES_SETTINGS = [
+    (NextPixels, {"size": {"shortest_edge": 28}, "crop_size": 28}, [(1, 2), (2, 1), (2, 2), (3, 1), (1, 3)], 0),
+    (NextPixels, {"size": 30, "crop_size": {"height": 30, "width": 30}, "do_resize": False, "do_center_crop": False, "image_std": 0.25,
+                  "resample": 1}, [(2, 2), (4, 1)], 0),
+    (OnevisionPixels, {"size": {"height": 30, "width": 30}, "image_mean": [0.5, 0.4, 0.3]}, [*itertools.product((1, 2, 3), repeat=2)], 2),
+    (OnevisionPixels, {"size": {"height": 28, "width": 28}, "do_rescale": False}, [*itertools.product((1, 3), repeat=2)], 9),
+]
+
+
+@pytest.mark.parametrize("pixels, settings, grids, most", ANYRES_SETTINGS)
+def test_pictures_of_any_resolution(probe, pixels, settings, grids, most, tmp_path):
+    """LLaVA-NeXT's and LLaVA-OneVision's image processors, from the file that save_pretrained writes; alone and among several."""
+    tile = settings["size"] if isinstance(settings["size"], int) else next(iter(settings["size"].values()))
+    resolutions = [[rows * tile, columns * tile] for rows, columns in grids]
+    processor = pixels(**settings, image_grid_pinpoints=resolutions)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    rng = np.random.default_rng(len(str(settings)))
+    sizes = [(2, 2), (28, 28), (60, 60), (12, 24), (333, 111), (300, 21)]  # 4.57 takes a picture of 3 rows for 3 channels
+    sizes += [tuple(int(n) for n in np.exp(rng.uniform(3, 6, 2))) for _ in range(9)]
+    for width, height in sizes:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        image = Image.open(io.BytesIO(data))
+        for several in [False, True][:1 + bool(most)]:
+            theirs = processor([[image, image]] if several else image, return_tensors="np")["pixel_values"][0]
+            answer, ours = probe.process(
+                op="process_image", path=probe.file(data), config=config, several=several,
+                anyres={"image_size": tile, "patch_size": 7, "pinpoints": resolutions, "most_tiles": most})
+            assert "error" not in answer, (answer, width, height)
+            rows = tile_patches(theirs[:1] if several else theirs, 7, 1)
+            assert np.abs(ours - rows).max() <= 1e-6, (width, height)
+            assert several or answer["grid"][0] == len(theirs) == 1 + answer["tiles"][0] * answer["tiles"][1]
+
+
+ONEVISION_GRIDS = [[rows * 384, columns * 384] for rows in range(1, 7) for columns in range(1, 7)]
+
+
+def next_tokens(height, width, pinpoints, tile, patch):
+    """By LLaVA-NeXT's processor."""
+    own = types.SimpleNamespace(image_processor=types.SimpleNamespace(image_grid_pinpoints=pinpoints), patch_size=patch,
+                                num_additional_image_tokens=0)
+    own._get_unpadded_features = transformers.LlavaNextProcessor._get_unpadded_features.__get__(own)
+    return transformers.LlavaNextProcessor._get_number_of_features(own, height, width, tile, tile)
+
+
+def onevision_tokens(height, width, pinpoints, tile, patch):
+    own = types.SimpleNamespace(image_processor=types.SimpleNamespace(image_grid_pinpoints=pinpoints), vision_aspect_ratio="anyres_max_9",
+                                num_image_tokens=(tile // patch)**2)
+    own._get_unpadded_features = transformers.LlavaOnevisionProcessor._get_unpadded_features.__get__(own)
+    return transformers.LlavaOnevisionProcessor._get_number_of_features(own, height, width, tile, tile)
+
+
+@pytest.mark.parametrize("theirs, tile, pinpoints, most", [
+    (next_tokens, 336, [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]], 0),
+    (next_tokens, 384, [[768, 768], [384, 1152]], 0),
+    (onevision_tokens, 384, ONEVISION_GRIDS, 9),
+    (onevision_tokens, 224, [[224, 224], [448, 672], [2240, 224]], 9)])
+def test_tokens_of_pictures_of_any_resolution(probe, theirs, tile, pinpoints, most):
+    """Of thousands of sizes, with the settings of published models among them: as many as the reference's processor counts."""
+    rng = np.random.default_rng(tile)
+    sizes = [(1, 1), (336, 336), (384, 384), (672, 336), (1920, 1080), (1, 2000), (9000, 3)]
+    sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 9, 2))) for _ in range(1500)]
+    sizes += [(int(side * ratio) + shift, side) for side in range(20, 1500, 37) for ratio in (0.5, 1, 2, 3, 4 / 3) for shift in (-1, 0, 1)]
+    config = {"size": {"height": tile, "width": tile}, "crop_size": {"height": tile, "width": tile}}
+    ours = probe.ask(op="image_tokens", config=config, sizes=sizes,
+                     anyres={"image_size": tile, "patch_size": 14, "pinpoints": pinpoints, "most_tiles": most})["tokens"]
+    refused = 0
+    for (width, height), count in zip(sizes, ours, strict=True):
+        if count is None:  # the model would resize its patches to none
+            refused += 1
+            assert most and max(width, height) > 100 * min(width, height), (width, height)
+        else:
+            assert count == theirs(height, width, pinpoints, tile, 14), (width, height)
+    assert refused < len(sizes) / 8
+
+
+@pytest.mark.skipif(not NEWEST, reason="4.57 samples by floats, which may be a frame more")
+def test_onevision_samples_frames_as_the_reference(probe):
+    rng = np.random.default_rng(6)
+    target = {"image_size": 28, "patch_size": 7, "pinpoints": [[28, 28]], "most_tiles": 9}
+    size = {"size": {"height": 28, "width": 28}, "image_grid_pinpoints": [[28, 28]]}
+    for _ in range(60):
+        frames, rate = int(rng.integers(1, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))
+        for sampling in ({"num_frames": 8}, {"fps": 2}, {"num_frames": 7}, {"fps": 0.3}, {}):
+            try:
+                theirs = even_frames(frames, rate, **sampling)
+            except ValueError:
+                theirs = None
+            answer = probe.ask(op="sample", frames=frames, fps=rate, anyres=target, config=size,
+                               video_config=size | sampling | {"do_sample_frames": True})
+            assert answer.get("indices") == theirs, (frames, rate, sampling, answer)
 
 
 @pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "base/file.h"
+#include "media/anyres_grid.h"
 #include "media/loader.h"
 
 namespace valora::media {
@@ -80,6 +81,15 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
     return make_canvas_processor({config, command.value("video_config", Json()), {}},
                                  {target.at("patch_size"), target.at("merge_size")});
   }
+  if (command.contains("anyres")) {
+    const Json& target = command.at("anyres");
+    VALORA_TRY(pinpoints, parse_pinpoints(target.at("pinpoints")));
+    VALORA_TRY(made, make_anyres_processor({config, command.value("video_config", Json()),
+                                            command.value("both", Json())},
+                                           {target.at("image_size"), target.at("patch_size"),
+                                            pinpoints, pinpoints, target.value("most_tiles", 0)}));
+    return command.value("several", false) ? made->of_several() : made;
+  }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
@@ -127,6 +137,17 @@ Result<Json> process_image(const Json& command) {
   return answer(input, command.at("out"));
 }
 
+// Of pictures of many sizes; null where one is refused.
+Result<Json> image_tokens(const Json& command) {
+  VALORA_TRY(processor, processor_of(command));
+  Json counts = Json::array();
+  for (const Json& size : command.at("sizes")) {
+    const auto tokens = processor->image_tokens(size.at(0), size.at(1));
+    counts.push_back(tokens.ok() ? Json(*tokens) : Json());
+  }
+  return Json{{"tokens", counts}};
+}
+
 Result<Json> process_frames(const Json& command) {
   VALORA_TRY(processor, processor_of(command));
   std::vector<Image> frames;
@@ -159,6 +180,7 @@ Result<Json> run(const Json& command) {
   if (name == "decode") return decode(command);
   if (name == "resize") return resize(command);
   if (name == "process_image") return process_image(command);
+  if (name == "image_tokens") return image_tokens(command);
   if (name == "process_frames") return process_frames(command);
   if (name == "sample") return sample(command);
   return invalid("unknown command " + name);

@@ -11,13 +11,11 @@ namespace {
 // Bounds the tower's activations.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
-// The image or video at this place among the prompt's.
-Result<MediaRef> medium_of(const Prompt& prompt, size_t place) {
-  if (const auto* chat = std::get_if<ChatPrompt>(&prompt))
-    for (const ChatMessage& message : chat->messages)
-      for (const ContentPart& part : message.parts)
-        if (const auto* medium = std::get_if<MediaRef>(&part); medium && place-- == 0)
-          return *medium;
+// The image or video at this place of a conversation.
+Result<MediaRef> medium_of(const ChatPrompt& chat, size_t place) {
+  for (const ChatMessage& message : chat.messages)
+    for (const ContentPart& part : message.parts)
+      if (const auto* medium = std::get_if<MediaRef>(&part); medium && place-- == 0) return *medium;
   return internal("an example has lost one of its media");
 }
 
@@ -26,8 +24,13 @@ Result<std::shared_ptr<const media::VisualInput>> read_again(const serving::Fron
                                                              const Example& example,
                                                              const Example::Visual& visual) {
   VALORA_TRY(prompt, example.prompt());
-  VALORA_TRY(medium, medium_of(prompt, static_cast<size_t>(&visual - example.visuals.data())));
-  VALORA_TRY(input, frontend.loader()->load(medium.url, serving::media_kind(medium.kind)));
+  const auto* chat = std::get_if<ChatPrompt>(&prompt);
+  if (!chat) return internal("an example has lost its media");
+  const auto place = static_cast<size_t>(&visual - example.visuals.data());
+  VALORA_TRY(medium, medium_of(*chat, place));
+  VALORA_TRY(processors, frontend.own_processors(*chat));
+  VALORA_TRY(input, frontend.loader()->load(medium.url, serving::media_kind(medium.kind), {},
+                                            processors.at(place)));
   if (input->digest == visual.digest) return input;
   return unprocessable(example.origin + ": a picture or video has changed since training began",
                        example.origin);

@@ -43,6 +43,9 @@ struct ModelSpec {
   std::optional<FrameMarks> frame_marks;
   // Of a video's temporal axis; 0: one position per temporal patch.
   double time_positions_per_second = 0;
+  // The end-of-sequence token if no file of the folder names one and it depends on the decoder;
+  // else Family::default_eos.
+  std::optional<int32_t> default_eos;
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
 };

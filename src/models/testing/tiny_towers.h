@@ -83,8 +83,9 @@ struct TinyTower {
   int64_t in = 0, out = 0;
   int patch_dim = 0;
   int merge = 1;
-  bool square = false;  // takes pictures of one size
-  int tiles = 0;        // patches on a side of every tile; 0: any
+  bool square = false;    // takes pictures of one size
+  int tiles = 0;          // patches on a side of every tile; 0: any
+  bool newlines = false;  // LLaVA-NeXT's: a token behind each row of tiles
 };
 
 inline TinyTower qwen2_vl() {
@@ -239,6 +240,35 @@ inline TinyTower llava() {
   t.linear("model.multi_modal_projector.linear_2", kOut, kOut);
   return c;
 }
+
+// siglip: LLaVA-OneVision, else LLaVA-NeXT.
+inline TinyTower llava_in_tiles(bool siglip) {
+  const std::string tower = "model.vision_tower.vision_model.";
+  TinyTower c = llava();
+  c.name = siglip ? "LlavaOnevision" : "LlavaNext";
+  c.square = false;
+  c.tiles = 5;
+  c.newlines = true;
+  c.config["architectures"] = {siglip ? "LlavaOnevisionForConditionalGeneration"
+                                      : "LlavaNextForConditionalGeneration"};
+  c.config["image_grid_pinpoints"] = {{10, 20}, {20, 10}};
+  c.config["text_config"]["model_type"] = siglip ? "qwen2" : "mistral";
+  c.tensors.add("model.image_newline", {kOut});
+  if (!siglip) return c;
+  c.config["vision_config"]["vision_use_head"] = false;
+  c.config["vision_config"]["model_type"] = "siglip_vision_model";
+  Tensors& t = c.tensors;
+  for (const char* name : {"q_proj", "k_proj", "v_proj"})
+    t.add(std::string("model.language_model.layers.0.self_attn.") + name + ".bias",
+          {name[0] == 'q' ? kOut : kOut / 2});
+  t.erase(tower + "embeddings.class_embedding");
+  t.erase(tower + "pre_layrnorm.weight"), t.erase(tower + "pre_layrnorm.bias");
+  t.add(tower + "embeddings.patch_embedding.bias", {kWidth});
+  t.add(tower + "embeddings.position_embedding.weight", {25, kWidth});
+  return c;
+}
+inline TinyTower llava_next() { return llava_in_tiles(false); }
+inline TinyTower llava_onevision() { return llava_in_tiles(true); }
 
 inline TinyTower idefics3() {
   const std::string tower = "model.vision_model.";

@@ -113,9 +113,11 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   VALORA_TRY(config, models::read_model_config(options.model_path));
   const auto end =
       family.end_of_turn.empty() ? std::nullopt : tokenizer->token_to_id(family.end_of_turn);
+  const auto of_class =
+      frontend->spec_.default_eos ? frontend->spec_.default_eos : family.default_eos;
   VALORA_TRY(generation,
-             read_generation_config(options.model_path, config.json(),
-                                    end ? end : family.default_eos, options.generation_overrides));
+             read_generation_config(options.model_path, config.json(), end ? end : of_class,
+                                    options.generation_overrides));
   frontend->generation_ = std::move(generation);
   std::vector<int32_t>& ends = frontend->generation_.eos_token_ids;
   if (end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);

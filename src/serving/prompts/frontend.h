@@ -70,6 +70,9 @@ class Frontend {
   Result<PreparedPrompt> finish(RenderedPrompt rendered,
                                 std::span<const AppliedAdapter> adapters) const;
   media::Loader* loader() const { return loader_.get(); }  // null for text-only models
+  // What prepares each of a conversation's media, in their order; null: the loader's own.
+  using Processors = std::vector<std::shared_ptr<const media::Processor>>;
+  Result<Processors> own_processors(const ChatPrompt& chat) const;
 
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
   const text::ChatFormat& chat_format() const { return *chat_format_; }
@@ -87,9 +90,6 @@ class Frontend {
   Status render_chat(ChatPrompt chat, bool add_generation_prompt, RenderedPrompt& rendered) const;
   // That of the prompt's own template; null if it has none.
   Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
-  // Of each of the prompt's media, in their order; null: the loader's own.
-  using Processors = std::vector<std::shared_ptr<const media::Processor>>;
-  Result<Processors> own_processors(const ChatPrompt& chat) const;
   Result<std::shared_ptr<const media::Processor>> own_processor(const MediaRef& ref,
                                                                 const MediaSettings& request) const;
   // mark: as for Tokenizer::encode().

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/video.h"
+#include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
 #include "serving/prompts/media_choice.h"
 #include "serving/prompts/media_text.h"
@@ -181,19 +182,22 @@ Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) co
   Processors processors;
   if (!loader_) return processors;
   const MediaSettings request = with_defaults(chat.media_settings, media_defaults_);
+  const bool several = count_media(chat, MediaRef::Kind::kImage) > 1;
   for (size_t m = 0; m < chat.messages.size(); ++m) {
     const std::vector<ContentPart>& parts = chat.messages[m].parts;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto* ref = std::get_if<MediaRef>(&parts[i]);
       if (ref == nullptr) continue;
       processors.emplace_back();
+      if (several && ref->kind == MediaRef::Kind::kImage)
+        processors.back() = loader_->processor().of_several();
       if (ref->settings == MediaSettings{} && request == MediaSettings{}) continue;
       auto own = own_processor(*ref, request);
       // Those of a part and of the request may be wrong together; the part is nearer.
       if (!own.ok())
         return in_field(own.error(), has_own(*ref) ? fmt::format("messages[{}].content[{}]", m, i)
                                                    : field_of(chat.media_settings));
-      processors.back() = std::move(own).value();
+      if (*own) processors.back() = std::move(own).value();
     }
   }
   return processors;

@@ -1,0 +1,228 @@
+#include "models/llava_model.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "media/anyres_grid.h"
+#include "models/decoder.h"
+#include "models/llava_rows.h"
+#include "models/table_linear.h"
+#include "models/text_decoder.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kLanguage[] = "model.language_model.";
+constexpr char kTower[] = "model.vision_tower.vision_model.";
+constexpr char kProjector[] = "model.multi_modal_projector.";
+constexpr char kNewline[] = "model.image_newline";
+
+int64_t visual_width(const LlavaConfig& c) {
+  return c.tower().width * static_cast<int64_t>(c.states.size());
+}
+
+// vision_feature_layer: index of a hidden state, negative from the end.
+std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t layers,
+                                         int64_t fallback) {
+  const Json value = config.has("vision_feature_layer") ? config.json().at("vision_feature_layer")
+                                                        : Json(fallback);
+  const Json list = value.is_array() ? value : Json::array({value});
+  if (list.empty() || list.size() > 64)
+    config.refuse("\"vision_feature_layer\" must name 1 to 64 layers");
+  std::vector<int64_t> states;
+  for (const Json& entry : list) {
+    const int64_t layer = entry.is_number_integer() ? entry.get<int64_t>() : layers + 1;
+    if (layer > layers || layer < -layers - 1)
+      config.refuse("\"vision_feature_layer\" names a layer that the vision tower does not have");
+    states.push_back(layer < 0 ? layers + 1 + layer : layer);
+  }
+  return states;
+}
+
+std::variant<ClipVisionConfig, SiglipVisionConfig> read_tower(
+    const ConfigReader& vision, const std::vector<const char*>& types) {
+  const std::string type = vision.text("model_type", types.front());
+  if (std::ranges::find(types, type) == types.end())
+    vision.refuse(fmt::format("a vision tower of type \"{}\" is not supported, only {}", type,
+                              fmt::join(types, ", ")));
+  if (type == "clip_vision_model") return read_clip_vision_config(vision);
+  return read_plain_siglip_config(vision);
+}
+
+using LlavaTower = std::variant<ClipVisionTower, SiglipVisionTower>;
+
+LlavaTower make_tower(Weights& weights, const adapters::ModuleTable& modules, const LlavaConfig& c,
+                      at::Device device) {
+  const int64_t depth = *std::ranges::max_element(c.states);
+  if (const auto* clip = std::get_if<ClipVisionConfig>(&c.vision))
+    return ClipVisionTower(weights, modules, kTower, *clip, depth, device);
+  return SiglipVisionTower(weights, modules, kTower, std::get<SiglipVisionConfig>(c.vision),
+                           {.depth = depth}, device);
+}
+
+class LlavaModel final : public Model {
+ public:
+  LlavaModel(ModelSpec spec, const LlavaConfig& c, Weights& weights, at::Device device)
+      : Model(std::move(spec)),
+        config_(c),
+        vision_tower_(make_tower(weights, this->spec().modules, c, device)),
+        linear_1_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_1",
+                               c.projector_bias)),
+        linear_2_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_2",
+                               c.projector_bias)),
+        language_model_(weights, this->spec().modules, kLanguage, "lm_head", c.decoder, device) {
+    if (c.newline) newline_ = weights.get(kNewline, {c.decoder.hidden});
+  }
+
+  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
+  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
+    return language_model_.logits(hidden, adaptation);
+  }
+  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
+
+  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
+                                           PieceSize pieces) const override {
+    auto encoding = std::make_unique<Encoding>(pieces);
+    const auto tower = std::visit(
+        [&](const auto& one) { return one.begin(std::move(items), config_.states, *encoding); },
+        vision_tower_);
+    add_projector(tower, *encoding);
+    return encoding;
+  }
+
+ private:
+  struct Projection {
+    std::vector<int64_t> rows;  // per item
+    Adaptation adaptation;
+    at::Tensor features;  // the tower's states side by side, [rows, visual width]
+    at::Tensor out;       // [rows, hidden]
+  };
+
+  int64_t rows_of_tile() const {
+    const int64_t side = config_.tower().side();
+    return side * side + (config_.has_class() && config_.keeps_class ? 1 : 0);
+  }
+
+  at::Tensor features(const TowerStates& tower, int64_t tiles) const {
+    const int64_t width = visual_width(config_);
+    const at::Tensor x = at::cat(tower.states, 1).view({tiles, -1, width});
+    return (config_.has_class() && !config_.keeps_class ? x.slice(1, 1) : x).reshape({-1, width});
+  }
+
+  void add_projector(const std::shared_ptr<TowerStates>& tower, Encoding& encoding) const {
+    const int64_t each = rows_of_tile();
+    int64_t tiles = 0;
+    const auto run = std::make_shared<Projection>();
+    for (const VisualItem& item : tower->items) {
+      run->rows.push_back(item.input->grid_t * each);
+      tiles += item.input->grid_t;
+    }
+    run->adaptation = item_adaptation(tower->items, run->rows);
+    run->out = at::empty({tiles * each, linear_2_.weight().out()}, tower->options);
+    encoding.add({1, 0, [this, tower, run, tiles](int64_t, int64_t) {
+                    run->features = features(*tower, tiles);
+                  }});
+    encoding.add({tiles * each, products_of({&linear_1_, &linear_2_}),
+                  [this, run](int64_t begin, int64_t end) {
+                    const Adaptation adaptation = run->adaptation.part(begin, end);
+                    const at::Tensor x = linear_1_(run->features.slice(0, begin, end), adaptation);
+                    run->out.slice(0, begin, end)
+                        .copy_(linear_2_(activate(x, config_.projector_activation), adaptation));
+                  }});
+    encoding.finish_with([this, tower, run] {
+      std::vector<at::Tensor> parts = split_items(run->out, run->rows);
+      if (!config_.newline) return parts;
+      for (size_t i = 0; i < parts.size(); ++i)
+        parts[i] =
+            with_newlines(parts[i], *tower->items[i].input, config_.tower().side(), newline_);
+      return parts;
+    });
+  }
+
+  LlavaConfig config_;
+  LlavaTower vision_tower_;
+  Linear linear_1_, linear_2_;
+  at::Tensor newline_;  // [hidden]
+  Decoder language_model_;
+};
+
+}  // namespace
+
+LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& defaults) {
+  LlavaConfig c;
+  c.decoder = read_text_decoder(config.child("text_config"), config, defaults.decoders);
+  c.vision = read_tower(config.child("vision_config"), defaults.towers);
+  c.states = read_feature_layers(config, c.tower().layers, defaults.feature_layer);
+  const std::string strategy = config.text("vision_feature_select_strategy", defaults.strategy);
+  if (strategy != "default" && strategy != "full")
+    config.refuse("vision_feature_select_strategy \"" + strategy +
+                  "\" is not supported, only default and full");
+  c.keeps_class = strategy == "full";
+  if (!c.has_class() && !c.keeps_class)
+    config.refuse(
+        "vision_feature_select_strategy \"default\" leaves out the class token, which the vision "
+        "tower does not have");
+  c.projector_bias = config.flag("multimodal_projector_bias", true);
+  c.projector_activation = read_activation(config, "projector_hidden_act", "gelu");
+  return c;
+}
+
+void read_pinpoints(const ConfigReader& config, LlavaConfig& c) {
+  c.pinpoints = c.default_pinpoints;
+  if (config.has("image_grid_pinpoints")) {
+    auto read = media::parse_pinpoints(config.json().at("image_grid_pinpoints"));
+    if (!read.ok()) config.refuse("\"image_grid_pinpoints\" " + read.error().message);
+    c.pinpoints = std::move(read).value();
+  }
+  if (!media::fits(c.pinpoints, static_cast<int>(c.tower().image)))
+    config.refuse("\"image_grid_pinpoints\" has sides that are no multiples of \"image_size\"");
+}
+
+int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t fallback) {
+  return static_cast<int32_t>(
+      config.integer(kind + "_token_index", config.integer(kind + "_token_id", fallback)));
+}
+
+ModelSpec llava_model_spec(const LlavaConfig& c, const std::string& architecture) {
+  ModelSpec spec = decoder_spec(c.decoder, architecture);
+  // The modules' names of transformers 4.52 to 4.57. Tensors, and modules before 4.52, lack
+  // "model."; since 5 the tower lacks "vision_model.". Last, the language model alone.
+  spec.aliases = {{"language_model.model.", kLanguage},
+                  {"language_model.lm_head", "lm_head"},
+                  {"vision_tower.vision_model.", kTower},
+                  {"model.vision_tower.", kTower},
+                  {"vision_tower.", kTower},
+                  {"multi_modal_projector.", kProjector},
+                  {"image_newline", kNewline},
+                  {"model.", kLanguage}};
+  std::vector<adapters::Module> modules;
+  add_decoder_modules(c.decoder, kLanguage, modules);
+  if (const auto* clip = std::get_if<ClipVisionConfig>(&c.vision))
+    add_clip_vision_modules(*clip, kTower, modules);
+  else
+    add_siglip_vision_modules(std::get<SiglipVisionConfig>(c.vision), kTower, modules);
+  modules.push_back(
+      {std::string(kProjector) + "linear_1", visual_width(c), c.decoder.hidden, -1, true});
+  modules.push_back(
+      {std::string(kProjector) + "linear_2", c.decoder.hidden, c.decoder.hidden, -1, true});
+  modules.push_back(head_module(c.decoder, "lm_head"));
+  spec.modules = adapters::ModuleTable(std::move(modules), spec.aliases, c.decoder.hidden);
+  return spec;
+}
+
+std::unique_ptr<Model> make_llava_model(ModelSpec spec, const LlavaConfig& config, Weights& weights,
+                                        at::Device device) {
+  return std::make_unique<LlavaModel>(std::move(spec), config, weights, device);
+}
+
+Result<std::shared_ptr<const media::Processor>> llava_anyres_processor(
+    const LlavaConfig& c, const media::ProcessorFiles& files) {
+  return media::make_anyres_processor(files, {.image_size = static_cast<int>(c.tower().image),
+                                              .patch_size = static_cast<int>(c.tower().patch),
+                                              .pinpoints = c.pinpoints,
+                                              .default_pinpoints = c.default_pinpoints,
+                                              .most_tiles = c.most_tiles});
+}
+
+}  // namespace valora::models

@@ -1,0 +1,57 @@
+// The model of LLaVA's families (transformers: modeling_llava.py, modeling_llava_next.py,
+// modeling_llava_onevision.py): a CLIP or SigLIP tower, a projector of two linears, and a decoder.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/clip_vision.h"
+#include "models/decoder_config.h"
+#include "models/siglip_vision.h"
+#include "models/spec/family.h"
+
+namespace valora::models {
+
+struct LlavaConfig {
+  DecoderConfig decoder;
+  std::variant<ClipVisionConfig, SiglipVisionConfig> vision;
+  // Hidden states that the projector reads side by side; 0: the embeddings.
+  std::vector<int64_t> states;
+  bool keeps_class = false;  // vision_feature_select_strategy "full"
+  bool projector_bias = true;
+  Activation projector_activation = Activation::kGelu;
+  // LLaVA-NeXT: an embedding ends each row of a picture's tiles.
+  bool newline = false;
+  std::vector<media::PixelSize> pinpoints, default_pinpoints;
+  int most_tiles = 0;  // media::AnyresTarget's
+
+  const ClipTowerConfig& tower() const {
+    return std::visit([](const auto& one) -> const ClipTowerConfig& { return one; }, vision);
+  }
+  bool has_class() const { return std::holds_alternative<ClipVisionConfig>(vision); }
+};
+
+// What a family's configuration class in transformers has for missing keys, and what it takes.
+struct LlavaDefaults {
+  std::vector<const char*> decoders, towers;  // "model_type"s; the first are the defaults
+  int64_t feature_layer = -2;
+  const char* strategy = "default";
+};
+// What all families have in common. Throws LoadError.
+LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& defaults);
+// "image_grid_pinpoints", for which the defaults of the config are taken if it is absent.
+void read_pinpoints(const ConfigReader& config, LlavaConfig& c);
+
+// "image_token_index", or "image_token_id" as some releases write it.
+int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t fallback);
+// Without placeholders.
+ModelSpec llava_model_spec(const LlavaConfig& config, const std::string& architecture);
+std::unique_ptr<Model> make_llava_model(ModelSpec spec, const LlavaConfig& config, Weights& weights,
+                                        at::Device device);
+// The processor of pictures in several resolutions.
+Result<std::shared_ptr<const media::Processor>> llava_anyres_processor(
+    const LlavaConfig& config, const media::ProcessorFiles& files);
+
+}  // namespace valora::models
