@@ -31,6 +31,9 @@ struct Module {
   bool visual = false;
   ModuleKind kind = ModuleKind::kLinear;
   Partition partition = {};  // over ranks
+
+  // A linear of the decoder's layers, whose weights --quantization stores as integers.
+  bool in_decoder() const { return kind == ModuleKind::kLinear && !visual && layer >= 0; }
 };
 
 // The part of a module that one of `ranks` ranks has.

@@ -34,7 +34,7 @@ struct Sizes {
 Sizes sizes_of(const models::ModelSpec& spec) {
   Sizes sizes;
   for (const adapters::Module& module : spec.modules.modules()) {
-    if (module.visual || module.layer < 0) continue;
+    if (!module.in_decoder()) continue;
     sizes.linears += static_cast<double>(module.in) * static_cast<double>(module.out);
     sizes.ends += static_cast<double>(module.in + module.out);
     ++sizes.count;

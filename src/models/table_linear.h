@@ -14,9 +14,8 @@ inline Linear table_linear(Weights& weights, const adapters::ModuleTable& table,
                            const std::string& name, bool bias) {
   const int index = table.find(name).value();
   const adapters::Module& module = table.modules()[static_cast<size_t>(index)];
-  const bool decoder = !module.visual && module.layer >= 0;
   return Linear(weights, name, module.in, module.out, bias, index,
-                decoder ? LinearPart::kDecoder : LinearPart::kOther, module.partition);
+                module.in_decoder() ? LinearPart::kDecoder : LinearPart::kOther, module.partition);
 }
 
 }  // namespace valora::models

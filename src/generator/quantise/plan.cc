@@ -16,10 +16,6 @@ bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-bool in_decoder(const Module& module) {
-  return module.kind == ModuleKind::kLinear && !module.visual && module.layer >= 0;
-}
-
 Result<PlannedLinear> find_linear(const QuantisePlan& plan, const models::ModelSpec& spec,
                                   int index) {
   const Module& module = spec.modules.modules()[index];
@@ -85,7 +81,7 @@ Result<QuantisePlan> plan_quantisation(const QuantiseOptions& options,
   }
   const auto& modules = spec.modules.modules();
   for (int i = 0; i < static_cast<int>(modules.size()); ++i) {
-    if (!in_decoder(modules[i])) {
+    if (!modules[i].in_decoder()) {
       if (modules[i].kind == ModuleKind::kLinear || modules[i].kind == ModuleKind::kHead)
         for (const std::string& name : spec.modules.names(i)) plan.kept.push_back(name);
       continue;
