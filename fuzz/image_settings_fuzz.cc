@@ -93,6 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size_in(canvas, "height", 384) <= 64 && size_in(*image, "max_patches", 12) <= 64)
     exercise(media::make_canvas_processor({*image, *video, {}}, {side % 8 + 1, side % 3 + 1}),
              input);
+  exercise(media::make_pixtral_processor({*image, *video, {}}, {side % 16 + 1, side % 3 + 1, 64}),
+           input);
   const Json pinpoints = image->is_object() ? image->value("image_grid_pinpoints", Json()) : Json();
   const auto grids = media::parse_pinpoints(pinpoints);
   if (!grids.ok() || side > 64) return 0;

@@ -270,6 +270,8 @@ def settings_seeds():
     put("image_settings", "tiles", text({"size": {"longest_edge": 40}, "max_image_size": {"longest_edge": 18}, "resample": 1,
                                          "do_image_splitting": True, "image_processor_type": "SmolVLMImageProcessor"}),
         text({"image_seq_len": 4}), sizes)
+    put("image_settings", "pixtral", text({"size": {"longest_edge": 64}, "patch_size": {"height": 8, "width": 8}, "do_pad": True,
+                                           "image_processor_type": "PixtralImageProcessor"}), "", sizes)
     put("image_settings", "anyres", text({"size": {"height": 16, "width": 16}, "crop_size": {"height": 16, "width": 16}, "do_pad": True,
                                           "image_grid_pinpoints": [[16, 32], [32, 32]], "image_processor_type": "LlavaNextImageProcessor"}),
         text({"size": {"height": 16, "width": 16}, "crop_size": 16, "do_sample_frames": True, "num_frames": 2}), sizes)
@@ -475,6 +477,11 @@ def model_seeds():
         "architectures": ["LlavaOnevisionForConditionalGeneration"], **next_llava, "text_config": {**decoder, "model_type": "qwen2"},
         "vision_config": {**siglip, "model_type": "siglip_vision_model", "vision_use_head": False}, "video_token_index": 61,
         "vision_aspect_ratio": "anyres_max_9"}))
+    pixtral = {"text_config": {**decoder, "model_type": "mistral"}, "vision_config": {**siglip, "model_type": "pixtral", "head_dim": 8,
+                                                                                   "rope_theta": 10000.0}, "image_token_index": 60}
+    put("model_config", "pixtral", text({"architectures": ["LlavaForConditionalGeneration"], **pixtral,
+                                         "vision_feature_select_strategy": "full", "vision_feature_layer": [-1]}))
+    put("model_config", "mistral3", text({"architectures": ["Mistral3ForConditionalGeneration"], **pixtral, "spatial_merge_size": 2}))
     intern = {**siglip, "image_size": [16, 16], "norm_type": "layer_norm", "use_qk_norm": True, "attention_bias": True}
     put("model_config", "internvl", text({"architectures": ["InternVLForConditionalGeneration"], "text_config": {**decoder, "model_type": "qwen2"},
                                           "vision_config": intern, "image_token_id": 60, "downsample_ratio": 0.5, "vision_feature_layer": -1}))

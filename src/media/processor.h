@@ -44,6 +44,7 @@ struct VisualInput {
   // LLaVA-NeXT, the whole picture first. 0: it is not.
   int tile_rows = 0, tile_columns = 0;
   UnpaddedTiles unpadded;  // of LLaVA-NeXT's tiles
+  int token_rows = 0;      // rows of tokens that stand apart in the prompt (Pixtral); 0: none do
   // Size of the picture as sent, after its orientation was applied; set by the Loader. Videos: 0.
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }
@@ -191,5 +192,18 @@ struct AnyresTarget {
 // a square. kUnprocessable: settings that are unknown, or other ones than the target's.
 Result<std::shared_ptr<const Processor>> make_anyres_processor(const ProcessorFiles& files,
                                                                const AnyresTarget& target);
+
+// The blocks of patches that Pixtral and Mistral 3 read.
+struct PixtralTarget {
+  int patch_size = 16;
+  int merge_size = 1;     // a visual token stands for merge_size² patches
+  int most_patches = 64;  // on a side, for which the vision tower has positions
+};
+
+// Equal to transformers' PixtralImageProcessor with PIL, bit for bit: a picture over the largest
+// size shrinks to it, and its sides become whole blocks. Rows are patches by block.
+// kUnprocessable: settings that are unknown, or other ones than the target's.
+Result<std::shared_ptr<const Processor>> make_pixtral_processor(const ProcessorFiles& files,
+                                                                const PixtralTarget& target);
 
 }  // namespace valora::media

@@ -15,16 +15,21 @@ float* append_patch(const Image& image, TileCorner corner, int patch, const Pixe
 
 }  // namespace
 
-float* append_tile(const Image& image, TileCorner corner, int side, const TileTarget& target,
-                   const PixelTable& table, float* out) {
+float* append_patches(const Image& image, TileCorner corner, PixelSize patches,
+                      const TileTarget& target, const PixelTable& table, float* out) {
   const int merge = target.merge_size, patch = target.patch_size;
-  for (int block_y = 0; block_y < side; block_y += merge)
-    for (int block_x = 0; block_x < side; block_x += merge)
+  for (int block_y = 0; block_y < patches.height; block_y += merge)
+    for (int block_x = 0; block_x < patches.width; block_x += merge)
       for (int y = block_y; y < block_y + merge; ++y)
         for (int x = block_x; x < block_x + merge; ++x)
           out = append_patch(image, {corner.left + x * patch, corner.top + y * patch}, patch, table,
                              out);
   return out;
+}
+
+float* append_tile(const Image& image, TileCorner corner, int side, const TileTarget& target,
+                   const PixelTable& table, float* out) {
+  return append_patches(image, corner, {side, side}, target, table, out);
 }
 
 VisualInput make_tiles(MediaKind kind, int tiles, int side, const TileTarget& target) {

@@ -16,6 +16,10 @@ struct TileCorner {
 float* append_tile(const Image& image, TileCorner corner, int side, const TileTarget& target,
                    const PixelTable& table, float* out);
 
+// The same of a grid of patches that is no square, of whole merge blocks.
+float* append_patches(const Image& image, TileCorner corner, PixelSize patches,
+                      const TileTarget& target, const PixelTable& table, float* out);
+
 // A VisualInput with room for the patches of so many tiles.
 VisualInput make_tiles(MediaKind kind, int tiles, int side, const TileTarget& target);
 

@@ -88,15 +88,20 @@ std::vector<ClipLayer> clip_layers(Weights& weights, const adapters::ModuleTable
   return layers;
 }
 
+void keep_states(const std::shared_ptr<ClipRows>& run, size_t layer, bool last,
+                 Encoding& encoding) {
+  for (size_t i = 0; i < run->wanted.size(); ++i)
+    if (run->wanted[i] == static_cast<int64_t>(layer))
+      encoding.add({1, 0, [run, i, last](int64_t, int64_t) {
+                      run->states[i] = last ? run->x : run->x.clone();
+                    }});
+}
+
 void add_clip_stages(const std::vector<ClipLayer>& layers, const ClipLayerConfig& config,
                      const std::shared_ptr<ClipRows>& run, Encoding& encoding) {
   for (size_t depth = 0;; ++depth) {
     const bool last = depth == layers.size();
-    for (size_t i = 0; i < run->wanted.size(); ++i)
-      if (run->wanted[i] == static_cast<int64_t>(depth))
-        encoding.add({1, 0, [run, i, last](int64_t, int64_t) {
-                        run->states[i] = last ? run->x : run->x.clone();
-                      }});
+    keep_states(run, depth, last, encoding);
     if (last) return;
     add_clip_layer(layers[depth], config, run, encoding);
   }

@@ -23,9 +23,9 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     const auto [family, backend, dtype] = GetParam();
     ops::set_backend(backend);
     case_ = std::vector<TinyTower (*)()>{
-        testing::qwen2_vl,      testing::qwen2_5_vl, testing::llava,
-        testing::qwen3_vl,      testing::idefics3,   testing::internvl,
-        testing::internvl_chat, testing::llava_next, testing::llava_onevision}[family]();
+        testing::qwen2_vl,        testing::qwen2_5_vl, testing::llava,         testing::qwen3_vl,
+        testing::idefics3,        testing::internvl,   testing::internvl_chat, testing::llava_next,
+        testing::llava_onevision, testing::pixtral,    testing::mistral3}[family]();
     folder_.write("model.safetensors", case_.tensors.text());
     weights_ = Weights::open(folder_.path()).value();
     const ConfigReader config(case_.config, "config.json");
@@ -101,12 +101,13 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
 std::string name_of(const ::testing::TestParamInfo<Way>& info) {
   const auto& [family, backend, dtype] = info.param;
   return std::string(std::array{"Qwen2VL", "Qwen2_5VL", "Llava", "Qwen3VL", "Idefics3", "InternVL",
-                                "InternVLChat", "LlavaNext", "LlavaOnevision"}[family]) +
+                                "InternVLChat", "LlavaNext", "LlavaOnevision", "Pixtral",
+                                "Mistral3"}[family]) +
          (backend == ops::Backend::kNative ? "Native" : "Reference") +
          (dtype == at::kFloat ? "Float" : "Bf16");
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncodingTest,
-                         ::testing::Combine(::testing::Range(0, 9),
+                         ::testing::Combine(::testing::Range(0, 11),
                                             ::testing::Values(ops::Backend::kNative,
                                                               ops::Backend::kReference),
                                             ::testing::Values(at::kFloat, at::kBFloat16)),

@@ -14,9 +14,16 @@ namespace valora::models {
 namespace {
 
 constexpr char kLanguage[] = "model.language_model.";
-constexpr char kTower[] = "model.vision_tower.vision_model.";
+constexpr char kTower[] = "model.vision_tower.";
 constexpr char kProjector[] = "model.multi_modal_projector.";
+constexpr char kMerger[] = "model.multi_modal_projector.patch_merger.merging_layer";
 constexpr char kNewline[] = "model.image_newline";
+
+// The modules' names of transformers 4.52 to 4.57. Since 5, no tower has "vision_model.".
+std::string tower_prefix(const LlavaConfig& c) {
+  const bool pixtral = std::holds_alternative<PixtralVisionConfig>(c.vision);
+  return std::string(kTower) + (pixtral ? "" : "vision_model.");
+}
 
 int64_t visual_width(const LlavaConfig& c) {
   return c.tower().width * static_cast<int64_t>(c.states.size());
@@ -40,25 +47,28 @@ std::vector<int64_t> read_feature_layers(const ConfigReader& config, int64_t lay
   return states;
 }
 
-std::variant<ClipVisionConfig, SiglipVisionConfig> read_tower(
-    const ConfigReader& vision, const std::vector<const char*>& types) {
+decltype(LlavaConfig::vision) read_tower(const ConfigReader& vision,
+                                         const std::vector<const char*>& types) {
   const std::string type = vision.text("model_type", types.front());
   if (std::ranges::find(types, type) == types.end())
     vision.refuse(fmt::format("a vision tower of type \"{}\" is not supported, only {}", type,
                               fmt::join(types, ", ")));
   if (type == "clip_vision_model") return read_clip_vision_config(vision);
+  if (type == "pixtral") return read_pixtral_vision_config(vision);
   return read_plain_siglip_config(vision);
 }
 
-using LlavaTower = std::variant<ClipVisionTower, SiglipVisionTower>;
+using LlavaTower = std::variant<ClipVisionTower, SiglipVisionTower, PixtralVisionTower>;
 
 LlavaTower make_tower(Weights& weights, const adapters::ModuleTable& modules, const LlavaConfig& c,
                       at::Device device) {
   const int64_t depth = *std::ranges::max_element(c.states);
   if (const auto* clip = std::get_if<ClipVisionConfig>(&c.vision))
-    return ClipVisionTower(weights, modules, kTower, *clip, depth, device);
-  return SiglipVisionTower(weights, modules, kTower, std::get<SiglipVisionConfig>(c.vision),
-                           {.depth = depth}, device);
+    return ClipVisionTower(weights, modules, tower_prefix(c), *clip, depth, device);
+  if (const auto* pixtral = std::get_if<PixtralVisionConfig>(&c.vision))
+    return PixtralVisionTower(weights, modules, kTower, *pixtral, depth, c.merge, device);
+  return SiglipVisionTower(weights, modules, tower_prefix(c),
+                           std::get<SiglipVisionConfig>(c.vision), {.depth = depth}, device);
 }
 
 class LlavaModel final : public Model {
@@ -73,6 +83,9 @@ class LlavaModel final : public Model {
                                c.projector_bias)),
         language_model_(weights, this->spec().modules, kLanguage, "lm_head", c.decoder, device) {
     if (c.newline) newline_ = weights.get(kNewline, {c.decoder.hidden});
+    if (!c.merges) return;
+    norm_ = RmsNorm(weights, std::string(kProjector) + "norm", c.tower().width, c.decoder.norm_eps);
+    merging_layer_ = table_linear(weights, this->spec().modules, kMerger, false);
   }
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
@@ -93,40 +106,53 @@ class LlavaModel final : public Model {
 
  private:
   struct Projection {
-    std::vector<int64_t> rows;  // per item
+    std::vector<int64_t> rows;  // tokens per item
     Adaptation adaptation;
-    at::Tensor features;  // the tower's states side by side, [rows, visual width]
-    at::Tensor out;       // [rows, hidden]
+    at::Tensor features;  // [patches, visual width]
+    at::Tensor out;       // [tokens, hidden]
   };
 
-  int64_t rows_of_tile() const {
-    const int64_t side = config_.tower().side();
-    return side * side + (config_.has_class() && config_.keeps_class ? 1 : 0);
-  }
-
-  at::Tensor features(const TowerStates& tower, int64_t tiles) const {
+  // The tower's states side by side, without class tokens that are not kept.
+  at::Tensor features(const TowerStates& tower) const {
     const int64_t width = visual_width(config_);
-    const at::Tensor x = at::cat(tower.states, 1).view({tiles, -1, width});
-    return (config_.has_class() && !config_.keeps_class ? x.slice(1, 1) : x).reshape({-1, width});
+    const at::Tensor x = at::cat(tower.states, 1);
+    if (!config_.has_class() || config_.keeps_class) return x;
+    const int64_t side = config_.tower().side();
+    return x.view({-1, side * side + 1, width}).slice(1, 1).reshape({-1, width});
+  }
+  int64_t tokens_of(const media::VisualInput& input) const {
+    const bool keeps_class = config_.has_class() && config_.keeps_class;
+    return (input.patch_count() + (keeps_class ? input.grid_t : 0)) / unit();
+  }
+  int64_t unit() const { return config_.merge * config_.merge; }
+
+  // Features of tokens [begin, end), of which the patches of a merge block are adjacent rows. A
+  // merged one has the values of each channel side by side.
+  at::Tensor merged(const Projection& run, int64_t begin, int64_t end,
+                    const Adaptation& adaptation) const {
+    const at::Tensor x = run.features.slice(0, begin * unit(), end * unit());
+    if (!config_.merges) return x;
+    const at::Tensor blocks = norm_(x).view({end - begin, unit(), -1}).transpose(1, 2);
+    return merging_layer_(blocks.reshape({end - begin, -1}), adaptation);
   }
 
   void add_projector(const std::shared_ptr<TowerStates>& tower, Encoding& encoding) const {
-    const int64_t each = rows_of_tile();
-    int64_t tiles = 0;
+    int64_t tokens = 0;
     const auto run = std::make_shared<Projection>();
     for (const VisualItem& item : tower->items) {
-      run->rows.push_back(item.input->grid_t * each);
-      tiles += item.input->grid_t;
+      run->rows.push_back(tokens_of(*item.input));
+      tokens += run->rows.back();
     }
     run->adaptation = item_adaptation(tower->items, run->rows);
-    run->out = at::empty({tiles * each, linear_2_.weight().out()}, tower->options);
-    encoding.add({1, 0, [this, tower, run, tiles](int64_t, int64_t) {
-                    run->features = features(*tower, tiles);
-                  }});
-    encoding.add({tiles * each, products_of({&linear_1_, &linear_2_}),
-                  [this, run](int64_t begin, int64_t end) {
+    run->out = at::empty({tokens, linear_2_.weight().out()}, tower->options);
+    encoding.add(
+        {1, 0, [this, tower, run](int64_t, int64_t) { run->features = features(*tower); }});
+    double products = products_of({&linear_1_, &linear_2_});
+    if (config_.merges) products += products_of({&merging_layer_});
+    encoding.add({tokens, products, [this, run](int64_t begin, int64_t end) {
                     const Adaptation adaptation = run->adaptation.part(begin, end);
-                    const at::Tensor x = linear_1_(run->features.slice(0, begin, end), adaptation);
+                    const at::Tensor x =
+                        linear_1_(merged(*run, begin, end, adaptation), adaptation);
                     run->out.slice(0, begin, end)
                         .copy_(linear_2_(activate(x, config_.projector_activation), adaptation));
                   }});
@@ -142,7 +168,8 @@ class LlavaModel final : public Model {
 
   LlavaConfig config_;
   LlavaTower vision_tower_;
-  Linear linear_1_, linear_2_;
+  RmsNorm norm_;
+  Linear merging_layer_, linear_1_, linear_2_;
   at::Tensor newline_;  // [hidden]
   Decoder language_model_;
 };
@@ -154,7 +181,8 @@ LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& d
   c.decoder = read_text_decoder(config.child("text_config"), config, defaults.decoders);
   c.vision = read_tower(config.child("vision_config"), defaults.towers);
   c.states = read_feature_layers(config, c.tower().layers, defaults.feature_layer);
-  const std::string strategy = config.text("vision_feature_select_strategy", defaults.strategy);
+  const std::string strategy =
+      defaults.strategy ? config.text("vision_feature_select_strategy", defaults.strategy) : "full";
   if (strategy != "default" && strategy != "full")
     config.refuse("vision_feature_select_strategy \"" + strategy +
                   "\" is not supported, only default and full");
@@ -163,7 +191,7 @@ LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& d
     config.refuse(
         "vision_feature_select_strategy \"default\" leaves out the class token, which the vision "
         "tower does not have");
-  c.projector_bias = config.flag("multimodal_projector_bias", true);
+  c.projector_bias = config.flag("multimodal_projector_bias", defaults.projector_bias);
   c.projector_activation = read_activation(config, "projector_hidden_act", "gelu");
   return c;
 }
@@ -186,22 +214,28 @@ int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t
 
 ModelSpec llava_model_spec(const LlavaConfig& c, const std::string& architecture) {
   ModelSpec spec = decoder_spec(c.decoder, architecture);
-  // The modules' names of transformers 4.52 to 4.57. Tensors, and modules before 4.52, lack
-  // "model."; since 5 the tower lacks "vision_model.". Last, the language model alone.
-  spec.aliases = {{"language_model.model.", kLanguage},
-                  {"language_model.lm_head", "lm_head"},
-                  {"vision_tower.vision_model.", kTower},
-                  {"model.vision_tower.", kTower},
-                  {"vision_tower.", kTower},
-                  {"multi_modal_projector.", kProjector},
-                  {"image_newline", kNewline},
-                  {"model.", kLanguage}};
+  // Tensors, and modules before 4.52, lack "model.". Last, the language model alone.
+  const std::string tower = tower_prefix(c);
+  spec.aliases = {{"language_model.model.", kLanguage}, {"language_model.lm_head", "lm_head"}};
+  if (tower != kTower) {
+    spec.aliases.push_back({"vision_tower.vision_model.", tower});
+    spec.aliases.push_back({kTower, tower});
+  }
+  spec.aliases.push_back({"vision_tower.", tower});
+  spec.aliases.push_back({"multi_modal_projector.", kProjector});
+  spec.aliases.push_back({"image_newline", kNewline});
+  spec.aliases.push_back({"model.", kLanguage});
+  spec.visual_merge = static_cast<int>(c.merge);
   std::vector<adapters::Module> modules;
   add_decoder_modules(c.decoder, kLanguage, modules);
   if (const auto* clip = std::get_if<ClipVisionConfig>(&c.vision))
-    add_clip_vision_modules(*clip, kTower, modules);
+    add_clip_vision_modules(*clip, tower, modules);
+  else if (const auto* pixtral = std::get_if<PixtralVisionConfig>(&c.vision))
+    add_pixtral_vision_modules(*pixtral, tower, modules);
   else
-    add_siglip_vision_modules(std::get<SiglipVisionConfig>(c.vision), kTower, modules);
+    add_siglip_vision_modules(std::get<SiglipVisionConfig>(c.vision), tower, modules);
+  if (c.merges)
+    modules.push_back({kMerger, c.tower().width * c.merge * c.merge, c.tower().width, -1, true});
   modules.push_back(
       {std::string(kProjector) + "linear_1", visual_width(c), c.decoder.hidden, -1, true});
   modules.push_back(

@@ -1,5 +1,6 @@
 // The model of LLaVA's families (transformers: modeling_llava.py, modeling_llava_next.py,
-// modeling_llava_onevision.py): a CLIP or SigLIP tower, a projector of two linears, and a decoder.
+// modeling_llava_onevision.py, modeling_mistral3.py): a tower of CLIP, SigLIP or Pixtral, a
+// projector of two linears, and a decoder.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "models/clip_vision.h"
 #include "models/decoder_config.h"
+#include "models/pixtral_vision.h"
 #include "models/siglip_vision.h"
 #include "models/spec/family.h"
 
@@ -16,7 +18,7 @@ namespace valora::models {
 
 struct LlavaConfig {
   DecoderConfig decoder;
-  std::variant<ClipVisionConfig, SiglipVisionConfig> vision;
+  std::variant<ClipVisionConfig, SiglipVisionConfig, PixtralVisionConfig> vision;
   // Hidden states that the projector reads side by side; 0: the embeddings.
   std::vector<int64_t> states;
   bool keeps_class = false;  // vision_feature_select_strategy "full"
@@ -26,6 +28,9 @@ struct LlavaConfig {
   bool newline = false;
   std::vector<media::PixelSize> pinpoints, default_pinpoints;
   int most_tiles = 0;  // media::AnyresTarget's
+  // Mistral 3: merge² patches are normalised and become one token by a linear of their own.
+  bool merges = false;
+  int64_t merge = 1;
 
   const ClipTowerConfig& tower() const {
     return std::visit([](const auto& one) -> const ClipTowerConfig& { return one; }, vision);
@@ -37,7 +42,8 @@ struct LlavaConfig {
 struct LlavaDefaults {
   std::vector<const char*> decoders, towers;  // "model_type"s; the first are the defaults
   int64_t feature_layer = -2;
-  const char* strategy = "default";
+  const char* strategy = "default";  // null: the class has none and keeps all features
+  bool projector_bias = true;
 };
 // What all families have in common. Throws LoadError.
 LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& defaults);

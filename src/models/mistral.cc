@@ -9,18 +9,17 @@ namespace {
 constexpr char kMistral[] = "MistralForCausalLM";
 constexpr int32_t kEos = 2;  // MistralConfig's default
 
-// Which of the published formats a vocabulary belongs to.
-std::unique_ptr<text::ChatFormat> chat_format(const text::Tokenizer& tokenizer,
-                                              const ConfigReader&) {
-  const bool bytes = tokenizer.token_to_id("<0x0A>").has_value();  // SentencePiece, not Tekken
-  if (!tokenizer.token_to_id("[INST]")) return text::make_mistral_chat(text::MistralChat::kText);
-  if (bytes) return text::make_mistral_chat(text::MistralChat::kTokens);
-  return text::make_mistral_chat(tokenizer.token_to_id("[SYSTEM_PROMPT]")
-                                     ? text::MistralChat::kTekkenSystem
-                                     : text::MistralChat::kTekken);
-}
-
 }  // namespace
+
+std::unique_ptr<text::ChatFormat> mistral_chat(const text::Tokenizer& tokenizer,
+                                               const std::string& image) {
+  const bool bytes = tokenizer.token_to_id("<0x0A>").has_value();  // SentencePiece, not Tekken
+  const auto kind = !tokenizer.token_to_id("[INST]")           ? text::MistralChat::kText
+                    : bytes                                    ? text::MistralChat::kTokens
+                    : tokenizer.token_to_id("[SYSTEM_PROMPT]") ? text::MistralChat::kTekkenSystem
+                                                               : text::MistralChat::kTekken;
+  return text::make_mistral_chat(kind, image);
+}
 
 DecoderConfig read_mistral_config(const ConfigReader& text, const ConfigReader& top) {
   return read_decoder_config(text, top,
@@ -46,7 +45,8 @@ Family mistral_family() {
             return make_causal_lm(read_mistral_config(config, config), kMistral, weights, device);
           },
       .positions = causal_lm_positions,
-      .chat_format = chat_format,
+      .chat_format = [](const text::Tokenizer& tokenizer,
+                        const ConfigReader&) { return mistral_chat(tokenizer, {}); },
       .default_eos = kEos,
   };
 }

@@ -8,6 +8,7 @@
 #include "models/internvl.h"
 #include "models/llava_rows.h"
 #include "models/number_words.h"
+#include "models/pixtral.h"
 #include "models/qwen2_5_vl_vision.h"
 #include "models/registry.h"
 #include "models/siglip_vision.h"
@@ -417,6 +418,58 @@ TEST(ModelSpec, WhatLlavaNextDoesNotServeIsRefusedByName) {
   expect_refused(next, "/image_grid_pinpoints", nullptr, "image_grid_pinpoints");  // of 336 pixels
   for (const char* wrong : {"anyres", "pad", "anyres_max_0", "anyres_max_9x", "anyres_max_"})
     expect_refused(onevision, "/vision_aspect_ratio", wrong, "vision_aspect_ratio");
+}
+
+TEST(ModelSpec, PixtralIsLlavaWithItsTower) {
+  for (const TinyTower& tower : {testing::pixtral(), testing::mistral3()}) {
+    const ConfigReader config(tower.config, "config.json");
+    const Family& family = **find_family(config);
+    EXPECT_EQ(family.image_placeholder, "[IMG]");
+    const ModelSpec spec = read_model_spec(family, config).value();
+    EXPECT_EQ(spec.image_token, 10);
+    const auto down = spec.modules.find(tower.adapted);
+    ASSERT_TRUE(down);
+    EXPECT_EQ(spec.modules.find(tower.adapted.substr(6)), down) << "without model.";
+    EXPECT_EQ(spec.modules.find("multi_modal_projector.patch_merger.merging_layer").has_value(),
+              spec.visual_merge == 2);
+  }
+  const ConfigReader clip(testing::llava().config, "config.json");
+  EXPECT_EQ((*find_family(clip))->image_placeholder, "<image>");
+  Json odd = testing::llava().config;
+  odd["vision_config"] = 5;
+  EXPECT_NE(refusal(odd).find("vision_config"), std::string::npos);
+}
+
+TEST(ModelSpec, WhatPixtralDoesNotServeIsRefusedByName) {
+  const auto expect_refused = [](Json json, const char* path, const Json& value, const char* word) {
+    json[Json::json_pointer(path)] = value;
+    const std::string why = refusal(json);
+    EXPECT_NE(why.find(word), std::string::npos) << path << ' ' << value << ": " << why;
+  };
+  const Json pixtral = testing::pixtral().config, mistral3 = testing::mistral3().config;
+  EXPECT_EQ(refusal(pixtral), "accepted");
+  EXPECT_EQ(refusal(mistral3), "accepted");
+  expect_refused(pixtral, "/vision_feature_select_strategy", "default", "select_strategy");
+  expect_refused(mistral3, "/vision_feature_layer", {-1, 1}, "vision_feature_layer");
+  expect_refused(mistral3, "/spatial_merge_size", 65, "spatial_merge_size");
+  for (const Json& json : {pixtral, mistral3}) {
+    expect_refused(json, "/text_config/model_type", "ministral3", "only mistral");
+    expect_refused(json, "/vision_config/head_dim", 4, "head_dim");
+    expect_refused(json, "/vision_config/num_attention_heads", 8, "head size");
+    expect_refused(json, "/vision_config/rope_parameters", {{"rope_type", "yarn"}}, "yarn");
+    expect_refused(json, "/vision_config/rope_theta", 0, "rope_theta");
+  }
+  Json ignored = mistral3;
+  ignored["vision_feature_select_strategy"] = "default";
+  EXPECT_EQ(refusal(ignored), "accepted") << "a key of other classes";
+}
+
+TEST(PixtralText, RowsOfAPictureStandApart) {
+  media::VisualInput input;
+  const auto text = mistral3_family().media_text;
+  EXPECT_EQ(text(input), "[IMG][IMG_END]");
+  input.token_rows = 3;
+  EXPECT_EQ(text(input), "[IMG][IMG_BREAK][IMG][IMG_BREAK][IMG][IMG_END]");
 }
 
 TEST(LlavaRows, TilesAreJoinedUnpaddedAndResized) {

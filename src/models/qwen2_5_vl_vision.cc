@@ -92,14 +92,6 @@ Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const adapters::Mod
   }
 }
 
-at::Tensor Qwen2_5VlVisionTower::mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
-                                     const Adaptation& adaptation) const {
-  if (config_.activation == Activation::kSilu)
-    return block.down_proj(gated(x, block.gate_proj, block.up_proj, adaptation), adaptation);
-  const auto both = project(x, {&block.gate_proj, &block.up_proj}, adaptation);
-  return block.down_proj(activate(both[0], config_.activation) * both[1], adaptation);
-}
-
 // The rows are in the order of the windows. The patches of a merged patch stay together, and
 // windows stay within their item, so the segments of the items hold in both orders.
 struct Qwen2_5VlVisionTower::Run {
@@ -160,7 +152,9 @@ void Qwen2_5VlVisionTower::add_block(const Qwen2_5VlVisionBlock& block,
                   const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
                   const at::Tensor x = run->x.slice(0, begin, end);
                   x.add_(block.proj(attention.attend(begin, end), adaptation));
-                  x.add_(mlp(block, block.norm2(as_read(x)), adaptation));
+                  const at::Tensor inner = gated_by(block.norm2(as_read(x)), block.gate_proj,
+                                                    block.up_proj, config_.activation, adaptation);
+                  x.add_(block.down_proj(inner, adaptation));
                 }});
 }
 

@@ -60,8 +60,6 @@ class Qwen2_5VlVisionTower {
   std::shared_ptr<Run> make_run(std::vector<VisualItem> items) const;
   void add_block(const Qwen2_5VlVisionBlock& block, const std::shared_ptr<Run>& run,
                  Encoding& encoding) const;
-  at::Tensor mlp(const Qwen2_5VlVisionBlock& block, const at::Tensor& x,
-                 const Adaptation& adaptation) const;
 
   Qwen2_5VlVisionConfig config_;
   at::Device device_;

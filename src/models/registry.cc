@@ -12,6 +12,7 @@
 #include "models/llava_next.h"
 #include "models/llava_onevision.h"
 #include "models/mistral.h"
+#include "models/pixtral.h"
 #include "models/quantised/config.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
@@ -41,6 +42,7 @@ std::string architecture_of_type(const Json& config) {
       {"llava_next", "LlavaNextForConditionalGeneration"},
       {"llava_onevision", "LlavaOnevisionForConditionalGeneration"},
       {"mistral", "MistralForCausalLM"},
+      {"mistral3", "Mistral3ForConditionalGeneration"},
       {"qwen2", "Qwen2ForCausalLM"},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
@@ -75,10 +77,10 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),      llava_family(),           mistral_family(),  qwen2_family(),
-      qwen2_vl_family(),   qwen2_5_vl_family(),      qwen3_family(),    qwen3_vl_family(),
-      idefics3_family(),   smolvlm_family(),         internvl_family(), internvl_chat_family(),
-      llava_next_family(), llava_onevision_family(),
+      llama_family(),    pixtral_family(),       llava_family(),      mistral_family(),
+      mistral3_family(), qwen2_family(),         qwen2_vl_family(),   qwen2_5_vl_family(),
+      qwen3_family(),    qwen3_vl_family(),      idefics3_family(),   smolvlm_family(),
+      internvl_family(), internvl_chat_family(), llava_next_family(), llava_onevision_family(),
   };
   return all;
 }
@@ -95,8 +97,8 @@ Result<const Family*> find_family(const ConfigReader& config) {
     return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
   for (const Family& family : families()) {
-    if (family.architecture == name) return &family;
-    known.push_back(family.architecture);
+    if (family.architecture == name && (!family.takes || family.takes(config))) return &family;
+    if (!family.takes) known.push_back(family.architecture);
   }
   return unprocessable(
       fmt::format("{}: architecture {} is not supported; supported architectures: {}",

@@ -83,6 +83,13 @@ void TowerAttention::keep_rotated(int64_t begin, const at::Tensor& qkv, const Co
   keep(begin, q, k, parts.select(1, 2));
 }
 
+at::Tensor gated_by(const at::Tensor& x, const Linear& gate, const Linear& up,
+                    Activation activation, const Adaptation& adaptation) {
+  if (activation == Activation::kSilu) return gated(x, gate, up, adaptation);
+  const auto both = project(x, {&gate, &up}, adaptation);
+  return activate(both[0], activation) * both[1];
+}
+
 double products_of(std::initializer_list<const Linear*> linears) {
   double sum = 0;
   for (const Linear* linear : linears)

@@ -27,6 +27,9 @@ enum class Activation { kQuickGelu, kGelu, kGeluTanh, kSilu };
 Activation read_activation(const ConfigReader& config, const std::string& key,
                            const std::string& fallback);
 at::Tensor activate(const at::Tensor& x, Activation activation);
+// activation(gate(x)) · up(x)
+at::Tensor gated_by(const at::Tensor& x, const Linear& gate, const Linear& up,
+                    Activation activation, const Adaptation& adaptation);
 // Multiply-adds of these linears per row.
 double products_of(std::initializer_list<const Linear*> linears);
 

@@ -6,14 +6,15 @@ namespace valora::models {
 namespace {
 
 // The angles of one grid, [t * h * w, head_dim / 2].
-at::Tensor grid_angles(const media::VisualInput& input, int64_t m, const at::Tensor& frequency) {
+at::Tensor angles_of(const media::VisualInput& input, int64_t m, const at::Tensor& row_frequency,
+                     const at::Tensor& column_frequency) {
   const int64_t h = input.grid_h, w = input.grid_w;
   const auto blockwise = [&](const at::Tensor& index) {  // [h, w] → [h * w, 1] in patch order
     return index.reshape({h / m, m, w / m, m}).permute({0, 2, 1, 3}).reshape({h * w, 1});
   };
   const at::Tensor row = blockwise(at::arange(h, at::kFloat).unsqueeze(1).expand({h, w}));
   const at::Tensor column = blockwise(at::arange(w, at::kFloat).unsqueeze(0).expand({h, w}));
-  return at::cat({row * frequency, column * frequency}, 1).repeat({input.grid_t, 1});
+  return at::cat({row * row_frequency, column * column_frequency}, 1).repeat({input.grid_t, 1});
 }
 
 }  // namespace
@@ -91,14 +92,20 @@ std::vector<int64_t> frame_ends(std::span<const VisualItem> items) {
   return ends;
 }
 
+at::Tensor grid_angles(std::span<const VisualItem> items, int64_t merge,
+                       const at::Tensor& row_frequency, const at::Tensor& column_frequency) {
+  std::vector<at::Tensor> angles;
+  for (const VisualItem& item : items)
+    angles.push_back(angles_of(*item.input, merge, row_frequency, column_frequency));
+  return at::cat(angles);
+}
+
 CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim,
                     at::Device device) {
   const int64_t quarter = head_dim / 4;
   const at::Tensor frequency =
       1.0 / at::pow(10000.0, at::arange(0, quarter, at::kFloat) / double(quarter));
-  std::vector<at::Tensor> angles;
-  for (const VisualItem& item : items) angles.push_back(grid_angles(*item.input, merge, frequency));
-  const at::Tensor angle = at::cat(angles).to(device);
+  const at::Tensor angle = grid_angles(items, merge, frequency, frequency).to(device);
   return {at::cos(angle), at::sin(angle)};
 }
 

@@ -32,6 +32,10 @@ struct QwenVisionRows {
 QwenVisionRows qwen_vision_rows(std::span<const VisualItem> items, int64_t merge);
 // The end row of each temporal patch: attention is limited to it.
 std::vector<int64_t> frame_ends(std::span<const VisualItem> items);
+// The angles of each patch's row and column, by the frequencies of either axis, side by side; the
+// rows are ordered by merge blocks. float [rows, frequencies of both]
+at::Tensor grid_angles(std::span<const VisualItem> items, int64_t merge,
+                       const at::Tensor& row_frequency, const at::Tensor& column_frequency);
 // 2-D rotary angles: the first half of the frequencies uses the row of the patch, the second half
 // its column. float [rows, head_dim / 2].
 CosSin patch_rotary(std::span<const VisualItem> items, int64_t merge, int64_t head_dim,

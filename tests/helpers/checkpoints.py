@@ -107,6 +107,15 @@ def llava_next(text, vision, *grids, **more):
         image_grid_pinpoints=pinpoints(vision["image_size"], *grids), **more)
 
 
+def pixtral(config_class, sizes, vision, head_dim, **more):
+    """Pixtral and Mistral 3."""
+    family = families.PIXTRAL
+    text = transformers.MistralConfig(**decoder(family, *sizes), head_dim=head_dim, sliding_window=None).to_dict()
+    vision = dict(model_type="pixtral", num_attention_heads=2, num_hidden_layers=2) | vision
+    return config_class(vision_config=vision, text_config=text, image_token_index=family.special_id("[IMG]"),
+                        tie_word_embeddings=sizes[-1], **more)
+
+
 def llava_onevision(sizes, vision, *grids, **more):
     vision = dict(model_type="siglip_vision_model", num_attention_heads=2, num_hidden_layers=2, vision_use_head=False) | vision
     family = families.LLAVA_ONEVISION
@@ -200,6 +209,16 @@ NEWER |= {
         *((rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)), vision_aspect_ratio="anyres_max_2"),
 }
 
+# A tower of two states side by side, whose other base of frequencies counts; merged patches.
+NEWER |= {
+    "pixtral": lambda: pixtral(
+        transformers.LlavaConfig, (48, 6, 2, 2, 37, False), dict(hidden_size=24, intermediate_size=33, image_size=72, patch_size=8,
+                                                                  rope_theta=500.0), 8,
+        vision_feature_layer=[-1, 1], vision_feature_select_strategy="full"),
+    "mistral3-tied": lambda: pixtral(
+        transformers.Mistral3Config, (40, 4, 4, 3, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=84, patch_size=6,
+                                                                    hidden_act="silu"), 16, spatial_merge_size=2),
+}
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 

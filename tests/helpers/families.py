@@ -24,6 +24,7 @@ from releases import (
     ClipPixels,
     NextPixels,
     OnevisionPixels,
+    PixtralPixels,
     Qwen3Patches,
     QwenPatches,
     QwenPixels,
@@ -598,6 +599,56 @@ class LlavaNext(Llava):
         return made["input_ids"][0].tolist(), inputs
 
 
+class Pixtral(Mistral):
+    """Pixtral (LLaVA with its tower) and Mistral 3; ids and pixels are PixtralProcessor's own."""
+
+    has_images = True
+    media_tokens = ("[IMG]",)
+    specials = ["[IMG]", "[IMG_BREAK]", "[IMG_END]"]
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    @staticmethod
+    @functools.cache
+    def tokenizer():
+        made = tokenizers.Tokenizer.from_str(Llama2.tokenizer().to_str())
+        made.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in Pixtral.specials])
+        return made
+
+    def render(self, messages, add_generation_prompt=True):
+        return super().render([m | {"content": [part if isinstance(part, str) else "[IMG]" for part in parts_of(m)]} for m in messages],
+                              add_generation_prompt)
+
+    def mend(self, model):
+        if self is MISTRAL3:  # takes the embedding of a picture of one token for its tokens
+            model.model.multi_modal_projector.register_forward_hook(lambda *call: call[-1][None])
+
+    def image_settings(self, config):
+        """Larger than a block, and smaller than what the tower has positions for."""
+        return dict(size={"longest_edge": config.vision_config.image_size - 3}, image_mean=[0.4, 0.5, 0.6])
+
+    def image_processor(self, config):
+        return PixtralPixels(**self.image_settings(config))
+
+    def processor(self, config):
+        return self.processor_with(self.image_processor(config), config)
+
+    def load_processor(self, folder):
+        return self.processor_with(PixtralPixels.from_pretrained(folder), transformers.AutoConfig.from_pretrained(folder))
+
+    def processor_with(self, images, config):
+        return transformers.PixtralProcessor(images, self.fast_tokenizer(), patch_size=config.vision_config.patch_size,
+                                             spatial_merge_size=getattr(config, "spatial_merge_size", 1))
+
+    def prompt(self, messages, add_generation_prompt, processor, fps=None):
+        images = [image for part in media_of(messages) for image in pictures.decode(part["image"])]
+        made = processor(text=self.render(messages, add_generation_prompt), images=images or None, add_special_tokens=False,
+                         return_tensors="pt")
+        inputs = {"pixel_values": made["pixel_values"], "image_sizes": torch.as_tensor(made["image_sizes"])} if images else {}
+        return made["input_ids"][0].tolist(), inputs
+
+
 class LlavaOnevision(Qwen):
     """Ids and pixels are LlavaOnevisionProcessor's own."""
 
@@ -665,6 +716,7 @@ QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
 IDEFICS3, SMOLVLM, INTERNVL = Idefics3(), SmolVLM(), InternVL()
+PIXTRAL, MISTRAL3 = Pixtral(transformers.LlavaForConditionalGeneration), Pixtral(transformers.Mistral3ForConditionalGeneration)
 LLAVA_NEXT, LLAVA_ONEVISION = {decoder: LlavaNext(decoder) for decoder in ("llama", "mistral", "qwen2")}, LlavaOnevision()
 
 
@@ -673,7 +725,9 @@ def family_of(config):
     kind = type(config).model_type  # instances of composite configurations return their text part's type
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
+    if kind == "llava" and config.vision_config.model_type == "pixtral":
+        return PIXTRAL
     if kind == "llava_next":
         return LLAVA_NEXT[config.text_config.model_type]
     return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
-            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION}[kind]
+            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION, "mistral3": MISTRAL3}[kind]

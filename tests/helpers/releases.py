@@ -26,6 +26,7 @@ if NEWEST:
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as TilePixels
     from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil as NextPixels
     from transformers.models.llava_onevision.image_processing_pil_llava_onevision import LlavaOnevisionImageProcessorPil as OnevisionPixels
+    from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil as PixtralPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil as QwenPixels
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil as SmolTilePixels
@@ -35,6 +36,7 @@ else:
     from transformers import Idefics3ImageProcessor as TilePixels  # noqa: F401
     from transformers import LlavaNextImageProcessor as NextPixels  # noqa: F401
     from transformers import LlavaOnevisionImageProcessor as OnevisionPixels  # noqa: F401
+    from transformers import PixtralImageProcessor as PixtralPixels  # noqa: F401
     from transformers import SmolVLMImageProcessor as SmolTilePixels  # noqa: F401
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import (
         Qwen2VLImageProcessor as QwenPixels,

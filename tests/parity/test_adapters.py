@@ -31,11 +31,12 @@ VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "llava": ["out_proj", "fc1", "linear_1", "linear_2", TOWER + "encoder.layers.0.self_attn.q_proj"],
           "smolvlm": ["out_proj", "fc1", "modality_projection.proj", "model.vision_model.encoder.layers.0.self_attn.q_proj"],
           "internvl": ["projection_layer", "fc1", "linear_2", "model.vision_tower.encoder.layer.0.attention.q_proj"]}
+VISUAL["mistral3"] = ["merging_layer", "linear_1", "linear_2", "model.vision_tower.transformer.layers.0.attention.q_proj"]
 VISUAL |= dict.fromkeys(["llava_next", "llava_onevision"], VISUAL["llava"])
 FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
             "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows",
             "qwen3_vl": "vl3-deeper-tower", "smolvlm": "smolvlm-tied", "internvl": "internvl-tied",
-            "llava_next": "next-mistral", "llava_onevision": "onevision-tied"}
+            "llava_next": "next-mistral", "llava_onevision": "onevision-tied", "mistral3": "mistral3-tied"}
 
 
 def make(family):
@@ -65,8 +66,8 @@ def served_table(family):
 
 
 def canonical(name):
-    """The table's name, that of transformers 4.57, of a module of this release. InternVL's have not changed."""
-    if "encoder.layer." in name or "patch_embeddings" in name:
+    """The table's name, that of transformers 4.57, of a module of this release. InternVL's and Mistral 3's have not changed."""
+    if any(part in name for part in ("encoder.layer.", "patch_embeddings", "vision_tower.transformer.", "patch_conv")):
         return name
     return name.replace(TOWER, "model.vision_tower.vision_model.")
 

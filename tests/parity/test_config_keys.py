@@ -42,6 +42,7 @@ QWEN_VISION = {"depth", "hidden_act", "hidden_size", "num_heads", "in_channels",
 PLACEHOLDERS = {"text_config", "vision_config", "image_token_id", "video_token_id"}
 CLIP_VISION = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size", "patch_size",
                "hidden_act", "layer_norm_eps"}
+PIXTRAL_VISION = CLIP_VISION - {"layer_norm_eps"} | {"rope_theta", "rope_parameters"}
 LLAVA = {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
          "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}
 # (checkpoint, part of its configuration, keys that are honoured, keys without effect beside those of all classes)
@@ -81,6 +82,10 @@ PARTS = [
     ("next-mistral", "", LLAVA | {"image_grid_pinpoints"}, {"image_seq_length"}),
     ("onevision-tied", "text_config", DECODER | WINDOWS, set()),
     ("onevision-tied", "vision_config", CLIP_VISION | {"vision_use_head"}, {"tie_word_embeddings"}),
+    ("pixtral", "vision_config", PIXTRAL_VISION, {"tie_word_embeddings"}),
+    ("pixtral", "text_config", DECODER | {"sliding_window", "head_dim"}, set()),
+    ("pixtral", "", LLAVA, {"image_seq_length"}),
+    ("mistral3-tied", "", LLAVA - {"vision_feature_select_strategy"} | {"spatial_merge_size"}, set()),
     ("onevision-tied", "", LLAVA | {"video_token_index", "image_grid_pinpoints", "vision_aspect_ratio"}, set()),
 ]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
@@ -148,7 +153,7 @@ def test_every_key_of_a_rope_has_been_looked_at():
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
     ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
     ("smolvlm-tied", "vision_config"), ("internvl-tied", "text_config"), ("internvl-qwen3", "text_config"),
-    ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
+    ("pixtral", "text_config"), ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
     *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 

@@ -10,9 +10,9 @@ from programs import Engine, wait_until_idle
 from reference import Reference, expect_same
 
 MODELS = ["vl-grouped-tied", "vl25-windows", "llava-default", "llava-full-states", "vl3-grouped-tied", "smolvlm-tied", "internvl-qwen3",
-          "next-mistral", "onevision-tied"]
+          "next-mistral", "onevision-tied", "mistral3-tied"]
 TOWER = r".*(visual\.blocks|vision_tower|vision_model)\..*\.(qkv|proj|fc1|fc2|linear_fc[12]|[a-z]+_proj)"
-PROJECTOR = r".*(visual\.merger\.mlp\.[02]|merger.*\.linear_fc[12]|multi_modal_projector\.linear_[12]|connector\..*\.proj)"
+PROJECTOR = r".*(visual\.merger\.mlp\.[02]|merger.*\.linear_fc[12]|multi_modal_projector\.(linear_[12]|.*merging_layer)|connector\..*\.proj)"
 LANGUAGE = r".*(language|text)_model\.layers\..*_proj"
 ADAPTERS = {
     "language": dict(rank=4, targets=LANGUAGE),

@@ -23,6 +23,7 @@ from releases import (
     ClipPixels,
     NextPixels,
     OnevisionPixels,
+    PixtralPixels,
     QwenPatches,
     QwenPixels,
     SmolTilePixels,
@@ -600,6 +601,31 @@ def test_tokens_of_pictures_of_any_resolution(probe, theirs, tile, pinpoints, mo
         else:
             assert count == theirs(height, width, pinpoints, tile, 14), (width, height)
     assert refused < len(sizes) / 8
+
+
+@pytest.mark.parametrize("settings, patch, merge", [
+    ({"size": {"longest_edge": 100}}, 8, 1), ({"size": {"longest_edge": 130}, "image_std": 0.25, "resample": 1}, 6, 2),
+    ({"size": {"height": 90, "width": 140}, "do_normalize": False}, 5, 3)])
+def test_pictures_of_pixtral(probe, settings, patch, merge, tmp_path):
+    """Pixtral's image processor, from the file that save_pretrained writes, with the patches of its processor of prompts."""
+    processor = PixtralPixels(**settings)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    rng = np.random.default_rng(patch)
+    block, target = patch * merge, {"patch_size": patch, "merge_size": merge, "most_patches": 100}
+    sizes = [(2, 2), (100, 100), (101, 99), (12, 24), (333, 111), (900, 40)]
+    sizes += [tuple(int(n) for n in np.exp(rng.uniform(2, 6, 2))) for _ in range(12)]
+    for width, height in sizes:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = processor(Image.open(io.BytesIO(data)), patch_size={"height": block, "width": block}, return_tensors="np")
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=config, pixtral=target)
+        assert "error" not in answer, answer
+        _, _, rows, columns = np.array(theirs["pixel_values"]).shape
+        assert answer["grid"] == [1, rows // patch, columns // patch], (width, height)
+        assert answer["tokens"] == rows // block * (columns // block)
+        grid = np.array(theirs["pixel_values"])[0].reshape(3, rows // block, merge, patch, columns // block, merge, patch)
+        expected = grid.transpose(1, 4, 2, 5, 0, 3, 6).reshape(-1, 3 * patch * patch)
+        assert np.abs(ours - expected).max() <= 1e-6
 
 
 @pytest.mark.skipif(not NEWEST, reason="4.57 samples by floats, which may be a frame more")

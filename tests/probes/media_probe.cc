@@ -90,6 +90,12 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
                                             pinpoints, pinpoints, target.value("most_tiles", 0)}));
     return command.value("several", false) ? made->of_several() : made;
   }
+  if (command.contains("pixtral")) {
+    const Json& target = command.at("pixtral");
+    return make_pixtral_processor(
+        {config, {}, command.value("both", Json())},
+        {target.at("patch_size"), target.at("merge_size"), target.at("most_patches")});
+  }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);

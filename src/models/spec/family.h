@@ -52,13 +52,17 @@ struct Family {
       const ConfigReader& config, const media::ProcessorFiles& files) = nullptr;
   // The image processor's settings are in config.json; the processors' files are not read.
   bool settings_in_config = false;
-  // The text that stands for an image or video in a prompt: the placeholder once for each grid, of
-  // which it stands for equally many rows, and what is around them. An image's begins and ends with
+  // The text that stands for an image or video in a prompt: the placeholder once for each grid, or
+  // each of VisualInput::token_rows, of which it stands for equally many rows, and what is around
+  // them. An image's begins and ends with
   // added tokens. Null: the rows alone.
   std::string (*media_text)(const media::VisualInput& input) = nullptr;
   // A conversation with a video has the family's own chat format, whatever the folder's template
   // is, and no images.
   bool videos_alone = false;
+  // Whether a configuration of this architecture is of this family; null: all that no family listed
+  // before it takes.
+  bool (*takes)(const ConfigReader& config) = nullptr;
 };
 
 }  // namespace valora::models

@@ -267,6 +267,58 @@ inline TinyTower llava_in_tiles(bool siglip) {
   t.add(tower + "embeddings.position_embedding.weight", {25, kWidth});
   return c;
 }
+// merges: Mistral 3, else Pixtral.
+inline TinyTower pixtral_named(bool merges) {
+  const std::string tower = "model.vision_tower.", projector = "model.multi_modal_projector.";
+  TinyTower c{merges ? "Mistral3" : "Pixtral",
+              {},
+              {},
+              tower + "transformer.layers.1.feed_forward.down_proj",
+              kMlp,
+              kWidth,
+              3 * kPatch * kPatch,
+              merges ? 2 : 1};
+  Json text = language("MistralForCausalLM");
+  text.erase("rope_scaling");
+  text["model_type"] = "mistral";
+  c.config = {{"architectures",
+               {merges ? "Mistral3ForConditionalGeneration" : "LlavaForConditionalGeneration"}},
+              {"text_config", text},
+              {"tie_word_embeddings", false},
+              {"vision_feature_layer", merges ? Json(-1) : Json{1, 2}},
+              {"vision_config",
+               {{"model_type", "pixtral"},
+                {"hidden_size", kWidth},
+                {"intermediate_size", kMlp},
+                {"num_attention_heads", 2},
+                {"num_hidden_layers", kDepth},
+                {"image_size", 100 * kPatch},
+                {"patch_size", kPatch}}}};
+  if (!merges) c.config["vision_feature_select_strategy"] = "full";
+  Tensors& t = c.tensors;
+  t.decoder(false);
+  t.add(tower + "patch_conv.weight", {kWidth, 3, kPatch, kPatch});
+  t.norm(tower + "ln_pre", false);
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string layer = tower + "transformer.layers." + std::to_string(i) + ".";
+    t.norm(layer + "attention_norm", false), t.norm(layer + "ffn_norm", false);
+    for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+      t.linear(layer + "attention." + name, kWidth, kWidth, false);
+    for (const char* name : {"gate_proj", "up_proj"})
+      t.linear(layer + "feed_forward." + name, kMlp, kWidth, false);
+    t.linear(layer + "feed_forward.down_proj", kWidth, kMlp, false);
+  }
+  if (merges) {
+    t.norm(projector + "norm", false);
+    t.linear(projector + "patch_merger.merging_layer", kWidth, 4 * kWidth, false);
+  }
+  t.linear(projector + "linear_1", kOut, merges ? kWidth : 2 * kWidth, !merges);
+  t.linear(projector + "linear_2", kOut, kOut, !merges);
+  return c;
+}
+inline TinyTower pixtral() { return pixtral_named(false); }
+inline TinyTower mistral3() { return pixtral_named(true); }
+
 inline TinyTower llava_next() { return llava_in_tiles(false); }
 inline TinyTower llava_onevision() { return llava_in_tiles(true); }
 

@@ -11,7 +11,8 @@ namespace {
 Status append_rows(const MediaText& medium, std::span<const int32_t> pattern,
                    std::vector<int32_t>& tokens, std::vector<models::VisualSpan>& visual) {
   const auto places = static_cast<int>(std::ranges::count(pattern, medium.placeholder));
-  if (places != medium.input->grid_t || medium.input->tokens % places != 0)
+  const int expected = std::max(medium.input->grid_t, medium.input->token_rows);
+  if (places != expected || medium.input->tokens % places != 0)
     return internal("an image or video has other placeholders than grids");
   const int rows = medium.input->tokens / places;
   int first = 0;

@@ -1,0 +1,12 @@
+// Mistral 3 (transformers: modeling_mistral3.py) and Pixtral, which is LLaVA with Pixtral's tower:
+// pictures of any size, whose rows stand apart in the prompt, and a decoder of Mistral.
+#pragma once
+
+#include "models/registry.h"
+
+namespace valora::models {
+
+Family mistral3_family();
+Family pixtral_family();
+
+}  // namespace valora::models

@@ -1,0 +1,95 @@
+"""Pixtral and Mistral 3 beyond what is compared for all families: adapters beside the base, names of tensors, memory that is too small,
+and the settings of folders."""
+
+import json
+import shutil
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+import families
+from checkpoints import save_adapter
+from pictures import picture
+from programs import Engine, EngineError, generate
+from reference import Reference, expect_same
+from test_generate_batching import expect_answers, kv_bytes
+from test_llava_next import changed, request_of
+
+NAMES = ["pixtral", "mistral3-tied"]
+ONE = [{"role": "user", "content": ["See ", picture(90, 131, 43), "what is it?"]}]
+SEVERAL = [{"role": "user", "content": [picture(91, 33, 120), picture(92, 61, 60), "or", picture(93, 4, 3), "what changed?"]}]
+TALL = [{"role": "user", "content": [picture(94, 9, 500), "a line"]}]
+WIDE = [{"role": "user", "content": ["a line", picture(95, 700, 28)]}]
+TEXT = [{"role": "user", "content": "Is it red?"}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_adapters_on_every_linear_beside_the_base(models, name, tmp_path):
+    model = models.memory[name]
+    adapter = save_adapter(model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
+    assert any("merging_layer" in key for key in load_file(adapter / "adapter_model.safetensors")) == (name == "mistral3-tied")
+    reference = Reference(models[name])
+    reference.load_adapter("a", adapter)
+    for mode in ("mixture", "merged"):
+        with Engine(models[name], mode=mode) as engine:
+            assert engine.load("a", adapter)["warnings"] == []
+            for messages in (TEXT, ONE, SEVERAL, TALL, WIDE):
+                requests = [request_of(model, messages), request_of(model, messages, "a")]
+                for request, answer in zip(requests, engine.batch(requests)):
+                    expect_same(reference, request, answer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_modules(models, references, tmp_path, name):
+    """As the newest releases name them; the folders that a release writes are compared elsewhere."""
+    folder = shutil.copytree(models[name], tmp_path / "model")
+    new = {"language_model.model.": "model.language_model.", "language_model.lm_head": "lm_head", "vision_tower.": "model.vision_tower.",
+           "multi_modal_projector.": "model.multi_modal_projector."}
+    tensors = load_file(folder / "model.safetensors")
+    found = {key: next(old for old in new if key.startswith(old)) for key in tensors}
+    save_file({new[old] + key.removeprefix(old): tensors[key] for key, old in found.items()}, folder / "model.safetensors", {"format": "pt"})
+    with Engine(folder) as engine:
+        request = request_of(models.memory[name], ONE)
+        expect_same(references[name], request, engine.one(request))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chunks_preemptions_and_cached_prefixes(models, references, name):
+    """Rows of a picture end in tokens that are text: chunks begin and end anywhere between them."""
+    model = models.memory[name]
+    requests = [request_of(model, [{"role": "user", "content": f"Request {i}."}, {"role": "assistant", "content": "Yes"}, *messages],
+                           tokens=40) for i, messages in enumerate([ONE, SEVERAL, TEXT, TEXT] * 4)]
+    with Engine(models[name], prefix_caching=False) as engine:
+        alone = [engine.one(request) for request in requests]
+    expect_same(references[name], requests[1], alone[1])
+    with Engine(models[name], pool_memory=kv_bytes(model, 36), max_num_batched_tokens=29) as engine:
+        expect_answers(alone, engine.batch(requests))
+        assert engine.stats()["preemptions"] > 0
+        engine.one(requests[0])
+        more = requests[0] | {"messages": [*requests[0]["messages"], {"role": "assistant", "content": "A dog"}, *TEXT]}
+        answer = engine.one(more)
+        assert answer["usage"]["cached_tokens"] > 16
+        expect_same(references[name], more, answer)
+
+
+@pytest.mark.parametrize("name, files, why", [
+    ("pixtral", {"config": {"vision_feature_select_strategy": "default"}}, "vision_feature_select_strategy"),
+    ("mistral3-tied", {"config": {"vision_feature_layer": [-1, 1]}}, "vision_feature_layer"),
+    ("mistral3-tied", {"processor_config": {"spatial_merge_size": 1}}, "spatial_merge_size"),
+    ("pixtral", {"processor_config": {"patch_size": 14}}, "patch_size"),
+    ("pixtral", {"processor_config": {"image_end_token": "\n"}}, "image_end_token")], ids=lambda value: str(value)[:40])
+def test_settings_that_are_not_the_models_are_refused(models, tmp_path, name, files, why):
+    done = generate(changed(models[name], tmp_path / "model", **files), "--prompt", "x", check=False)
+    assert done.returncode == 1 and why in done.stderr, done.stderr
+
+
+def test_a_tower_of_another_family_and_a_text_that_is_a_mark(models, tmp_path):
+    name, vision = "pixtral", json.loads((models["pixtral"] / "config.json").read_text())["vision_config"]
+    done = generate(changed(models[name], tmp_path / "model", config={"vision_config": vision | {"head_dim": 16}}), "--prompt", "x",
+                    check=False)
+    assert done.returncode == 1 and "head_dim" in done.stderr
+    with Engine(models[name]) as engine:
+        marks = "".join(families.Pixtral.specials[1:])
+        assert len(engine.one(request_of(models.memory[name], [{"role": "user", "content": marks}]))["choices"]) == 1
+        with pytest.raises(EngineError, match="placeholder"):
+            engine.one(request_of(models.memory[name], [{"role": "user", "content": "[IMG]"}]))
