@@ -9,6 +9,7 @@ from programs import DEVICE, Engine, EngineError, generate, token_ids, wait_unti
 from reference import Reference, expect_same
 from test_adapter_kinds import Case
 from test_generate_modes import Setting, expect_the_same_answers
+from wide import pairs
 
 pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
 
@@ -16,21 +17,28 @@ pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
 # the same one.
 RANKS = [("text-grouped-tied", 2), ("text-grouped-tied", 6), ("llama2-biased", 3), ("llama3-scaled", 4), ("vl-grouped-tied", 2),
          ("vl25-odd-windows", 5), ("llava-default", 2), ("qwen3-windows", 2), ("mistral-windows", 6), ("vl3-grouped-tied", 2),
-         ("smolvlm-tied", 2), ("idefics3-text-tiles", 4), ("internvl-tied", 2), ("internvl-qwen3", 4)]
+         ("smolvlm-tied", 2), ("idefics3-text-tiles", 4), ("internvl-tied", 2), ("internvl-qwen3", 4),
+         ("onevision-tied", 2), ("mistral3-tied", 4)]
 MODES = ["unmerged", "merged", "mixture"]
 
 
-@pytest.fixture(scope="module", params=RANKS, ids=lambda case: f"{case[0]}-{case[1]}")
-def setting(request, models, tmp_path_factory):
-    name, ranks = request.param
-    made = Setting(name, models.memory[name], models[name], tmp_path_factory.mktemp("ranks"))
-    made.ranks, made.alone = ranks, made.answers("unmerged")[0]
-    return made
+@pytest.fixture(scope="module")
+def settings(models, tmp_path_factory):
+    made = {}
+
+    def setting(name):
+        if name not in made:
+            made[name] = Setting(name, models.memory[name], models[name], tmp_path_factory.mktemp("ranks"))
+            made[name].alone = made[name].answers("unmerged")[0]
+        return made[name]
+    return setting
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_ranks_give_the_answers_of_one(setting, mode):
-    answers, stats = setting.answers(mode, tensor_parallel_size=setting.ranks)
+@pytest.mark.parametrize("case, mode", pairs(RANKS, MODES), ids=str)
+def test_ranks_give_the_answers_of_one(settings, case, mode):
+    name, ranks = case
+    setting = settings(name)
+    answers, stats = setting.answers(mode, tensor_parallel_size=ranks)
     for request, answer in zip(setting.requests, answers, strict=True):
         expect_same(setting.reference, request, answer)
     expect_the_same_answers(setting.alone, answers)
@@ -53,9 +61,9 @@ def test_wherever_merged_weights_lie(short, mode, options):
     assert (stats["merges"] == 0) == (mode == "unmerged")
 
 
-@pytest.mark.parametrize("name, ranks", [("text-one-layer", 5), ("llama2-biased", 3), ("vl-grouped-tied", 2)])
-@pytest.mark.parametrize("mode", MODES)
-def test_all_kinds_of_adapters(models, tmp_path, name, ranks, mode):
+@pytest.mark.parametrize("ranks_of, mode", pairs([("text-one-layer", 5), ("llama2-biased", 3), ("vl-grouped-tied", 2)], MODES), ids=str)
+def test_all_kinds_of_adapters(models, tmp_path, ranks_of, mode):
+    name, ranks = ranks_of
     case = Case(name, models.memory[name], models[name], tmp_path)
     with case.engine(mode=mode, tensor_parallel_size=ranks) as engine:
         requests = case.requests()

@@ -8,6 +8,7 @@ from programs import DEVICE, Engine, EngineError
 from reference import Reference, expect_same
 from test_quantised import CASES, IN_EVERY_MODE
 from test_quantization import decoded_model
+from wide import pairs, sample
 
 pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
 
@@ -25,8 +26,8 @@ def cases(models, tmp_path_factory):
     return case
 
 
-@pytest.mark.parametrize("name, mode", [(name, "unmerged") for name in CASES] + [
-    (name, mode) for name in IN_EVERY_MODE for mode in ("merged", "mixture")])
+@pytest.mark.parametrize("name, mode", sample([(name, "unmerged") for name in CASES] + [
+    (name, mode) for name in IN_EVERY_MODE for mode in ("merged", "mixture")], 8))
 def test_quantised_folders(cases, name, mode):
     cases(name).expect_same(mode=mode, tensor_parallel_size=RANKS[CASES[name][0]])
 
@@ -35,8 +36,7 @@ def test_fp8_is_restored_in_place(cases):
     cases("fp8").expect_same(mode="mixture", merge="inplace", tensor_parallel_size=2)
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("mode", ["unmerged", "mixture"])
+@pytest.mark.parametrize("bits, mode", pairs([4, 8], ["unmerged", "mixture"]))
 def test_weights_that_are_rounded_at_start(models, tmp_path, bits, mode):
     model = models.memory["text-grouped-tied"]
     reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
