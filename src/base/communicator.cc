@@ -59,7 +59,9 @@ bool Communicator::wait(Duration limit, const Done& done) {
 // that one of the two sees the other.
 void Communicator::wake() {
   if (sleepers_.load() == 0) return;
-  { const std::lock_guard lock(mutex_); }
+  {
+    const std::lock_guard lock(mutex_);
+  }
   wake_.notify_all();
 }
 
@@ -80,9 +82,10 @@ void Communicator::enter(int rank) {
   if (entries + 2 == all) return wake();
   if (!wait(settings_.limit, [&] { return entries_.load() >= all || entries_.load() % 2 != 0; })) {
     const int lost = missing(collective);
-    fail(lost, "it did not come to a collective within " +
-                   std::to_string(std::chrono::ceil<std::chrono::seconds>(settings_.limit).count()) +
-                   " s");
+    fail(lost,
+         "it did not come to a collective within " +
+             std::to_string(std::chrono::ceil<std::chrono::seconds>(settings_.limit).count()) +
+             " s");
   }
   if (entries_.load() < all) throw LostRank(failure().value());
 }
@@ -119,8 +122,8 @@ void Communicator::all_reduce(int rank, std::span<float> values, const ParallelF
     }
   };
   if (same) parallel(first, last, kGrain, add);
-  leave(rank, same ? 2 * (ranks_.size() - 1) * static_cast<uint64_t>(last - first) * sizeof(float)
-                   : 0);
+  leave(rank,
+        same ? 2 * (ranks_.size() - 1) * static_cast<uint64_t>(last - first) * sizeof(float) : 0);
   if (!same) throw std::logic_error("an all-reduce of different numbers of values");
 }
 
@@ -152,8 +155,8 @@ void Communicator::fail(int rank, const std::string& reason) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     if (failure_.empty())
-      failure_ = "rank " + std::to_string(rank) + " of " + std::to_string(ranks()) +
-                 " failed: " + reason;
+      failure_ =
+          "rank " + std::to_string(rank) + " of " + std::to_string(ranks()) + " failed: " + reason;
   } catch (...) {  // no memory for the reason; failure() has another one
   }
   entries_ |= 1;

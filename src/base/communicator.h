@@ -27,7 +27,7 @@ struct LostRank : std::runtime_error {
 class Communicator {
  public:
   struct Settings {
-    Duration limit = std::chrono::seconds(30);     // a rank waits for the others
+    Duration limit = std::chrono::seconds(30);      // a rank waits for the others
     Duration spin = std::chrono::microseconds(50);  // of that time, without giving up its core
   };
   // At least one rank.
@@ -38,9 +38,9 @@ class Communicator {
   int ranks() const { return static_cast<int>(ranks_.size()); }
 
   // Replaces the values of all ranks by their sums. They are added in the order of the ranks, so
-  // that all ranks have the same bits, whatever the threads. Each rank adds a part of the values and
-  // writes it to all. values: as many on every rank, or std::logic_error on all. `parallel` is of
-  // the calling rank. Throws LostRank.
+  // that all ranks have the same bits, whatever the threads. Each rank adds a part of the values
+  // and writes it to all. values: as many on every rank, or std::logic_error on all. `parallel` is
+  // of the calling rank. Throws LostRank.
   void all_reduce(int rank, std::span<float> values, const ParallelFor& parallel);
   // Puts the parts of all ranks, each [rows, its columns], side by side into `whole` of rank 0:
   // [rows, all columns]. whole: null on the other ranks. Throws as all_reduce().

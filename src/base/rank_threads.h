@@ -16,8 +16,8 @@ class RankThreads {
  public:
   using Body = std::function<void(int rank)>;
 
-  // The communicator must outlive it. patience: after a failure, how long ranks may take to end what
-  // they are doing.
+  // The communicator must outlive it. patience: after a failure, how long ranks may take to end
+  // what they are doing.
   explicit RankThreads(Communicator& communicator, Duration patience = std::chrono::seconds(30));
   // Waits for the threads.
   ~RankThreads();
