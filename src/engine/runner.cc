@@ -142,7 +142,7 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
 
 // logits: of the scored rows of the items, in plan order.
 void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
-                    const at::Tensor& logits) {
+                    const at::Tensor& logits) const {
   struct Choice {
     const StepItem* item;
     StepOutput* output;

@@ -61,7 +61,7 @@ class Runner final : public serving::ModelRunner {
   static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(const scheduler::StepPlan& plan, std::vector<scheduler::StepOutput>& outputs,
-              const at::Tensor& logits);
+              const at::Tensor& logits) const;
 
   const models::Model& model_;
   const Options options_;
