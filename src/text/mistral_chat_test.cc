@@ -31,6 +31,12 @@ TEST(MistralChat, EachVocabularyHasItsForm) {
             "<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST] a [/INST] b </s>[INST]c[/INST]");
 }
 
+TEST(MistralChat, PicturesStandWhereTheyAreInATurn) {
+  const auto format = make_mistral_chat(MistralChat::kText, "<image>\n");
+  EXPECT_EQ(format->render({{"user", {text("a"), testing::image(), text("b")}}}, true).value(),
+            "<s> [INST] a<image>\nb [/INST]");
+}
+
 TEST(MistralChat, WithoutASystemPrompt) {
   for (const MistralChat kind : {MistralChat::kTekken, MistralChat::kTekkenSystem})
     EXPECT_EQ(make_mistral_chat(kind)->render({{"user", {text("a"), text("b")}}}, true).value(),

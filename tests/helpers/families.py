@@ -621,6 +621,8 @@ class Pixtral(Mistral):
                               add_generation_prompt)
 
     def mend(self, model):
+        # 4.57 leaves it to the caller that pixels have the model's dtype
+        model.model.vision_tower.patch_conv.register_forward_pre_hook(lambda conv, inputs: inputs[0].to(conv.weight.dtype))
         if self is MISTRAL3:  # takes the embedding of a picture of one token for its tokens
             model.model.multi_modal_projector.register_forward_hook(lambda *call: call[-1][None])
 

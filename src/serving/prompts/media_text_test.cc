@@ -60,6 +60,23 @@ TEST(MediaText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
       append_image({kImageToken, bordered(*input), input}, *tokenizer, tokens, visual).ok());
 }
 
+TEST(MediaText, RowsOfTokensStandApart) {
+  const auto tokenizer = tokenizer_from(image_tokenizer());
+  auto input = std::make_shared<media::VisualInput>();
+  input->tokens = 6, input->token_rows = 3;
+  std::vector<int32_t> tokens;
+  std::vector<models::VisualSpan> visual;
+  std::string text;
+  for (int row = 0; row < 3; ++row) text += "<image><border>";
+  ASSERT_TRUE(append_image({kImageToken, text, input}, *tokenizer, tokens, visual).ok());
+  EXPECT_EQ(tokens.size(), 9u);
+  ASSERT_EQ(visual.size(), 3u);
+  EXPECT_EQ(visual[2].token_begin, 6);
+  EXPECT_EQ(visual[2].first_row, 4);
+  input->token_rows = 2;
+  EXPECT_FALSE(append_image({kImageToken, text, input}, *tokenizer, tokens, visual).ok());
+}
+
 TEST(MediaText, AVideosWordsAreOneTextWithThoseAround) {
   const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
