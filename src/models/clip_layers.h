@@ -56,11 +56,10 @@ struct ClipRows : TowerStates {
 };
 
 // Keeps the state before a layer if it is wanted. last: behind all layers.
-void keep_states(const std::shared_ptr<ClipRows>& rows, size_t layer, bool last,
-                 Encoding& encoding);
+void keep_states(const std::shared_ptr<ClipRows>& run, size_t layer, bool last, Encoding& encoding);
 // Two stages for each layer: a row needs the keys of its picture, and nothing else of other rows.
 // The layers must outlive the encoding.
 void add_clip_stages(const std::vector<ClipLayer>& layers, const ClipLayerConfig& config,
-                     const std::shared_ptr<ClipRows>& rows, Encoding& encoding);
+                     const std::shared_ptr<ClipRows>& run, Encoding& encoding);
 
 }  // namespace valora::models

@@ -115,7 +115,7 @@ class LlavaModel final : public Model {
   // The tower's states side by side, without class tokens that are not kept.
   at::Tensor features(const TowerStates& tower) const {
     const int64_t width = visual_width(config_);
-    const at::Tensor x = at::cat(tower.states, 1);
+    at::Tensor x = at::cat(tower.states, 1);
     if (!config_.has_class() || config_.keeps_class) return x;
     const int64_t side = config_.tower().side();
     return x.view({-1, side * side + 1, width}).slice(1, 1).reshape({-1, width});
@@ -130,7 +130,7 @@ class LlavaModel final : public Model {
   // merged one has the values of each channel side by side.
   at::Tensor merged(const Projection& run, int64_t begin, int64_t end,
                     const Adaptation& adaptation) const {
-    const at::Tensor x = run.features.slice(0, begin * unit(), end * unit());
+    at::Tensor x = run.features.slice(0, begin * unit(), end * unit());
     if (!config_.merges) return x;
     const at::Tensor blocks = norm_(x).view({end - begin, unit(), -1}).transpose(1, 2);
     return merging_layer_(blocks.reshape({end - begin, -1}), adaptation);

@@ -39,7 +39,7 @@ class PixtralVisionTower {
  private:
   struct Rows;
   CosSin angles(std::span<const VisualItem> items) const;
-  void add_layer(const PixtralLayer& layer, const std::shared_ptr<Rows>& rows,
+  void add_layer(const PixtralLayer& layer, const std::shared_ptr<Rows>& run,
                  Encoding& encoding) const;
 
   PixtralVisionConfig config_;
