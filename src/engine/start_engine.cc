@@ -15,8 +15,11 @@
 #include "engine/model_costs.h"
 #include "engine/model_fault.h"
 #include "engine/model_host.h"
+#include "engine/option_limits.h"
 #include "engine/policy_of.h"
+#include "engine/pool_config.h"
 #include "engine/rank_options.h"
+#include "engine/start_notes.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "ops/backend.h"
@@ -65,63 +68,6 @@ Status set_up_compute(const EngineOptions& options) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   split_threads(options);
   return {};
-}
-
-Status check_limits(const EngineOptions& options) {
-  if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
-  if (options.max_num_batched_tokens < 1)
-    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
-  if (options.max_decode_gap && !(*options.max_decode_gap >= 0))
-    return invalid("--max-decode-gap must not be negative", "max_decode_gap");
-  if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
-    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
-  const SchedulingOptions& s = options.scheduling;
-  if (!(s.tolerance >= 0))
-    return invalid("--starvation-threshold must not be negative", "starvation_threshold");
-  if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
-        s.starving_share <= 1))
-    return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
-  if (!(s.merged_gain > 0)) return invalid("--merged-gain must be above 0", "merged_gain");
-  if (s.max_adapters < 0)
-    return invalid("--max-adapters-per-step must not be negative", "max_adapters");
-  const MemoryOptions& m = options.memory;
-  if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
-    return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
-  if (!(m.period > 0 && m.window > 0 && m.recency > 0))
-    return invalid("--swap-period, --visit-window and --recency must be above 0", "swap_period");
-  if (!(m.swap_bandwidth >= 0))
-    return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
-  return {};
-}
-
-memory::MemoryPolicy policy_of(MemoryPolicy policy) {
-  switch (policy) {
-    case MemoryPolicy::kBenefit: return memory::MemoryPolicy::kBenefit;
-    case MemoryPolicy::kLru: return memory::MemoryPolicy::kLru;
-    case MemoryPolicy::kLearned: break;
-  }
-  return memory::MemoryPolicy::kLearned;
-}
-
-memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
-  const MemoryOptions& memory = options.memory;
-  memory::PoolConfig config;
-  config.blocks = plan.blocks;
-  config.swap_blocks = plan.swap_blocks;
-  config.block_bytes = plan.block_bytes;
-  config.prefix_caching = options.prefix_caching;
-  config.swapper.policy = policy_of(memory.policy);
-  config.swapper.adapter_reward = memory.adapter_reward;
-  config.swapper.high = memory.high;
-  config.swapper.low = memory.low;
-  config.swapper.recency_seconds = memory.recency;
-  config.period = from_seconds(memory.period);
-  config.window = from_seconds(memory.window);
-  config.dependencies = memory.dependencies;
-  config.history = memory.history;
-  config.adapter_blocks = plan.adapter_blocks;
-  config.kept_limit = plan.kept_limit;
-  return config;
 }
 
 using Started = Result<std::unique_ptr<serving::LocalEngine>>;
@@ -260,37 +206,7 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     VALORA_TRY(cache, plan_adapter_cache(options_.memory, available_host_memory()));
     plan.adapter_cache_bytes = cache;
   }
-  notes_ = plan.notes;
-  if (kept > 0)
-    notes_.push_back("about " + std::to_string(kept >> 20) +
-                     " MiB of the GPU's memory are kept for activations, workspaces and captured "
-                     "steps");
-  if (options_.kv_cache_dtype != KvCacheDtype::kAuto) {
-    std::string note = "keys and values are rounded to " + name_of(options_.kv_cache_dtype);
-    if (plan.block_bytes > plan.kv_block_bytes + plan.kv_block_bytes / 16)
-      note += "; they use " + std::to_string(plan.kv_block_bytes) + " of a block's " +
-              std::to_string(plan.block_bytes) +
-              " bytes, because a block must hold the largest panel of an adapter";
-    notes_.push_back(std::move(note));
-  }
-  if (const int ranks = options_.tensor_parallel_size; ranks > 1)
-    notes_.push_back(std::to_string(ranks) + " ranks share the decoder, each with " +
-                     std::to_string(at::get_num_threads()) + " compute threads");
-  if (loaded_.quantised) notes_.push_back(loaded_.quantised->text(dtype_name(loaded_.dtype)));
-  if (options_.quantization != Quantization::kNone)
-    notes_.push_back("the decoder's linears are rounded to " + name_of(options_.quantization));
-  if (options_.activations == Activations::kInt8)
-    notes_.push_back("inputs of linears in integers are rounded to 8 bits in each product");
-  if (spec.image_token || spec.video_token)
-    notes_.push_back("caches of media: up to " + std::to_string(options_.media_cache_bytes >> 20) +
-                     " MiB of prepared pixels, " +
-                     std::to_string(options_.visual_cache_bytes >> 20) +
-                     " MiB of embeddings (--media-cache, --visual-cache)");
-  if (shadowed)
-    notes_.push_back("merged weights take " + std::to_string(shadow_bytes >> 20) +
-                     (loaded_.weights->keeps_integers()
-                          ? " MiB besides the base model's: they are of the data type, not integers"
-                          : " MiB besides the base model's; --merge inplace needs none"));
+  notes_ = memory_notes(options_, loaded_, plan, {shadowed, shadow_bytes, kept});
   return plan;
 }
 

@@ -1,0 +1,32 @@
+#include "engine/option_limits.h"
+
+namespace valora {
+
+Status check_limits(const EngineOptions& options) {
+  if (options.max_num_seqs < 1) return invalid("--max-num-seqs must be at least 1", "max_num_seqs");
+  if (options.max_num_batched_tokens < 1)
+    return invalid("--max-num-batched-tokens must be at least 1", "max_num_batched_tokens");
+  if (options.max_decode_gap && !(*options.max_decode_gap >= 0))
+    return invalid("--max-decode-gap must not be negative", "max_decode_gap");
+  if (options.max_lora_rank < 1 || options.max_lora_rank > 256)
+    return invalid("--max-lora-rank must be between 1 and 256", "max_lora_rank");
+  const SchedulingOptions& s = options.scheduling;
+  if (!(s.tolerance >= 0))
+    return invalid("--starvation-threshold must not be negative", "starvation_threshold");
+  if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
+        s.starving_share <= 1))
+    return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
+  if (!(s.merged_gain > 0)) return invalid("--merged-gain must be above 0", "merged_gain");
+  if (s.max_adapters < 0)
+    return invalid("--max-adapters-per-step must not be negative", "max_adapters");
+  const MemoryOptions& m = options.memory;
+  if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
+    return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
+  if (!(m.period > 0 && m.window > 0 && m.recency > 0))
+    return invalid("--swap-period, --visit-window and --recency must be above 0", "swap_period");
+  if (!(m.swap_bandwidth >= 0))
+    return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
+  return {};
+}
+
+}  // namespace valora
