@@ -57,7 +57,7 @@ def test_a_long_load_says_how_long_it_takes(server, open_page):
     page = open_page(server, "/#adapters")
     rows(page).first.wait_for()
     held = []
-    page.route("**/v1/load_lora_adapter", lambda route: held.append(route))
+    page.route("**/v1/load_lora_adapter", lambda route: held.append(route))  # noqa: PLW0108  playwright takes no built-in
     page.clock.install()
     page.get_by_text("Load an adapter").click()
     page.get_by_label("Name", exact=True).fill("slow")

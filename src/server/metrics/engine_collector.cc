@@ -161,8 +161,23 @@ void EngineCollector::add_drafts(const EngineStats& stats, std::vector<MetricFam
         stats.right_drafts);
 }
 
-void EngineCollector::add_media_caches(const EngineStats& stats,
-                                       std::vector<MetricFamily>& out) const {
+void EngineCollector::add_media(const EngineStats& stats, std::vector<MetricFamily>& out) const {
+  const auto count = [&](const char* name, const char* help, uint64_t value) {
+    out.push_back(counter(name, help, static_cast<double>(value)));
+  };
+  count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.",
+        stats.media_queries);
+  count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.",
+        stats.media_hits);
+  count("valora:visual_cache_queries_total",
+        "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
+  count("valora:visual_cache_hits_total",
+        "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
+  count("valora:visuals_encoded_total", "Images and videos encoded by the vision tower.",
+        stats.visuals_encoded);
+  out.push_back(counter("valora:visual_encode_seconds_total",
+                        "Time in which the vision tower ran; on a GPU, in which it was launched.",
+                        stats.visual_seconds));
   const auto size = [&](const char* name, const char* help, size_t value) {
     out.push_back(gauge(name, help, static_cast<double>(value)));
   };
@@ -206,20 +221,7 @@ std::vector<MetricFamily> EngineCollector::Collect() const {
         stats.prefix_queries);
   count("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
         stats.prefix_hits);
-  count("vllm:mm_cache_queries_total", "Images and videos looked up in the media cache.",
-        stats.media_queries);
-  count("vllm:mm_cache_hits_total", "Images and videos found in the media cache.",
-        stats.media_hits);
-  count("valora:visual_cache_queries_total",
-        "Visual embeddings looked up, once per step that needs them.", stats.visual_queries);
-  count("valora:visual_cache_hits_total",
-        "Visual embeddings found in the cache: not computed again.", stats.visual_hits);
-  count("valora:visuals_encoded_total", "Images and videos encoded by the vision tower.",
-        stats.visuals_encoded);
-  out.push_back(counter("valora:visual_encode_seconds_total",
-                        "Time in which the vision tower ran; on a GPU, in which it was launched.",
-                        stats.visual_seconds));
-  add_media_caches(stats, out);
+  add_media(stats, out);
   out.push_back(gauge("valora:num_requests_preparing",
                       "Requests whose media and text are being prepared.", stats.preparing));
   out.push_back(

@@ -41,7 +41,7 @@ class EngineCollector final : public prometheus::Collectable {
   prometheus::MetricFamily counter(std::string name, std::string help, double value) const;
   void add_collectives(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_drafts(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
-  void add_media_caches(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
+  void add_media(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   void add_steps(const EngineStats& stats, std::vector<prometheus::MetricFamily>& out) const;
   prometheus::MetricFamily service(const EngineStats& stats) const;
   prometheus::MetricFamily costs(const EngineStats& stats) const;
