@@ -2,7 +2,7 @@
 import { el, named, svg, visible } from "./dom.js";
 
 const WIDTH = 420, HEIGHT = 250;
-const LEFT = 46, RIGHT = 10, TOP = 8, FOOT = 40;
+const LEFT = 46, RIGHT = 18, TOP = 8, FOOT = 40;
 const MARKS = 8;
 const MOST_LABELS = 7;  // of the axis
 
