@@ -12,15 +12,13 @@ from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, generate
 from reference import Reference, expect_same
-from test_generate_batching import expect_answers, kv_bytes
-from test_llava_next import changed, request_of
+from test_llava_next import TEXT, changed, expect_memory_changes_nothing, request_of
 
 NAMES = ["pixtral", "mistral3-tied"]
 ONE = [{"role": "user", "content": ["See ", picture(90, 131, 43), "what is it?"]}]
 SEVERAL = [{"role": "user", "content": [picture(91, 33, 120), picture(92, 61, 60), "or", picture(93, 4, 3), "what changed?"]}]
 TALL = [{"role": "user", "content": [picture(94, 9, 500), "a line"]}]
 WIDE = [{"role": "user", "content": ["a line", picture(95, 700, 28)]}]
-TEXT = [{"role": "user", "content": "Is it red?"}]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,21 +54,7 @@ def test_names_of_modules(models, references, tmp_path, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_chunks_preemptions_and_cached_prefixes(models, references, name):
     """Rows of a picture end in tokens that are text: chunks begin and end anywhere between them."""
-    model = models.memory[name]
-    # Short prompts get long answers: they grow most after admission, which causes preemptions.
-    requests = [request_of(model, [{"role": "user", "content": f"Request {i}."}, {"role": "assistant", "content": "Yes"}, *messages],
-                           tokens=120 if messages is TEXT else 20) for i, messages in enumerate([ONE, SEVERAL, TEXT, TEXT] * 4)]
-    with Engine(models[name], prefix_caching=False) as engine:
-        alone = [engine.one(request) for request in requests]
-    expect_same(references[name], requests[1], alone[1])
-    with Engine(models[name], pool_memory=kv_bytes(model, 36), max_num_batched_tokens=29) as engine:
-        expect_answers(alone, engine.batch(requests))
-        assert engine.stats()["preemptions"] > 0
-        engine.one(requests[0])
-        more = requests[0] | {"messages": [*requests[0]["messages"], {"role": "assistant", "content": "A dog"}, *TEXT]}
-        answer = engine.one(more)
-        assert answer["usage"]["cached_tokens"] > 16
-        expect_same(references[name], more, answer)
+    expect_memory_changes_nothing(models.memory[name], models[name], references[name], [ONE, SEVERAL], chunk=29)
 
 
 @pytest.mark.parametrize("name, files, why", [
