@@ -50,7 +50,7 @@ void check_fetch(const std::string& url, media::MediaKind kind, const media::Fet
     FUZZ_CHECK(!items.error().message.empty());
     return;
   }
-  FUZZ_CHECK(!items->empty() && (items->size() == 1 || media::is_frame_list(url)));
+  FUZZ_CHECK(!items->empty() && (items->size() == 1 || is_frame_list(url)));
   size_t total = 0;
   for (const media::Bytes& item : *items) {
     FUZZ_CHECK(!item.empty());
