@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/base64.h"
+#include "base/video.h"
 #include "check.h"
 #include "media/fetch.h"
 #include "temp_folder.h"
