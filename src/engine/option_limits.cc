@@ -1,5 +1,7 @@
 #include "engine/option_limits.h"
 
+#include <fmt/format.h>
+
 namespace valora {
 
 Status check_limits(const EngineOptions& options) {
@@ -27,6 +29,24 @@ Status check_limits(const EngineOptions& options) {
   if (!(m.swap_bandwidth >= 0))
     return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
   return {};
+}
+
+Status check_needs(const EngineOptions& options, const models::ModelSpec& spec) {
+  if (spec.cpu_only && options.device != DeviceKind::kCpu)
+    return invalid(fmt::format("--device: the kernels of GPUs lack what {} needs; use --device cpu",
+                               spec.architecture),
+                   "device");
+  if (spec.joint_tokens == 0) return {};
+  // Beside the tokens of all others in decode, or a picture could wait for ever.
+  const int64_t decodes = int64_t{options.max_num_seqs} * (1 + options.speculation.tokens),
+                needed = spec.joint_tokens + decodes;
+  if (options.max_num_batched_tokens >= needed) return {};
+  return invalid(
+      fmt::format("--max-num-batched-tokens {}: the {} tokens of a picture run in one step, "
+                  "beside {} of other requests: at least {} are needed, or a smaller "
+                  "--max-num-seqs",
+                  options.max_num_batched_tokens, spec.joint_tokens, decodes, needed),
+      "max_num_batched_tokens");
 }
 
 }  // namespace valora

@@ -167,6 +167,7 @@ Status EngineStart::open_frontend() {
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   VALORA_CHECK(models::check_ranks(spec, options_.tensor_parallel_size));
+  VALORA_CHECK(check_needs(options_, spec));
   VALORA_TRY(frontend, serving::Frontend::open(options_, *family, std::move(spec)));
   frontend_ = std::move(frontend);
   return {};

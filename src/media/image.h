@@ -43,7 +43,7 @@ struct ImageSize {
 // The size of decode_image's result, from the header alone: pixels are neither decoded nor checked.
 Result<ImageSize> image_size(std::span<const uint8_t> bytes, const Limits& limits);
 
-enum class Resample : uint8_t { kBicubic, kLanczos };
+enum class Resample : uint8_t { kBicubic, kLanczos, kBilinear };
 // PIL's Image.resize((width, height), …), bit for bit. All sides are at least 1.
 Image resize_image(const Image& image, int width, int height, Resample filter);
 inline Image resize_bicubic(const Image& image, int width, int height) {

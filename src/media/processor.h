@@ -206,4 +206,17 @@ struct PixtralTarget {
 Result<std::shared_ptr<const Processor>> make_pixtral_processor(const ProcessorFiles& files,
                                                                 const PixtralTarget& target);
 
+// The square that Gemma 3 reads.
+struct SquareTarget {
+  int image_size = 896;  // pixels per side
+  int patch_size = 14;
+  int tokens = 256;
+};
+
+// Equal to transformers' Gemma3ImageProcessor with PIL, bit for bit, without pan and scan: the
+// picture is resized to the square. Rows are patches in reading order. kUnprocessable: settings
+// that are unknown, or other ones than the target's.
+Result<std::shared_ptr<const Processor>> make_gemma3_processor(const ProcessorFiles& files,
+                                                               const SquareTarget& target);
+
 }  // namespace valora::media

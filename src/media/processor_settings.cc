@@ -16,7 +16,7 @@ constexpr std::string_view kWithoutEffect[] = {
     "transformers_version",
 };
 
-constexpr int64_t kLanczos = 1, kBicubic = 3;  // of PIL's resampling filters
+constexpr int64_t kLanczos = 1, kBilinear = 2, kBicubic = 3;  // of PIL's resampling filters
 
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -75,7 +75,9 @@ Result<Resample> read_resample(const Json& json, Resample fallback) {
   if (!filter) return fallback;
   if (*filter == kBicubic) return Resample::kBicubic;
   if (*filter == kLanczos) return Resample::kLanczos;
-  return refuse_setting("resample", "is neither 1 nor 3: only Lanczos and bicubic are supported");
+  if (*filter == kBilinear) return Resample::kBilinear;
+  return refuse_setting("resample",
+                        "is none of 1, 2 and 3, which are Lanczos, bilinear and bicubic");
 }
 
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most) {

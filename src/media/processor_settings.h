@@ -45,7 +45,7 @@ Status check_keys(const Json& json, std::span<const std::string_view> known);
 // Refuses another processor's settings. An absent `key` is accepted.
 Status check_type(const Json& json, std::string_view key, std::span<const std::string_view> types);
 Status check_bicubic(const Json& json);
-// "resample", of which bicubic and Lanczos are supported.
+// "resample", of which Lanczos, bilinear and bicubic are supported.
 Result<Resample> read_resample(const Json& json, Resample fallback);
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most);
 

@@ -37,13 +37,20 @@ double sinc(double x) {
 
 double lanczos(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 
+double triangle(double x) { return std::max(0.0, 1.0 - std::abs(x)); }
+
 struct Kernel {
   double support;
   double (*weight)(double x);
 };
 
 Kernel kernel_of(Resample filter) {
-  return filter == Resample::kLanczos ? Kernel{3.0, lanczos} : Kernel{2.0, bicubic};
+  switch (filter) {
+    case Resample::kLanczos: return {3.0, lanczos};
+    case Resample::kBilinear: return {1.0, triangle};
+    case Resample::kBicubic: break;
+  }
+  return {2.0, bicubic};
 }
 
 // The input positions [first, first + count) of one output position, with their weights.

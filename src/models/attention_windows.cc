@@ -35,13 +35,13 @@ std::vector<std::string> read_types(const ConfigReader& text, int64_t layers) {
 
 }  // namespace
 
-std::vector<int64_t> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
-                                  int64_t layers, int64_t max_positions) {
+std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
+                                      int64_t layers, int64_t max_positions) {
   const Windows windows = defaults.windows;
   const std::optional<int64_t> window = window_of(text, windows);
   const bool cuts = window && *window < max_positions;
   const std::vector<std::string> types = read_types(text, layers);
-  std::vector<int64_t> result(static_cast<size_t>(layers), 0);
+  std::vector<LayerWindow> result(static_cast<size_t>(layers));
   if (windows == Windows::kNone) {
     if (cuts && text.flag("use_sliding_window", true))
       text.refuse("sliding-window attention (sliding_window " + std::to_string(*window) +
@@ -53,16 +53,20 @@ std::vector<int64_t> read_windows(const ConfigReader& text, const WindowDefaults
   }
   const double full =
       text.number("max_window_layers", static_cast<double>(defaults.max_window_layers));
+  const int64_t pattern =
+      windows == Windows::kPattern ? text.integer("sliding_window_pattern", 6) : 1;
   for (size_t i = 0; i < result.size(); ++i) {
     bool slides = window.has_value();
     if (windows == Windows::kSwitched)
       slides = types.empty() ? slides && static_cast<double>(i) >= full : types[i] == kSliding;
+    if (windows == Windows::kPattern)
+      slides = types.empty() ? (static_cast<int64_t>(i) + 1) % pattern != 0 : types[i] == kSliding;
     if (slides && !window) refuse_type(text, kSliding);
     // Without effect in a class whose layers all have the window; but its cache believes it.
     if (windows == Windows::kAll && !types.empty() && (types[i] == kSliding) != slides &&
         (cuts || !window))
       refuse_type(text, types[i]);
-    if (slides && cuts) result[i] = *window;
+    result[i] = {slides && cuts ? *window : 0, slides};
   }
   return result;
 }

@@ -16,6 +16,14 @@ enum class Windows {
   kSwitched,
   // All, unless "sliding_window" is null.
   kAll,
+  // Those of "layer_types", or all but each sliding_window_pattern-th.
+  kPattern,
+};
+
+// Which positions the queries of a layer attend to.
+struct LayerWindow {
+  int64_t positions = 0;  // the last ones; 0 if these are all that can be served
+  bool sliding = false;   // the type of the layer
 };
 
 // What a family's class has for missing keys; "sliding_window" is 4096 in all that have windows.
@@ -24,10 +32,9 @@ struct WindowDefaults {
   int64_t max_window_layers = 28;
 };
 
-// One entry per layer: the positions that a query attends to; 0 if these are all that can be
-// served. max_positions: how many can be served. Throws LoadError for windows that the family's
-// class in transformers applies otherwise than the file says, and for other layer_types.
-std::vector<int64_t> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
-                                  int64_t layers, int64_t max_positions);
+// One entry per layer. max_positions: how many can be served. Throws LoadError for windows that the
+// family's class in transformers applies otherwise than the file says, and for other layer_types.
+std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
+                                      int64_t layers, int64_t max_positions);
 
 }  // namespace valora::models

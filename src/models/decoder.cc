@@ -49,14 +49,14 @@ Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
     : heads_(of_rank(c.heads, weights)),
       kv_heads_(of_rank(c.kv_heads, weights)),
       head_dim_(c.head_dim),
-      window_(c.window),
+      rule_{c.window, c.attention_scale},
       q_proj_(table_linear(weights, modules, name + ".q_proj", c.qkv_bias)),
       k_proj_(table_linear(weights, modules, name + ".k_proj", c.qkv_bias)),
       v_proj_(table_linear(weights, modules, name + ".v_proj", c.qkv_bias)),
       o_proj_(table_linear(weights, modules, name + ".o_proj", c.o_bias)) {
   if (!c.qk_norm) return;
-  q_norm_.emplace(weights, name + ".q_norm", head_dim_, c.norm_eps);
-  k_norm_.emplace(weights, name + ".k_norm", head_dim_, c.norm_eps);
+  q_norm_.emplace(weights, name + ".q_norm", head_dim_, c.norm_eps, c.norm_offset);
+  k_norm_.emplace(weights, name + ".k_norm", head_dim_, c.norm_eps, c.norm_offset);
 }
 
 at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
@@ -70,9 +70,9 @@ at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int6
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   ops::rotate_half(q, rotary.cos, rotary.sin);
   ops::rotate_half(k, rotary.cos, rotary.sin);
-  const at::Tensor attended = batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer,
-                                                              batch.spans, window_, &batch.tables)
-                                       : ops::causal_attention(q, k, v, batch.spans, window_);
+  const at::Tensor attended =
+      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, rule_, &batch.tables)
+               : ops::sequence_attention(q, k, v, batch.spans, rule_);
   return o_proj_(attended, batch.adaptation);
 }
 
@@ -80,10 +80,11 @@ Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::stri
          const LayerConfig& c)
     : gate_proj_(table_linear(weights, modules, name + ".gate_proj", c.mlp_bias)),
       up_proj_(table_linear(weights, modules, name + ".up_proj", c.mlp_bias)),
-      down_proj_(table_linear(weights, modules, name + ".down_proj", c.mlp_bias)) {}
+      down_proj_(table_linear(weights, modules, name + ".down_proj", c.mlp_bias)),
+      activation_(c.gate) {}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
-  return down_proj_(gated(x, gate_proj_, up_proj_, adaptation), adaptation);
+  return down_proj_(gated(x, gate_proj_, up_proj_, adaptation, activation_), adaptation);
 }
 
 Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
@@ -94,20 +95,39 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
 Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                  const EmbeddingNames& names, const DecoderConfig& c, at::Device device)
     : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
+      embedding_scale_(c.embedding_scale),
       rotary_(c.rotary, c.layers.front().head_dim, device),
-      norm_(weights, prefix + "norm", c.hidden, c.norm_eps),
+      norm_(weights, prefix + "norm", c.hidden, c.norm_eps, c.norm_offset),
       lm_head_(weights, names.head, c.hidden, c.vocab, false,
                modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead,
                {adapters::Split::kOutputs, c.vocab}),
       shard_(weights.shard()) {
-  for (size_t i = 0; i < c.layers.size(); ++i) {
-    const LayerConfig& l = c.layers[i];
-    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
-    layers_.push_back({RmsNorm(weights, layer + "input_layernorm", c.hidden, l.norm_eps),
-                       RmsNorm(weights, layer + "post_attention_layernorm", c.hidden, l.norm_eps),
-                       Attention(weights, modules, layer + "self_attn", l),
-                       Mlp(weights, modules, layer + "mlp", l)});
+  if (c.local_rotary) local_rotary_.emplace(*c.local_rotary, c.layers.front().head_dim, device);
+  for (size_t i = 0; i < c.layers.size(); ++i)
+    layers_.push_back(
+        make_layer(weights, modules, prefix + "layers." + std::to_string(i) + ".", c, c.layers[i]));
+}
+
+// Where outputs have norms, "post_attention_layernorm" is that of the attention's output.
+DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& modules,
+                                 const std::string& name, const DecoderConfig& c,
+                                 const LayerConfig& l) {
+  const auto norm = [&](const char* which) {
+    return RmsNorm(weights, name + which, c.hidden, l.norm_eps, l.norm_offset);
+  };
+  DecoderLayer layer{
+      norm("input_layernorm"),
+      norm(l.output_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
+      Attention(weights, modules, name + "self_attn", l),
+      Mlp(weights, modules, name + "mlp", l),
+      {},
+      {},
+      l.local_rotary};
+  if (l.output_norms) {
+    layer.after_attention = norm("post_attention_layernorm");
+    layer.after_mlp = norm("post_feedforward_layernorm");
   }
+  return layer;
 }
 
 at::Tensor Decoder::embed(const Batch& batch) const {
@@ -115,6 +135,7 @@ at::Tensor Decoder::embed(const Batch& batch) const {
   for (const VocabularyUse& use : batch.vocabulary)
     ops::adapt_embeddings(x.slice(0, use.begin, use.end), batch.tokens.slice(0, use.begin, use.end),
                           *use.weights, use.coefficient);
+  if (embedding_scale_ != 1) x.mul_(at::scalar_tensor(embedding_scale_, x.options()));
   for (const VisualRows& rows : batch.visual)
     x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings.narrow(1, 0, x.size(1)));
   return x;
@@ -134,16 +155,20 @@ void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
 at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary,
                                     int64_t index, const Batch& batch) const {
   const at::Tensor normed =
-      delta.defined() ? input_layernorm.after_adding(x, delta) : input_layernorm(x);
-  const at::Tensor attended = self_attn(normed, rotary, index, batch);
-  return mlp(post_attention_layernorm.after_adding(x, attended), batch.adaptation);
+      delta.defined() ? before_attention.after_adding(x, delta) : before_attention(x);
+  at::Tensor attended = self_attn(normed, rotary, index, batch);
+  if (after_attention) attended = (*after_attention)(attended);
+  const at::Tensor added = mlp(before_mlp.after_adding(x, attended), batch.adaptation);
+  return after_mlp ? (*after_mlp)(added) : added;
 }
 
 at::Tensor Decoder::forward(const Batch& batch) const {
   at::Tensor x = embed(batch);  // the residual stream
-  const CosSin rotary = rotary_(batch.positions, batch.rope_lengths);
+  const CosSin shared = rotary_(batch.positions, batch.rope_lengths),
+               local = local_rotary_ ? (*local_rotary_)(batch.positions) : CosSin();
   at::Tensor delta;
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const CosSin& rotary = layers_[i].local_rotary ? local : shared;
     if (batch.recompute)
       std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
     else

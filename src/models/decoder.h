@@ -1,6 +1,6 @@
 // The decoder of all families, made of layers as decoder_config.h describes them (transformers:
-// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py; the layers of
-// modeling_qwen3_vl.py, which add visual embeddings to their outputs).
+// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py, modeling_gemma3.py;
+// the layers of modeling_qwen3_vl.py, which add visual embeddings to their outputs).
 #pragma once
 
 #include <optional>
@@ -26,7 +26,8 @@ class Attention {
   }
 
  private:
-  int64_t heads_, kv_heads_, head_dim_, window_;  // heads: of the rank
+  int64_t heads_, kv_heads_, head_dim_;  // heads: of the rank
+  ops::AttentionRule rule_;
   Linear q_proj_, k_proj_, v_proj_, o_proj_;
   std::optional<RmsNorm> q_norm_, k_norm_;
 };
@@ -42,6 +43,7 @@ class Mlp {
 
  private:
   Linear gate_proj_, up_proj_, down_proj_;
+  ops::Gate activation_;
 };
 
 struct DecoderLayer {
@@ -50,9 +52,11 @@ struct DecoderLayer {
   at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
                         const Batch& batch) const;
 
-  RmsNorm input_layernorm, post_attention_layernorm;
+  RmsNorm before_attention, before_mlp;
   Attention self_attn;
   Mlp mlp;
+  std::optional<RmsNorm> after_attention, after_mlp;  // of what they add
+  bool local_rotary;
 };
 
 // The stored names, without ".weight", of the embedding and of the output layer.
@@ -76,6 +80,9 @@ class Decoder {
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const EmbeddingNames& names, const DecoderConfig& config, at::Device device);
   at::Tensor embed(const Batch& batch) const;
+  static DecoderLayer make_layer(Weights& weights, const adapters::ModuleTable& modules,
+                                 const std::string& name, const DecoderConfig& config,
+                                 const LayerConfig& layer);
   // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
   static void add_level(const Batch& batch, size_t layer, at::Tensor& x);
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
@@ -83,7 +90,9 @@ class Decoder {
                                                      const Batch& batch) const;
 
   at::Tensor embed_tokens_;
+  double embedding_scale_;
   Rotary rotary_;
+  std::optional<Rotary> local_rotary_;
   std::vector<DecoderLayer> layers_;
   RmsNorm norm_;
   Linear lm_head_;

@@ -34,6 +34,13 @@ LayerConfig read_layer(const ConfigReader& text, int64_t hidden, const DecoderDe
   return layer;
 }
 
+void check_activation(const ConfigReader& text, const DecoderDefaults& d) {
+  const std::string name = text.text(d.activation_key, d.activation);
+  if (name != d.activation && !(name == "swish" && d.activation == std::string_view("silu")))
+    text.refuse(std::string(d.activation_key) + " \"" + name + "\" is not supported, only " +
+                d.activation);
+}
+
 }  // namespace
 
 DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& top,
@@ -55,11 +62,13 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.max_positions = text.integer("max_position_embeddings", d.max_positions);
   c.rotary = read_rotary(text, layer.head_dim, d.rope_theta, c.max_positions);
   c.max_positions = c.rotary.max_positions;
-  if (const std::string act = text.text("hidden_act", "silu"); act != "silu" && act != "swish")
-    text.refuse("hidden_act \"" + act + "\" is not supported");
+  check_activation(text, d);
   c.layers.assign(static_cast<size_t>(layers), layer);
-  const std::vector<int64_t> windows = read_windows(text, d.windows, layers, c.max_positions);
-  for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].window = windows[i];
+  const std::vector<LayerWindow> windows = read_windows(text, d.windows, layers, c.max_positions);
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    c.layers[i].window = windows[i].positions;
+    c.layers[i].local_rotary = d.local_rotary && windows[i].sliding;
+  }
   (void)read_quantised_config(top);  // refuses what is not served
   return c;
 }

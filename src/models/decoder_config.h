@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,12 @@
 #include "models/model.h"
 #include "models/rotary.h"
 #include "models/spec/config_reader.h"
+#include "ops/linear.h"
 
 namespace valora::models {
 
-// One layer: pre-norm attention with rotary positions and grouped query heads, then a gated MLP
-// with SiLU. A family that needs another kind of one of its parts adds a field.
+// One layer: pre-norm attention with rotary positions and grouped query heads, then a gated MLP. A
+// family that needs another kind of one of its parts adds a field.
 struct LayerConfig {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   int64_t intermediate = 0;
@@ -23,15 +25,22 @@ struct LayerConfig {
   double norm_eps = 1e-6;  // of all norms of the layer
   bool qk_norm = false;    // each head's query and key are normalised before they are rotated
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  double norm_offset = 0;     // added to the weights of all norms of the layer
+  bool output_norms = false;  // what attention and MLP add to the residual stream is normalised
+  ops::Gate gate = ops::Gate::kSilu;
+  double attention_scale = 0;  // of the scores; 0: 1/sqrt(head_dim)
+  bool local_rotary = false;   // rotated by DecoderConfig::local_rotary
 };
 
 struct DecoderConfig {
   int64_t vocab = 0, hidden = 0;
-  double norm_eps = 1e-6;  // of the norm after the last layer
+  double norm_eps = 1e-6, norm_offset = 0;  // of the norm after the last layer
+  double embedding_scale = 1;               // of the embeddings of text tokens
   // The output layer is the embedding, unless the checkpoint has another one.
   bool tied_embeddings = false;
   int64_t max_positions = 0;
-  RotaryConfig rotary;  // of all layers
+  RotaryConfig rotary;  // of all layers, but those with local_rotary
+  std::optional<RotaryConfig> local_rotary;
   // At least one. The keys and values of all layers have the same heads and sizes.
   std::vector<LayerConfig> layers;
 };
@@ -44,8 +53,12 @@ struct DecoderDefaults {
   int64_t head_dim = 0;  // 0: hidden / heads
   int64_t max_positions = 32768;
   double norm_eps = 1e-6, rope_theta = 10000;
+  // The key of the activation, and its value in all that the family serves.
+  const char* activation_key = "hidden_act";
+  const char* activation = "silu";
   bool qk_norm = false, qkv_bias = false, o_bias = false, mlp_bias = false;
   WindowDefaults windows;
+  bool local_rotary = false;  // layers with windows have a rope of their own
 };
 
 // text: config.json or its text_config. top: config.json, which may hold tie_word_embeddings.

@@ -59,20 +59,22 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const
 }
 
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
-                 const Adaptation& adaptation) {
+                 const Adaptation& adaptation, ops::Gate activation) {
   observe({&gate, &up}, x, adaptation);
-  return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora);
+  return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora,
+                    activation);
 }
 
-RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps)
-    : weight_(weights.get(name + ".weight", {width})), eps_(eps) {}
+RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps,
+                 double offset)
+    : weight_(weights.get(name + ".weight", {width})), eps_(eps), offset_(offset) {}
 
 at::Tensor RmsNorm::operator()(const at::Tensor& x) const {
-  return ops::rms_norm(x, weight_, eps_);
+  return ops::rms_norm(x, weight_, eps_, offset_);
 }
 
 at::Tensor RmsNorm::after_adding(at::Tensor& x, const at::Tensor& delta) const {
-  return ops::add_rms_norm(x, delta, weight_, eps_);
+  return ops::add_rms_norm(x, delta, weight_, eps_, offset_);
 }
 
 LayerNorm::LayerNorm(Weights& weights, const std::string& name, int64_t width, double eps)

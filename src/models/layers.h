@@ -52,21 +52,22 @@ class Linear {
 // Linears of the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor per linear.
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
                                 const Adaptation& adaptation);
-// silu(gate(x)) · up(x), [T, out]
+// activation(gate(x)) · up(x), [T, out]
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
-                 const Adaptation& adaptation);
+                 const Adaptation& adaptation, ops::Gate activation = ops::Gate::kSilu);
 
 class RmsNorm {
  public:
   RmsNorm() = default;
-  RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps);
+  // offset: what is added to the weight.
+  RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps, double offset = 0);
   at::Tensor operator()(const at::Tensor& x) const;
   // x += delta in place. Returns the norm of the new x.
   at::Tensor after_adding(at::Tensor& x, const at::Tensor& delta) const;
 
  private:
   at::Tensor weight_;
-  double eps_ = 0;
+  double eps_ = 0, offset_ = 0;
 };
 
 class LayerNorm {

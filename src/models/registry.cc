@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "models/gemma3.h"
 #include "models/idefics3.h"
 #include "models/internvl.h"
 #include "models/internvl_chat.h"
@@ -34,6 +35,8 @@ std::string first_architecture(const Json& config) {
 // For configurations that were saved without a model, as transformers' AutoModel classes take them.
 std::string architecture_of_type(const Json& config) {
   static const std::map<std::string, std::string> kTypes = {
+      {"gemma3", "Gemma3ForConditionalGeneration"},
+      {"gemma3_text", "Gemma3ForCausalLM"},
       {"idefics3", "Idefics3ForConditionalGeneration"},
       {"internvl", "InternVLForConditionalGeneration"},
       {"internvl_chat", "InternVLChatModel"},
@@ -81,6 +84,7 @@ const std::vector<Family>& families() {
       mistral3_family(), qwen2_family(),         qwen2_vl_family(),   qwen2_5_vl_family(),
       qwen3_family(),    qwen3_vl_family(),      idefics3_family(),   smolvlm_family(),
       internvl_family(), internvl_chat_family(), llava_next_family(), llava_onevision_family(),
+      gemma3_family(),   gemma3_text_family(),
   };
   return all;
 }

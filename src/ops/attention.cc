@@ -1,5 +1,7 @@
 #include "ops/attention.h"
 
+#include <cmath>
+
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
 #include "ops/gradient.h"
@@ -27,7 +29,20 @@ int64_t layer_elements(const KvShape& shape, at::Device device) {
                                   : 2 * KvArena::kBlockTokens * shape.kv_heads * shape.dim;
 }
 
+// Keys beyond the step would be read before they are written.
+void check_joint(const QuerySpan& span) {
+  const int64_t end = span.context + span.queries;
+  for (const PositionRange& range : span.joint)
+    TORCH_CHECK(range.begin >= end || range.end <= end || range.end <= span.context,
+                "paged_attention: a step ends at position ", end, ", within the joint range ",
+                range.begin, " to ", range.end);
+}
+
 }  // namespace
+
+double AttentionRule::scale_of(int64_t dim) const {
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(dim));
+}
 
 bool serves_kv_format(KvFormat format, at::ScalarType dtype, at::Device device) {
   return !kernels::in_bytes(format) || target_of(dtype, device) == Target::kCpu;
@@ -64,7 +79,7 @@ int64_t KvArena::block_bytes(const KvShape& shape, at::Device device) {
 
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
-                           int64_t window, SpanTables* tables) {
+                           const AttentionRule& rule, SpanTables* tables) {
   TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) &&
                   k.size(1) == arena.kv_heads() && k.size(2) == arena.dim() &&
                   q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
@@ -74,16 +89,20 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
           arena.dtype() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
-  TORCH_CHECK(window >= 0, "paged_attention: a window of ", window);
+  TORCH_CHECK(rule.window >= 0, "paged_attention: a window of ", rule.window);
+  for (const QuerySpan& span : spans) check_joint(span);
   if (arena.form() == WeightForm::kPanels)
-    return paged_attention_cpu(q, k, v, arena, layer, spans, window);
+    return paged_attention_cpu(q, k, v, arena, layer, spans, rule);
   constexpr int64_t kWidestHead = 256;  // of kernels/cuda
   if (target_of(q) == Target::kAten || arena.dim() > kWidestHead)
-    return paged_attention_aten(q, k, v, arena, layer, spans, window);
-  for (const QuerySpan& span : spans)
-    TORCH_CHECK(window == 0 || span.context + span.queries <= window,
-                "paged_attention: a window of ", window, " positions in a sequence of ",
+    return paged_attention_aten(q, k, v, arena, layer, spans, rule);
+  TORCH_CHECK(rule.scale == 0, "paged_attention: a scale is not supported on GPUs");
+  for (const QuerySpan& span : spans) {
+    TORCH_CHECK(rule.window == 0 || span.context + span.queries <= rule.window,
+                "paged_attention: a window of ", rule.window, " positions in a sequence of ",
                 span.context + span.queries, " is not supported on GPUs");
+    TORCH_CHECK(span.joint.empty(), "paged_attention: joint ranges are not supported on GPUs");
+  }
   SpanTables own;
   return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);
 }

@@ -1,4 +1,4 @@
-// Causal attention over the paged KV cache. All scores are scaled by 1/sqrt(dim). Invalid arguments
+// Attention over the paged KV cache: causal, but for the joint ranges of spans. Invalid arguments
 // throw c10::Error.
 #pragma once
 
@@ -60,18 +60,26 @@ class KvArena {
   KvShape shape_;
 };
 
-// Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes causal
-// attention of q, [T, heads, dim], over each span's cached and new keys. window: how many positions
-// a query attends to, the last ones up to its own; 0: all up to its own. On GPUs, the kernels take
-// no window that is shorter than a sequence. tables: of these spans, kept from layer to layer;
-// null: made for this call. → [T, heads * dim]
+// What the attention of a layer is made of.
+struct AttentionRule {
+  // How many positions a query attends to, the last ones up to its own; 0: all up to its own.
+  int64_t window = 0;
+  double scale = 0;  // of all scores; 0: 1/sqrt(dim)
+
+  double scale_of(int64_t dim) const;
+};
+
+// Writes k and v of the step, [T, kv_heads, dim], into the blocks of `layer`. Then computes the
+// attention of q, [T, heads, dim], over each span's cached and new keys. On GPUs, the kernels take
+// no window that is shorter than a sequence, no scale and no joint ranges. tables: of these spans,
+// kept from layer to layer; null: made for this call. → [T, heads * dim]
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
-                           int64_t window = 0, SpanTables* tables = nullptr);
+                           const AttentionRule& rule = {}, SpanTables* tables = nullptr);
 
-// Causal attention without a cache, for training: each span attends only to its own tokens (context
-// 0, no blocks). Differentiable.
-at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            std::span<const QuerySpan> spans, int64_t window = 0);
+// The same without a cache, for training: each span attends only to its own tokens (context 0, no
+// blocks). Differentiable.
+at::Tensor sequence_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              std::span<const QuerySpan> spans, const AttentionRule& rule = {});
 
 }  // namespace valora::ops

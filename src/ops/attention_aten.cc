@@ -31,20 +31,19 @@ at::Tensor gather(const at::Tensor& side, const at::Tensor& blocks, int64_t leng
 }
 
 void attend_gathered(const at::Tensor& q, const at::Tensor& layer, const QuerySpan& span,
-                     int64_t window, at::Tensor& out) {
+                     const AttentionRule& rule, at::Tensor& out) {
   const int64_t heads = q.size(1), dim = q.size(2), length = span.context + span.queries;
   const at::Tensor blocks = block_indices(span, layer.size(2), q.device());
   const int64_t group = heads / layer.size(3);
   const at::Tensor k = gather(layer.select(1, 0), blocks, length, group);
   const at::Tensor v = gather(layer.select(1, 1), blocks, length, group);
   const at::Tensor query = q.narrow(0, span.begin, span.queries).permute({1, 0, 2}).unsqueeze(0);
-  const bool cuts = window > 0 && window < length;
+  const bool cuts = rule.window > 0 && rule.window < length;
   std::optional<at::Tensor> mask;
-  if (cuts || (span.context > 0 && span.queries > 1))
-    mask = at::ones({span.queries, length}, q.options().dtype(at::kBool)).tril(span.context);
-  if (cuts) mask = mask->triu(span.context - window + 1);
-  const at::Tensor o =
-      at::scaled_dot_product_attention(query, k, v, mask, 0.0, !mask && span.context == 0);
+  if (cuts || !span.joint.empty() || (span.context > 0 && span.queries > 1))
+    mask = visible_positions(span, rule.window).to(q.device());
+  const at::Tensor o = at::scaled_dot_product_attention(
+      query, k, v, mask, 0.0, !mask && span.context == 0, rule.scale_of(dim));
   out.narrow(0, span.begin, span.queries)
       .copy_(o.squeeze(0).permute({1, 0, 2}).reshape({span.queries, heads * dim}));
 }
@@ -66,14 +65,26 @@ void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& 
 
 }  // namespace
 
+at::Tensor visible_positions(const QuerySpan& span, int64_t window) {
+  const int64_t length = span.context + span.queries;
+  at::Tensor visible = at::ones({span.queries, length}, at::kBool).tril_(span.context);
+  if (window > 0) visible.triu_(span.context - window + 1);
+  for (const PositionRange& range : span.joint) {
+    const int64_t first = std::clamp(range.begin - span.context, int64_t{0}, span.queries),
+                  last = std::clamp(range.end - span.context, first, span.queries);
+    visible.slice(0, first, last).slice(1, range.begin, range.end).fill_(true);
+  }
+  return visible;
+}
+
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
-                                std::span<const QuerySpan> spans, int64_t window) {
+                                std::span<const QuerySpan> spans, const AttentionRule& rule) {
   // [blocks, 2 (K, V), tokens, kv_heads, dim]
   const at::Tensor cache = arena.data().select(1, layer);
   at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   store_gathered(k, v, cache, spans);
-  for (const QuerySpan& span : spans) attend_gathered(q, cache, span, window, out);
+  for (const QuerySpan& span : spans) attend_gathered(q, cache, span, rule, out);
   return out;
 }
 

@@ -8,7 +8,10 @@
 namespace valora::ops {
 namespace {
 
-float scale_of(int64_t dim) { return 1.0f / std::sqrt(static_cast<float>(dim)); }
+float scale_of(int64_t dim, const AttentionRule& rule = {}) {
+  return rule.scale > 0 ? static_cast<float>(rule.scale)
+                        : 1.0f / std::sqrt(static_cast<float>(dim));
+}
 
 template <typename T>
 kernels::Heads<const T> heads_of(const at::Tensor& x) {
@@ -28,7 +31,7 @@ int64_t kv_layer_bytes_cpu(int64_t kv_heads, int64_t dim) {
 
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
-                               std::span<const QuerySpan> spans, int64_t window) {
+                               std::span<const QuerySpan> spans, const AttentionRule& rule) {
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   with_cpu_type(q, [&](auto t) {
     using T = decltype(t);
@@ -39,14 +42,16 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
       kernels::store_kv_bytes<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
                                  torch_parallel());
       kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1),
-                                  scale_of(q.size(2)), window, spans, view, torch_parallel());
+                                  scale_of(q.size(2), rule), rule.window, spans, view,
+                                  torch_parallel());
       return;
     }
     const kernels::KvLayer<T> view{raw<T>(part), part.stride(0), arena.kv_heads(), arena.dim()};
     kernels::store_kv<T>(raw<T>(k), k.stride(0), raw<T>(v), v.stride(0), spans, view,
                          torch_parallel());
     kernels::paged_attention<T>(heads_of<T>(q), {raw<T>(out), out.stride(0)}, q.size(1),
-                                scale_of(q.size(2)), window, spans, view, torch_parallel());
+                                scale_of(q.size(2), rule), rule.window, spans, view,
+                                torch_parallel());
   });
   return out;
 }

@@ -8,7 +8,7 @@ namespace valora::ops {
 
 at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                const KvArena& arena, int64_t layer,
-                               std::span<const QuerySpan> spans, int64_t window);
+                               std::span<const QuerySpan> spans, const AttentionRule& rule);
 // Elements per layer of a KV block in panels, and bytes of one in 8 bits.
 int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype);
 int64_t kv_layer_bytes_cpu(int64_t kv_heads, int64_t dim);
@@ -19,7 +19,10 @@ at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const 
 
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const KvArena& arena, int64_t layer,
-                                std::span<const QuerySpan> spans, int64_t window);
+                                std::span<const QuerySpan> spans, const AttentionRule& rule);
+
+// Which of a span's positions its queries attend to: bool [queries, context + queries].
+at::Tensor visible_positions(const QuerySpan& span, int64_t window);
 
 // RunAttention (ops/run_attention.h): the rows from `begin` on. packed: its panels.
 void store_runs_cpu(const at::Tensor& k, const at::Tensor& v, int64_t begin,

@@ -16,8 +16,8 @@ namespace {
 bool has_cuda_kernels() { return false; }
 Gpu this_gpu() { return {}; }
 
-at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double) { absent(); }
-at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double) {
+at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double, double) { absent(); }
+at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double, double) {
   absent();
 }
 at::Tensor quick_gelu_cuda(const at::Tensor&) { absent(); }
@@ -31,7 +31,7 @@ std::vector<at::Tensor> project_cuda(const at::Tensor&, const at::Tensor&,
   absent();
 }
 at::Tensor gated_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
-                      const ModuleWeight&, const LoraBatch&) {
+                      const ModuleWeight&, const LoraBatch&, Gate) {
   absent();
 }
 at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }

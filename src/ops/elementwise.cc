@@ -17,27 +17,27 @@ void check_rows(const at::Tensor& x, const at::Tensor& weight) {
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
   check_rows(x, weight);
   switch (target_of(x, wants_gradient(x))) {
-    case Target::kCpu: return rms_norm_cpu(x, weight, eps);
-    case Target::kCuda: return rms_norm_cuda(x, weight, eps);
+    case Target::kCpu: return rms_norm_cpu(x, weight, eps, offset);
+    case Target::kCuda: return rms_norm_cuda(x, weight, eps, offset);
     case Target::kAten: break;
   }
-  return rms_norm_aten(x, weight, eps);
+  return rms_norm_aten(x, weight, eps, offset);
 }
 
 at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                        double eps) {
+                        double eps, double offset) {
   check_rows(x, weight);
   TORCH_CHECK(residual.sizes() == x.sizes() && residual.is_contiguous(),
               "add_rms_norm: residual is ", residual.sizes());
   switch (target_of(x, wants_gradient(x) || wants_gradient(residual))) {
-    case Target::kCpu: return add_rms_norm_cpu(x, residual, weight, eps);
-    case Target::kCuda: return add_rms_norm_cuda(x, residual, weight, eps);
+    case Target::kCpu: return add_rms_norm_cpu(x, residual, weight, eps, offset);
+    case Target::kCuda: return add_rms_norm_cuda(x, residual, weight, eps, offset);
     case Target::kAten: break;
   }
-  return add_rms_norm_aten(x, residual, weight, eps);
+  return add_rms_norm_aten(x, residual, weight, eps, offset);
 }
 
 at::Tensor quick_gelu(const at::Tensor& x) {

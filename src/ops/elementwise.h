@@ -7,11 +7,12 @@
 
 namespace valora::ops {
 
-// x: [T, width], weight: [width] → x / sqrt(mean(x²) + eps) · weight
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
+// x: [T, width], weight: [width] → x / sqrt(mean(x²) + eps) · (weight + offset). On GPUs the offset
+// must be 0.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, double offset = 0);
 // x += residual in place, then rms_norm(x): used between the blocks of a decoder.
 at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                        double eps);
+                        double eps, double offset = 0);
 // x · sigmoid(1.702 · x), the activation of CLIP and Qwen2-VL.
 at::Tensor quick_gelu(const at::Tensor& x);
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head. x: [T, heads,

@@ -3,19 +3,19 @@
 
 namespace valora::ops {
 
-at::Tensor rms_norm_aten(const at::Tensor& x, const at::Tensor& weight, double eps) {
+at::Tensor rms_norm_aten(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
   const at::Tensor wide = x.to(at::kFloat);
-  return (wide * at::rsqrt(wide.pow(2).mean(-1, true) + eps) * weight.to(at::kFloat))
+  return (wide * at::rsqrt(wide.pow(2).mean(-1, true) + eps) * (weight.to(at::kFloat) + offset))
       .to(x.scalar_type());
 }
 
 at::Tensor add_rms_norm_aten(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                             double eps) {
+                             double eps, double offset) {
   if (wants_gradient(x) || wants_gradient(residual))
     x = x + residual;
   else
     x.add_(residual);
-  return rms_norm_aten(x, weight, eps);
+  return rms_norm_aten(x, weight, eps, offset);
 }
 
 at::Tensor quick_gelu_aten(const at::Tensor& x) { return x * at::sigmoid(1.702 * x); }

@@ -7,26 +7,26 @@ namespace valora::ops {
 namespace {
 
 at::Tensor norm(const at::Tensor& x, const at::Tensor* residual, const at::Tensor& weight,
-                double eps) {
+                double eps, double offset) {
   at::Tensor y = at::empty_like(x);
   with_cpu_type(x, [&](auto t) {
     using T = decltype(t);
     kernels::rms_norm<T>(raw<T>(x), residual ? raw<T>(*residual) : nullptr, raw<T>(weight),
-                         static_cast<float>(eps), x.size(0), x.size(1), raw<T>(y),
-                         torch_parallel());
+                         static_cast<float>(offset), static_cast<float>(eps), x.size(0), x.size(1),
+                         raw<T>(y), torch_parallel());
   });
   return y;
 }
 
 }  // namespace
 
-at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return norm(x, nullptr, weight, eps);
+at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
+  return norm(x, nullptr, weight, eps, offset);
 }
 
 at::Tensor add_rms_norm_cpu(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                            double eps) {
-  return norm(x, &residual, weight, eps);
+                            double eps, double offset) {
+  return norm(x, &residual, weight, eps, offset);
 }
 
 at::Tensor quick_gelu_cpu(const at::Tensor& x) {

@@ -4,8 +4,16 @@
 #include "ops/elementwise_targets.h"
 
 namespace valora::ops {
+namespace {
 
-at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps) {
+void check_offset(double offset) {
+  TORCH_CHECK(offset == 0, "norms with an offset are not supported on GPUs");
+}
+
+}  // namespace
+
+at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
+  check_offset(offset);
   at::Tensor y = at::empty_like(x);
   check_launch(kernels::cuda::rms_norm(cuda_dtype(x.scalar_type()), x.const_data_ptr(),
                                        weight.const_data_ptr(), y.data_ptr(), x.size(0),
@@ -16,7 +24,8 @@ at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double e
 }
 
 at::Tensor add_rms_norm_cuda(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                             double eps) {
+                             double eps, double offset) {
+  check_offset(offset);
   at::Tensor y = at::empty_like(x);
   check_launch(kernels::cuda::add_rms_norm(cuda_dtype(x.scalar_type()), x.data_ptr(),
                                            residual.const_data_ptr(), weight.const_data_ptr(),

@@ -6,21 +6,21 @@
 
 namespace valora::ops {
 
-at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps);
+at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps, double offset);
 at::Tensor add_rms_norm_cpu(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                            double eps);
+                            double eps, double offset);
 at::Tensor quick_gelu_cpu(const at::Tensor& x);
 void rotate_half_cpu(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
-at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps);
+at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps, double offset);
 at::Tensor add_rms_norm_cuda(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                             double eps);
+                             double eps, double offset);
 at::Tensor quick_gelu_cuda(const at::Tensor& x);
 void rotate_half_cuda(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
-at::Tensor rms_norm_aten(const at::Tensor& x, const at::Tensor& weight, double eps);
+at::Tensor rms_norm_aten(const at::Tensor& x, const at::Tensor& weight, double eps, double offset);
 at::Tensor add_rms_norm_aten(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
-                             double eps);
+                             double eps, double offset);
 at::Tensor quick_gelu_aten(const at::Tensor& x);
 void rotate_half_aten(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 

@@ -126,25 +126,26 @@ at::Tensor linear(const at::Tensor& x, const ModuleWeight& linear, const LoraBat
 at::Tensor linear(const at::Tensor& x, const Weight& w) { return linear(x, {&w}, {}); }
 
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                 const LoraBatch& lora) {
+                 const LoraBatch& lora, Gate activation) {
   const ModuleWeight both[] = {gate, up};
   check(x, both, lora);
   TORCH_CHECK(gate.weight->out() == up.weight->out(), "gated: a gate of ", gate.weight->out(),
               " outputs, ", up.weight->out(), " to be gated");
-  if (!same_rounding(both)) return at::silu(linear(x, gate, lora)) * linear(x, up, lora);
+  if (!same_rounding(both))
+    return gate_aten(activation, linear(x, gate, lora), linear(x, up, lora));
   const at::Tensor inputs = inputs_of(x, *gate.weight);
   if (changes_outputs(both, lora)) {
     const std::vector<at::Tensor> sums = changed_sums(x, inputs, both, lora);
     return target_for(x, *gate.weight) == Target::kCpu
-               ? silu_mul_cpu(sums[0], sums[1], x.scalar_type())
-               : (at::silu(sums[0]) * sums[1]).to(x.scalar_type());
+               ? gate_cpu(activation, sums[0], sums[1], x.scalar_type())
+               : gate_aten(activation, sums[0], sums[1]).to(x.scalar_type());
   }
   switch (target_for(x, *gate.weight)) {
-    case Target::kCpu: return gated_cpu(x, inputs, gate, up, lora);
-    case Target::kCuda: return gated_cuda(x, inputs, gate, up, lora);
+    case Target::kCpu: return gated_cpu(x, inputs, gate, up, lora, activation);
+    case Target::kCuda: return gated_cuda(x, inputs, gate, up, lora, activation);
     case Target::kAten: break;
   }
-  return gated_aten(x, inputs, gate, up, lora);
+  return gated_aten(x, inputs, gate, up, lora, activation);
 }
 
 at::Tensor linear_float(const at::Tensor& x, const Weight& w) {

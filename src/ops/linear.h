@@ -10,10 +10,13 @@
 #include <span>
 #include <vector>
 
+#include "kernels/types/gate.h"
 #include "ops/lora.h"
 #include "ops/weight.h"
 
 namespace valora::ops {
+
+using kernels::Gate;
 
 // Most linears per projection.
 inline constexpr size_t kMaxSlices = 3;
@@ -30,9 +33,9 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeigh
                                 const LoraBatch& lora = {});
 at::Tensor linear(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora);
 at::Tensor linear(const at::Tensor& x, const Weight& w);
-// silu(gate(x)) · up(x) for two linears of the same shape. → [T, out]
+// activation(gate(x)) · up(x) for two linears of the same shape. On GPUs: SiLU alone. → [T, out]
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
-                 const LoraBatch& lora = {});
+                 const LoraBatch& lora = {}, Gate activation = Gate::kSilu);
 // A linear with an fp32 result, for logits. → float [T, out]. Adapters: on CPUs only.
 at::Tensor linear_float(const at::Tensor& x, const Weight& w);
 at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora);

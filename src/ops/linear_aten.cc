@@ -62,9 +62,13 @@ std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inpu
   return ys;
 }
 
+at::Tensor gate_aten(Gate activation, const at::Tensor& gate, const at::Tensor& up) {
+  return (activation == Gate::kSilu ? at::silu(gate) : at::gelu(gate, "tanh")) * up;
+}
+
 at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                      const ModuleWeight& up, const LoraBatch& lora) {
-  return at::silu(adapted(x, inputs, gate, lora)) * adapted(x, inputs, up, lora);
+                      const ModuleWeight& up, const LoraBatch& lora, Gate activation) {
+  return gate_aten(activation, adapted(x, inputs, gate, lora), adapted(x, inputs, up, lora));
 }
 
 std::vector<at::Tensor> sums_aten(const at::Tensor& x, const at::Tensor& inputs,

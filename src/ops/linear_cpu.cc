@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/linear/project.h"
@@ -27,9 +28,9 @@ LowRankProducts* other_products(std::span<const ModuleWeight> linears, const Lor
   return other && touches(linears, lora) ? other : nullptr;
 }
 
-// ys: one result per weight, in the weights' dtype or float; with kSiluMul only the first.
+// ys: one result per weight, in the weights' dtype or float; of a gated product only the first.
 void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears,
-         const LoraBatch& lora, kernels::Combine combine, std::span<const at::Tensor> ys) {
+         const LoraBatch& lora, std::optional<Gate> gate, std::span<const at::Tensor> ys) {
   const auto segments =
       touches(linears, lora) ? lora.segments() : std::span<const kernels::LoraSegment>();
   with_cpu_type(x, [&](auto t) {
@@ -47,10 +48,10 @@ void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWe
       else
         slices[s].y = raw<T>(ys[s]);
       if constexpr (std::is_same_v<T, float>)
-        if (combine == kernels::Combine::kSiluMul) slices[s].y = slices[s].y_float;
+        if (gate) slices[s].y = slices[s].y_float;
     }
     kernels::project<T>(raw<T>(x), x.size(0), x.size(1), {slices.data(), linears.size()}, segments,
-                        combine, torch_parallel(), raw<T>(inputs));
+                        gate, torch_parallel(), raw<T>(inputs));
   });
 }
 
@@ -61,7 +62,7 @@ std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
-  run(inputs, inputs, linears, {}, kernels::Combine::kNone, sums);
+  run(inputs, inputs, linears, {}, std::nullopt, sums);
   for (size_t i = 0; i < linears.size(); ++i)
     if (lora.touches(linears[i].module)) products.add(x, lora, linears[i].module, sums[i]);
   return sums;
@@ -76,19 +77,21 @@ std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
-  run(x, inputs, linears, lora, kernels::Combine::kNone, sums);
+  run(x, inputs, linears, lora, std::nullopt, sums);
   return sums;
 }
 
-at::Tensor silu_mul_cpu(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype) {
+at::Tensor gate_cpu(Gate activation, const at::Tensor& gate, const at::Tensor& up,
+                    at::ScalarType dtype) {
   const at::Tensor y = at::empty(gate.sizes(), gate.options().dtype(dtype));
   with_cpu_type(dtype, [&](auto t) {
     using T = decltype(t);
     const int64_t width = y.size(1);
     torch_parallel()(0, y.size(0), 1, [&](int64_t begin, int64_t end) {
       const int64_t at = begin * width;
-      kernels::silu_mul_rows(gate.const_data_ptr<float>() + at, up.const_data_ptr<float>() + at,
-                             end - begin, width, raw<T>(y) + at, width);
+      kernels::gate_rows(activation, gate.const_data_ptr<float>() + at,
+                         up.const_data_ptr<float>() + at, end - begin, width, raw<T>(y) + at,
+                         width);
     });
   });
   return y;
@@ -107,26 +110,26 @@ std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& input
   ys.reserve(linears.size());
   for (const ModuleWeight& l : linears)
     ys.push_back(at::empty({x.size(0), l.weight->out()}, x.options()));
-  run(x, inputs, linears, lora, kernels::Combine::kNone, ys);
+  run(x, inputs, linears, lora, std::nullopt, ys);
   return ys;
 }
 
 at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                     const ModuleWeight& up, const LoraBatch& lora) {
+                     const ModuleWeight& up, const LoraBatch& lora, Gate activation) {
   const ModuleWeight both[] = {gate, up};
   if (LowRankProducts* const other = other_products(both, lora)) {
     const std::vector<at::Tensor> sums = sums_by(*other, x, inputs, both, lora);
-    return silu_mul_cpu(sums[0], sums[1], x.scalar_type());
+    return gate_cpu(activation, sums[0], sums[1], x.scalar_type());
   }
   const at::Tensor y = at::empty({x.size(0), gate.weight->out()}, x.options());
-  run(x, inputs, both, lora, kernels::Combine::kSiluMul, {&y, 1});
+  run(x, inputs, both, lora, activation, {&y, 1});
   return y;
 }
 
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w) {
   const ModuleWeight one{&w};
   const at::Tensor y = at::empty({x.size(0), w.out()}, x.options().dtype(at::kFloat));
-  run(x, x, {&one, 1}, {}, kernels::Combine::kNone, {&y, 1});
+  run(x, x, {&one, 1}, {}, std::nullopt, {&y, 1});
   return y;
 }
 

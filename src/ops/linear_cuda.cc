@@ -50,7 +50,8 @@ std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inpu
 }
 
 at::Tensor gated_cuda(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                      const ModuleWeight& up, const LoraBatch& lora) {
+                      const ModuleWeight& up, const LoraBatch& lora, Gate activation) {
+  TORCH_CHECK(activation == Gate::kSilu, "GELU gates are not supported on GPUs");
   const ModuleWeight both[] = {gate, up};
   const auto ys = project_cuda(x, inputs, both, lora);
   at::Tensor out = at::empty_like(ys[0]);

@@ -9,24 +9,26 @@ namespace valora::ops {
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                     std::span<const ModuleWeight> linears, const LoraBatch& lora);
 at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                     const ModuleWeight& up, const LoraBatch& lora);
+                     const ModuleWeight& up, const LoraBatch& lora, Gate activation);
 at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w);
 // The linears with their adapters, without changes of outputs: float [T, out] per linear.
 std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                  std::span<const ModuleWeight> linears, const LoraBatch& lora);
-// silu(gate) · up, rounded to the dtype.
-at::Tensor silu_mul_cpu(const at::Tensor& gate, const at::Tensor& up, at::ScalarType dtype);
+// activation(gate) · up, rounded to the dtype. gate_aten: differentiable.
+at::Tensor gate_cpu(Gate activation, const at::Tensor& gate, const at::Tensor& up,
+                    at::ScalarType dtype);
+at::Tensor gate_aten(Gate activation, const at::Tensor& gate, const at::Tensor& up);
 
 std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inputs,
                                      std::span<const ModuleWeight> linears, const LoraBatch& lora);
 at::Tensor gated_cuda(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                      const ModuleWeight& up, const LoraBatch& lora);
+                      const ModuleWeight& up, const LoraBatch& lora, Gate activation);
 at::Tensor linear_float_cuda(const at::Tensor& x, const Weight& w);
 
 std::vector<at::Tensor> project_aten(const at::Tensor& x, const at::Tensor& inputs,
                                      std::span<const ModuleWeight> linears, const LoraBatch& lora);
 at::Tensor gated_aten(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
-                      const ModuleWeight& up, const LoraBatch& lora);
+                      const ModuleWeight& up, const LoraBatch& lora, Gate activation);
 at::Tensor linear_float_aten(const at::Tensor& x, const Weight& w);
 std::vector<at::Tensor> sums_aten(const at::Tensor& x, const at::Tensor& inputs,
                                   std::span<const ModuleWeight> linears, const LoraBatch& lora);

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include "kernels/testing/attended.h"
 #include "ops/attention.h"
 #include "ops/attention_targets.h"
 #include "ops/backend.h"
@@ -43,6 +44,9 @@ class Ops : public ::testing::TestWithParam<std::tuple<Platform, at::ScalarType>
   at::Tensor random(at::IntArrayRef sizes) {
     return at::randn(sizes, generator_, at::kFloat)
         .to(at::TensorOptions().dtype(dtype()).device(device()));
+  }
+  bool on_gpu_kernels() const {
+    return device().is_cuda() && platform().backend == Backend::kNative;
   }
   double tolerance() const { return dtype() == at::kFloat ? 2e-5 : 2e-2; }
   // `expected` is in double precision; `actual` was rounded once.
@@ -169,8 +173,8 @@ TEST_P(Ops, RefilledWeightsAreThoseOfTheConstructor) {
 
 TEST_P(Ops, RmsNorm) {
   const at::Tensor x = random({5, 37}), delta = random({5, 37}), weight = random({37});
-  const auto reference = [&](const at::Tensor& v) {
-    return v * at::rsqrt(v.pow(2).mean(-1, true) + 1e-6) * wide(weight);
+  const auto reference = [&](const at::Tensor& v, double offset = 0) {
+    return v * at::rsqrt(v.pow(2).mean(-1, true) + 1e-6) * (wide(weight) + offset);
   };
   expect_close(rms_norm(x, weight, 1e-6), reference(wide(x)));
   at::Tensor stream = x.clone();
@@ -178,6 +182,10 @@ TEST_P(Ops, RmsNorm) {
   expect_close(stream, wide(x) + wide(delta));
   expect_close(normed, reference(wide(stream)));
   EXPECT_THROW(rms_norm(x, random({36}), 1e-6), c10::Error);
+  if (on_gpu_kernels()) return;  // an offset is refused
+  expect_close(rms_norm(x, weight, 1e-6, 1), reference(wide(x), 1), 2);
+  const at::Tensor offset = add_rms_norm(stream, delta, weight, 1e-6, 1);
+  expect_close(offset, reference(wide(stream), 1), 2);
 }
 
 TEST_P(Ops, QuickGelu) {
@@ -197,6 +205,9 @@ TEST_P(Ops, Gated) {
     const at::Tensor gate = at::mm(wide(x), wide(g).t()), up = at::mm(wide(x), wide(u).t());
     const Weight gate_weight(g, dtype(), device()), up_weight(u, dtype(), device());
     expect_close(gated(x, {&gate_weight}, {&up_weight}), at::silu(gate) * up, 4);
+    if (!on_gpu_kernels())
+      expect_close(gated(x, {&gate_weight}, {&up_weight}, {}, Gate::kGeluTanh),
+                   at::gelu(gate, "tanh") * up, 4);
     const at::Tensor expected =
         at::silu(gate) * (up + 0.5 * at::mm(at::mm(wide(x), wide(a).t()), wide(b).t()));
     expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora), expected, 4);
@@ -225,15 +236,22 @@ TEST_P(Ops, RotateHalf) {
 }
 
 // One sequence's attention in double precision: queries at the end of the keys, each of which
-// attends to the last `window` ones up to its own.
+// attends to the last `window` ones up to its own, and to its joint range.
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                  int64_t window = 1 << 20) {
+                  const AttentionRule& rule = {}, std::span<const PositionRange> joint = {}) {
   const int64_t queries = q.size(0), heads = q.size(1), keys = k.size(0), group = heads / k.size(1);
   const at::Tensor key = wide(k).repeat_interleave(group, 1).permute({1, 2, 0}),
                    value = wide(v).repeat_interleave(group, 1).permute({1, 0, 2});
-  at::Tensor scores = at::matmul(wide(q).permute({1, 0, 2}), key) / std::sqrt(double(q.size(2)));
-  const at::Tensor visible =
-      at::ones({queries, keys}, at::kBool).tril(keys - queries).triu(keys - queries - window + 1);
+  at::Tensor scores = at::matmul(wide(q).permute({1, 0, 2}), key);
+  if (rule.scale > 0)
+    scores = scores * rule.scale;
+  else
+    scores = scores / std::sqrt(double(q.size(2)));
+  const at::Tensor visible = at::empty({queries, keys}, at::kBool);
+  auto shown = visible.accessor<bool, 2>();
+  for (int64_t i = 0; i < queries; ++i)
+    for (int64_t j = 0; j < keys; ++j)
+      shown[i][j] = kernels::testing_support::attends(keys - queries + i, j, rule.window, joint);
   scores = scores.masked_fill(visible.logical_not(), -INFINITY);
   return at::matmul(at::softmax(scores, -1), value)
       .permute({1, 0, 2})
@@ -244,11 +262,11 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
   const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
   const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
                    v = random({length, kv_heads, dim});
-  for (const int64_t window : {0, 1, 13, 16}) {
-    if (device().is_cuda() && platform().backend == Backend::kNative && window > 0 &&
-        window < length)
-      continue;  // refused
-    const at::Tensor expected = window > 0 ? attend(q, k, v, window) : attend(q, k, v);
+  for (const auto& [window, scale] :
+       {std::pair<int64_t, double>{0, 0}, {1, 0}, {13, 0.7}, {16, 0}}) {
+    if (on_gpu_kernels() && window > 0) continue;  // refused
+    const AttentionRule rule{.window = window, .scale = scale};
+    const at::Tensor expected = attend(q, k, v, rule);
     const std::vector<int32_t> table{6, 1, 4, 3};
     for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
       const KvArena arena(8, {2, kv_heads, dim, dtype()}, device());
@@ -260,7 +278,7 @@ TEST_P(Ops, PagedAttentionInChunksEqualsTheWholeSequence) {
           return x.narrow(0, begin, count).contiguous();
         };
         expect_close(
-            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), window),
+            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), rule),
             expected.narrow(0, begin, count), 2);
       }
     }
@@ -305,7 +323,63 @@ TEST_P(Ops, PagedAttentionOverEightBitsInChunks) {
   }
 }
 
-TEST_P(Ops, CausalAttentionOfSeveralSequencesInWindows) {
+TEST_P(Ops, PagedAttentionWithinJointRanges) {
+  if (on_gpu_kernels()) GTEST_SKIP() << "refused";
+  const int64_t heads = 6, kv_heads = 2, dim = 12, length = 50;
+  const at::Tensor q = random({length, heads, dim}), k = random({length, kv_heads, dim}),
+                   v = random({length, kv_heads, dim});
+  const std::vector<PositionRange> joint{{2, 7}, {7, 9}, {20, 41}};
+  const std::vector<int32_t> table{6, 1, 4, 3};
+  for (const int64_t window : {0, 4, 30})
+    for (const std::vector<int64_t>& ends :
+         std::vector<std::vector<int64_t>>{{50}, {2, 7, 9, 41, 50}, {1, 9, 20, 45, 50}}) {
+      const AttentionRule rule{.window = window, .scale = 0.4};
+      const at::Tensor expected = attend(q, k, v, rule, joint);
+      const KvArena arena(8, {2, kv_heads, dim, dtype()}, device());
+      arena.data().fill_(NAN);
+      int64_t begin = 0;
+      for (const int64_t end : ends) {
+        const QuerySpan span{0, end - begin, begin, table.data(), joint};
+        const auto rows = [&](const at::Tensor& x) { return x.slice(0, begin, end).contiguous(); };
+        expect_close(
+            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), rule),
+            expected.slice(0, begin, end), 2);
+        begin = end;
+      }
+    }
+  const KvArena arena(8, {2, kv_heads, dim, dtype()}, device());
+  const QuerySpan within{0, 30, 0, table.data(), joint};
+  const auto part = [&](const at::Tensor& x) { return x.slice(0, 0, 30).contiguous(); };
+  EXPECT_THROW(paged_attention(part(q), part(k), part(v), arena, 1, std::span(&within, 1)),
+               c10::Error);
+}
+
+TEST_P(Ops, SequenceAttentionWithinJointRangesHasGradients) {
+  const int64_t heads = 4, kv_heads = 2, dim = 8;
+  const std::vector<PositionRange> first{{1, 6}}, second{{0, 3}, {10, 30}};
+  for (const auto& lengths : {std::vector<int64_t>{9, 31, 1}, {515, 60}})  // a table, blockwise
+    for (const int64_t window : {0, 5}) {
+      const std::vector<QuerySpan> spans{
+          {0, lengths[0], 0, nullptr, first},
+          {lengths[0], lengths[1], 0, nullptr, second},
+      };
+      const int64_t tokens = lengths[0] + lengths[1];
+      const AttentionRule rule{.window = window, .scale = 0.4};
+      at::Tensor q = random({tokens, heads, dim}).set_requires_grad(true);
+      const at::Tensor k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
+      const at::Tensor out = sequence_attention(q, k, v, spans, rule);
+      out.sum().backward();
+      EXPECT_TRUE(q.grad().isfinite().all().item<bool>());
+      for (const QuerySpan& s : spans) {
+        const auto part = [&](const at::Tensor& x) {
+          return x.detach().narrow(0, s.begin, s.queries);
+        };
+        expect_close(part(out), attend(part(q), part(k), part(v), rule, s.joint), 2);
+      }
+    }
+}
+
+TEST_P(Ops, SequenceAttentionOfSeveralSequencesInWindows) {
   const int64_t heads = 4, kv_heads = 2, dim = 8;
   for (const auto& lengths : {std::vector<int64_t>{9, 30, 1}, {515, 60}})  // a table, blockwise
     for (const int64_t window : {0, 1, 8, 29}) {
@@ -315,14 +389,14 @@ TEST_P(Ops, CausalAttentionOfSeveralSequencesInWindows) {
         spans.push_back({tokens, length, 0, nullptr}), tokens += length;
       at::Tensor q = random({tokens, heads, dim}).set_requires_grad(true);
       const at::Tensor k = random({tokens, kv_heads, dim}), v = random({tokens, kv_heads, dim});
-      const at::Tensor out = causal_attention(q, k, v, spans, window);
+      const at::Tensor out = sequence_attention(q, k, v, spans, {.window = window});
       out.sum().backward();
       EXPECT_TRUE(q.grad().isfinite().all().item<bool>());
       for (const QuerySpan& s : spans) {
         const auto part = [&](const at::Tensor& x) {
           return x.detach().narrow(0, s.begin, s.queries);
         };
-        expect_close(part(out), attend(part(q), part(k), part(v), window > 0 ? window : tokens), 2);
+        expect_close(part(out), attend(part(q), part(k), part(v), {.window = window}), 2);
       }
     }
 }

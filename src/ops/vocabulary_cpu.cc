@@ -11,7 +11,7 @@ void matrix_product_cpu(const at::Tensor& x, const PlacedMatrix& w, const at::Te
     kernels::Slice<T> slice{.w = kernels::panels_of_factor<T>(w.factor(), w.rows(), w.columns()),
                             .y_float = y.mutable_data_ptr<float>(),
                             .ldy = w.rows()};
-    kernels::project<T>(raw<T>(x), x.size(0), x.size(1), {&slice, 1}, {}, kernels::Combine::kNone,
+    kernels::project<T>(raw<T>(x), x.size(0), x.size(1), {&slice, 1}, {}, std::nullopt,
                         torch_parallel());
   });
 }

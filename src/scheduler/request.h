@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "adapters/adapter_id.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/position_range.h"
 #include "memory/claim.h"
 #include "memory/identity.h"
 
@@ -62,6 +64,9 @@ struct Request : std::enable_shared_from_this<Request> {
   bool scores_prompt = false;  // the probabilities of the prompt's tokens are wanted
   int most_tokens = 0;         // when it ends at the latest; 0: it takes no drafts
   memory::KvIdentity identity;
+  // Ascending ranges of the prompt's tokens, of which a step computes all that are left or none:
+  // they attend to one another. Must outlive the request.
+  std::span<const PositionRange> joint;
 
   // Written by the scheduler only.
   RequestState state = RequestState::kWaiting;

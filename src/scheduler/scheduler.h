@@ -169,6 +169,7 @@ class Scheduler {
   bool bounds_gaps() const;
   void limit_prefill(Step& step, std::span<Request* const> running) const;
   int prefill_room(const Step& step, const Request& request) const;
+  int timely_prefill(const Step& step, const Request& request, int most) const;
   static void count_prefill(Step& step, const Request& request, int tokens);
   void note_gap(const StepPlan& plan, double seconds);
   void note_end(TimePoint now);

@@ -31,6 +31,16 @@ bool comes_after_media(const Request* media, const Request& request) {
          std::pair(request.arrival, request.id) > std::pair(media->arrival, media->id);
 }
 
+// A step that would end within a joint range ends before it; or, if the range is next, behind it,
+// as far as `most` tokens allow.
+int in_whole_ranges(const Request& request, int tokens, int most) {
+  const int64_t from = request.computed_tokens, end = from + tokens;
+  const auto range = std::ranges::upper_bound(request.joint, end, {}, &PositionRange::end);
+  if (range == request.joint.end() || range->begin >= end) return tokens;
+  if (range->begin > from) return static_cast<int>(range->begin - from);
+  return range->end - from <= most ? static_cast<int>(range->end - from) : 0;
+}
+
 }  // namespace
 
 // While requests decode, the limit is for their sake. While media are encoded or computed, it is
@@ -53,9 +63,9 @@ void Scheduler::limit_prefill(Step& step, std::span<Request* const> running) con
   step.limited = std::move(decodes);
 }
 
-// The first prompt of a step gets some tokens even if the limit has no room for them.
-int Scheduler::prefill_room(const Step& step, const Request& request) const {
-  const int most = std::min(request.remaining_tokens(), step.budget);
+// Of `most` tokens, those that the limit has room for. The first prompt of a step gets some in any
+// case.
+int Scheduler::timely_prefill(const Step& step, const Request& request, int most) const {
   if (most <= 1 || !step.limited) return most;
   double bound = step.decodes ? gap_bound(request) : 0;
   if (comes_after_media(step.media_first, request))
@@ -76,6 +86,13 @@ int Scheduler::prefill_room(const Step& step, const Request& request) const {
       high = middle - 1;
   }
   return low;
+}
+
+int Scheduler::prefill_room(const Step& step, const Request& request) const {
+  const int most = std::min(request.remaining_tokens(), step.budget);
+  const int tokens = timely_prefill(step, request, most);
+  const bool first = !step.limited || !step.prefills;
+  return in_whole_ranges(request, tokens, first ? most : tokens);
 }
 
 void Scheduler::count_prefill(Step& step, const Request& request, int tokens) {

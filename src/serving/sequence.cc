@@ -59,6 +59,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   tokens = prompt->tokens;
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;
+  joint = prompt->joint;
   // A prompt whose tokens are scored finds nothing in the prefix cache. The request's sequences
   // share what one of them has computed.
   const std::string& salt = owner->request.cache_salt;

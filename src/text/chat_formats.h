@@ -32,4 +32,8 @@ std::unique_ptr<ChatFormat> make_llava_chat();
 // that begins with an image. opens: with <|im_start|> before the conversation, as SmolVLM's has.
 std::unique_ptr<ChatFormat> make_idefics3_chat(bool opens);
 
+// Gemma 3: <start_of_turn>user\n … <end_of_turn>. A system message is the first user turn's
+// beginning. Turns must alternate user and assistant.
+std::unique_ptr<ChatFormat> make_gemma_chat();
+
 }  // namespace valora::text

@@ -116,6 +116,19 @@ def pixtral(config_class, sizes, vision, head_dim, **more):
                         tie_word_embeddings=sizes[-1], **more)
 
 
+def gemma3_text(family, *sizes, **more):
+    return transformers.Gemma3TextConfig(**decoder(family, *sizes) | {"bos_token_id": 2, "pad_token_id": 0} | more)
+
+
+def gemma3(sizes, vision, tokens, **more):
+    family = families.GEMMA3
+    vision = dict(model_type="siglip_vision_model", num_attention_heads=2, num_hidden_layers=2, vision_use_head=False) | vision
+    return transformers.Gemma3Config(
+        vision_config=vision, text_config=gemma3_text(family, *sizes, **more).to_dict(), mm_tokens_per_image=tokens,
+        image_token_index=family.special_id("<image_soft_token>"), boi_token_index=family.special_id("<start_of_image>"),
+        eoi_token_index=family.special_id("<end_of_image>"), tie_word_embeddings=sizes[-1])
+
+
 def llava_onevision(sizes, vision, *grids, **more):
     vision = dict(model_type="siglip_vision_model", num_attention_heads=2, num_hidden_layers=2, vision_use_head=False) | vision
     family = families.LLAVA_ONEVISION
@@ -218,6 +231,16 @@ NEWER |= {
     "mistral3-tied": lambda: pixtral(
         transformers.Mistral3Config, (40, 4, 4, 3, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=84, patch_size=6,
                                                                     hidden_act="silu"), 16, spatial_merge_size=2),
+}
+# Windows shorter than a picture, a rope of their own, scores that are not scaled by the head size.
+NEWER |= {
+    "gemma3-text": lambda: gemma3_text(families.GEMMA3_TEXT, 48, 4, 2, 5, 37, True, head_dim=16, query_pre_attn_scalar=23, sliding_window=9,
+                                       rope_local_base_freq=300.0, rope_scaling={"rope_type": "linear", "factor": 4.0}),
+    "gemma3": lambda: gemma3((40, 4, 1, 4, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=56, patch_size=7), 16,
+                             head_dim=8, query_pre_attn_scalar=8, sliding_window=11, sliding_window_pattern=2),
+    "gemma3-biased": lambda: gemma3((48, 6, 3, 3, 37, False), dict(hidden_size=24, intermediate_size=33, image_size=54, patch_size=9), 4,
+                                    head_dim=16, query_pre_attn_scalar=40, sliding_window=32, sliding_window_pattern=3,
+                                    attention_bias=True),
 }
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER

@@ -70,6 +70,25 @@ def with_metaspace(scheme, split, decoder="sequence", **model_settings):
     return finished(tokenizer, decoder)
 
 
+GEMMA = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",
+         "<image_soft_token>"]
+
+
+def gemma():
+    """The layout of Gemma 3's file: spaces end a piece of text, and runs of line breaks are added tokens."""
+    tokens, merges = trained(1500, 90)
+    vocab = {token: i for i, token in enumerate(GEMMA + BYTES + tokens)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = DECODERS["no strip"]()
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in GEMMA])
+    tokenizer.add_tokens([AddedToken("\n" * count, normalized=False) for count in (1, 2, 3, 4)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A", pair="<bos> $A <bos> $B", special_tokens=[("<bos>", tokenizer.token_to_id("<bos>"))])
+    return tokenizer
+
+
 def add_tokens_of_every_flag(tokenizer):
     tokenizer.add_tokens([
         AddedToken("<l>", lstrip=True), AddedToken("<r>", rstrip=True, normalized=False),

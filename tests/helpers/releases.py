@@ -22,6 +22,7 @@ NEWEST = int(transformers.__version__.split(".")[0]) >= 5
 if NEWEST:
     import visual_backend  # noqa: F401, I001  before the processors
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil as ClipPixels
+    from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil as Gemma3Pixels
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil as CanvasPixels
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil as TilePixels
     from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil as NextPixels
@@ -32,6 +33,7 @@ if NEWEST:
     from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil as SmolTilePixels
 else:
     from transformers import CLIPImageProcessor as ClipPixels  # noqa: F401
+    from transformers import Gemma3ImageProcessor as Gemma3Pixels  # noqa: F401
     from transformers import GotOcr2ImageProcessor as CanvasPixels  # noqa: F401
     from transformers import Idefics3ImageProcessor as TilePixels  # noqa: F401
     from transformers import LlavaNextImageProcessor as NextPixels  # noqa: F401

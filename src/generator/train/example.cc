@@ -68,6 +68,7 @@ Result<Example> ExampleMaker::make(ExampleRequest request) const {
           i < example.prompt_tokens
               ? prepared->positions.prompt[static_cast<size_t>(a * example.prompt_tokens + i)]
               : static_cast<int32_t>(i) + prepared->positions.delta);
+  example.joint = prepared->joint;
   for (const models::VisualSpan& span : prepared->visual) {
     if (span.first_row == 0) example.visuals.push_back({{}, span.input->digest});
     example.visuals.back().spans.push_back({span.token_begin, span.rows});

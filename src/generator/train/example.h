@@ -29,10 +29,11 @@ struct Example {
     std::vector<Span> spans;  // of its rows, in their order
     Digest digest;
   };
-  std::vector<Visual> visuals;  // ascending, which is the order of the prompt's media
-  double weight = 1;            // of its losses
-  std::string head;             // its name in AdapterShape::heads; empty: none
-  std::vector<int64_t> labels;  // indices in the head's labels: one, or several if multi-label
+  std::vector<PositionRange> joint;  // QuerySpan's
+  std::vector<Visual> visuals;       // ascending, which is the order of the prompt's media
+  double weight = 1;                 // of its losses
+  std::string head;                  // its name in AdapterShape::heads; empty: none
+  std::vector<int64_t> labels;       // indices in the head's labels: one, or several if multi-label
   int64_t answer_tokens() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens; }
 };
 

@@ -60,7 +60,7 @@ models::Batch example_batch(const models::ModelSpec& spec, std::span<const Examp
   serving::FlatTokens flat(spec.axes);
   for (const Example* example : examples) {
     const auto count = static_cast<int64_t>(example->tokens.size());
-    flat.spans.push_back({.begin = flat.count(), .queries = count});
+    flat.spans.push_back({.begin = flat.count(), .queries = count, .joint = example->joint});
     flat.ids.insert(flat.ids.end(), example->tokens.begin(), example->tokens.end());
     for (size_t a = 0; a < flat.positions.size(); ++a) {
       const auto first = example->positions.begin() + static_cast<int64_t>(a) * count;

@@ -84,7 +84,7 @@ struct Case {
   int64_t x_gap = 0, y_gap = 0;  // padding elements between rows
   bool bias = false;
   bool unrounded = false;  // y_float
-  bool gated = false;
+  std::optional<Gate> gate = {};
   std::vector<Use> uses = {};
   int64_t panels_per_piece = 0;  // of the adapters; 0: contiguous
   // Of the weights: integers, unless bits is 0.
@@ -213,14 +213,18 @@ void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t o
   }
 }
 
-inline double silu(double x) { return x / (1 + std::exp(-x)); }
+// Neither activation is steeper than 1.13.
+inline double activated(Gate gate, double x) {
+  if (gate == Gate::kSilu) return x / (1 + std::exp(-x));
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 // The outputs of a projection. expected_sum(token, slice, output, slack) is a linear's sum before
 // it is combined and rounded; it adds to slack what the sum may differ by.
 template <typename T, typename ExpectedSum>
 void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
                     std::vector<Guarded<float>>& ys_float, const ExpectedSum& expected_sum) {
-  const size_t written = c.gated ? 1 : c.outs.size();
+  const size_t written = c.gate ? 1 : c.outs.size();
   for (size_t s = 0; s < c.outs.size(); ++s) {
     const int64_t ldy = c.outs[s] + c.y_gap, size = c.m * ldy - c.y_gap;
     for (int64_t i = 0; i < size; ++i) {
@@ -232,12 +236,13 @@ void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
         continue;
       }
       double slack = 0, expected = expected_sum(t, s, o, slack);
-      if (c.gated) {
+      if (c.gate) {
         double up_slack = 0;
         const double up = expected_sum(t, 1, o, up_slack);
-        slack = 1.1 * slack * std::abs(up) + up_slack * std::abs(silu(expected)) +
-                1e-6 * std::abs(silu(expected) * up);
-        expected = silu(expected) * up;
+        const double gated = activated(*c.gate, expected);
+        slack =
+            1.13 * slack * std::abs(up) + up_slack * std::abs(gated) + 1e-6 * std::abs(gated * up);
+        expected = gated * up;
       }
       const double rounding =
           !c.unrounded && sizeof(T) == 2 ? kBf16Rounding * std::abs(expected) : 0;
@@ -292,8 +297,7 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     adapters.push_back(std::move(adapter));
     segments.push_back(adapters.back().segment());
   }
-  project<T>(x.data(), c.m, ldx, slices, segments, c.gated ? Combine::kSiluMul : Combine::kNone,
-             parallel);
+  project<T>(x.data(), c.m, ldx, slices, segments, c.gate, parallel);
 
   const auto expected_sum = [&](int64_t t, size_t s, int64_t o, double& slack) {
     Reference r;

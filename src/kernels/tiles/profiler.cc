@@ -151,7 +151,7 @@ double TileProfiler::measure(const ProductShape& s, const CpuTile& tile, bool co
     if (cold && (s.kind != ProductKind::kExpand || !fetched)) next = memory_->cold<T>(n, s.k);
     if (dense) {
       const Slice<T> slice{w, nullptr, static_cast<T*>(y), nullptr, n};
-      return project<T>(x, s.m, s.k, {&slice, 1}, {}, Combine::kNone, parallel_);
+      return project<T>(x, s.m, s.k, {&slice, 1}, {}, std::nullopt, parallel_);
     }
     Product<T> p{
         .x = x, .m = s.m, .ldx = s.k, .w = w, .panel_end = panels, .y = y, .ldy = n, .tile = tile};

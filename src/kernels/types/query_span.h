@@ -1,7 +1,11 @@
 // The sequences of a flat batch over the paged KV cache, for the attention kernels of all devices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
+
+#include "base/position_range.h"
 
 namespace valora::kernels {
 
@@ -15,12 +19,25 @@ struct QuerySpan {
   int64_t queries = 0;
   int64_t context = 0;              // tokens whose KV is in the cache before this step
   const int32_t* blocks = nullptr;  // block table, [ceil((context + queries) / kBlockTokens)]
+  // Ascending ranges whose positions attend to one another in both directions: the tokens of a
+  // picture. One that holds a query ends at context + queries or before.
+  std::span<const PositionRange> joint = {};
 };
 
 // The first position that a query attends to in a layer with a window: the last `window` positions
 // up to its own, or all of them if window is 0.
 constexpr int64_t first_visible(int64_t position, int64_t window) {
   return window > 0 && position >= window ? position - window + 1 : 0;
+}
+
+// The positions that a query attends to: those up to its own, or the last `window` of them, and all
+// of the joint range that it is in. They are adjacent. Neither bound falls as positions rise.
+inline PositionRange visible_from(int64_t position, int64_t window,
+                                  std::span<const PositionRange> joint) {
+  PositionRange visible{first_visible(position, window), position + 1};
+  const auto range = std::ranges::upper_bound(joint, position, {}, &PositionRange::end);
+  if (range == joint.end() || range->begin > position) return visible;
+  return {std::min(visible.begin, range->begin), range->end};
 }
 
 }  // namespace valora::kernels

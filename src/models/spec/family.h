@@ -36,6 +36,9 @@ struct Family {
   // Text that stands for an image or video in chat templates that take plain strings. If the spec
   // has kTokenByName, its first token is the placeholder.
   std::string image_placeholder, video_placeholder;
+  // What a rendered conversation has in place of image_placeholder, with the spec's image_token
+  // once; empty: image_placeholder is that token.
+  std::string image_text{};
   // Why a request with a video is refused by a model without a video_token.
   std::string no_videos = "this model takes no videos";
   // The end-of-sequence token if no file of the folder names one; the default of the reference's

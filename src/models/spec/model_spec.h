@@ -31,6 +31,9 @@ struct ModelSpec {
   // Placeholder tokens that expand to the tokens of an image or video; absent if the model takes
   // none.
   std::optional<int32_t> image_token, video_token;
+  // How many tokens a picture has that attend to one another in both directions; 0: they are causal
+  // like text.
+  int64_t joint_tokens = 0;
   int visual_merge = 1;  // a visual token stands for visual_merge² patches
   // Embeddings of a visual token: one for the decoder's input, and one for the output of each of
   // so many first layers.
@@ -46,6 +49,7 @@ struct ModelSpec {
   // The end-of-sequence token if no file of the folder names one and it depends on the decoder;
   // else Family::default_eos.
   std::optional<int32_t> default_eos;
+  bool cpu_only = false;  // the kernels of GPUs lack what its layers need
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
 };

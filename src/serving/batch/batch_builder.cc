@@ -18,7 +18,7 @@ void append_uses(std::span<const AppliedAdapter> uses, int64_t begin, int64_t en
 void append_tokens(const StepItem& item, FlatTokens& flat) {
   const Sequence& s = sequence_of(item);
   const int first = s.computed_tokens, last = first + item.tokens;
-  flat.spans.push_back({flat.count(), item.tokens, first, s.table.blocks.data()});
+  flat.spans.push_back({flat.count(), item.tokens, first, s.table.blocks.data(), s.prompt->joint});
   flat.ids.insert(flat.ids.end(), s.tokens.begin() + first,
                   s.tokens.begin() + first + item.known());
   flat.ids.insert(flat.ids.end(), item.drafts.begin(), item.drafts.end());

@@ -129,6 +129,9 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   std::vector<int32_t> placeholders;
   for (const auto& token : {frontend->spec_.image_token, frontend->spec_.video_token})
     if (token) placeholders.push_back(static_cast<int32_t>(*token));
+  if (!family.image_text.empty())
+    for (const int32_t token : tokenizer->encode(family.image_text, /*add_special_tokens=*/false))
+      if (tokenizer->is_added(token)) placeholders.push_back(token);
   frontend->content_marks_ = std::make_unique<text::ContentMarks>(*tokenizer, placeholders);
   frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
   VALORA_CHECK(check_vocabulary(*tokenizer, frontend->spec_.vocab, options.model_path));

@@ -11,6 +11,7 @@
 
 #include "api/options.h"
 #include "api/request.h"
+#include "base/position_range.h"
 #include "media/loader.h"
 #include "memory/identity.h"
 #include "models/spec/family.h"
@@ -26,7 +27,8 @@ struct PreparedPrompt {
   std::vector<int32_t> tokens;
   models::Positions positions;
   std::vector<models::VisualSpan> visual;  // by token_begin
-  std::vector<Digest> visual_keys;  // of their inputs' embeddings (visual_key()), in that order
+  std::vector<Digest> visual_keys;   // of their inputs' embeddings (visual_key()), in that order
+  std::vector<PositionRange> joint;  // QuerySpan's
   memory::KvIdentity identity;
 };
 
@@ -103,6 +105,8 @@ class Frontend {
   // The ids of placeholders that the spec has by name.
   Status name_placeholders();
   Status check_placeholders() const;
+  // What stands for an image in a rendered conversation: Family::image_text, or the placeholder.
+  const std::string& image_text() const;
   Status check_media_defaults() const;
 
   const models::Family* family_ = nullptr;

@@ -53,6 +53,16 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
   return messages;
 }
 
+std::string with_replaced(const std::string& text, const std::string& part, const std::string& by) {
+  std::string out;
+  size_t from = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, from)) {
+    out.append(text, from, at - from).append(by);
+    from = at + part.size();
+  }
+  return out.append(text, from);
+}
+
 }  // namespace
 
 Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
@@ -99,7 +109,11 @@ Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt&
 std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::string& mark) const {
   const bool has_bos =
       around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
-  return tokenizer_->encode(text, /*add_special_tokens=*/family_->chat_adds_bos && !has_bos, mark);
+  return tokenizer_->encode(
+      family_->image_text.empty()
+          ? text
+          : with_replaced(text, family_->image_placeholder, family_->image_text),
+      /*add_special_tokens=*/family_->chat_adds_bos && !has_bos, mark);
 }
 
 }  // namespace valora::serving

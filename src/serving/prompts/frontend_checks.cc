@@ -62,6 +62,10 @@ Status Frontend::name_placeholders() {
   return {};
 }
 
+const std::string& Frontend::image_text() const {
+  return family_->image_text.empty() ? family_->image_placeholder : family_->image_text;
+}
+
 // The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
 Status Frontend::check_placeholders() const {
   const auto check = [&](const std::optional<int32_t>& token,
@@ -74,7 +78,7 @@ Status Frontend::check_placeholders() const {
                              " of config.json",
                          "tokenizer.json");
   };
-  VALORA_CHECK(check(spec_.image_token, family_->image_placeholder));
+  VALORA_CHECK(check(spec_.image_token, image_text()));
   if (spec_.video_token == spec_.image_token) return {};
   return check(spec_.video_token, family_->video_placeholder);
 }

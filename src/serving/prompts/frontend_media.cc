@@ -143,6 +143,9 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
         {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
     prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
+  if (spec_.joint_tokens > 0)
+    for (const models::VisualSpan& span : prepared.visual)
+      prepared.joint.push_back({span.token_begin, span.token_begin + span.rows});
   // Times and separators were not counted before.
   VALORA_CHECK(check_length(tokens.size(), rendered.field));
   prepared.identity.adapter = identity_of(adapters);

@@ -28,7 +28,7 @@ struct Task {
 // The first key of the block in which the keys begin that a span's tokens from `token` on attend
 // to.
 int64_t first_key(const QuerySpan& span, int64_t token, int64_t window) {
-  return first_visible(span.context + token, window) / kBlockTokens * kBlockTokens;
+  return visible_from(span.context + token, window, span.joint).begin / kBlockTokens * kBlockTokens;
 }
 
 bool splits(const QuerySpan& span, int64_t group, int64_t window) {
@@ -58,8 +58,8 @@ void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, int64_t 
   for (int64_t head = 0; head < kv_heads; ++head)
     for (int64_t i = tiles - 1; i >= 0; --i) {  // longest first, for load balance
       const int64_t begin = span.queries * i / tiles, end = span.queries * (i + 1) / tiles;
-      tasks.push_back(
-          {&span, head, begin, end, first_key(span, begin, window), span.context + end});
+      tasks.push_back({&span, head, begin, end, first_key(span, begin, window),
+                       visible_from(span.context + end - 1, window, span.joint).end});
     }
 }
 
@@ -156,6 +156,7 @@ class PagedAttention {
     tile.scale = scale_;
     tile.visible = task.span->context + task.token_begin + 1;
     tile.window = window_;
+    tile.joint = task.span->joint;
     tile.key_begin = task.key_begin;
     tile.key_end = task.key_end;
     return tile;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cpu/attention/runs.h"
+#include "kernels/testing/attended.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
 #include "kernels/testing/two_threads.h"
@@ -58,6 +59,7 @@ void expect_row(const T* q, const T* k, const T* v, int64_t ld, int64_t count, i
 
 struct Sequence {
   int64_t context, queries;
+  std::vector<PositionRange> joint = {};
 };
 
 // Windows up to the longest sequence; 0: none.
@@ -94,7 +96,7 @@ class Paged {
     std::vector<QuerySpan> spans;
     int64_t tokens = 0;
     for (size_t s = 0; s < sequences_.size(); ++s) {
-      const auto& [context, queries] = sequences_[s];
+      const auto& [context, queries, joint] = sequences_[s];
       keys_.push_back(random_values<T>((context + queries) * kv, 10 + s));
       values_.push_back(random_values<T>((context + queries) * kv, 20 + s));
       // The context is stored in two steps; the second starts in the middle of a block.
@@ -105,7 +107,7 @@ class Paged {
         store_kv<T>(keys_[s].data() + from * kv, kv, values_[s].data() + from * kv, kv, {&span, 1},
                     layer_, parallel);
       }
-      spans.push_back({tokens, queries, context, tables_[s].data()});
+      spans.push_back({tokens, queries, context, tables_[s].data(), joint});
       tokens += queries;
     }
     const auto q = random_values<T>(tokens * width, 3);
@@ -119,10 +121,11 @@ class Paged {
           SCOPED_TRACE(::testing::Message() << "sequence " << s << " query " << i << " head " << h
                                             << " dim " << shape_.dim);
           const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
-                        keys = sequences_[s].context + i + 1,
-                        count = window_ > 0 ? std::min(window_, keys) : keys,
-                        first = (keys - count) * kv + h / group * shape_.dim;
-          expect_row<T>(&q[at], &keys_[s][first], &values_[s][first], kv, count, shape_.dim,
+                        context = sequences_[s].context;
+          const auto [begin, end] = testing_support::attended(
+              context + i, context + sequences_[s].queries, window_, sequences_[s].joint);
+          const int64_t first = begin * kv + h / group * shape_.dim;
+          expect_row<T>(&q[at], &keys_[s][first], &values_[s][first], kv, end - begin, shape_.dim,
                         &o[at]);
           if (::testing::Test::HasFatalFailure()) return;
         }
@@ -166,6 +169,23 @@ TEST_P(Attention, WithinWindows) {
     if (HasFatalFailure()) return;
   }
   Paged<bf16>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}, 600).check(testing_support::two_threads);
+}
+
+// Pictures within a chunk, begun by an earlier one, side by side, longer than the window, and over
+// several tiles of queries.
+TEST_P(Attention, InBothDirectionsWithinJointRanges) {
+  const std::vector<Sequence> sequences{{0, 40, {{3, 20}, {20, 33}}},
+                                        {25, 30, {{2, 9}, {18, 50}}},
+                                        {40, 1, {{4, 30}}},
+                                        {16, 150, {{17, 160}}},
+                                        {0, 5},
+                                        {600, 7, {{300, 500}, {598, 607}}}};
+  for (const int64_t window : kWindows) {
+    SCOPED_TRACE(window);
+    expect_paged({6, 2, 20}, sequences, window);
+    if (HasFatalFailure()) return;
+  }
+  Paged<bf16>({4, 2, 16}, sequences, 40).check(testing_support::two_threads);
 }
 
 // Whatever a block outside the window holds: it is not even read.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/testing/attended.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
 #include "kernels/testing/two_threads.h"
@@ -87,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, ByteAttention, testing_support::each_isa(),
 
 struct ByteSequence {
   int64_t context, queries;
+  std::vector<PositionRange> joint = {};
 };
 struct ByteShape {
   int64_t heads, kv_heads, dim;
@@ -203,9 +205,9 @@ void ByteCache<T>::check(int64_t window, const ParallelFor& parallel) {
   std::vector<QuerySpan> spans;
   int64_t tokens = 0;
   for (size_t s = 0; s < sequences_.size(); ++s) {
-    const auto& [context, queries] = sequences_[s];
+    const auto& [context, queries, joint] = sequences_[s];
     store(s, {context / 2, context, context + queries}, parallel);
-    spans.push_back({tokens, queries, context, tables[s].data()});
+    spans.push_back({tokens, queries, context, tables[s].data(), joint});
     tokens += queries;
   }
   const int64_t width = shape_.heads * shape_.dim, group = shape_.heads / shape_.kv_heads;
@@ -217,9 +219,10 @@ void ByteCache<T>::check(int64_t window, const ParallelFor& parallel) {
       const std::vector<float> k = decoded(keys[s], h / group), v = decoded(values[s], h / group);
       for (int64_t i = 0; i < sequences_[s].queries; ++i) {
         const int64_t at = (spans[s].begin + i) * width + h * shape_.dim,
-                      seen = sequences_[s].context + i + 1,
-                      count = window > 0 ? std::min(window, seen) : seen;
-        check_row(&q[at], k, v, seen - count, count, &o[at]);
+                      context = sequences_[s].context;
+        const auto [begin, end] = testing_support::attended(
+            context + i, context + sequences_[s].queries, window, sequences_[s].joint);
+        check_row(&q[at], k, v, begin, end - begin, &o[at]);
         ASSERT_FALSE(::testing::Test::HasFatalFailure())
             << "sequence " << s << " query " << i << " head " << h << " dim " << shape_.dim;
       }
@@ -252,6 +255,17 @@ TEST_P(ByteAttention, WithinWindows) {
     SCOPED_TRACE(window);
     expect_cache({6, 2, 20}, {{20, 1}, {0, 9}, {40, 5}, {31, 33}}, window);
     expect_cache({4, 2, 16}, {{1023, 1}, {37, 130}, {3, 1}}, window);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ByteAttention, InBothDirectionsWithinJointRanges) {
+  for (const int64_t window : {0, 7, 40}) {
+    SCOPED_TRACE(window);
+    expect_cache({6, 2, 20},
+                 {{0, 40, {{3, 20}, {20, 33}}}, {25, 30, {{2, 9}, {18, 50}}}, {40, 1, {{4, 30}}}},
+                 window);
+    expect_cache({4, 2, 16}, {{16, 150, {{17, 160}}}, {600, 7, {{300, 500}, {598, 607}}}}, window);
     if (HasFatalFailure()) return;
   }
 }

@@ -235,8 +235,9 @@ class ByteTile {
     float* const scores = &memory_.scores[row * chunk_];
     float* const weights = &memory_.weights[row * chunk_];
     // As in query_tile.cc: the row attends to keys [hidden, seen) of this chunk.
-    const int64_t seen = std::clamp<int64_t>(tile_.visible_to(row) - first_, 0, keys_),
-                  hidden = std::clamp<int64_t>(tile_.first_of(row) - first_, 0, seen),
+    const PositionRange visible = tile_.visible_to(row);
+    const int64_t seen = std::clamp<int64_t>(visible.end - first_, 0, keys_),
+                  hidden = std::clamp<int64_t>(visible.begin - first_, 0, seen),
                   skipped = hidden / kPanelOutputs * kPanelOutputs;
     std::fill(scores + skipped, scores + hidden, -std::numeric_limits<float>::infinity());
     SoftmaxState<float> state{scores + skipped,

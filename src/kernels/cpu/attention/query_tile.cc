@@ -97,8 +97,9 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const PartialA
       T* const weights = &memory.weights[r * chunk];
       // Of this chunk's keys, the row attends to [hidden, seen). Whole panels before them are left
       // out; the other keys before them have the least score until their weights are set to zero.
-      const int64_t seen = std::clamp<int64_t>(tile.visible_to(r) - first, 0, keys),
-                    hidden = std::clamp<int64_t>(tile.first_of(r) - first, 0, seen),
+      const PositionRange visible = tile.visible_to(r);
+      const int64_t seen = std::clamp<int64_t>(visible.end - first, 0, keys),
+                    hidden = std::clamp<int64_t>(visible.begin - first, 0, seen),
                     skipped = hidden / kPanelOutputs * kPanelOutputs;
       std::fill(scores + skipped, scores + hidden, -std::numeric_limits<float>::infinity());
       SoftmaxState<T> state{scores + skipped,

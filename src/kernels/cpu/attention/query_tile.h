@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/cpu/product/panels.h"
@@ -36,12 +37,14 @@ struct QueryTile {
   int64_t key_begin = 0;  // a multiple of kPanelOutputs
   int64_t key_end = 0;
   int64_t window = 0;  // of the visible keys, only the last ones are attended to; 0: all
+  std::span<const PositionRange> joint = {};  // QuerySpan's
 
   int64_t rows() const { return tokens * group; }
   int64_t width() const { return panels_of(dim) * kPanelOutputs; }
-  int64_t visible_to(int64_t row) const { return visible + (causal ? row / group : 0); }
-  // The first key that a row attends to.
-  int64_t first_of(int64_t row) const { return first_visible(visible_to(row) - 1, window); }
+  // The keys that a row attends to.
+  PositionRange visible_to(int64_t row) const {
+    return visible_from(visible + (causal ? row / group : 0) - 1, window, joint);
+  }
 };
 
 // The state of a tile's rows after the keys processed so far: the weighted sums of values, not yet

@@ -18,13 +18,14 @@ int64_t grain_rows(int64_t width) {
 
 template <typename T>
 inline __attribute__((always_inline)) void rms_norm_row(T* x, const T* residual, const T* weight,
-                                                        float eps, int64_t width, T* y) {
+                                                        float offset, float eps, int64_t width,
+                                                        T* y) {
   if (residual)
     for (int64_t i = 0; i < width; ++i)
       x[i] = from_float<T>(to_float(x[i]) + to_float(residual[i]));
   const float scale = 1.0f / std::sqrt(dot(x, x, width) / static_cast<float>(width) + eps);
   for (int64_t i = 0; i < width; ++i)
-    y[i] = from_float<T>(to_float(x[i]) * scale * to_float(weight[i]));
+    y[i] = from_float<T>(to_float(x[i]) * scale * (to_float(weight[i]) + offset));
 }
 
 template <typename T>
@@ -52,6 +53,17 @@ inline __attribute__((always_inline)) void silu_mul_span(const float* gate, cons
   }
 }
 
+// tanh(x) is 2 · sigmoid(2x) - 1, so the activation is x · sigmoid(2√(2/π) · (x + 0.044715 · x³)).
+template <typename T>
+inline __attribute__((always_inline)) void gelu_tanh_mul_span(const float* gate, const float* up,
+                                                              int64_t count, T* y) {
+  constexpr float kTwice = 1.59576912160573f, kCubic = 0.044715f;
+  for (int64_t i = 0; i < count; ++i) {
+    const float x = gate[i], inner = kTwice * (x + kCubic * x * x * x);
+    y[i] = from_float<T>(x / (1.0f + exp_approx(-inner)) * up[i]);
+  }
+}
+
 template <typename T>
 inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64_t count, T* y) {
   for (int64_t i = 0; i < count; ++i) {
@@ -61,12 +73,13 @@ inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64
 }
 
 // target_clones does not apply to templates, hence one thin function per type.
-VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float e, int64_t n,
+VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float o, float e, int64_t n,
                             float* y) {
-  rms_norm_row(x, r, w, e, n, y);
+  rms_norm_row(x, r, w, o, e, n, y);
 }
-VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float e, int64_t n, bf16* y) {
-  rms_norm_row(x, r, w, e, n, y);
+VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float o, float e, int64_t n,
+                            bf16* y) {
+  rms_norm_row(x, r, w, o, e, n, y);
 }
 VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) {
   rotate_row(x, h, d, c, s);
@@ -98,6 +111,12 @@ VALORA_CLONES void keep_words(float* x, int64_t words, const uint32_t* allowed) 
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, bf16* y) {
   silu_mul_span(g, u, n, y);
 }
+VALORA_CLONES void gelu_tanh_span(const float* g, const float* u, int64_t n, float* y) {
+  gelu_tanh_mul_span(g, u, n, y);
+}
+VALORA_CLONES void gelu_tanh_span(const float* g, const float* u, int64_t n, bf16* y) {
+  gelu_tanh_mul_span(g, u, n, y);
+}
 VALORA_CLONES void quick_gelu_span(const float* x, int64_t n, float* y) {
   quick_gelu_elements(x, n, y);
 }
@@ -121,18 +140,21 @@ void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy) 
 }
 
 template <typename T>
-void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
-                   int64_t ldy) {
+void gate_rows(Gate activation, const float* gate, const float* up, int64_t rows, int64_t width,
+               T* y, int64_t ldy) {
   for (int64_t t = 0; t < rows; ++t)
-    silu_span(gate + t * width, up + t * width, width, y + t * ldy);
+    if (activation == Gate::kSilu)
+      silu_span(gate + t * width, up + t * width, width, y + t * ldy);
+    else
+      gelu_tanh_span(gate + t * width, up + t * width, width, y + t * ldy);
 }
 
 template <typename T>
-void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width,
-              T* y, const ParallelFor& parallel) {
+void rms_norm(T* x, const T* residual, const T* weight, float offset, float eps, int64_t rows,
+              int64_t width, T* y, const ParallelFor& parallel) {
   parallel(0, rows, grain_rows(width), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
-      norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, eps, width,
+      norm_row(x + t * width, residual ? residual + t * width : nullptr, weight, offset, eps, width,
                y + t * width);
   });
 }
@@ -166,12 +188,13 @@ void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, co
   });
 }
 
-#define VALORA_INSTANTIATE(T)                                                                      \
-  template void rms_norm(T*, const T*, const T*, float, int64_t, int64_t, T*, const ParallelFor&); \
-  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                             \
-  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                           \
-  template void silu_mul_rows(const float*, const float*, int64_t, int64_t, T*, int64_t);          \
-  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*,    \
+#define VALORA_INSTANTIATE(T)                                                                   \
+  template void rms_norm(T*, const T*, const T*, float, float, int64_t, int64_t, T*,            \
+                         const ParallelFor&);                                                   \
+  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                          \
+  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                        \
+  template void gate_rows(Gate, const float*, const float*, int64_t, int64_t, T*, int64_t);     \
+  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, \
                             const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)

@@ -8,14 +8,15 @@
 #include "base/parallel.h"
 #include "kernels/types/argmax.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/gate.h"
 
 namespace valora::kernels {
 
-// y[t] = x[t] / sqrt(mean(x[t]²) + eps) · weight. x, residual, y: [rows, width]; weight: [width].
-// If residual is not null, x[t] += residual[t] comes first and is written to x.
+// y[t] = x[t] / sqrt(mean(x[t]²) + eps) · (weight + offset). x, residual, y: [rows, width]; weight:
+// [width]. If residual is not null, x[t] += residual[t] comes first and is written to x.
 template <typename T>
-void rms_norm(T* x, const T* residual, const T* weight, float eps, int64_t rows, int64_t width,
-              T* y, const ParallelFor& parallel);
+void rms_norm(T* x, const T* residual, const T* weight, float offset, float eps, int64_t rows,
+              int64_t width, T* y, const ParallelFor& parallel);
 
 // y[i] = x[i] · sigmoid(1.702 · x[i])
 template <typename T>
@@ -25,10 +26,10 @@ void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
 // On the calling thread.
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
-// y[t, i] = T(silu(gate[t, i]) · up[t, i]), with the shapes of round_rows.
+// y[t, i] = T(activation(gate[t, i]) · up[t, i]), with the shapes of round_rows.
 template <typename T>
-void silu_mul_rows(const float* gate, const float* up, int64_t rows, int64_t width, T* y,
-                   int64_t ldy);
+void gate_rows(Gate activation, const float* gate, const float* up, int64_t rows, int64_t width,
+               T* y, int64_t ldy);
 
 // The first maximum of x[0, n), n >= 1, and whether all values are numbers below infinity.
 Argmax argmax(const float* x, int64_t n);

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/isa/vector_math.h"
+#include "kernels/testing/projection_reference.h"
 
 namespace valora::kernels {
 namespace {
@@ -84,33 +85,38 @@ TYPED_TEST(Elementwise, RmsNormWithResidual) {
   auto x = random_values<T>(rows * width, 1);
   const auto residual = random_values<T>(rows * width, 2), weight = random_values<T>(width, 3);
   std::vector<T> y(rows * width);
-  rms_norm(x.data(), residual.data(), weight.data(), 1e-6f, rows, width, y.data(), serial_for);
-  for (int64_t t = 0; t < rows; ++t) {
-    double sum = 0;
-    for (int64_t i = 0; i < width; ++i) sum += std::pow(to_float(x[t * width + i]), 2.0);
-    for (int64_t i = 0; i < width; ++i) {
-      const double expected =
-          to_float(x[t * width + i]) / std::sqrt(sum / width + 1e-6) * to_float(weight[i]);
-      ASSERT_NEAR(to_float(y[t * width + i]), expected, tolerance<T>(expected));
+  for (const float offset : {0.f, 1.f}) {
+    rms_norm(x.data(), residual.data(), weight.data(), offset, 1e-6f, rows, width, y.data(),
+             serial_for);
+    for (int64_t t = 0; t < rows; ++t) {
+      double sum = 0;
+      for (int64_t i = 0; i < width; ++i) sum += std::pow(to_float(x[t * width + i]), 2.0);
+      for (int64_t i = 0; i < width; ++i) {
+        const double expected = to_float(x[t * width + i]) / std::sqrt(sum / width + 1e-6) *
+                                (to_float(weight[i]) + offset);
+        ASSERT_NEAR(to_float(y[t * width + i]), expected, tolerance<T>(expected));
+      }
     }
   }
 }
 
-TYPED_TEST(Elementwise, SiluMul) {
+TYPED_TEST(Elementwise, GatesByTheActivation) {
   using T = TypeParam;
   const int64_t rows = 20, width = 50, ldy = 53;
   const auto gate = random_values<float>(rows * width, 1, 8),
              up = random_values<float>(rows * width, 2);
-  std::vector<T> y(rows * ldy, from_float<T>(-77));
-  silu_mul_rows(gate.data(), up.data(), rows, width, y.data(), ldy);
-  for (int64_t i = 0; i < rows * ldy; ++i) {
-    const int64_t at = i / ldy * width + i % ldy;
-    if (i % ldy >= width) {
-      ASSERT_EQ(to_float(y[i]), -77);
-      continue;
+  for (const Gate activation : {Gate::kSilu, Gate::kGeluTanh}) {
+    std::vector<T> y(rows * ldy, from_float<T>(-77));
+    gate_rows(activation, gate.data(), up.data(), rows, width, y.data(), ldy);
+    for (int64_t i = 0; i < rows * ldy; ++i) {
+      const int64_t at = i / ldy * width + i % ldy;
+      if (i % ldy >= width) {
+        ASSERT_EQ(to_float(y[i]), -77);
+        continue;
+      }
+      const double expected = testing_support::activated(activation, gate[at]) * up[at];
+      ASSERT_NEAR(to_float(y[i]), expected, tolerance<T>(expected));
     }
-    const double g = gate[at], expected = g / (1 + std::exp(-g)) * up[at];
-    ASSERT_NEAR(to_float(y[i]), expected, tolerance<T>(expected));
   }
 }
 

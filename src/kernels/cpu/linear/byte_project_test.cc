@@ -94,7 +94,7 @@ TEST_P(ByteProjections, OfTheLargestIntegers) {
       w.data = bytes.data();
       std::vector<float> y(16);
       const Slice<float> slice{{nullptr, 16, kInputs}, nullptr, y.data(), nullptr, 16, -1, &w};
-      project<float>(x.data(), 1, kInputs, {&slice, 1}, {}, Combine::kNone, serial_for);
+      project<float>(x.data(), 1, kInputs, {&slice, 1}, {}, std::nullopt, serial_for);
       for (const float sum : y) EXPECT_FLOAT_EQ(sum, -127.f * largest * kInputs) << bits;
     }
   }

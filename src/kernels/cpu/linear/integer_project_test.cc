@@ -61,13 +61,14 @@ TEST_P(IntegerProjections, OfSeveralSlicesWithAdapters) {
 
 TEST_P(IntegerProjections, CombineGateAndUp) {
   for (const int64_t m : {1, 29})
-    expect_all({.m = m,
-                .k = 50,
-                .outs = {45, 45},
-                .y_gap = 2,
-                .gated = true,
-                .uses = {{0, m, {8, 16}, 1}}},
-               32);
+    for (const Gate gate : {Gate::kSilu, Gate::kGeluTanh})
+      expect_all({.m = m,
+                  .k = 50,
+                  .outs = {45, 45},
+                  .y_gap = 2,
+                  .gate = gate,
+                  .uses = {{0, m, {8, 16}, 1}}},
+                 32);
 }
 
 TEST_P(IntegerProjections, SharedByThreadsEqualThoseOfOne) {

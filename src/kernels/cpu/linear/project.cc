@@ -27,7 +27,8 @@ constexpr int64_t kLongChunkBytes = 8 << 20;
 // Most groups of panels of integers per work item with many rows: their sums stay in L2.
 constexpr int64_t kIntegerGroups = 2;
 
-// A run of outputs of one slice (kSiluMul: of both) over a run of rows: the work item of a thread.
+// A run of outputs of one slice (of a gated product: of both) over a run of rows: the work item of
+// a thread.
 struct ProjectUnit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
 };
@@ -43,12 +44,12 @@ template <typename T>
 class Projection {
  public:
   Projection(const T* x, const T* inputs, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment> segments, Combine combine)
+             std::span<const LoraSegment> segments, std::optional<Gate> gate)
       : x_(inputs),
         m_(m),
         ldx_(ldx),
         slices_(slices),
-        combine_(combine),
+        gate_(gate),
         kernels_(kernel_set<T>()),
         low_rank_(x, ldx, segments, modules_of(slices)) {
     for (size_t s = 0; s < slices.size(); ++s) {
@@ -56,7 +57,7 @@ class Projection {
       tiles_[s] = choose_cpu_tile(
           {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
     }
-    const size_t planned = combine == Combine::kSiluMul ? 1 : slices.size();
+    const size_t planned = gate ? 1 : slices.size();
     for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }
 
@@ -119,7 +120,7 @@ class Projection {
   }
 
   void run_unit(const ProjectUnit& unit) {
-    if (combine_ == Combine::kSiluMul) return run_gated(unit);
+    if (gate_) return run_gated(unit);
     const Slice<T>& slice = slices_[unit.slice];
     const int64_t first = unit.panel_begin * kPanelOutputs,
                   last = std::min(slice.w.n, unit.panel_end * kPanelOutputs);
@@ -147,7 +148,8 @@ class Projection {
     float* up = gate + rows * width;
     sum_into(0, unit, gate, width);
     sum_into(1, unit, up, width);
-    silu_mul_rows(gate, up, rows, width, slice.y + unit.row_begin * slice.ldy + first, slice.ldy);
+    gate_rows(*gate_, gate, up, rows, width, slice.y + unit.row_begin * slice.ldy + first,
+              slice.ldy);
   }
 
   // The outputs of panels [begin, end) of one slice in fp32, without adapters. sums: the unit's.
@@ -198,7 +200,7 @@ class Projection {
   const T* x_;  // of the weights
   int64_t m_, ldx_;
   std::span<const Slice<T>> slices_;
-  Combine combine_;
+  std::optional<Gate> gate_;
   const KernelSet<T>& kernels_;
   CpuTile tiles_[kMaxSlices];
   IntegerInputs<T> inputs_;
@@ -211,15 +213,16 @@ class Projection {
 
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel,
-             const T* inputs) {
+             std::span<const LoraSegment> segments, std::optional<Gate> gate,
+             const ParallelFor& parallel, const T* inputs) {
   if (m > 0 && !slices.empty())
-    Projection<T>(x, inputs ? inputs : x, m, ldx, slices, segments, combine).run(parallel);
+    Projection<T>(x, inputs ? inputs : x, m, ldx, slices, segments, gate).run(parallel);
 }
 
-#define VALORA_INSTANTIATE(T)                                                  \
-  template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>, \
-                        std::span<const LoraSegment>, Combine, const ParallelFor&, const T*);
+#define VALORA_INSTANTIATE(T)                                                                  \
+  template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>,                 \
+                        std::span<const LoraSegment>, std::optional<Gate>, const ParallelFor&, \
+                        const T*);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 #undef VALORA_INSTANTIATE

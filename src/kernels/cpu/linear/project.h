@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/parallel.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
+#include "kernels/types/gate.h"
 #include "kernels/types/lora.h"
 
 namespace valora::kernels {
@@ -27,18 +29,13 @@ struct Slice {
   const IntegerPanels* integers = nullptr;  // the weights as integers, [n, k]
 };
 
-enum class Combine : uint8_t {
-  kNone,
-  // Two slices of equal n: the first y = silu(first) · second. The second y is not written.
-  kSiluMul,
-};
-
 // x: [m, k] with a row stride of ldx elements. The rank-wide intermediate of a token, multiplied by
 // its coefficient and scale, is rounded to T. inputs: what the weights multiply, if that is not x;
-// it has x's shape and stride, and adapters take x.
+// it has x's shape and stride, and adapters take x. gate: of two slices of equal n, the first y =
+// gate(first) · second; the second y is not written.
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment> segments, Combine combine, const ParallelFor& parallel,
-             const T* inputs = nullptr);
+             std::span<const LoraSegment> segments, std::optional<Gate> gate,
+             const ParallelFor& parallel, const T* inputs = nullptr);
 
 }  // namespace valora::kernels

@@ -75,12 +75,12 @@ TEST_P(Projections, WithoutRowsOrInputs) {
   Guarded<float> y(2);
   y[0] = y[1] = kUntouched;
   Slice<bf16> slice{{nullptr, 2, 0}, nullptr, nullptr, y.data(), 2};
-  project<bf16>(nullptr, 0, 1, {&slice, 1}, {}, Combine::kNone, serial_for);
+  project<bf16>(nullptr, 0, 1, {&slice, 1}, {}, std::nullopt, serial_for);
   EXPECT_EQ(y[0], kUntouched);
   const Guarded<float> bias(std::vector<float>{3, 4});
   slice.bias = bias.data();
   const Guarded<bf16> x(0);
-  project<bf16>(x.data(), 1, 0, {&slice, 1}, {}, Combine::kNone, serial_for);
+  project<bf16>(x.data(), 1, 0, {&slice, 1}, {}, std::nullopt, serial_for);
   EXPECT_EQ(y[0], 3);
   EXPECT_EQ(y[1], 4);
 }
@@ -104,7 +104,7 @@ TEST_P(Projections, RoundToNearestEvenOnceAndKeepWhatIsNoNumber) {
     bias[n - 2] = nan;
     Guarded<bf16> y(n);
     const Slice<bf16> slice{{panels.data(), n, 1}, bias.data(), y.data(), nullptr, n};
-    project<bf16>(x.data(), 1, 1, {&slice, 1}, {}, Combine::kNone, serial_for);
+    project<bf16>(x.data(), 1, 1, {&slice, 1}, {}, std::nullopt, serial_for);
     for (int64_t j = 0; j < n; ++j) {
       if (j == n - 2)
         EXPECT_TRUE(std::isnan(to_float(y[j]))) << y[j].bits;
@@ -180,7 +180,8 @@ TEST_P(Projections, OfSeveralSlicesTouchedUnevenly) {
 TEST_P(Projections, CombineGateAndUp) {
   for (int64_t m : {1, 8, 140})
     for (int64_t n : {16, 45, 200}) {
-      Case c{.m = m, .k = 50, .outs = {n, n}, .y_gap = 2, .gated = true};
+      Case c{.m = m, .k = 50, .outs = {n, n}, .y_gap = 2};
+      c.gate = n == 45 ? Gate::kGeluTanh : Gate::kSilu;
       expect_projection<bf16>(c);
       expect_projection<float>(c);
       c.uses = {{0, m, {8, 16}, 1}, {0, 1, {0, 3}, -2}};
@@ -213,7 +214,7 @@ TEST_P(Projections, RoundTheIntermediateToBf16) {
   const Slice<bf16> slice{{panels_w.data(), 1, 2}, nullptr, y.data(), nullptr, 1, 0};
   const LoraModule module{{panels_a.data()}, {panels_b.data()}, 2, 2, 1, 1.f};
   const LoraSegment segment{0, 1, &module, 1.f};
-  project<bf16>(x.data(), 1, 2, {&slice, 1}, {&segment, 1}, Combine::kNone, serial_for);
+  project<bf16>(x.data(), 1, 2, {&slice, 1}, {&segment, 1}, std::nullopt, serial_for);
   EXPECT_EQ(y[0].bits, 0);
 }
 

@@ -1,5 +1,5 @@
-// Differentiable attention for training: a batch of whole sequences, padded at their ends. The
-// causal mask hides the padding from all real queries.
+// Differentiable attention for training: a batch of whole sequences, padded at their ends. The mask
+// hides the padding from all real queries.
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/attention.h"
+#include "ops/attention_targets.h"
 
 namespace valora::ops {
 namespace {
@@ -51,16 +51,33 @@ class Padding {
   at::Tensor padded_rows_, flat_rows_;
 };
 
+// What padded sequences attend to: bool [sequences, 1, tokens, tokens], or [tokens, tokens] if that
+// is the same for all. Absent: all up to their own.
+std::optional<at::Tensor> visible_of(std::span<const QuerySpan> spans, int64_t tokens,
+                                     int64_t window) {
+  const bool joint =
+      std::ranges::any_of(spans, [](const QuerySpan& s) { return !s.joint.empty(); });
+  if (joint) {
+    std::vector<at::Tensor> each;
+    for (const QuerySpan& span : spans)
+      each.push_back(visible_positions({0, tokens, 0, nullptr, span.joint}, window));
+    return at::stack(each).unsqueeze(1);
+  }
+  if (window > 0 && window < tokens) return visible_positions({0, tokens}, window);
+  return {};
+}
+
 // q: [sequences, heads, tokens, dim]. The query heads of one KV head are rows of one product.
 at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                        int64_t window) {
+                        const std::optional<at::Tensor>& visible, double scale) {
   const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3),
                 kv_heads = k.size(1), group = heads / kv_heads;
-  const at::Tensor rows =
-      q.reshape({n, kv_heads, group * tokens, dim}) * (1 / std::sqrt(static_cast<double>(dim)));
+  const at::Tensor rows = q.reshape({n, kv_heads, group * tokens, dim}) * scale;
   at::Tensor mask = at::full({tokens, tokens}, -INFINITY, q.options()).triu_(1);
-  if (window > 0 && window < tokens)
-    mask += at::full({tokens, tokens}, -INFINITY, q.options()).tril_(-window);
+  if (visible) {
+    mask = at::zeros(visible->sizes(), q.options()).masked_fill_(visible->logical_not(), -INFINITY);
+    if (mask.dim() > 2) mask = mask.unsqueeze(1);  // [n, 1, 1, tokens, tokens]
+  }
   const at::Tensor scores =
       at::matmul(rows, k.transpose(2, 3)).view({n, kv_heads, group, tokens, tokens}) + mask;
   const at::Tensor weights = at::softmax(scores, -1, at::kFloat)
@@ -71,27 +88,27 @@ at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tens
 
 }  // namespace
 
-at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            std::span<const QuerySpan> spans, int64_t window) {
+at::Tensor sequence_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                              std::span<const QuerySpan> spans, const AttentionRule& rule) {
   int64_t covered = 0;
   for (const QuerySpan& span : spans) {
     TORCH_CHECK(span.context == 0 && span.begin == covered && span.queries > 0,
-                "causal_attention: spans must be whole sequences side by side");
+                "sequence_attention: spans must be whole sequences side by side");
     covered += span.queries;
   }
   TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && covered == q.size(0) &&
                   k.size(0) == q.size(0) && q.size(1) % k.size(1) == 0,
-              "causal_attention: q ", q.sizes(), ", k ", k.sizes(), ", spans over ", covered,
+              "sequence_attention: q ", q.sizes(), ", k ", k.sizes(), ", spans over ", covered,
               " tokens");
   const Padding padding(spans);
   const at::Tensor pq = padding.pad(q), pk = padding.pad(k), pv = padding.pad(v);
   const int64_t longest = padding.longest();
-  if (longest <= kTableTokens) return padding.unpad(attend_table(pq, pk, pv, window));
-  std::optional<at::Tensor> mask;
-  if (window > 0 && window < longest)
-    mask = at::ones({longest, longest}, q.options().dtype(at::kBool)).tril_().triu_(1 - window);
-  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, mask, 0.0,
-                                                        /*is_causal=*/!mask, {},
+  const double scale = rule.scale_of(q.size(2));
+  std::optional<at::Tensor> visible = visible_of(spans, longest, rule.window);
+  if (visible) visible = visible->to(q.device());
+  if (longest <= kTableTokens) return padding.unpad(attend_table(pq, pk, pv, visible, scale));
+  return padding.unpad(at::scaled_dot_product_attention(pq, pk, pv, visible, 0.0,
+                                                        /*is_causal=*/!visible, scale,
                                                         /*enable_gqa=*/true));
 }
 

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace valora {
+
+// Positions [begin, end) of a sequence of tokens.
+struct PositionRange {
+  int64_t begin = 0, end = 0;
+};
+
+}  // namespace valora

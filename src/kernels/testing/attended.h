@@ -1,0 +1,31 @@
+// What a query must attend to, for the tests of attention: a mask as one would write it down.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "kernels/types/query_span.h"
+
+namespace valora::kernels::testing_support {
+
+// True if the query at `position` attends to `key`.
+inline bool attends(int64_t position, int64_t key, int64_t window,
+                    std::span<const PositionRange> joint) {
+  const auto holds_both = [&](const PositionRange& range) {
+    return std::min(key, position) >= range.begin && std::max(key, position) < range.end;
+  };
+  return (key <= position && (window == 0 || key > position - window)) ||
+         std::ranges::any_of(joint, holds_both);
+}
+
+// The keys around its own that the query at `position` attends to, of `length` keys.
+inline PositionRange attended(int64_t position, int64_t length, int64_t window,
+                              std::span<const PositionRange> joint) {
+  PositionRange range{position, position + 1};
+  while (range.begin > 0 && attends(position, range.begin - 1, window, joint)) --range.begin;
+  while (range.end < length && attends(position, range.end, window, joint)) ++range.end;
+  return range;
+}
+
+}  // namespace valora::kernels::testing_support
