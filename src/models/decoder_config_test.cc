@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/gemma3.h"
 #include "models/mistral.h"
 #include "models/qwen3.h"
 #include "models/spec/load_error.h"
@@ -159,6 +160,40 @@ TEST(DecoderConfig, MistralHasTheDefaultsOfItsClass) {
       << "a key of other classes";
   EXPECT_EQ(read_mistral(reader({{"num_key_value_heads", nullptr}})).layers[0].kv_heads, 2)
       << "null is as many as heads";
+}
+
+DecoderConfig gemma3(const Json& more) {
+  const ConfigReader config =
+      reader(with({{"head_dim", 4}, {"num_hidden_layers", 7}, {"sliding_window", 8}}, more));
+  return read_gemma3_config(config, config);
+}
+
+TEST(DecoderConfig, Gemma3SlidesButForEachSixthLayer) {
+  const DecoderConfig c = gemma3(Json::object());
+  EXPECT_EQ(windows_of(c), (Sizes{8, 8, 8, 8, 8, 0, 8}));
+  EXPECT_EQ(windows_of(gemma3({{"sliding_window_pattern", 2}})), (Sizes{8, 0, 8, 0, 8, 0, 8}));
+  EXPECT_TRUE(c.layers[0].local_rotary && !c.layers[5].local_rotary);
+  EXPECT_EQ(c.local_rotary->theta, 10000);
+  EXPECT_EQ(c.rotary.theta, 1e6);
+  EXPECT_TRUE(c.tied_embeddings);
+  EXPECT_EQ(c.layers[0].attention_scale, 1.0 / 16) << "of 256, the class's default";
+  EXPECT_EQ(gemma3({{"query_pre_attn_scalar", 4}}).layers[0].attention_scale, 0);
+}
+
+// A window that no sequence exceeds does not make a layer one of the others: the ropes differ.
+TEST(DecoderConfig, Gemma3RotatesByTheTypeOfTheLayer) {
+  const DecoderConfig c = gemma3(
+      {{"sliding_window", 64},
+       {"rope_parameters",
+        {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 500.0}}},
+         {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 200.0}}}}}});
+  EXPECT_EQ(windows_of(c), (Sizes{0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_TRUE(c.layers[0].local_rotary && !c.layers[5].local_rotary);
+  EXPECT_EQ(c.local_rotary->theta, 200);
+  EXPECT_EQ(c.rotary.theta, 500);
+  EXPECT_EQ(c.rotary.linear_factor, 8);
+  EXPECT_THROW(gemma3({{"rope_parameters", {{"sliding_attention", {{"rope_type", "linear"}}}}}}),
+               LoadError);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ class KvArena {
 
 // What the attention of a layer is made of.
 struct AttentionRule {
-  // How many positions a query attends to, the last ones up to its own; 0: all up to its own.
+  // How many positions a query attends to, the last ones up to its own; 0: all up to its own. Those
+  // behind it in its joint range are visible in any case.
   int64_t window = 0;
   double scale = 0;  // of all scores; 0: 1/sqrt(dim)
 

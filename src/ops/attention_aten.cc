@@ -68,12 +68,12 @@ void store_gathered(const at::Tensor& k, const at::Tensor& v, const at::Tensor& 
 at::Tensor visible_positions(const QuerySpan& span, int64_t window) {
   const int64_t length = span.context + span.queries;
   at::Tensor visible = at::ones({span.queries, length}, at::kBool).tril_(span.context);
-  if (window > 0) visible.triu_(span.context - window + 1);
   for (const PositionRange& range : span.joint) {
     const int64_t first = std::clamp(range.begin - span.context, int64_t{0}, span.queries),
                   last = std::clamp(range.end - span.context, first, span.queries);
     visible.slice(0, first, last).slice(1, range.begin, range.end).fill_(true);
   }
+  if (window > 0) visible.triu_(span.context - window + 1);
   return visible;
 }
 

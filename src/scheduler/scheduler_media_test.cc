@@ -66,6 +66,39 @@ class SchedulerMedia : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
+// Tokens 3 to 22 attend to one another.
+TEST_F(SchedulerMedia, AStepRunsAllTokensOfAJointRangeOrNone) {
+  start({.max_num_seqs = 2, .max_num_batched_tokens = 24}, 64);
+  const std::vector<PositionRange> joint{{3, 23}};
+  const auto request = add(40);
+  request->joint = joint;
+  step();
+  EXPECT_EQ(request->computed_tokens, 24) << "its end is within the step";
+  const auto second = add(40);
+  second->joint = joint;
+  step();
+  EXPECT_EQ(request->computed_tokens, 40);
+  EXPECT_EQ(second->computed_tokens, 3) << "8 tokens are left, and the range needs 20";
+  step();
+  EXPECT_EQ(second->computed_tokens, 26) << "beside one token in decode";
+}
+
+TEST_F(SchedulerMedia, ALimitOfTheGapDoesNotCutAJointRange) {
+  // Time for 20 tokens of a prompt beside a decode.
+  start(
+      {.max_decode_gap = 20e-3, .costs = {.step = 0, .prefill_token = 1e-3, .decode_token = 1e-6}},
+      64);
+  add(5);
+  step();
+  const std::vector<PositionRange> joint{{10, 50}};
+  const auto request = add(80);
+  request->joint = joint;
+  step();
+  EXPECT_EQ(request->computed_tokens, 10) << "the step ends before the range";
+  step();
+  EXPECT_EQ(request->computed_tokens, 50) << "all of it, though it takes longer";
+}
+
 TEST_F(SchedulerMedia, StreamsGoOnWhileAnImageIsEncoded) {
   start({}, 64);
   add(5);

@@ -232,12 +232,13 @@ NEWER |= {
         transformers.Mistral3Config, (40, 4, 4, 3, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=84, patch_size=6,
                                                                     hidden_act="silu"), 16, spatial_merge_size=2),
 }
-# Windows shorter than a picture, a rope of their own, scores that are not scaled by the head size.
+# Layers with windows have a rope of their own; scores that are not scaled by the head size. No window is shorter than a picture, in
+# which the releases differ.
 NEWER |= {
     "gemma3-text": lambda: gemma3_text(families.GEMMA3_TEXT, 48, 4, 2, 5, 37, True, head_dim=16, query_pre_attn_scalar=23, sliding_window=9,
                                        rope_local_base_freq=300.0, rope_scaling={"rope_type": "linear", "factor": 4.0}),
     "gemma3": lambda: gemma3((40, 4, 1, 4, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=56, patch_size=7), 16,
-                             head_dim=8, query_pre_attn_scalar=8, sliding_window=11, sliding_window_pattern=2),
+                             head_dim=8, query_pre_attn_scalar=8, sliding_window=17, sliding_window_pattern=2),
     "gemma3-biased": lambda: gemma3((48, 6, 3, 3, 37, False), dict(hidden_size=24, intermediate_size=33, image_size=54, patch_size=9), 4,
                                     head_dim=16, query_pre_attn_scalar=40, sliding_window=32, sliding_window_pattern=3,
                                     attention_bias=True),

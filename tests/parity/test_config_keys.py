@@ -43,6 +43,9 @@ PLACEHOLDERS = {"text_config", "vision_config", "image_token_id", "video_token_i
 CLIP_VISION = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_channels", "image_size", "patch_size",
                "hidden_act", "layer_norm_eps"}
 PIXTRAL_VISION = CLIP_VISION - {"layer_norm_eps"} | {"rope_theta", "rope_parameters"}
+GEMMA3_TEXT = DECODER - {"hidden_act"} | {
+    "hidden_activation", "head_dim", "attention_bias", "query_pre_attn_scalar", "sliding_window", "layer_types", "rope_local_base_freq",
+    "final_logit_softcapping", "attn_logit_softcapping", "use_bidirectional_attention"}
 LLAVA = {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
          "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}
 # (checkpoint, part of its configuration, keys that are honoured, keys without effect beside those of all classes)
@@ -86,6 +89,10 @@ PARTS = [
     ("pixtral", "text_config", DECODER | {"sliding_window", "head_dim"}, set()),
     ("pixtral", "", LLAVA, {"image_seq_length"}),
     ("mistral3-tied", "", LLAVA - {"vision_feature_select_strategy"} | {"spatial_merge_size"}, set()),
+    ("gemma3", "text_config", GEMMA3_TEXT, set()),
+    ("gemma3-text", None, GEMMA3_TEXT, set()),
+    ("gemma3", "", {"text_config", "vision_config", "mm_tokens_per_image", "image_token_index", "tie_word_embeddings"},
+     {"boi_token_index", "eoi_token_index"}),
     ("onevision-tied", "", LLAVA | {"video_token_index", "image_grid_pinpoints", "vision_aspect_ratio"}, set()),
 ]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
@@ -153,7 +160,7 @@ def test_every_key_of_a_rope_has_been_looked_at():
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
     ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
     ("smolvlm-tied", "vision_config"), ("internvl-tied", "text_config"), ("internvl-qwen3", "text_config"),
-    ("pixtral", "text_config"), ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
+    ("gemma3", "text_config"), ("pixtral", "text_config"), ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
     *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 

@@ -70,7 +70,7 @@ def test_greedy_and_logits(models, references, engines, name):
 
 @pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled", "qwen3-windows",
                                   "mistral-windows", "text-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied",
-                                  "next-mistral", "onevision-tied", "pixtral", "mistral3-tied"])
+                                  "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3-text", "gemma3"])
 def test_transformers_own_generate(references, engines, name):
     """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
     some = list(cases(name).values())[::3] + ([VISUAL["long-video"]] if checkpoints.family(name).has_video else [])

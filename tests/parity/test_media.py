@@ -23,6 +23,7 @@ from releases import (
     ClipPixels,
     NextPixels,
     OnevisionPixels,
+    Gemma3Pixels,
     PixtralPixels,
     QwenPatches,
     QwenPixels,
@@ -313,8 +314,8 @@ def test_truncated_files_are_errors(probe):
             assert isinstance(probe.decode(data[:-cut]), str), (data[:8], cut)
 
 
-@pytest.mark.parametrize("lanczos", [False, True])
-def test_resize_is_bit_equal(probe, lanczos):
+@pytest.mark.parametrize("resample", ["BICUBIC", "LANCZOS", "BILINEAR"])
+def test_resize_is_bit_equal(probe, resample):
     rng = np.random.default_rng(7)
     sizes = [(1, 1, 28, 28), (5, 7, 5, 7), (5, 7, 5, 31), (5, 7, 31, 7), (900, 3, 28, 28), (3, 900, 28, 56)]
     sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 6, 4))) for _ in range(60)]
@@ -324,8 +325,8 @@ def test_resize_is_bit_equal(probe, lanczos):
         edges = (rng.integers(0, 2, (height, width, 3)) * 255).astype(np.uint8)
         for pixels in (noise, edges):
             theirs = np.array(Image.fromarray(pixels).resize(
-                (to_width, to_height), Image.Resampling.LANCZOS if lanczos else Image.Resampling.BICUBIC))
-            assert_equal(probe.resize(pixels, to_width, to_height, lanczos=lanczos), theirs)
+                (to_width, to_height), Image.Resampling[resample]))
+            assert_equal(probe.resize(pixels, to_width, to_height, filter=resample), theirs)
 
 
 PROCESSOR_SETTINGS = [
@@ -626,6 +627,25 @@ def test_pictures_of_pixtral(probe, settings, patch, merge, tmp_path):
         grid = np.array(theirs["pixel_values"])[0].reshape(3, rows // block, merge, patch, columns // block, merge, patch)
         expected = grid.transpose(1, 4, 2, 5, 0, 3, 6).reshape(-1, 3 * patch * patch)
         assert np.abs(ours - expected).max() <= 1e-6
+
+
+@pytest.mark.parametrize("settings", [{"size": {"height": 30, "width": 30}}, {
+    "size": {"height": 56, "width": 56}, "resample": 3, "image_std": 0.25, "do_rescale": False, "pan_and_scan_max_num_crops": 2}])
+def test_pictures_of_gemma3(probe, settings, tmp_path):
+    processor = Gemma3Pixels(**settings)
+    processor.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "preprocessor_config.json").read_text())
+    side, patch = settings["size"]["width"], 5 if settings["size"]["width"] == 30 else 7
+    rng = np.random.default_rng(side)
+    for width, height in [(2, 2), (30, 30), (900, 40), *(tuple(int(n) for n in np.exp(rng.uniform(1, 6, 2))) for _ in range(12))]:
+        data = encoded(Image.fromarray(picture(width, height)), "PNG")
+        theirs = np.array(processor(Image.open(io.BytesIO(data)), return_tensors="np")["pixel_values"])
+        answer, ours = probe.process(op="process_image", path=probe.file(data), config=config,
+                                     gemma3={"image_size": side, "patch_size": patch, "tokens": 4})
+        assert "error" not in answer, answer
+        assert answer["grid"] == [1, side // patch, side // patch] and answer["tokens"] == 4
+        grid = theirs.reshape(3, side // patch, patch, side // patch, patch).transpose(1, 3, 0, 2, 4)
+        assert np.abs(ours - grid.reshape(-1, 3 * patch * patch)).max() <= 1e-6
 
 
 @pytest.mark.skipif(not NEWEST, reason="4.57 samples by floats, which may be a frame more")

@@ -96,6 +96,12 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
         {config, {}, command.value("both", Json())},
         {target.at("patch_size"), target.at("merge_size"), target.at("most_patches")});
   }
+  if (command.contains("gemma3")) {
+    const Json& target = command.at("gemma3");
+    return make_gemma3_processor(
+        {config, {}, command.value("both", Json())},
+        {target.at("image_size"), target.at("patch_size"), target.at("tokens")});
+  }
   const PatchLayout tower{config.value("patch_size", 14), config.value("temporal_patch_size", 2),
                           config.value("merge_size", 2)};
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
@@ -123,6 +129,14 @@ Result<Json> decode(const Json& command) {
   return Json{{"width", image.width}, {"height", image.height}};
 }
 
+// By its name in PIL.
+Resample filter_of(const Json& command) {
+  const std::string name = command.value("filter", "BICUBIC");
+  return name == "LANCZOS"    ? Resample::kLanczos
+         : name == "BILINEAR" ? Resample::kBilinear
+                              : Resample::kBicubic;
+}
+
 // Takes raw RGB, so that only the resize is compared.
 Result<Json> resize(const Json& command) {
   VALORA_TRY(rgb, read_file(command.at("path"), kMaxFile));
@@ -130,8 +144,7 @@ Result<Json> resize(const Json& command) {
   if (image.rgb.size() != size_t(image.width) * image.height * 3)
     return invalid("the raw image has another size");
   const Image resized =
-      resize_image(image, command.at("to").at(0), command.at("to").at(1),
-                   command.value("lanczos", false) ? Resample::kLanczos : Resample::kBicubic);
+      resize_image(image, command.at("to").at(0), command.at("to").at(1), filter_of(command));
   VALORA_CHECK(write_raw(command.at("out"), resized.rgb));
   return Json::object();
 }

@@ -15,8 +15,8 @@ inline bool attends(int64_t position, int64_t key, int64_t window,
   const auto holds_both = [&](const PositionRange& range) {
     return std::min(key, position) >= range.begin && std::max(key, position) < range.end;
   };
-  return (key <= position && (window == 0 || key > position - window)) ||
-         std::ranges::any_of(joint, holds_both);
+  return (window == 0 || key > position - window) &&
+         (key <= position || std::ranges::any_of(joint, holds_both));
 }
 
 // The keys around its own that the query at `position` attends to, of `length` keys.

@@ -30,14 +30,14 @@ constexpr int64_t first_visible(int64_t position, int64_t window) {
   return window > 0 && position >= window ? position - window + 1 : 0;
 }
 
-// The positions that a query attends to: those up to its own, or the last `window` of them, and all
-// of the joint range that it is in. They are adjacent. Neither bound falls as positions rise.
+// The positions that a query attends to: those up to its own, or to the end of the joint range that
+// it is in, and of them none before a window. Neither bound falls as positions rise.
 inline PositionRange visible_from(int64_t position, int64_t window,
                                   std::span<const PositionRange> joint) {
   PositionRange visible{first_visible(position, window), position + 1};
   const auto range = std::ranges::upper_bound(joint, position, {}, &PositionRange::end);
-  if (range == joint.end() || range->begin > position) return visible;
-  return {std::min(visible.begin, range->begin), range->end};
+  if (range != joint.end() && range->begin <= position) visible.end = range->end;
+  return visible;
 }
 
 }  // namespace valora::kernels

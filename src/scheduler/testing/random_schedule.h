@@ -28,6 +28,7 @@ using valora::testing::SparedThread;
 
 struct Tested final : Request {
   int wanted = 0;
+  std::vector<PositionRange> images;
 };
 
 // Random order, with random requests left out.
@@ -183,6 +184,10 @@ class RandomSchedule : StepListener, StepExecutor {
       std::fill_n(request->tokens.begin() + end, tokens, 99);
       end += tokens + pick(3) * 8;
     }
+    if (world_.joint)
+      for (const memory::MediaSpan& span : request->identity.media)
+        request->images.push_back({span.token_begin, span.token_begin + span.tokens});
+    request->joint = request->images;
     request->prompt_tokens = prompt;
     if (world_.rope.limit > 0) add_rope(*request, limit);
     request->wanted = 1 + pick(std::min(limit - request->prompt_tokens, 80));
@@ -289,6 +294,10 @@ class RandomSchedule : StepListener, StepExecutor {
       ASSERT_TRUE(item.drafts.empty() || (item.yields && item.known() == 1));
       ASSERT_LE(request.computed_tokens + item.tokens,
                 int(request.table.blocks.size()) * memory::kBlockTokens);
+      for (const PositionRange& range : request.joint) {
+        const int64_t end = request.computed_tokens + item.tokens;
+        ASSERT_FALSE(range.begin < end && end < range.end) << "a step that ends in an image";
+      }
       const AdapterId before = plan.items[i > 0 ? i - 1 : 0].request->adapter;
       for (const memory::AdapterNeed& need : request.identity.adapters) {
         const memory::AdapterNode* node = pool_.tree().find_adapter(need.digest);

@@ -25,6 +25,7 @@ struct RandomWorld {
   bool encodes = false;           // images are encoded between steps
   bool starves = false;           // allocations fail
   bool keeps = false;             // adapters are pinned and let go
+  bool joint = false;             // the tokens of an image attend to one another
   memory::RopeLengths rope = {};  // limit and each; the requests set the rest
 };
 
@@ -129,6 +130,15 @@ inline const RandomWorld kRandomWorlds[] = {
      .preemptions = 0,
      .pool = {.swap_blocks = 24},
      .rope = {.limit = 56, .each = true}},
+    {.blocks = 12, .config = kMedium, .preemptions = 10, .joint = true},
+    {.blocks = 24,
+     .config = preparing(kMedium, 40),
+     .preemptions = 0,
+     .pool = {.swap_blocks = 24},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true,
+     .encodes = true,
+     .joint = true},
 };
 
 // Those that keep dependencies between adapters and KV under `benefit`, too: `learned` has none.

@@ -28,7 +28,7 @@ struct Task {
 // The first key of the block in which the keys begin that a span's tokens from `token` on attend
 // to.
 int64_t first_key(const QuerySpan& span, int64_t token, int64_t window) {
-  return visible_from(span.context + token, window, span.joint).begin / kBlockTokens * kBlockTokens;
+  return first_visible(span.context + token, window) / kBlockTokens * kBlockTokens;
 }
 
 bool splits(const QuerySpan& span, int64_t group, int64_t window) {

@@ -20,11 +20,12 @@ struct Heads {
 };
 
 // Attention over the paged KV cache, for prefill chunks and decodes in one launch. Each query
-// attends to all keys up to its own position, or, with a window, to the last ones, and to those of
-// its joint range (visible_from), including those of its own step: call store_kv first. Blocks that
-// no query of a tile attends to are not read. q, o: [tokens, heads, dim]; heads is a multiple of
-// layer.kv_heads. Long sequences with few queries are split over their keys. The split points
-// depend on the sequence alone, so results do not depend on the rest of the batch.
+// attends to all keys up to its own position, or to the end of its joint range (visible_from),
+// including those of its own step: call store_kv first. With a window (first_visible) it attends to
+// none before it; blocks that no query of a tile attends to are not read. q, o: [tokens, heads,
+// dim]; heads is a multiple of layer.kv_heads. Long sequences with few queries are split over their
+// keys. The split points depend on the sequence alone, so results do not depend on the rest of the
+// batch.
 template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
