@@ -125,7 +125,7 @@ TEST(AnyresProcessor, RefusesByNameWhatIsNotTheModels) {
   EXPECT_EQ(refused(0, {{"crop_size", {{"height", 4}, {"width", 6}}}}), "crop_size");
   EXPECT_EQ(refused(0, {{"crop_size", nullptr}}), "crop_size") << "the default is 224";
   EXPECT_EQ(refused(9, {{"crop_size", nullptr}}), "");
-  EXPECT_EQ(refused(0, {{"resample", 2}}), "resample");
+  EXPECT_EQ(refused(0, {{"resample", 4}}), "resample");
   EXPECT_EQ(refused(0, {{"image_grid_pinpoints", {{4, 8}}}}), "image_grid_pinpoints");
   EXPECT_EQ(refused(0, {{"image_grid_pinpoints", {{4}}}}), "image_grid_pinpoints");
   EXPECT_EQ(refused(0, {{"image_processor_type", "CLIPImageProcessor"}}), "image_processor_type");

@@ -89,7 +89,7 @@ TEST(ClipProcessor, RefusesWhatItCannotHonour) {
   EXPECT_EQ(refusal(Json::object(), {6, 2, false}), "crop_size") << "the tower takes another size";
   EXPECT_EQ(refusal({{"crop_size", {{"side", 4}}}}), "crop_size");
   EXPECT_EQ(refusal({{"size", {{"shortest_edge", 0}}}}), "shortest_edge");
-  EXPECT_EQ(refusal({{"resample", 2}}), "resample");
+  EXPECT_EQ(refusal({{"resample", 4}}), "resample");
   EXPECT_EQ(refusal({{"do_pad", true}}), "do_pad");
   EXPECT_EQ(refusal({{"image_processor_type", "Qwen2VLImageProcessor"}}), "image_processor_type");
 }

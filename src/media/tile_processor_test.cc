@@ -95,7 +95,7 @@ TEST(TileProcessor, RefusesByNameWhatItCannotDo) {
     const auto processor = make_tile_processor({tiles_of_four(more), nullptr, both}, target);
     return processor.ok() ? std::string() : processor.error().param;
   };
-  EXPECT_EQ(refused({{"resample", 2}}), "resample");
+  EXPECT_EQ(refused({{"resample", 4}}), "resample");
   EXPECT_EQ(refused({{"do_sharpen", true}}), "do_sharpen");
   EXPECT_EQ(refused({{"size", {{"shortest_edge", 8}}}}), "size");
   EXPECT_EQ(refused({{"max_image_size", 8}}), "max_image_size");

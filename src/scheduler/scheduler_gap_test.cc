@@ -91,6 +91,23 @@ class SchedulerGapTest : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
+// Tokens 10 to 89 attend to one another; beside a decode there is time for about 40.
+TEST_F(SchedulerGapTest, ALimitDoesNotCutAJointRange) {
+  start_known(0.050);
+  const auto decode = add(1);
+  step();
+  const std::vector<PositionRange> joint{{10, 90}};
+  const auto prompt = make(200);
+  prompt->joint = joint;
+  ASSERT_TRUE(scheduler_->add(prompt).ok());
+  step();
+  EXPECT_EQ(prompt->computed_tokens, 10) << "the step ends before the range";
+  step();
+  EXPECT_EQ(prompt->computed_tokens, 90) << "all of it, though it takes longer";
+  step();
+  EXPECT_LT(prompt->computed_tokens, 150);
+}
+
 TEST_F(SchedulerGapTest, APromptAloneRunsWhole) {
   start(0.050);
   add(400);

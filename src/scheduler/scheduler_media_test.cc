@@ -83,22 +83,6 @@ TEST_F(SchedulerMedia, AStepRunsAllTokensOfAJointRangeOrNone) {
   EXPECT_EQ(second->computed_tokens, 26) << "beside one token in decode";
 }
 
-TEST_F(SchedulerMedia, ALimitOfTheGapDoesNotCutAJointRange) {
-  // Time for 20 tokens of a prompt beside a decode.
-  start(
-      {.max_decode_gap = 20e-3, .costs = {.step = 0, .prefill_token = 1e-3, .decode_token = 1e-6}},
-      64);
-  add(5);
-  step();
-  const std::vector<PositionRange> joint{{10, 50}};
-  const auto request = add(80);
-  request->joint = joint;
-  step();
-  EXPECT_EQ(request->computed_tokens, 10) << "the step ends before the range";
-  step();
-  EXPECT_EQ(request->computed_tokens, 50) << "all of it, though it takes longer";
-}
-
 TEST_F(SchedulerMedia, StreamsGoOnWhileAnImageIsEncoded) {
   start({}, 64);
   add(5);

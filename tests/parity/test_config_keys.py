@@ -160,7 +160,8 @@ def test_every_key_of_a_rope_has_been_looked_at():
 PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
     ("vl25-windows", "text_config"), ("vl25-windows", ""), ("llava-default", "text_config"), ("smolvlm-tied", "text_config"),
     ("smolvlm-tied", "vision_config"), ("internvl-tied", "text_config"), ("internvl-qwen3", "text_config"),
-    ("gemma3", "text_config"), ("pixtral", "text_config"), ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
+    ("gemma3", "text_config"),
+    ("pixtral", "text_config"), ("next-mistral", "text_config"), ("next-mistral", "vision_config"), ("onevision-tied", "text_config"),
     *(("idefics3-text-tiles", part) for part in ("text_config", "vision_config", ""))]]
 
 

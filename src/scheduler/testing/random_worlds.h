@@ -130,6 +130,9 @@ inline const RandomWorld kRandomWorlds[] = {
      .preemptions = 0,
      .pool = {.swap_blocks = 24},
      .rope = {.limit = 56, .each = true}},
+};
+
+inline const RandomWorld kJointWorlds[] = {
     {.blocks = 12, .config = kMedium, .preemptions = 10, .joint = true},
     {.blocks = 24,
      .config = preparing(kMedium, 40),
@@ -149,6 +152,7 @@ inline std::vector<RandomWorld> random_worlds() {
     world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
     all.push_back(world);
   }
+  all.insert(all.end(), std::begin(kJointWorlds), std::end(kJointWorlds));
   return all;
 }
 
