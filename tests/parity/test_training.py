@@ -188,7 +188,7 @@ def test_tower_and_projector_are_trained_too(models, tmp_path, name):
     init = save_adapter(models.memory[name], tmp_path / "init", 13, rank=4, targets="all-linear", exclude_modules=["lm_head"])
     reference = Reference(models[name])
     made = samples(reference)
-    answer = train(request_of(models[name], init, tmp_path / "out", made, targets=["decoder", "projector", "vision"]))
+    answer = train(request_of(models[name], init, tmp_path / "out", made, targets=["decoder", "vision", *([] if name == "gemma3" else ["projector"])]))
     compare(reference, init, made, answer, tmp_path / "out", {})
 
 
