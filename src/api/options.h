@@ -110,6 +110,9 @@ struct EngineOptions {
   // Ranks that share the model (docs/ranks.md); on CPUs each is a thread with its part of
   // `threads`.
   int tensor_parallel_size = 1;
+  // The CPUs of each rank, "0-3|4-7"; auto: the NUMA nodes, if there are several that the ranks
+  // divide among evenly; none: any.
+  std::string rank_cores = "auto";
   // Another thread of this process also computes, alternating with the engine. The engine then ends
   // its helper threads while it is idle.
   bool shares_cores = false;

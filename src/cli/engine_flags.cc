@@ -188,6 +188,12 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
           "Ranks that share the decoder's linears, KV heads and adapters, on CPUs; each has "
           "its part of the compute threads")
       .capture_default_str();
+  command
+      .add_option(
+          "--rank-cores", o.rank_cores,
+          "CPUs of each rank, e.g. 0-3|4-7; auto: the NUMA nodes, if there are several that "
+          "the ranks divide among evenly; none: any")
+      .capture_default_str();
   add_lengths(command, o);
   add_named_option(command, "--json-whitespace", o.json_whitespace, parse_json_spacing,
                    "White space in answers that are JSON: bounded (as printers write it), compact "

@@ -4,17 +4,32 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "ops/parallel.h"
 
 namespace valora {
 
 RankGroup::RankGroup(std::vector<std::unique_ptr<RankRunner>> ranks,
-                     std::unique_ptr<Communicator> communicator)
-    : ranks_(std::move(ranks)), communicator_(std::move(communicator)) {
+                     std::unique_ptr<Communicator> communicator, std::vector<CoreSet> cores)
+    : ranks_(std::move(ranks)), communicator_(std::move(communicator)), cores_(std::move(cores)) {
   if (communicator_) threads_.emplace(*communicator_);
 }
 
+// Before the threads of the ranks make any for their computations, which are then bound as well.
+void RankGroup::bind_threads() {
+  if (std::exchange(bound_, true) || cores_.empty()) return;
+  const auto bind = [&](int rank) {
+    const CoreSet& cores = cores_[static_cast<size_t>(rank)];
+    if (!bind_thread(cores)) spdlog::warn("rank {} is not bound to CPUs {}", rank, to_text(cores));
+  };
+  if (threads_)
+    threads_->run(bind);
+  else
+    bind(0);
+}
+
 void RankGroup::on_all(const std::function<void(RankRunner&, int rank)>& body) {
+  bind_threads();
   if (!threads_) return body(*ranks_[0], 0);
   threads_->run([&](int rank) {
     const c10::InferenceMode no_gradients;  // of each thread

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/core_sets.h"
 #include "base/rank_threads.h"
 #include "engine/rank_runner.h"
 
@@ -14,9 +15,10 @@ namespace valora {
 
 class RankGroup {
  public:
-  // ranks: at least one. communicator: theirs; null with one rank.
+  // ranks: at least one. communicator: theirs; null with one rank. cores: that their threads are
+  // bound to, the engine thread with rank 0; empty: none.
   RankGroup(std::vector<std::unique_ptr<RankRunner>> ranks,
-            std::unique_ptr<Communicator> communicator);
+            std::unique_ptr<Communicator> communicator, std::vector<CoreSet> cores = {});
 
   // As those of RankRunner. With several ranks, one that fails is LostRank: what the others have
   // done by then is not known, so no step can run any more.
@@ -35,11 +37,14 @@ class RankGroup {
   }
 
  private:
+  void bind_threads();
   void on_all(const std::function<void(RankRunner&, int rank)>& body);
 
   std::vector<std::unique_ptr<RankRunner>> ranks_;
   std::unique_ptr<Communicator> communicator_;
   std::optional<RankThreads> threads_;
+  std::vector<CoreSet> cores_;
+  bool bound_ = false;
 };
 
 }  // namespace valora

@@ -2,6 +2,7 @@
 // fails ends the engine.
 #include <thread>
 
+#include "base/cores.h"
 #include "engine/testing/engine_fixture.h"
 #include "ops/low_rank_products.h"
 
@@ -38,6 +39,17 @@ TEST_F(RanksEngine, AnswersAreThoseOfOneRank) {
       EXPECT_EQ(answers_with(ranks, policy), alone) << ranks << " ranks, " << name_of(policy);
       EXPECT_GT(engine_->stats().collectives, 0);
     }
+}
+
+TEST_F(RanksEngine, AnswersOfBoundRanksAreTheSame) {
+  const std::vector<int> usable = cpus_of_affinity();
+  const auto alone = answers_with(1, SchedulingPolicy::kUnmerged);
+  options_.rank_cores = std::to_string(usable.front());
+  EXPECT_EQ(answers_with(1, SchedulingPolicy::kUnmerged), alone);
+  if (usable.size() < 2) return;
+  options_.rank_cores += "|" + std::to_string(usable[1]);
+  EXPECT_EQ(answers_with(2, SchedulingPolicy::kMixture), alone);
+  EXPECT_EQ(cpus_of_affinity(), usable) << "of the thread that starts engines";
 }
 
 // One head of keys and values is on each of two ranks, and on two of four.

@@ -66,7 +66,6 @@ Status set_up_compute(const EngineOptions& options) {
   VALORA_CHECK(kernels::load_tiles(options.tiles));
   ops::set_backend(backend_of(options.kernels));
   if (options.threads > 0) at::set_num_threads(options.threads);
-  split_threads(options);
   return {};
 }
 
@@ -97,6 +96,7 @@ class EngineStart {
   at::Device device_ = at::kCPU;
   std::unique_ptr<serving::Frontend> frontend_;
   std::unique_ptr<Communicator> communicator_;  // null with one rank
+  std::vector<CoreSet> rank_cores_;             // empty: the ranks are not bound
   models::LoadedModel loaded_;
   MemoryPlan plan_;
   adapters::AdapterLimits limits_;
@@ -133,6 +133,9 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   device_ = device;
   VALORA_CHECK(check_rank_options(options_));
   VALORA_CHECK(set_up_compute(options_));
+  VALORA_TRY(cores, rank_cores(options_, numa_nodes()));
+  rank_cores_ = std::move(cores);
+  split_threads(options_, rank_cores_);
   VALORA_CHECK(check_limits(options_));
   if (!policy) {
     VALORA_TRY(made, policy_of(options_.scheduling));
@@ -177,7 +180,7 @@ Status EngineStart::load_weights() {
   communicator_ = make_communicator(options_);
   VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
                                         models::ModelUse::kServing, rounding_of(options_),
-                                        communicator_.get()));
+                                        {communicator_.get(), rank_cores_}));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);
@@ -208,6 +211,8 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
     plan.adapter_cache_bytes = cache;
   }
   notes_ = memory_notes(options_, loaded_, plan, {shadowed, shadow_bytes, kept});
+  for (size_t rank = 0; rank < rank_cores_.size(); ++rank)
+    notes_.push_back(fmt::format("rank {} runs on CPUs {}", rank, to_text(rank_cores_[rank])));
   return plan;
 }
 
@@ -239,7 +244,8 @@ Status EngineStart::make_runner(const scheduler::Policy& policy) {
           options_.threads == 0 && device_.is_cpu() && options_.tensor_parallel_size == 1,
   };
   runner_ = std::make_unique<Runner>(
-      *loaded_.model, std::make_unique<RankGroup>(std::move(ranks), std::move(communicator_)),
+      *loaded_.model,
+      std::make_unique<RankGroup>(std::move(ranks), std::move(communicator_), rank_cores_),
       loaded_.dtype, device_, ops::launched_work(device_), options, clock_);
   return {};
 }

@@ -175,7 +175,7 @@ Status check_inputs(const std::string& dir, const Weights& weights) {
 
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use, Rounding rounding,
-                               Communicator* communicator) {
+                               const ModelRanks& ranks) {
   const bool quantises = rounding.weights != Quantise::kNone;
   if (quantises && use == ModelUse::kTraining)
     return unprocessable("adapters are trained on weights in floats; leave out --quantization",
@@ -200,11 +200,13 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
       return unprocessable(dir + ": the weights are quantised already (" +
                                weights->quantised()->format + "); leave out --quantization",
                            "quantization");
-    const int ranks = communicator ? communicator->ranks() : 1;
+    const int count = ranks.communicator ? ranks.communicator->ranks() : 1;
     LoadedModel loaded;
-    for (int rank = 0; rank < ranks; ++rank) {
-      weights->set_shard({rank, ranks, communicator});
-      auto model = family->build(config, *weights, device);
+    for (int rank = 0; rank < count; ++rank) {
+      weights->set_shard({rank, count, ranks.communicator});
+      std::unique_ptr<Model> model;
+      run_bound(ranks.cores.empty() ? CoreSet() : ranks.cores[static_cast<size_t>(rank)],
+                [&] { model = family->build(config, *weights, device); });
       if (rank == 0)
         loaded.model = std::move(model);
       else

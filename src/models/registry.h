@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/core_sets.h"
 #include "models/model.h"
 #include "models/spec/family.h"
 
@@ -37,15 +38,20 @@ enum class ModelUse {
   // Plain tensors, through which gradients flow; views of the mapped file if it has the dtype.
   kTraining,
 };
+// The ranks that share a model, for ModelUse::kServing with the native kernels of CPUs and heads
+// that check_ranks() accepts.
+struct ModelRanks {
+  Communicator* communicator = nullptr;  // null: one rank. It must outlive the models.
+  // CPUs of each, near which its weights should be; empty: anywhere.
+  std::vector<CoreSet> cores;
+};
 // Loads a model folder. rounding: for ModelUse::kServing on CPUs. dtype: if absent, that of
 // config.json, else that of the checkpoint. kNotFound: no folder or no weights. kUnprocessable: the
 // family is unknown, a tensor is missing or has another shape, kHalf on a CPU, or a `rounding`
 // that cannot be had.
-// communicator: of the ranks that share the model, for ModelUse::kServing with the native kernels
-// of CPUs and heads that check_ranks() accepts; null: one rank. It must outlive the models.
 Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing,
-                               Rounding rounding = {}, Communicator* communicator = nullptr);
+                               Rounding rounding = {}, const ModelRanks& ranks = {});
 // kInvalidArgument, with the numbers, if the heads do not divide among so many ranks.
 Status check_ranks(const ModelSpec& spec, int ranks);
 // Tells the weights what the configuration says of quantised linears. Throws LoadError.

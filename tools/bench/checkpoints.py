@@ -69,13 +69,13 @@ def build(tower, decoder=DECODER):
         torch.set_default_dtype(torch.float32)
 
 
-def make(folder, tower, adapters, rank, decoder=DECODER):
-    """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapters' folders."""
+def make(folder, tower, adapters, rank, decoder=DECODER, model=None):
+    """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapters' folders. model: instead of Qwen2's."""
     model_dir = os.path.join(folder, "model")
     dirs = [os.path.join(folder, f"adapter-{i}") for i in range(adapters)]
     if all(os.path.exists(os.path.join(d, "adapter_config.json")) for d in dirs):
         return model_dir, dirs
-    model = build(tower, decoder)
+    model = model or build(tower, decoder)
     model.save_pretrained(model_dir)
     write_tokenizer(model_dir, decoder)
     write_preprocessor(model_dir)
