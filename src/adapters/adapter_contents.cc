@@ -33,6 +33,10 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
   const Module& adapted = modules.modules()[*module];
   const bool of_embedding =
       name.role == TensorRole::kEmbeddingA || name.role == TensorRole::kEmbeddingB;
+  if (adapted.kind == ModuleKind::kUnread) {
+    contents.unread.insert(*module);
+    return {};
+  }
   if (adapted.kind == ModuleKind::kOther ||
       of_embedding != (adapted.kind == ModuleKind::kEmbedding))
     return cannot_serve(name.module);

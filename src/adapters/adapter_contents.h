@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "adapters/lora_config.h"
@@ -40,6 +41,7 @@ struct AdapterContents {
   // Copies of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
   std::map<std::string, TensorName> base_copies;
   std::map<int, TokenRows> token_rows;  // by index into the ModuleTable
+  std::set<int> unread;                 // modules without effect whose tensors were passed over
 };
 
 // Assigns every tensor of the file to a module or head, or to the base model. Error: kUnprocessable

@@ -65,7 +65,7 @@ class Resolver {
     for (const auto& [index, halves] : contents_.modules) kinds.insert(kind_of(module(index).name));
     std::vector<int> lost, left;
     for (int i = 0; i < static_cast<int>(modules_.modules().size()); ++i) {
-      if (contents_.modules.contains(i)) continue;
+      if (contents_.modules.contains(i) || module(i).kind == ModuleKind::kUnread) continue;
       VALORA_TRY(is_target, targets_without_tensors(i));
       if (is_target) (kinds.contains(kind_of(module(i).name)) ? lost : left).push_back(i);
     }
@@ -77,6 +77,9 @@ class Resolver {
     // "all-linear" excludes the output layer, which this table cannot distinguish.
     if (rules_.all_linear)
       std::erase_if(left, [&](int i) { return module(i).kind != ModuleKind::kLinear; });
+    for (const int i : contents_.unread)
+      warnings.push_back("the adapter of " + module(i).name +
+                         " has no effect, as in PEFT: the model reads that weight past its module");
     if (!left.empty())
       warnings.push_back("the configuration also targets " + module(left[0]).name +
                          and_more(left.size()) +

@@ -8,6 +8,7 @@ const char* module_kind_name(ModuleKind kind) {
   switch (kind) {
     case ModuleKind::kEmbedding: return "embedding";
     case ModuleKind::kHead: return "output layer";
+    case ModuleKind::kUnread: return "linear without effect";
     case ModuleKind::kOther: return "other";
     case ModuleKind::kLinear: break;
   }

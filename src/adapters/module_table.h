@@ -17,9 +17,12 @@ enum class ModuleKind : uint8_t {
   kLinear,
   kEmbedding,  // of the tokens; in: the vocabulary
   kHead,       // the output layer; out: the vocabulary
-  kOther       // adapters on it cannot be served
+  // A linear that the reference reads past its module: PEFT adapts it, and the answer is the
+  // base's.
+  kUnread,
+  kOther  // adapters on it cannot be served
 };
-const char* module_kind_name(ModuleKind kind);  // "linear", "embedding", "output layer", "other"
+const char* module_kind_name(ModuleKind kind);  // "linear", "embedding", "output layer", …
 
 struct Module {
   // Canonical: the newest Hugging Face name, e.g. "model.language_model.layers.3.mlp.up_proj".

@@ -35,7 +35,8 @@ std::optional<models::LoadedModel> checkpoint_of(const std::string& dir) {
 }
 
 adapters::ModuleKind vocabulary_kind(const std::string& module) {
-  if (module.ends_with("embed_tokens")) return adapters::ModuleKind::kEmbedding;
+  if (module.ends_with("embed_tokens") || module.ends_with(".wte"))
+    return adapters::ModuleKind::kEmbedding;
   return module.ends_with("lm_head") ? adapters::ModuleKind::kHead : adapters::ModuleKind::kLinear;
 }
 

@@ -206,11 +206,11 @@ struct PixtralTarget {
 Result<std::shared_ptr<const Processor>> make_pixtral_processor(const ProcessorFiles& files,
                                                                 const PixtralTarget& target);
 
-// The square that Gemma 3 reads.
+// The square that the towers of Gemma 3 and of the first Qwen-VL read.
 struct SquareTarget {
-  int image_size = 896;  // pixels per side
+  int image_size = 448;  // pixels per side
   int patch_size = 14;
-  int tokens = 256;
+  int tokens = 256;  // of each picture
 };
 
 // Equal to transformers' Gemma3ImageProcessor with PIL, bit for bit, without pan and scan: the
@@ -218,5 +218,10 @@ struct SquareTarget {
 // that are unknown, or other ones than the target's.
 Result<std::shared_ptr<const Processor>> make_gemma3_processor(const ProcessorFiles& files,
                                                                const SquareTarget& target);
+
+// Equal to the transform of the first Qwen-VL with PIL, bit for bit: a picture is resized to the
+// square, without regard to its shape, and normalised with CLIP's values. Rows are patches in
+// reading order.
+std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target);
 
 }  // namespace valora::media

@@ -96,6 +96,15 @@ TEST(BlockKeys, BeyondItPromptsShareWhatHasTheSameFrequencies) {
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(64, 80, true)), 5);
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(65, 96, true)), 0);
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(40, 96, true)), 0);
+  // By doublings of the limit: prompts between two share, and their answers have what they have.
+  const auto doubling = [](int prompt, int tokens) {
+    return keys_of({{}, {}, {}, {40, true, prompt, prompt, 0, true}}, count_from(0, tokens));
+  };
+  EXPECT_EQ(doubling(40, 96), keys_of({}, count_from(0, 96)));
+  EXPECT_EQ(shared(doubling(40, 96), doubling(41, 96)), 0);
+  EXPECT_EQ(shared(doubling(41, 96), doubling(80, 96)), 6);
+  EXPECT_EQ(shared(doubling(80, 96), doubling(81, 96)), 0);
+  EXPECT_EQ(shared(doubling(81, 96), doubling(160, 96)), 6);
 }
 
 // With M-RoPE, positions are not indices: a picture takes fewer, a video may take more.

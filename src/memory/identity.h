@@ -1,6 +1,7 @@
 // What a sequence's KV cache depends on, and the blocks of a sequence.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,11 +35,17 @@ struct RopeLengths {
   int prompt_tokens = 0;
   int64_t prompt = 0;  // the largest position of the prompt + 1
   int64_t delta = 0;   // the generated token with index i is at position i + delta
+  // All tokens have the frequencies of the prompt, whose length counts by doublings of the limit
+  // (Qwen's dynamic NTK).
+  bool of_prompt = false;
 
-  int64_t of(int token) const { return token < prompt_tokens ? prompt : token + delta + 1; }
+  int64_t of(int token) const {
+    return of_prompt || token < prompt_tokens ? prompt : token + delta + 1;
+  }
   // Equal for tokens with equal frequencies; 0 up to the limit. Later tokens have no smaller one.
   int64_t variant(int token) const {
     if (limit == 0 || of(token) <= limit) return 0;
+    if (of_prompt) return std::bit_width(static_cast<uint64_t>((prompt - 1) / limit));
     return each ? of(token) : 1;
   }
 };

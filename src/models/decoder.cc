@@ -42,45 +42,69 @@ int64_t of_rank(int64_t heads, const Weights& weights) {
   return adapters::share_of(heads, weights.shard().rank, weights.shard().of).size();
 }
 
+Rotation rotation(const Rotary& rotary, const Batch& batch, const at::Tensor& lengths) {
+  Rotation result;
+  result.queries = result.keys = rotary(batch.positions, lengths);
+  if (batch.kv) result.queries = rotary.of_queries(result.keys, batch.positions);
+  return result;
+}
+
 }  // namespace
 
 Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
-                     const std::string& name, const LayerConfig& c)
+                     const DecoderNames& names, const std::string& layer, const LayerConfig& c)
     : heads_(of_rank(c.heads, weights)),
       kv_heads_(of_rank(c.kv_heads, weights)),
       head_dim_(c.head_dim),
       rule_{c.window, c.attention_scale},
-      q_proj_(table_linear(weights, modules, name + ".q_proj", c.qkv_bias)),
-      k_proj_(table_linear(weights, modules, name + ".k_proj", c.qkv_bias)),
-      v_proj_(table_linear(weights, modules, name + ".v_proj", c.qkv_bias)),
-      o_proj_(table_linear(weights, modules, name + ".o_proj", c.o_bias)) {
+      kind_(c.qkv),
+      o_proj_(table_linear(weights, modules, layer + names.o, c.o_bias)) {
+  const auto add = [&](const char* name) {
+    qkv_.push_back(table_linear(weights, modules, layer + name, c.qkv_bias));
+  };
+  if (c.qkv == Qkv::kApart)
+    add(names.q), add(names.k), add(names.v);
+  else
+    add(names.qkv);
   if (!c.qk_norm) return;
-  q_norm_.emplace(weights, name + ".q_norm", head_dim_, c.norm_eps, c.norm_offset);
-  k_norm_.emplace(weights, name + ".k_norm", head_dim_, c.norm_eps, c.norm_offset);
+  q_norm_.emplace(weights, layer + names.q_norm, head_dim_, c.norm_eps, c.norm_offset);
+  k_norm_.emplace(weights, layer + names.k_norm, head_dim_, c.norm_eps, c.norm_offset);
 }
 
-at::Tensor Attention::operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
+std::vector<at::Tensor> Attention::queries_keys_values(const at::Tensor& x,
+                                                       const Adaptation& adaptation) const {
+  if (kind_ == Qkv::kApart) return project(x, {&qkv_[0], &qkv_[1], &qkv_[2]}, adaptation);
+  const at::Tensor rows = qkv_[0](x, adaptation);
+  const int64_t q = heads_ * head_dim_, kv = kv_heads_ * head_dim_, each = heads_ / kv_heads_;
+  if (kind_ == Qkv::kSideBySide) return rows.split_with_sizes({q, kv, kv}, 1);
+  std::vector<at::Tensor> parts =
+      rows.view({-1, kv_heads_, each + 2, head_dim_}).split_with_sizes({each, 1, 1}, 2);
+  for (at::Tensor& part : parts) part = part.reshape({x.size(0), -1});
+  return parts;
+}
+
+at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, int64_t layer,
                                  const Batch& batch) const {
-  const auto qkv = project(x, {&q_proj_, &k_proj_, &v_proj_}, batch.adaptation);
+  const auto qkv = queries_keys_values(x, batch.adaptation);
   const auto of_heads = [&](const at::Tensor& rows, const std::optional<RmsNorm>& norm) {
     return norm ? (*norm)(rows.view({-1, head_dim_})) : rows;
   };
   at::Tensor q = of_heads(qkv[0], q_norm_).view({-1, heads_, head_dim_}),
              k = of_heads(qkv[1], k_norm_).view({-1, kv_heads_, head_dim_});
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
-  ops::rotate_half(q, rotary.cos, rotary.sin);
-  ops::rotate_half(k, rotary.cos, rotary.sin);
+  ops::rotate_half(q, rotary.queries.cos, rotary.queries.sin);
+  ops::rotate_half(k, rotary.keys.cos, rotary.keys.sin);
   const at::Tensor attended =
       batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, rule_, &batch.tables)
                : ops::sequence_attention(q, k, v, batch.spans, rule_);
   return o_proj_(attended, batch.adaptation);
 }
 
-Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
-         const LayerConfig& c)
-    : gate_proj_(table_linear(weights, modules, name + ".gate_proj", c.mlp_bias)),
-      up_proj_(table_linear(weights, modules, name + ".up_proj", c.mlp_bias)),
-      down_proj_(table_linear(weights, modules, name + ".down_proj", c.mlp_bias)),
+Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,
+         const std::string& layer, const LayerConfig& c)
+    : gate_proj_(table_linear(weights, modules, layer + names.gate, c.mlp_bias)),
+      up_proj_(table_linear(weights, modules, layer + names.up, c.mlp_bias)),
+      down_proj_(table_linear(weights, modules, layer + names.down, c.mlp_bias)),
       activation_(c.gate) {}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
@@ -90,44 +114,40 @@ at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) co
 Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                  const std::string& lm_head, const DecoderConfig& c, at::Device device)
     : Decoder(weights, modules, prefix,
-              embedding_names(c, weights, prefix + "embed_tokens", lm_head), c, device) {}
+              embedding_names(c, weights, prefix + c.names.embedding, lm_head), c, device) {}
 
 Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                  const EmbeddingNames& names, const DecoderConfig& c, at::Device device)
     : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
       embedding_scale_(c.embedding_scale),
       rotary_(c.rotary, c.layers.front().head_dim, device),
-      norm_(weights, prefix + "norm", c.hidden, c.norm_eps, c.norm_offset),
+      norm_(weights, prefix + c.names.norm, c.hidden, c.norm_eps, c.norm_offset),
       lm_head_(weights, names.head, c.hidden, c.vocab, false,
                modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead,
                {adapters::Split::kOutputs, c.vocab}),
       shard_(weights.shard()) {
   if (c.local_rotary) local_rotary_.emplace(*c.local_rotary, c.layers.front().head_dim, device);
   for (size_t i = 0; i < c.layers.size(); ++i)
-    layers_.push_back(
-        make_layer(weights, modules, prefix + "layers." + std::to_string(i) + ".", c, c.layers[i]));
+    layers_.push_back(make_layer(
+        weights, modules, prefix + c.names.layers + std::to_string(i) + ".", c, c.layers[i]));
 }
 
-// Where outputs have norms, "post_attention_layernorm" is that of the attention's output.
 DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& modules,
-                                 const std::string& name, const DecoderConfig& c,
+                                 const std::string& layer, const DecoderConfig& c,
                                  const LayerConfig& l) {
-  const auto norm = [&](const char* which) {
-    return RmsNorm(weights, name + which, c.hidden, l.norm_eps, l.norm_offset);
+  const auto norm = [&](const char* name) {
+    return RmsNorm(weights, layer + name, c.hidden, l.norm_eps, l.norm_offset);
   };
-  DecoderLayer layer{
-      norm("input_layernorm"),
-      norm(l.output_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm"),
-      Attention(weights, modules, name + "self_attn", l),
-      Mlp(weights, modules, name + "mlp", l),
-      {},
-      {},
-      l.local_rotary};
-  if (l.output_norms) {
-    layer.after_attention = norm("post_attention_layernorm");
-    layer.after_mlp = norm("post_feedforward_layernorm");
-  }
-  return layer;
+  const auto norm_if = [&](const char* name) {
+    return name ? std::optional(norm(name)) : std::nullopt;
+  };
+  return {norm(c.names.input_norm),
+          norm(c.names.inner_norm),
+          Attention(weights, modules, c.names, layer, l),
+          Mlp(weights, modules, c.names, layer, l),
+          norm_if(c.names.attention_norm),
+          norm_if(c.names.mlp_norm),
+          l.local_rotary};
 }
 
 at::Tensor Decoder::embed(const Batch& batch) const {
@@ -152,7 +172,7 @@ void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
           .add_(rows.embeddings.narrow(1, column, hidden));
 }
 
-at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary,
+at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
                                     int64_t index, const Batch& batch) const {
   const at::Tensor normed =
       delta.defined() ? before_attention.after_adding(x, delta) : before_attention(x);
@@ -164,11 +184,11 @@ at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, cons
 
 at::Tensor Decoder::forward(const Batch& batch) const {
   at::Tensor x = embed(batch);  // the residual stream
-  const CosSin shared = rotary_(batch.positions, batch.rope_lengths),
-               local = local_rotary_ ? (*local_rotary_)(batch.positions) : CosSin();
+  const Rotation shared = rotation(rotary_, batch, batch.rope_lengths),
+                 local = local_rotary_ ? rotation(*local_rotary_, batch, {}) : Rotation();
   at::Tensor delta;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const CosSin& rotary = layers_[i].local_rotary ? local : shared;
+    const Rotation& rotary = layers_[i].local_rotary ? local : shared;
     if (batch.recompute)
       std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
     else
@@ -182,7 +202,7 @@ at::Tensor Decoder::forward(const Batch& batch) const {
 // The input of the first layer may not require gradients (frozen embeddings), but the adapters in
 // it need them.
 std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta,
-                                                            const CosSin& rotary, size_t index,
+                                                            const Rotation& rotary, size_t index,
                                                             const Batch& batch) const {
   if (!x.requires_grad()) x = x.detach().set_requires_grad(true);
   std::vector<at::Tensor> inputs{x};

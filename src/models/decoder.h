@@ -15,27 +15,40 @@
 
 namespace valora::models {
 
+// Of the tokens of a batch.
+struct Rotation {
+  CosSin queries, keys;
+};
+
 class Attention {
  public:
-  Attention(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
-            const LayerConfig& config);
-  at::Tensor operator()(const at::Tensor& x, const CosSin& rotary, int64_t layer,
+  // layer: its name, with a dot at the end.
+  Attention(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,
+            const std::string& layer, const LayerConfig& config);
+  at::Tensor operator()(const at::Tensor& x, const Rotation& rotary, int64_t layer,
                         const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
-    linears.insert(linears.end(), {&q_proj_, &k_proj_, &v_proj_, &o_proj_});
+    for (Linear& linear : qkv_) linears.push_back(&linear);
+    linears.push_back(&o_proj_);
   }
 
  private:
+  // Queries, keys and values, [T, heads · dim] each; views of one tensor if they are side by side.
+  std::vector<at::Tensor> queries_keys_values(const at::Tensor& x,
+                                              const Adaptation& adaptation) const;
+
   int64_t heads_, kv_heads_, head_dim_;  // heads: of the rank
   ops::AttentionRule rule_;
-  Linear q_proj_, k_proj_, v_proj_, o_proj_;
+  Qkv kind_;
+  std::vector<Linear> qkv_;  // one or three
+  Linear o_proj_;
   std::optional<RmsNorm> q_norm_, k_norm_;
 };
 
 class Mlp {
  public:
-  Mlp(Weights& weights, const adapters::ModuleTable& modules, const std::string& name,
-      const LayerConfig& config);
+  Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,
+      const std::string& layer, const LayerConfig& config);
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
   void append_linears(std::vector<Linear*>& linears) {
     linears.insert(linears.end(), {&gate_proj_, &up_proj_, &down_proj_});
@@ -49,8 +62,8 @@ class Mlp {
 struct DecoderLayer {
   // x: [T, hidden], the residual stream; changed in place. delta: what the previous layer adds to
   // it; undefined for the first layer. Returns what this layer adds.
-  at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const CosSin& rotary, int64_t index,
-                        const Batch& batch) const;
+  at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
+                        int64_t index, const Batch& batch) const;
 
   RmsNorm before_attention, before_mlp;
   Attention self_attn;
@@ -86,7 +99,7 @@ class Decoder {
   // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
   static void add_level(const Batch& batch, size_t layer, at::Tensor& x);
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
-                                                     const CosSin& rotary, size_t index,
+                                                     const Rotation& rotary, size_t index,
                                                      const Batch& batch) const;
 
   at::Tensor embed_tokens_;

@@ -85,6 +85,8 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.head_dim = first.head_dim;
   spec.max_positions = c.max_positions;
   spec.rope_change = c.rotary.change;
+  if (first.qkv != Qkv::kApart)
+    spec.one_rank = "queries, keys and values are of one linear, which ranks cannot share";
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
   for (const LayerConfig& layer : c.layers)
     if (layer.window > 0 && (spec.window == 0 || layer.window < spec.window))
@@ -98,23 +100,29 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
     const LayerConfig& l = c.layers[i];
     const int64_t q = l.heads * l.head_dim, kv = l.kv_heads * l.head_dim,
                   index = static_cast<int64_t>(i);
-    const std::string layer = prefix + "layers." + std::to_string(i) + ".";
+    const std::string layer = prefix + c.names.layers + std::to_string(i) + ".";
     const auto add = [&](const char* name, int64_t in, int64_t out, adapters::Split split,
                          int64_t units) {
       modules.push_back(
           {layer + name, in, out, index, false, adapters::ModuleKind::kLinear, {split, units}});
     };
     using enum adapters::Split;
-    add("self_attn.q_proj", c.hidden, q, kOutputs, l.heads);
-    add("self_attn.k_proj", c.hidden, kv, kOutputs, l.kv_heads);
-    add("self_attn.v_proj", c.hidden, kv, kOutputs, l.kv_heads);
-    add("self_attn.o_proj", q, c.hidden, kInputs, l.heads);
-    add("mlp.gate_proj", c.hidden, l.intermediate, kOutputs, l.intermediate);
-    add("mlp.up_proj", c.hidden, l.intermediate, kOutputs, l.intermediate);
-    add("mlp.down_proj", l.intermediate, c.hidden, kInputs, l.intermediate);
+    switch (l.qkv) {
+      case Qkv::kApart:
+        add(c.names.q, c.hidden, q, kOutputs, l.heads);
+        add(c.names.k, c.hidden, kv, kOutputs, l.kv_heads);
+        add(c.names.v, c.hidden, kv, kOutputs, l.kv_heads);
+        break;
+      case Qkv::kSideBySide:
+      case Qkv::kByGroup: add(c.names.qkv, c.hidden, q + 2 * kv, kWhole, 1); break;
+    }
+    add(c.names.o, q, c.hidden, kInputs, l.heads);
+    add(c.names.gate, c.hidden, l.intermediate, kOutputs, l.intermediate);
+    add(c.names.up, c.hidden, l.intermediate, kOutputs, l.intermediate);
+    add(c.names.down, l.intermediate, c.hidden, kInputs, l.intermediate);
   }
   modules.push_back(
-      {prefix + "embed_tokens", c.vocab, c.hidden, -1, false, adapters::ModuleKind::kEmbedding});
+      {prefix + c.names.embedding, c.vocab, c.hidden, -1, false, adapters::ModuleKind::kEmbedding});
 }
 
 adapters::Module head_module(const DecoderConfig& c, const std::string& name) {

@@ -15,6 +15,26 @@
 
 namespace valora::models {
 
+// What a checkpoint calls the decoder's parts, behind its prefix; those of a layer behind `layers`
+// and its index. qkv: the one linear of Qkv other than kApart.
+struct DecoderNames {
+  const char *embedding = "embed_tokens", *norm = "norm", *layers = "layers.";
+  const char *input_norm = "input_layernorm", *inner_norm = "post_attention_layernorm";
+  // Of what attention and MLP add to the residual stream; null: it is added as it is.
+  const char *attention_norm = nullptr, *mlp_norm = nullptr;
+  const char *q = "self_attn.q_proj", *k = "self_attn.k_proj", *v = "self_attn.v_proj";
+  const char *qkv = nullptr, *o = "self_attn.o_proj";
+  const char *q_norm = "self_attn.q_norm", *k_norm = "self_attn.k_norm";
+  const char *gate = "mlp.gate_proj", *up = "mlp.up_proj", *down = "mlp.down_proj";
+};
+
+// How queries, keys and values are made. In one linear, an adapter is one update of all three.
+enum class Qkv : uint8_t {
+  kApart,       // three linears
+  kSideBySide,  // one: all queries, then all keys, then all values
+  kByGroup,     // one: for each head of keys and values its queries, its key and its value
+};
+
 // One layer: pre-norm attention with rotary positions and grouped query heads, then a gated MLP. A
 // family that needs another kind of one of its parts adds a field.
 struct LayerConfig {
@@ -25,14 +45,15 @@ struct LayerConfig {
   double norm_eps = 1e-6;  // of all norms of the layer
   bool qk_norm = false;    // each head's query and key are normalised before they are rotated
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  double norm_offset = 0;     // added to the weights of all norms of the layer
-  bool output_norms = false;  // what attention and MLP add to the residual stream is normalised
+  Qkv qkv = Qkv::kApart;
+  double norm_offset = 0;  // added to the weights of all norms of the layer
   ops::Gate gate = ops::Gate::kSilu;
   double attention_scale = 0;  // of the scores; 0: 1/sqrt(head_dim)
   bool local_rotary = false;   // rotated by DecoderConfig::local_rotary
 };
 
 struct DecoderConfig {
+  DecoderNames names;
   int64_t vocab = 0, hidden = 0;
   double norm_eps = 1e-6, norm_offset = 0;  // of the norm after the last layer
   double embedding_scale = 1;               // of the embeddings of text tokens

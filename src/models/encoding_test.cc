@@ -22,10 +22,12 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
   EncodingTest() {
     const auto [family, backend, dtype] = GetParam();
     ops::set_backend(backend);
-    case_ = std::vector<TinyTower (*)()>{
-        testing::qwen2_vl,        testing::qwen2_5_vl, testing::llava,         testing::qwen3_vl,
-        testing::idefics3,        testing::internvl,   testing::internvl_chat, testing::llava_next,
-        testing::llava_onevision, testing::pixtral,    testing::mistral3}[family]();
+    case_ = std::vector<TinyTower (*)()>{testing::qwen2_vl,        testing::qwen2_5_vl,
+                                         testing::llava,           testing::qwen3_vl,
+                                         testing::idefics3,        testing::internvl,
+                                         testing::internvl_chat,   testing::llava_next,
+                                         testing::llava_onevision, testing::pixtral,
+                                         testing::mistral3,        testing::qwen1_vl}[family]();
     folder_.write("model.safetensors", case_.tensors.text());
     weights_ = Weights::open(folder_.path()).value();
     const ConfigReader config(case_.config, "config.json");
@@ -47,6 +49,7 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     input.grid_t = t, input.grid_h = h, input.grid_w = w;
     input.patch_dim = case_.patch_dim;
     input.tokens = t * h * w / (case_.merge * case_.merge);
+    if (case_.tokens) input.tokens = case_.tokens;
     if (case_.newlines) {  // a column of tiles, of which a patch is padding on each side
       input.tile_rows = t - 1, input.tile_columns = 1;
       input.unpadded = {0, 1, h * (t - 1), w - 2};
@@ -102,12 +105,12 @@ std::string name_of(const ::testing::TestParamInfo<Way>& info) {
   const auto& [family, backend, dtype] = info.param;
   return std::string(std::array{"Qwen2VL", "Qwen2_5VL", "Llava", "Qwen3VL", "Idefics3", "InternVL",
                                 "InternVLChat", "LlavaNext", "LlavaOnevision", "Pixtral",
-                                "Mistral3"}[family]) +
+                                "Mistral3", "Qwen1VL"}[family]) +
          (backend == ops::Backend::kNative ? "Native" : "Reference") +
          (dtype == at::kFloat ? "Float" : "Bf16");
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncodingTest,
-                         ::testing::Combine(::testing::Range(0, 11),
+                         ::testing::Combine(::testing::Range(0, 12),
                                             ::testing::Values(ops::Backend::kNative,
                                                               ops::Backend::kReference),
                                             ::testing::Values(at::kFloat, at::kBFloat16)),
@@ -131,7 +134,7 @@ TEST_P(EncodingTest, WhatRunsBetweenItsPiecesChangesNoBit) {
   EXPECT_TRUE(at::equal(other_embeddings[0], other_alone[0]));
   EXPECT_EQ(
       embeddings[0].sizes(),
-      (std::vector<int64_t>{first_.tokens, testing::kOut * (1 + model_->spec().visual_levels)}));
+      (std::vector<int64_t>{first_.tokens, case_.width * (1 + model_->spec().visual_levels)}));
   EXPECT_FALSE(at::equal(embeddings[0], other_alone[0])) << "the adapter changes it";
 }
 

@@ -55,9 +55,11 @@ DecoderConfig read_gemma3_config(const ConfigReader& text, const ConfigReader& t
   c.norm_offset = 1;
   const double scalar = text.number("query_pre_attn_scalar", 256);
   if (!(scalar > 0)) text.refuse("\"query_pre_attn_scalar\" must be above 0");
+  c.names.inner_norm = "pre_feedforward_layernorm";
+  c.names.attention_norm = "post_attention_layernorm";
+  c.names.mlp_norm = "post_feedforward_layernorm";
   for (LayerConfig& layer : c.layers) {
     layer.norm_offset = 1;
-    layer.output_norms = true;
     layer.gate = ops::Gate::kGeluTanh;
     if (scalar != static_cast<double>(layer.head_dim))
       layer.attention_scale = 1 / std::sqrt(scalar);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "models/causal_lm.h"
+#include "models/internlm2.h"
 #include "models/internvl_model.h"
 #include "text/chat_formats.h"
 
@@ -27,16 +28,23 @@ void refuse_own_adapters(const ConfigReader& config) {
                     "\": the weights hold adapters of their own; merge them first");
 }
 
+bool is_internlm2(const ConfigReader& config) {
+  return config.child("llm_config").text("model_type", "qwen2") == "internlm2";
+}
+
+InternVlNames chat_names(const ConfigReader& config) {
+  InternVlNames names = kInternVlChat;
+  if (is_internlm2(config)) names.head = "language_model.output";
+  return names;
+}
+
 InternVlConfig read_internvl_chat_config(const ConfigReader& config) {
   refuse_own_adapters(config);
   if (config.flag("pad2square", false)) config.refuse("\"pad2square\" is not supported");
   const ConfigReader text = config.child("llm_config");
-  if (const std::string type = text.text("model_type", "qwen2"); type == "internlm2")
-    text.refuse(
-        "a language model of type \"internlm2\" is not supported; the same model in Hugging Face's "
-        "format (InternVLForConditionalGeneration), whose decoder is Llama, is");
   InternVlConfig c;
-  c.decoder = read_internvl_decoder(text, config);
+  c.decoder = is_internlm2(config) ? read_internlm2_config(text, config)
+                                   : read_internvl_decoder(text, config);
   c.vision = read_intern_vit_config(config.child("vision_config"));
   c.merge = read_merge(config);
   read_feature_layer(config, "select_layer", c);
@@ -48,9 +56,11 @@ InternVlConfig read_internvl_chat_config(const ConfigReader& config) {
 }
 
 ModelSpec internvl_chat_spec(const ConfigReader& config) {
-  ModelSpec spec = internvl_model_spec(read_internvl_chat_config(config), kInternVlChat,
-                                       {{"model.", kInternVlChat.language},  // the decoder alone
-                                        {"lm_head", kInternVlChat.head}});
+  const InternVlNames names = chat_names(config);
+  const char* const head = is_internlm2(config) ? "output" : "lm_head";
+  ModelSpec spec = internvl_model_spec(read_internvl_chat_config(config), names,
+                                       {{"model.", names.language},  // the decoder alone
+                                        {head, names.head}});
   spec.image_token = spec.video_token = kTokenByName;
   return spec;
 }
@@ -101,8 +111,8 @@ Family internvl_chat_family() {
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
             return make_internvl_model(internvl_chat_spec(config),
-                                       read_internvl_chat_config(config), kInternVlChat, weights,
-                                       device);
+                                       read_internvl_chat_config(config), chat_names(config),
+                                       weights, device);
           },
       .positions = causal_lm_positions,
       .chat_format = internvl_chat_format,

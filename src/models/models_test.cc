@@ -367,7 +367,6 @@ TEST(ModelSpec, WhatInternVlDoesNotServeIsRefusedByName) {
            {"", "use_llm_lora", 16},
            {"", "pad2square", true},
            {"", "ps_version", "v3"},
-           {"llm_config", "model_type", "internlm2"},
            {"llm_config", "model_type", "phi3"}}) {
     const std::string why = refused(older, part, key, value);
     EXPECT_NE(why.find(value.is_string() ? value.get<std::string>() : key), std::string::npos)

@@ -15,6 +15,7 @@
 #include "models/mistral.h"
 #include "models/pixtral.h"
 #include "models/quantised/config.h"
+#include "models/qwen1.h"
 #include "models/qwen2.h"
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
@@ -46,6 +47,7 @@ std::string architecture_of_type(const Json& config) {
       {"llava_onevision", "LlavaOnevisionForConditionalGeneration"},
       {"mistral", "MistralForCausalLM"},
       {"mistral3", "Mistral3ForConditionalGeneration"},
+      {"qwen", "QWenLMHeadModel"},
       {"qwen2", "Qwen2ForCausalLM"},
       {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
@@ -84,7 +86,7 @@ const std::vector<Family>& families() {
       mistral3_family(), qwen2_family(),         qwen2_vl_family(),   qwen2_5_vl_family(),
       qwen3_family(),    qwen3_vl_family(),      idefics3_family(),   smolvlm_family(),
       internvl_family(), internvl_chat_family(), llava_next_family(), llava_onevision_family(),
-      gemma3_family(),   gemma3_text_family(),
+      gemma3_family(),   gemma3_text_family(),   qwen1_vl_family(),   qwen1_family(),
   };
   return all;
 }
@@ -136,6 +138,8 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
     return invalid(fmt::format("--tensor-parallel-size {}: {}", ranks, what),
                    "tensor_parallel_size");
   };
+  if (ranks > 1 && !spec.one_rank.empty())
+    return refused(fmt::format("in {}, {}", spec.architecture, spec.one_rank));
   if (spec.heads % ranks != 0)
     return refused(fmt::format("the {} attention heads of {} do not divide evenly", spec.heads,
                                spec.architecture));

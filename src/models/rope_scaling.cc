@@ -147,6 +147,24 @@ at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim, const Dy
   return 1.0 / base.unsqueeze(1).pow(at::arange(0, dim, 2, base.options()) / size);
 }
 
+// Of n doublings, alpha is 2^(n + 1) - 1.
+at::Tensor doubled(double theta, int64_t dim, const DoublingScaling& s) {
+  const auto size = static_cast<double>(dim);
+  std::vector<at::Tensor> rows;
+  for (int64_t n = 0; n <= s.doublings; ++n) {
+    const double alpha = std::exp2(static_cast<double>(n + 1)) - 1;
+    const double base = theta * std::pow(alpha, size / (size - 2));
+    rows.push_back(1.0 / at::pow(base, at::arange(0, dim, 2, at::kFloat) / size));
+  }
+  return at::stack(rows);
+}
+
+at::Tensor doublings_of(const at::Tensor& lengths, const DoublingScaling& s) {
+  at::Tensor count = at::zeros_like(lengths);
+  for (int64_t n = 0; n < s.doublings; ++n) count += lengths > (s.positions << n);
+  return count;
+}
+
 at::Tensor divided(double theta, const std::vector<double>& factors) {
   const auto dim = static_cast<int64_t>(2 * factors.size());
   const at::Tensor powers =

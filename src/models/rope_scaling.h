@@ -30,6 +30,13 @@ struct DynamicScaling {
   int64_t positions = 0;
 };
 
+// Dynamic NTK by doublings (Qwen's first models): theta is that of 2 positions for a prompt beyond
+// `positions`, of 4 for one beyond twice as many, and so on.
+struct DoublingScaling {
+  int64_t positions = 0;
+  int64_t doublings = 0;  // as far as the model's longest prompt goes
+};
+
 // LongRoPE: each frequency is divided by its own factor, of which sequences beyond the original
 // positions have others.
 struct LongRopeScaling {
@@ -56,6 +63,10 @@ at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& s
 // [T].
 at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim,
                   const DynamicScaling& scaling);
+// Those of 0, 1, … doublings, float [1 + doublings, dim / 2].
+at::Tensor doubled(double theta, int64_t dim, const DoublingScaling& scaling);
+// The row of doubled() for each length, int64 [T].
+at::Tensor doublings_of(const at::Tensor& lengths, const DoublingScaling& scaling);
 // The frequencies without scaling, each divided by its factor, float [dim / 2].
 at::Tensor divided(double theta, const std::vector<double>& factors);
 

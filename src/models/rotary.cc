@@ -101,6 +101,8 @@ Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
     : theta_(config.theta),
       dim_(dim),
       dynamic_(config.dynamic),
+      doubling_(config.doubling),
+      log_beyond_(config.log_beyond),
       change_(config.change),
       attention_factor_(config.attention_factor) {
   const auto options = at::TensorOptions().dtype(at::kFloat);
@@ -113,12 +115,14 @@ Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
     long_inv_freq_ = divided(config.theta, config.long_rope->long_factors).to(device);
   }
   inv_freq_ = inv_freq.to(device);
+  if (config.doubling) doubled_ = doubled(config.theta, dim, *config.doubling).to(device);
   if (config.sections.empty()) return;
   axis_of_ = at::tensor(axes_of(config), at::kLong).to(device);
 }
 
 // Float [T, dim / 2]. Tokens within the change have what they have without lengths.
 at::Tensor Rotary::frequencies(const at::Tensor& lengths) const {
+  if (doubling_) return doubled_.index_select(0, doublings_of(lengths, *doubling_));
   const at::Tensor changed = dynamic_ ? scaled(lengths, theta_, dim_, *dynamic_) : long_inv_freq_;
   return at::where((lengths > change_.beyond).unsqueeze(1), changed, inv_freq_);
 }
@@ -135,6 +139,16 @@ CosSin Rotary::operator()(const at::Tensor& positions, const at::Tensor& lengths
     result.sin.mul_(attention_factor_);
   }
   return result;
+}
+
+CosSin Rotary::of_queries(const CosSin& keys, const at::Tensor& positions) const {
+  if (log_beyond_ == 0) return keys;
+  const at::Tensor number = positions.select(0, 0) + 1;
+  const at::Tensor beyond = number > log_beyond_;
+  if (beyond.is_cpu() && !beyond.any().item<bool>()) return keys;  // elsewhere the host would wait
+  const at::Tensor logs = number.to(at::kDouble).log() / std::log(static_cast<double>(log_beyond_));
+  const at::Tensor scale = at::where(beyond, logs, 1.0).to(at::kFloat).unsqueeze(1);
+  return {keys.cos * scale, keys.sin * scale};
 }
 
 }  // namespace valora::models

@@ -35,6 +35,10 @@ struct RotaryConfig {
   std::optional<YarnScaling> yarn;
   std::optional<LongRopeScaling> long_rope;
   std::optional<DynamicScaling> dynamic;
+  std::optional<DoublingScaling> doubling;
+  // Queries behind so many tokens are multiplied by the logarithm of their token's number to the
+  // base of this one, in serving alone (Qwen's logn attention); 0: none are.
+  int64_t log_beyond = 0;
   RopeChange change;
   int64_t max_positions = 0;  // how many positions can be served
 };
@@ -56,16 +60,21 @@ class Rotary {
   // positions: int64 [axes, T]. lengths: int64 [T], the length that the frequencies of each token
   // follow; undefined if none is above RopeChange::beyond.
   CosSin operator()(const at::Tensor& positions, const at::Tensor& lengths = {}) const;
+  // Those of the queries in serving, from those of the keys: RotaryConfig::log_beyond.
+  CosSin of_queries(const CosSin& keys, const at::Tensor& positions) const;
 
  private:
   at::Tensor frequencies(const at::Tensor& lengths) const;
 
   at::Tensor inv_freq_;       // float [dim / 2]
   at::Tensor long_inv_freq_;  // float [dim / 2], of LongRoPE beyond the change
+  at::Tensor doubled_;        // float [1 + doublings, dim / 2]
   at::Tensor axis_of_;        // int64 [dim / 2]; undefined: one axis
   double theta_ = 0;
   int64_t dim_ = 0;
   std::optional<DynamicScaling> dynamic_;
+  std::optional<DoublingScaling> doubling_;
+  int64_t log_beyond_ = 0;
   RopeChange change_;
   double attention_factor_ = 1;
 };

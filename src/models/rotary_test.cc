@@ -119,5 +119,31 @@ TEST(Rotary, DynamicThetaGrowsWithEachTokensLength) {
       at::equal(plain(positions).sin, dynamic(positions, at::arange(2, 11, at::kLong)).sin));
 }
 
+TEST(Rotary, ThetaOfDoublingsFollowsThePrompt) {
+  RotaryConfig config{.theta = 1000};
+  config.doubling = DoublingScaling{.positions = 10, .doublings = 3};
+  config.change = {.beyond = 10, .each = true, .of_prompt = true};
+  const std::vector<int64_t> lengths{1, 10, 11, 20, 21, 40, 41, 80};
+  const std::vector<double> alphas{1, 1, 3, 3, 7, 7, 15, 15};
+  const at::Tensor found = frequencies_at(config, lengths);
+  for (size_t t = 0; t < lengths.size(); ++t)
+    for (int i = 0; i < 3; ++i)
+      EXPECT_NEAR(found[static_cast<int64_t>(t)][i].item<double>(),
+                  std::pow(1000 * std::pow(alphas[t], 6.0 / 4), -i / 3.0), 1e-7)
+          << lengths[t] << ' ' << i;
+}
+
+TEST(Rotary, LateQueriesAreScaledByALogarithm) {
+  const Rotary rotary({.theta = 1000, .log_beyond = 4}, 6, at::kCPU);
+  const at::Tensor positions = at::arange(0, 9, at::kLong).view({1, 9});
+  const CosSin keys = rotary(positions), queries = rotary.of_queries(keys, positions);
+  for (int t = 0; t < 9; ++t)
+    EXPECT_NEAR((queries.cos[t] / keys.cos[t])[0].item<double>(),
+                t < 4 ? 1 : std::log(t + 1.0) / std::log(4.0), 1e-6);
+  const at::Tensor early = positions.slice(1, 0, 4);
+  const CosSin few = rotary(early);
+  EXPECT_TRUE(rotary.of_queries(few, early).cos.is_same(few.cos)) << "there is nothing to do";
+}
+
 }  // namespace
 }  // namespace valora::models

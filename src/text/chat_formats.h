@@ -17,6 +17,10 @@ std::unique_ptr<ChatFormat> make_llama3_chat();
 // them. Text only.
 std::unique_ptr<ChatFormat> make_qwen3_chat();
 
+// Qwen-VL, the first one: ChatML with "Picture 1: <img><imgpad></img>" and a line break for each
+// picture, numbered through the conversation.
+std::unique_ptr<ChatFormat> make_qwen_vl_chat();
+
 enum class MistralChat {
   kText,          // [INST] is text, as in 7B-Instruct v0.1 and v0.2
   kTokens,        // [INST] is a token, in a SentencePiece vocabulary, as in v0.3

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/unicode.h"
 #include "text/added_tokens.h"
@@ -9,10 +10,12 @@
 #include "text/decoders/decoder.h"
 #include "text/folder_tokens.h"
 #include "text/json_fields.h"
+#include "text/models/bpe.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pretokenizers/pretokenizer.h"
+#include "text/tiktoken_folder.h"
 
 namespace valora::text {
 namespace {
@@ -141,16 +144,11 @@ void warn_of_lengths(const Json& json, const std::string& what) {
       spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
 }
 
-Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) {
-  VALORA_CHECK(check_fields(json, "tokenizer",
-                            {"version", "truncation", "padding", "added_tokens", "normalizer",
-                             "pre_tokenizer", "post_processor", "decoder", "model"}));
-  VALORA_TRY(version, field<std::string>(json, "tokenizer", "version"));
-  if (version != "1.0")
-    return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
+// Everything but the model.
+Result<Parts> read_parts_around(std::unique_ptr<const Model> model, const Json& json,
+                                const std::vector<AddedToken>& more) {
   VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
   VALORA_TRY(pretokenizer, make_pretokenizer(part(json, "pre_tokenizer"), "pre_tokenizer"));
-  VALORA_TRY(model, make_model(part(json, "model"), "model"));
   VALORA_TRY(decoder, Decoder::read(part(json, "decoder"), "decoder"));
   VALORA_TRY(added, AddedTokens::read(part(json, "added_tokens"), "added_tokens", *model,
                                       normalizer.get(), more));
@@ -159,6 +157,17 @@ Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) 
              PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
   return Parts{std::move(normalizer), std::move(pretokenizer), std::move(model),
                std::move(decoder),    std::move(added),        std::move(post_processor)};
+}
+
+Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) {
+  VALORA_CHECK(check_fields(json, "tokenizer",
+                            {"version", "truncation", "padding", "added_tokens", "normalizer",
+                             "pre_tokenizer", "post_processor", "decoder", "model"}));
+  VALORA_TRY(version, field<std::string>(json, "tokenizer", "version"));
+  if (version != "1.0")
+    return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
+  VALORA_TRY(model, make_model(part(json, "model"), "model"));
+  return read_parts_around(std::move(model), json, more);
 }
 
 // more: further added tokens.
@@ -173,11 +182,23 @@ Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const 
       std::make_shared<HuggingFaceTokenizer>(std::move(*parts)));
 }
 
+constexpr size_t kMaxTiktokenBytes = size_t{64} << 20;
+
+Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
+                                                       const std::string& path) {
+  VALORA_TRY(file, read_file(path, kMaxTiktokenBytes));
+  VALORA_TRY(model, make_tiktoken_bpe(file, path));
+  VALORA_TRY(around, tiktoken_parts(dir));
+  VALORA_TRY(parts, read_parts_around(std::move(model), around, {}));
+  return std::shared_ptr<const Tokenizer>(std::make_shared<HuggingFaceTokenizer>(std::move(parts)));
+}
+
 }  // namespace
 
 // Includes the added tokens of the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir) {
-  const std::string path = dir + "/tokenizer.json";
+  const std::string path = dir + "/tokenizer.json", ranks = dir + "/" + kTiktokenFile;
+  if (!file_exists(path) && file_exists(ranks)) return load_tiktoken(dir, ranks);
   VALORA_TRY(json, read_json_file(path, {.unique_keys = true}));
   VALORA_TRY(more, read_folder_tokens(dir, json));
   return make_tokenizer(json, path, more);

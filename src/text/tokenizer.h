@@ -1,5 +1,5 @@
-// Hugging Face's tokenizer.json: normalizer, added tokens, pre-tokenizer, BPE, decoder. Thread-safe
-// after loading.
+// Hugging Face's tokenizer.json, or a vocabulary of tiktoken: normalizer, added tokens,
+// pre-tokenizer, BPE, decoder. Thread-safe after loading.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Reads DIR/tokenizer.json. Refuses, by name, any setting that it could not apply exactly.
+  // Reads DIR/tokenizer.json, or without it DIR/qwen.tiktoken (tiktoken_folder.h). Refuses, by
+  // name, any setting that it could not apply exactly.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::string& dir);
   static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json,
                                                             const std::string& what);

@@ -10,6 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import families
+import qwen1_reference
 
 ALL_LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 MROPE = {8: [1, 1, 2], 16: [2, 3, 3], 24: [4, 4, 4], 32: [4, 6, 6]}  # by head size
@@ -129,6 +130,14 @@ def gemma3(sizes, vision, tokens, **more):
         eoi_token_index=family.special_id("<end_of_image>"), tie_word_embeddings=sizes[-1])
 
 
+def qwen1(family, hidden, heads, layers, intermediate, visual=None, **more):
+    if visual is not None:
+        visual |= dict(layers=2, output_dim=hidden, image_start_id=family.special_id("<img>"))
+    return qwen1_reference.QWenConfig(
+        vocab_size=family.tokenizer().get_vocab_size() + 9, hidden_size=hidden, num_attention_heads=heads, kv_channels=hidden // heads,
+        num_hidden_layers=layers, intermediate_size=intermediate, visual=visual, **dict(seq_length=2048) | more)
+
+
 def llava_onevision(sizes, vision, *grids, **more):
     vision = dict(model_type="siglip_vision_model", num_attention_heads=2, num_hidden_layers=2, vision_use_head=False) | vision
     family = families.LLAVA_ONEVISION
@@ -243,6 +252,14 @@ NEWER |= {
                                     head_dim=16, query_pre_attn_scalar=40, sliding_window=32, sliding_window_pattern=3,
                                     attention_bias=True),
 }
+# Interpolated positions, more tokens of a picture than it has patches; as many positions as patches, and no projection.
+NEWER |= {
+    "qwen1-vl": lambda: qwen1(families.QWEN1_VL, 128, 4, 3, 75, dict(
+        width=48, heads=3, mlp_ratio=2.7, image_size=30, patch_size=7, n_queries=25), seq_length=64),
+    "qwen1-vl-square": lambda: qwen1(families.QWEN1_VL, 256, 4, 2, 90, dict(
+        width=256, heads=4, mlp_ratio=1.2, image_size=64, patch_size=4, n_queries=9), no_bias=False),
+    "qwen1-text": lambda: qwen1(families.QWEN1, 48, 3, 3, 74, seq_length=96, max_position_embeddings=2048),
+}
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 
@@ -259,7 +276,8 @@ def randomise(model, seed):
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
-            table = any(part in name for part in ("embed_tokens", "pos_embed", "position_embeddings", "cls_token"))
+            table = any(part in name for part in ("embed_tokens", "wte", "pos_embed", "position_embeddings", "positional_embedding",
+                                                  "cls_token", ".query"))
             fan_in = 1 if table else parameter[0].numel()
             parameter.copy_(noise / fan_in**0.5)
         elif name.endswith("bias"):

@@ -48,6 +48,13 @@ WORDS = ("the image shows a red circle left of two small squares what is in this
          "그림 הבית الصورة चित्र ภาพ Ελλάδα don't I'm we've THEY'LL it's").split()
 
 
+def byte_characters():
+    """The printable character of each byte in byte-level vocabularies."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
 def pick(rng, ranges):
     return chr(rng.randint(*rng.choice(ranges)))
 

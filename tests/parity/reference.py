@@ -77,7 +77,8 @@ class Reference:
         ids = torch.tensor([prompt.ids + list(continuation)])
         with self.adapted(request.get("adapters", [])):
             out = self.base(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False,
-                            output_hidden_states=True, **self.family.token_types(ids), **prompt.inputs)
+                            output_hidden_states=True, **self.family.token_types(ids), **self.family.length_inputs(prompt.ids),
+                            **prompt.inputs)
         return prompt, out.logits[0].float(), out.hidden_states[-1][0].float()
 
     def next_token_logits(self, request, tokens):

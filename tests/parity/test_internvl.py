@@ -87,6 +87,82 @@ def older_adapter(adapter, folder):
     return folder
 
 
+# ---- the same with a decoder of InternLM2, which is Llama with one linear of queries, keys and values ----
+
+INTERNLM2_NAMES = {
+    "self_attn.o_proj": "attention.wo", "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2",
+    "embed_tokens": "tok_embeddings", "language_model.lm_head": "language_model.output"}
+
+
+def as_internlm2(tensors, config):
+    """The decoder's tensors, or those of its adapter, under InternLM2's names: each key's queries, it and its value together."""
+    heads, groups, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size // config.num_attention_heads
+    for name in [name for name in tensors if ".self_attn.q_proj." in name]:
+        parts = [tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
+        fused = name.replace("self_attn.q_proj", "attention.wqkv")
+        if "lora_A" in name:
+            tensors[fused] = torch.cat(parts)
+            continue
+        rows = (torch.block_diag(*parts) if "lora_B" in name else torch.cat(parts)).split([heads * dim, groups * dim, groups * dim])
+        tensors[fused] = torch.cat([part.reshape(groups, -1, *part.shape[1:]) for part in rows], 1).flatten(0, 1)
+    for name in list(tensors):
+        if "language_model" in name:
+            new = name
+            for llama, internlm2 in INTERNLM2_NAMES.items():
+                new = new.replace(llama, internlm2)
+            tensors[new] = tensors.pop(name).contiguous()
+    return tensors
+
+
+def rewritten(folder, file, config):
+    tensors = as_internlm2(load_file(folder / file), config)
+    save_file(tensors, folder / file, metadata={"format": "pt"})
+    return sorted({name.split(".lora_")[0].removeprefix("base_model.model.") for name in tensors})
+
+
+def internlm2_folder(model, folder):
+    text = model.config.text_config
+    older_folder(model, folder)
+    rewritten(folder, "model.safetensors", text)
+    config = json.loads((folder / "config.json").read_text())
+    own = config["llm_config"]
+    own |= {"model_type": "internlm2", "architectures": ["InternLM2ForCausalLM"], "bias": own.pop("attention_bias"), "attn_implementation": "eager"}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def internlm2_adapter(adapter, folder, text):
+    targets = rewritten(older_adapter(adapter, folder), "adapter_model.safetensors", text)
+    config = json.loads((folder / "adapter_config.json").read_text())
+    config["target_modules"] = targets
+    for pattern in ("rank_pattern", "alpha_pattern"):
+        config[pattern]["wqkv"] = config[pattern]["qkv"]
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_internlm2_with_adapters_on_every_linear(older, tmp_path, bias):
+    """In each mode; a grouped decoder, against Llama with the same weights."""
+    text = internvl_text("Llama", 48, 6, 2, 2, 37, False, attention_bias=bias)
+    config = internvl(text, older.model.config.vision_config.to_dict())
+    model = randomise(families.INTERNVL.kind(config), 81)
+    reference = Reference(save_model(model, tmp_path / "newest"))
+    reference.family, reference.processor = older.reference.family, older.reference.processor
+    adapter = save_adapter(model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
+    folder, own = internlm2_folder(model, tmp_path / "model"), internlm2_adapter(adapter, tmp_path / "older", text)
+    reference.load_adapter("a", adapter)
+    for mode in ("unmerged", "merged", "mixture"):
+        with Engine(folder, mode=mode) as engine:
+            assert engine.load("a", own)["warnings"] == []
+            requests = [older.request(messages, *uses) for messages in (TEXT, IMAGES) for uses in ([], ["a"])]
+            for request, answer in zip(requests, engine.batch(requests)):
+                expect_same(reference, request, answer)
+    with pytest.raises(EngineError, match="of one linear, which ranks cannot share"):
+        Engine(folder, tensor_parallel_size=2)
+
+
 class Older:
     """A model in both formats."""
 

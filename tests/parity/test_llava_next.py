@@ -48,7 +48,7 @@ VARIANTS = {
 
 def request_of(model, messages, *adapters, tokens=8):
     return {"messages": messages, "adapters": [{"name": name} for name in adapters], "sampling": {
-        "max_tokens": tokens, "ignore_eos": True, "temperature": 0, "logprobs": model.config.text_config.vocab_size,
+        "max_tokens": tokens, "ignore_eos": True, "temperature": 0, "logprobs": model.config.get_text_config().vocab_size,
         "logit_bias": families.family_of(model.config).no_media_tokens()}}
 
 

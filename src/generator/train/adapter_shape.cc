@@ -6,6 +6,7 @@ namespace {
 bool is_projector(const adapters::Module& module) {
   return module.visual && (module.name.find("multi_modal_projector.") != std::string::npos ||
                            module.name.starts_with("mlp1.") ||
+                           module.name.find(".attn_pool.") != std::string::npos ||
                            module.name.find(".connector.") != std::string::npos ||
                            module.name.find(".merger.") != std::string::npos ||
                            module.name.find(".deepstack_merger_list.") != std::string::npos);

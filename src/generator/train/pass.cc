@@ -30,7 +30,7 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
 // Each example is one pass over its prompt and its answer, of one length.
 void set_rope_lengths(const models::ModelSpec& spec, std::span<const Example* const> examples,
                       serving::FlatTokens& flat) {
-  if (spec.rope_change.beyond == 0) return;
+  if (spec.rope_change.beyond == 0 || spec.rope_change.of_prompt) return;
   for (const Example* example : examples)
     flat.rope_lengths.insert(flat.rope_lengths.end(), example->tokens.size(),
                              models::length_of(example->positions));

@@ -57,9 +57,11 @@ struct Family {
   bool settings_in_config = false;
   // The text that stands for an image or video in a prompt: the placeholder once for each grid, or
   // each of VisualInput::token_rows, of which it stands for equally many rows, and what is around
-  // them. An image's begins and ends with
-  // added tokens. Null: the rows alone.
+  // them. An image's begins and ends with added tokens. Null: the rows alone.
   std::string (*media_text)(const media::VisualInput& input) = nullptr;
+  // Special tokens are never recognised in the texts of conversations, as in the reference
+  // (ChatPrompt::plain_texts).
+  bool plain_texts = false;
   // A conversation with a video has the family's own chat format, whatever the folder's template
   // is, and no images.
   bool videos_alone = false;

@@ -14,6 +14,9 @@ namespace valora::models {
 struct RopeChange {
   int64_t beyond = 0;  // the longest sequence without a change; 0: no sequence has one
   bool each = false;   // every longer one has its own frequencies; else all have the same
+  // All of a sequence's tokens have the frequencies of its prompt, which change where the prompt is
+  // longer than beyond, 2 beyond, 4 beyond, … In training none changes.
+  bool of_prompt = false;
 };
 
 // In place of a placeholder's id: config.json does not say it. The tokenizer does, by the family's
@@ -50,6 +53,8 @@ struct ModelSpec {
   // else Family::default_eos.
   std::optional<int32_t> default_eos;
   bool cpu_only = false;  // the kernels of GPUs lack what its layers need
+  // Why several ranks cannot share the model, as a clause; empty: they can.
+  std::string one_rank;
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
 };

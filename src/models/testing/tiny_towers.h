@@ -86,6 +86,8 @@ struct TinyTower {
   bool square = false;    // takes pictures of one size
   int tiles = 0;          // patches on a side of every tile; 0: any
   bool newlines = false;  // LLaVA-NeXT's: a token behind each row of tiles
+  int tokens = 0;         // of every picture; 0: as many as merged patches
+  int width = kOut;       // of the decoder
 };
 
 inline TinyTower qwen2_vl() {
@@ -411,6 +413,63 @@ inline TinyTower internvl_named(bool fused) {
   t.linear(fused ? "mlp1.1" : projector + "linear_1", kOut, 4 * kWidth);
   t.linear(fused ? "mlp1.3" : projector + "linear_2", kOut, kOut);
   if (fused) t.rename("lm_head.weight", "language_model.lm_head.weight");
+  return c;
+}
+inline TinyTower qwen1_vl() {
+  constexpr int kQwenOut = 128;  // a head of the resampler
+  const std::string tower = "transformer.visual.", layer = "transformer.h.0.";
+  TinyTower c{"Qwen1VL",
+              {{"architectures", {"QWenLMHeadModel"}},
+               {"vocab_size", 10},
+               {"hidden_size", kQwenOut},
+               {"kv_channels", kQwenOut},
+               {"intermediate_size", 12},
+               {"num_hidden_layers", 1},
+               {"num_attention_heads", 1},
+               {"seq_length", 64}},
+              {},
+              tower + "transformer.resblocks.1.mlp.c_fc",
+              kWidth,
+              kMlp,
+              3 * kPatch * kPatch};
+  c.square = true;
+  c.tokens = 9;
+  c.width = kQwenOut;
+  c.config["visual"] = {
+      {"width", kWidth},        {"layers", kDepth},     {"heads", 2},
+      {"mlp_ratio", 1.25},      {"patch_size", kPatch}, {"image_size", 5 * kPatch},
+      {"output_dim", kQwenOut}, {"image_start_id", 7},  {"n_queries", c.tokens}};
+  Tensors& t = c.tensors;
+  for (const char* name : {"transformer.wte.weight", "lm_head.weight"}) t.add(name, {10, kQwenOut});
+  for (const std::string& name :
+       {"transformer.ln_f", "transformer.h.0.ln_1", "transformer.h.0.ln_2"})
+    t.add(name + ".weight", {kQwenOut});
+  t.linear(layer + "attn.c_attn", 3 * kQwenOut, kQwenOut);
+  t.linear(layer + "attn.c_proj", kQwenOut, kQwenOut, false);
+  for (const char* name : {"mlp.w1", "mlp.w2"}) t.linear(layer + name, 6, kQwenOut, false);
+  t.linear(layer + "mlp.c_proj", kQwenOut, 6, false);
+  t.add(tower + "conv1.weight", {kWidth, 3, kPatch, kPatch});
+  t.add(tower + "positional_embedding", {256, kWidth});
+  t.norm(tower + "ln_pre");
+  for (int i = 0; i < kDepth; ++i) {
+    const std::string block = tower + "transformer.resblocks." + std::to_string(i) + ".";
+    t.norm(block + "ln_1"), t.norm(block + "ln_2");
+    t.linear(block + "attn.in_proj", 3 * kWidth, kWidth);
+    t.linear(block + "attn.out_proj", kWidth, kWidth);
+    t.linear(block + "mlp.c_fc", kMlp, kWidth);
+    t.linear(block + "mlp.c_proj", kWidth, kMlp);
+  }
+  const std::string pool = tower + "attn_pool.";
+  for (const char* name : {"query", "pos_embed"}) t.add(pool + name, {c.tokens, kQwenOut});
+  t.linear(pool + "kv_proj", kQwenOut, kWidth, false);
+  t.add(pool + "attn.in_proj_weight", {3 * kQwenOut, kQwenOut});
+  t.add(pool + "attn.in_proj_bias", {3 * kQwenOut});
+  t.linear(pool + "attn.out_proj", kQwenOut, kQwenOut);
+  for (const std::string& name : {pool + "ln_q", pool + "ln_kv", tower + "ln_post"}) {
+    t.add(name + ".weight", {kQwenOut});
+    t.add(name + ".bias", {kQwenOut});
+  }
+  t.add(tower + "proj", {kQwenOut, kQwenOut});
   return c;
 }
 inline TinyTower internvl() { return internvl_named(false); }

@@ -26,7 +26,7 @@ struct RandomWorld {
   bool starves = false;           // allocations fail
   bool keeps = false;             // adapters are pinned and let go
   bool joint = false;             // the tokens of an image attend to one another
-  memory::RopeLengths rope = {};  // limit and each; the requests set the rest
+  memory::RopeLengths rope = {};  // limit and kind; the requests set the rest
 };
 
 // Merging pays after a few steps, so valora changes its mode often.
@@ -130,6 +130,7 @@ inline const RandomWorld kRandomWorlds[] = {
      .preemptions = 0,
      .pool = {.swap_blocks = 24},
      .rope = {.limit = 56, .each = true}},
+    {.blocks = 12, .config = kSmall, .rope = {.limit = 24, .each = true, .of_prompt = true}},
 };
 
 inline const RandomWorld kJointWorlds[] = {

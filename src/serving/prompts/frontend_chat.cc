@@ -77,7 +77,7 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
   for (size_t i = 0; i < processors.size(); ++i)
     rendered.media[i].processor = std::move(processors[i]);
   std::string mark;
-  if (chat.plain_texts) {
+  if (chat.plain_texts || family_->plain_texts) {
     VALORA_CHECK(check_text(text_bytes(messages), rendered.field));  // before marks lengthen it
     VALORA_TRY(chosen, content_marks_->apply(messages, tools, chat.template_variables));
     mark = std::move(chosen);

@@ -152,9 +152,12 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
   prepared.identity.adapters = needs_of(adapters);
   prepared.positions =
       family_->positions(spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
-  prepared.identity.rope = {spec_.rope_change.beyond, spec_.rope_change.each,
+  prepared.identity.rope = {spec_.rope_change.beyond,
+                            spec_.rope_change.each,
                             static_cast<int>(prepared.tokens.size()),
-                            models::length_of(prepared.positions.prompt), prepared.positions.delta};
+                            models::length_of(prepared.positions.prompt),
+                            prepared.positions.delta,
+                            spec_.rope_change.of_prompt};
   return prepared;
 }
 

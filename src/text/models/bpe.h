@@ -47,5 +47,11 @@ class Bpe final : public Model {
 };
 
 Result<std::unique_ptr<const Model>> make_bpe(const Json& json, const std::string& where);
+// From a file of tiktoken: a token in base64 and its rank, which is its id, a line. Any two
+// neighbours merge whose bytes together are a token, those of the lowest rank first. The texts of
+// tokens are in byte_map.h's alphabet. Refuses ranks that are not 0, 1, 2, …, and a file without a
+// token for each byte.
+Result<std::unique_ptr<const Model>> make_tiktoken_bpe(std::string_view file,
+                                                       const std::string& where);
 
 }  // namespace valora::text

@@ -41,4 +41,14 @@ Result<Vocabulary> Vocabulary::read(const Json& json, const std::string& where) 
   return vocabulary;
 }
 
+Vocabulary Vocabulary::of(std::vector<std::string> tokens) {
+  Vocabulary vocabulary;
+  vocabulary.tokens_ = std::move(tokens);
+  vocabulary.present_.assign(vocabulary.tokens_.size(), true);
+  vocabulary.ids_.reserve(vocabulary.tokens_.size());
+  for (size_t id = 0; id < vocabulary.tokens_.size(); ++id)
+    vocabulary.ids_.emplace(vocabulary.tokens_[id], static_cast<int32_t>(id));
+  return vocabulary;
+}
+
 }  // namespace valora::text

@@ -18,6 +18,9 @@ class Vocabulary {
   // Reads a JSON object {token: id}. Refuses ids that are out of range or given twice.
   static Result<Vocabulary> read(const Json& json, const std::string& where);
 
+  // The tokens by id. Each text is there once.
+  static Vocabulary of(std::vector<std::string> tokens);
+
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
