@@ -75,6 +75,15 @@ Status place_token_rows(const std::string& tensor, const TensorName& name, const
   return {};
 }
 
+// Its values do not count: the module's own weight is in the file, too (check_saved_modules).
+Status place_original(const std::string& tensor, const TensorName& name, const ModuleTable& modules,
+                      AdapterContents& contents) {
+  contents.originals.insert(tensor);
+  if (modules.find(name.module)) return {};
+  return unprocessable("tensor \"" + shortened(tensor) + "\" is of " + shortened(name.module) +
+                       ", which this model does not have");
+}
+
 // A module saved completely that is not part of the model can only be a head of modules_to_save.
 Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view,
                   const LoraConfig& config, AdapterContents& contents) {
@@ -110,6 +119,8 @@ Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& 
       VALORA_CHECK(place_half(tensor, name, view, modules, contents));
     else if (name.role == TensorRole::kTokenRows)
       VALORA_CHECK(place_token_rows(tensor, name, view, modules, contents));
+    else if (name.role == TensorRole::kOriginal)
+      VALORA_CHECK(place_original(tensor, name, modules, contents));
     else if (copies.are(tensor, modules))
       contents.base_copies.emplace(tensor, std::move(name));
     else

@@ -42,6 +42,7 @@ struct AdapterContents {
   std::map<std::string, TensorName> base_copies;
   std::map<int, TokenRows> token_rows;  // by index into the ModuleTable
   std::set<int> unread;                 // modules without effect whose tensors were passed over
+  std::set<std::string> originals;      // tensors that do not count (TensorRole::kOriginal)
 };
 
 // Assigns every tensor of the file to a module or head, or to the base model. Error: kUnprocessable

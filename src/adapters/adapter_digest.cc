@@ -32,6 +32,8 @@ void add_adapter(DigestBuilder& digest, const AdapterSpec& spec, const ModuleTab
     add_lora(digest, target.a);
     add_lora(digest, target.b);
   }
+  if (!spec.invocation.empty())
+    digest.add("invocation").add(std::span<const int32_t>(spec.invocation));
   digest.add(spec.heads.size());
   for (const TaskHead& head : spec.heads) add_head(digest, head);
   digest.add(spec.task).add(spec.description).add(spec.question);
@@ -63,7 +65,7 @@ Digest digest_with_whole_values(const Digest& before, const AdapterSpec& spec,
   for (const AdapterPart& part : spec.parts) digest.add(part.digest);
   const VocabularyChange& v = spec.vocabulary;
   digest.add(v.embedding).add(v.embedding_lora).add(v.embedding_rows).add(v.head).add(v.head_rows);
-  digest.add(v.scale).add(std::span<const int64_t>(v.embedding_ids));
+  digest.add(v.scale).add(v.tokens).add(std::span<const int64_t>(v.embedding_ids));
   digest.add(std::span<const int64_t>(v.head_ids));
   for (const auto* all : {&spec.shifts, &spec.gains}) {
     digest.add(all->size());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "adapters/adapter_contents.h"
 #include "adapters/adapter_digest.h"
@@ -10,6 +11,7 @@
 #include "adapters/task_heads.h"
 #include "adapters/tensor_names.h"
 #include "adapters/whole_values.h"
+#include "base/file.h"
 #include "base/input_folder.h"
 #include "base/strings.h"
 
@@ -23,13 +25,32 @@ constexpr const char* kConvert =
     "s.save_file({k: v.clone().contiguous() for k, v in torch.load('adapter_model.bin', "
     "map_location='cpu', weights_only=True).items()}, 'adapter_model.safetensors')\"";
 
+// The subfolder with an adapter whose name is the last: trainers leave checkpoint-N, and PEFT saves
+// adapters with names into subfolders. Empty: there is none.
+std::string adapter_below(const std::string& path) {
+  constexpr int kMaxEntries = 10'000;
+  std::error_code error;
+  std::string last;
+  int seen = 0;
+  for (std::filesystem::directory_iterator entry(path, error), end;
+       !error && entry != end && ++seen < kMaxEntries; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (std::pair(name.size(), name) > std::pair(last.size(), last) &&
+        file_exists((entry->path() / kConfig).string()))
+      last = name;
+  }
+  return last;
+}
+
 Result<InputFolder> open_folder(const FolderPath& where) {
   auto folder = InputFolder::open(where);
   if (!folder.ok())
     return not_found("adapter folder " + where.path + " does not exist", where.path);
-  if (!folder->has(kConfig))
-    return not_found(where.path + " is not a PEFT adapter: it has no " + kConfig, where.path);
-  return folder;
+  if (folder->has(kConfig)) return folder;
+  const std::string below = where.root.empty() ? adapter_below(where.path) : "";
+  return not_found(where.path + " is not a PEFT adapter: it has no " + kConfig +
+                       (below.empty() ? "" : ", but its folder " + shortened(below) + " has one"),
+                   where.path);
 }
 
 // Called after the configuration is read: its faults come first.
@@ -43,7 +64,27 @@ Status check_tensor_file(const InputFolder& folder) {
             "it runs code that it holds. If you trust it, convert it in the folder: " +
             kConvert,
         dir);
+  if (folder.has("adapter_model.safetensors.index.json"))
+    return unprocessable(
+        dir +
+            " has its tensors in several files (adapter_model.safetensors.index.json), which PEFT "
+            "does not read either: join them as adapter_model.safetensors",
+        dir);
+  if (folder.has("pytorch_model_fsdp_0"))
+    return unprocessable(dir +
+                             " has its tensors in the shards of pytorch_model_fsdp_0: join them "
+                             "with accelerate merge-weights as adapter_model.safetensors",
+                         dir);
   return not_found(dir + " has no adapter_model.safetensors", dir);
+}
+
+// LLaMA-Factory's reward models: their score is not that of the language model's answers.
+void warn_of_value_head(const InputFolder& folder, AdapterSpec& spec) {
+  for (const char* name : {"value_head.safetensors", "value_head.bin"})
+    if (folder.has(name))
+      spec.warnings.push_back(std::string(name) +
+                              " is not read: scores of a reward model need its "
+                              "tensors in adapter_model.safetensors, as those of the head v_head");
 }
 
 // Whether the file's tensor of the output layer is that of the embedding (ensure_weight_tying).
@@ -91,6 +132,21 @@ void take_sidecar(Sidecar sidecar, AdapterSpec& spec) {
   spec.warnings.insert(spec.warnings.end(), sidecar.warnings.begin(), sidecar.warnings.end());
 }
 
+// PEFT's activated LoRA is of linears that see the tokens of a text alone.
+Status check_invocation(const AdapterSpec& spec, const ModuleTable& modules) {
+  if (spec.invocation.empty()) return {};
+  const auto refused = [](const std::string& what) {
+    return unprocessable("alora_invocation_tokens with " + what + " cannot be served",
+                         "alora_invocation_tokens");
+  };
+  for (const LoraTarget& target : spec.targets) {
+    const Module& module = modules.modules()[target.module];
+    if (module.visual || module.kind == ModuleKind::kEmbedding)
+      return refused("an adapter on " + module.name);
+  }
+  return spec.parts.empty() ? Status() : refused("embeddings or output layers of its own");
+}
+
 // Which tensors' values are read into memory. Few bytes are those of heads, biases and rows, and
 // of low-rank products on embeddings: their digests are an adapter's identity even if only headers
 // are read.
@@ -98,6 +154,7 @@ bool is_read(const std::string& tensor, const LoraConfig& config, const ModuleTa
              const BaseCopies& copies, bool values) {
   const auto name = parse_tensor_name(tensor);
   if (!name.ok()) return values;
+  if (name->role == TensorRole::kOriginal) return false;
   if (copies.are(tensor, modules))
     return config.trained_biases && name->role == TensorRole::kBias && !copies.pass_over;
   return values || (name->role != TensorRole::kLoraA && name->role != TensorRole::kLoraB);
@@ -131,17 +188,21 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
     return unprocessable(where.path + " is empty: it has neither LoRA weights nor heads",
                          where.path);
   spec.targets = std::move(targets);
+  spec.invocation = std::move(config.invocation);
   spec.heads = std::move(heads);
   for (const LoraTarget& target : spec.targets)
     spec.max_rank = std::max(spec.max_rank, target.rank);
   for (const auto& [name, view] : file->tensors())
-    if (!contents.base_copies.contains(name)) spec.bytes += byte_size(view);
+    if (!contents.base_copies.contains(name) && !contents.originals.contains(name))
+      spec.bytes += byte_size(view);
   if (copies.pass_over)
     (void)take_embedding_targets(spec.targets, modules);
   else
     VALORA_CHECK(
         resolve_whole_values(*file, contents, config, modules, changed, copies.base, spec));
+  if (!copies.pass_over) VALORA_CHECK(check_invocation(spec, modules));
   warn_of_missing_heads(config, contents, spec);
+  warn_of_value_head(folder, spec);
   take_sidecar(std::move(sidecar), spec);
   spec.panels_headers_digest = digest_of_headers(spec, modules, file->identity());
   spec.headers_digest = digest_with_whole_values(spec.panels_headers_digest, spec, modules);

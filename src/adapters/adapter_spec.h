@@ -49,6 +49,8 @@ struct AdapterPart {
 // latter. Indices are those of AdapterSpec::parts; -1: it has none.
 struct VocabularyChange {
   int embedding = -1, embedding_lora = -1, embedding_rows = -1, head = -1, head_rows = -1;
+  // How many tokens it has embeddings and logits of; 0: as many as the base model.
+  int64_t tokens = 0;
   float scale = 1;                               // of embedding_lora
   std::vector<int64_t> embedding_ids, head_ids;  // tokens of the rows, in their order
 };
@@ -79,6 +81,7 @@ struct AdapterSpec {
   // The same two without parts and shifts: what read_adapter_again() gives.
   Digest panels_digest, panels_headers_digest;
   std::vector<LoraTarget> targets;  // by module, ascending
+  std::vector<int32_t> invocation;  // LoraConfig::invocation
   std::vector<AdapterPart> parts;
   VocabularyChange vocabulary;
   std::vector<OutputValues> shifts;  // added to outputs; by module, ascending; scaled

@@ -1,5 +1,7 @@
 #include "adapters/base_copies.h"
 
+#include <map>
+
 #include "adapters/tensor_names.h"
 #include "adapters/tensor_values.h"
 #include "base/strings.h"
@@ -34,16 +36,11 @@ const Module* may_differ(const TensorName& name, const ModuleTable& modules,
   return config.trained_biases && has_bias ? &module : nullptr;
 }
 
-Error wrong_shape(const TensorName& name, const TensorView& copy, const std::vector<int64_t>& base,
-                  const Module* module) {
-  if (module && is_vocabulary(*module) && copy.shape.size() == 2 && base.size() == 2 &&
-      copy.shape[1] == base[1])
-    return unprocessable("the adapter's " + shortened(name.module) + " is of " +
-                         std::to_string(copy.shape[0]) + " tokens, the base model's of " +
-                         std::to_string(base[0]) +
-                         "; an adapter with another vocabulary cannot be served by this version");
-  return cannot_serve(
-      name, " of shape " + shape_text(copy.shape) + ", not the base model's " + shape_text(base));
+// Whether the copy differs from the base model's in its number of tokens alone.
+bool has_other_tokens(const Module* module, const TensorView& copy,
+                      const std::vector<int64_t>& base) {
+  return module && is_vocabulary(*module) && copy.shape.size() == 2 && base.size() == 2 &&
+         copy.shape[1] == base[1] && copy.shape[0] != base[0] && copy.shape[0] > 0;
 }
 
 // Reads one copy, compares it and digests it.
@@ -96,6 +93,7 @@ Result<std::vector<ChangedCopy>> BaseCopies::changed(const SafeTensors& file,
                                                      const ModuleTable& modules,
                                                      const LoraConfig& config) const {
   std::vector<ChangedCopy> changed;
+  std::map<int, std::optional<Digest>> weights;  // by module; absent: the base model's
   if (pass_over) return changed;
   for (const auto& [tensor, name] : contents.base_copies) {
     const Module* module = may_differ(name, modules, config);
@@ -106,12 +104,24 @@ Result<std::vector<ChangedCopy>> BaseCopies::changed(const SafeTensors& file,
                                                 : std::vector<int64_t>{module->in, module->out};
     if (!shape) return cannot_serve(name, "");
     const TensorView& copy = *file.find(tensor);
-    if (copy.shape != *shape) return wrong_shape(name, copy, *shape, module);
+    const bool resized = !is_bias && has_other_tokens(module, copy, *shape);
+    if (copy.shape != *shape && !resized)
+      return cannot_serve(name, " of shape " + shape_text(copy.shape) + ", not the base model's " +
+                                    shape_text(*shape));
     if (!is_served_dtype(copy.dtype))
       return unprocessable("tensor \"" + shortened(tensor) + "\" has dtype " +
                            dtype_name(copy.dtype) + "; adapters are served from F32, F16 or BF16");
-    VALORA_TRY(values, CopyReader(file, tensor, name).read(base, module != nullptr));
-    if (values) changed.push_back({tensor, *modules.find(name.module), is_bias, *values});
+    VALORA_TRY(values,
+               CopyReader(file, tensor, name).read(resized ? nullptr : base, module != nullptr));
+    const auto index = modules.find(name.module);
+    // PEFT saves a completely trained module under two names if the vocabulary was resized.
+    if (index && !is_bias) {
+      const auto [known, is_new] = weights.try_emplace(*index, values);
+      if (!is_new && known->second != values)
+        return unprocessable("the file has two weights of " + shortened(name.module));
+      if (!is_new) continue;
+    }
+    if (values) changed.push_back({tensor, *index, is_bias, *values, name.below_rows});
   }
   return changed;
 }

@@ -16,7 +16,8 @@ struct ChangedCopy {
   std::string tensor;  // its name in the file
   int module = 0;      // index into the ModuleTable
   bool is_bias = false;
-  Digest values;  // of a weight: of its dtype, shape and values
+  Digest values;            // of a weight: of its dtype, shape and values
+  bool below_rows = false;  // TensorName::below_rows
 };
 
 // What to do with tensors of the base model.
@@ -28,10 +29,10 @@ struct BaseCopies {
   // nor a task head.
   bool are(const std::string& tensor, const ModuleTable& modules) const;
   // The copies that differ from the base model's tensors and can be served: weights of the
-  // embedding and of the output layer, and biases of linears if the configuration has trained ones.
-  // Without a base, the weights count as changed. Values are read from the file again, piece by
-  // piece. Error: kUnprocessable naming the module for another difference or values that are not
-  // finite, or that of equal().
+  // embedding and of the output layer, of any number of tokens, and biases of linears if the
+  // configuration has trained ones. Without a base, the weights count as changed. Values are read
+  // from the file again, piece by piece. Error: kUnprocessable naming the module for another
+  // difference or values that are not finite, or that of equal().
   Result<std::vector<ChangedCopy>> changed(const SafeTensors& file, const AdapterContents& contents,
                                            const ModuleTable& modules,
                                            const LoraConfig& config) const;

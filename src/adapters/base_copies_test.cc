@@ -86,11 +86,11 @@ TEST_F(BaseCopiesTest, AChangedOutputLayerIsAPart) {
 }
 
 TEST_F(BaseCopiesTest, OtherShapesAreRefusedWithoutValues) {
-  folder_.tensors[kHead] = testing::filled({11, kHidden}, 0);
+  folder_.tensors[kHead] = testing::filled({11, kHidden + 1}, 0);
   folder_.tensors[kNorm] = testing::filled({kHidden}, 0);
   for (const bool values : {false, true})
     EXPECT_THAT(refusal(&base_, values),
-                HasSubstr("lm_head is of 11 tokens, the base model's of 200000"));
+                HasSubstr("(its whole weight of shape [11, 5], not the base model's [200000, 4])"));
   folder_.tensors.erase(kHead);
   folder_.tensors[kNorm] = testing::filled({kHidden + 1}, 0);
   EXPECT_THAT(refusal(&base_),

@@ -46,11 +46,12 @@ constexpr std::array kHonoured{"r",
                                "use_bdlora",
                                "trainable_token_indices",
                                "ensure_weight_tying",
-                               "init_lora_weights"};
+                               "init_lora_weights",
+                               "alora_invocation_tokens"};
 // Supported only if unset. "bias" and "init_lora_weights" have checks of their own.
-constexpr std::array kRefused{"target_parameters", "layer_replication", "alora_invocation_tokens",
-                              "use_qalora",        "kasa_config",       "monteclora_config",
-                              "enable_lora",       "arrow_config"};
+constexpr std::array kRefused{"target_parameters", "layer_replication", "use_qalora",
+                              "kasa_config",       "monteclora_config", "enable_lora",
+                              "arrow_config"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -62,11 +63,9 @@ Error refused(const std::string& key, const Json& value) {
       key + " = " + shortened(value.dump(), 80) + " cannot be served by this version", key);
 }
 
-bool is_unset(const std::string& key, const Json& value) {
+bool is_unset(const Json& value) {
   if (value.is_null() || value == false) return true;
-  // An empty invocation sequence also enables activated LoRA.
-  return (value.is_array() || value.is_object()) && value.empty() &&
-         key != "alora_invocation_tokens";
+  return (value.is_array() || value.is_object()) && value.empty();
 }
 
 // Some initialisations also change the base model's weights whenever the adapter is loaded, so its
@@ -88,8 +87,8 @@ Status check_options(const Json& config, std::vector<std::string>& warnings) {
                          "peft_type");
   for (const auto& [key, value] : config.items()) {
     if (contains(kRefused, key)) {
-      if (!is_unset(key, value)) return refused(key, value);
-    } else if (!is_unset(key, value) && !contains(kIgnored, key) && !contains(kHonoured, key)) {
+      if (!is_unset(value)) return refused(key, value);
+    } else if (!is_unset(value) && !contains(kIgnored, key) && !contains(kHonoured, key)) {
       warnings.push_back("adapter_config.json: the option \"" + shortened(key) +
                          "\" is unknown and was ignored");
     }
@@ -259,6 +258,7 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
   VALORA_CHECK(read_layer_rules(config, lora.rules));
   VALORA_CHECK(read_ranks(config, text, lora.rules));
   VALORA_CHECK(read_block_diagonal(config, lora));
+  VALORA_CHECK(read_invocation(config, lora));
   return lora;
 }
 

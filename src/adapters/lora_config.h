@@ -20,6 +20,8 @@ struct LoraConfig {
   TargetRules rules;
   std::vector<std::string> modules_to_save;
   std::vector<TokenIds> token_ids;
+  // alora_invocation_tokens: the adapter acts from their last place in a prompt on. Empty: always.
+  std::vector<int32_t> invocation;
   bool dora = false;            // each linear has a magnitude
   bool lora_bias = false;       // each lora_B has a bias
   bool trained_biases = false;  // bias: the file has biases that replace the base model's

@@ -48,7 +48,6 @@ TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
       {"layer_replication", {{0, 2}}},
       {"trainable_token_indices", {3, -1}},
       {"trainable_token_indices", {{"embed_tokens", {3, 4, 3}}}},
-      {"alora_invocation_tokens", {1}},
       {"alora_invocation_tokens", Json::array()},
       {"use_qalora", true},
       {"arrow_config", {{"top_k", 3}}},

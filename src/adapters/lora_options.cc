@@ -1,5 +1,7 @@
 #include "adapters/lora_options.h"
 
+#include <algorithm>
+
 #include <unordered_set>
 
 #include "base/strings.h"
@@ -86,6 +88,27 @@ Status read_block_diagonal(const Json& config, LoraConfig& lora) {
   if (blocks < 1) return unprocessable("use_bdlora has nblocks below 1", kKey);
   if (lora.dora) return unprocessable("use_bdlora and use_dora are both set", kKey);
   lora.rules.block_diagonal = BlockDiagonal{a.values, b.values, blocks, strict};
+  return {};
+}
+
+Status read_invocation(const Json& config, LoraConfig& lora) {
+  constexpr const char* kKey = "alora_invocation_tokens";
+  constexpr size_t kMaxTokens = 4096;
+  const Json value = config.value(kKey, Json());
+  if (value.is_null()) return {};
+  if (!value.is_array() || value.size() > kMaxTokens ||
+      !std::ranges::all_of(value, [](const Json& id) { return id.is_number_integer(); }))
+    return invalid("\"alora_invocation_tokens\" must be a list of tokens", kKey);
+  if (value.empty())
+    return unprocessable("alora_invocation_tokens is empty: the adapter would never act", kKey);
+  for (const Json& id : value) lora.invocation.push_back(id.get<int32_t>());
+  // In PEFT, these act on all tokens, or not at all.
+  if (lora.dora || lora.lora_bias || lora.trained_biases || !lora.token_ids.empty() ||
+      lora.rules.block_diagonal)
+    return unprocessable(
+        "alora_invocation_tokens with use_dora, lora_bias, bias, use_bdlora or "
+        "trainable_token_indices cannot be served",
+        kKey);
   return {};
 }
 

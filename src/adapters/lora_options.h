@@ -21,6 +21,8 @@ struct Names {
 Result<Names> read_names(const Json& config, const std::string& key);
 // use_dora, lora_bias, bias, ensure_weight_tying and trainable_token_indices.
 Status read_whole_values(const Json& config, LoraConfig& lora);
+// alora_invocation_tokens. After the others, which it may exclude.
+Status read_invocation(const Json& config, LoraConfig& lora);
 // use_bdlora. After read_whole_values().
 Status read_block_diagonal(const Json& config, LoraConfig& lora);
 

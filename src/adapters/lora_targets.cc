@@ -133,7 +133,11 @@ class Resolver {
                            std::to_string(limits_.max_rank) + " (" + module(index).name + ")");
     VALORA_TRY(a_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/true));
     VALORA_TRY(b_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/false));
-    const int64_t in = module(index).in, out = module(index).out;
+    const int64_t out = module(index).out;
+    int64_t in = module(index).in;
+    // The size of the vocabulary may be the adapter's own (adapters/whole_values.cc).
+    if (module(index).kind == ModuleKind::kEmbedding && halves.a->shape.size() == 2)
+      in = halves.a->shape[1];
     if (in % a_blocks != 0 || rank % a_blocks != 0 || out % b_blocks != 0 || rank % b_blocks != 0)
       return unprocessable("use_bdlora has " + std::to_string(std::max(a_blocks, b_blocks)) +
                                " blocks, which do not divide the rank and the size of " +

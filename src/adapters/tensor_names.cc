@@ -1,5 +1,8 @@
 #include "adapters/tensor_names.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/strings.h"
 
 namespace valora::adapters {
@@ -9,6 +12,15 @@ constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kLora = ".lora_";
 constexpr std::string_view kBaseLayer = ".base_layer";
 constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
+constexpr std::string_view kSaved = ".modules_to_save", kOriginalModule = ".original_module";
+constexpr std::string_view kBelowRows = ".token_adapter.base_layer";
+// Of torch.compile, FSDP and activation checkpointing around the model or its layers: trainers that
+// save a state dict of their own leave them in names.
+constexpr std::array<std::string_view, 3> kWrappers{"_orig_mod", "_fsdp_wrapped_module",
+                                                    "_checkpoint_wrapped_module"};
+// The one layer of TRL's ValueHead, which trainers of reward models name in modules_to_save.
+constexpr std::string_view kValueHead = "v_head.summary";
+constexpr std::string_view kParallel = "module.";  // DistributedDataParallel and DeepSpeed
 
 Error cannot_serve(std::string_view tensor, const std::string& what) {
   return unprocessable("tensor \"" + shortened(tensor) + "\" is " + what +
@@ -48,13 +60,49 @@ Result<TensorName> parse_lora_name(std::string_view tensor, std::string_view mod
   return cannot_serve(tensor, "of an unknown kind");
 }
 
+// The name without the wrappers of training.
+std::string unwrapped(std::string_view name) {
+  while (name.starts_with(kParallel)) name.remove_prefix(kParallel.size());
+  std::string out;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find('.'), name.size() - 1) + 1;  // behind the dot
+    const std::string_view part = name.substr(0, end);
+    if (!part.ends_with('.') ||
+        std::ranges::find(kWrappers, part.substr(0, end - 1)) == kWrappers.end())
+      out += part;
+    name.remove_prefix(end);
+  }
+  if (out.starts_with(kParallel)) out.erase(0, kParallel.size());
+  return out;
+}
+
+// "M.modules_to_save[.ADAPTER[.N]]" → "M[.N]": where PEFT keeps a module that is trained
+// completely.
+std::string without_saved(std::string_view module) {
+  const size_t saved = module.rfind(kSaved), adapter = saved + kSaved.size();
+  if (saved == module.npos || saved == 0) return std::string(module);
+  if (adapter == module.size()) return std::string(module.substr(0, saved));
+  if (module[adapter] != '.' || adapter + 1 == module.size() || module[adapter + 1] == '.')
+    return std::string(module);
+  const size_t end = std::min(module.find('.', adapter + 1), module.size());
+  return std::string(module.substr(0, saved)).append(module.substr(end));
+}
+
+// Takes the end off; whether it was there.
+bool take_end(std::string& text, std::string_view end) {
+  if (!text.ends_with(end) || text.size() == end.size()) return false;
+  text.resize(text.size() - end.size());
+  return true;
+}
+
 }  // namespace
 
 Result<TensorName> parse_tensor_name(std::string_view name) {
-  if (!name.starts_with(kPrefix))
+  const std::string plain = unwrapped(name);
+  if (!plain.starts_with(kPrefix))
     return unprocessable("tensor \"" + shortened(name) + "\" does not begin with \"" +
                          std::string(kPrefix) + "\"");
-  const std::string_view path = name.substr(kPrefix.size());
+  const std::string_view path = std::string_view(plain).substr(kPrefix.size());
   if (const size_t lora = path.rfind(kLora); lora != path.npos)
     return parse_lora_name(name, path.substr(0, lora), path.substr(lora + kLora.size()));
   if (const size_t rows = path.rfind(kTokenRows);
@@ -64,11 +112,14 @@ Result<TensorName> parse_tensor_name(std::string_view name) {
   const std::string_view parameter = dot == path.npos ? path : path.substr(dot + 1);
   if (dot == path.npos || dot == 0 || (parameter != "weight" && parameter != "bias"))
     return cannot_serve(name, "of an unknown kind");
-  // PEFT also saves the original weights of an adapted embedding, under this name.
-  std::string_view module = path.substr(0, dot);
-  if (module.ends_with(kBaseLayer)) module.remove_suffix(kBaseLayer.size());
-  return TensorName{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias,
-                    std::string(module)};
+  TensorName found{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias,
+                   without_saved(path.substr(0, dot))};
+  // PEFT also saves the original weights of an adapted embedding, under these names.
+  if (take_end(found.module, kOriginalModule)) found.role = TensorRole::kOriginal;
+  found.below_rows = take_end(found.module, kBelowRows);
+  if (!found.below_rows) take_end(found.module, kBaseLayer);
+  if (found.module == kValueHead) found.module.resize(found.module.find('.'));
+  return found;
 }
 
 }  // namespace valora::adapters

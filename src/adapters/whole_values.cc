@@ -1,122 +1,26 @@
 #include "adapters/whole_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
+#include "adapters/vocabulary_values.h"
 
 namespace valora::adapters {
 namespace {
 
-Digest part_digest(PartKind kind, std::span<const TensorView* const> tensors) {
-  DigestBuilder digest;
-  digest.add("part").add(static_cast<uint8_t>(kind));
-  for (const TensorView* tensor : tensors)
-    digest.add(static_cast<uint8_t>(tensor->dtype))
-        .add(std::span<const int64_t>(tensor->shape))
-        .add(tensor->bytes);
-  return digest.finish();
-}
-
-class Changes {
+// What is added to outputs, and what multiplies them.
+class OutputChanges {
  public:
-  Changes(const SafeTensors& file, const AdapterContents& contents, const LoraConfig& config,
-          const ModuleTable& modules, const BaseWeights* base, AdapterSpec& spec)
+  OutputChanges(const SafeTensors& file, const AdapterContents& contents, const LoraConfig& config,
+                const ModuleTable& modules, const BaseWeights* base, AdapterSpec& spec)
       : file_(file),
         contents_(contents),
         config_(config),
         modules_(modules),
         spec_(spec),
-        base_(base),
-        tied_(base && base->tied()) {}
-
-  Status add_embedding_lora(const std::vector<LoraTarget>& targets) {
-    for (const LoraTarget& target : targets) {
-      if (config_.dora)
-        return unprocessable("use_dora on " + module(target.module).name +
-                                 ", an embedding, cannot be served by this version",
-                             "use_dora");
-      if (tied_ && config_.ensure_weight_tying)
-        return unprocessable(
-            "ensure_weight_tying with LoRA on " + module(target.module).name +
-                ", which this model ties to its output layer, cannot be served by this version",
-            "ensure_weight_tying");
-      const LoraHalves& halves = contents_.modules.at(target.module);
-      if (target.a.dtype != target.b.dtype)
-        return unprocessable("the lora_embedding_A and lora_embedding_B of " +
-                             module(target.module).name + " have different dtypes");
-      const std::array<const TensorView*, 2> views{halves.a, halves.b};
-      spec_.vocabulary.scale = target.scale;
-      spec_.vocabulary.embedding_lora = add({PartKind::kEmbeddingLora,
-                                             {halves.a_tensor, halves.b_tensor},
-                                             target.a.dtype,
-                                             target.a.shape[1] + target.b.shape[0],
-                                             target.rank,
-                                             part_digest(PartKind::kEmbeddingLora, views)});
-    }
-    return {};
-  }
-
-  Status add_copies(const std::vector<ChangedCopy>& changed) {
-    for (const ChangedCopy& copy : changed)
-      if (!copy.is_bias) {
-        int& part = is_head(copy.module) ? spec_.vocabulary.head : spec_.vocabulary.embedding;
-        if (part >= 0)
-          return unprocessable("the file has two weights of " + module(copy.module).name);
-        part = add_matrix(copy, is_head(copy.module) ? PartKind::kHead : PartKind::kEmbedding);
-      }
-    return tie_copies(changed);
-  }
-
-  Status add_token_rows() {
-    std::map<int, const TokenIds*> ids;
-    for (const TokenIds& named : config_.token_ids) {
-      VALORA_TRY(index, named_module(named.module));
-      if (!ids.emplace(index, &named).second)
-        return unprocessable("trainable_token_indices names " + module(index).name + " twice",
-                             "trainable_token_indices");
-    }
-    for (const auto& [index, named] : ids) {
-      const auto rows = contents_.token_rows.find(index);
-      if (rows != contents_.token_rows.end())
-        VALORA_CHECK(add_rows(index, named->ids, rows->second));
-      else if (!(tied_ && is_head(index) && ids.size() > 1))  // stored once, with the embedding
-        return unprocessable("trainable_token_indices names rows of " + module(index).name +
-                                 ", for which the file has none",
-                             "trainable_token_indices");
-    }
-    for (const auto& [index, rows] : contents_.token_rows)
-      if (!ids.contains(index))
-        return unprocessable("the file has rows of " + module(index).name +
-                             ", which trainable_token_indices does not name");
-    VocabularyChange& v = spec_.vocabulary;
-    if (tied_ && v.embedding_rows >= 0 && v.head_rows < 0) {
-      v.head_rows = v.embedding_rows;
-      v.head_ids = v.embedding_ids;
-    }
-    return {};
-  }
-
-  // At most one of these changes a module, but a low-rank product may be added to a whole matrix.
-  Status check_combination() const {
-    const VocabularyChange& v = spec_.vocabulary;
-    const int head = modules_.first_of(ModuleKind::kHead);
-    const bool lora_on_head = std::ranges::any_of(
-        spec_.targets, [&](const LoraTarget& target) { return target.module == head; });
-    const bool shifts_head = std::ranges::any_of(
-        spec_.shifts, [&](const OutputValues& shift) { return shift.module == head; });
-    if (v.embedding_rows >= 0 && (v.embedding >= 0 || v.embedding_lora >= 0))
-      return unprocessable("the adapter changes the embedding both by rows and as a whole");
-    if (v.head_rows >= 0 && (v.head >= 0 || lora_on_head || shifts_head))
-      return unprocessable("the adapter changes the output layer both by rows and as a whole");
-    if (v.head >= 0 && (lora_on_head || shifts_head))
-      return unprocessable(
-          "the adapter has a whole output layer, and low-rank products or a bias on it");
-    return {};
-  }
+        base_(base) {}
 
   Status add_gains() {
     for (const LoraTarget& target : spec_.targets) {
@@ -177,7 +81,6 @@ class Changes {
 
  private:
   const Module& module(int index) const { return modules_.modules()[index]; }
-  bool is_head(int index) const { return module(index).kind == ModuleKind::kHead; }
 
   Status check_lora_bias(const LoraTarget& target, const LoraHalves& halves) const {
     const Module& m = module(target.module);
@@ -191,112 +94,12 @@ class Changes {
                            shape_text({m.out}));
     return {};
   }
-
-  int add(AdapterPart part) {
-    spec_.bytes += part.kind == PartKind::kEmbeddingLora || part.kind == PartKind::kTokenRows
-                       ? 0  // counted with the tensors that were read
-                       : part.bytes();
-    spec_.replaces = spec_.replaces || part.kind != PartKind::kEmbeddingLora;
-    spec_.parts.push_back(std::move(part));
-    return static_cast<int>(spec_.parts.size()) - 1;
-  }
-
-  int add_matrix(const ChangedCopy& copy, PartKind kind) {
-    const TensorView& view = *file_.find(copy.tensor);
-    DigestBuilder digest;
-    digest.add("part").add(static_cast<uint8_t>(kind)).add(copy.values);
-    return add({kind, {copy.tensor}, view.dtype, view.shape[0], view.shape[1], digest.finish()});
-  }
-
-  bool is_saved(int index) const {
-    return std::ranges::any_of(config_.modules_to_save, [&](const std::string& saved) {
-      const std::vector<std::string> names = modules_.names(index);
-      return std::ranges::any_of(names, [&](const std::string& name) {
-        return name == saved || name.ends_with("." + saved);
-      });
-    });
-  }
-
-  // With tied embeddings PEFT has one tensor for both layers, unless modules_to_save gave each its
-  // own.
-  Status tie_copies(const std::vector<ChangedCopy>& changed) {
-    if (!tied_) return {};
-    const auto weight_of = [&](ModuleKind kind) {
-      const auto it = std::ranges::find_if(changed, [&](const ChangedCopy& copy) {
-        return !copy.is_bias && module(copy.module).kind == kind;
-      });
-      return it == changed.end() ? nullptr : &*it;
-    };
-    const ChangedCopy* embedding = weight_of(ModuleKind::kEmbedding);
-    const ChangedCopy* head = weight_of(ModuleKind::kHead);
-    const int embedding_index = modules_.first_of(ModuleKind::kEmbedding),
-              head_index = modules_.first_of(ModuleKind::kHead);
-    const bool one =
-        config_.ensure_weight_tying || (!is_saved(embedding_index) && !is_saved(head_index));
-    if (!one || (!embedding && !head)) return {};
-    // A weight that is in the file and did not change is the base's, so another one.
-    const bool other_is_bases = has_weight(embedding ? head_index : embedding_index);
-    if (embedding && head ? embedding->values != head->values : other_is_bases)
-      return unprocessable("the file has different weights of " + module(embedding_index).name +
-                           " and " + module(head_index).name + ", which this model ties");
-    if (!embedding)
-      spec_.vocabulary.embedding = add_matrix(*head, PartKind::kEmbedding);
-    else if (!head)
-      spec_.vocabulary.head = add_matrix(*embedding, PartKind::kHead);
-    return {};
-  }
-
-  // Whether the file has a weight of this module.
-  bool has_weight(int index) const {
-    return std::ranges::any_of(contents_.base_copies, [&](const auto& copy) {
-      return copy.second.role == TensorRole::kWeight && modules_.find(copy.second.module) == index;
-    });
-  }
-
-  Result<int> named_module(const std::string& name) const {
-    for (const ModuleKind kind : {ModuleKind::kEmbedding, ModuleKind::kHead}) {
-      const int index = modules_.first_of(kind);
-      if (index < 0) continue;
-      for (const std::string& known : modules_.names(index))
-        if (known == name || known.ends_with("." + name)) return index;
-    }
-    return unprocessable("trainable_token_indices names " + shortened(name) +
-                             ", which is neither the embedding nor the output layer of this model",
-                         "trainable_token_indices");
-  }
-
-  Status add_rows(int index, const std::vector<int64_t>& ids, const TokenRows& rows) {
-    const Module& m = module(index);
-    const int64_t vocabulary = is_head(index) ? m.out : m.in,
-                  hidden = is_head(index) ? m.in : m.out;
-    const std::vector<int64_t> expected{static_cast<int64_t>(ids.size()), hidden};
-    if (rows.rows->shape != expected)
-      return unprocessable("the rows of " + m.name + " have shape " + shape_text(rows.rows->shape) +
-                           "; trainable_token_indices and the module ask for " +
-                           shape_text(expected));
-    if (const int64_t last = *std::ranges::max_element(ids); last >= vocabulary)
-      return unprocessable("trainable_token_indices has the token " + std::to_string(last) +
-                               ", but the base model has " + std::to_string(vocabulary),
-                           "trainable_token_indices");
-    const std::array<const TensorView*, 1> views{rows.rows};
-    const int part = add({PartKind::kTokenRows,
-                          {rows.tensor},
-                          rows.rows->dtype,
-                          expected[0],
-                          hidden,
-                          part_digest(PartKind::kTokenRows, views)});
-    (is_head(index) ? spec_.vocabulary.head_rows : spec_.vocabulary.embedding_rows) = part;
-    (is_head(index) ? spec_.vocabulary.head_ids : spec_.vocabulary.embedding_ids) = ids;
-    return {};
-  }
-
   const SafeTensors& file_;
   const AdapterContents& contents_;
   const LoraConfig& config_;
   const ModuleTable& modules_;
   AdapterSpec& spec_;
   const BaseWeights* base_;
-  bool tied_;
 };
 
 }  // namespace
@@ -321,18 +124,15 @@ std::vector<LoraTarget> take_embedding_targets(std::vector<LoraTarget>& targets,
   });
   return taken;
 }
-
 Status resolve_whole_values(const SafeTensors& file, const AdapterContents& contents,
                             const LoraConfig& config, const ModuleTable& modules,
                             const std::vector<ChangedCopy>& changed, const BaseWeights* base,
                             AdapterSpec& spec) {
-  Changes changes(file, contents, config, modules, base, spec);
-  VALORA_CHECK(changes.add_embedding_lora(take_embedding_targets(spec.targets, modules)));
-  VALORA_CHECK(changes.add_copies(changed));
-  VALORA_CHECK(changes.add_token_rows());
-  VALORA_CHECK(changes.add_shifts(changed));
-  VALORA_CHECK(changes.add_gains());
-  return changes.check_combination();
+  const std::vector<LoraTarget> embeddings = take_embedding_targets(spec.targets, modules);
+  OutputChanges outputs(file, contents, config, modules, base, spec);
+  VALORA_CHECK(outputs.add_shifts(changed));
+  VALORA_CHECK(outputs.add_gains());
+  return resolve_vocabulary(file, contents, config, modules, changed, base, embeddings, spec);
 }
 
 }  // namespace valora::adapters

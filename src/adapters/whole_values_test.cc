@@ -149,8 +149,12 @@ TEST_F(WholeValuesTest, RowsOfTokensHaveTheirIds) {
   EXPECT_EQ(tied->vocabulary.head_rows, tied->vocabulary.embedding_rows);
   EXPECT_THAT(tied->vocabulary.head_ids, ElementsAre(7, 3));
 
+  folder_.config["trainable_token_indices"] = {7, kTokens + 1};
+  EXPECT_THAT(refusal(),
+              HasSubstr("the token 41, but model.language_model.embed_tokens of the base"));
   folder_.config["trainable_token_indices"] = {7, kTokens};
-  EXPECT_THAT(refusal(), HasSubstr("the token 40, but the base model has 40"));
+  EXPECT_THAT(refusal(), HasSubstr("embedding is of 41 tokens, its output layer of 40"));
+  EXPECT_EQ(read(true)->vocabulary.tokens, kTokens + 1);  // the rows are both layers'
   folder_.config["trainable_token_indices"] = {7};
   EXPECT_THAT(refusal(), HasSubstr("have shape [2, 4]"));
   folder_.config["trainable_token_indices"] = {{"lm_head", {7, 3}}};

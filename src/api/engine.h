@@ -41,9 +41,13 @@ class Engine {
                            std::function<void(Status)> done) = 0;
   virtual std::vector<AdapterCard> adapters() const = 0;
 
-  virtual Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
-                                                bool add_special_tokens) const = 0;
-  virtual Result<std::string> detokenize(const std::vector<int32_t>& ids) const = 0;
+  // In the tokens of requests with these adapters, which may have some of their own. kNotFound: an
+  // adapter.
+  virtual Result<std::vector<int32_t>> tokenize(
+      const Prompt& prompt, bool add_special_tokens,
+      const std::vector<AdapterUse>& adapters = {}) const = 0;
+  virtual Result<std::string> detokenize(const std::vector<int32_t>& ids,
+                                         const std::vector<AdapterUse>& adapters = {}) const = 0;
 
   virtual EngineStats stats() const = 0;
   virtual void set_observer(StepObserver* observer) = 0;

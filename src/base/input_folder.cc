@@ -9,6 +9,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/lfs_pointer.h"
+
 namespace valora {
 namespace {
 
@@ -109,6 +111,18 @@ Result<InputFile> InputFolder::file(const std::string& name, size_t max_bytes) c
 Result<std::string> InputFolder::text(const std::string& name, size_t max_bytes) const {
   VALORA_TRY(opened, file(name, max_bytes));
   return opened.text();
+}
+
+Result<Json> read_json(const InputFolder& folder, const std::string& name, JsonLimits limits) {
+  const std::string path = folder.path_of(name);
+  VALORA_TRY(text, folder.text(name, limits.max_bytes));
+  if (is_lfs_pointer(text)) return lfs_pointer(path);
+  return parse_json(text, path, limits);
+}
+
+Result<Json> read_optional_json(const InputFolder& folder, const std::string& name) {
+  if (!folder.has(name)) return Json(nullptr);
+  return read_json(folder, name);
 }
 
 }  // namespace valora

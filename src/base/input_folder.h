@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/result.h"
 
 namespace valora {
@@ -54,5 +55,10 @@ class InputFolder {
   FolderPath where_;
   int fd_;
 };
+
+// A JSON file right in the folder. Errors: those of text(), and of parse_json().
+Result<Json> read_json(const InputFolder& folder, const std::string& name, JsonLimits limits = {});
+// The same; null if the folder has no such file.
+Result<Json> read_optional_json(const InputFolder& folder, const std::string& name);
 
 }  // namespace valora

@@ -49,10 +49,15 @@ using Parts = std::vector<std::shared_ptr<const ops::PlacedMatrix>>;
 
 ops::VocabularyWeights vocabulary_of(const adapters::VocabularyChange& change, const Parts& parts) {
   const auto part = [&](int index) { return index < 0 ? nullptr : parts.at(index); };
-  return {part(change.embedding),      part(change.embedding_lora),
-          part(change.embedding_rows), part(change.head),
-          part(change.head_rows),      change.scale,
-          change.embedding_ids,        change.head_ids};
+  return {part(change.embedding),
+          part(change.embedding_lora),
+          part(change.embedding_rows),
+          part(change.head),
+          part(change.head_rows),
+          change.scale,
+          change.embedding_ids,
+          change.head_ids,
+          change.tokens};
 }
 
 // Which parts of the model it changes.
@@ -92,6 +97,7 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
   loaded->has_weights = !spec.targets.empty() || !spec.parts.empty() || !spec.shifts.empty();
   loaded->replaces = spec.replaces;
   loaded->rank = spec.max_rank;
+  loaded->invocation = spec.invocation;
   set_reach(spec, modules, *loaded);
   if (store && loaded->has_weights) {
     VALORA_TRY(stored, store->add(shared));

@@ -4,11 +4,11 @@
 #include "adapters/tensor_names.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/added_tokens.h"
 #include "engine/inspect.h"
 #include "models/checkpoint_weights.h"
 #include "models/registry.h"
 #include "models/spec/model_path.h"
+#include "serving/prompts/frontend.h"
 
 namespace valora {
 namespace {
@@ -40,6 +40,23 @@ adapters::ModuleKind vocabulary_kind(const std::string& module) {
   return module.ends_with("lm_head") ? adapters::ModuleKind::kHead : adapters::ModuleKind::kLinear;
 }
 
+// Whether its tokenizer and chat template can be used. Faults of the model are not the adapter's.
+Status check_language(const adapters::AdapterSpec& spec, const std::string& model_dir) {
+  if (spec.parts.empty() || model_dir.empty()) return {};
+  const auto config = models::read_model_config(model_dir);
+  if (!config.ok()) return {};
+  const auto family = models::find_family(*config);
+  if (!family.ok()) return {};
+  auto model = models::read_model_spec(**family, *config);
+  if (!model.ok()) return {};
+  EngineOptions options;
+  options.model_path = model_dir;
+  const auto frontend = serving::Frontend::open(options, **family, std::move(model).value());
+  if (!frontend.ok()) return {};
+  const auto language = (*frontend)->own_language(spec);
+  return language.ok() ? Status() : language.error();
+}
+
 // What a tensor of the file says of its module, or of the width of heads.
 void add_module(const adapters::TensorName& name, const std::vector<int64_t>& shape,
                 std::map<std::string, adapters::Module>& modules, int64_t& hidden) {
@@ -67,7 +84,8 @@ void add_module(const adapters::TensorName& name, const std::vector<int64_t>& sh
       return;
     case TensorRole::kLoraBias:
     case TensorRole::kMagnitude:
-    case TensorRole::kBias: return;
+    case TensorRole::kBias:
+    case TensorRole::kOriginal: return;
   }
 }
 
@@ -126,10 +144,9 @@ AdapterReport inspect_adapter(const std::string& dir, const std::string& model_d
   auto spec = checkpoint ? adapters::read_adapter(dir, report.modules, limits,
                                                   models::CheckpointWeights(*checkpoint))
                          : adapters::read_adapter(dir, report.modules, limits);
-  if (spec.ok() && !spec->parts.empty() && !model_dir.empty())
-    if (const auto tokenizer = text::Tokenizer::load(model_dir); tokenizer.ok())
-      if (const Status known = check_added_tokens(*spec, **tokenizer); !known.ok())
-        report.problems.push_back(known.error().message);
+  if (spec.ok())
+    if (const Status written = check_language(*spec, model_dir); !written.ok())
+      report.problems.push_back(written.error().message);
   if (spec.ok())
     report.spec = std::move(spec).value();
   else

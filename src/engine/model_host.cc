@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "engine/added_tokens.h"
 #include "engine/build_adapter.h"
 #include "engine/model_fault.h"
 #include "models/checkpoint_weights.h"
@@ -12,13 +11,12 @@ namespace valora {
 
 ModelHost::ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
                      std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
-                     at::Device device, std::shared_ptr<const text::Tokenizer> tokenizer)
+                     at::Device device)
     : loaded_(std::move(loaded)),
       tiers_(std::move(tiers)),
       runner_(std::move(runner)),
       limits_(limits),
-      device_(device),
-      tokenizer_(std::move(tokenizer)) {}
+      device_(device) {}
 
 Result<serving::AdapterBackend::Read> ModelHost::read(const LoadAdapter& request) {
   try {
@@ -35,7 +33,6 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
   const models::CheckpointWeights base(loaded_);
   VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(folder, modules, limits_, base)
                         : adapters::read_adapter(folder, modules, limits_, base));
-  VALORA_CHECK(check_added_tokens(spec, *tokenizer_));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));

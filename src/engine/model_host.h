@@ -9,7 +9,6 @@
 #include "engine/runner.h"
 #include "models/registry.h"
 #include "serving/model_side.h"
-#include "text/tokenizer.h"
 
 namespace valora {
 
@@ -17,7 +16,7 @@ class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
  public:
   ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
             std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
-            at::Device device, std::shared_ptr<const text::Tokenizer> tokenizer);
+            at::Device device);
 
   serving::ModelRunner& runner() override { return *runner_; }
   serving::AdapterBackend& adapters() override { return *this; }
@@ -33,7 +32,6 @@ class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
   const std::unique_ptr<Runner> runner_;
   const adapters::AdapterLimits limits_;
   const at::Device device_;
-  const std::shared_ptr<const text::Tokenizer> tokenizer_;
 };
 
 }  // namespace valora

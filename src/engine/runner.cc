@@ -148,7 +148,7 @@ void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
     StepOutput* output;
     float* logits;
   };
-  const int64_t vocab = logits.size(1);
+  const int64_t columns = logits.size(1);
   auto* next_row = logits.data_ptr<float>();
   std::vector<Choice> choices;
   auto output = outputs.begin();
@@ -157,15 +157,16 @@ void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
     StepOutput& its = *output++;
     if (!sequence_of(item).owner->generates()) continue;
     choices.push_back({&item, &its, next_row});
-    next_row += vocab * static_cast<int64_t>(1 + item.drafts.size());
+    next_row += columns * static_cast<int64_t>(1 + item.drafts.size());
   }
   std::ranges::stable_sort(
       choices, {}, [](const Choice& choice) { return turn_in_step(sequence_of(*choice.item)); });
   grammar::StepMasks masks(options_.mask_seconds);
   std::atomic<size_t> next = 0;  // across the threads, so that the order holds
   const auto choose = [&](const Choice& choice) {
+    const auto vocab = static_cast<size_t>(sequence_of(*choice.item).owner->language->vocab);
     const auto row = [&](size_t i) {
-      return std::span(choice.logits + static_cast<int64_t>(i) * vocab, static_cast<size_t>(vocab));
+      return std::span(choice.logits + static_cast<int64_t>(i) * columns, vocab);
     };
     serving::sample_tokens(*choice.item, row, masks, *choice.output);
   };

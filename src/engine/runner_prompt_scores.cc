@@ -20,13 +20,14 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
   serving::PromptLogprobs& scores = *s.owner->prompt_logprobs;
   const auto score = [&](const serving::ScoredRows& scored) {
     const at::Tensor logits = ranks_->logits(hidden, scored);
-    const int64_t vocab = logits.size(1);
+    const int64_t columns = logits.size(1);
+    const auto vocab = static_cast<size_t>(s.owner->language->vocab);
     const float* data = logits.const_data_ptr<float>();
     const auto count = static_cast<int64_t>(scored.rows.size());
     ops::torch_parallel()(0, count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int next = s.computed_tokens + static_cast<int>(scored.rows[i]) + 1;
-        scores.set(next, s.tokens[next], {data + i * vocab, static_cast<size_t>(vocab)});
+        scores.set(next, s.tokens[next], {data + i * columns, vocab});
       }
     });
     ++parts_done();
@@ -34,7 +35,7 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
   serving::ScoredRows scored;
   for (int i = 0; i < item.tokens; ++i) {
     if (!scores.wants(s.computed_tokens + i + 1)) continue;
-    scored.add(i, s.owner->adapters);
+    scored.add(i, serving::uses_at(s, s.computed_tokens + i));
     if (scored.rows.size() < kScoredRows) continue;
     score(scored);
     scored = {};

@@ -111,7 +111,6 @@ class EngineStart {
 Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
   try {
     VALORA_CHECK(load(std::move(policy)));
-    const std::shared_ptr<const text::Tokenizer> tokenizer = frontend_->tokenizer();
     serving::EngineParts parts{.frontend = std::move(frontend_),
                                .policy = std::move(policy_),
                                .core = std::move(core_),
@@ -119,7 +118,7 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .cost_key = cost_key(options_, loaded_, device_),
                                .notes = std::move(notes_)};
     parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
-                                              std::move(runner_), limits_, device_, tokenizer);
+                                              std::move(runner_), limits_, device_);
     return std::unique_ptr<serving::LocalEngine>(
         std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_));
   } catch (const std::exception& e) {  // mostly a failed allocation

@@ -20,6 +20,8 @@ Digest block_key(const Digest& parent, std::span<const int32_t> block, int begin
     builder.add("rope");
     for (int token = begin; token < end; ++token) builder.add(identity.rope.variant(token));
   }
+  if (identity.late != Digest{} && end > identity.late_from)
+    builder.add("late").add(identity.late).add(std::max(0, identity.late_from - begin));
   return builder.finish();
 }
 

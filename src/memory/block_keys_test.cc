@@ -117,5 +117,24 @@ TEST(BlockKeys, ARopeFollowsPositionsNotIndices) {
   EXPECT_EQ(video.of(10), 51);
 }
 
+TEST(BlockKeys, BlocksBeforeALateAdapterAreThoseWithoutIt) {
+  const auto tokens = count_from(0, 80);
+  const auto late = [&](int from, const char* adapter = "late") {
+    KvIdentity identity;
+    identity.late = digest_of(adapter);
+    identity.late_from = from;
+    return keys_of(identity, tokens);
+  };
+  const auto plain = keys_of({}, tokens), first = late(40);
+  EXPECT_EQ(first[0], plain[0]);
+  EXPECT_EQ(first[1], plain[1]);
+  for (int i = 2; i < 5; ++i) EXPECT_NE(first[i], plain[i]) << i;
+  EXPECT_NE(first[2], late(40, "other")[2]);
+  EXPECT_NE(first[2], late(41)[2]) << "acts from another token of the block on";
+  EXPECT_EQ(late(48)[2], plain[2]);
+  EXPECT_NE(late(48)[3], plain[3]);
+  EXPECT_NE(late(0)[0], keys_of({digest_of("late"), {}, {}}, tokens)[0]);
+}
+
 }  // namespace
 }  // namespace valora::memory

@@ -76,7 +76,7 @@ void DependencyTree::set_leaving(KvNode& node, bool leaving) {
 KvRoot& DependencyTree::root(const KvIdentity& identity) {
   if (const auto known = roots_.find(identity.adapter); known != roots_.end()) return known->second;
   KvRoot added{.identity = identity.adapter, .adapters = {}, .children = {}};
-  for (const AdapterNeed& need : identity.adapters) {
+  for (const AdapterNeed& need : identity.of_all()) {
     if (need.blocks == 0) continue;
     AdapterNode& node = adapter(need);
     reserve_more(node.roots);

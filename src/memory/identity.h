@@ -56,11 +56,22 @@ struct KvIdentity {
   std::vector<AdapterNeed> adapters;  // on which the KV content depends; distinct
   std::vector<MediaSpan> media;       // ascending, not overlapping
   RopeLengths rope = {};
+  // Of adapters that act from a token on (activated LoRA): what is before it is that of `adapter`,
+  // and shared with its sequences. Digest{}: none.
+  Digest late = {};
+  int late_from = 0;
+
+  // The adapters that all of the KV content depends on.
+  std::span<const AdapterNeed> of_all() const {
+    return late == Digest{} ? std::span<const AdapterNeed>(adapters)
+                            : std::span<const AdapterNeed>();
+  }
 };
 
 // Computes the keys of all full blocks of `tokens`: key_i = H(key_{i-1}, token ids of block i, per
-// overlapping media span its digest, offset and length, and the variants of the tokens' rotary
-// frequencies if one is not 0), with key_{-1} = H(adapter). `known` holds the keys of a prefix of
+// overlapping media span its digest, offset and length, the variants of the tokens' rotary
+// frequencies if one is not 0, and, from the block on that has token late_from, `late` and that
+// token's place in the block), with key_{-1} = H(adapter). `known` holds the keys of a prefix of
 // the sequence, and is extended.
 void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> tokens,
                        std::vector<Digest>& known);

@@ -215,5 +215,24 @@ TEST(PoolAdapters, ExpectTakesOnlyFreeRoom) {
   EXPECT_FALSE(world.pool.resident(kC.digest));
 }
 
+// Activated LoRA: the base model's blocks do not depend on the adapter that made them.
+TEST(PoolAdapters, WhatALateAdapterLeavesBeforeItsTokensIsTheBaseModels) {
+  World world({.blocks = 12});
+  KvIdentity late;
+  late.adapters = {kA};
+  late.late = kA.digest;
+  late.late_from = 32;
+  const auto tokens = count_from(0, 60);
+  EXPECT_EQ(world.serve(late, tokens), 0);
+  EXPECT_EQ(world.serve({}, tokens), 32);
+  KvIdentity other = late;
+  other.adapters = {kB};
+  other.late = kB.digest;
+  EXPECT_EQ(world.serve(other, tokens), 32);
+  EXPECT_EQ(world.serve(late, tokens), 48) << "its own blocks, too";
+  world.pool.forget(kA.digest);
+  EXPECT_EQ(world.serve({}, tokens), 48) << "the base model's";
+}
+
 }  // namespace
 }  // namespace valora::memory

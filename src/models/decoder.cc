@@ -151,7 +151,10 @@ DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& 
 }
 
 at::Tensor Decoder::embed(const Batch& batch) const {
-  at::Tensor x = at::embedding(embed_tokens_, batch.tokens);
+  // Adapters with a vocabulary of their own may have tokens that the table lacks.
+  const int64_t last = embed_tokens_.size(0) - 1;
+  at::Tensor x = at::embedding(
+      embed_tokens_, batch.vocabulary.empty() ? batch.tokens : batch.tokens.clamp_max(last));
   for (const VocabularyUse& use : batch.vocabulary)
     ops::adapt_embeddings(x.slice(0, use.begin, use.end), batch.tokens.slice(0, use.begin, use.end),
                           *use.weights, use.coefficient);
@@ -231,8 +234,9 @@ at::Tensor Decoder::logits(const at::Tensor& hidden, const HeadAdaptation& adapt
   int64_t replaced = 0;  // rows whose adapters have output layers of their own
   for (const VocabularyUse& use : adaptation.vocabulary)
     if (use.weights->head) replaced += use.end - use.begin;
+  int64_t columns = lm_head_.slice().out;
   const auto empty = [&] {
-    return at::empty({hidden.size(0), lm_head_.slice().out}, hidden.options().dtype(at::kFloat));
+    return at::empty({hidden.size(0), columns}, hidden.options().dtype(at::kFloat));
   };
   at::Tensor logits;
   if (replaced == hidden.size(0)) {
@@ -249,6 +253,14 @@ at::Tensor Decoder::logits(const at::Tensor& hidden, const HeadAdaptation& adapt
     }
   }
   if (!logits.defined()) return logits;
+  for (const VocabularyUse& use : adaptation.vocabulary)
+    columns = std::max(columns, use.weights->tokens);
+  if (columns > logits.size(1)) {
+    const at::Tensor narrow = logits;
+    logits = empty();
+    logits.narrow(1, 0, narrow.size(1)).copy_(narrow);
+    logits.narrow(1, narrow.size(1), columns - narrow.size(1)).fill_(-INFINITY);
+  }
   for (const VocabularyUse& use : adaptation.vocabulary)
     ops::adapt_logits(hidden.slice(0, use.begin, use.end), *use.weights,
                       logits.slice(0, use.begin, use.end));

@@ -29,7 +29,8 @@ class Model {
   // Runs a step. Returns the hidden states after the final norm, [T, hidden]. Writes the step's
   // keys and values to batch.kv.
   virtual at::Tensor forward(const Batch& batch) const = 0;
-  // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first
+  // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first. If adapters have
+  // further tokens, there are more columns, which are minus infinity in other rows.
   virtual at::Tensor logits(const at::Tensor& hidden,
                             const HeadAdaptation& adaptation = {}) const = 0;
   // Encodes images and videos together, piece by piece (models/encoding.h). The items' inputs must

@@ -111,12 +111,16 @@ void adapt_logits(const at::Tensor& hidden, const VocabularyWeights& weights,
   check(weights.head.get(), hidden.size(1), hidden.scalar_type());
   check(weights.head_rows.get(), hidden.size(1), hidden.scalar_type());
   if (const PlacedMatrix* head = weights.head.get()) {
-    TORCH_CHECK(head->rows() == logits.size(1), "an output layer of ", head->rows(), " tokens for ",
+    TORCH_CHECK(head->rows() <= logits.size(1), "an output layer of ", head->rows(), " tokens for ",
                 logits.size(1));
+    const bool whole = head->rows() == logits.size(1);
+    const at::Tensor own =
+        whole ? logits : at::empty({logits.size(0), head->rows()}, logits.options());
     if (head->form() == WeightForm::kPanels)
-      matrix_product_cpu(hidden, *head, logits);
+      matrix_product_cpu(hidden, *head, own);
     else
-      logits.copy_(at::linear(hidden, head->owned()));
+      own.copy_(at::linear(hidden, head->owned()));
+    if (!whole) logits.narrow(1, 0, head->rows()).copy_(own);
   }
   if (weights.head_rows) replace_columns(hidden, *weights.head_rows, weights.head_ids, logits);
 }

@@ -22,6 +22,7 @@ struct VocabularyWeights {
   std::shared_ptr<const PlacedMatrix> head_rows;       // of head_ids, by rows
   float scale = 1;                                     // of embedding_lora
   std::vector<int64_t> embedding_ids, head_ids;        // tokens
+  int64_t tokens = 0;  // of its vocabulary; 0: as many as the base model's
 
   bool on_embedding() const { return embedding || embedding_lora || embedding_rows; }
   bool on_head() const { return head || head_rows; }
@@ -31,8 +32,9 @@ struct VocabularyWeights {
 // place. tokens: int64 [n] in host memory. The coefficient multiplies the low-rank product.
 void adapt_embeddings(const at::Tensor& x, const at::Tensor& tokens,
                       const VocabularyWeights& weights, float coefficient);
-// logits: float [n, vocabulary], contiguous: the base model's of hidden, [n, hidden]; becomes the
-// adapter's, in place. With weights.head, what was there counts for nothing.
+// logits: float [n, columns], contiguous: the base model's of hidden, [n, hidden], with at least as
+// many columns as the adapter has tokens; those become the adapter's, in place. With weights.head,
+// what was there counts for nothing.
 void adapt_logits(const at::Tensor& hidden, const VocabularyWeights& weights,
                   const at::Tensor& logits);
 

@@ -26,25 +26,45 @@ Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
   return {};
 }
 
-}  // namespace
-
-Status ServingEngine::check_token(int32_t id, const char* field) const {
-  const int64_t vocab = frontend_->spec().vocab;
+Status check_token(int32_t id, int64_t vocab, const char* field) {
   if (id >= 0 && id < vocab) return {};
   return invalid(fmt::format("\"{}\" names token {}, which is out of vocabulary ({} tokens)", field,
                              id, vocab),
                  field);
 }
 
-Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
-    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
-  auto active = std::make_shared<ActiveRequest>();
-  for (const AdapterUse& use : request.adapters) {
+// Of the tokens that a request names.
+Status check_named_tokens(const SamplingParams& sampling, const Language& language) {
+  for (const auto& [id, bias] : sampling.logit_bias)
+    VALORA_CHECK(check_token(id, language.vocab, "logit_bias"));
+  for (const int32_t id : sampling.allowed_token_ids)
+    VALORA_CHECK(check_token(id, language.vocab, "allowed_token_ids"));
+  // One that the model cannot generate ends nothing.
+  for (const int32_t id : sampling.stop_token_ids)
+    if (id < 0 || id >= language.tokenizer->vocab_size())
+      VALORA_CHECK(check_token(id, language.vocab, "stop_token_ids"));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<AppliedAdapter>> ServingEngine::applied(
+    const std::vector<AdapterUse>& uses) const {
+  std::vector<AppliedAdapter> adapters;
+  for (const AdapterUse& use : uses) {
     VALORA_TRY(served, adapters_.find(use.name));
     if (!std::isfinite(use.scale))
       return invalid("the scale of adapter " + use.name + " is not finite", "lora");
-    active->adapters.push_back({served.adapter, use.scale, served.head, served.form});
+    adapters.push_back({served.adapter, use.scale, served.head, served.form});
   }
+  return adapters;
+}
+
+Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
+    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
+  auto active = std::make_shared<ActiveRequest>();
+  VALORA_TRY(uses, applied(request.adapters));
+  active->adapters = std::move(uses);
   VALORA_CHECK(check_uses(active->adapters));
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
@@ -55,23 +75,18 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
         "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
         "none",
         "prompt_logprobs");
-  for (const auto& [id, bias] : request.sampling.logit_bias)
-    VALORA_CHECK(check_token(id, "logit_bias"));
-  for (const int32_t id : request.sampling.allowed_token_ids)
-    VALORA_CHECK(check_token(id, "allowed_token_ids"));
-  // One that the model cannot generate ends nothing.
-  for (const int32_t id : request.sampling.stop_token_ids)
-    if (id < 0 || id >= frontend_->tokenizer()->vocab_size())
-      VALORA_CHECK(check_token(id, "stop_token_ids"));
+  const Language& language = frontend_->language_of(active->adapters);
+  active->language = &language;
+  VALORA_CHECK(check_named_tokens(request.sampling, language));
   // Takes a bit for each id up to the highest allowed one.
   VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
                                        options_.max_logprobs, /*default_seed=*/0));
-  sampling.bad_words = tokens_of(request.sampling.bad_words, *frontend_->tokenizer());
+  sampling.bad_words = tokens_of(request.sampling.bad_words, *language.tokenizer);
   active->sampling = std::move(sampling);
   if (request.constraint)
     active->masks.emplace(grammar::MaskAccount::Limits{.most = options_.form_limits.request,
                                                        .token = options_.form_limits.token});
-  VALORA_CHECK(frontend_->check(request.prompt));
+  VALORA_CHECK(frontend_->check(request.prompt, active->adapters));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   // Last, as requests that are refused take no seed of those after them.
   if (request.task == Task::kGenerate && !request.sampling.seed)

@@ -105,14 +105,14 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   }
   const int sequences = !request->generates() ? 1 : sampling.n;
   for (int i = 0; i < sequences; ++i) {
-    auto sequence = std::make_shared<Sequence>(request, i, prompt, frontend_.tokenizer(),
+    auto sequence = std::make_shared<Sequence>(request, i, prompt, request->language->tokenizer,
                                                sampling.max_tokens.value_or(room));
     sequence->id = next_sequence_++;
     sequence->ending_tokens = sampling.stop_token_ids;
     if (!sampling.ignore_eos)
       sequence->ending_tokens.insert(sequence->ending_tokens.end(),
-                                     frontend_.generation().eos_token_ids.begin(),
-                                     frontend_.generation().eos_token_ids.end());
+                                     request->language->eos_token_ids.begin(),
+                                     request->language->eos_token_ids.end());
     sequence->tenant = tenant_of(request->request.tenant);
     sequence->share = request->request.share;
     request->sequences.push_back(sequence);

@@ -81,7 +81,8 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   OutputChunk chunk;
   chunk.index = sequence.index;
   if (sequence.generated_tokens() == 0 && request.prompt_logprobs) {
-    auto prompt = request.prompt_logprobs->outputs(sequence.prompt->tokens, *frontend_.tokenizer());
+    auto prompt =
+        request.prompt_logprobs->outputs(sequence.prompt->tokens, *request.language->tokenizer);
     if (!prompt.ok()) return fail(request, prompt.error());
     chunk.prompt = std::move(prompt).value();
   }
@@ -94,7 +95,7 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   ++request.usage.completion_tokens;
   const int generated = sequence.generated_tokens();
   const bool scan = generated >= params.min_tokens;
-  chunk.tokens.push_back(describe(*frontend_.tokenizer(), token));
+  chunk.tokens.push_back(describe(*request.language->tokenizer, token));
   const bool asked = contains(params.stop_token_ids, token.id);
   if (contains(sequence.ending_tokens, token.id)) {
     chunk.finish = Finish{FinishReason::kStop, {}};

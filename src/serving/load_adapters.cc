@@ -25,6 +25,8 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   VALORA_TRY(read, model_->adapters().read(request));
   const std::shared_ptr<LoadedAdapter>& built = read.adapter;
   VALORA_CHECK(check_room(*built));
+  VALORA_TRY(language, frontend_->own_language(*read.spec));
+  built->language = std::move(language);
   struct Undo {
     ServingEngine& engine;
     EngineCommands commands;

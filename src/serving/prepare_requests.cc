@@ -30,9 +30,9 @@ void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& reques
     if (request->stop.stop_requested())
       request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
     else if (slow)
-      request->grammar = grammars_.start(form, spacing);
+      request->grammar = request->language->grammars->start(form, spacing);
     else
-      request->grammar = grammars_.try_start(form, spacing);
+      request->grammar = request->language->grammars->try_start(form, spacing);
     if (!request->grammar)
       return slow_grammar_worker_->post(request->client, request->handle,
                                         [this, request] { prepare_grammar(request, true); });

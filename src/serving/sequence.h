@@ -34,8 +34,9 @@ struct ActiveRequest {
   GenerateRequest request;
   std::shared_ptr<ResponseSink> sink;
   std::vector<AppliedAdapter> adapters;
-  const LoadedHead* head = nullptr;  // the task head that answers; null: the language model
-  AnswerForm form;                   // of the first adapter; for kLabels and kBoxes
+  const Language* language = nullptr;  // of the adapters (Frontend::language_of)
+  const LoadedHead* head = nullptr;    // the task head that answers; null: the language model
+  AnswerForm form;                     // of the first adapter; for kLabels and kBoxes
   // Else it answers from the state of the last prompt token.
   bool generates() const { return head == nullptr && request.task != Task::kEmbed; }
   SamplingSettings sampling;

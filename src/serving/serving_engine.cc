@@ -23,8 +23,6 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
       pool_(parts.core.pool),
       model_(std::move(parts.model)),
       frontend_(std::move(parts.frontend)),
-      grammars_(frontend_->tokenizer(), frontend_->generation().eos_token_ids,
-                frontend_->spec().vocab, options_.form_limits),
       adapters_(static_cast<size_t>(std::max(1, options_.max_loras))) {
   auto mover = std::make_unique<memory::ThreadMover>(
       memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
@@ -60,15 +58,18 @@ ServingEngine::~ServingEngine() {
   core_.reset();  // its mover uses what is destroyed next
 }
 
-Result<std::vector<int32_t>> ServingEngine::tokenize(const Prompt& prompt,
-                                                     bool add_special_tokens) const {
-  return frontend_->tokenize(prompt, add_special_tokens);
+Result<std::vector<int32_t>> ServingEngine::tokenize(
+    const Prompt& prompt, bool add_special_tokens, const std::vector<AdapterUse>& adapters) const {
+  VALORA_TRY(uses, applied(adapters));
+  return frontend_->tokenize(prompt, add_special_tokens, uses);
 }
 
-Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids) const {
+Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids,
+                                              const std::vector<AdapterUse>& adapters) const {
   if (ids.empty()) return std::string();
-  VALORA_CHECK(frontend_->check(Prompt(ids)));
-  return frontend_->tokenizer()->decode(ids, false);
+  VALORA_TRY(uses, applied(adapters));
+  VALORA_CHECK(frontend_->check(Prompt(ids), uses));
+  return frontend_->language_of(uses).tokenizer->decode(ids, false);
 }
 
 std::vector<AdapterCard> ServingEngine::adapters() const {

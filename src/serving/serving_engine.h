@@ -55,9 +55,11 @@ class ServingEngine final : public LocalEngine {
   void pin_adapter(std::string name, bool pinned, std::optional<uint64_t> expected_generation,
                    std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override;
-  Result<std::vector<int32_t>> tokenize(const Prompt& prompt,
-                                        bool add_special_tokens) const override;
-  Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
+  Result<std::vector<int32_t>> tokenize(
+      const Prompt& prompt, bool add_special_tokens,
+      const std::vector<AdapterUse>& adapters = {}) const override;
+  Result<std::string> detokenize(const std::vector<int32_t>& ids,
+                                 const std::vector<AdapterUse>& adapters = {}) const override;
   EngineStats stats() const override;
   void set_observer(StepObserver* observer) override;
   bool healthy() const override { return healthy_; }
@@ -72,7 +74,8 @@ class ServingEngine final : public LocalEngine {
   std::string check() override;
 
  private:
-  Status check_token(int32_t id, const char* field) const;
+  // kNotFound: an adapter.
+  Result<std::vector<AppliedAdapter>> applied(const std::vector<AdapterUse>& uses) const;
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   Status accept(const std::shared_ptr<ActiveRequest>& request);
@@ -133,7 +136,6 @@ class ServingEngine final : public LocalEngine {
   const memory::PoolConfig pool_;
   const std::unique_ptr<ModelSide> model_;  // its runner: for the engine thread only
   const std::unique_ptr<Frontend> frontend_;
-  AnswerGrammars grammars_;
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
   // What requests get when it ends, made while there is memory.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/input_folder.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "text/chat.h"
@@ -39,12 +40,12 @@ struct ChatTemplateSource {
 // The template of a model's folder; nullopt if it has none. The order is chat_template.json,
 // chat_template.jinja, then "chat_template" of processor_config.json and of tokenizer_config.json.
 // Finds the folder's chat template. If there are several, takes the one named "default".
-Result<std::optional<ChatTemplateSource>> find_chat_template(const std::string& dir);
+Result<std::optional<ChatTemplateSource>> find_chat_template(const FolderPath& dir);
 // A template file, or a .json file with the template under "chat_template".
 Result<ChatTemplateSource> read_chat_template(const std::string& path);
 
 // bos_token, eos_token and the other special tokens of tokenizer_config.json and
 // special_tokens_map.json, by name.
-Result<Json> read_special_tokens(const std::string& dir);
+Result<Json> read_special_tokens(const FolderPath& dir);
 
 }  // namespace valora::text

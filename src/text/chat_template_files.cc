@@ -38,9 +38,11 @@ Result<std::optional<std::string>> template_in(const Json& json, const std::stri
   return found;
 }
 
-Result<std::optional<ChatTemplateSource>> template_in_json(const std::string& path) {
-  if (!file_exists(path)) return std::optional<ChatTemplateSource>{};
-  VALORA_TRY(json, read_json_file(path));
+Result<std::optional<ChatTemplateSource>> template_in_json(const InputFolder& folder,
+                                                           const char* name) {
+  if (!folder.has(name)) return std::optional<ChatTemplateSource>{};
+  const std::string path = folder.path_of(name);
+  VALORA_TRY(json, read_json(folder, name));
   VALORA_TRY(text, template_in(json, path));
   if (!text) return std::optional<ChatTemplateSource>{};
   return std::optional(ChatTemplateSource{std::move(*text), path});
@@ -85,17 +87,18 @@ Status add_tokens(const Json& json, const std::string& path, Json& tokens) {
 
 }  // namespace
 
-Result<std::optional<ChatTemplateSource>> find_chat_template(const std::string& dir) {
-  VALORA_TRY(legacy, template_in_json(dir + "/chat_template.json"));
+Result<std::optional<ChatTemplateSource>> find_chat_template(const FolderPath& dir) {
+  VALORA_TRY(folder, InputFolder::open(dir));
+  VALORA_TRY(legacy, template_in_json(folder, "chat_template.json"));
   if (legacy) return legacy;
-  const std::string jinja_file = dir + "/chat_template.jinja";
-  if (file_exists(jinja_file)) {
-    VALORA_TRY(source, read_chat_template(jinja_file));
-    return std::optional(std::move(source));
+  constexpr const char* kJinja = "chat_template.jinja";
+  if (folder.has(kJinja)) {
+    VALORA_TRY(text, folder.text(kJinja, jinja::kMaxSourceBytes));
+    return std::optional(ChatTemplateSource{std::move(text), folder.path_of(kJinja)});
   }
-  VALORA_TRY(processor, template_in_json(dir + "/processor_config.json"));
+  VALORA_TRY(processor, template_in_json(folder, "processor_config.json"));
   if (processor) return processor;
-  return template_in_json(dir + "/tokenizer_config.json");
+  return template_in_json(folder, "tokenizer_config.json");
 }
 
 Result<ChatTemplateSource> read_chat_template(const std::string& path) {
@@ -109,20 +112,20 @@ Result<ChatTemplateSource> read_chat_template(const std::string& path) {
   return ChatTemplateSource{std::move(text), path};
 }
 
-Result<Json> read_special_tokens(const std::string& dir) {
+Result<Json> read_special_tokens(const FolderPath& dir) {
+  VALORA_TRY(folder, InputFolder::open(dir));
   Json tokens = Json::object();
-  const std::string config_file = dir + "/tokenizer_config.json",
-                    map_file = dir + "/special_tokens_map.json";
+  constexpr const char *kConfig = "tokenizer_config.json", *kMap = "special_tokens_map.json";
   bool complete = false;
-  if (file_exists(config_file)) {
-    VALORA_TRY(config, read_json_file(config_file));
-    VALORA_CHECK(add_tokens(config, config_file, tokens));
+  if (folder.has(kConfig)) {
+    VALORA_TRY(config, read_json(folder, kConfig));
+    VALORA_CHECK(add_tokens(config, folder.path_of(kConfig), tokens));
     complete = config.contains("added_tokens_decoder");
   }
   // As in transformers, the older file is used only if the newer one does not list its tokens.
-  if (!complete && file_exists(map_file)) {
-    VALORA_TRY(map, read_json_file(map_file));
-    VALORA_CHECK(add_tokens(map, map_file, tokens));
+  if (!complete && folder.has(kMap)) {
+    VALORA_TRY(map, read_json(folder, kMap));
+    VALORA_CHECK(add_tokens(map, folder.path_of(kMap), tokens));
   }
   return tokens;
 }

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "base/file.h"
 #include "text/json_fields.h"
 
 namespace valora::text {
@@ -17,10 +16,10 @@ constexpr std::array<const char*, 7> kNames = {"bos_token", "eos_token", "unk_to
 constexpr char kAdditional[] = "additional_special_tokens";
 constexpr char kExtra[] = "extra_special_tokens";
 
-Result<Json> read_object(const std::string& path) {
-  if (!file_exists(path)) return Json(Json::object());
-  VALORA_TRY(json, read_json_file(path));
-  if (!json.is_object()) return refuse(path, "must be an object");
+Result<Json> read_object(const InputFolder& folder, const std::string& name) {
+  if (!folder.has(name)) return Json(Json::object());
+  VALORA_TRY(json, read_json(folder, name));
+  if (!json.is_object()) return refuse(folder.path_of(name), "must be an object");
   return json;
 }
 
@@ -50,10 +49,10 @@ AddedToken special_text(const std::string& content) {
 // The tokens of a folder's files while they are put together.
 class FolderTokens {
  public:
-  explicit FolderTokens(std::string dir) : dir_(std::move(dir)) {}
+  explicit FolderTokens(const InputFolder& folder) : folder_(folder), dir_(folder.path()) {}
 
   Status read(const Json& tokenizer) {
-    VALORA_TRY(config, read_object(dir_ + "/tokenizer_config.json"));
+    VALORA_TRY(config, read_object(folder_, "tokenizer_config.json"));
     config_ = std::move(config);
     VALORA_CHECK(read_tokenizer(tokenizer));
     if (config_.contains("added_tokens_decoder")) return read_decoder();
@@ -124,7 +123,7 @@ class FolderTokens {
 
   // special_tokens_map.json wins over tokenizer_config.json; its list adds to the other's.
   Status read_map() {
-    VALORA_TRY(map, read_object(dir_ + "/special_tokens_map.json"));
+    VALORA_TRY(map, read_object(folder_, "special_tokens_map.json"));
     for (auto& [key, value] : map.items()) {
       if (key == kAdditional && value.is_array() && config_.contains(key) &&
           config_[key].is_array())
@@ -136,7 +135,7 @@ class FolderTokens {
 
   Status read_older() {
     const std::string path = dir_ + "/added_tokens.json";
-    VALORA_TRY(tokens, read_object(path));
+    VALORA_TRY(tokens, read_object(folder_, "added_tokens.json"));
     for (const auto& [content, id] : tokens.items()) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxTokenId)
         return refuse(path, "the id of " + in_quotes(content) + " is out of range");
@@ -183,6 +182,7 @@ class FolderTokens {
     return {};
   }
 
+  const InputFolder& folder_;
   const std::string dir_;
   Json config_;  // of tokenizer_config.json, and of special_tokens_map.json if that counts
   std::map<std::string, AddedToken> in_tokenizer_;  // by content
@@ -194,8 +194,9 @@ class FolderTokens {
 
 }  // namespace
 
-Result<std::vector<AddedToken>> read_folder_tokens(const std::string& dir, const Json& tokenizer) {
-  FolderTokens tokens(dir);
+Result<std::vector<AddedToken>> read_folder_tokens(const InputFolder& folder,
+                                                   const Json& tokenizer) {
+  FolderTokens tokens(folder);
   VALORA_CHECK(tokens.read(tokenizer));
   return tokens.result();
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/input_folder.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "text/added_tokens.h"
@@ -16,6 +17,7 @@ namespace valora::text {
 // added_tokens_decoder, special_tokens_map.json and added_tokens.json count as well. A token that
 // tokenizer.json has may get other flags. Ids are those of the files, -1 without one.
 // tokenizer: the content of tokenizer.json.
-Result<std::vector<AddedToken>> read_folder_tokens(const std::string& dir, const Json& tokenizer);
+Result<std::vector<AddedToken>> read_folder_tokens(const InputFolder& folder,
+                                                   const Json& tokenizer);
 
 }  // namespace valora::text

@@ -28,7 +28,8 @@ class FolderTokensTest : public ::testing::Test {
   // Content and flags, in the order of adding.
   std::vector<std::string> added() const {
     std::vector<std::string> out;
-    const auto tokens = read_folder_tokens(dir_.path(), tiny_tokenizer_json());
+    const auto folder = InputFolder::open(dir_.path());
+    const auto tokens = read_folder_tokens(*folder, tiny_tokenizer_json());
     if (!tokens.ok()) return {tokens.error().message};
     for (const AddedToken& t : *tokens)
       out.push_back(t.content + (t.lstrip ? " l" : "") + (t.normalized ? " n" : "") +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/unicode.h"
@@ -23,7 +24,8 @@ namespace {
 struct Parts {
   std::unique_ptr<const Normalizer> normalizer;      // may be null
   std::unique_ptr<const PreTokenizer> pretokenizer;  // may be null
-  std::unique_ptr<const Model> model;
+  std::shared_ptr<const Model> model;
+  Digest model_digest;
   Decoder decoder;
   AddedTokens added;
   PostProcessor post_processor;
@@ -88,7 +90,18 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
   bool is_added(int32_t id) const override { return parts_.added.find(id) != nullptr; }
 
+  std::vector<int32_t> added_ids() const override {
+    std::vector<int32_t> ids;
+    for (const auto& [id, token] : parts_.added.tokens()) ids.push_back(id);
+    return ids;
+  }
+
   const Decoder& decoder() const override { return parts_.decoder; }
+
+  // The model of this digest; null if it has another one.
+  std::shared_ptr<const Model> model_of(const Digest& digest) const {
+    return digest == parts_.model_digest ? parts_.model : nullptr;
+  }
 
  private:
   bool in_vocabulary(int32_t id) const { return id >= 0 && id < vocab_size_; }
@@ -144,9 +157,38 @@ void warn_of_lengths(const Json& json, const std::string& what) {
       spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
 }
 
-// Everything but the model.
-Result<Parts> read_parts_around(std::unique_ptr<const Model> model, const Json& json,
-                                const std::vector<AddedToken>& more) {
+// Whichever way its merges are written.
+Digest digest_of_model(const Json& model) {
+  DigestBuilder digest;
+  for (const auto& [key, value] : model.items()) {
+    digest.add(key);
+    if (key == "vocab" && value.is_object()) {
+      for (const auto& [text, id] : value.items()) digest.add(text).add(id.dump());
+    } else if (key == "merges" && value.is_array()) {
+      for (const Json& merge : value)
+        digest.add(merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                           merge[1].is_string()
+                       ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
+                   : merge.is_string() ? merge.get<std::string>()
+                                       : merge.dump());
+    } else {
+      digest.add(value.dump());
+    }
+  }
+  return digest.finish();
+}
+
+Result<std::shared_ptr<const Model>> model_like(const Json& json, const Digest& digest,
+                                                const Tokenizer* other) {
+  if (const auto* known = dynamic_cast<const HuggingFaceTokenizer*>(other))
+    if (auto model = known->model_of(digest)) return model;
+  VALORA_TRY(model, make_model(json, "model"));
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+// Everything but the model, of this digest.
+Result<Parts> read_parts_around(std::shared_ptr<const Model> model, const Digest& digest,
+                                const Json& json, const std::vector<AddedToken>& more) {
   VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
   VALORA_TRY(pretokenizer, make_pretokenizer(part(json, "pre_tokenizer"), "pre_tokenizer"));
   VALORA_TRY(decoder, Decoder::read(part(json, "decoder"), "decoder"));
@@ -155,25 +197,28 @@ Result<Parts> read_parts_around(std::unique_ptr<const Model> model, const Json& 
   const int32_t max_id = std::max(model->max_id(), added.max_id());
   VALORA_TRY(post_processor,
              PostProcessor::read(part(json, "post_processor"), "post_processor", max_id));
-  return Parts{std::move(normalizer), std::move(pretokenizer), std::move(model),
+  return Parts{std::move(normalizer), std::move(pretokenizer), std::move(model),         digest,
                std::move(decoder),    std::move(added),        std::move(post_processor)};
 }
 
-Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more) {
+Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more,
+                         const Tokenizer* other) {
   VALORA_CHECK(check_fields(json, "tokenizer",
                             {"version", "truncation", "padding", "added_tokens", "normalizer",
                              "pre_tokenizer", "post_processor", "decoder", "model"}));
   VALORA_TRY(version, field<std::string>(json, "tokenizer", "version"));
   if (version != "1.0")
     return refuse("tokenizer", "version " + in_quotes(version) + " is not supported");
-  VALORA_TRY(model, make_model(part(json, "model"), "model"));
-  return read_parts_around(std::move(model), json, more);
+  const Digest digest = digest_of_model(part(json, "model"));
+  VALORA_TRY(model, model_like(part(json, "model"), digest, other));
+  return read_parts_around(std::move(model), digest, json, more);
 }
 
 // more: further added tokens.
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const std::string& what,
-                                                        const std::vector<AddedToken>& more) {
-  auto parts = read_parts(json, more);
+                                                        const std::vector<AddedToken>& more,
+                                                        const Tokenizer* other = nullptr) {
+  auto parts = read_parts(json, more, other);
   if (!parts.ok()) return Error{parts.error().code, what + ": " + parts.error().message, what};
   warn_of_lengths(json, what);
   if (const std::string& renumbered = parts->added.renumbered(); !renumbered.empty())
@@ -189,19 +234,23 @@ Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
   VALORA_TRY(file, read_file(path, kMaxTiktokenBytes));
   VALORA_TRY(model, make_tiktoken_bpe(file, path));
   VALORA_TRY(around, tiktoken_parts(dir));
-  VALORA_TRY(parts, read_parts_around(std::move(model), around, {}));
+  const Digest digest = DigestBuilder().add(std::string_view(file)).finish();
+  VALORA_TRY(parts, read_parts_around(std::move(model), digest, around, {}));
   return std::shared_ptr<const Tokenizer>(std::make_shared<HuggingFaceTokenizer>(std::move(parts)));
 }
 
 }  // namespace
 
 // Includes the added tokens of the folder's other files.
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& dir) {
-  const std::string path = dir + "/tokenizer.json", ranks = dir + "/" + kTiktokenFile;
-  if (!file_exists(path) && file_exists(ranks)) return load_tiktoken(dir, ranks);
-  VALORA_TRY(json, read_json_file(path, {.unique_keys = true}));
-  VALORA_TRY(more, read_folder_tokens(dir, json));
-  return make_tokenizer(json, path, more);
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
+                                                         const Tokenizer* other) {
+  const std::string path = dir.path + "/tokenizer.json", ranks = dir.path + "/" + kTiktokenFile;
+  if (!file_exists(path) && file_exists(ranks)) return load_tiktoken(dir.path, ranks);
+  const auto folder = InputFolder::open(dir);
+  if (!folder.ok()) return not_found(path + " does not exist", path);
+  VALORA_TRY(json, read_json(*folder, "tokenizer.json", {.unique_keys = true}));
+  VALORA_TRY(more, read_folder_tokens(*folder, json));
+  return make_tokenizer(json, path, more, other);
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_json(const Json& json,

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_folder.h"
 #include "base/json.h"
 #include "base/result.h"
 
@@ -22,8 +23,10 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Reads DIR/tokenizer.json, or without it DIR/qwen.tiktoken (tiktoken_folder.h). Refuses, by
-  // name, any setting that it could not apply exactly.
-  static Result<std::shared_ptr<const Tokenizer>> load(const std::string& dir);
+  // name, any setting that it could not apply exactly. other: if its vocabulary without added
+  // tokens is the same, both share it in memory.
+  static Result<std::shared_ptr<const Tokenizer>> load(const FolderPath& dir,
+                                                       const Tokenizer* other = nullptr);
   static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json,
                                                             const std::string& what);
 
@@ -45,8 +48,9 @@ class Tokenizer {
   // unknown ids. May be part of a UTF-8 character.
   virtual const std::string& token_bytes(int32_t id) const = 0;
   virtual bool is_special(int32_t id) const = 0;
-  virtual bool is_added(int32_t id) const = 0;  // an added token, special or not
-  virtual const Decoder& decoder() const = 0;   // converts token texts to text (Detokenizer)
+  virtual bool is_added(int32_t id) const = 0;         // an added token, special or not
+  virtual std::vector<int32_t> added_ids() const = 0;  // all of them, ascending
+  virtual const Decoder& decoder() const = 0;          // converts token texts to text (Detokenizer)
 };
 
 }  // namespace valora::text

@@ -76,11 +76,12 @@ TEST(Tokenizer, LengthSettingsOfTheFileAreNotApplied) {
 TEST(Tokenizer, LoadNamesTheFile) {
   const auto dir = std::filesystem::path(::testing::TempDir()) / "valora_tokenizer_test";
   std::filesystem::create_directories(dir);
-  EXPECT_THAT(Tokenizer::load(dir / "nowhere").error().message, HasSubstr("tokenizer.json"));
+  EXPECT_THAT(Tokenizer::load((dir / "nowhere").string()).error().message,
+              HasSubstr("tokenizer.json"));
   std::ofstream(dir / "tokenizer.json") << tiny_tokenizer_json();
-  EXPECT_TRUE(Tokenizer::load(dir).ok());
+  EXPECT_TRUE(Tokenizer::load(dir.string()).ok());
   std::ofstream(dir / "tokenizer.json") << R"({"version": "1.0", "version": "1.0"})";
-  EXPECT_FALSE(Tokenizer::load(dir).ok());
+  EXPECT_FALSE(Tokenizer::load(dir.string()).ok());
   std::filesystem::remove_all(dir);
 }
 

@@ -238,11 +238,14 @@ def test_what_does_not_fit_is_refused_by_name(models, tmp_path):
     broken = torch.full((vocab, hidden), 1.0)
     broken[-1, -1] = float("nan")
     cases = {
-        f"lm_head is of {vocab + 3} tokens, the base model's of {vocab}": (saved, head, torch.ones(vocab + 3, hidden), {}),
+        f"embedding is of {vocab} tokens, its output layer of {vocab + 3}": (saved, head, torch.ones(vocab + 3, hidden), {}),
+        r"lm_head .its whole weight of shape \[": (saved, head, torch.ones(vocab, hidden + 1), {}),
         "lm_head.weight.* has values that are not finite": (saved, head, broken, {}),
         "modules_to_save names lm_head": (saved, head, None, {}),
         rf"rows of model.embed_tokens have shape \[3, {hidden}\]": (tokens, rows, torch.ones(3, hidden), {}),
-        f"the token {vocab}, but the base model has {vocab}": (
+        f"the token {vocab + 1}, but model.embed_tokens of the base model has {vocab}, and the file not all": (
+            tokens, rows, torch.ones(2, hidden), {"trainable_token_indices": [3, vocab + 1]}),
+        f"embedding is of {vocab + 1} tokens, its output layer of {vocab}": (
             tokens, rows, torch.ones(2, hidden), {"trainable_token_indices": [3, vocab]}),
     }
     with Engine(models[name]) as engine:
@@ -250,20 +253,3 @@ def test_what_does_not_fit_is_refused_by_name(models, tmp_path):
             with pytest.raises(EngineError) as error:
                 engine.load("x", changed(folder, tmp_path / str(i), key, value, **config))
             assert re.search(message, str(error.value)), (message, str(error.value))
-
-
-def test_tokens_that_the_base_lacks_are_refused(models, tmp_path):
-    """The folder of a trainer has a tokenizer, which may have learnt tokens for the rows that were trained."""
-    name = "text-one-layer"
-    folder = save_adapter(models.memory[name], tmp_path / "rows", 990, rank=2, targets=SOME, trainable_token_indices=[300])
-    plain = save_adapter(models.memory[name], tmp_path / "plain", 991, **KINDS["plain"])
-    written = json.loads((models[name] / "tokenizer.json").read_text())
-    with Engine(models[name]) as engine:
-        (folder / "tokenizer.json").write_text(json.dumps(written))
-        engine.load("rows", folder)
-        written["added_tokens"].append(written["added_tokens"][-1] | {"id": 300, "content": "<|scene|>"})
-        for path in (folder, plain):
-            (path / "tokenizer.json").write_text(json.dumps(written))
-        with pytest.raises(EngineError, match=r'has the token "<\|scene\|>" \(300\), which the base model.s lacks'):
-            engine.load("more", folder)
-        engine.load("plain", plain)  # its answers do not depend on them

@@ -185,13 +185,15 @@ std::vector<AdapterCard> FakeEngine::adapters() const {
   return locked([this] { return adapters_.cards(); });
 }
 
-Result<std::vector<int32_t>> FakeEngine::tokenize(const Prompt& prompt, bool) const {
+Result<std::vector<int32_t>> FakeEngine::tokenize(const Prompt& prompt, bool,
+                                                  const std::vector<AdapterUse>&) const {
   std::vector<int32_t> ids;
   for (const std::string& token : split_tokens(text_of(prompt))) ids.push_back(token_id(token));
   return ids;
 }
 
-Result<std::string> FakeEngine::detokenize(const std::vector<int32_t>& ids) const {
+Result<std::string> FakeEngine::detokenize(const std::vector<int32_t>& ids,
+                                           const std::vector<AdapterUse>&) const {
   std::string text;
   for (const int32_t id : ids) text += options_.token_text(id);
   return text;

@@ -76,8 +76,10 @@ class FakeEngine final : public Engine {
   void pin_adapter(std::string name, bool pinned, std::optional<uint64_t> expected_generation,
                    std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override;
-  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool) const override;
-  Result<std::string> detokenize(const std::vector<int32_t>& ids) const override;
+  Result<std::vector<int32_t>> tokenize(
+      const Prompt& prompt, bool, const std::vector<AdapterUse>& adapters = {}) const override;
+  Result<std::string> detokenize(const std::vector<int32_t>& ids,
+                                 const std::vector<AdapterUse>& adapters = {}) const override;
   EngineStats stats() const override;
   void set_observer(StepObserver* observer) override;
   bool healthy() const override;

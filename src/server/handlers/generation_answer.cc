@@ -41,7 +41,10 @@ GenerationAnswer::GenerationAnswer(std::shared_ptr<Service> service,
       top_labels_(body.sampling.logprobs.value_or(0)),
       classifications_(body.prompts.size()),
       begun_(choice_count_) {
-  if (body.echo) echoed_ = body.prompts;
+  if (body.echo) {
+    echoed_ = body.prompts;
+    adapters_ = service_->adapters_of(body.target);
+  }
   if (body.tools.choice == ToolRequest::Choice::kNone) return;
   calls_forced_ = body.tools.choice == ToolRequest::Choice::kRequired;
   const ToolCallStyle style = answer_style(service_->tool_call_style(), body.tools);
@@ -81,7 +84,7 @@ void GenerationAnswer::echo_prompt(int choice, OutputChunk& chunk) {
   if (const auto* text = std::get_if<std::string>(&prompt)) {
     chunk.text.insert(0, *text);
   } else if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
-    const auto text_of_ids = service_->engine.detokenize(*ids);
+    const auto text_of_ids = service_->engine.detokenize(*ids, adapters_);
     if (text_of_ids.ok()) chunk.text.insert(0, *text_of_ids);
   }
 }

@@ -59,6 +59,7 @@ class GenerationAnswer : public Answer {
   const int top_labels_;
   std::vector<std::optional<Classification>> classifications_;  // by prompt
   std::vector<Prompt> echoed_;                                  // by prompt; empty: no echo
+  std::vector<AdapterUse> adapters_;                            // for the echo of token ids
   std::vector<bool> begun_;                                     // by choice; for the echo
 };
 

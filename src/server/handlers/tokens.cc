@@ -11,8 +11,7 @@
 namespace valora::server {
 namespace {
 
-// Adapters share the base model's tokenizer, but an unknown name is still an error, as is one that
-// the user may not ask.
+// An unknown name is an error, as is one that the user may not ask.
 Status check_model(const Service& service, const HttpRequest& request, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
@@ -33,7 +32,7 @@ std::string tokens_json(const Service& service, const std::vector<int32_t>& ids)
 Result<std::string> detokenize(const Service& service, const HttpRequest& request) {
   VALORA_TRY(body, parse_detokenize(request.body));
   VALORA_CHECK(check_model(service, request, body.target));
-  VALORA_TRY(text, service.engine.detokenize(body.tokens));
+  VALORA_TRY(text, service.engine.detokenize(body.tokens, service.adapters_of(body.target)));
   return to_text({{"prompt", std::move(text)}});
 }
 
@@ -83,11 +82,12 @@ class TokenizeSink final : public ResponseSink {
 
 // Media tell their number of tokens only once they are prepared, as those of any other request.
 void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& request,
-                    std::shared_ptr<Exchange> exchange, Prompt prompt) {
+                    std::shared_ptr<Exchange> exchange, TokenizeBody body) {
   const auto sink = std::make_shared<TokenizeSink>(service, exchange);
   const auto handle = service->engine.submit({.id = request.id,
                                               .client = service->client_of(request),
-                                              .prompt = std::move(prompt),
+                                              .prompt = std::move(body.prompt),
+                                              .adapters = service->adapters_of(body.target),
                                               .task = Task::kTokenize},
                                              sink);
   if (!handle.ok()) return sink->on_error(handle.error());
@@ -103,8 +103,9 @@ void handle_tokenize(const std::shared_ptr<Service>& service, HttpRequest reques
   if (const Status known = check_model(*service, request, body->target); !known.ok())
     return respond(*exchange, known.error());
   if (has_media(body->prompt))
-    return tokenize_media(service, request, std::move(exchange), std::move(body->prompt));
-  const auto ids = service->engine.tokenize(body->prompt, body->add_special_tokens);
+    return tokenize_media(service, request, std::move(exchange), std::move(*body));
+  const auto ids = service->engine.tokenize(body->prompt, body->add_special_tokens,
+                                            service->adapters_of(body->target));
   respond(*exchange, ids.ok() ? tokens_json(*service, *ids) : Result<std::string>(ids.error()));
 }
 

@@ -47,8 +47,27 @@ std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapte
   return needs;
 }
 
+int acts_from(std::span<const AppliedAdapter> adapters, std::span<const int32_t> prompt) {
+  for (const AppliedAdapter& use : adapters) {
+    const std::vector<int32_t>& invocation = use.adapter->invocation;
+    if (invocation.empty()) continue;
+    const auto last = std::ranges::find_end(prompt, invocation);
+    return last.empty() ? kNever : static_cast<int>(last.begin() - prompt.begin());
+  }
+  return 0;
+}
+
 Status check_uses(std::span<const AppliedAdapter> adapters) {
   for (const AppliedAdapter& use : adapters) {
+    if (use.adapter->language && adapters.size() > 1)
+      return invalid("the adapter " + use.adapter->name +
+                         " has tokens of its own, so it can only be used alone",
+                     "lora");
+    if (!use.adapter->invocation.empty() && adapters.size() > 1)
+      return invalid("the adapter " + use.adapter->name +
+                         " acts from its invocation on (activated LoRA), so it can only be used "
+                         "alone",
+                     "lora");
     if (!use.adapter->replaces || (adapters.size() == 1 && use.scale == 1)) continue;
     return invalid(
         "the adapter " + use.adapter->name +

@@ -46,5 +46,22 @@ TEST(AppliedAdapters, AVisualKeyIsOfThePixelsAndOfWhatChangesTheirEmbeddings) {
   EXPECT_NE(key({adapter(2, true)}, pixels), key({adapter(2, true, 0.5f)}, pixels));
 }
 
+TEST(AppliedAdapters, AnActivatedOneActsFromItsLastInvocationOn) {
+  auto made = std::make_shared<LoadedAdapter>();
+  made->invocation = {7, 7};
+  const std::vector<AppliedAdapter> uses{{made, 1}};
+  const auto from = [&](std::vector<int32_t> prompt) { return acts_from(uses, prompt); };
+  EXPECT_EQ(from({1, 7, 7, 2}), 1);
+  EXPECT_EQ(from({7, 7, 1, 7, 7}), 3);
+  EXPECT_EQ(from({1, 7, 7, 7}), 2) << "places may overlap";
+  EXPECT_EQ(from({1, 7, 2, 7}), kNever);
+  EXPECT_EQ(from({7}), kNever);
+  EXPECT_EQ(acts_from(std::vector<AppliedAdapter>{adapter(1, false)}, std::vector<int32_t>{7, 7}),
+            0);
+  EXPECT_TRUE(check_uses(uses).ok());
+  const std::vector<AppliedAdapter> two{adapter(1, false), {made, 1}};
+  EXPECT_FALSE(check_uses(two).ok());
+}
+
 }  // namespace
 }  // namespace valora::serving

@@ -76,15 +76,22 @@ BatchMessage BatchBuilder::build(const StepPlan& plan) {
   BatchMessage message(axes_);
   message.merged = merged_;
   for (const StepItem& item : plan.items) {
-    const ActiveRequest& owner = *sequence_of(item).owner;
+    const Sequence& sequence = sequence_of(item);
+    const ActiveRequest& owner = *sequence.owner;
     const int64_t begin = message.tokens.count(), end = begin + item.tokens;
     append_tokens(item, message.tokens);
-    append_uses(owner.adapters, begin, end, message.uses);
-    append_difference(owner.adapters, merged_.get(), begin, end, message.difference);
+    // Rows before the invocation of an activated LoRA are the base model's.
+    const int before =
+        std::clamp(sequence.prompt->acts_from - sequence.computed_tokens, 0, item.tokens);
+    if (before > 0) append_difference({}, merged_.get(), begin, begin + before, message.difference);
+    if (before < item.tokens) {
+      append_uses(owner.adapters, begin + before, end, message.uses);
+      append_difference(owner.adapters, merged_.get(), begin + before, end, message.difference);
+    }
     append_visuals(item, begin, message.visual);
     if (!item.yields || !owner.generates()) continue;
-    for (int64_t row = begin + item.known() - 1; row < end; ++row)
-      message.sampled.add(row, owner.adapters);
+    for (int i = item.known() - 1; i < item.tokens; ++i)
+      message.sampled.add(begin + i, uses_at(sequence, sequence.computed_tokens + i));
   }
   set_rope_lengths(plan, message.tokens);
   return message;

@@ -16,6 +16,12 @@ inline Sequence& sequence_of(const scheduler::StepItem& item) {
   return static_cast<Sequence&>(*item.request);
 }
 
+// The adapters that act on token `index` of a sequence.
+inline std::span<const AppliedAdapter> uses_at(const Sequence& sequence, int index) {
+  if (index < sequence.prompt->acts_from) return {};
+  return sequence.owner->adapters;
+}
+
 // Calls body(span, key, begin, end) for the visual spans that overlap the tokens [begin, end) of an
 // item, each with the key of its embeddings.
 template <typename Body>

@@ -113,5 +113,25 @@ TEST_F(Batches, TheMergedAdapterStaysUntilAPlanHasAnother) {
   EXPECT_EQ(builder_.build(plan).merged, nullptr);
 }
 
+TEST_F(Batches, RowsBeforeAnInvocationAreTheBaseModels) {
+  Sequence& late = sequence(6, 0, {{a_, 2}});
+  auto prompt = std::make_shared<PreparedPrompt>(*late.prompt);
+  prompt->acts_from = 4;
+  late.prompt = prompt;
+  Sequence& merging = sequence(2, 0, {{b_, 1}});
+  StepPlan plan;
+  plan.items = {item(late, 1, 5), item(merging, 0, 2)};
+  plan.merged = b_->id;
+  const BatchMessage message = builder_.build(plan);
+  EXPECT_EQ(message.uses, (std::vector<AdapterRows>{{3, 5, a_.get(), 2}, {5, 7, b_.get(), 1}}));
+  EXPECT_EQ(
+      message.difference,
+      (std::vector<AdapterRows>{{0, 3, b_.get(), -1}, {3, 5, a_.get(), 2}, {3, 5, b_.get(), -1}}));
+  EXPECT_EQ(message.sampled.adapters,
+            (std::vector<AdapterRows>{{0, 1, a_.get(), 2}, {1, 2, b_.get(), 1}}));
+  plan.items = {item(late, 0, 3)};
+  EXPECT_TRUE(builder_.build(plan).uses.empty());
+}
+
 }  // namespace
 }  // namespace valora::serving

@@ -82,16 +82,6 @@ Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& 
       {std::move(special_tokens), family.image_placeholder, family.video_placeholder});
 }
 
-// At least the bytes of each token, so that a far too long text is refused before it is tokenized.
-// It assumes that the tokenizer does not shorten the text much (by normalization or stripped white
-// space).
-size_t longest_token(const text::Tokenizer& tokenizer) {
-  size_t longest = 16;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
-    longest = std::max(longest, tokenizer.token_bytes(id).size());
-  return longest;
-}
-
 }  // namespace
 
 Digest salted(const Digest& identity, const std::string& cache_salt) {
@@ -107,9 +97,13 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->spec_ = std::move(spec);
   frontend->media_limits_ = options.media_limits;
   frontend->media_defaults_ = options.media_defaults;
-  frontend->model_path_ = options.model_path;
+  frontend->template_given_ = !options.chat_template.empty();
+  frontend->form_limits_ = options.form_limits;
+  Language& base = frontend->base_;
+  base.folder = FolderPath(options.model_path);
+  base.vocab = frontend->spec_.vocab;
   VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
-  frontend->tokenizer_ = tokenizer;
+  base.tokenizer = tokenizer;
   VALORA_TRY(config, models::read_model_config(options.model_path));
   const auto end =
       family.end_of_turn.empty() ? std::nullopt : tokenizer->token_to_id(family.end_of_turn);
@@ -121,24 +115,16 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->generation_ = std::move(generation);
   std::vector<int32_t>& ends = frontend->generation_.eos_token_ids;
   if (end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);
+  base.eos_token_ids = ends;
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer, config));
-  frontend->chat_format_ = std::move(chat_format);
+  base.chat_format = std::move(chat_format);
   if (family.videos_alone && options.chat_template.empty())
-    frontend->video_format_ = family.chat_format(*tokenizer, config);
+    base.video_format = family.chat_format(*tokenizer, config);
   VALORA_CHECK(frontend->name_placeholders());
-  std::vector<int32_t> placeholders;
-  for (const auto& token : {frontend->spec_.image_token, frontend->spec_.video_token})
-    if (token) placeholders.push_back(static_cast<int32_t>(*token));
-  if (!family.image_text.empty())
-    for (const int32_t token : tokenizer->encode(family.image_text, /*add_special_tokens=*/false))
-      if (tokenizer->is_added(token)) placeholders.push_back(token);
-  frontend->content_marks_ = std::make_unique<text::ContentMarks>(*tokenizer, placeholders);
-  frontend->around_ = tokenizer->encode("", /*add_special_tokens=*/true);
-  VALORA_CHECK(check_vocabulary(*tokenizer, frontend->spec_.vocab, options.model_path));
-  VALORA_CHECK(frontend->check_placeholders());
+  VALORA_CHECK(finish_language(base, frontend->placeholders(), options.form_limits));
+  VALORA_CHECK(frontend->check_placeholders(*tokenizer));
   if (family.media_text)
     VALORA_CHECK(check_media_text(family, *tokenizer, *frontend->spec_.image_token));
-  frontend->longest_token_ = longest_token(*tokenizer);
   VALORA_TRY(loader, make_loader(options, family, config));
   frontend->loader_ = std::move(loader);
   frontend->limit_tokens(static_cast<int>(frontend->spec_.max_positions));
@@ -148,34 +134,78 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
 
 void Frontend::limit_tokens(int max_tokens) {
   max_tokens_ = max_tokens;
-  max_text_bytes_ = longest_token_ * static_cast<size_t>(max_tokens);
   if (loader_) loader_->limit_tokens(max_tokens);
 }
 
-Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_prompt) const {
+std::vector<int32_t> Frontend::placeholders() const {
+  std::vector<int32_t> placeholders;
+  for (const auto& token : {spec_.image_token, spec_.video_token})
+    if (token) placeholders.push_back(static_cast<int32_t>(*token));
+  const text::Tokenizer& tokenizer = *base_.tokenizer;
+  if (!family_->image_text.empty())
+    for (const int32_t token : tokenizer.encode(family_->image_text, /*add_special_tokens=*/false))
+      if (tokenizer.is_added(token)) placeholders.push_back(token);
+  return placeholders;
+}
+
+const Language& Frontend::language_of(std::span<const AppliedAdapter> adapters) const {
+  for (const AppliedAdapter& use : adapters)
+    if (use.adapter->language) return *use.adapter->language;
+  return base_;
+}
+
+Result<std::shared_ptr<const Language>> Frontend::own_language(
+    const adapters::AdapterSpec& spec) const {
+  VALORA_TRY(needed, needs_language(spec, base_));
+  if (!needed) return std::shared_ptr<const Language>();
+  VALORA_TRY(content, digest_of_language(spec));
+  {
+    const std::lock_guard lock(languages_mutex_);
+    std::erase_if(languages_, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto it = languages_.find(content); it != languages_.end())
+      if (auto known = it->second.lock()) return known;
+  }
+  VALORA_TRY(language, read_language(spec, base_, template_given_, family_->image_placeholder,
+                                     family_->video_placeholder));
+  VALORA_CHECK(check_placeholders(*language.tokenizer));
+  for (const int32_t token : placeholders())
+    if (token < base_.vocab && token >= language.vocab)
+      return unprocessable(spec.path + " has embeddings of " + std::to_string(language.vocab) +
+                           " tokens, and the placeholder of media is token " +
+                           std::to_string(token));
+  VALORA_CHECK(finish_language(language, placeholders(), form_limits_));
+  const auto made = std::make_shared<const Language>(std::move(language));
+  const std::lock_guard lock(languages_mutex_);
+  languages_[content] = made;
+  return made;
+}
+
+Result<RenderedPrompt> Frontend::render(Prompt prompt, bool add_generation_prompt,
+                                        const Language& language) const {
   RenderedPrompt rendered;
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(text->size(), rendered.field));
-    rendered.tokens = tokenizer_->encode(*text, /*add_special_tokens=*/true);
+    VALORA_CHECK(check_text(text->size(), rendered.field, language));
+    rendered.tokens = language.tokenizer->encode(*text, /*add_special_tokens=*/true);
   } else if (auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     rendered.tokens = std::move(*ids);
   } else {
     rendered.field = "messages";
-    VALORA_CHECK(
-        render_chat(std::move(std::get<ChatPrompt>(prompt)), add_generation_prompt, rendered));
+    VALORA_CHECK(render_chat(std::move(std::get<ChatPrompt>(prompt)), add_generation_prompt,
+                             language, rendered));
   }
   if (rendered.tokens.empty()) return invalid("the prompt is empty", "prompt");
   return rendered;
 }
 
-Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt,
-                                                bool add_special_tokens) const {
-  VALORA_CHECK(check(prompt));
+Result<std::vector<int32_t>> Frontend::tokenize(const Prompt& prompt, bool add_special_tokens,
+                                                std::span<const AppliedAdapter> adapters) const {
+  const Language& language = language_of(adapters);
+  VALORA_CHECK(check(prompt, adapters));
   if (const auto* text = std::get_if<std::string>(&prompt)) {
-    VALORA_CHECK(check_text(text->size(), "prompt"));
-    return tokenizer_->encode(*text, add_special_tokens);
+    VALORA_CHECK(check_text(text->size(), "prompt", language));
+    return language.tokenizer->encode(*text, add_special_tokens);
   }
-  VALORA_TRY(rendered, render(prompt, true));
+  VALORA_TRY(rendered, render(prompt, true, language));
   return std::move(rendered.tokens);
 }
 

@@ -3,7 +3,9 @@
 // and media workers, never from the engine thread.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,9 +18,9 @@
 #include "memory/identity.h"
 #include "models/spec/family.h"
 #include "serving/adapters/loaded_adapter.h"
+#include "serving/prompts/language.h"
 #include "serving/sampling/generation_config.h"
 #include "text/chat.h"
-#include "text/content_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {
@@ -30,6 +32,7 @@ struct PreparedPrompt {
   std::vector<Digest> visual_keys;   // of their inputs' embeddings (visual_key()), in that order
   std::vector<PositionRange> joint;  // QuerySpan's
   memory::KvIdentity identity;
+  int acts_from = 0;  // the first token that the adapters act on (serving::acts_from)
 };
 
 // A prompt in tokens, with one placeholder per image or video, and the media in that order.
@@ -55,18 +58,26 @@ class Frontend {
   // Bounds the tokens of a prompt and of each of its images. Before the first prompt.
   void limit_tokens(int max_tokens);
 
+  // What requests of these adapters are written in: the base model's, or that of the adapter that
+  // has one, which is used alone. Lives as long as the adapters do.
+  const Language& language_of(std::span<const AppliedAdapter> adapters) const;
+  // The language of an adapter with tokens of its own; null: the base model's. Adapters whose
+  // folders have the same files share it. Errors: those of needs_language() and read_language().
+  Result<std::shared_ptr<const Language>> own_language(const adapters::AdapterSpec& spec) const;
+
   // Checks a prompt without loading its media: message parts, media limits, token ids.
   // kInvalidArgument names the field.
-  Status check(const Prompt& prompt) const;
+  Status check(const Prompt& prompt, std::span<const AppliedAdapter> adapters = {}) const;
   // All of the preparation on the calling thread. If a stop is requested: kCancelled.
   Result<PreparedPrompt> prepare(Prompt prompt, bool add_generation_prompt,
                                  std::span<const AppliedAdapter> adapters,
                                  const std::stop_token& stop = {}) const;
 
   // The steps of prepare(), for those who load the media themselves: begin(), then the inputs of
-  // all items by loader(), each followed by check_loaded(), then finish().
+  // all items by loader(), each followed by check_loaded(), then finish(), with the same adapters.
   // keep: GenerateRequest::truncate_prompt_tokens.
   Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt,
+                               std::span<const AppliedAdapter> adapters,
                                std::optional<int> keep = {}) const;
   Status check_loaded(const RenderedPrompt& rendered) const;
   Result<PreparedPrompt> finish(RenderedPrompt rendered,
@@ -76,8 +87,9 @@ class Frontend {
   using Processors = std::vector<std::shared_ptr<const media::Processor>>;
   Result<Processors> own_processors(const ChatPrompt& chat) const;
 
-  const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return tokenizer_; }
-  const text::ChatFormat& chat_format() const { return *chat_format_; }
+  // Of the base model.
+  const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return base_.tokenizer; }
+  const text::ChatFormat& chat_format() const { return *base_.chat_format; }
   const models::ModelSpec& spec() const { return spec_; }
   const GenerationConfig& generation() const { return generation_; }
   media::LoaderStats media_stats() const {
@@ -85,44 +97,47 @@ class Frontend {
   }
   // The token ids of a text, or of a conversation with one placeholder per image or video. Loads no
   // media.
-  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens) const;
+  Result<std::vector<int32_t>> tokenize(const Prompt& prompt, bool add_special_tokens,
+                                        std::span<const AppliedAdapter> adapters = {}) const;
 
  private:
-  Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt) const;
-  Status render_chat(ChatPrompt chat, bool add_generation_prompt, RenderedPrompt& rendered) const;
+  Result<RenderedPrompt> render(Prompt prompt, bool add_generation_prompt,
+                                const Language& language) const;
+  Status render_chat(ChatPrompt chat, bool add_generation_prompt, const Language& language,
+                     RenderedPrompt& rendered) const;
   // That of the prompt's own template; null if it has none.
-  Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat) const;
+  Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat,
+                                                       const Language& language) const;
   Result<std::shared_ptr<const media::Processor>> own_processor(const MediaRef& ref,
                                                                 const MediaSettings& request) const;
   // mark: as for Tokenizer::encode().
-  std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark) const;
+  std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark,
+                                   const Language& language) const;
   bool is_placeholder(int32_t token) const;
   std::optional<int32_t> placeholder_of(MediaRef::Kind kind) const;
   Status match_media(const RenderedPrompt& rendered) const;
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
-  Status check_text(size_t bytes, const char* field) const;
+  Status check_text(size_t bytes, const char* field, const Language& language) const;
   // The ids of placeholders that the spec has by name.
   Status name_placeholders();
-  Status check_placeholders() const;
+  Status check_placeholders(const text::Tokenizer& tokenizer) const;
+  std::vector<int32_t> placeholders() const;
   // What stands for an image in a rendered conversation: Family::image_text, or the placeholder.
   const std::string& image_text() const;
   Status check_media_defaults() const;
 
   const models::Family* family_ = nullptr;
   models::ModelSpec spec_;
-  // The special tokens that the tokenizer adds to an empty text, e.g. BOS.
-  std::vector<int32_t> around_;
-  size_t longest_token_ = 0;   // in bytes, or more
-  size_t max_text_bytes_ = 0;  // a longer text exceeds max_tokens_ in any case
   MediaLimits media_limits_;
   int max_tokens_ = 0;
   GenerationConfig generation_;
-  std::shared_ptr<const text::Tokenizer> tokenizer_;
-  std::unique_ptr<text::ChatFormat> chat_format_;
-  std::unique_ptr<text::ChatFormat> video_format_;  // of conversations with videos; null: as others
-  std::unique_ptr<const text::ContentMarks> content_marks_;
-  std::string model_path_;
+  Language base_;
+  bool template_given_ = false;  // by the options: it is that of adapters, too
+  FormLimits form_limits_;
+  mutable std::mutex languages_mutex_;
+  // By what their folders' files hold.
+  mutable std::map<Digest, std::weak_ptr<const Language>> languages_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
   MediaSettings media_defaults_;
 };

@@ -65,11 +65,13 @@ std::string with_replaced(const std::string& text, const std::string& part, cons
 
 }  // namespace
 
-Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
+Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt, const Language& language,
                              RenderedPrompt& rendered) const {
-  VALORA_TRY(own, own_format(chat));
-  const bool films = video_format_ && has_media(chat, MediaRef::Kind::kVideo);
-  const text::ChatFormat& format = own ? *own : films ? *video_format_ : *chat_format_;
+  VALORA_TRY(own, own_format(chat, language));
+  const bool films = language.video_format && has_media(chat, MediaRef::Kind::kVideo);
+  const text::ChatFormat& format = own     ? *own
+                                   : films ? *language.video_format
+                                           : *language.chat_format;
   VALORA_TRY(processors, own_processors(chat));
   const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
   auto tools = chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
@@ -78,8 +80,9 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
     rendered.media[i].processor = std::move(processors[i]);
   std::string mark;
   if (chat.plain_texts || family_->plain_texts) {
-    VALORA_CHECK(check_text(text_bytes(messages), rendered.field));  // before marks lengthen it
-    VALORA_TRY(chosen, content_marks_->apply(messages, tools, chat.template_variables));
+    VALORA_CHECK(
+        check_text(text_bytes(messages), rendered.field, language));  // before marks lengthen it
+    VALORA_TRY(chosen, language.content_marks->apply(messages, tools, chat.template_variables));
     mark = std::move(chosen);
   }
   if (!format.takes_tools() && has_tools(messages, tools)) {
@@ -91,14 +94,15 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt,
                                                 chat.template_variables, tools)
                        : format.render(messages, opens_turn, chat.template_variables, tools));
   if (!mark.empty()) text = text::with_marks_unescaped(text, mark);
-  VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field));
-  rendered.tokens = encode_chat(text, mark);
+  VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field, language));
+  rendered.tokens = encode_chat(text, mark, language);
   return {};
 }
 
-Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt& chat) const {
+Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt& chat,
+                                                               const Language& language) const {
   if (chat.chat_template.empty()) return std::unique_ptr<text::ChatFormat>();
-  VALORA_TRY(special_tokens, text::read_special_tokens(model_path_));
+  VALORA_TRY(special_tokens, text::read_special_tokens(language.folder));
   auto format = text::make_chat_template(
       chat.chat_template, "the request",
       {std::move(special_tokens), family_->image_placeholder, family_->video_placeholder});
@@ -106,10 +110,11 @@ Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt&
   return format;
 }
 
-std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::string& mark) const {
-  const bool has_bos =
-      around_.empty() || text.starts_with(tokenizer_->token_bytes(around_.front()));
-  return tokenizer_->encode(
+std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::string& mark,
+                                           const Language& language) const {
+  const bool has_bos = language.around.empty() ||
+                       text.starts_with(language.tokenizer->token_bytes(language.around.front()));
+  return language.tokenizer->encode(
       family_->image_text.empty()
           ? text
           : with_replaced(text, family_->image_placeholder, family_->image_text),

@@ -22,10 +22,11 @@ Status check_tools(const ChatPrompt& chat) {
 
 }  // namespace
 
-Status Frontend::check(const Prompt& prompt) const {
+Status Frontend::check(const Prompt& prompt, std::span<const AppliedAdapter> adapters) const {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) {
     if (ids->empty()) return invalid("the prompt is empty", "prompt");
-    return check_tokens(*ids, *tokenizer_, spec_.vocab, "prompt");
+    const Language& language = language_of(adapters);
+    return check_tokens(*ids, *language.tokenizer, language.vocab, "prompt");
   }
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (!chat) return {};
@@ -45,8 +46,9 @@ Status Frontend::check(const Prompt& prompt) const {
 
 Status Frontend::name_placeholders() {
   const auto named = [&](const std::string& placeholder) -> std::optional<int32_t> {
-    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
-    if (ids.empty() || !tokenizer_->is_added(ids.front())) return std::nullopt;
+    const text::Tokenizer& tokenizer = *base_.tokenizer;
+    const std::vector<int32_t> ids = tokenizer.encode(placeholder, /*add_special_tokens=*/false);
+    if (ids.empty() || !tokenizer.is_added(ids.front())) return std::nullopt;
     return ids.front();
   };
   if (spec_.image_token == models::kTokenByName) {
@@ -67,11 +69,11 @@ const std::string& Frontend::image_text() const {
 }
 
 // The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
-Status Frontend::check_placeholders() const {
+Status Frontend::check_placeholders(const text::Tokenizer& tokenizer) const {
   const auto check = [&](const std::optional<int32_t>& token,
                          const std::string& placeholder) -> Status {
     if (!token) return {};
-    const std::vector<int32_t> ids = tokenizer_->encode(placeholder, /*add_special_tokens=*/false);
+    const std::vector<int32_t> ids = tokenizer.encode(placeholder, /*add_special_tokens=*/false);
     if (std::find(ids.begin(), ids.end(), *token) != ids.end()) return {};
     return unprocessable("tokenizer.json does not encode " + placeholder +
                              " with the placeholder token " + std::to_string(*token) +
@@ -83,8 +85,9 @@ Status Frontend::check_placeholders() const {
   return check(spec_.video_token, family_->video_placeholder);
 }
 
-Status Frontend::check_text(size_t bytes, const char* field) const {
-  if (bytes <= max_text_bytes_) return {};
+// A longer text exceeds max_tokens_ in any case.
+Status Frontend::check_text(size_t bytes, const char* field, const Language& language) const {
+  if (bytes <= language.longest_token * static_cast<size_t>(max_tokens_)) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +
                      " tokens. However, the prompt has " + std::to_string(bytes) +
                      " bytes, which is more than that. Please reduce the length of the prompt.",

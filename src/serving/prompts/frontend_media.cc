@@ -82,12 +82,14 @@ Status Frontend::truncate(RenderedPrompt& rendered, int keep) const {
 }
 
 Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt,
+                                       std::span<const AppliedAdapter> adapters,
                                        std::optional<int> keep) const {
-  VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt));
+  const Language& language = language_of(adapters);
+  VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt, language));
   if (keep) VALORA_CHECK(truncate(rendered, *keep));
   VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
-  VALORA_CHECK(
-      check_tokens(rendered.tokens, *tokenizer_, spec_.vocab, rendered.field, spec_.video_token));
+  VALORA_CHECK(check_tokens(rendered.tokens, *language.tokenizer, language.vocab, rendered.field,
+                            spec_.video_token));
   VALORA_CHECK(match_media(rendered));
   return rendered;
 }
@@ -103,6 +105,8 @@ Status Frontend::check_loaded(const RenderedPrompt& rendered) const {
 // Replaces each placeholder by the visual tokens of its image or video.
 Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
                                         std::span<const AppliedAdapter> adapters) const {
+  const Language& language = language_of(adapters);
+  const text::Tokenizer& tokenizer = *language.tokenizer;
   PreparedPrompt prepared;
   std::vector<int32_t>& tokens = prepared.tokens;
   const std::vector<int32_t>& text = rendered.tokens;
@@ -121,17 +125,18 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
         tokens.pop_back();
         ++i;
       }
-      VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, *tokenizer_,
-                                *content_marks_, tokens, prepared.visual));
+      VALORA_CHECK(append_video({*spec_.video_token, *spec_.frame_marks, input}, tokenizer,
+                                *language.content_marks, tokens, prepared.visual));
     } else if (family_->media_text) {
       const MediaText medium{*spec_.image_token, family_->media_text(*input), input};
       if (input->kind == media::MediaKind::kImage) {
-        VALORA_CHECK(append_image(medium, *tokenizer_, tokens, prepared.visual));
+        VALORA_CHECK(append_image(medium, tokenizer, tokens, prepared.visual));
       } else {
         size_t end = i + 1;
-        while (end < text.size() && !tokenizer_->is_added(text[end])) ++end;
+        while (end < text.size() && !tokenizer.is_added(text[end])) ++end;
         VALORA_CHECK(append_video_text(medium, std::span(text).subspan(i + 1, end - i - 1),
-                                       *tokenizer_, *content_marks_, tokens, prepared.visual));
+                                       tokenizer, *language.content_marks, tokens,
+                                       prepared.visual));
         i = end - 1;
       }
     } else {
@@ -148,8 +153,13 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
       prepared.joint.push_back({span.token_begin, span.token_begin + span.rows});
   // Times and separators were not counted before.
   VALORA_CHECK(check_length(tokens.size(), rendered.field));
-  prepared.identity.adapter = identity_of(adapters);
-  prepared.identity.adapters = needs_of(adapters);
+  prepared.acts_from = acts_from(adapters, tokens);
+  if (prepared.acts_from == 0) prepared.identity.adapter = identity_of(adapters);
+  if (prepared.acts_from > 0 && prepared.acts_from != kNever) {
+    prepared.identity.late = identity_of(adapters);
+    prepared.identity.late_from = prepared.acts_from;
+  }
+  if (prepared.acts_from != kNever) prepared.identity.adapters = needs_of(adapters);
   prepared.positions =
       family_->positions(spec_, static_cast<int>(prepared.tokens.size()), prepared.visual);
   prepared.identity.rope = {spec_.rope_change.beyond,
@@ -164,7 +174,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
 Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prompt,
                                          std::span<const AppliedAdapter> adapters,
                                          const std::stop_token& stop) const {
-  VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt));
+  VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt, adapters));
   for (RenderedPrompt::Item& item : rendered.media) {
     VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop, item.processor));
     item.input = std::move(input);

@@ -116,8 +116,9 @@ void PromptWorkers::run(const Job& job, Step step) {
 }
 
 void PromptWorkers::begin(const Job& job) {
-  auto rendered = frontend_.begin(std::exchange(job->job.prompt, {}),
-                                  job->job.add_generation_prompt, job->job.keep_tokens);
+  auto rendered =
+      frontend_.begin(std::exchange(job->job.prompt, {}), job->job.add_generation_prompt,
+                      job->job.adapters, job->job.keep_tokens);
   if (!rendered.ok()) return end(job, rendered.error());
   job->rendered = std::move(rendered).value();
   next_item(job);

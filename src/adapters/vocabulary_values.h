@@ -1,0 +1,20 @@
+// What an adapter's file makes of the vocabulary: whole embeddings and output layers, low-rank
+// products on the embedding, rows of tokens.
+#pragma once
+
+#include <vector>
+
+#include "adapters/adapter_contents.h"
+#include "adapters/adapter_spec.h"
+#include "adapters/base_copies.h"
+
+namespace valora::adapters {
+
+// Fills in `spec`'s parts and vocabulary, once its shifts are there. embeddings: its low-rank
+// products on the embedding. Otherwise as resolve_whole_values(). Error: kUnprocessable naming the
+// module.
+Status resolve_vocabulary(const SafeTensors& file, const AdapterContents& contents,
+                          const LoraConfig& config, const ModuleTable& modules,
+                          const std::vector<ChangedCopy>& changed, const BaseWeights* base,
+                          const std::vector<LoraTarget>& embeddings, AdapterSpec& spec);
+}  // namespace valora::adapters
