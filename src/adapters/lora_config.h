@@ -12,7 +12,7 @@ namespace valora::adapters {
 
 // trainable_token_indices: the ids of one module's rows, in the order of the file's rows.
 struct TokenIds {
-  std::string module;  // its name or the end of it
+  std::string module;  // its name or the end of it; empty: the embedding
   std::vector<int64_t> ids;
 };
 

@@ -32,7 +32,7 @@ Status read_token_ids(const Json& config, LoraConfig& lora) {
   if (value.is_null()) return {};
   if (!value.is_object()) {
     VALORA_TRY(ids, read_ids(value));
-    if (!ids.empty()) lora.token_ids.push_back({"embed_tokens", std::move(ids)});
+    if (!ids.empty()) lora.token_ids.push_back({"", std::move(ids)});
     return {};
   }
   for (const auto& [module, list] : value.items()) {

@@ -255,6 +255,7 @@ class VocabularyChanges {
     for (const ModuleKind kind : {ModuleKind::kEmbedding, ModuleKind::kHead}) {
       const int index = modules_.first_of(kind);
       if (index < 0) continue;
+      if (name.empty()) return index;
       for (const std::string& known : modules_.names(index))
         if (known == name || known.ends_with("." + name)) return index;
     }

@@ -29,7 +29,9 @@ DECODER = r"transformer\.h\..*"
 TOWER = r".*resblocks\..*\.(in_proj|out_proj|c_fc|c_proj)"
 ADAPTERS = {"published": dict(rank=8, targets=["c_attn", "attn.c_proj", "w1", "w2"]), "fused": dict(rank=3, targets=["c_attn"]),
             "decoder": dict(rank=5, targets=DECODER + r"(c_attn|c_proj|w1|w2)", use_rslora=True), "tower": dict(rank=6, targets=TOWER),
-            "all": dict(rank=4, targets="all-linear", exclude_modules=["lm_head"]), "vocabulary": dict(rank=4, targets=["wte", "lm_head"])}
+            "all": dict(rank=4, targets="all-linear", exclude_modules=["lm_head"]), "vocabulary": dict(rank=4, targets=["wte", "lm_head"]),
+            "saved": dict(rank=4, targets=["c_attn", "w1"], modules_to_save=["wte", "lm_head"]),
+            "rows": dict(rank=4, targets=["c_attn"], trainable_token_indices=[3, 70, 90]), "dora": dict(rank=4, targets=["c_attn", "c_proj"], use_dora=True)}
 UNREAD = "transformer.visual.attn_pool.attn.out_proj has no effect"
 VL = ["qwen1-vl", "qwen1-vl-square"]
 
