@@ -29,9 +29,10 @@ DECODER = r"transformer\.h\..*"
 TOWER = r".*resblocks\..*\.(in_proj|out_proj|c_fc|c_proj)"
 ADAPTERS = {"published": dict(rank=8, targets=["c_attn", "attn.c_proj", "w1", "w2"]), "fused": dict(rank=3, targets=["c_attn"]),
             "decoder": dict(rank=5, targets=DECODER + r"(c_attn|c_proj|w1|w2)", use_rslora=True), "tower": dict(rank=6, targets=TOWER),
-            "all": dict(rank=4, targets="all-linear", exclude_modules=["lm_head"]), "vocabulary": dict(rank=4, targets=["wte", "lm_head"]),
-            "saved": dict(rank=4, targets=["c_attn", "w1"], modules_to_save=["wte", "lm_head"]),
-            "rows": dict(rank=4, targets=["c_attn"], trainable_token_indices=[3, 70, 90]), "dora": dict(rank=4, targets=["c_attn", "c_proj"], use_dora=True)}
+            "all": dict(rank=4, targets="all-linear", exclude_modules=["lm_head"]), "vocabulary": dict(rank=4, targets=["wte", "lm_head"])}
+# Each alone in PEFT, which takes no two of them in one model.
+KINDS = {"saved": dict(targets=["c_attn", "w1"], modules_to_save=["wte", "lm_head"]), "dora": dict(targets=["c_attn", "c_proj"], use_dora=True),
+         "rows": dict(targets=["c_attn"], trainable_token_indices=[3, 70, 90]), "biased": dict(targets=["c_attn"], lora_bias=True)}
 UNREAD = "transformer.visual.attn_pool.attn.out_proj has no effect"
 VL = ["qwen1-vl", "qwen1-vl-square"]
 
@@ -67,6 +68,18 @@ def adapted(request, models, tmp_path_factory):
 @pytest.mark.parametrize("mode", ["unmerged", "merged", "mixture"])
 def test_adapters_on_every_linear(adapted, mode):
     adapted.expect(mode)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_kinds_of_adapters(models, tmp_path, kind):
+    name = "qwen1-text"
+    adapter, reference = save_adapter(models.memory[name], tmp_path / "adapter", 21, rank=4, **KINDS[kind]), Reference(models[name])
+    reference.load_adapter(kind, adapter)
+    for mode in ("unmerged", "merged"):
+        with Engine(models[name], mode=mode) as engine:
+            assert engine.load(kind, adapter)["warnings"] == []
+            request = request_of(models.memory[name], TEXT, kind)
+            expect_same(reference, request, engine.one(request))
 
 
 @pytest.mark.parametrize("part", ["decoder", "all"])
