@@ -1,4 +1,5 @@
 // Reads the vocabulary files of tiktoken.
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -21,8 +22,8 @@ Result<RankedToken> read_line(std::string_view line, const std::string& where) {
   const size_t space = line.find(' ');
   RankedToken token;
   const std::string_view rank = space == line.npos ? std::string_view() : line.substr(space + 1);
-  const char* const end = rank.data() + rank.size();
-  const auto number = std::from_chars(rank.data(), end, token.rank);
+  const char *const begin = rank.data(), *const end = begin + rank.size();
+  const auto number = std::from_chars(begin, end, token.rank);
   if (number.ec != std::errc() || number.ptr != end || token.rank > kMaxTokenId)
     return refuse(where, "must be a token in base64, a space and its rank");
   const auto bytes = decode_base64(line.substr(0, space));
