@@ -16,6 +16,16 @@ constexpr char kGemma3Language[] = "model.language_model.";
 constexpr char kGemma3Tower[] = "model.vision_tower.vision_model.";
 constexpr char kGemma3Projector[] = "model.multi_modal_projector.";
 
+// A matrix that is stored as inputs by outputs.
+Linear gemma3_projection(Weights& weights, int64_t in, int64_t out) {
+  const at::Tensor matrix =
+      weights.get(std::string(kGemma3Projector) + "mm_input_projection_weight", {in, out})
+          .t()
+          .contiguous();
+  return Linear(weights.plain() ? ops::Weight::plain(matrix)
+                                : ops::Weight(matrix, weights.dtype(), weights.device()));
+}
+
 struct Gemma3Config {
   DecoderConfig decoder;
   SiglipVisionConfig vision;
@@ -76,13 +86,7 @@ class Gemma3Model final : public Model {
                       {.depth = c.vision.layers, .last_norm = true}, device),
         norm_(weights, std::string(kGemma3Projector) + "mm_soft_emb_norm", c.vision.width,
               c.vision.norm_eps, 1),
-        projection_(
-            ops::Weight(weights
-                            .get(std::string(kGemma3Projector) + "mm_input_projection_weight",
-                                 {c.vision.width, c.decoder.hidden})
-                            .t()
-                            .contiguous(),
-                        weights.dtype(), device)),
+        projection_(gemma3_projection(weights, c.vision.width, c.decoder.hidden)),
         language_model_(weights, this->spec().modules, kGemma3Language, "lm_head", c.decoder,
                         device) {}
 

@@ -21,8 +21,9 @@ import checkpoints
 from families import family_of
 from programs import find_program, inspect
 from releases import NEWEST
+from wide import EVERYTHING
 
-DRAWS = 45  # of each family
+DRAWS = 45 if EVERYTHING else 15  # of each family
 TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model."  # LLaVA's
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
@@ -192,7 +193,7 @@ def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
             assert "cannot serve" in answer["error"]["message"]
         shutil.rmtree(folder)
     assert compared > 0.8 * DRAWS
-    assert on_visuals > 5 if family in VISUAL else on_visuals == 0
+    assert on_visuals > DRAWS / 9 if family in VISUAL else on_visuals == 0
 
 
 def test_names_of_older_transformers_mean_the_same_modules(tmp_path):
@@ -233,7 +234,7 @@ def test_a_head_saved_by_peft_is_found(tmp_path):
     (dict(use_dora=True, target_modules=["q_proj", "embed_tokens"]), "adapts model.embed_tokens"),
     (dict(init_lora_weights="pissa"), "init_lora_weights"),
     (dict(init_lora_weights="olora"), "init_lora_weights"),
-    (dict(alora_invocation_tokens=[1, 2], task_type="CAUSAL_LM"), "alora_invocation_tokens"),
+    (dict(alora_invocation_tokens=[], task_type="CAUSAL_LM"), "alora_invocation_tokens"),
 ])
 def test_what_cannot_be_served_is_refused_by_name(options, part, tmp_path):
     with warnings.catch_warnings():

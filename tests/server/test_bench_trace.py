@@ -9,6 +9,7 @@ import pytest
 
 from programs import find_program
 from serving import Server
+from wide import EVERYTHING
 
 DEMO = pathlib.Path(__file__).parents[2] / "demo" / "model"
 
@@ -51,6 +52,7 @@ WORKLOAD = ("--adapters", 2, "--rate", 20, "--seconds", 2, "--prompt-min", 4, "-
             "--answer-max", 8, "--skewness", "0.3,0.9")
 
 
+@pytest.mark.skipif(not EVERYTHING, reason="in make conformance")
 def test_whole_rival_systems_on_an_engine(folders, cache, tmp_path):
     for name in ("one", "two"):
         os.symlink(folders[name], tmp_path / name)
@@ -162,6 +164,7 @@ def servers(folders):
         server.stop()
 
 
+@pytest.mark.skipif(not EVERYTHING, reason="in make conformance")
 def test_a_workload_on_servers_side_by_side(servers):
     first, second = (server.url for server in servers)
     rows = trace("--url", f"plain={first},merged={second}", "--rounds", 2, *WORKLOAD)
