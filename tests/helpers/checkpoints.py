@@ -273,6 +273,7 @@ def family(name):
 def randomise(model, seed):
     """Weights that make every part matter: products keep the size of their input, norms and biases are not just ones and zeros."""
     generator = torch.Generator().manual_seed(seed)
+    around_zero = model.config.get_text_config().model_type == "gemma3_text"  # the weights of norms
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
@@ -283,7 +284,7 @@ def randomise(model, seed):
         elif name.endswith("bias"):
             parameter.copy_(0.3 * noise)
         else:
-            parameter.copy_(1 + 0.3 * noise)
+            parameter.copy_((0 if around_zero and "vision" not in name else 1) + 0.3 * noise)
     if model.config.get_text_config().tie_word_embeddings:
         model.get_input_embeddings().weight.mul_(model.get_input_embeddings().weight.shape[1] ** -0.5 * 2)
     model.tie_weights()

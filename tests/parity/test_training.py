@@ -75,7 +75,8 @@ class ReferenceTraining:
         prompt = self.reference.prompt(sample)
         answer = [*family.tokenizer().encode(sample["answer"], add_special_tokens=False).ids, family.special_id(family.eos)] if "answer" in sample else []
         ids = torch.tensor([prompt.ids + answer])
-        out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True, use_cache=False, **prompt.inputs)
+        out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True, use_cache=False, **family.token_types(ids),
+                         **prompt.inputs)
         begin = len(prompt.ids)
         language = torch.nn.functional.cross_entropy(out.logits[0, begin - 1:begin - 1 + len(answer)], torch.tensor(answer, dtype=torch.long), reduction="sum")
         head = None
