@@ -23,7 +23,7 @@ from programs import find_program, inspect
 from releases import NEWEST
 from wide import EVERYTHING
 
-DRAWS = 45 if EVERYTHING else 15  # of each family
+DRAWS = 45 if EVERYTHING else 25  # of each family
 TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model."  # LLaVA's
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
@@ -192,8 +192,8 @@ def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
             assert any(name in answer["error"]["message"] for name in expected.keys() - servable)
             assert "cannot serve" in answer["error"]["message"]
         shutil.rmtree(folder)
-    assert compared > 0.8 * DRAWS
-    assert on_visuals > DRAWS / 9 if family in VISUAL else on_visuals == 0
+    assert compared > 0.7 * DRAWS
+    assert on_visuals > DRAWS / 12 if family in VISUAL else on_visuals == 0
 
 
 def test_names_of_older_transformers_mean_the_same_modules(tmp_path):
