@@ -116,6 +116,7 @@ class Frontend {
   bool is_placeholder(int32_t token) const;
   std::optional<int32_t> placeholder_of(MediaRef::Kind kind) const;
   Status match_media(const RenderedPrompt& rendered) const;
+  void set_identity(std::span<const AppliedAdapter> adapters, PreparedPrompt& prepared) const;
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(size_t bytes, const char* field, const Language& language) const;

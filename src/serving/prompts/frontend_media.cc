@@ -148,12 +148,19 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
         {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
     prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
+  // Times and separators were not counted before.
+  VALORA_CHECK(check_length(tokens.size(), rendered.field));
+  set_identity(adapters, prepared);
+  return prepared;
+}
+
+// What follows from the tokens and the spans of media.
+void Frontend::set_identity(std::span<const AppliedAdapter> adapters,
+                            PreparedPrompt& prepared) const {
   if (spec_.joint_tokens > 0)
     for (const models::VisualSpan& span : prepared.visual)
       prepared.joint.push_back({span.token_begin, span.token_begin + span.rows});
-  // Times and separators were not counted before.
-  VALORA_CHECK(check_length(tokens.size(), rendered.field));
-  prepared.acts_from = acts_from(adapters, tokens);
+  prepared.acts_from = acts_from(adapters, prepared.tokens);
   if (prepared.acts_from == 0) prepared.identity.adapter = identity_of(adapters);
   if (prepared.acts_from > 0 && prepared.acts_from != kNever) {
     prepared.identity.late = identity_of(adapters);
@@ -168,7 +175,6 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
                             models::length_of(prepared.positions.prompt),
                             prepared.positions.delta,
                             spec_.rope_change.of_prompt};
-  return prepared;
 }
 
 Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prompt,
