@@ -1,7 +1,7 @@
 // Gemma 3's image processor: the whole picture, resized to the tower's square.
 #include <fmt/format.h>
 
-#include "media/tile_patches.h"
+#include "media/square_processor.h"
 
 namespace valora::media {
 namespace {
@@ -70,52 +70,13 @@ Status check_gemma3_tokens(const Json& both, const SquareTarget& target) {
   return {};
 }
 
-class Gemma3Pictures final : public Processor {
- public:
-  Gemma3Pictures(const Gemma3Settings& settings, const SquareTarget& target)
-      : settings_(settings), target_(target), table_(make_pixel_table(settings.values)) {}
-
-  Result<VisualInput> image(const Image& image) const override {
-    const int side = target_.image_size / target_.patch_size;
-    const TileTarget tile{.patch_size = target_.patch_size, .merge_size = 1};
-    VisualInput input = make_tiles(MediaKind::kImage, 1, side, tile);
-    input.tokens = target_.tokens;
-    append_tile(resize_image(image, target_.image_size, target_.image_size, settings_.filter), {},
-                side, tile, table_, input.patches.data());
-    return input;
-  }
-  Result<VisualInput> video(const std::vector<Image>&, double,
-                            const std::stop_token&) const override {
-    return no_gemma3_videos();
-  }
-  Result<int64_t> image_tokens(int, int) const override { return int64_t{target_.tokens}; }
-  Result<int64_t> video_tokens(int, int, int64_t) const override { return no_gemma3_videos(); }
-  FrameSampler frame_sampler() const override {
-    return [](const VideoInfo&) -> Result<std::vector<int64_t>> { return no_gemma3_videos(); };
-  }
-  Digest settings_digest() const override {
-    DigestBuilder digest;
-    digest.add(std::string_view("gemma3")).add(target_.image_size).add(target_.patch_size);
-    digest.add(target_.tokens).add(static_cast<int>(settings_.filter));
-    add_to_digest(digest, settings_.values);
-    return digest.finish();
-  }
-
- private:
-  static Error no_gemma3_videos() { return invalid("this model takes no videos", "messages"); }
-
-  Gemma3Settings settings_;
-  SquareTarget target_;
-  PixelTable table_;
-};
-
 }  // namespace
 
 Result<std::shared_ptr<const Processor>> make_gemma3_processor(const ProcessorFiles& files,
                                                                const SquareTarget& target) {
   VALORA_TRY(settings, read_gemma3_settings(files.image, target));
   VALORA_CHECK(check_gemma3_tokens(files.both, target));
-  return std::shared_ptr<const Processor>(std::make_shared<Gemma3Pictures>(settings, target));
+  return make_square_processor(target, settings.filter, settings.values);
 }
 
 }  // namespace valora::media

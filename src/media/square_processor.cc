@@ -1,6 +1,5 @@
-// The image processor of Qwen-VL, the first one: a picture is resized to one square, whatever its
-// shape.
-#include "media/processor.h"
+#include "media/square_processor.h"
+
 #include "media/tile_patches.h"
 
 namespace valora::media {
@@ -8,16 +7,16 @@ namespace {
 
 class SquareProcessor final : public Processor {
  public:
-  explicit SquareProcessor(const SquareTarget& target)
-      : target_(target), table_(make_pixel_table({})) {}
+  SquareProcessor(const SquareTarget& target, Resample filter, const PixelValues& values)
+      : target_(target), filter_(filter), values_(values), table_(make_pixel_table(values)) {}
 
   Result<VisualInput> image(const Image& image) const override {
     const int side = target_.image_size / target_.patch_size;
     const TileTarget tile{.patch_size = target_.patch_size, .merge_size = 1};
     VisualInput input = make_tiles(MediaKind::kImage, 1, side, tile);
     input.tokens = target_.tokens;
-    append_tile(resize_bicubic(image, target_.image_size, target_.image_size), {}, side, tile,
-                table_, input.patches.data());
+    append_tile(resize_image(image, target_.image_size, target_.image_size, filter_), {}, side,
+                tile, table_, input.patches.data());
     return input;
   }
   Result<int64_t> image_tokens(int width, int height) const override {
@@ -35,7 +34,8 @@ class SquareProcessor final : public Processor {
   Digest settings_digest() const override {
     DigestBuilder digest;
     digest.add(std::string_view("square")).add(target_.image_size).add(target_.patch_size);
-    add_to_digest(digest, PixelValues());
+    digest.add(target_.tokens).add(static_cast<int>(filter_));
+    add_to_digest(digest, values_);
     return digest.finish();
   }
 
@@ -43,13 +43,20 @@ class SquareProcessor final : public Processor {
   static Error no_square_videos() { return invalid("this model takes no videos", "messages"); }
 
   SquareTarget target_;
+  Resample filter_;
+  PixelValues values_;
   PixelTable table_;
 };
 
 }  // namespace
 
+std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target, Resample filter,
+                                                       const PixelValues& values) {
+  return std::make_shared<SquareProcessor>(target, filter, values);
+}
+
 std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target) {
-  return std::make_shared<SquareProcessor>(target);
+  return make_square_processor(target, Resample::kBicubic, {});
 }
 
 }  // namespace valora::media

@@ -1,0 +1,16 @@
+// Pictures that are resized to one square, whatever their shape.
+#pragma once
+
+#include <memory>
+
+#include "media/image.h"
+#include "media/processor.h"
+#include "media/processor_settings.h"
+
+namespace valora::media {
+
+// Rows are patches in reading order. Videos are refused.
+std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target, Resample filter,
+                                                       const PixelValues& values);
+
+}  // namespace valora::media
