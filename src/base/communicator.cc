@@ -11,8 +11,8 @@
 namespace valora {
 namespace {
 
-constexpr int64_t kLine = 16;        // floats of a cache line: two ranks never write to one
-constexpr int64_t kBlock = 2048;     // floats that are added at a time, so that they stay in cache
+constexpr int64_t kLine = 16;     // floats of a cache line: two ranks never write to one
+constexpr int64_t kBlock = 2048;  // floats that are reduced at a time, so that they stay in cache
 constexpr int64_t kGrain = 1 << 15;  // floats per thread, at least
 
 void relax() {
@@ -21,11 +21,18 @@ void relax() {
 #endif
 }
 
-// The values that a rank adds up.
-std::pair<int64_t, int64_t> added_by(int64_t count, int64_t rank, int64_t ranks) {
+// The values that a rank reduces.
+std::pair<int64_t, int64_t> reduced_by(int64_t count, int64_t rank, int64_t ranks) {
   const int64_t lines = (count + kLine - 1) / kLine;
   const auto edge = [&](int64_t r) { return std::min(count, lines * r / ranks * kLine); };
   return {edge(rank), edge(rank + 1)};
+}
+
+void reduce(float* into, const float* other, int64_t count, Communicator::Reduction reduction) {
+  if (reduction == Communicator::Reduction::kSum)
+    for (int64_t i = 0; i < count; ++i) into[i] += other[i];
+  else
+    for (int64_t i = 0; i < count; ++i) into[i] = std::max(into[i], other[i]);
 }
 
 }  // namespace
@@ -101,27 +108,26 @@ void Communicator::leave(int rank, uint64_t bytes) {
   if (rank == 0) nanoseconds_ += (real_clock().now() - begin_).count();
 }
 
-void Communicator::all_reduce(int rank, std::span<float> values, const ParallelFor& parallel) {
+void Communicator::all_reduce(int rank, std::span<float> values, const ParallelFor& parallel,
+                              Reduction reduction) {
   const auto count = static_cast<int64_t>(values.size());
   ranks_[rank].values = values.data();
   ranks_[rank].count = count;
   enter(rank);
   const bool same =
       std::ranges::all_of(ranks_, [&](const Rank& other) { return other.count == count; });
-  const auto [first, last] = added_by(count, rank, ranks());
-  const auto add = [&](int64_t begin, int64_t end) {
+  const auto [first, last] = reduced_by(count, rank, ranks());
+  const auto reduce_all = [&](int64_t begin, int64_t end) {
     for (; begin < end; begin += kBlock) {
       const int64_t n = std::min(kBlock, end - begin);
-      float* const sums = ranks_[0].values + begin;
-      for (size_t r = 1; r < ranks_.size(); ++r) {
-        const float* const other = ranks_[r].values + begin;
-        for (int64_t i = 0; i < n; ++i) sums[i] += other[i];
-      }
+      float* const reduced = ranks_[0].values + begin;
       for (size_t r = 1; r < ranks_.size(); ++r)
-        std::memcpy(ranks_[r].values + begin, sums, static_cast<size_t>(n) * sizeof(float));
+        reduce(reduced, ranks_[r].values + begin, n, reduction);
+      for (size_t r = 1; r < ranks_.size(); ++r)
+        std::memcpy(ranks_[r].values + begin, reduced, static_cast<size_t>(n) * sizeof(float));
     }
   };
-  if (same) parallel(first, last, kGrain, add);
+  if (same) parallel(first, last, kGrain, reduce_all);
   leave(rank,
         same ? 2 * (ranks_.size() - 1) * static_cast<uint64_t>(last - first) * sizeof(float) : 0);
   if (!same) throw std::logic_error("an all-reduce of different numbers of values");

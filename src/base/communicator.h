@@ -37,11 +37,13 @@ class Communicator {
 
   int ranks() const { return static_cast<int>(ranks_.size()); }
 
-  // Replaces the values of all ranks by their sums. They are added in the order of the ranks, so
-  // that all ranks have the same bits, whatever the threads. Each rank adds a part of the values
-  // and writes it to all. values: as many on every rank, or std::logic_error on all. `parallel` is
-  // of the calling rank. Throws LostRank.
-  void all_reduce(int rank, std::span<float> values, const ParallelFor& parallel);
+  enum class Reduction : uint8_t { kSum, kMax };
+  // Replaces the values of all ranks by their sums or their maxima. They are taken in the order of
+  // the ranks, so that all ranks have the same bits, whatever the threads. Each rank reduces a part
+  // of the values and writes it to all. values: as many on every rank, or std::logic_error on all.
+  // `parallel` is of the calling rank. Throws LostRank.
+  void all_reduce(int rank, std::span<float> values, const ParallelFor& parallel,
+                  Reduction reduction = Reduction::kSum);
   // Puts the parts of all ranks, each [rows, its columns], side by side into `whole` of rank 0:
   // [rows, all columns]. whole: null on the other ranks. Throws as all_reduce().
   void gather_columns(int rank, std::span<const float> part, int64_t rows, float* whole,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <thread>
@@ -54,6 +55,20 @@ TEST_P(Ranks, AllReduceAddsInTheOrderOfTheRanks) {
     EXPECT_EQ(communicator.stats().collectives, 1);
     EXPECT_EQ(communicator.stats().bytes, 2 * (GetParam() - 1) * count * sizeof(float));
   }
+}
+
+TEST_P(Ranks, AllReduceFindsTheMaxima) {
+  Communicator communicator(GetParam(), {});
+  std::vector<std::vector<float>> values;
+  for (int r = 0; r < GetParam(); ++r) values.push_back(random_values(5000, r));
+  std::vector<float> maxima = values[0];
+  for (const std::vector<float>& others : values)
+    std::ranges::transform(maxima, others, maxima.begin(),
+                           [](float a, float b) { return std::max(a, b); });
+  on_ranks(communicator, [&](int r) {
+    communicator.all_reduce(r, values[r], serial_for, Communicator::Reduction::kMax);
+  });
+  for (int r = 0; r < GetParam(); ++r) EXPECT_EQ(values[r], maxima) << "rank " << r;
 }
 
 TEST_P(Ranks, GatherPutsColumnsSideBySideOnRank0) {

@@ -67,8 +67,9 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
         comparison.simulated = true;
         comparison.costs = costs;
       },
-      "Simulated time instead of an engine: a file of `valora tune --cost`, or a100 (published "
-      "figures of a model of 7 billion parameters); whole rival systems run too");
+      "Simulated time instead of an engine: a file of `valora tune --cost`; a100 (published "
+      "figures of a model of 7 billion parameters); or 7b or 34b (sizes and datasheets, on GPUs by "
+      "--tensor-parallel-size); whole rival systems run too");
   c.add_option_function<std::vector<std::string>>(
        "--url",
        [&comparison](const std::vector<std::string>& servers) {

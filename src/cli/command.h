@@ -33,8 +33,12 @@ void add_bench_memory(Command bench, std::function<int()>& run);
 void add_bench_memory_live(Command bench, std::function<int()>& run);
 void add_bench_trace(Command bench, std::function<int()>& run);
 
+// How weights, inputs and KV are rounded, and ranks: those of the options below that change what
+// steps cost.
+void add_rounding_flags(Command command, EngineOptions& options);
+void add_rank_flags(Command command, EngineOptions& options);
 // The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
-// lengths, memory.
+// lengths, memory, and those above.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
 // What comparisons exchange in policies and memory.
 void add_experiment_flags(Command command, EngineOptions& options);

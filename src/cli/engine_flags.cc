@@ -147,15 +147,7 @@ void add_memory(Command command, MemoryOptions& m) {
 
 }  // namespace
 
-void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
-  Option model =
-      command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint");
-  if (model_required) model.required();
-  command.add_option("--chat-template", o.chat_template,
-                     "Jinja chat template file, instead of the model folder's template");
-  add_named_option(
-      command, "--dtype", o.dtype, parse_dtype,
-      "Data type of weights: auto (the checkpoint's), float32, bfloat16 or float16 (GPUs only)");
+void add_rounding_flags(Command command, EngineOptions& o) {
   add_named_option(
       command, "--quantization", o.quantization, parse_quantization,
       "Weights of the decoder's linears on CPUs: none (of the data type), int8, or int4 "
@@ -166,8 +158,34 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       "product: faster, less exact)");
   add_named_option(command, "--kv-cache-dtype", o.kv_cache_dtype, parse_kv_cache_dtype,
                    "KV cache: auto (of the data type), or on CPUs int8 or fp8 (8 bits with a scale "
-                   "per token and "
-                   "head: nearly twice as many tokens, less exact)");
+                   "per token and head: nearly twice as many tokens, less exact)");
+}
+
+void add_rank_flags(Command command, EngineOptions& o) {
+  command
+      .add_option(
+          "--tensor-parallel-size", o.tensor_parallel_size,
+          "Ranks that share the decoder's linears, KV heads and adapters, on CPUs; each has "
+          "its part of the compute threads")
+      .capture_default_str();
+  command
+      .add_option(
+          "--rank-cores", o.rank_cores,
+          "CPUs of each rank, e.g. 0-3|4-7; auto: the NUMA nodes, if there are several that "
+          "the ranks divide among evenly; none: any")
+      .capture_default_str();
+}
+
+void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
+  Option model =
+      command.add_option("model,--model", o.model_path, "Folder of a Hugging Face checkpoint");
+  if (model_required) model.required();
+  command.add_option("--chat-template", o.chat_template,
+                     "Jinja chat template file, instead of the model folder's template");
+  add_named_option(
+      command, "--dtype", o.dtype, parse_dtype,
+      "Data type of weights: auto (the checkpoint's), float32, bfloat16 or float16 (GPUs only)");
+  add_rounding_flags(command, o);
   add_named_option(command, "--device", o.device, parse_device, "Device: cpu or cuda");
   add_named_option(command, "--kernels", o.kernels, parse_kernels,
                    "Kernels on CPUs: native, or reference (ATen, for comparisons)");
@@ -182,18 +200,7 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       .add_option("--threads", o.threads,
                   "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();
-  command
-      .add_option(
-          "--tensor-parallel-size", o.tensor_parallel_size,
-          "Ranks that share the decoder's linears, KV heads and adapters, on CPUs; each has "
-          "its part of the compute threads")
-      .capture_default_str();
-  command
-      .add_option(
-          "--rank-cores", o.rank_cores,
-          "CPUs of each rank, e.g. 0-3|4-7; auto: the NUMA nodes, if there are several that "
-          "the ranks divide among evenly; none: any")
-      .capture_default_str();
+  add_rank_flags(command, o);
   add_lengths(command, o);
   add_named_option(command, "--json-whitespace", o.json_whitespace, parse_json_spacing,
                    "White space in answers that are JSON: bounded (as printers write it), compact "

@@ -1,6 +1,7 @@
 #include "cli/trace_comparison.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <optional>
 
 #include "bench/engine/trace_engine.h"
+#include "bench/trace/gpu_model.h"
 #include "bench/trace/simulated_trace.h"
 #include "cli/adapters_at_start.h"
 #include "cli/progress/runs_progress.h"
@@ -97,10 +99,29 @@ Status check(const TraceComparison& comparison) {
   return check_operators(comparison);
 }
 
-Result<scheduler::StepCosts> simulated_costs(const TraceComparison& comparison) {
-  if (comparison.costs == "a100") return bench::a100_costs();
-  VALORA_TRY(file, scheduler::read_cost_file(comparison.costs));
-  return file.fitted.costs;
+// Fills in what the server costs and holds.
+Status simulate_server(const TraceComparison& comparison, bench::SimulatedServer& server) {
+  const std::string& costs = comparison.costs;
+  const int ranks = comparison.engine.tensor_parallel_size;
+  const std::vector<std::string> models = bench::simulated_models();
+  if (std::ranges::find(models, costs) != models.end()) {
+    VALORA_TRY(gpus, bench::simulated_gpus(costs, ranks));
+    server.costs = gpus.costs;
+    server.pool_blocks = gpus.pool_blocks;
+    return {};
+  }
+  if (ranks != 1)
+    return invalid(fmt::format("--tensor-parallel-size: --simulate {} has the costs of its own "
+                               "number of ranks; {} have any",
+                               costs, fmt::join(models, " and ")),
+                   "tensor_parallel_size");
+  if (costs == "a100") {
+    server.costs = bench::a100_costs();
+    return {};
+  }
+  VALORA_TRY(file, scheduler::read_cost_file(costs));
+  server.costs = file.fitted.costs;
+  return {};
 }
 
 Result<std::vector<LoadAdapter>> adapters_of(const TraceComparison& comparison) {
@@ -142,8 +163,7 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
     ground.engine = std::move(engine);
     return ground;
   }
-  VALORA_TRY(costs, simulated_costs(comparison));
-  ground.server = {.costs = costs,
+  ground.server = {.costs = {},
                    .max_num_seqs = comparison.engine.max_num_seqs,
                    .max_num_batched_tokens = comparison.engine.max_num_batched_tokens,
                    .max_decode_gap = comparison.engine.max_decode_gap.value_or(kTextGap),
@@ -151,6 +171,7 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
                    .tolerance = comparison.engine.scheduling.tolerance,
                    .early_abort = comparison.engine.scheduling.early_abort,
                    .rank = comparison.rank};
+  VALORA_CHECK(simulate_server(comparison, ground.server));
   return ground;
 }
 

@@ -20,7 +20,7 @@ struct TraceComparison {
   std::vector<std::string> policies;  // names of bench::trace_systems(); empty: the usual ones
   std::vector<bench::ServerAddress> servers;  // instead of an engine
   bool simulated = false;
-  std::string costs;       // of simulated time: a file, or a100
+  std::string costs;       // of simulated time: a file, a100, or one of bench::simulated_models()
   std::string fit_costs;   // file to write
   int picture_size = 224;  // pixels
   int rank = 16;           // of the adapters in simulated time

@@ -13,6 +13,7 @@
 #include "cli/named_option.h"
 #include "cli/progress/progress_bar.h"
 #include "engine/dtype.h"
+#include "engine/rank_options.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "kernels/tiles/profiler.h"
@@ -25,8 +26,8 @@ namespace valora::cli {
 namespace {
 
 struct TuneFlags {
-  std::string model, output;
-  ComputeDtype dtype = ComputeDtype::kAuto;
+  EngineOptions engine;  // model_path, dtype, ranks, rounding
+  std::string output;
   std::vector<int64_t> ranks{8, 16, 32, 64};
   int64_t max_tokens = 2048;
   std::optional<int> threads;
@@ -48,36 +49,53 @@ Status check(const TuneFlags& flags) {
     return invalid("--max-tokens must be between 1 and " + std::to_string(kernels::kMostTokens));
   if (!(flags.seconds >= 0)) return invalid("--seconds must be more than 0");
   if (flags.threads.value_or(0) < 0) return invalid("--threads must be 0 or more");
-  if (flags.dtype == ComputeDtype::kFloat16)
+  if (flags.engine.dtype == ComputeDtype::kFloat16)
     return invalid(
         "--dtype float16 runs on GPUs only, but tiles are for CPUs; use float32 or bfloat16");
+  return check_rank_options(flags.engine);
+}
+
+Status check_tiles(const TuneFlags& flags) {
+  const EngineOptions &o = flags.engine, defaults;
+  if (o.quantization != defaults.quantization || o.activations != defaults.activations ||
+      o.kv_cache_dtype != defaults.kv_cache_dtype || o.rank_cores != defaults.rank_cores)
+    return invalid(
+        "--quantization, --activations, --kv-cache-dtype and --rank-cores need --cost: tiles are "
+        "of products of floats, measured on one thread");
   return {};
 }
 
-// The sizes of a model's linears, from its configuration. Only the dtype is read from the
-// checkpoint.
+// The sizes of the products of a model's linears on all ranks, from its configuration. Only the
+// dtype is read from the checkpoint.
 Result<kernels::TuneSpace> space_of(const TuneFlags& flags) {
-  VALORA_TRY(config, models::read_model_config(flags.model));
+  const EngineOptions& options = flags.engine;
+  const int ranks = options.tensor_parallel_size;
+  VALORA_TRY(config, models::read_model_config(options.model_path));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
+  VALORA_CHECK(models::check_ranks(spec, ranks));
   at::ScalarType stored = at::kFloat;
-  if (flags.dtype == ComputeDtype::kAuto) {
-    VALORA_TRY(weights, models::Weights::open(flags.model));
+  if (options.dtype == ComputeDtype::kAuto) {
+    VALORA_TRY(weights, models::Weights::open(options.model_path));
     stored = weights->stored_dtype();
   }
-  VALORA_TRY(dtype,
-             models::resolve_dtype(scalar_type(flags.dtype), config, stored, at::Device(at::kCPU)));
+  VALORA_TRY(dtype, models::resolve_dtype(scalar_type(options.dtype), config, stored,
+                                          at::Device(at::kCPU)));
   kernels::TuneSpace space{.linears = {},
                            .ranks = flags.ranks,
                            .max_tokens = flags.max_tokens,
                            .float32 = dtype == at::kFloat,
                            .isa = kernels::isa()};
+  const auto add = [](auto& sizes, std::pair<int64_t, int64_t> size) {
+    if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+  };
   for (const adapters::Module& module : spec.modules.modules())
-    if (std::pair size(module.out, module.in);
-        module.kind == adapters::ModuleKind::kLinear &&
-        std::ranges::find(space.linears, size) == space.linears.end())
-      space.linears.push_back(size);
-  space.others.emplace_back(spec.vocab, spec.hidden);  // the output layer
+    for (int rank = 0; rank < ranks && module.kind == adapters::ModuleKind::kLinear; ++rank) {
+      const adapters::MatrixSlice slice = slice_of(module, rank, ranks);
+      add(space.linears, {slice.out.size(), slice.in.size()});
+    }
+  for (int rank = 0; rank < ranks; ++rank)  // the output layer
+    add(space.others, {adapters::share_of(spec.vocab, rank, ranks).size(), spec.hidden});
   return space;
 }
 
@@ -158,6 +176,7 @@ class Journal {
 
 Status tune_model(const TuneFlags& flags) {
   VALORA_CHECK(check(flags));
+  VALORA_CHECK(check_tiles(flags));
   VALORA_CHECK(kernels::select_isa());
   if (threads_for_tiles(flags) > 0) at::set_num_threads(threads_for_tiles(flags));
   VALORA_TRY(space, space_of(flags));
@@ -229,9 +248,7 @@ void print_costs(const bench::TunedCosts& tuned) {
 
 Status tune_costs_of(const TuneFlags& flags) {
   VALORA_CHECK(check(flags));
-  bench::CostTuning tuning{.engine = {}, .seconds = seconds_of(flags)};
-  tuning.engine.model_path = flags.model;
-  tuning.engine.dtype = flags.dtype;
+  bench::CostTuning tuning{.engine = flags.engine, .seconds = seconds_of(flags)};
   // Fixed: costs hold for one number of threads.
   const int threads = flags.threads.value_or(0);
   tuning.engine.threads = threads > 0 ? threads : at::get_num_threads();
@@ -266,9 +283,12 @@ void add_tune(Command app, std::function<int()>& run) {
       "tune",
       "Measure the best tile sizes of a model's matrix products on this CPU, or what its steps "
       "cost");
-  c.add_option("--model", flags->model, "Folder of a Hugging Face checkpoint").required();
-  add_named_option(c, "--dtype", flags->dtype, parse_dtype,
+  c.add_option("--model", flags->engine.model_path, "Folder of a Hugging Face checkpoint")
+      .required();
+  add_named_option(c, "--dtype", flags->engine.dtype, parse_dtype,
                    "Data type of weights: auto (the checkpoint's), float32 or bfloat16");
+  add_rounding_flags(c, flags->engine);
+  add_rank_flags(c, flags->engine);
   c.add_option("--ranks", flags->ranks, "Adapter ranks to measure")
       .delimiter(',')
       .capture_default_str();

@@ -42,6 +42,16 @@ Sizes sizes_of(const models::ModelSpec& spec) {
   return sizes;
 }
 
+// Two all-reduces per layer: the ranks wait for each other, and add the parts of each token's sums.
+void add_collectives(const models::ModelSpec& spec, int ranks, const Speed& speed,
+                     scheduler::StepCosts& costs) {
+  if (ranks == 1) return;
+  constexpr double kWait = 30e-6;  // seconds (docs/ranks.md)
+  const auto sums = static_cast<double>(2 * spec.layers * spec.hidden);
+  costs.step += static_cast<double>(2 * spec.layers) * kWait;
+  costs.token += 2 * (ranks - 1) * sums * sizeof(float) / speed.bytes;
+}
+
 std::string machine_of(at::Device device, int ranks) {
   if (device.is_cpu())
     return fmt::format("{}, {}{} threads", kernels::this_hardware().text(),
@@ -60,6 +70,7 @@ serving::CostKey cost_key(const EngineOptions& options, const models::LoadedMode
   if (model.weights->keeps_integers())
     form += fmt::format(", {:.2f} bits each",
                         8 * static_cast<double>(model.weights->held().decoder) / sizes.linears);
+  if (options.activations != Activations::kAuto) form += ", inputs in int8";
   if (options.kv_cache_dtype != KvCacheDtype::kAuto)
     form += ", KV in " + name_of(options.kv_cache_dtype);
   return {
@@ -97,6 +108,7 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
   costs.merge = (merged + (integers ? static_cast<double>(held.decoder) : merged)) / speed.bytes;
   costs.merged_rank = 2 * sizes.linears / speed.operations;
   costs.restore = 2 * sizes.linears * bytes / speed.bytes;
+  add_collectives(spec, options.tensor_parallel_size, speed, costs);
   return costs;
 }
 

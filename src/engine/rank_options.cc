@@ -43,9 +43,6 @@ Status check_rank_options(const EngineOptions& o) {
     return refused("at most " + std::to_string(kMostRanks) + " ranks are served");
   if (o.device != DeviceKind::kCpu) return refused("ranks are served on CPUs only");
   if (o.kernels != KernelBackend::kNative) return refused("ranks need --kernels native");
-  if (o.activations != Activations::kAuto)
-    return refused(
-        "ranks would round inputs by other scales than one rank does; leave out --activations");
   return {};
 }
 

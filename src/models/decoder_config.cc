@@ -85,8 +85,9 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.head_dim = first.head_dim;
   spec.max_positions = c.max_positions;
   spec.rope_change = c.rotary.change;
-  if (first.qkv != Qkv::kApart)
-    spec.one_rank = "queries, keys and values are of one linear, which ranks cannot share";
+  if (first.qkv == Qkv::kSideBySide)
+    spec.one_rank = "queries, keys and values lie side by side in one linear, which is not split";
+  spec.whole_kv_heads = first.qkv == Qkv::kByGroup;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
   for (const LayerConfig& layer : c.layers)
     if (layer.window > 0 && (spec.window == 0 || layer.window < spec.window))
@@ -113,8 +114,8 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
         add(c.names.k, c.hidden, kv, kOutputs, l.kv_heads);
         add(c.names.v, c.hidden, kv, kOutputs, l.kv_heads);
         break;
-      case Qkv::kSideBySide:
-      case Qkv::kByGroup: add(c.names.qkv, c.hidden, q + 2 * kv, kWhole, 1); break;
+      case Qkv::kSideBySide: add(c.names.qkv, c.hidden, q + 2 * kv, kWhole, 1); break;
+      case Qkv::kByGroup: add(c.names.qkv, c.hidden, q + 2 * kv, kOutputs, l.kv_heads); break;
     }
     add(c.names.o, q, c.hidden, kInputs, l.heads);
     add(c.names.gate, c.hidden, l.intermediate, kOutputs, l.intermediate);

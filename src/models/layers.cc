@@ -27,6 +27,14 @@ void observe(std::initializer_list<const Linear*> linears, const at::Tensor& x,
   adaptation.observer->on_input(modules, x);
 }
 
+// The values of all ranks, in place.
+at::Tensor reduce(at::Tensor values, const Shard& shard, Communicator::Reduction reduction) {
+  shard.communicator->all_reduce(
+      shard.rank, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())},
+      ops::torch_parallel(), reduction);
+  return values;
+}
+
 }  // namespace
 
 Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
@@ -40,12 +48,15 @@ Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t ou
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   observe({this}, x, adaptation);
   if (sums_over_.of == 1) return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
+  const ops::ModuleWeight linear = adapted(*this, adaptation);
+  const auto& rounding = linear.weight->input_rounding();
+  at::Tensor largest;  // in all inputs of a token, whose scale it decides
+  if (rounding && rounding->scale == 0)
+    largest = reduce(ops::largest_inputs(x), sums_over_, Communicator::Reduction::kMax);
   // The products of adapters are parts of sums, too: they need no collective of their own.
-  const at::Tensor sums = ops::linear_float(x, adapted(*this, adaptation), adaptation.lora);
-  sums_over_.communicator->all_reduce(
-      sums_over_.rank, {sums.mutable_data_ptr<float>(), static_cast<size_t>(sums.numel())},
-      ops::torch_parallel());
-  return sums.to(x.scalar_type());
+  return reduce(ops::linear_float(x, linear, adaptation.lora, largest), sums_over_,
+                Communicator::Reduction::kSum)
+      .to(x.scalar_type());
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,

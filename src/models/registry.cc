@@ -143,6 +143,11 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
   if (spec.heads % ranks != 0)
     return refused(fmt::format("the {} attention heads of {} do not divide evenly", spec.heads,
                                spec.architecture));
+  if (spec.whole_kv_heads && spec.kv_heads % ranks != 0)
+    return refused(
+        fmt::format("the {} heads of keys and values of {}, which are of one linear "
+                    "with their queries, do not divide evenly",
+                    spec.kv_heads, spec.architecture));
   // With more ranks than heads of keys and values, several ranks have the same one.
   if (spec.kv_heads % ranks != 0 && ranks % spec.kv_heads != 0)
     return refused(

@@ -13,12 +13,6 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bo
       return known->second;
   const LinearSlice slice{out, in, slice_of(partition, out, in, shard_.rank, shard_.of)};
   const auto quantised = quantised_slice(name, slice);
-  if (quantised && quantised->input_rounding && shard_.of > 1)
-    throw LoadError(
-        unprocessable(dir_ + ": the inputs of " + name +
-                          " are rounded, by a scale that ranks would have to agree on; leave out "
-                          "--tensor-parallel-size",
-                      "tensor_parallel_size"));
   ops::Weight weight = weight_of(name, quantised.get(), slice, bias, part);
   if (quantised && quantised->input_rounding) round_inputs(name, *quantised, part, weight);
   if (shared) shared_linears_.emplace(name, weight);

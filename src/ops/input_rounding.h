@@ -19,7 +19,10 @@ struct InputRounding {
   bool operator==(const InputRounding&) const = default;
 };
 
-// x: [T, in] → the same shape and dtype
-at::Tensor rounded_inputs(const at::Tensor& x, const InputRounding& rounding);
+// The largest absolute value of each token, float [T, 1]. x: [T, in].
+at::Tensor largest_inputs(const at::Tensor& x);
+// x: [T, in] → the same shape and dtype. largest: of the tokens, if x has a part of their inputs.
+at::Tensor rounded_inputs(const at::Tensor& x, const InputRounding& rounding,
+                          const at::Tensor& largest = {});
 
 }  // namespace valora::ops

@@ -28,6 +28,16 @@ TEST(RoundedInputs, AreStepsOfATokensOwnScale) {
   EXPECT_FLOAT_EQ(rows[2][2], 0);
 }
 
+TEST(RoundedInputs, OfAPartAreThoseOfTheWhole) {
+  const at::Tensor x = at::tensor({1.f, -0.5f, 0.013f, -8.f, 2.f, 0.9f}).view({2, 3});
+  const at::Tensor largest = largest_inputs(x), part = x.slice(1, 1).contiguous();
+  for (const Grid grid : {Grid::kInt8, Grid::kFp8}) {
+    const at::Tensor whole = rounded_inputs(x, {grid}).slice(1, 1);
+    EXPECT_TRUE(at::equal(rounded_inputs(part, {grid}, largest), whole));
+    EXPECT_FALSE(at::equal(rounded_inputs(part, {grid}), whole));
+  }
+}
+
 TEST(RoundedInputs, AreStepsOfAStoredScaleWithinTheGrid) {
   const at::Tensor x = at::tensor({0.3f, 100.f, -100.f, 0.24f}).view({1, 4}).to(at::kBFloat16);
   const at::Tensor y = rounded_inputs(x, {Grid::kInt8, 0.5f});

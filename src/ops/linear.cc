@@ -56,8 +56,8 @@ bool same_rounding(std::span<const ModuleWeight> linears) {
   return true;
 }
 
-at::Tensor inputs_of(const at::Tensor& x, const Weight& w) {
-  return w.input_rounding() ? rounded_inputs(x, *w.input_rounding()) : x;
+at::Tensor inputs_of(const at::Tensor& x, const Weight& w, const at::Tensor& largest = {}) {
+  return w.input_rounding() ? rounded_inputs(x, *w.input_rounding(), largest) : x;
 }
 
 bool changes_outputs(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
@@ -148,9 +148,9 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
   return gated_aten(x, inputs, gate, up, lora, activation);
 }
 
-at::Tensor linear_float(const at::Tensor& x, const Weight& w) {
+at::Tensor linear_float(const at::Tensor& x, const Weight& w, const at::Tensor& largest) {
   check_input(x, w);
-  const at::Tensor inputs = inputs_of(x, w);
+  const at::Tensor inputs = inputs_of(x, w, largest);
   switch (target_for(x, w)) {
     case Target::kCpu: return linear_float_cpu(inputs, w);
     case Target::kCuda: return linear_float_cuda(inputs, w);
@@ -159,11 +159,12 @@ at::Tensor linear_float(const at::Tensor& x, const Weight& w) {
   return linear_float_aten(inputs, w);
 }
 
-at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora) {
+at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora,
+                        const at::Tensor& largest) {
   if (!lora.touches(linear.module) && !lora.changes_output(linear.module))
-    return linear_float(x, *linear.weight);
+    return linear_float(x, *linear.weight, largest);
   check(x, {&linear, 1}, lora);
-  return changed_sums(x, inputs_of(x, *linear.weight), {&linear, 1}, lora)[0];
+  return changed_sums(x, inputs_of(x, *linear.weight, largest), {&linear, 1}, lora)[0];
 }
 
 }  // namespace valora::ops

@@ -36,8 +36,10 @@ at::Tensor linear(const at::Tensor& x, const Weight& w);
 // activation(gate(x)) · up(x) for two linears of the same shape. On GPUs: SiLU alone. → [T, out]
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
                  const LoraBatch& lora = {}, Gate activation = Gate::kSilu);
-// A linear with an fp32 result, for logits. → float [T, out]. Adapters: on CPUs only.
-at::Tensor linear_float(const at::Tensor& x, const Weight& w);
-at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora);
+// A linear with an fp32 result, for logits and parts of sums. → float [T, out]. Adapters: on CPUs
+// only. largest: as in rounded_inputs().
+at::Tensor linear_float(const at::Tensor& x, const Weight& w, const at::Tensor& largest = {});
+at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const LoraBatch& lora,
+                        const at::Tensor& largest = {});
 
 }  // namespace valora::ops

@@ -181,7 +181,7 @@ def test_settings_that_are_not_served(models, tmp_path, name, settings, why):
 
 
 def test_ranks_are_refused(models):
-    with pytest.raises(EngineError, match="of one linear, which ranks cannot share"):
+    with pytest.raises(EngineError, match="lie side by side in one linear"):
         Engine(models["qwen1-text"], tensor_parallel_size=3)
 
 

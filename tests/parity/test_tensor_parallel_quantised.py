@@ -4,9 +4,17 @@ import pytest
 
 import test_quantised
 from checkpoints import save_adapter, save_model
-from programs import DEVICE, Engine, EngineError
+from programs import DEVICE, Engine
 from reference import Reference, expect_same
-from test_quantised import CASES, IN_EVERY_MODE
+from test_quantised import (
+    CASES,
+    IN_EVERY_MODE,
+    ROUNDED,
+    distances,
+    expect_rounded,
+    first_rows,
+    short_requests,
+)
 from test_quantization import decoded_model
 from wide import pairs, sample
 
@@ -50,9 +58,20 @@ def test_weights_that_are_rounded_at_start(models, tmp_path, bits, mode):
             expect_same(reference, request, answer, tolerance=1e-3)
 
 
-def test_rounded_inputs_are_refused(models, tmp_path):
-    case = test_quantised.Case("bytes-tokens", models, tmp_path)
-    with pytest.raises(EngineError, match="inputs of .* are rounded"):
-        Engine(case.folder, tensor_parallel_size=5)
-    with pytest.raises(EngineError, match="leave out --activations"):
-        Engine(case.folder, tensor_parallel_size=5, activations="int8")
+@pytest.mark.parametrize("name", ROUNDED)
+def test_inputs_are_rounded_by_the_scale_of_all_ranks(cases, models, name):
+    case, model = cases(name), ROUNDED[name][0]
+    requests = short_requests(case.reference, models.memory[model].config.vocab_size, case.adapters)
+    rows, unrounded = (first_rows(folder, requests, case.adapters, tensor_parallel_size=RANKS[model]) for folder in (case.folder, case.plain))
+    expect_rounded(case.reference, requests, rows, unrounded)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_activations_are_rounded_as_near(models, tmp_path, bits):
+    """Their blocks of inputs are shorter where a part of a rank cuts one."""
+    name = "text-grouped-tied"
+    reference = Reference(save_model(decoded_model(models.memory[name], bits), tmp_path / "decoded"))
+    requests = short_requests(reference, models.memory[name].config.vocab_size, {})
+    whole, parts, exact = (sum(distances(reference, requests, first_rows(models[name], requests, {}, quantization=f"int{bits}", **options)))
+                           for options in ({"activations": "int8"}, {"activations": "int8", "tensor_parallel_size": 2}, {}))
+    assert 10 * exact < parts < 1.25 * whole, (exact, parts, whole)

@@ -3,12 +3,14 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 
 import pytest
 
 from programs import find_program
-from serving import Server
+from serving import ServedProcess, Server
 from wide import EVERYTHING
 
 DEMO = pathlib.Path(__file__).parents[2] / "demo" / "model"
@@ -46,6 +48,31 @@ def test_costs_are_measured_and_kept(cache):
     assert all(value >= 0 for value in costs["costs"].values())
     assert costs["error"]["steps"] > 50
     assert "1 threads" in costs["machine"]
+
+
+def test_costs_of_ranks_and_rounded_values_are_their_own(folders, cache, tmp_path):
+    options = ("--tensor-parallel-size", 5, "--quantization", "int8", "--kv-cache-dtype", "int8", "--dtype", "bfloat16")
+    shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
+    run("tune", "--cost", "--model", folders["model"], "--threads", 5, "--seconds", 1, *options, XDG_CACHE_HOME=str(tmp_path))
+    (file,) = set((tmp_path / "valora").glob("costs-*.json")) - {tmp_path / "valora" / costs_file(cache).name}
+    made = json.loads(file.read_text())
+    assert "5 ranks of 1 threads" in made["machine"] and "bits each, KV in int8" in made["model"]
+    for file_used, more in ((True, options), (False, options[2:])):
+        server = ServedProcess("--model", str(folders["model"]), "--threads", "5", "--scheduling-policy", "valora", *map(str, more),
+                               env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)})
+        server.stop()
+        log = "".join(server.welcome)
+        assert (f"costs of steps: {file}" in log) == file_used, log
+
+
+def test_tiles_are_those_of_the_products_of_ranks(folders, tmp_path):
+    common = ("tune", "--model", folders["model"], "--seconds", 0.01, "--ranks", 8, "--max-tokens", 4)
+    sizes = [re.search(r"shapes of (\d+) sizes", run(*common, "--output", tmp_path / f"{ranks}.json", "--tensor-parallel-size", ranks).stdout)[1]
+             for ranks in (1, 5)]
+    assert sizes[0] != sizes[1]
+    refused = run(*common, "--kv-cache-dtype", "int8", check=False)
+    assert refused.returncode == 1 and "need --cost" in refused.stderr
+    assert "do not divide evenly" in run(*common, "--tensor-parallel-size", 64, check=False).stderr
 
 
 WORKLOAD = ("--adapters", 2, "--rate", 20, "--seconds", 2, "--prompt-min", 4, "--prompt-max", 20, "--answer-min", 2,

@@ -237,6 +237,15 @@ def test_settings_come_from_key_value():
     assert command(own, 1).count("--pool-memory") == 1
 
 
+def test_a_replica_has_ranks_that_share_its_cores():
+    given = {"model": "/m", "cores": 8, "tensor_parallel_size": 2, "rank_cores": "0-3|4-7"}
+    words = command(Settings.model_validate(given), 8)
+    for option, value in (("--threads", "8"), ("--tensor-parallel-size", "2")):
+        assert words[words.index(option) + 1] == value
+    assert words[words.index("--rank-cores") + 1] == "0-3|4-7"
+    assert "--tensor-parallel-size" not in command(Settings.model_validate({"model": "/m"}), 8)
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -246,6 +255,8 @@ def test_settings_come_from_key_value():
         {"model": "/m", "memory": "much"},
         {"model": "/m", "min_replicas": 3, "max_replicas": 2},
         {"model": "/m", "routing": "best"},
+        {"model": "/m", "cores": 1, "tensor_parallel_size": 2},
+        {"model": "/m", "options": "-tp 2"},
     ],
 )
 def test_wrong_settings_are_refused(given):

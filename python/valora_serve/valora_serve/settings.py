@@ -53,6 +53,10 @@ class Settings(BaseModel):
     )
 
     cores: float = Field(1, gt=0, description="CPUs of a replica; also its threads")
+    tensor_parallel_size: int = Field(
+        1, ge=1, description="ranks of a replica, which share its cores on one node"
+    )
+    rank_cores: str = Field("auto", description="CPUs of each rank; auto: by NUMA nodes; none: any")
     memory: int = Field(
         0,
         ge=0,
@@ -134,11 +138,17 @@ class Settings(BaseModel):
             "--served-model-name",
             "--manifest",
             "--api-key",
+            "--tensor-parallel-size",
+            "-tp",
+            "--rank-cores",
         }
         for option in self.options:
             name = option.split("=")[0]
             if name in own:
                 raise ValueError(f"options must not have {name}: the application sets it")
+        ranks = self.tensor_parallel_size
+        if ranks > 1 and self.cores < ranks:
+            raise ValueError(f"cores is {self.cores:g}, but each of {ranks} ranks needs one")
         low, high = self.min_replicas, self.max_replicas
         if low is not None and high is not None and low > high:
             raise ValueError("min_replicas is above max_replicas")
@@ -192,6 +202,9 @@ def command(settings: Settings, cores: float) -> list[str]:
         words += ["--served-model-name", settings.served_model_name]
     if settings.manifest:
         words += ["--manifest", settings.manifest]
+    if settings.tensor_parallel_size > 1:
+        words += ["--tensor-parallel-size", str(settings.tensor_parallel_size)]
+        words += ["--rank-cores", settings.rank_cores]
     if settings.memory and not any(
         o.startswith(("--pool-memory", "--kv-cache-memory")) for o in settings.options
     ):

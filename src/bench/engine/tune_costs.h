@@ -12,7 +12,7 @@
 namespace valora::bench {
 
 struct CostTuning {
-  EngineOptions engine;  // model_path, dtype, threads, merge
+  EngineOptions engine;  // model_path, dtype, threads, merge, ranks, rounding
   double seconds = 0;    // of measuring
   uint32_t seed = 1;
 };

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "bench/trace/gpu_model.h"
 #include "bench/trace/simulated_trace.h"
 #include "sim/vision_workload.h"
 
@@ -88,6 +89,31 @@ TEST(SimulatedTrace, MoreReplicasServeMore) {
   EXPECT_EQ(two->answers, arrivals->size());
   EXPECT_GT(two->tokens_per_second, 1.6 * one->tokens_per_second);
   EXPECT_LT(two->ttft.mean, one->ttft.mean);
+}
+
+// Half of the weights are read by each of two ranks, which wait for each other; and memory of two
+// GPUs is left for more than twice the KV.
+TEST(SimulatedGpus, RanksShareTheWorkAndTheMemory) {
+  for (const std::string& model : simulated_models()) {
+    SCOPED_TRACE(model);
+    const auto one = simulated_gpus(model, 1), two = simulated_gpus(model, 2),
+               four = simulated_gpus(model, 4);
+    ASSERT_TRUE(one.ok() && two.ok() && four.ok());
+    EXPECT_GT(two->costs.step, 0.5 * one->costs.step);
+    EXPECT_LT(two->costs.step, 0.6 * one->costs.step);
+    EXPECT_LT(four->costs.step, 0.6 * two->costs.step);
+    EXPECT_EQ(one->costs.token, 0);
+    EXPECT_GT(four->costs.token, two->costs.token);
+    EXPECT_GT(two->costs.rank, 0.5 * one->costs.rank) << "whole factors are read by each rank";
+    EXPECT_GT(two->pool_blocks, 2 * one->pool_blocks);
+  }
+  EXPECT_GT(simulated_gpus("34b", 2)->pool_blocks, 20 * simulated_gpus("34b", 1)->pool_blocks);
+}
+
+TEST(SimulatedGpus, RefuseWhatIsNotKnownOrDoesNotDivide) {
+  EXPECT_EQ(simulated_gpus("8b", 1).error().message, "unknown model '8b'; known: 7b, 34b");
+  EXPECT_FALSE(simulated_gpus("34b", 3).ok());
+  EXPECT_FALSE(simulated_gpus("7b", 0).ok());
 }
 
 // Each conversation stays on one server, which finds it in its cache.

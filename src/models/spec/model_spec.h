@@ -55,6 +55,7 @@ struct ModelSpec {
   bool cpu_only = false;  // the kernels of GPUs lack what its layers need
   // Why several ranks cannot share the model, as a clause; empty: they can.
   std::string one_rank;
+  bool whole_kv_heads = false;  // two ranks cannot have the same head of keys and values
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names
 };
