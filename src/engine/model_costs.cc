@@ -101,7 +101,7 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
   costs.free_tokens = device.is_cpu() ? 8 : 128;
   costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
   costs.prefill_context = 4 * keys / speed.operations;
-  costs.decode_context = static_cast<double>(kv_block / ops::KvArena::kBlockTokens) / speed.bytes;
+  costs.decode_context = static_cast<double>(kv_block) / ops::KvArena::kBlockTokens / speed.bytes;
   costs.segment = sizes.count * call / 2;
   costs.rank = sizes.ends * bytes / speed.bytes;
   costs.token_rank = 2 * sizes.ends / speed.operations;

@@ -19,7 +19,7 @@ DEVICE = os.environ.get("VALORA_DEVICE", "cpu")
 def find_program(name):
     """The newest program of that name: older builds may have left others."""
     root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
-    found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK)]
+    found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK) and "emulated_gpu" not in p.relative_to(root).parts]
     if found:
         return str(max(found, key=lambda p: p.stat().st_mtime))
     if "VALORA_BIN_DIR" in os.environ:
@@ -28,7 +28,7 @@ def find_program(name):
 
 
 # What the README's status table says of GPUs.
-NOT_ON_GPUS = ("which the GPU kernels do not support", "are served on CPUs only")
+NOT_ON_GPUS = ("which the GPU kernels do not support", "are served on CPUs only", "the kernels of GPUs lack")
 
 
 class EngineError(Exception):

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -26,8 +27,11 @@ constexpr unsigned kMostAcross = 65535;
 
 cudaError_t last_error = cudaSuccess;
 
-// Blocks run one after another; no kernel may count on an order of theirs.
+// Launches run one after another, and so do their blocks; no kernel may count on an order of
+// theirs.
 void run_blocks(const Launch& launch) {
+  static std::mutex running;
+  const std::lock_guard lock(running);
   static Block block;
   const uint64_t count = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   std::vector<uint64_t> order;

@@ -1,0 +1,125 @@
+// ATen on the emulated GPU: each operation that has kernels for CPUs alone runs them on the host,
+// where the GPU's memory is. What CUDA kernels of ATen have and those of CPUs lack is written here.
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/List.h>
+#include <torch/library.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "ops/emulated_gpu/host_alias.h"
+
+namespace valora::ops::emulated {
+namespace {
+
+constexpr c10::DispatchKeySet kKey(c10::DispatchKey::CUDA);
+
+// The tensors of a call that are on the GPU, with their aliases on the host.
+class Call {
+ public:
+  at::Tensor to_host(const at::Tensor& x) {
+    if (!on_gpu(x)) return x;
+    gpu_ = true;
+    const auto known = of_.find(x.unsafeGetTensorImpl());
+    if (known != of_.end()) return known->second;
+    at::Tensor alias = host_alias(x);
+    of_.emplace(x.unsafeGetTensorImpl(), alias);
+    back_.emplace(alias.unsafeGetTensorImpl(), x);
+    return alias;
+  }
+  c10::IValue to_host(const c10::IValue& value) {
+    if (value.isTensor()) return to_host(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> aliases;
+      for (const at::Tensor& x : value.toTensorVector()) aliases.push_back(to_host(x));
+      return aliases;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> aliases;
+      for (const std::optional<at::Tensor>& x : value.toOptionalTensorVector())
+        aliases.push_back(x ? std::optional(to_host(*x)) : std::nullopt);
+      return aliases;
+    }
+    return value;
+  }
+  // A result. written: to one of the arguments, which it is.
+  at::Tensor to_gpu(const at::Tensor& x, bool written) const {
+    if (!x.defined() || !gpu_) return x;
+    const auto known = back_.find(x.unsafeGetTensorImpl());
+    if (known != back_.end()) return known->second;
+    return written ? x : gpu_tensor(x);
+  }
+  c10::IValue to_gpu(const c10::IValue& value, bool written) const {
+    if (value.isTensor()) return to_gpu(value.toTensor(), written);
+    if (!value.isTensorList()) return value;
+    c10::List<at::Tensor> results;
+    for (const at::Tensor& x : value.toTensorVector()) results.push_back(to_gpu(x, written));
+    return results;
+  }
+  void follow_all() const {
+    for (const auto& [alias, x] : back_) follow(of_.at(x.unsafeGetTensorImpl()), x);
+  }
+
+ private:
+  bool gpu_ = false;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> of_, back_;
+};
+
+void run_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const size_t arguments = operation.schema().arguments().size();
+  const size_t results = operation.schema().returns().size();
+  Call call;
+  for (size_t i = stack->size() - arguments; i < stack->size(); ++i)
+    (*stack)[i] = call.to_host((*stack)[i]);
+  operation.callBoxed(stack);
+  if (operation.schema().is_mutable()) call.follow_all();
+  for (size_t i = 0; i < results; ++i) {
+    c10::IValue& value = (*stack)[stack->size() - results + i];
+    const c10::AliasInfo* const alias = operation.schema().returns()[i].alias_info();
+    value = call.to_gpu(value, alias != nullptr && alias->isWrite());
+  }
+}
+
+at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
+                 std::optional<at::MemoryFormat> format) {
+  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes), c10::GetAllocator(at::kCUDA),
+                                   kKey, dtype.value_or(at::kFloat), format);
+}
+
+at::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
+                         std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                         std::optional<at::Device>, std::optional<bool>) {
+  return at::detail::empty_strided_generic(
+      C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
+      c10::GetAllocator(at::kCUDA), kKey, dtype.value_or(at::kFloat));
+}
+
+// Sums of 16-bit values, kept in float.
+at::Tensor mm_of_dtype(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+  return at::mm(a.to(dtype), b.to(dtype));
+}
+
+int64_t plain_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                        const std::optional<at::Tensor>&, double, bool, std::optional<double>,
+                        bool) {
+  return 0;  // sdp::SDPBackend::math
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("mm.dtype", &mm_of_dtype);
+  library.impl("_fused_sdp_choice", &plain_attention);
+  // Written once for all devices, around a kernel of each.
+  for (const char* name : {"copy_"})
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+}  // namespace valora::ops::emulated

@@ -1,0 +1,80 @@
+"""The engine on a GPU that the host emulates: the kernels of GPUs, their tables and plans, paged adapters, merges and moves between
+host and device, with ATen's products of CPUs (docs/rooms/emulation.md)."""
+
+import os
+import pathlib
+
+import pytest
+
+from checkpoints import save_adapter
+from programs import DEVICE, REPOSITORY, Engine, EngineError, token_ids, wait_until_idle
+from reference import Reference, expect_same
+from test_generate_modes import Setting, expect_the_same_answers
+from test_tensor_parallel import REQUESTS, distance, firm
+
+PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
+pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch):
+    monkeypatch.setenv("VALORA_BIN_DIR", str(PROGRAMS))
+
+
+@pytest.mark.parametrize("name", ["vl-grouped-tied", "llama3-scaled"])
+def test_every_mode_gives_the_references_answers(models, tmp_path, name):
+    setting = Setting(name, models.memory[name], models[name], tmp_path, tokens=5)
+    setting.requests = setting.requests[::2]
+    alone = None
+    for mode, options in (("unmerged", {}), ("merged", {}), ("mixture", {"merge": "inplace"})):
+        answers, stats = setting.answers(mode, device="cuda", **options)
+        for request, answer in zip(setting.requests, answers, strict=True):
+            expect_same(setting.reference, request, answer)
+        alone = alone or answers
+        expect_the_same_answers(alone, answers)
+        assert (stats["merges"] == 0) == (mode == "unmerged")
+
+
+@pytest.mark.parametrize("dtype, capability", [("bfloat16", 80), ("float16", 89)])
+def test_tensor_cores_are_as_near(models, tmp_path, dtype, capability):
+    """With the memory of blocks of another GPU each."""
+    name = "text-grouped-tied"
+    memory = models.memory[name]
+    adapter = save_adapter(memory, tmp_path / "a", 760, rank=8, targets="all-linear")
+    reference = Reference(models[name])
+    reference.load_adapter("a", adapter)
+    sampling = {"max_tokens": 1, "ignore_eos": True, "temperature": 0, "logprobs": memory.config.vocab_size}
+    requests = [{"messages": [{"role": "user", "content": "a red circle " * length}], "sampling": sampling,
+                 "adapters": [{"name": "a"}] * uses} for length in (1, 9) for uses in (0, 1)]
+    distances = []
+    for device, of_dtype in (("cpu", "bfloat16"), ("cuda", dtype)):
+        with Engine(models[name], {"VALORA_EMULATED_GPU": str(capability)}, dtype=of_dtype, device=device) as engine:
+            engine.load("a", adapter)
+            answers = engine.batch(requests)
+        distances.append(sum(distance(reference, request, answer) for request, answer in zip(requests, answers, strict=True)))
+    assert 0 < distances[1] <= 1.25 * distances[0], distances
+
+
+def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
+    name = "vl-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 761, rank=8, targets="all-linear")
+    requests = [request | ({"adapters": [{"name": "a"}]} if i % 3 == 0 else {}) for i, request in enumerate(REQUESTS)]
+    with Engine(models[name]) as engine:
+        engine.load("a", adapter)
+        alone = [firm(engine.one(request)) for request in requests]
+        block = 16 * engine.model["kv_token_bytes"]
+    assert sum(map(len, alone)) >= 0.7 * 48 * len(requests)
+    with Engine(models[name], device="cuda") as engine:
+        pool_block = (64 << 20) // engine.model["kv_blocks"]
+    with Engine(models[name], device="cuda", pool_memory=40 * pool_block, swap_space=400 * block, max_num_batched_tokens=64) as engine:
+        engine.load("a", adapter)
+        for own, answer in zip(alone, engine.batch(requests), strict=True):
+            assert token_ids(answer)[:len(own)] == own
+        wait_until_idle(engine)
+        stats = engine.stats()
+        assert stats["preemptions"] > 0 and stats["reads"] > 0, stats
+
+
+def test_a_pool_beyond_the_memory_is_refused(models):
+    with pytest.raises(EngineError, match="--pool-memory asks for"):
+        Engine(models["text-grouped-tied"], {"VALORA_EMULATED_GPU_MEMORY": str(700 << 20)}, device="cuda", pool_memory=1 << 30)
