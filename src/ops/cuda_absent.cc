@@ -1,5 +1,6 @@
 // Of builds without CUDA kernels: ops/dispatch.h selects none of these.
 #include "ops/attention_targets.h"
+#include "ops/decode_tables.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
 #include "ops/gpu.h"
@@ -36,5 +37,21 @@ at::Tensor gated_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
 }
 at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }
 void merge_cuda(std::span<const Merge>) { absent(); }
+
+std::optional<DecodeBounds> decode_bounds(std::span<const QuerySpan>, const LoraBatch&) {
+  return std::nullopt;
+}
+bool decode_can_be_captured(const KvArena&, int64_t) { return false; }
+struct DecodeTables::Tables {};
+DecodeTables::DecodeTables(const KvArena&, int64_t, int, const DecodeBounds&) { absent(); }
+DecodeTables::~DecodeTables() = default;
+void DecodeTables::set(const at::Tensor&, const at::Tensor&, std::span<const QuerySpan>,
+                       const LoraBatch&) {
+  absent();
+}
+const at::Tensor& DecodeTables::tokens() const { absent(); }
+const at::Tensor& DecodeTables::positions() const { absent(); }
+const SpanTables& DecodeTables::spans() const { absent(); }
+std::shared_ptr<const DeviceLoraTables> DecodeTables::lora() const { absent(); }
 
 }  // namespace valora::ops

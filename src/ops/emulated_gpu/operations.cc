@@ -8,7 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/emulated_gpu/counts.h"
 #include "ops/emulated_gpu/host_alias.h"
+#include "ops/emulated_gpu/recording.h"
 
 namespace valora::ops::emulated {
 namespace {
@@ -66,14 +68,64 @@ class Call {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> of_, back_;
 };
 
+bool same_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr();
+}
+
+// Calls the operation again, and puts what it gives to where its results were.
+void call_again(const c10::OperatorHandle& operation, torch::jit::Stack stack,
+                const std::vector<c10::IValue>& results) {
+  operation.callBoxed(&stack);
+  const auto renew = [](const at::Tensor& old, const at::Tensor& made) {
+    if (old.defined() && !same_memory(old, made)) old.copy_(made);
+  };
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].isTensor()) renew(results[i].toTensor(), stack[i].toTensor());
+    if (!results[i].isTensorList()) continue;
+    const std::vector<at::Tensor> old = results[i].toTensorVector(),
+                                  made = stack[i].toTensorVector();
+    for (size_t j = 0; j < old.size(); ++j) renew(old[j], made[j]);
+  }
+}
+
+void count(const c10::OperatorHandle& operation, const torch::jit::Stack& arguments) {
+  ++counts().operations;
+  const std::string& name = operation.schema().name();
+  const bool copies = name == "aten::copy_";
+  const bool to_host =
+      name == "aten::_local_scalar_dense" ||
+      (copies && !on_gpu(arguments[0].toTensor()) && on_gpu(arguments[1].toTensor()));
+  TORCH_CHECK(!to_host || recording() == nullptr, "the host waits for the GPU in a capture");
+  const auto bytes_of = [](const c10::IValue& x) {
+    return static_cast<uint64_t>(x.toTensor().nbytes());
+  };
+  if (to_host) counts().bytes_to_host += bytes_of(arguments[0]);
+  if (copies && on_gpu(arguments[0].toTensor()) && !on_gpu(arguments[1].toTensor()))
+    counts().bytes_to_gpu += bytes_of(arguments[0]);
+}
+
+bool is_view(const c10::OperatorHandle& operation) {
+  const auto& returns = operation.schema().returns();
+  return !returns.empty() && returns[0].alias_info() != nullptr &&
+         !returns[0].alias_info()->isWrite();
+}
+
 void run_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
   const size_t arguments = operation.schema().arguments().size();
   const size_t results = operation.schema().returns().size();
+  torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(arguments), stack->end());
+  stack->resize(stack->size() - arguments);
+  if (!is_view(operation)) count(operation, given);
   Call call;
-  for (size_t i = stack->size() - arguments; i < stack->size(); ++i)
-    (*stack)[i] = call.to_host((*stack)[i]);
+  for (c10::IValue& argument : given) argument = call.to_host(argument);
+  stack->insert(stack->end(), given.begin(), given.end());
   operation.callBoxed(stack);
   if (operation.schema().is_mutable()) call.follow_all();
+  if (recording() != nullptr && !is_view(operation)) {
+    const std::vector<c10::IValue> made(stack->end() - static_cast<std::ptrdiff_t>(results),
+                                        stack->end());
+    recording()->calls.emplace_back([=] { call_again(operation, given, made); });
+  }
   for (size_t i = 0; i < results; ++i) {
     c10::IValue& value = (*stack)[stack->size() - results + i];
     const c10::AliasInfo* const alias = operation.schema().returns()[i].alias_info();
@@ -81,19 +133,25 @@ void run_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack)
   }
 }
 
+at::Tensor kept(at::Tensor made) {
+  if (recording() != nullptr) recording()->memory.push_back(made);
+  return made;
+}
+
 at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype,
                  std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
                  std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes), c10::GetAllocator(at::kCUDA),
-                                   kKey, dtype.value_or(at::kFloat), format);
+  return kept(at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes),
+                                        c10::GetAllocator(at::kCUDA), kKey,
+                                        dtype.value_or(at::kFloat), format));
 }
 
 at::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
                          std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                          std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(
+  return kept(at::detail::empty_strided_generic(
       C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
-      c10::GetAllocator(at::kCUDA), kKey, dtype.value_or(at::kFloat));
+      c10::GetAllocator(at::kCUDA), kKey, dtype.value_or(at::kFloat)));
 }
 
 // Sums of 16-bit values, kept in float.
@@ -108,6 +166,11 @@ int64_t plain_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
 }
 
 }  // namespace
+
+Recording*& recording() {
+  thread_local Recording* of_thread = nullptr;
+  return of_thread;
+}
 
 TORCH_LIBRARY_IMPL(_, CUDA, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());

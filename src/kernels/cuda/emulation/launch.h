@@ -11,6 +11,7 @@ namespace valora::kernels::cuda::emulation {
 
 // Runs all blocks, or records the launch if the stream is under capture.
 cudaError_t run(Launch launch, cudaStream_t stream);
+void run_blocks(const Launch& launch);
 
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,

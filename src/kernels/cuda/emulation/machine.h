@@ -29,6 +29,14 @@ inline Machine& machine() {
 // Limits of compute capability 80, 86, 89, 90 or 120; → false for another.
 bool choose_gpu(int capability);
 
+struct Launch;
+// Called on the launching thread after each launch that ran; null: nobody.
+using LaunchObserver = void (*)(const Launch&);
+inline LaunchObserver& after_launch() {
+  static constinit LaunchObserver observer = nullptr;
+  return observer;
+}
+
 // Ends the program with a message on stderr that names the kernel, block and thread, if called in
 // one.
 [[noreturn]] void fail(const std::string& what);

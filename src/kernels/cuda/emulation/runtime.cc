@@ -27,6 +27,27 @@ constexpr unsigned kMostAcross = 65535;
 
 cudaError_t last_error = cudaSuccess;
 
+}  // namespace
+
+bool choose_gpu(int capability) {
+  struct Limits {
+    int capability, multiprocessors, block_shared_bytes;
+  };
+  constexpr Limits kGpus[] = {{80, 108, 163 << 10},
+                              {86, 84, 99 << 10},
+                              {89, 128, 99 << 10},
+                              {90, 132, 227 << 10},
+                              {120, 170, 99 << 10}};
+  for (const Limits& gpu : kGpus)
+    if (gpu.capability == capability) {
+      Machine& m = machine();
+      m.capability = capability, m.multiprocessors = gpu.multiprocessors;
+      m.block_shared_bytes = gpu.block_shared_bytes;
+      return true;
+    }
+  return false;
+}
+
 // Launches run one after another, and so do their blocks; no kernel may count on an order of
 // theirs.
 void run_blocks(const Launch& launch) {
@@ -50,27 +71,6 @@ void run_blocks(const Launch& launch) {
   }
 }
 
-}  // namespace
-
-bool choose_gpu(int capability) {
-  struct Limits {
-    int capability, multiprocessors, block_shared_bytes;
-  };
-  constexpr Limits kGpus[] = {{80, 108, 163 << 10},
-                              {86, 84, 99 << 10},
-                              {89, 128, 99 << 10},
-                              {90, 132, 227 << 10},
-                              {120, 170, 99 << 10}};
-  for (const Limits& gpu : kGpus)
-    if (gpu.capability == capability) {
-      Machine& m = machine();
-      m.capability = capability, m.multiprocessors = gpu.multiprocessors;
-      m.block_shared_bytes = gpu.block_shared_bytes;
-      return true;
-    }
-  return false;
-}
-
 cudaError_t run(Launch launch, cudaStream_t stream) {
   const dim3 &grid = launch.grid, &block = launch.block;
   if (launch.shared_bytes > static_cast<size_t>(machine().block_shared_bytes))
@@ -79,10 +79,12 @@ cudaError_t run(Launch launch, cudaStream_t stream) {
       grid.z > kMostAcross || block.x == 0 || block.x > kMostThreads || block.y != 1 ||
       block.z != 1)
     return last_error = cudaErrorInvalidConfiguration;
-  if (stream != nullptr && stream->capture != nullptr)
+  if (stream != nullptr && stream->capture != nullptr) {
     stream->capture->launches.push_back(std::move(launch));
-  else
-    run_blocks(launch);
+    return cudaSuccess;
+  }
+  run_blocks(launch);
+  if (after_launch() != nullptr) after_launch()(launch);
   return cudaSuccess;
 }
 

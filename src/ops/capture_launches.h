@@ -2,7 +2,7 @@
 // neither torch nor a GPU.
 #pragma once
 
-namespace valora {
+namespace valora::ops {
 
 // The calls of a capture. What ends something does not throw.
 class CaptureCalls {
@@ -50,4 +50,4 @@ void capture_launches(CaptureCalls& calls, Launch&& launch) {
   }
 }
 
-}  // namespace valora
+}  // namespace valora::ops

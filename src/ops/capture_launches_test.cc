@@ -1,11 +1,11 @@
 // Each call of a capture fails in turn: what began ends, once.
-#include "engine/capture_launches.h"
+#include "ops/capture_launches.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-namespace valora {
+namespace valora::ops {
 namespace {
 
 enum class Call { kMemory, kBegin, kLaunch, kEnd, kGraph, kNone };
@@ -70,4 +70,4 @@ TEST(CaptureLaunches, AGraphUsesTheMemoryForAsLongAsItIs) {
 }
 
 }  // namespace
-}  // namespace valora
+}  // namespace valora::ops
