@@ -8,10 +8,10 @@ import pathlib
 import pytest
 
 from checkpoints import save_adapter
-from programs import DEVICE, REPOSITORY, Engine, EngineError, token_ids, wait_until_idle
+from programs import DEVICE, REPOSITORY, Engine, EngineError, token_ids
 from reference import Reference, expect_same
 from test_generate_modes import Setting, expect_the_same_answers
-from test_tensor_parallel import REQUESTS, distance, firm
+from test_tensor_parallel import REQUESTS, distance, expect_the_same_from_a_small_pool, firm
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
 pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
@@ -69,11 +69,7 @@ def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
         pool_block = (64 << 20) // engine.model["kv_blocks"]
     with Engine(models[name], device="cuda", pool_memory=40 * pool_block, swap_space=400 * block, max_num_batched_tokens=64) as engine:
         engine.load("a", adapter)
-        for own, answer in zip(alone, engine.batch(requests), strict=True):
-            assert token_ids(answer)[:len(own)] == own
-        wait_until_idle(engine)
-        stats = engine.stats()
-        assert stats["preemptions"] > 0 and stats["reads"] > 0, stats
+        expect_the_same_from_a_small_pool(engine, requests, alone)
 
 
 def test_a_pool_beyond_the_memory_is_refused(models):

@@ -84,6 +84,18 @@ def firm(answer):
     return token_ids(answer)[:min(close, default=len(tokens))]
 
 
+def expect_the_same_from_a_small_pool(engine, requests, alone):
+    """What is read back from the swap file depends on how fast it is, so not every round reads."""
+    for _ in range(6):
+        for own, answer in zip(alone, engine.batch(requests), strict=True):
+            assert token_ids(answer)[:len(own)] == own
+        wait_until_idle(engine)
+        stats = engine.stats()
+        if stats["preemptions"] > 0 and stats["reads"] > 0:
+            return
+    pytest.fail(f"nothing was preempted and read back: {stats}")
+
+
 def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
     name = "vl-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 741, rank=8, targets="all-linear")
@@ -99,12 +111,7 @@ def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
     with Engine(models[name], tensor_parallel_size=2, pool_memory=40 * pool_block, swap_space=400 * block,
                 max_num_batched_tokens=64) as engine:
         engine.load("a", adapter)
-        for _ in range(2):
-            for own, answer in zip(alone, engine.batch(requests), strict=True):
-                assert token_ids(answer)[:len(own)] == own
-        wait_until_idle(engine)
-        stats = engine.stats()
-        assert stats["preemptions"] > 0 and stats["reads"] > 0, stats
+        expect_the_same_from_a_small_pool(engine, requests, alone)
 
 
 def test_adapters_move_no_bytes_between_ranks(models, tmp_path):
