@@ -65,6 +65,47 @@ def safetensors_seeds():
     put("safetensors", "hole", safetensors({"a": floats(2)}) + b"more")
 
 
+def gguf_text(value):
+    encoded = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<Q", len(encoded)) + encoded
+
+
+def gguf_value(value):
+    """The type and the value of metadata; lists are of one type."""
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + gguf_text(value)
+    parts = [gguf_value(one) for one in value]
+    return struct.pack("<I", 9) + parts[0][:4] + struct.pack("<Q", len(parts)) + b"".join(part[4:] for part in parts)
+
+
+def gguf(metadata, tensors=(), version=3):
+    """tensors: (name, sizes, the adjacent dimension first, number of the type, bytes)"""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
+    for key, value in metadata.items():
+        head += gguf_text(key) + gguf_value(value)
+    data = b""
+    for name, sizes, kind, content in tensors:
+        head += gguf_text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def gguf_seeds():
+    words = {"tokenizer.ggml.tokens": ["a", "b", "ab"], "tokenizer.ggml.token_type": [1, 1, 3], "tokenizer.ggml.scores": [0.5, 1.0, -1.0]}
+    put("gguf", "metadata", gguf({"general.architecture": "llama", "llama.block_count": 2, "flag": True, **words}))
+    put("gguf", "tensors", gguf({"general.alignment": 32}, [
+        ("token_embd.weight", [32, 2], 8, bytes(68)), ("output_norm.weight", [4], 0, bytes(16)), ("k", [256], 12, bytes(144)),
+        ("h", [2, 2], 30, bytes(8))]))
+    put("gguf", "version-2", gguf({"a": 1.5}, [("w", [1], 1, b"ab")], version=2))
+    put("gguf", "not-read", gguf({}, [("w", [256], 10, bytes(84))]))
+
+
 # ---- adapters: against the module table of src/adapters/testing/adapter_folder.h ----
 
 def lora(module, rank, inner, outer, make=floats):
@@ -530,8 +571,8 @@ def quantised_seeds():
 
 
 def main():
-    for make in (safetensors_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds, settings_seeds,
-                 url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds, quantised_seeds):
+    for make in (safetensors_seeds, gguf_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds,
+                 settings_seeds, url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds, quantised_seeds):
         make()
     files = [path for path in ROOT.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")
