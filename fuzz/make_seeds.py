@@ -106,6 +106,21 @@ def gguf_seeds():
     put("gguf", "not-read", gguf({}, [("w", [256], 10, bytes(84))]))
 
 
+def gguf_tokenizer_seeds():
+    def settings(model, tokens, kinds, **more):
+        base = {"model": model, "tokens": tokens, "token_type": kinds, "bos_token_id": 0} | more
+        return {f"tokenizer.ggml.{key}": value for key, value in base.items()}
+    letters = ["<s>", "a", "b", "c", "ab", "abc", "\u0120", "1", "<tool>"]
+    kinds = [3, *[1] * 7, 4]
+    for pre in ("gpt-2", "smollm", "qwen2", "llama-bpe", "tekken"):
+        put("gguf_tokenizer", pre, gguf(settings("gpt2", letters, kinds, pre=pre, merges=["a b", "ab c"], eos_token_id=8)
+                                        | {"tokenizer.chat_template": "{{ bos_token }}"}), "abc a1 <s>b<tool>")
+    pieces = ["<s>", "<unk>", "\u2581", "a", "b", "ab", "\u2581a", "<0x0A>", "  ", "\u2581ab"]
+    put("gguf_tokenizer", "scores", gguf(settings(
+        "llama", pieces, [3, 2, 1, 1, 1, 1, 1, 6, 4, 1], scores=[0.0, 0.0, -1.0, -2.0, -3.0, -4.0, -5.0, 0.0, 0.0, -6.0], unknown_token_id=1,
+        add_space_prefix=True)), "ab  a\nb")
+
+
 # ---- adapters: against the module table of src/adapters/testing/adapter_folder.h ----
 
 def lora(module, rank, inner, outer, make=floats):
@@ -571,8 +586,8 @@ def quantised_seeds():
 
 
 def main():
-    for make in (safetensors_seeds, gguf_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds, video_seeds,
-                 settings_seeds, url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds, quantised_seeds):
+    for make in (safetensors_seeds, gguf_seeds, gguf_tokenizer_seeds, adapter_seeds, regex_seeds, tokenizer_seeds, template_seeds, image_seeds,
+                 video_seeds, settings_seeds, url_seeds, request_seeds, tool_call_seeds, task_seeds, model_seeds, quantised_seeds):
         make()
     files = [path for path in ROOT.rglob("*") if path.is_file()]
     print(f"{len(files)} seeds, {sum(path.stat().st_size for path in files)} bytes")

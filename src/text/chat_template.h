@@ -39,7 +39,7 @@ struct ChatTemplateSource {
 };
 // The template of a model's folder; nullopt if it has none. The order is chat_template.json,
 // chat_template.jinja, then "chat_template" of processor_config.json and of tokenizer_config.json.
-// Finds the folder's chat template. If there are several, takes the one named "default".
+// If there are several, takes the one named "default". Of a GGUF file (find_gguf()): its own.
 Result<std::optional<ChatTemplateSource>> find_chat_template(const FolderPath& dir);
 // A template file, or a .json file with the template under "chat_template".
 Result<ChatTemplateSource> read_chat_template(const std::string& path);

@@ -2,8 +2,10 @@
 #include <array>
 
 #include "base/file.h"
+#include "base/gguf.h"
 #include "jinja/limits.h"
 #include "text/chat_template.h"
+#include "text/gguf/tokenizer.h"
 
 namespace valora::text {
 namespace {
@@ -48,6 +50,13 @@ Result<std::optional<ChatTemplateSource>> template_in_json(const InputFolder& fo
   return std::optional(ChatTemplateSource{std::move(*text), path});
 }
 
+Result<std::optional<ChatTemplateSource>> template_in_gguf(const std::string& path) {
+  VALORA_TRY(file, Gguf::open(path));
+  VALORA_TRY(text, gguf_chat_template(file->metadata()));
+  if (!text) return std::optional<ChatTemplateSource>{};
+  return std::optional(ChatTemplateSource{std::move(*text), path});
+}
+
 // A token given as its text or as an added token with flags.
 Result<Json> token_text(const Json& token, const std::string& path, const std::string& name) {
   if (token.is_null() || token.is_string()) return token;
@@ -88,6 +97,7 @@ Status add_tokens(const Json& json, const std::string& path, Json& tokens) {
 }  // namespace
 
 Result<std::optional<ChatTemplateSource>> find_chat_template(const FolderPath& dir) {
+  if (const auto gguf = find_gguf(dir.path)) return template_in_gguf(*gguf);
   VALORA_TRY(folder, InputFolder::open(dir));
   VALORA_TRY(legacy, template_in_json(folder, "chat_template.json"));
   if (legacy) return legacy;
@@ -113,6 +123,10 @@ Result<ChatTemplateSource> read_chat_template(const std::string& path) {
 }
 
 Result<Json> read_special_tokens(const FolderPath& dir) {
+  if (const auto gguf = find_gguf(dir.path)) {
+    VALORA_TRY(file, Gguf::open(*gguf));
+    return gguf_special_tokens(file->metadata());
+  }
   VALORA_TRY(folder, InputFolder::open(dir));
   Json tokens = Json::object();
   constexpr const char *kConfig = "tokenizer_config.json", *kMap = "special_tokens_map.json";

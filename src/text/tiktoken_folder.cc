@@ -4,12 +4,11 @@
 
 #include "base/file.h"
 #include "text/json_fields.h"
+#include "text/word_patterns.h"
 
 namespace valora::text {
 namespace {
 
-constexpr char kQwenWords[] =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr int kExtraTokens = 205;
 
 // The tags of Qwen-VL, by the arguments that name them.

@@ -4,12 +4,14 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "base/log.h"
 #include "base/unicode.h"
 #include "text/added_tokens.h"
 #include "text/content_marks.h"
 #include "text/decoders/decoder.h"
 #include "text/folder_tokens.h"
+#include "text/gguf/tokenizer.h"
 #include "text/json_fields.h"
 #include "text/models/bpe.h"
 #include "text/models/model.h"
@@ -244,6 +246,11 @@ Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
 // Includes the added tokens of the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
                                                          const Tokenizer* other) {
+  if (const auto gguf = find_gguf(dir.path)) {
+    VALORA_TRY(file, Gguf::open(*gguf));
+    VALORA_TRY(json, gguf_tokenizer(file->metadata()));
+    return make_tokenizer(json, *gguf, {}, other);
+  }
   const std::string path = dir.path + "/tokenizer.json", ranks = dir.path + "/" + kTiktokenFile;
   if (!file_exists(path) && file_exists(ranks)) return load_tiktoken(dir.path, ranks);
   const auto folder = InputFolder::open(dir);

@@ -22,9 +22,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Reads DIR/tokenizer.json, or without it DIR/qwen.tiktoken (tiktoken_folder.h). Refuses, by
-  // name, any setting that it could not apply exactly. other: if its vocabulary without added
-  // tokens is the same, both share it in memory.
+  // Reads DIR/tokenizer.json, or without it DIR/qwen.tiktoken (tiktoken_folder.h), or the metadata
+  // of a GGUF file (find_gguf()). Refuses, by name, any setting that it could not apply exactly.
+  // other: if its vocabulary without added tokens is the same, both share it in memory.
   static Result<std::shared_ptr<const Tokenizer>> load(const FolderPath& dir,
                                                        const Tokenizer* other = nullptr);
   static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json,
