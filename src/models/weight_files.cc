@@ -21,7 +21,8 @@ Error no_weights(const std::string& dir) {
   for (const auto& entry : fs::directory_iterator(dir, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".gguf"))
-      found = "; GGUF files such as " + name + " are not read: use the folder they were made from";
+      found = "; beside a config.json, GGUF files such as " + name +
+              " are not read: give the file itself as the model";
     if (name.starts_with("pytorch_model") && found.empty())
       found =
           "; pickled pytorch_model.bin files are not read: load the folder with transformers and "

@@ -20,15 +20,6 @@ bool same_bits(const TensorView& a, const TensorView& b) {
   return a.dtype == b.dtype && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
 }
 
-// A file that was only renamed or removed is unchanged: it is still open.
-Status check_unchanged(const InputFile& file) {
-  VALORA_TRY(
-      now, InputFile::from_descriptor(file.path(), ::fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0)));
-  const FileIdentity &a = file.identity(), &b = now.identity();
-  if (a.size == b.size && a.modified_ns == b.modified_ns) return {};
-  return unprocessable(file.path() + " was changed while it was in use", file.path());
-}
-
 // The bytes from `begin`, read by all threads.
 Result<at::Tensor> read_bytes(const InputFile& file, size_t begin, size_t size) {
   constexpr int64_t kPiece = int64_t{4} << 20;
@@ -40,7 +31,6 @@ Result<at::Tensor> read_bytes(const InputFile& file, size_t begin, size_t size) 
     const auto done = file.read(begin + static_cast<size_t>(from), part);
     if (!done.ok() || *done != part.size()) complete = false;
   });
-  VALORA_CHECK(check_unchanged(file));
   if (!complete) return unprocessable(file.path() + " could not be read again", file.path());
   return bytes;
 }
@@ -83,6 +73,10 @@ at::Tensor tensor_of(const TensorView& view) {
 Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
   auto weights = std::make_unique<Weights>();
   weights->dir_ = dir;
+  if (const auto gguf = find_gguf(dir)) {
+    VALORA_CHECK(weights->open_gguf(*gguf));
+    return weights;
+  }
   VALORA_TRY(files, find_weight_files(dir));
   for (const std::string& path : files.paths) VALORA_CHECK(weights->open_file(path));
   if (files.shards_ignored)
@@ -109,6 +103,14 @@ Status Weights::open_file(const std::string& path) {
   return {};
 }
 
+Status Weights::check_unchanged(const InputFile& file) {
+  VALORA_TRY(
+      now, InputFile::from_descriptor(file.path(), ::fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0)));
+  const FileIdentity &a = file.identity(), &b = now.identity();
+  if (a.size == b.size && a.modified_ns == b.modified_ns) return {};
+  return unprocessable(file.path() + " was changed while it was in use", file.path());
+}
+
 Status Weights::unmap() {
   shared_tensors_.clear();
   shared_linears_.clear();
@@ -124,6 +126,8 @@ at::Tensor Weights::stored(const Entry& entry) const {
   const File& file = files_[entry.file];
   if (file.mapped) return tensor_of(entry.view);
   auto bytes = read_bytes(file.input, entry.begin, byte_size(entry.view));
+  const Status unchanged = check_unchanged(file.input);
+  if (!unchanged.ok()) throw LoadError(unchanged.error());
   if (!bytes.ok()) throw LoadError(bytes.error());
   return bytes->view(stored_type(entry.view.dtype)).view(entry.view.shape);
 }
@@ -169,23 +173,30 @@ at::Tensor Weights::floats(const std::string& name, const std::vector<int64_t>& 
                                : "") +
                           quantised_hint(name),
                       dir_));
-  const TensorView& view = entry->view;
-  const auto fail = [&](const std::string& why) {
-    throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " " + why, dir_));
-  };
-  if (view.shape != shape)
-    fail(fmt::format("has shape [{}], but the configuration requires [{}]",
-                     fmt::join(view.shape, ", "), fmt::join(shape, ", ")));
-  if (!scalar_type(view.dtype))
-    fail(std::string("has dtype ") + dtype_name(view.dtype) +
-         ", which is not supported for weights");
+  check_shape(*entry, shape);
+  const DType dtype = entry->view.dtype;
+  if (!scalar_type(dtype) && !entry->has_blocks())
+    throw LoadError(unprocessable(dir_ + ": tensor " + entry->stored_name + " has dtype " +
+                                      dtype_name(dtype) + ", which is not supported for weights",
+                                  dir_));
   used_.insert(entry->stored_name);
-  return stored(*entry);
+  if (!entry->gguf) return stored(*entry);
+  if (device_.is_meta()) return at::empty(shape, at::TensorOptions().dtype(dtype_).device(device_));
+  return restored(*entry, stored(*entry), dtype_);
+}
+
+void Weights::check_shape(const Entry& entry, const std::vector<int64_t>& required) const {
+  if (entry.shape() == required) return;
+  throw LoadError(unprocessable(
+      fmt::format("{}: tensor {} has shape [{}], but the configuration requires [{}]", dir_,
+                  entry.stored_name, fmt::join(entry.shape(), ", "), fmt::join(required, ", ")),
+      dir_));
 }
 
 Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,
                                           size_t count) const {
   const Entry& entry = *find(name);
+  if (entry.gguf) return restored_values(entry, first, count);
   const InputFile& file = files_[entry.file].input;
   const auto type = scalar_type(entry.view.dtype);
   if (!type)
@@ -203,13 +214,16 @@ void Weights::leave_out(const std::string& prefix) {
   const std::vector<std::string> prefixes = names_of(prefix);
   for (const auto& [name, entry] : entries_)
     for (const std::string& candidate : prefixes)
-      if (name.starts_with(candidate)) used_.insert(name);
+      if (name.starts_with(candidate)) used_.insert(entry.stored_name);
 }
 
 at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
   for (const auto& [name, entry] : entries_)
-    if (scalar_type(entry.view.dtype)) bytes[entry.view.dtype] += byte_size(entry.view);
+    if (entry.has_blocks())
+      bytes[DType::kBF16] += byte_size(entry.view);  // what they are decoded to
+    else if (scalar_type(entry.view.dtype))
+      bytes[entry.view.dtype] += byte_size(entry.view);
   const auto most = std::max_element(bytes.begin(), bytes.end(),
                                      [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? at::kFloat : scalar_type(most->first).value_or(at::kFloat);
@@ -236,6 +250,7 @@ Digest Weights::sketch() const {
     digest.add(name)
         .add(dtype_name(entry.view.dtype))
         .add(std::span<const int64_t>(entry.view.shape));
+    if (entry.gguf) digest.add(std::string_view(block_of(entry.gguf->type).name));
     const size_t length = std::min(kPieceBytes, bytes.size());
     for (size_t i = 0; i < kPieces; ++i)
       digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
@@ -246,7 +261,7 @@ Digest Weights::sketch() const {
 std::vector<std::string> Weights::unused() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_)
-    if (!used_.contains(name)) names.push_back(name);
+    if (!used_.contains(entry.stored_name)) names.push_back(entry.stored_name);
   return names;
 }
 

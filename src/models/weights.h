@@ -1,6 +1,6 @@
-// The tensors of a checkpoint: model.safetensors or its shards. They are memory-mapped while a
-// model is built, and read from the open files afterwards. Tensors are found under all name
-// prefixes that versions of transformers have used.
+// The tensors of a checkpoint: model.safetensors or its shards, or a GGUF file. They are
+// memory-mapped while a model is built, and read from the open files afterwards. Tensors are found
+// under all name prefixes that versions of transformers have used.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -18,8 +18,10 @@
 #include "adapters/module_table.h"
 #include "base/communicator.h"
 #include "base/digest.h"
+#include "base/gguf.h"
 #include "base/result.h"
 #include "base/safetensors.h"
+#include "models/gguf_tensors.h"
 #include "models/quantised/report.h"
 #include "ops/quantise.h"
 #include "ops/weight.h"
@@ -61,7 +63,8 @@ struct LinearSlice {
 
 class Weights {
  public:
-  // Opens DIR/model.safetensors.index.json and its shards, or DIR/model.safetensors.
+  // Opens DIR/model.safetensors.index.json and its shards, or DIR/model.safetensors, or a GGUF file
+  // (find_gguf()).
   static Result<std::unique_ptr<Weights>> open(const std::string& dir);
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
@@ -106,10 +109,10 @@ class Weights {
   void refill(const std::string& name, ops::Weight& weight, const LinearSlice& slice);
 
   // Of a tensor that there is, by its canonical name.
-  std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->view.shape; }
-  // `count` values of a tensor that there is from index `first` on, [count], in the stored dtype.
-  // Thread-safe. kUnprocessable if they cannot be read, are no numbers of a float type, or if the
-  // file changed since it was opened.
+  std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->shape(); }
+  // `count` values of a tensor that there is from index `first` on, [count], in the stored dtype;
+  // of a GGUF file's blocks in float. Thread-safe. kUnprocessable if they cannot be read, are no
+  // numbers of a float type, or if the file changed since it was opened.
   Result<at::Tensor> stored_values(const std::string& name, size_t first, size_t count) const;
 
   // Marks the tensors with this prefix as used: the model has them, but never reads them.
@@ -142,13 +145,23 @@ class Weights {
   class Parts;
   struct File {
     InputFile input;
-    std::shared_ptr<const SafeTensors> mapped;  // null after unmap()
+    std::shared_ptr<const void> mapped;  // keeps the map; null after unmap()
+  };
+  // A tensor of a GGUF file that is not stored as transformers has it.
+  struct GgufForm {
+    GgufType type;
+    std::vector<int64_t> shape;  // of its values
+    GgufSource source;
   };
   struct Entry {
-    TensorView view;  // without bytes after unmap()
+    TensorView view;  // without bytes after unmap(); of blocks: U8 [rows, bytes of a row]
     std::string stored_name;
     size_t file = 0;   // index into files_
     size_t begin = 0;  // of its bytes in the file
+    std::shared_ptr<const GgufForm> gguf = {};
+
+    const std::vector<int64_t>& shape() const { return gguf ? gguf->shape : view.shape; }
+    bool has_blocks() const;
   };
   const Entry* find(const std::string& canonical) const;
   // The tensor as it is stored, of a float type. Throws as get().
@@ -157,6 +170,17 @@ class Weights {
   // as view() gives them. Throws as get().
   at::Tensor stored_part(const std::string& name, const LinearSlice& slice);
   Status open_file(const std::string& path);
+  // A file that was only renamed or removed is unchanged: it is still open.
+  static Status check_unchanged(const InputFile& file);
+  Status open_gguf(const std::string& path);
+  // Whole rows of a tensor with a GgufForm, and whole heads if these are interleaved, as
+  // transformers has them. Blocks are decoded to `dtype`.
+  static at::Tensor restored(const Entry& entry, const at::Tensor& rows, at::ScalarType dtype);
+  Result<at::Tensor> restored_values(const Entry& entry, size_t first, size_t count) const;
+  StoredLinear block_linear(const Entry& entry, int64_t out, int64_t in);
+  // Throws LoadError unless the configuration asks for the shape of the tensor.
+  void check_shape(const Entry& entry, const std::vector<int64_t>& required) const;
+  bool is_quantised() const { return quantisation_ != nullptr || has_blocks_; }
   at::Tensor stored(const Entry& entry) const;
   const std::string& path_of(const Entry& entry) const { return files_[entry.file].input.path(); }
 
@@ -198,6 +222,7 @@ class Weights {
   at::Device device_ = at::kCPU;
   bool plain_ = false, keeps_integers_ = false;
   bool rounds_inputs_ = false;
+  bool has_blocks_ = false;  // of a GGUF file
   Shard shard_;
   // What get() and linear() gave that is not split, by name. Empty with one rank, and after
   // unmap().

@@ -28,7 +28,7 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
       ++quantised_.linears;
       quantised_.parameters += out * in;
       if (serves_integers(*quantised, has.in.size())) ++quantised_.integers;
-    } else if (quantisation_) {
+    } else if (is_quantised()) {
       quantised_.kept.push_back(name);
     }
   }
@@ -46,7 +46,9 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
   const bool integers = quantised && serves_integers(*quantised, in);  // on the meta device
-  held += integers ? ops::quantised_bytes(out, in, *quantised->form) : weight.bytes();
+  held += integers ? ops::quantised_bytes(out, in, *quantised->form, quantised->float_scales,
+                                          quantised->has_minimums)
+                   : weight.bytes();
   // If it was not packed, it may be the memory of the file.
   const bool aliased = !quantised && weight.data().is_alias_of(w);
   return aliased ? weight.with_data(weight.data().clone()) : weight;

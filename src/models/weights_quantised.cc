@@ -95,7 +95,8 @@ void Weights::set_quantisation(std::shared_ptr<const QuantisedConfig> config) {
 }
 
 int64_t Weights::parameters_in(const Entry& entry) const {
-  const auto elements = static_cast<int64_t>(byte_size(entry.view) / dtype_size(entry.view.dtype));
+  int64_t elements = 1;
+  for (const int64_t size : entry.shape()) elements *= size;
   if (!quantisation_) return elements;
   if (const auto words = packed_.find(entry.stored_name); words != packed_.end())
     return words->second;
@@ -118,6 +119,8 @@ std::vector<std::string> Weights::names_of(const std::string& name) const {
 
 std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name, int64_t out,
                                                         int64_t in) {
+  if (const Entry* entry = find(name + ".weight"); entry && entry->has_blocks())
+    return std::make_unique<StoredLinear>(block_linear(*entry, out, in));
   if (!quantisation_) return nullptr;
   Parts parts(*this, name);
   const TensorView* weight = parts.find("weight");
@@ -226,7 +229,7 @@ std::string Weights::quantised_hint(const std::string& name) const {
 }
 
 std::optional<QuantisedReport> Weights::quantised() const {
-  return quantisation_ ? std::optional(quantised_) : std::nullopt;
+  return is_quantised() ? std::optional(quantised_) : std::nullopt;
 }
 
 }  // namespace valora::models

@@ -15,7 +15,9 @@ struct Quantisation {
 // Works on a few rows at a time. Throws c10::Error if a value is not finite.
 QuantisedTensor quantise(const at::Tensor& w, const Quantisation& to);
 
-// Bytes of the packed integers of quantise() for a weight [out, in].
-size_t quantised_bytes(int64_t out, int64_t in, const Quantisation& to);
+// Bytes of the packed integers of a weight [out, in], with scales of bf16 as quantise() makes them,
+// or of fp32, and with or without minimums.
+size_t quantised_bytes(int64_t out, int64_t in, const Quantisation& to, bool float_scales = false,
+                       bool minimums = false);
 
 }  // namespace valora::ops

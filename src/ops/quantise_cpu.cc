@@ -39,9 +39,10 @@ QuantisedTensor quantise(const at::Tensor& w, const Quantisation& to) {
   return q;
 }
 
-size_t quantised_bytes(int64_t out, int64_t in, const Quantisation& to) {
+size_t quantised_bytes(int64_t out, int64_t in, const Quantisation& to, bool float_scales,
+                       bool minimums) {
   return static_cast<size_t>(kernels::integer_bytes(
-      kernels::integer_layout(out, in, to.bits, group_of(in, to), false, false)));
+      kernels::integer_layout(out, in, to.bits, group_of(in, to), float_scales, false, minimums)));
 }
 
 }  // namespace valora::ops

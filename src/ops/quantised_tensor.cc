@@ -30,17 +30,30 @@ void QuantisedTensor::check() const {
               " inputs");
   check_tensor(values, "values", at::kByte, {out(), in()});
   check_tensor(scales, "scales", at::kFloat, {out(), groups()});
-  check_tensor(zeros, "zeros", at::kByte, {out(), groups()});
+  if (minimums.defined())
+    check_tensor(minimums, "minimums", at::kFloat, {out(), groups()});
+  else
+    check_tensor(zeros, "zeros", at::kByte, {out(), groups()});
   const auto below = [&](const at::Tensor& t) {
     const auto* value = t.const_data_ptr<uint8_t>();
     uint8_t all = 0;
     for (int64_t i = 0; i < t.numel(); ++i) all |= value[i];
     return all >> bits == 0;
   };
-  TORCH_CHECK(below(values) && below(zeros), "a quantised weight of ", bits,
+  TORCH_CHECK(below(values) && (minimums.defined() || below(zeros)), "a quantised weight of ", bits,
               " bits with larger values or zero-points");
-  TORCH_CHECK(at::isfinite(scales).all().item<bool>(),
+  const auto finite = [](const at::Tensor& t) {
+    return !t.defined() || at::isfinite(t).all().item<bool>();
+  };
+  TORCH_CHECK(finite(scales) && finite(minimums),
               "a quantised weight with scales that are not finite");
+}
+
+QuantisedTensor QuantisedTensor::in_rows(const at::Tensor& order) const {
+  const auto ordered = [&](const at::Tensor& t) {
+    return t.defined() ? t.index_select(0, order) : t;
+  };
+  return {ordered(values), bits, ordered(scales), ordered(zeros), group, ordered(minimums)};
 }
 
 QuantisedTensor QuantisedTensor::part(std::array<int64_t, 2> outs,
@@ -54,26 +67,31 @@ QuantisedTensor QuantisedTensor::part(std::array<int64_t, 2> outs,
   cut.group = one ? last - first : std::min(std::gcd(group, first), last - first);
   const at::Tensor of_whole =
       (at::arange(cut.groups(), at::kLong) * cut.group + first).floor_divide(group);
-  cut.scales = scales.slice(0, outs[0], outs[1]).index_select(1, of_whole);
-  cut.zeros = zeros.slice(0, outs[0], outs[1]).index_select(1, of_whole);
+  const auto of_part = [&](const at::Tensor& t) {
+    return t.defined() ? t.slice(0, outs[0], outs[1]).index_select(1, of_whole) : t;
+  };
+  cut.scales = of_part(scales);
+  cut.zeros = of_part(zeros);
+  cut.minimums = of_part(minimums);
   return cut;
 }
 
 at::Tensor QuantisedTensor::decoded() const {
   at::Tensor w = at::empty({out(), in()}, at::kFloat);
   const auto* value = values.const_data_ptr<uint8_t>();
-  const auto* zero = zeros.const_data_ptr<uint8_t>();
+  const auto* zero = minimums.defined() ? nullptr : zeros.const_data_ptr<uint8_t>();
+  const auto* least = minimums.defined() ? minimums.const_data_ptr<float>() : nullptr;
   const auto* scale = scales.const_data_ptr<float>();
   auto* to = w.mutable_data_ptr<float>();
   const int64_t width = in(), count = groups(), length = group;
   torch_parallel()(0, out(), 16, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o)
       for (int64_t g = 0; g < count; ++g) {
-        const auto z = static_cast<float>(zero[o * count + g]);
-        const float s = scale[o * count + g];
+        const float z = zero ? static_cast<float>(zero[o * count + g]) : 0;
+        const float s = scale[o * count + g], m = least ? least[o * count + g] : 0;
         const int64_t last = o * width + std::min(width, (g + 1) * length);
         for (int64_t i = o * width + g * length; i < last; ++i)
-          to[i] = (static_cast<float>(value[i]) - z) * s;
+          to[i] = (static_cast<float>(value[i]) - z) * s + m;
       }
   });
   return w;

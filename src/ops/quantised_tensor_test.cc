@@ -29,6 +29,21 @@ TEST(QuantisedTensor, DecodesByGroups) {
   EXPECT_TRUE(at::equal(q.decoded(), expected)) << q.decoded();
 }
 
+TEST(QuantisedTensor, DecodesWithMinimums) {
+  QuantisedTensor q = small();
+  q.zeros = at::Tensor();
+  q.minimums = at::tensor({0.5f, 1.f, -2.f, 0.f, 4.f, 8.f}).view({2, 3});
+  q.check();
+  const at::Tensor expected =
+      at::tensor({0.5f, 8.f, -7.f, -6.f, 16.f, 1.f, 2.f, 4.75f, 5.f, 23.f}).view({2, 5});
+  EXPECT_TRUE(at::equal(q.decoded(), expected)) << q.decoded();
+  EXPECT_TRUE(at::equal(q.part({1, 2}, {1, 4}).decoded(), expected.slice(0, 1, 2).slice(1, 1, 4)));
+  const at::Tensor order = at::tensor({1, 0}, at::kLong);
+  EXPECT_TRUE(at::equal(q.in_rows(order).decoded(), expected.flip(0)));
+  q.minimums[0][0] = std::numeric_limits<float>::infinity();
+  EXPECT_THROW(q.check(), c10::Error);
+}
+
 TEST(QuantisedTensor, IsSymmetricIfAllZerosAreTheMiddle) {
   QuantisedTensor q = small();
   q.zeros.fill_(8);

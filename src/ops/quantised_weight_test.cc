@@ -15,6 +15,7 @@ struct Setting {
   Backend backend;
   at::ScalarType dtype;
   int bits;
+  bool minimums = false;  // instead of zero-points
 };
 
 class QuantisedWeights : public ::testing::TestWithParam<Setting> {
@@ -24,10 +25,13 @@ class QuantisedWeights : public ::testing::TestWithParam<Setting> {
   static at::ScalarType dtype() { return GetParam().dtype; }
   static bool native() { return GetParam().backend == Backend::kNative; }
   at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat); }
-  // With random zero-points.
+  // With random zero-points or minimums.
   QuantisedTensor weight(int64_t out, int64_t in) {
     QuantisedTensor q = quantise(random({out, in}), {GetParam().bits, 32});
-    q.zeros = at::randint(1 << GetParam().bits, q.zeros.sizes(), generator_, at::kByte);
+    q.zeros = GetParam().minimums
+                  ? at::Tensor()
+                  : at::randint(1 << GetParam().bits, q.zeros.sizes(), generator_, at::kByte);
+    if (GetParam().minimums) q.minimums = random(q.scales.sizes());
     return q;
   }
   LoraWeight pair(int64_t rank, int64_t in, int64_t out) {
@@ -50,13 +54,18 @@ INSTANTIATE_TEST_SUITE_P(Settings, QuantisedWeights,
                                            Setting{Backend::kNative, at::kFloat, 8},
                                            Setting{Backend::kNative, at::kBFloat16, 4},
                                            Setting{Backend::kNative, at::kBFloat16, 8},
+                                           Setting{Backend::kNative, at::kFloat, 4, true},
+                                           Setting{Backend::kNative, at::kBFloat16, 4, true},
+                                           Setting{Backend::kNative, at::kFloat, 8, true},
+                                           Setting{Backend::kReference, at::kFloat, 4, true},
                                            Setting{Backend::kReference, at::kFloat, 4},
                                            Setting{Backend::kReference, at::kBFloat16, 8}),
                          [](const auto& info) {
                            return std::string(info.param.backend == Backend::kNative
                                                   ? "Native"
                                                   : "Reference") +
-                                  at::toString(info.param.dtype) + std::to_string(info.param.bits);
+                                  at::toString(info.param.dtype) + std::to_string(info.param.bits) +
+                                  (info.param.minimums ? "Minimums" : "");
                          });
 
 TEST_P(QuantisedWeights, KeepTheirIntegers) {

@@ -24,14 +24,15 @@ std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
               " inputs; groups are a multiple of 8 inputs, or all of them");
   const auto* scales = w.scales.const_data_ptr<float>();
   auto integers = std::make_shared<IntegerWeight>();
-  kernels::IntegerPanels& panels = integers->panels =
-      kernels::integer_layout(w.out(), w.in(), w.bits, w.group,
-                              !kernels::fit_bf16(scales, w.scales.numel()), !w.symmetric());
+  const bool least = w.minimums.defined(), zeros = !least && !w.symmetric();
+  kernels::IntegerPanels& panels = integers->panels = kernels::integer_layout(
+      w.out(), w.in(), w.bits, w.group, !kernels::fit_bf16(scales, w.scales.numel()), zeros, least);
   if (byte_inputs) panels.input_block = kernels::input_block(w.group, w.in());
   at::Tensor bytes = huge_zeros(kernels::integer_bytes(panels), at::kByte);
   auto* const data = bytes.mutable_data_ptr<uint8_t>();
-  kernels::pack_integers(panels, w.values.const_data_ptr<uint8_t>(), scales,
-                         w.zeros.const_data_ptr<uint8_t>(), data, torch_parallel());
+  const kernels::GroupParts parts{scales, zeros ? w.zeros.const_data_ptr<uint8_t>() : nullptr,
+                                  least ? w.minimums.const_data_ptr<float>() : nullptr};
+  kernels::pack_integers(panels, w.values.const_data_ptr<uint8_t>(), parts, data, torch_parallel());
   panels.data = data;
   return {std::move(bytes), std::move(integers)};
 }

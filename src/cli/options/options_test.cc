@@ -82,8 +82,8 @@ std::string start_refusal_of(std::vector<const char*> arguments) {
 TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
   EXPECT_THAT(start_refusal_of({"--pipeline-parallel-size", "2"}),
               HasSubstr("--pipeline-parallel-size 2 is not served: only 1"));
-  EXPECT_THAT(start_refusal_of({"--load-format=gguf"}),
-              HasSubstr("--load-format gguf is not served: weights are"));
+  EXPECT_THAT(start_refusal_of({"--load-format=pt"}),
+              HasSubstr("--load-format pt is not served: weights are"));
   EXPECT_THAT(start_refusal_of({"--reasoning-parser", "qwen3"}),
               HasSubstr("--reasoning-parser qwen3 is not served: "));
   EXPECT_THAT(start_refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));

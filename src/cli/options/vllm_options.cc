@@ -36,7 +36,8 @@ constexpr VllmOption kOptions[] = {
     {"--enable-tower-connector-lora", kNothing, "",
      "adapters are always applied to the vision tower and the projector"},
     // the model and its weights
-    {"--load-format", kText, "auto|safetensors|hf", "weights are read from safetensors files"},
+    {"--load-format", kText, "auto|safetensors|hf|gguf",
+     "weights are read from safetensors and GGUF files"},
     {"--safetensors-load-strategy", kText, "", "has no effect: files are mapped"},
     {"--max-parallel-loading-workers", kNumber, "", kOneProcess},
     {"--use-tqdm-on-load", kNothing, "", "has no effect: loading shows no bar"},

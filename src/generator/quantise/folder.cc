@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/gguf.h"
 #include "base/write_file.h"
 #include "generator/quantise/input_moments.h"
 #include "generator/quantise/packed_linear.h"
@@ -75,6 +76,9 @@ Status FolderQuantiser::check() const {
 }
 
 Status FolderQuantiser::read_model() {
+  if (const auto gguf = find_gguf(options_.engine.model_path))
+    return unprocessable(
+        *gguf + " is a GGUF file: give the Hugging Face folder that it was made from", *gguf);
   VALORA_TRY(config, models::read_model_config(options_.engine.model_path));
   for (const char* key : {"quantization_config", "compression_config"})
     if (config.has(key))

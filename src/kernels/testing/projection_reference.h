@@ -90,7 +90,7 @@ struct Case {
   // Of the weights: integers, unless bits is 0.
   int bits = 0;
   int64_t group = 0;
-  bool zeros = false, float_scales = false;
+  bool zeros = false, float_scales = false, minimums = false;
   int64_t input_block = 0;  // inputs per scale of x in 8 bits; 0: x stays as it is
 };
 
@@ -117,22 +117,25 @@ struct IntegerMatrix {
   IntegerPanels panels;
   Guarded<uint8_t> bytes;
   std::vector<uint8_t> values, zeros;
-  std::vector<float> scales;
+  std::vector<float> scales, minimums;  // zeros or minimums are 0
   int64_t groups;
 
   IntegerMatrix(const Case& c, int64_t n, uint32_t seed)
-      : panels(integer_layout(n, c.k, c.bits, c.group, c.float_scales, c.zeros)),
+      : panels(integer_layout(n, c.k, c.bits, c.group, c.float_scales, c.zeros, c.minimums)),
         bytes(static_cast<size_t>(integer_bytes(panels))),
         values(n * c.k),
         groups((c.k + panels.group - 1) / panels.group) {
     std::mt19937 rng(seed);
     for (uint8_t& value : values) value = static_cast<uint8_t>(rng() % (1u << c.bits));
     for (int64_t i = 0; i < n * groups; ++i) {
-      zeros.push_back(static_cast<uint8_t>(c.zeros ? rng() % (1u << c.bits) : 1u << (c.bits - 1)));
+      const uint32_t usual = c.minimums ? 0 : 1u << (c.bits - 1);
+      zeros.push_back(static_cast<uint8_t>(c.zeros ? rng() % (1u << c.bits) : usual));
+      minimums.push_back(c.minimums ? (static_cast<float>(rng() % 1000) - 600) / 300 : 0);
       const float scale = (static_cast<float>(rng() % 1000) - 300) / 4000;
       scales.push_back(c.float_scales ? scale : to_float(from_float<bf16>(scale)));
     }
-    pack_integers(panels, values.data(), scales.data(), zeros.data(), bytes.data(), serial_for);
+    pack_integers(panels, values.data(), {scales.data(), zeros.data(), minimums.data()},
+                  bytes.data(), serial_for);
     panels.data = bytes.data();
     panels.input_block = c.input_block;
   }
@@ -144,9 +147,11 @@ struct IntegerMatrix {
     for (int64_t i = 0; i < panels.k; ++i) {
       const int64_t part = output * groups + i / panels.group;
       const int value = values[output * panels.k + i], zero = zeros[part];
-      const double scaled = double(to_float(x[i])) * double(scales[part]);
-      r.sum += scaled * (value - zero);
-      r.magnitude += std::abs(scaled) * (std::abs(value - low) + std::abs(zero - low));
+      const double input = to_float(x[i]), scaled = input * double(scales[part]),
+                   least = input * double(minimums[part]);
+      r.sum += scaled * (value - zero) + least;
+      r.magnitude +=
+          std::abs(scaled) * (std::abs(value - low) + std::abs(zero - low)) + std::abs(least);
     }
   }
   // The same with x rounded to 8 bits. An input near the middle of two integers may become either.
@@ -162,10 +167,11 @@ struct IntegerMatrix {
         const int value = values[output * panels.k + i], zero = zeros[part];
         const double exact = largest == 0 ? 0 : to_float(x[i]) * 127 / largest,
                      rounded = std::nearbyint(exact), unit = largest / 127 * double(scales[part]);
-        r.sum += rounded * unit * (value - zero);
-        r.magnitude += std::abs(rounded * unit) * (value + zero);
-        if (std::abs(std::abs(exact - rounded) - 0.5) < 1e-4)
-          slack += std::abs(unit * (value - zero));
+        const double least = largest / 127 * double(minimums[part]),
+                     weight = unit * (value - zero) + least;
+        r.sum += rounded * weight;
+        r.magnitude += std::abs(rounded) * (std::abs(unit) * (value + zero) + std::abs(least));
+        if (std::abs(std::abs(exact - rounded) - 0.5) < 1e-4) slack += std::abs(weight);
       }
     }
   }
@@ -259,7 +265,8 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
                << " gaps " << c.x_gap << ", " << c.y_gap << " bias " << c.bias << " uses "
                << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T)
                << " bits " << c.bits << " group " << c.group << " zeros " << c.zeros
-               << " float scales " << c.float_scales << " input block " << c.input_block);
+               << " float scales " << c.float_scales << " minimums " << c.minimums
+               << " input block " << c.input_block);
   const int64_t ldx = c.k + c.x_gap;
   // No gap after the last row: it ends at the guard page.
   const auto x = random_values<T>(c.m * ldx - c.x_gap, 1, 0.3f);

@@ -21,6 +21,8 @@ struct StoredLinear {
   at::Tensor values;  // float [out, in]
   // Of the integers, also if nothing is read; their order is then taken for granted.
   std::optional<ops::Quantisation> form = {};
+  // Whether the integers have scales of fp32, and minimums instead of zero-points.
+  bool float_scales = false, has_minimums = false;
   std::optional<ops::InputRounding> input_rounding = {};
   at::Tensor decoded() const { return integers ? integers->decoded() : values; }
   // The same values of some outputs and inputs. There must be values.

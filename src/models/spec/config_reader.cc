@@ -1,5 +1,7 @@
 #include "models/spec/config_reader.h"
 
+#include "base/gguf.h"
+#include "models/spec/gguf_config.h"
 #include "models/spec/load_error.h"
 #include "models/spec/model_path.h"
 #include "models/spec/older_files.h"
@@ -88,6 +90,11 @@ void ConfigReader::refuse(const std::string& why) const {
 }
 
 Result<ConfigReader> read_model_config(const std::string& dir) {
+  if (const auto gguf = find_gguf(dir)) {
+    VALORA_TRY(opened, Gguf::open(*gguf));
+    VALORA_TRY(made, gguf_config(*opened));
+    return ConfigReader(std::move(made), *gguf);
+  }
   VALORA_CHECK(check_model_folder(dir));
   const std::string file = dir + "/config.json";
   VALORA_TRY(json, read_json_file(file));

@@ -47,7 +47,8 @@ class ConfigReader {
   std::string file_;
 };
 
-// The config.json of a model folder. Errors name the folder or the file.
+// The config.json of a model folder, or what the metadata of a GGUF file says of it (find_gguf()).
+// Errors name the folder or the file.
 Result<ConfigReader> read_model_config(const std::string& dir);
 
 }  // namespace valora::models

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/gguf.h"
 #include "base/json.h"
 #include "base/strings.h"
 
@@ -37,8 +38,6 @@ Error describe_file(const std::string& path) {
     return unprocessable(path + " is " + what + ": " + remedy, path);
   };
   const std::string begin = first_bytes(path);
-  if (begin == "GGUF" || path.ends_with(".gguf"))
-    return is("a GGUF file", "give the Hugging Face folder that it was made from");
   constexpr std::array<const char*, 9> kArchives = {".zip", ".tar", ".tgz", ".gz", ".bz2",
                                                     ".xz",  ".zst", ".7z",  ".rar"};
   if (begin == "PK\x03\x04" ||
@@ -67,7 +66,11 @@ Error describe_adapter(const std::string& path) {
 Error describe_folder(const std::string& path) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(path, ignored))
-    if (entry.path().extension() == ".gguf") return describe_file(entry.path().string());
+    if (entry.path().extension() == ".gguf")
+      return unprocessable(path +
+                               " has no config.json, but GGUF files: give one of them, such as " +
+                               entry.path().string() + ", as the model",
+                           path);
   if (file_exists(path + "/params.json"))
     return unprocessable(
         path + " has no config.json but a params.json: convert Meta's layout to Hugging Face's",
@@ -87,6 +90,7 @@ Status check_model_folder(const std::string& path) {
                          path + " --local-dir DIR and give DIR",
                      path);
   }
+  if (find_gguf(path)) return {};
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return describe_file(path);
   if (file_exists(path + "/config.json")) return {};

@@ -21,7 +21,7 @@ TEST(ModelPath, SaysWhatIsThereAndWhatToDo) {
               HasSubstr("run hf download Qwen/Qwen2-VL-2B-Instruct --local-dir DIR"));
   EXPECT_EQ(reason("./Qwen/Qwen2"), "./Qwen/Qwen2 does not exist");
   EXPECT_EQ(reason(dir.file("no/such")), dir.file("no/such") + " does not exist");
-  EXPECT_THAT(reason(dir.write("model.bin", "GGUF\3")), HasSubstr("is a GGUF file: give"));
+  EXPECT_EQ(reason(dir.write("model.bin", "GGUF\3")), "fine");
   EXPECT_THAT(reason(dir.write("model", "PK\x03\x04zzz")), HasSubstr("is an archive: unpack"));
   EXPECT_THAT(reason(dir.write("model.tar.gz", "")), HasSubstr("is an archive: unpack"));
   EXPECT_THAT(reason(dir.write("model.safetensors", "x")), HasSubstr("a file of weights"));
@@ -29,7 +29,9 @@ TEST(ModelPath, SaysWhatIsThereAndWhatToDo) {
   const TempDir folder;
   EXPECT_THAT(reason(folder.path()), HasSubstr("neither a model"));
   folder.write("model-q4.gguf", "");
-  EXPECT_THAT(reason(folder.path()), HasSubstr("model-q4.gguf is a GGUF file"));
+  EXPECT_EQ(reason(folder.path()), "fine");
+  folder.write("model-q8.gguf", "");
+  EXPECT_THAT(reason(folder.path()), HasSubstr("has no config.json, but GGUF files: give one of"));
   folder.write("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
   EXPECT_THAT(
       reason(folder.path()),

@@ -170,9 +170,9 @@ struct Avx2Float : Avx2Floats {
     return {eight_bytes(chunk + 16 * I), eight_bytes(chunk + 16 * I + 8)};
   }
   static void store_weights(float* p, Weights w) { store_whole(p, w); }
-  static Weights decoded_weight(Weights w, Sums zeros, Sums scales) {
-    return {_mm256_mul_ps(_mm256_sub_ps(w.low, zeros.low), scales.low),
-            _mm256_mul_ps(_mm256_sub_ps(w.high, zeros.high), scales.high)};
+  static Weights decoded_weight(Weights w, Sums zeros, Sums scales, Sums minimums) {
+    return {_mm256_fmadd_ps(_mm256_sub_ps(w.low, zeros.low), scales.low, minimums.low),
+            _mm256_fmadd_ps(_mm256_sub_ps(w.high, zeros.high), scales.high, minimums.high)};
   }
 
   template <bool STREAM>

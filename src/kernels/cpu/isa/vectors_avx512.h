@@ -200,8 +200,8 @@ struct Avx512Float : Avx512Floats {
     return bytes_of(chunk + 16 * I);
   }
   static void store_weights(float* p, Weights w) { _mm512_storeu_ps(p, w); }
-  static Weights decoded_weight(Weights w, Sums zeros, Sums scales) {
-    return _mm512_mul_ps(_mm512_sub_ps(w, zeros), scales);
+  static Weights decoded_weight(Weights w, Sums zeros, Sums scales, Sums minimums) {
+    return _mm512_fmadd_ps(_mm512_sub_ps(w, zeros), scales, minimums);
   }
 
   template <bool STREAM>

@@ -147,8 +147,10 @@ struct PortableFloat : PortableFloats {
     return w;
   }
   static void store_weights(float* p, const Weights& w) { std::memcpy(p, &w, sizeof w); }
-  static Weights decoded_weight(Weights w, const Sums& zeros, const Sums& scales) {
-    for (int i = 0; i < 4; ++i) w.part[i] = (w.part[i] - zeros.part[i]) * scales.part[i];
+  static Weights decoded_weight(Weights w, const Sums& zeros, const Sums& scales,
+                                const Sums& minimums) {
+    for (int i = 0; i < 4; ++i)
+      w.part[i] = (w.part[i] - zeros.part[i]) * scales.part[i] + minimums.part[i];
     return w;
   }
 

@@ -19,11 +19,13 @@ class ByteProjections : public OnEachIsa {
  protected:
   static void expect_all(Case c, int64_t group, int64_t block) {
     for (const int bits : {4, 8})
-      for (const bool zeros : {false, true}) {
+      for (const auto& [zeros, minimums] :
+           {std::pair(false, false), {true, false}, {false, true}}) {
         c.bits = bits;
         c.group = group;
         c.input_block = block;
         c.zeros = zeros;
+        c.minimums = minimums;
         c.float_scales = zeros;
         expect_projection<bf16>(c);
         expect_projection<float>(c);
@@ -90,7 +92,7 @@ TEST_P(ByteProjections, OfTheLargestIntegers) {
       const std::vector<uint8_t> values(16 * kInputs, largest), zeros(groups, 0);
       const std::vector<float> scales(groups, 1), x(kInputs, -127);
       std::vector<uint8_t> bytes(integer_bytes(w));
-      pack_integers(w, values.data(), scales.data(), zeros.data(), bytes.data(), serial_for);
+      pack_integers(w, values.data(), {scales.data(), zeros.data()}, bytes.data(), serial_for);
       w.data = bytes.data();
       std::vector<float> y(16);
       const Slice<float> slice{{nullptr, 16, kInputs}, nullptr, y.data(), nullptr, 16, -1, &w};

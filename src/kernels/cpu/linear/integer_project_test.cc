@@ -16,11 +16,12 @@ class IntegerProjections : public OnEachIsa {
   // In all encodings of a group size.
   static void expect_all(Case c, int64_t group) {
     for (const int bits : {4, 8})
-      for (const bool zeros : {false, true})
+      for (const auto& [zeros, minimums] : {std::pair(false, false), {true, false}, {false, true}})
         for (const bool float_scales : {false, true}) {
           c.bits = bits;
           c.group = group;
           c.zeros = zeros;
+          c.minimums = minimums;
           c.float_scales = float_scales;
           expect_projection<bf16>(c);
           expect_projection<float>(c);
@@ -88,15 +89,22 @@ TEST_P(IntegerProjections, SharedByThreadsEqualThoseOfOne) {
 
 TEST(IntegerPanels, DecodeToWhatWasPacked) {
   for (const int bits : {4, 8})
-    for (const bool zeros : {false, true})
+    for (const auto& [zeros, minimums] : {std::pair(false, false), {true, false}, {false, true}})
       for (const int64_t group : {8, 32, 77}) {
-        const Case c{.k = 77, .bits = bits, .group = group, .zeros = zeros, .float_scales = zeros};
+        const Case c{.k = 77,
+                     .bits = bits,
+                     .group = group,
+                     .zeros = zeros,
+                     .float_scales = zeros,
+                     .minimums = minimums};
         const IntegerMatrix m(c, 37, 5);
         std::vector<float> w(37 * 77);
         decode_integers(m.panels, w.data(), serial_for);
         for (int64_t i = 0; i < 37 * 77; ++i) {
           const int64_t part = i / 77 * m.groups + i % 77 / m.panels.group;
-          ASSERT_EQ(w[i], static_cast<float>(m.values[i] - m.zeros[part]) * m.scales[part])
+          // The product is exact, so that it does not matter whether it is rounded by itself.
+          ASSERT_EQ(w[i], static_cast<float>(m.values[i] - m.zeros[part]) * m.scales[part] +
+                              m.minimums[part])
               << bits << " bits, group " << group << ", weight " << i;
         }
       }
@@ -107,6 +115,8 @@ TEST(IntegerPanels, TakeTheirPackedBytes) {
   EXPECT_EQ(integer_bytes(integer_layout(64, 896, 4, 32, false, false)), 64 * 896 * 9 / 16);
   EXPECT_EQ(integer_bytes(integer_layout(64, 896, 4, 32, false, true)), 64 * 896 / 2 + 64 * 28 * 3);
   EXPECT_EQ(integer_bytes(integer_layout(64, 1024, 8, 128, false, false)), 64 * 1024 + 64 * 8 * 2);
+  EXPECT_EQ(integer_bytes(integer_layout(64, 896, 4, 32, true, false, true)),
+            64 * 896 / 2 + 64 * 28 * 8);
   EXPECT_EQ(integer_bytes(integer_layout(17, 9, 8, 9, true, true)), 2 * (256 + 64 + 16 + 48))
       << "padded to panels, chunks and lines";
   EXPECT_TRUE(is_integer_group(24, 100));

@@ -99,6 +99,11 @@ inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, 
     if (p.zeros)
       for (int64_t j = 0; j < kPanelOutputs; ++j)
         w[j] -= static_cast<float>(data[p.zeros_at + part + j]) - middle;
+    float minimums[kPanelOutputs] = {};
+    if (p.minimums) {
+      for (int64_t j = 0; j < kPanelOutputs; ++j) w[j] += middle;
+      std::memcpy(minimums, data + p.zeros_at + 4 * part, sizeof minimums);
+    }
     for (int64_t j = 0; j < kPanelOutputs; ++j) {
       float scale;
       if (p.float_scales) {
@@ -108,7 +113,7 @@ inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, 
         std::memcpy(&half, data + p.scales_at + 2 * (part + j), 2);
         scale = std::bit_cast<float>(uint32_t{half} << 16);
       }
-      w[j] *= scale;
+      w[j] = w[j] * scale + minimums[j];
     }
   }
 }

@@ -49,25 +49,33 @@ inline __attribute__((always_inline)) void dot_chunk(typename V::Ints (&ints)[RO
   (step(std::integral_constant<int, STEPS>()), ...);
 }
 
-// totals += (ints - zero · sum of q) · scale of x · scale of w, for one span.
+// totals += (ints - zero · sum of q) · scale of x · scale of w + minimum · sum of q · scale of x,
+// for one span.
 template <typename V, int BITS, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const IntegerPlace& place,
                                                     int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
-  constexpr int kMiddle = (1 << (BITS - 1)) + V::template kOffset<BITS>;
+  const int middle = usual_zero(p.w) + V::template kOffset<BITS>;
   const int64_t at = place.row * p.rows.spans + span;
 #pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
     const typename V::Sums scales = group_scales<V>(p, place.panel + j, group);
-    typename V::Sums zeros = V::broadcast(static_cast<float>(kMiddle));
+    typename V::Sums zeros = V::broadcast(static_cast<float>(middle));
     if (p.w.zeros) zeros = group_zeros<V>(p, place.panel + j, group, V::template kOffset<BITS>);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
       const int64_t row = at + i * p.rows.spans;
       typename V::Sums sum = V::template floats_of<BITS>(ints[i][j]);
-      if (kMiddle != 0 || p.w.zeros) sum = V::scale_add(-p.rows.sums[row], zeros, sum);
+      if (middle != 0 || p.w.zeros) sum = V::scale_add(-p.rows.sums[row], zeros, sum);
       V::add_product(totals[i][j], V::scale(p.rows.scales[row], scales), sum);
+    }
+    if (!p.w.minimums) continue;
+    const typename V::Sums minimums = group_minimums<V>(p, place.panel + j, group);
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i) {
+      const int64_t row = at + i * p.rows.spans;
+      totals[i][j] = V::scale_add(p.rows.sums[row] * p.rows.scales[row], minimums, totals[i][j]);
     }
   }
 }

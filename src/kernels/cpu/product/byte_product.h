@@ -3,6 +3,7 @@
 //
 //   x[i] ≈ q[i] · scale of its block        q = -127 … 127, scale = the block's largest / 127
 //   y[o] = Σ over spans: (Σ q · value − zero · Σ q) · scale of x · scale of w
+//                        (minimums instead of zero-points: + minimum · Σ q · scale of x)
 //
 // A span is a run of inputs that share both scales.
 #pragma once

@@ -9,8 +9,8 @@
 //                           writes what weights<0>(p) reads
 //   broadcast(c), add_product(sums, a, b)
 //                           16 times c; sums += a · b
-//   decoded_weight(w, zeros, scales)
-//                           float: (w - zeros) · scales
+//   decoded_weight(w, zeros, scales, minimums)
+//                           float: (w - zeros) · scales + minimums
 #pragma once
 
 #include <algorithm>
@@ -112,6 +112,17 @@ inline __attribute__((always_inline)) typename V::Sums group_zeros(const Integer
   return V::load(wide, kPanelOutputs);
 }
 
+template <typename V>
+inline __attribute__((always_inline)) typename V::Sums group_minimums(const IntegerOutputs& p,
+                                                                      int64_t panel,
+                                                                      int64_t group) {
+  const uint8_t* minimums = p.w.data + panel * p.w.panel_bytes + p.w.zeros_at;
+  return V::load(reinterpret_cast<const float*>(minimums) + group * kPanelOutputs, kPanelOutputs);
+}
+
+// The integer from which weights are counted if no zero-points are stored.
+inline int usual_zero(const IntegerPanels& w) { return w.minimums ? 0 : 1 << (w.bits - 1); }
+
 // What kernels decode is the integer plus this.
 template <typename V>
 int integer_offset(const IntegerProduct& p) {
@@ -123,8 +134,8 @@ inline int64_t group_chunks_of(const IntegerOutputs& p) {
   return p.w.group < p.w.k ? p.w.group / kChunkInputs : p.w.k / kChunkInputs + 1;
 }
 
-// totals += scale · (sums - zero · the sum of the inputs). complete: the group ends here, so the
-// second term is due.
+// totals += scale · (sums - zero · the sum of the inputs) + minimum · the sum of the inputs.
+// complete: the group ends here, so the terms of the sum of the inputs are due.
 template <typename V, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
                                                      const IntegerPlace& place, int64_t group,
@@ -132,9 +143,10 @@ inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
                                                      typename V::Sums (&sums)[ROWS][PANELS],
                                                      typename V::Sums (&totals)[ROWS][PANELS]) {
   const int offset = integer_offset<V>(p);
-  const int middle = (1 << (p.w.bits - 1)) + offset;
-  if (complete && (p.w.zeros || middle != 0)) {
-    const float* inputs = p.group_sums + place.row * p.ldg + group;
+  const int middle = usual_zero(p.w) + offset;
+  const float* inputs =
+      complete && p.group_sums ? p.group_sums + place.row * p.ldg + group : nullptr;
+  if (inputs && (p.w.zeros || middle != 0)) {
     for (int j = 0; j < PANELS; ++j) {
       const typename V::Sums zeros = p.w.zeros ? group_zeros<V>(p, place.panel + j, group, offset)
                                                : V::broadcast(static_cast<float>(middle));
@@ -147,6 +159,14 @@ inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
     const typename V::Sums scales = group_scales<V>(p, place.panel + j, group);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) V::add_product(totals[i][j], scales, sums[i][j]);
+  }
+  if (!inputs || !p.w.minimums) return;
+#pragma GCC unroll 4
+  for (int j = 0; j < PANELS; ++j) {
+    const typename V::Sums minimums = group_minimums<V>(p, place.panel + j, group);
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i)
+      totals[i][j] = V::scale_add(inputs[i * p.ldg], minimums, totals[i][j]);
   }
 }
 
@@ -291,18 +311,19 @@ void multiply_integers_on(const IntegerProduct& p) {
   multiply_from<V, ByteSource<V>>(p);
 }
 
-// What a panel's decoded weights of one group need: w = (decoded - zeros) · scales.
+// What a panel's decoded weights of one group need: w = (decoded - zeros) · scales + minimums.
 template <typename V>
 struct GroupTerms {
-  typename V::Sums zeros, scales;
+  typename V::Sums zeros, scales, minimums;
 };
 template <typename V>
 inline __attribute__((always_inline)) GroupTerms<V> group_terms(const IntegerProduct& p,
                                                                 int64_t panel, int64_t group) {
   const int offset = integer_offset<V>(p);
-  const float middle = static_cast<float>((1 << (p.w.bits - 1)) + offset);
+  const auto middle = static_cast<float>(usual_zero(p.w) + offset);
   return {p.w.zeros ? group_zeros<V>(p, panel, group, offset) : V::broadcast(middle),
-          group_scales<V>(p, panel, group)};
+          group_scales<V>(p, panel, group),
+          p.w.minimums ? group_minimums<V>(p, panel, group) : V::zero()};
 }
 
 template <typename V, typename S, int... I>
@@ -318,7 +339,7 @@ void decode_from(const IntegerProduct& p, typename V::Element* out,
       if constexpr (kDecodesScaled<V>) terms = group_terms<V>(p, panel, group);
       const auto stored = [&](typename V::Weights w) __attribute__((always_inline)) {
         if constexpr (kDecodesScaled<V>)
-          return V::decoded_weight(w, terms.zeros, terms.scales);
+          return V::decoded_weight(w, terms.zeros, terms.scales, terms.minimums);
         else
           return w;
       };

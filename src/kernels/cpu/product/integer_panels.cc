@@ -32,24 +32,26 @@ uint8_t integer_at(const IntegerPanels& p, const uint8_t* chunk, int64_t output,
   return word >> nibble_at(input) & 15;
 }
 
-void pack_group_parts(const IntegerPanels& p, const float* scales, const uint8_t* zeros,
-                      int64_t output, uint8_t* panel) {
-  for (int64_t g = 0; g < groups_of(p); ++g) {
-    const int64_t at = g * kPanelOutputs + output;
+void pack_group_parts(const IntegerPanels& p, const GroupParts& parts, int64_t row, int64_t output,
+                      uint8_t* panel) {
+  const int64_t groups = groups_of(p);
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t at = g * kPanelOutputs + output, from = row * groups + g;
     if (p.float_scales) {
-      std::memcpy(panel + p.scales_at + 4 * at, scales + g, 4);
+      std::memcpy(panel + p.scales_at + 4 * at, parts.scales + from, 4);
     } else {
-      const bf16 scale = from_float<bf16>(scales[g]);
+      const bf16 scale = from_float<bf16>(parts.scales[from]);
       std::memcpy(panel + p.scales_at + 2 * at, &scale, 2);
     }
-    if (p.zeros) panel[p.zeros_at + at] = zeros[g];
+    if (p.zeros) panel[p.zeros_at + at] = parts.zeros[from];
+    if (p.minimums) std::memcpy(panel + p.zeros_at + 4 * at, parts.minimums + from, 4);
   }
 }
 
 }  // namespace
 
 IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool float_scales,
-                             bool zeros) {
+                             bool zeros, bool minimums) {
   IntegerPanels p;
   p.n = n;
   p.k = k;
@@ -57,11 +59,13 @@ IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool
   p.bits = bits;
   p.float_scales = float_scales;
   p.zeros = zeros;
+  p.minimums = minimums;
   constexpr int64_t kLine = 64;
   const int64_t parts = groups_of(p) * kPanelOutputs;
   p.scales_at = chunks_of(k) * kChunkInputs * kPanelOutputs * bits / 8;
   p.zeros_at = p.scales_at + parts * (float_scales ? 4 : 2);
-  p.panel_bytes = (p.zeros_at + (zeros ? parts : 0) + kLine - 1) / kLine * kLine;
+  const int64_t offsets = minimums ? 4 * parts : zeros ? parts : 0;
+  p.panel_bytes = (p.zeros_at + offsets + kLine - 1) / kLine * kLine;
   return p;
 }
 
@@ -74,9 +78,8 @@ bool fit_bf16(const float* scales, int64_t count) {
                      [](float scale) { return (std::bit_cast<uint32_t>(scale) & 0xffffu) == 0; });
 }
 
-void pack_integers(const IntegerPanels& p, const uint8_t* values, const float* scales,
-                   const uint8_t* zeros, uint8_t* panels, const ParallelFor& parallel) {
-  const int64_t groups = groups_of(p);
+void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupParts& parts,
+                   uint8_t* panels, const ParallelFor& parallel) {
   const auto middle = static_cast<uint8_t>(1 << (p.bits - 1));
   parallel(0, panels_of(p.n), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.panel_bytes)),
            [&](int64_t begin, int64_t end) {
@@ -93,9 +96,7 @@ void pack_integers(const IntegerPanels& p, const uint8_t* values, const float* s
                                  std::min(kChunkInputs, p.k - c * kChunkInputs), chunk);
                    pack_chunk(p, chunk, j, panel + c * kChunkInputs * kPanelOutputs * p.bits / 8);
                  }
-                 if (row < p.n)
-                   pack_group_parts(p, scales + row * groups,
-                                    p.zeros ? zeros + row * groups : zeros, j, panel);
+                 if (row < p.n) pack_group_parts(p, parts, row, j, panel);
                }
              }
            });
@@ -118,10 +119,14 @@ void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parall
                    std::memcpy(&half, panel + p.scales_at + 2 * part, 2);
                    scale = to_float(half);
                  }
-                 const int zero = p.zeros ? panel[p.zeros_at + part] : 1 << (p.bits - 1);
+                 const int zero = p.minimums ? 0
+                                  : p.zeros  ? panel[p.zeros_at + part]
+                                             : 1 << (p.bits - 1);
+                 float minimum = 0;
+                 if (p.minimums) std::memcpy(&minimum, panel + p.zeros_at + 4 * part, 4);
                  const int value = integer_at(p, panel + i / kChunkInputs * chunk_bytes, output,
                                               i % kChunkInputs);
-                 w[row * p.k + i] = static_cast<float>(value - zero) * scale;
+                 w[row * p.k + i] = static_cast<float>(value - zero) * scale + minimum;
                }
              }
            });

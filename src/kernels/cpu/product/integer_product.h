@@ -1,7 +1,7 @@
 // Products with weights in integers (integer_panels.h). The inputs stay in the compute dtype;
 // integers become floats without rounding; sums are in fp32, with one multiply-add per group and
-// output for the scale. Zero-points, and the offset of integers that a kernel decodes without
-// subtracting, cost one more term per group: the sum of the group's inputs times the offset.
+// output for the scale. Zero-points, minimums, and the offset of integers that a kernel decodes
+// without subtracting, cost one more term each per group: the sum of the group's inputs times it.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ inline constexpr int64_t kIntegerPanels = 4;
 
 // Whether the product needs IntegerProduct::group_sums. nibble_offset: KernelSet::nibble_offset.
 inline bool needs_group_sums(const IntegerPanels& w, int nibble_offset) {
-  return w.zeros || (w.bits == 4 && nibble_offset != -8);
+  return w.zeros || w.minimums || (w.bits == 4 && nibble_offset != -8);
 }
 
 // The sums of each row's inputs per group: [m, ceil(k / group)]. T is float or bf16.
