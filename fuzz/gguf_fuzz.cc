@@ -1,7 +1,8 @@
-// A GGUF file: tensors are inside the file, and metadata can be read.
+// A GGUF file: tensors are inside the file, and metadata can be read, also as a configuration.
 #include "base/gguf.h"
 
 #include "check.h"
+#include "models/spec/gguf_config.h"
 
 using namespace valora;
 
@@ -24,6 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_CHECK((*file)->find(tensor.name) == &tensor);
     end = tensor.begin + tensor.bytes.size();
   }
+  const auto config = models::gguf_config(**file);
+  (void)Json(config.ok() ? config->dump() : config.error().message).dump();
   const GgufMetadata& metadata = (*file)->metadata();
   for (const std::string& key : metadata.keys()) {
     size_t bytes_of_texts = 0;

@@ -103,6 +103,13 @@ def gguf_seeds():
         ("token_embd.weight", [32, 2], 8, bytes(68)), ("output_norm.weight", [4], 0, bytes(16)), ("k", [256], 12, bytes(144)),
         ("h", [2, 2], 30, bytes(8))]))
     put("gguf", "version-2", gguf({"a": 1.5}, [("w", [1], 1, b"ab")], version=2))
+    for kind, more in (("llama", {}), ("qwen2", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}), ("qwen3", {}),
+                       ("gemma3", {"attention.sliding_window": 4})):
+        sizes = {"context_length": 64, "embedding_length": 32, "block_count": 1, "feed_forward_length": 48, "attention.head_count": 4,
+                 "attention.layer_norm_rms_epsilon": 0.5} | more
+        put("gguf", f"model-{kind}", gguf(
+            {"general.architecture": kind, "tokenizer.ggml.model": "gpt2", **words} | {f"{kind}.{key}": value for key, value in sizes.items()},
+            [("token_embd.weight", [32, 3], 8, bytes(102)), *([("rope_freqs.weight", [4], 0, struct.pack("<4f", 1, 2, 3, 4))] * (kind == "llama"))]))
     put("gguf", "not-read", gguf({}, [("w", [256], 10, bytes(84))]))
 
 

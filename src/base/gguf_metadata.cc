@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/gguf.h"
+#include "base/strings.h"
 #include "base/unicode.h"
 
 namespace valora {
@@ -14,7 +15,7 @@ const GgufMetadata::Value* GgufMetadata::find(const std::string& key) const {
 }
 
 Error GgufMetadata::wrong(const std::string& key, const std::string& why) const {
-  return unprocessable(path_ + ": \"" + key + "\" " + why, path_);
+  return unprocessable(path_ + ": \"" + shortened(to_valid_utf8(key)) + "\" " + why, path_);
 }
 
 Result<int64_t> GgufMetadata::integer(const std::string& key,

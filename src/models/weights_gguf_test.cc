@@ -2,59 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/testing/gguf_text.h"
 #include "base/testing/temp_dir.h"
-#include "models/spec/gguf_config.h"
 #include "models/spec/load_error.h"
+#include "models/spec/testing/gguf_parts.h"
 #include "models/weights.h"
 
 namespace valora::models {
 namespace {
 
 using ::testing::HasSubstr;
-using valora::testing::gguf_f32;
-using valora::testing::gguf_list;
-using valora::testing::gguf_string;
+using namespace models::testing;
 using valora::testing::gguf_text;
 using valora::testing::gguf_u32;
 using valora::testing::GgufRawTensor;
 
-constexpr int64_t kWidth = 32, kHead = 8;
-
-GgufRawTensor floats_of(const std::string& name, std::vector<uint64_t> sizes,
-                        const std::vector<float>& values) {
-  std::string bytes(values.size() * 4, '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return {name, std::move(sizes), 0, std::move(bytes)};
-}
-
-// Rows of Q8_0, one block each: the integers are the row's number plus the input's.
-GgufRawTensor integer_rows(const std::string& name, uint64_t rows,
-                           uint16_t scale = 0x3C00 /* 1 */) {
-  std::string bytes;
-  for (uint64_t row = 0; row < rows; ++row) {
-    bytes += valora::testing::gguf_bytes(scale);
-    for (int64_t i = 0; i < kWidth; ++i) bytes += static_cast<char>(row + static_cast<uint64_t>(i));
-  }
-  return {name, {kWidth, rows}, 8, std::move(bytes)};
-}
-
-std::vector<std::string> settings(const std::string& architecture,
-                                  std::vector<std::string> more = {}) {
-  std::vector<std::string> entries{gguf_string("general.architecture", architecture)};
-  for (const auto& [key, value] : {std::pair("context_length", 128),
-                                   {"embedding_length", 32},
-                                   {"block_count", 1},
-                                   {"feed_forward_length", 64},
-                                   {"attention.head_count", 4}})
-    entries.push_back(gguf_u32(architecture + "." + key, static_cast<uint32_t>(value)));
-  entries.push_back(gguf_f32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f));
-  entries.push_back(gguf_string("tokenizer.ggml.model", "gpt2"));
-  entries.push_back(gguf_list<std::string>("tokenizer.ggml.tokens", 8, {"a", "b"}));
-  entries.push_back(gguf_u32("tokenizer.ggml.eos_token_id", 1));
-  entries.insert(entries.end(), more.begin(), more.end());
-  return entries;
-}
+constexpr int64_t kHead = 8;
 
 class GgufWeightsTest : public ::testing::Test {
  protected:
@@ -62,7 +24,7 @@ class GgufWeightsTest : public ::testing::Test {
                                 const std::string& architecture = "llama",
                                 std::vector<std::string> more = {}) {
     auto weights =
-        Weights::open(dir_.write("m.gguf", gguf_text(settings(architecture, more), tensors)));
+        Weights::open(dir_.write("m.gguf", gguf_text(gguf_settings(architecture, more), tensors)));
     EXPECT_TRUE(weights.ok()) << weights.error().message;
     return std::move(weights).value();
   }
@@ -139,55 +101,6 @@ TEST_F(GgufWeightsTest, NamesTheTensorThatIsWrong) {
                                                  "but the configuration requires [5, 32]"));
   EXPECT_THAT(refusal("gate_proj", 4),
               HasSubstr("has no tensor model.layers.0.mlp.gate_proj.weight"));
-}
-
-std::string config_refusal(std::vector<std::string> more, const std::string& architecture = "llama",
-                           std::vector<GgufRawTensor> tensors = {kEmbedding}) {
-  const auto file = Gguf::from_bytes(gguf_text(settings(architecture, more), tensors), "x.gguf");
-  const auto config = gguf_config(*file.value());
-  return config.ok() ? "accepted" : config.error().message;
-}
-
-TEST(GgufConfigTest, RefusesByKey) {
-  EXPECT_EQ(config_refusal({}), "accepted");
-  EXPECT_THAT(config_refusal({}, "falcon"), HasSubstr("is \"falcon\", which is not supported"));
-  EXPECT_THAT(config_refusal({}, "llama", {}), HasSubstr("has no tensor token_embd.weight"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.vocab_size", 3)}), HasSubstr("number of rows"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.rope.dimension_count", 4)}),
-              HasSubstr("must be the size of a head, 8"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.attention.value_length", 4)}),
-              HasSubstr("must be attention.key_length"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.attention.sliding_window", 4)}),
-              HasSubstr("\"llama.attention.sliding_window\" is not supported"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.logit_scale", 4)}),
-              HasSubstr("\"llama.logit_scale\" is not supported"));
-  EXPECT_THAT(config_refusal({gguf_u32("llama.expert_count", 4)}),
-              HasSubstr("is not supported with this value"));
-  EXPECT_EQ(config_refusal({gguf_u32("llama.expert_count", 0)}), "accepted");
-  EXPECT_THAT(config_refusal({gguf_string("llama.rope.scaling.type", "longrope")}),
-              HasSubstr("only linear and yarn"));
-  EXPECT_THAT(config_refusal({gguf_list<int32_t>("llama.attention.head_count_kv", 5, {2, 4})}),
-              HasSubstr("must be one integer for all layers"));
-  EXPECT_EQ(config_refusal({gguf_list<int32_t>("llama.attention.head_count_kv", 5, {2, 2})}),
-            "accepted");
-  EXPECT_THAT(
-      config_refusal({}, "llama", {kEmbedding, floats_of("rope_freqs.weight", {4}, {1, 1, 0, 1})}),
-      HasSubstr("rope_freqs.weight has values that are not above 0"));
-  EXPECT_THAT(
-      config_refusal({}, "llama", {kEmbedding, floats_of("rope_freqs.weight", {3}, {1, 1, 1})}),
-      HasSubstr("must have 4 values of F32"));
-  EXPECT_THAT(config_refusal({}, "gemma3"), HasSubstr("sliding_window\" is missing"));
-}
-
-TEST(GgufConfigTest, FactorsOfFrequenciesAreThoseOfLongRope) {
-  const auto file = Gguf::from_bytes(
-      gguf_text(settings("llama"), {kEmbedding, floats_of("rope_freqs.weight", {4}, {1, 2, 4, 8})}),
-      "x.gguf");
-  const Json scaling = gguf_config(*file.value()).value()["rope_scaling"];
-  EXPECT_EQ(scaling["rope_type"], "longrope");
-  EXPECT_EQ(scaling["short_factor"], (Json{1, 2, 4, 8}));
-  EXPECT_EQ(scaling["long_factor"], scaling["short_factor"]);
-  EXPECT_EQ(scaling["original_max_position_embeddings"], 128);
 }
 
 }  // namespace
