@@ -21,6 +21,7 @@ from checkpoints import save_adapter
 from programs import REPOSITORY, Engine, EngineError, find_program
 from reference import Reference, expect_same, logprob_rows
 from serving import ServedProcess
+from test_training import PARITY, request_of, samples, train
 
 LLAMA3, LLAMA2, QWEN2, QWEN3, GEMMA = families.LLAMA3, families.LLAMA2, families.QWEN2, families.QWEN3, families.GEMMA3_TEXT
 
@@ -77,7 +78,7 @@ class Case:
         config, kind_of = CASES[name]
         config = config()
         self.family = families.family_of(config)
-        model = checkpoints.randomise(self.family.kind(config), sum(map(ord, name)))
+        model = self.model = checkpoints.randomise(self.family.kind(config), sum(map(ord, name)))
         root.mkdir(exist_ok=True)
         self.file = gguf_files.write_model(root / "model.gguf", model, kind_of, add_tokenizer(self.family))
         (root / "decoded").mkdir()
@@ -152,6 +153,14 @@ def test_inputs_in_eight_bits(cases):
         row = logprob_rows(engine.one(case.requests[0]))[0]
     away = (row - case.reference.forward(case.requests[0])[1][-1].log_softmax(-1)).abs().max().item()
     assert 1e-3 < away < 0.5
+
+
+def test_training_is_that_of_the_decoded_weights(cases, tmp_path):
+    case = cases("llama3-k")
+    made, init = samples(case.reference), save_adapter(case.model, tmp_path / "init", 11, rank=4)
+    answers = [train(request_of(model, init, tmp_path / name, made, PARITY | {"steps": 3}))
+               for name, model in (("file", case.file), ("decoded", case.file.parent / "decoded"))]
+    assert answers[0]["losses"] == pytest.approx(answers[1]["losses"], rel=1e-6)
 
 
 def refusal(path, *arguments):
