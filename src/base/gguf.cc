@@ -135,7 +135,7 @@ class GgufReader {
       const std::string where = "\"" + printable(key) + "\"";
       VALORA_TRY(type, take<uint32_t>(where));
       VALORA_TRY(value, take_value(type, where));
-      if (!metadata.values_.emplace(std::string(key), std::move(value)).second)
+      if (!metadata.values_.emplace(std::string(key), value).second)
         return fail(where + " is there twice");
     }
     VALORA_TRY(alignment, metadata.integer("general.alignment", 32));

@@ -24,7 +24,7 @@ Result<FolderKind> folder_kind(const std::string& dir);
 struct StoredWeights {
   int64_t parameters = 0;
   size_t bytes = 0;
-  std::string dtype;  // of most bytes
+  std::string dtype;  // of most bytes; of a GGUF file the types of its blocks
 };
 
 struct ServedWeights {

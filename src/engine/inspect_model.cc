@@ -72,7 +72,11 @@ void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype,
   if (!weights) return;
   if (report.spec) models::set_quantisation(config, **weights);
   const at::ScalarType stored = (*weights)->stored_dtype();
-  report.stored = StoredWeights{(*weights)->parameters(), (*weights)->bytes(), dtype_name(stored)};
+  const auto quantised = (*weights)->quantised();
+  report.stored =
+      StoredWeights{(*weights)->parameters(), (*weights)->bytes(),
+                    quantised && quantised->format == models::kGgufFormat ? quantised->encoding
+                                                                          : dtype_name(stored)};
   const auto type =
       keep(models::resolve_dtype(scalar_type(dtype), config, stored, at::kCPU), report);
   if (type && report.spec)

@@ -51,7 +51,7 @@ Status Weights::open_gguf(const std::string& path) {
   }
   std::ranges::sort(types);
   has_blocks_ = !types.empty();
-  quantised_.format = "GGUF";
+  quantised_.format = kGgufFormat;
   quantised_.encoding = fmt::format("{}", fmt::join(types, " and "));
   files_.push_back({std::move(input), std::move(file)});
   return {};

@@ -50,6 +50,11 @@ Result<std::optional<ChatTemplateSource>> template_in_json(const InputFolder& fo
   return std::optional(ChatTemplateSource{std::move(*text), path});
 }
 
+// Folders within a root are those of adapters.
+std::optional<std::string> gguf_of(const FolderPath& dir) {
+  return dir.root.empty() ? find_gguf(dir.path) : std::nullopt;
+}
+
 Result<std::optional<ChatTemplateSource>> template_in_gguf(const std::string& path) {
   VALORA_TRY(file, Gguf::open(path));
   VALORA_TRY(text, gguf_chat_template(file->metadata()));
@@ -97,7 +102,7 @@ Status add_tokens(const Json& json, const std::string& path, Json& tokens) {
 }  // namespace
 
 Result<std::optional<ChatTemplateSource>> find_chat_template(const FolderPath& dir) {
-  if (const auto gguf = find_gguf(dir.path)) return template_in_gguf(*gguf);
+  if (const auto gguf = gguf_of(dir)) return template_in_gguf(*gguf);
   VALORA_TRY(folder, InputFolder::open(dir));
   VALORA_TRY(legacy, template_in_json(folder, "chat_template.json"));
   if (legacy) return legacy;
@@ -123,7 +128,7 @@ Result<ChatTemplateSource> read_chat_template(const std::string& path) {
 }
 
 Result<Json> read_special_tokens(const FolderPath& dir) {
-  if (const auto gguf = find_gguf(dir.path)) {
+  if (const auto gguf = gguf_of(dir)) {
     VALORA_TRY(file, Gguf::open(*gguf));
     return gguf_special_tokens(file->metadata());
   }

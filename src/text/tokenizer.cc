@@ -246,7 +246,7 @@ Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
 // Includes the added tokens of the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
                                                          const Tokenizer* other) {
-  if (const auto gguf = find_gguf(dir.path)) {
+  if (const auto gguf = dir.root.empty() ? find_gguf(dir.path) : std::nullopt) {
     VALORA_TRY(file, Gguf::open(*gguf));
     VALORA_TRY(json, gguf_tokenizer(file->metadata()));
     return make_tokenizer(json, *gguf, {}, other);

@@ -217,7 +217,7 @@ def test_a_file_is_not_quantised_again(cases, tmp_path):
 
 def test_inspect_says_what_it_is(cases):
     done = subprocess.run([find_program("valora"), "inspect", str(cases("llama3-k").file)], capture_output=True, text=True, check=True)
-    assert "LlamaForCausalLM" in done.stdout
+    assert "LlamaForCausalLM" in done.stdout and "on disk in Q4_K and Q5_K and Q6_K" in done.stdout
     assert "linears of Q4_K and Q5_K and Q6_K (GGUF), served in integers" in done.stdout
 
 

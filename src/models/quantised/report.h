@@ -7,6 +7,9 @@
 
 namespace valora::models {
 
+// The format of GGUF files, whose encoding is the types of their blocks.
+inline constexpr char kGgufFormat[] = "GGUF";
+
 struct QuantisedReport {
   std::string format;             // "AWQ"
   std::string encoding;           // "4 bits in groups of 128"
