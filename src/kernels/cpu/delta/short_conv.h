@@ -1,0 +1,37 @@
+// The causal convolution before the gated delta rule, with the window of inputs that a sequence
+// keeps from step to step. T is float or bf16. Computes in fp32 and rounds once. Arguments are not
+// checked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/parallel.h"
+#include "kernels/types/bf16.h"
+
+namespace valora::kernels {
+
+// Rows [begin, begin + count) of the batch. A window is taps - 1 rows of `channels` inputs, the
+// oldest first.
+template <typename T>
+struct ConvSpan {
+  int64_t begin = 0, count = 0;
+  const T* const* from = nullptr;  // before the rows; null: zeros
+  T* const* to = nullptr;          // after the rows; may be `from`
+  T* const* kept = nullptr;        // after the first kept_after rows; null: not wanted
+  int64_t kept_after = 0;
+};
+
+template <typename T>
+struct ConvWeights {
+  const T* weights = nullptr;  // [taps, channels]; the last tap is of the row itself
+  int64_t taps = 0, channels = 0;
+};
+
+// y[t] = silu(Σ_j weights[j] · x[t - taps + 1 + j]), where rows before the span's first are those
+// of its window. x, y: [T, channels] with row strides ldx, ldy; they must not overlap.
+template <typename T>
+void short_conv(const T* x, int64_t ldx, const ConvWeights<T>& weights,
+                std::span<const ConvSpan<T>> spans, T* y, int64_t ldy, const ParallelFor& parallel);
+
+}  // namespace valora::kernels
