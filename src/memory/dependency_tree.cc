@@ -11,8 +11,10 @@ DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool depende
       swap_(swap),
       dependencies_(dependencies),
       by_block_(arena.total_blocks(), nullptr),
-      by_swap_(swap.total_blocks(), nullptr) {
+      by_swap_(swap.total_blocks(), nullptr),
+      by_checkpoint_(arena.total_blocks(), nullptr) {
   leaves_.reserve(arena.total_blocks());  // each has a block of its own
+  checkpoints_.reserve(arena.total_blocks());
 }
 
 // A node that changes between idle and busy may change its parent, and so on up to the root.
@@ -210,6 +212,7 @@ void DependencyTree::drop_copy(KvNode& node) {
 }
 
 void DependencyTree::leave_pool(KvNode& node) {
+  if (!node.checkpoint.empty()) drop_checkpoint(node);
   change(node, [&] {
     node.flight = Flight::kNone;
     node.broken = false;

@@ -9,7 +9,9 @@
 //    its adapters;
 //  - a node that a sequence refers to is in the pool, and so are its ancestors;
 //  - a node in flight has one move; a node in neither tier does not exist;
-//  - each pool block belongs to one node, to sequences, or to the free list.
+//  - each pool block belongs to one node, to a node's checkpoint, to sequences, or to the free
+//  list;
+//  - a node that has a checkpoint is in the pool.
 // A failed allocation leaves all as it was: what adds to the tree makes room first, and what takes
 // away needs none.
 // Structure only: memory/pool.h decides and moves. Not thread-safe: only the engine thread uses it.
@@ -92,6 +94,20 @@ class DependencyTree {
 
   void set_leaving(KvNode& node, bool leaving);
 
+  // Checkpoints: states of sequences in pool blocks, each of a node in the pool, with which it
+  // leaves at the latest. set_checkpoint() takes over one reference on each block; the node must
+  // have none.
+  void set_checkpoint(KvNode& node, std::vector<BlockId> blocks);
+  void drop_checkpoint(KvNode& node);
+  // The blocks of a node's checkpoint, for a sequence that reads it: they stay until it has
+  // released them, whatever becomes of the node.
+  std::vector<BlockId> hold_checkpoint(const KvNode& node);
+  void release_checkpoint(std::vector<BlockId>& blocks);
+  // True if no sequence reads it.
+  bool idle_checkpoint(const KvNode& node) const;
+  // The nodes that have one, in no order.
+  std::span<KvNode* const> checkpoints() const { return checkpoints_; }
+
   // Idle KV nodes without children in the pool, leaving ones included. In no order.
   std::span<KvNode* const> idle_leaves() const { return leaves_; }
   // By swap block; null: free.
@@ -105,6 +121,8 @@ class DependencyTree {
     int32_t adapter_blocks = 0;       // pool blocks of adapters
     int32_t idle_adapter_blocks = 0;  // of these, of adapters that are neither pinned nor loading
     int32_t adapters = 0;             // adapters in the pool
+    int32_t checkpoint_blocks = 0;    // pool blocks of nodes' checkpoints
+    int32_t idle_checkpoint_blocks = 0;  // of these, of those that no sequence reads
   };
   const Counts& counts() const { return counts_; }
   // Pool blocks of KV nodes that no request can use, because an adapter is absent.
@@ -139,6 +157,7 @@ class DependencyTree {
   std::string check_node(const KvNode& node) const;
   std::string check_root(const KvRoot& root) const;
   std::string check_adapter(const AdapterNode& node) const;
+  std::string check_checkpoints() const;
 
   BlockArena& arena_;
   BlockArena& swap_;
@@ -148,6 +167,8 @@ class DependencyTree {
   std::unordered_map<Digest, KvNode> kv_nodes_;
   std::vector<KvNode*> by_block_, by_swap_;
   std::vector<KvNode*> leaves_;
+  std::vector<KvNode*> checkpoints_;
+  std::vector<KvNode*> by_checkpoint_;  // by the first block of a checkpoint
   Counts counts_;
 };
 

@@ -81,7 +81,32 @@ std::string DependencyTree::check_adapter(const AdapterNode& node) const {
   return {};
 }
 
+std::string DependencyTree::check_checkpoints() const {
+  int32_t blocks = 0, idle = 0, owners = 0;
+  for (size_t i = 0; i < checkpoints_.size(); ++i) {
+    const KvNode& node = *checkpoints_[i];
+    const std::string name = "the checkpoint of node " + node.key.hex();
+    if (node.checkpoint_place != static_cast<int32_t>(i) || node.checkpoint.empty())
+      return name + " is wrongly listed";
+    if (!node.resident()) return name + " is in the pool without it";
+    for (const BlockId block : node.checkpoint)
+      if (by_block_[block] || arena_.references(block) < 1)
+        return fmt::format("{} shares block {}", name, block);
+    if (by_checkpoint_[node.checkpoint.front()] != &node)
+      return name + " is not found by its block";
+    blocks += static_cast<int32_t>(node.checkpoint.size());
+    idle += idle_checkpoint(node) ? static_cast<int32_t>(node.checkpoint.size()) : 0;
+  }
+  for (const KvNode* node : by_checkpoint_) owners += node ? 1 : 0;
+  if (owners != static_cast<int32_t>(checkpoints_.size())) return "checkpoints without a node";
+  if (blocks != counts_.checkpoint_blocks || idle != counts_.idle_checkpoint_blocks)
+    return fmt::format("{} blocks of checkpoints, {} idle, are counted as {}, {}", blocks, idle,
+                       counts_.checkpoint_blocks, counts_.idle_checkpoint_blocks);
+  return {};
+}
+
 std::string DependencyTree::check() const {
+  if (std::string error = check_checkpoints(); !error.empty()) return error;
   Counts counts;
   size_t leaves = 0;
   int32_t swapped = 0;
@@ -94,6 +119,8 @@ std::string DependencyTree::check() const {
     counts.leaving += node.leaving ? 1 : 0;
     swapped += node.swapped != kNoBlock ? 1 : 0;
     leaves += node.leaf >= 0 ? 1 : 0;
+    if (node.checkpoint.empty() != (node.checkpoint_place < 0))
+      return "node " + key.hex() + " and its checkpoint disagree";
   }
   int32_t below = 0;
   for (const auto& [key, root] : roots_) {

@@ -1,6 +1,7 @@
 // What a sequence's KV cache depends on, and the blocks of a sequence.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -81,6 +82,14 @@ void extend_block_keys(const KvIdentity& identity, std::span<const int32_t> toke
 struct BlockTable {
   std::vector<BlockId> blocks;
   int committed = 0;  // leading blocks that Pool::commit() has processed
+  // Of a model whose sequences have a state besides their KV (PoolConfig::state_blocks):
+  std::vector<BlockId> state;  // its own: the state after the computed tokens, once a step wrote it
+  std::vector<BlockId>
+      start;  // until then, the shared checkpoint that its first step reads, if any
+  // Its own: where the next step writes checkpoints.
+  static constexpr int kMostKept = 2;
+  std::array<std::vector<BlockId>, kMostKept> kept;
+  int branch = 0;  // the stored prefix went on so far when it started, in blocks
 };
 
 }  // namespace valora::memory

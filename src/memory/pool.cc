@@ -19,6 +19,7 @@ constexpr double kBatchSeconds = 5;  // FastLibra §5.1
 PoolConfig settled(PoolConfig config) {
   if (config.adapter_blocks || config.swapper.policy == MemoryPolicy::kLearned)
     config.dependencies = false;
+  assert(config.state_blocks == 0 || config.swap_blocks == 0);
   return config;
 }
 
@@ -82,25 +83,39 @@ std::span<const Digest> Pool::reusable(std::span<const Digest> keys, int tokens)
   return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
 }
 
+// The resident prefix that a sequence can go on from.
+std::vector<KvNode*> Pool::usable_prefix(const KvIdentity& identity, std::span<const Digest> keys) {
+  std::vector<KvNode*> prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  if (config_.state_blocks > 0) cut_to_checkpoint(prefix);
+  return prefix;
+}
+
 int Pool::resident_tokens(const KvIdentity& identity, std::span<const Digest> keys) {
-  const auto prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
-  return static_cast<int>(prefix.size()) * kBlockTokens;
+  return static_cast<int>(usable_prefix(identity, keys).size()) * kBlockTokens;
 }
 
 int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys,
                               int tokens) {
-  int32_t needed = blocks_for(tokens);
-  if (!config_.prefix_caching) return needed;
-  for (const KvNode* node :
-       tree_.resident_prefix(tree_.find_root(identity.adapter), reusable(keys, tokens)))
-    needed -= node->idle() ? 0 : 1;
-  return needed;
+  const int32_t alone = blocks_for(tokens) + config_.state_blocks;
+  if (!config_.prefix_caching) return alone;
+  const std::vector<KvNode*> prefix = usable_prefix(identity, reusable(keys, tokens));
+  int32_t needed = alone;
+  for (const KvNode* node : prefix) needed -= node->idle() ? 0 : 1;
+  // The checkpoint cannot leave while it is read.
+  if (config_.state_blocks > 0 && !prefix.empty() && tree_.idle_checkpoint(*prefix.back()))
+    needed += config_.state_blocks;
+  return std::min(alone, needed);
 }
 
 void Pool::hold_prefix(BlockTable& table, const KvIdentity& identity,
                        std::span<const Digest> keys) {
   if (!config_.prefix_caching) return;
-  const auto prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  std::vector<KvNode*> prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
+  if (config_.state_blocks > 0) {
+    table.branch = static_cast<int>(prefix.size());
+    cut_to_checkpoint(prefix);
+    if (!prefix.empty()) table.start = tree_.hold_checkpoint(*prefix.back());
+  }
   reserve_more(table.blocks, prefix.size());
   for (KvNode* node : prefix) {
     tree_.hold(*node);
@@ -113,7 +128,13 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
                  std::span<const Digest> keys, int tokens) {
   assert(table.blocks.empty());
   hold_prefix(table, identity, reusable(keys, tokens));
-  const Room room = reserve(table, tokens);
+  Room room = reserve(table, tokens);
+  if (room != Room::kReserved && !table.start.empty()) {
+    const int branch = table.branch;
+    drop(table);
+    table.branch = branch;
+    room = reserve(table, tokens);
+  }
   if (room != Room::kReserved) {
     drop(table);
     return room;
@@ -129,12 +150,16 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
 }
 
 Room Pool::reserve(BlockTable& table, int tokens) {
-  const int32_t missing = blocks_for(tokens) - static_cast<int32_t>(table.blocks.size());
-  if (missing <= 0) return Room::kReserved;
+  const int32_t missing =
+      std::max(0, blocks_for(tokens) - static_cast<int32_t>(table.blocks.size()));
+  const int32_t state = table.state.empty() ? config_.state_blocks : 0;
+  if (missing + state == 0) return Room::kReserved;
   reserve_more(table.blocks, missing);
-  const Room room = make_room(Kind::kKv, missing);
+  reserve_more(table.state, state);
+  const Room room = make_room(Kind::kKv, missing + state);
   if (room != Room::kReserved) return room;
   for (int32_t i = 0; i < missing; ++i) table.blocks.push_back(*arena_.allocate());
+  for (int32_t i = 0; i < state; ++i) table.state.push_back(*arena_.allocate());
   return room;
 }
 
@@ -185,6 +210,7 @@ void Pool::release(BlockTable& table) {
 
 // Children before their parents, so that without history each becomes a leaf in turn.
 void Pool::drop(BlockTable& table) {
+  drop_states(table);
   for (auto block = table.blocks.rbegin(); block != table.blocks.rend(); ++block) {
     KvNode* node = tree_.release(*block);
     if (node && !config_.history && node->leaf >= 0 && node->flight == Flight::kNone) evict(*node);

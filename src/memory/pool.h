@@ -33,6 +33,9 @@ struct PoolConfig {
   int32_t swap_blocks = 0;  // KV blocks that the swap space holds; 0: none
   int64_t block_bytes = 1;
   bool prefix_caching = true;
+  // Blocks of a sequence's state besides its KV; 0: it has none. With a state there is no swap
+  // space, and a prefix is found up to a checkpoint of its state.
+  int32_t state_blocks = 0;
 
   SwapperConfig swapper;
   Duration period = std::chrono::milliseconds(100);  // of the swapper
@@ -97,6 +100,8 @@ class Pool {
   // How many of the available_blocks() start() would take. Changes nothing.
   int32_t blocks_to_start(const KvIdentity& identity, std::span<const Digest> keys, int tokens);
   // Fills an empty table with the resident prefix of the sequence, and grows it to `tokens` tokens.
+  // With a state, up to the last checkpoint, which the table holds, or nothing if there is no room
+  // beside it.
   // The prefix is table.committed whole blocks, at most tokens - 1 tokens, because the last token
   // must be computed to yield logits. The claim must be ready; it gives the KV that it holds to
   // the table. The table stays empty unless it returns kReserved.
@@ -110,6 +115,16 @@ class Pool {
   void commit(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys,
               int computed);
   void release(BlockTable& table);
+
+  // States. -------------------------------------------------------------------------------------
+  int32_t state_blocks() const { return config_.state_blocks; }
+  // Takes blocks for up to `count` checkpoints that the sequence's next step writes, in place of
+  // those taken before, as far as there is room. Returns for how many.
+  int reserve_checkpoints(BlockTable& table, int count);
+  // A step has written the table's state and these checkpoints: each is the state after so many
+  // rows of the step, ascending, whose first one is token `begin` of the sequence. Call it after
+  // commit(). Those whose node is not in the tree, or has one, are dropped. Needs no memory.
+  void note_state(BlockTable& table, int begin, std::span<const int> checkpoints);
 
   // Adapters. -----------------------------------------------------------------------------------
   // Loads an adapter ahead of its requests if there is room.
@@ -184,9 +199,16 @@ class Pool {
   void adopt(BlockId& own, KvNode& node);
   void drop(BlockTable& table);
   static std::span<const Digest> reusable(std::span<const Digest> keys, int tokens);
+  std::vector<KvNode*> usable_prefix(const KvIdentity& identity, std::span<const Digest> keys);
   void hold_prefix(BlockTable& table, const KvIdentity& identity, std::span<const Digest> keys);
   void evict(AdapterNode& node);
   Error too_much_kept(int32_t blocks, int32_t wanted) const;
+
+  // pool_states.cc
+  static void cut_to_checkpoint(std::vector<KvNode*>& prefix);
+  void drop_states(BlockTable& table);
+  void release_all(std::vector<BlockId>& blocks);
+  bool drop_oldest_checkpoint();
 
   // pool_claims.cc
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);

@@ -11,7 +11,7 @@ PoolStats Pool::stats() const {
   stats.total = total_blocks();
   stats.free = arena_.free_blocks();
   stats.adapter_blocks = counts.adapter_blocks;
-  stats.history_blocks = counts.kv - counts.held_kv;
+  stats.history_blocks = counts.kv - counts.held_kv + counts.idle_checkpoint_blocks;
   stats.running_blocks = arena_.used_blocks() - counts.adapter_blocks - stats.history_blocks;
   stats.invalid_blocks = config_.dependencies ? 0 : tree_.invalid_kv();
   stats.swap_total = swap_.total_blocks();
@@ -30,7 +30,13 @@ std::string Pool::check(std::span<const BlockTable* const> tables,
     if (table->committed < 0 || table->committed > static_cast<int>(table->blocks.size()))
       return "a table has committed more blocks than it has";
     for (const BlockId block : table->blocks) ++expected[block];
+    for (const auto* states : {&table->state, &table->start, &table->kept[0], &table->kept[1]})
+      for (const BlockId block : *states) ++expected[block];
+    const size_t state = table->blocks.empty() ? 0 : config_.state_blocks;
+    if (table->state.size() != state) return "a table has a state of a wrong size";
   }
+  for (const KvNode* node : tree_.checkpoints())
+    for (const BlockId block : node->checkpoint) ++expected[block];
   std::unordered_map<const AdapterNode*, int32_t> pins;
   for (const Claim* claim : claims)
     for (const BlockId block : claim->prefix.blocks) ++expected[block];

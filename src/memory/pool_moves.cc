@@ -213,11 +213,14 @@ void Pool::plan_for(Kinds kinds, int32_t used, int32_t capacity) {
   const auto high = static_cast<int32_t>(std::ceil(marks.high * capacity));
   const auto low = static_cast<int32_t>(std::floor(marks.low * capacity));
   if (used - tree_.counts().leaving > high) {
-    const auto nodes =
-        swapper_.leave(tree_, statistics(), used - tree_.counts().leaving - high, kinds);
-    for (const AnyNode& node : nodes)
+    int32_t beyond = used - tree_.counts().leaving - high;
+    for (const AnyNode& node : swapper_.leave(tree_, statistics(), beyond, kinds)) {
+      if (beyond <= 0) break;  // a node's checkpoint leaves with it
+      if (const auto* kv = std::get_if<KvNode*>(&node))
+        beyond -= static_cast<int32_t>((*kv)->checkpoint.size());
       if (leaves_next(node) && tree_node(node).rests_until <= now_)
         let_leave(node, Urgency::kBackground);
+    }
     return;
   }
   // With a fixed share, vLLM's way, nothing comes in before a request asks for it.

@@ -26,7 +26,7 @@ int64_t Pool::max_tokens(std::span<const AdapterNeed> adapters) const {
   for (const AdapterNeed& need : adapters) needed += need.blocks;
   if (needed > adapter_limit()) return 0;
   const int64_t left = config_.adapter_blocks ? kv_limit() : total_blocks() - needed;
-  return left * kBlockTokens;
+  return std::max<int64_t>(0, left - config_.state_blocks) * kBlockTokens;
 }
 
 int32_t Pool::free_for(Kind kind) const {
@@ -40,8 +40,9 @@ int32_t Pool::free_for(Kind kind) const {
 
 int32_t Pool::idle_for(Kind kind) const {
   const DependencyTree::Counts& counts = tree_.counts();
-  if (!config_.adapter_blocks) return counts.idle_kv + counts.idle_adapter_blocks;
-  return kind == Kind::kAdapter ? counts.idle_adapter_blocks : counts.idle_kv;
+  const int32_t idle_kv = counts.idle_kv + counts.idle_checkpoint_blocks;
+  if (!config_.adapter_blocks) return idle_kv + counts.idle_adapter_blocks;
+  return kind == Kind::kAdapter ? counts.idle_adapter_blocks : idle_kv;
 }
 
 // Blocks in use that a pool which shrank must get rid of.
@@ -54,7 +55,8 @@ int32_t Pool::available_blocks() const {
 }
 
 double Pool::usage() const {
-  const int32_t idle = tree_.counts().idle_kv + tree_.counts().idle_adapter_blocks;
+  const DependencyTree::Counts& counts = tree_.counts();
+  const int32_t idle = counts.idle_kv + counts.idle_adapter_blocks + counts.idle_checkpoint_blocks;
   return (arena_.used_blocks() - idle) / static_cast<double>(std::max(1, total_blocks()));
 }
 
@@ -65,9 +67,11 @@ Room Pool::make_room(Kind kind, int32_t blocks) {
   while (free_for(kind) < blocks) {
     const int32_t missing = blocks - free_for(kind) + over - tree_.counts().leaving;
     if (missing <= 0) return Room::kSoon;
-    const std::optional<AnyNode> victim = next_victim(kind, missing);
-    if (!victim) return Room::kNone;
-    let_leave(*victim, Urgency::kRoom);
+    const bool states_too = kind == Kind::kKv || !config_.adapter_blocks;
+    if (const std::optional<AnyNode> victim = next_victim(kind, missing))
+      let_leave(*victim, Urgency::kRoom);
+    else if (!states_too || !drop_oldest_checkpoint())
+      return Room::kNone;
   }
   return Room::kReserved;
 }

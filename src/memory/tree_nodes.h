@@ -84,6 +84,9 @@ struct KvNode : TreeNode {
   uint32_t turn = 1;           // of the conversation that used it last, if it is not shared
   bool unreadable = false;     // its last read failed: requests compute it again
   int32_t leaf = -1;           // index in DependencyTree::idle_leaves()
+  // The state after its last token, in pool blocks; empty: not kept. Never changes.
+  std::vector<BlockId> checkpoint;
+  int32_t checkpoint_place = -1;  // index in DependencyTree::checkpoints()
 
   bool present() const { return block != kNoBlock; }
   bool resident() const { return present() && flight != Flight::kIn; }

@@ -72,6 +72,7 @@ struct Request : std::enable_shared_from_this<Request> {
   RequestState state = RequestState::kWaiting;
   int computed_tokens = 0;  // tokens whose KV is in the block table
   int cached_tokens = 0;    // prompt tokens found in the prefix cache when it first ran
+  int cached_from = 0;      // tokens found in the prefix cache when it was admitted last
   int preemptions = 0;
   bool scheduled_once = false;
   bool preparing = false;  // admitted, but its next tokens wait for the embeddings of media

@@ -180,7 +180,7 @@ void Scheduler::admit(Step& step, Request& request) {
   const int cached = request.table.committed * memory::kBlockTokens;
   request.state = RequestState::kRunning;
   waiting_.admit(request);
-  request.computed_tokens = cached;
+  request.computed_tokens = request.cached_from = cached;
   if (!request.scheduled_once) {
     request.scheduled_once = true;
     request.first_scheduled = step.now;
@@ -221,7 +221,10 @@ void Scheduler::place(Step& step, Request& request) {
   request.last_scheduled = step.now;
   StepItem item{
       .request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()};
-  if (config_.proposer) add_drafts(step, item);
+  if (pool_.state_blocks() > 0)
+    keep_states(step, item);
+  else if (config_.proposer)
+    add_drafts(step, item);
   const bool all = request.scores_prompt && request.computed_tokens < request.prompt_tokens;
   item.scored = all ? tokens : item.yields ? 1 + static_cast<int>(item.drafts.size()) : 0;
   step.plan.total_tokens += item.tokens;
@@ -286,16 +289,19 @@ void Scheduler::complete(const StepPlan& plan) {
     if (request.state != RequestState::kRunning) continue;  // finished while the step ran
     request.computed_tokens += item.tokens - item.rejected;
     if (!item.drafts.empty()) note_drafts(item);
-    if (pool_.prefix_caching()) share(request);
+    if (pool_.prefix_caching()) share(item);
   }
 }
 
-void Scheduler::share(Request& request) {
+void Scheduler::share(const StepItem& item) {
+  Request& request = *item.request;
   try {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
   } catch (const std::bad_alloc&) {  // the next commit() goes on where this one ended
   }
+  if (pool_.state_blocks() > 0)
+    pool_.note_state(request.table, request.computed_tokens - item.tokens, item.kept);
 }
 
 void Scheduler::finish(Request& request) {

@@ -202,7 +202,8 @@ class Scheduler {
   Request* youngest_idle(const Request* except) const;
   void preempt(Step& step, Request& victim);
   void requeue(const Step& step);
-  void share(Request& request);
+  void share(const StepItem& item);
+  void keep_states(const Step& step, StepItem& item);  // scheduler_states.cc
   std::string check_request(const Request& request) const;
 
   SchedulerConfig config_;

@@ -17,6 +17,9 @@ struct StepItem {
   bool yields = false;
   int scored = 0;               // how many of its last rows have logits
   std::vector<int32_t> drafts;  // guesses of the tokens that follow; only if it yields
+  // The numbers of rows, ascending, after which the sequence's state is written to its table's
+  // `kept`, too.
+  std::vector<int> kept;
 
   // Written when the step has run: how many of its last rows do not count as computed.
   int rejected = 0;

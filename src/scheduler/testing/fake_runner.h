@@ -113,11 +113,33 @@ class FakeRunner final : public StepExecutor {
 
   void write(const StepItem& item) {
     const Request& request = *item.request;
-    const int known = request.computed_tokens + item.known();
-    for (int i = request.computed_tokens; i < request.computed_tokens + item.tokens; ++i) {
+    const memory::BlockTable& table = request.table;
+    const int begin = request.computed_tokens, known = begin + item.known();
+    uint64_t previous = begin == 0 ? 0 : cell(request, begin - 1);
+    // With a state, what comes before the step is read from it alone.
+    if (!table.state.empty() && begin > 0)
+      previous = state_in(table.start.empty() ? table.state : table.start);
+    size_t kept = 0;
+    for (int i = begin; i < begin + item.tokens; ++i) {
       const int32_t token = i < known ? request.tokens.at(i) : item.drafts.at(i - known);
-      cell(request, i) = kv_cell(request.identity, token, i, i == 0 ? 0 : cell(request, i - 1));
+      previous = cell(request, i) = kv_cell(request.identity, token, i, previous);
+      if (kept < item.kept.size() && i + 1 == begin + item.kept[kept])
+        put_state(table.kept.at(kept++), previous);
     }
+    put_state(table.state, previous);
+  }
+
+  // All blocks of a state must be of the same one.
+  uint64_t state_in(std::span<const memory::BlockId> blocks) const {
+    uint64_t value = cells_.at(size_t(blocks.front()) * memory::kBlockTokens);
+    for (const memory::BlockId block : blocks)
+      for (size_t at = 0; at < memory::kBlockTokens; ++at)
+        if (cells_.at(size_t(block) * memory::kBlockTokens + at) != value) return 0xDEADBEEF;
+    return value;
+  }
+  void put_state(std::span<const memory::BlockId> blocks, uint64_t value) {
+    for (const memory::BlockId block : blocks)
+      std::fill_n(cells_.begin() + block * memory::kBlockTokens, memory::kBlockTokens, value);
   }
 
   std::vector<SampledToken> next_tokens(const StepItem& item) {

@@ -294,6 +294,12 @@ class RandomSchedule : StepListener, StepExecutor {
       ASSERT_TRUE(item.drafts.empty() || (item.yields && item.known() == 1));
       ASSERT_LE(request.computed_tokens + item.tokens,
                 int(request.table.blocks.size()) * memory::kBlockTokens);
+      ASSERT_EQ(int(request.table.state.size()), world_.pool.state_blocks);
+      for (size_t k = 0; k < item.kept.size(); ++k) {
+        ASSERT_EQ((request.computed_tokens + item.kept[k]) % memory::kBlockTokens, 0);
+        ASSERT_LE(item.kept[k], item.tokens);
+        ASSERT_EQ(int(request.table.kept[k].size()), world_.pool.state_blocks);
+      }
       for (const PositionRange& range : request.joint) {
         const int64_t end = request.computed_tokens + item.tokens;
         ASSERT_FALSE(range.begin < end && end < range.end) << "a step that ends in an image";

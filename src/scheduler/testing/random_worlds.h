@@ -133,6 +133,42 @@ inline const RandomWorld kRandomWorlds[] = {
     {.blocks = 12, .config = kSmall, .rope = {.limit = 24, .each = true, .of_prompt = true}},
 };
 
+// Sequences with a state besides their KV, whose prefixes end at checkpoints.
+inline const RandomWorld kStateWorlds[] = {
+    {.blocks = 24, .config = kSmall, .preemptions = 10, .pool = {.state_blocks = 1}},
+    {.blocks = 24,
+     .config = kTiny,
+     .max_waiting = 6,
+     .preemptions = 3,
+     .pool = {.state_blocks = 3}},
+    {.blocks = 80, .config = kMedium, .preemptions = 0, .pool = {.state_blocks = 9}},
+    {.blocks = 30,
+     .config = kSmall,
+     .preemptions = 0,
+     .erratic_policy = true,
+     .pool = {.state_blocks = 2}},
+    {.blocks = 34,
+     .config = with_cheap_merges(kMedium, true),
+     .preemptions = 0,
+     .policy = "valora",
+     .pool = {.state_blocks = 2},
+     .adapter_blocks = {2, 3, 4},
+     .faults = true},
+    {.blocks = 34,
+     .config = kMedium,
+     .preemptions = 0,
+     .pool = {.state_blocks = 2, .history = false},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true},
+    {.blocks = 70,
+     .config = kMedium,
+     .preemptions = 0,
+     .pool = {.state_blocks = 2, .adapter_blocks = 9},
+     .adapter_blocks = kSevenAdapters,
+     .faults = true,
+     .encodes = true},
+};
+
 inline const RandomWorld kJointWorlds[] = {
     {.blocks = 12, .config = kMedium, .preemptions = 10, .joint = true},
     {.blocks = 24,
@@ -154,6 +190,11 @@ inline std::vector<RandomWorld> random_worlds() {
     all.push_back(world);
   }
   all.insert(all.end(), std::begin(kJointWorlds), std::end(kJointWorlds));
+  for (RandomWorld world : kStateWorlds) {
+    all.push_back(world);
+    world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
+    all.push_back(world);
+  }
   return all;
 }
 
