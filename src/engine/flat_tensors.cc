@@ -10,6 +10,7 @@ models::Batch flat_batch(const serving::FlatTokens& flat) {
   batch.positions = at::stack(axes);
   if (!flat.rope_lengths.empty()) batch.rope_lengths = at::tensor(flat.rope_lengths, at::kLong);
   batch.spans = flat.spans;
+  batch.state_spans = flat.states;
   return batch;
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/dtype.h"
 #include "memory/block_arena.h"
+#include "models/delta_net.h"
 #include "ops/panel_layout.h"
 #include "ops/pool_memory.h"
 
@@ -39,7 +40,13 @@ Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
   if (options.swap_bytes < 0 || options.swap_bytes / plan.kv_block_bytes > INT32_MAX)
     return invalid("--swap-space must be 0 or above, and below 2^31 blocks", "swap_space");
   plan.swap_blocks = static_cast<int32_t>(options.swap_bytes / plan.kv_block_bytes);
-  const int64_t length = blocks_for(plan.max_model_len);
+  if (plan.state_blocks > 0 && plan.swap_blocks > 0) {
+    plan.swap_blocks = 0;
+    plan.notes.emplace_back(
+        "--swap-space has no effect: what sequences of this model keep besides their KV does not "
+        "go there, and KV alone is of no use without it");
+  }
+  const int64_t length = blocks_for(plan.max_model_len) + plan.state_blocks;
   plan.kept_limit =
       static_cast<int32_t>(std::clamp<int64_t>(plan.blocks - length, 0, plan.blocks / 4));
   if (!options.adapter_bytes) return {};
@@ -95,14 +102,16 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
     panel = std::min(
         panel, std::max(ops::largest_panel_bytes(std::min(widest, spec.hidden), rank, dtype, form),
                         ops::least_cut_block_bytes(dtype)));
+  const kernels::StateShape state = models::state_shape(spec.state, dtype);
+  panel = std::max(panel, ops::StateLayout::least_block_bytes(state));
   const auto pool = static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel));
-  return {ranks * pool, ranks * kv};
+  return {ranks * pool, ranks * kv, ops::StateLayout(state, static_cast<size_t>(pool)).blocks()};
 }
 
 ops::KvShape kv_shape(const models::ModelSpec& spec, int ranks, at::ScalarType dtype,
                       ops::KvFormat kv_format) {
   const int64_t heads = adapters::share_of(spec.kv_heads, 0, ranks).size();
-  return {spec.layers, heads, spec.head_dim, dtype, kv_format};
+  return {spec.kv_layers(), heads, spec.head_dim, dtype, kv_format};
 }
 
 Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::ModelSpec& spec,
@@ -111,6 +120,7 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   MemoryPlan plan;
   const int64_t block_bytes = plan.block_bytes = sizes.pool;
   plan.kv_block_bytes = sizes.kv;
+  const int64_t state = plan.state_blocks = sizes.state_blocks;
   if (options.max_model_len && *options.max_model_len > spec.max_positions)
     return invalid("--max-model-len " + std::to_string(*options.max_model_len) +
                        " exceeds the model's limit of " + std::to_string(spec.max_positions),
@@ -120,8 +130,8 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   const int64_t wanted_len = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
   // Default: every sequence at full length, and half as much again for adapters and history, at
   // most a quarter of the free memory.
-  const int64_t everything =
-      product(product(blocks_for(wanted_len), options.max_num_seqs), product(block_bytes, 3) / 2);
+  const int64_t everything = product(product(blocks_for(wanted_len) + state, options.max_num_seqs),
+                                     product(block_bytes, 3) / 2);
   if (options.memory.pool_bytes)
     VALORA_CHECK(check_pool(*options.memory.pool_bytes, available_bytes, kept_bytes));
   // What steps need is an estimate, so that it alone never prevents a start.
@@ -134,12 +144,13 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
                          "; if they run out of it, lower --max-num-batched-tokens or "
                          "--max-num-seqs");
   const int64_t blocks = std::min<int64_t>(budget / block_bytes, INT32_MAX);
-  if (blocks < 1)
-    return invalid("the pool needs at least one block of " + std::to_string(block_bytes) +
-                       " bytes, but gets " + std::to_string(budget) + "; raise --pool-memory",
+  if (blocks < 1 + state)
+    return invalid("the pool needs at least " + std::to_string(1 + state) + " blocks of " +
+                       std::to_string(block_bytes) + " bytes, but gets " + std::to_string(budget) +
+                       " bytes; raise --pool-memory",
                    "pool_memory");
-  if (blocks < blocks_for(wanted_len)) {
-    const int64_t needed = product(blocks_for(wanted_len), block_bytes);
+  if (blocks < blocks_for(wanted_len) + state) {
+    const int64_t needed = product(blocks_for(wanted_len) + state, block_bytes);
     if (options.max_model_len)
       return invalid("the pool of " + std::to_string(budget) +
                          " bytes is too small for one sequence of --max-model-len " +
@@ -147,13 +158,13 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
                          std::to_string(needed),
                      "pool_memory");
     plan.notes.push_back("--max-model-len was lowered from " + std::to_string(wanted_len) + " to " +
-                         std::to_string(blocks * memory::kBlockTokens) +
+                         std::to_string((blocks - state) * memory::kBlockTokens) +
                          ", which fits into the pool; to keep it, set --pool-memory to " +
                          std::to_string(needed));
   }
   plan.blocks = static_cast<int32_t>(blocks);
   plan.max_model_len =
-      static_cast<int>(std::min<int64_t>(wanted_len, blocks * memory::kBlockTokens));
+      static_cast<int>(std::min<int64_t>(wanted_len, (blocks - state) * memory::kBlockTokens));
   VALORA_CHECK(plan_tiers(options.memory, plan));
   return plan;
 }

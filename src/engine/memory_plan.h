@@ -17,6 +17,7 @@ struct MemoryPlan {
   int64_t block_bytes = 0;     // of the pool
   int64_t kv_block_bytes = 0;  // used by KV
   int32_t blocks = 0;
+  int32_t state_blocks = 0;  // of a sequence's state besides its KV
   int32_t swap_blocks = 0;
   std::optional<int32_t> adapter_blocks;  // a fixed share for adapters
   int32_t kept_limit = 0;                 // blocks that pinned adapters can have
@@ -25,11 +26,12 @@ struct MemoryPlan {
   std::vector<std::string> notes;
 };
 
-// The size of a pool block, and the part of it that KV uses, on all ranks together. `spec` names
-// the widest input of a linear that can have adapters.
+// The size of a pool block, which holds a part of a state, too, and the bytes of it that KV uses,
+// on all ranks together. `spec` names the widest input of a linear that can have adapters.
 struct BlockSizes {
   int64_t pool = 0;
   int64_t kv = 0;
+  int32_t state_blocks = 0;  // how many a sequence's state takes
 };
 BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::ScalarType dtype,
                        ops::KvFormat kv_format, at::Device device, int ranks = 1);

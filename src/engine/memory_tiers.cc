@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "engine/dtype.h"
+#include "models/delta_net.h"
 
 namespace valora {
 
@@ -21,6 +22,9 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
     tiers->kv_.emplace_back(tiers->memory_.back(),
                             kv_shape(spec, ranks, dtype, kv_format_of(options)), device);
   }
+  if (spec.state.layers > 0)
+    tiers->states_.emplace(tiers->memory_.front(),
+                           ops::StateLayout(models::state_shape(spec.state, dtype), block_bytes));
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes / ranks);
   if (const auto form = ops::paged_form(dtype, device))
     tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form, ranks);

@@ -16,6 +16,7 @@
 #include "ops/attention.h"
 #include "ops/device_copy.h"
 #include "ops/pool_memory.h"
+#include "ops/state_arena.h"
 #include "serving/model_side.h"
 
 namespace valora {
@@ -31,6 +32,8 @@ class MemoryTiers final : public serving::PoolBacking {
                                                    const adapters::AdapterLimits& limits);
 
   const ops::KvArena& kv_arena(int rank) const { return kv_[static_cast<size_t>(rank)]; }
+  // Absent if the model's sequences have no state besides their KV.
+  const std::optional<ops::StateArena>& states() const { return states_; }
   // Null if adapters are not in the pool: with the reference kernels, and with a CUDA torch in a
   // build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
@@ -63,6 +66,7 @@ class MemoryTiers final : public serving::PoolBacking {
   // By rank: the books know a block by its number, under which each rank has its part.
   std::vector<ops::PoolMemory> memory_;
   std::vector<ops::KvArena> kv_;
+  std::optional<ops::StateArena> states_;  // of one rank
   std::vector<std::unique_ptr<memory::SwapFile>> swap_;
   size_t kv_bytes_ = 0;  // of a block on one rank
   std::optional<AdapterStore> adapters_;

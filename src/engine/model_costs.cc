@@ -86,9 +86,9 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
   const Sizes sizes = sizes_of(spec);
   const auto bytes = static_cast<double>(c10::elementSize(model.dtype));
   const double vocabulary = static_cast<double>(spec.vocab) * static_cast<double>(spec.hidden);
-  const double keys = static_cast<double>(spec.layers * spec.kv_heads * spec.head_dim);
+  const double keys = static_cast<double>(spec.kv_layers() * spec.kv_heads * spec.head_dim);
   const int64_t kv_block = ops::KvArena::block_bytes(
-      {spec.layers, spec.kv_heads, spec.head_dim, model.dtype, kv_format_of(options)}, device);
+      {spec.kv_layers(), spec.kv_heads, spec.head_dim, model.dtype, kv_format_of(options)}, device);
   const bool integers = model.weights->keeps_integers();
   const models::HeldBytes& held = model.weights->held();
   const double read = integers ? static_cast<double>(held.decoder + held.head)

@@ -36,6 +36,12 @@ Status check_needs(const EngineOptions& options, const models::ModelSpec& spec) 
     return invalid(fmt::format("--device: the kernels of GPUs lack what {} needs; use --device cpu",
                                spec.architecture),
                    "device");
+  if (spec.state.layers > 0 && options.speculation.tokens > 0)
+    return invalid(
+        fmt::format("--speculative-config: {} keeps a state of each sequence, which cannot go back "
+                    "behind wrong guesses; leave it out",
+                    spec.architecture),
+        "speculative_config");
   if (spec.joint_tokens == 0) return {};
   // Beside the tokens of all others in decode, or a picture could wait for ever.
   const int64_t decodes = int64_t{options.max_num_seqs} * (1 + options.speculation.tokens),

@@ -21,6 +21,7 @@ memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& opti
   memory::PoolConfig config;
   config.blocks = plan.blocks;
   config.swap_blocks = plan.swap_blocks;
+  config.state_blocks = plan.state_blocks;
   config.block_bytes = plan.block_bytes;
   config.prefix_caching = options.prefix_caching;
   config.swapper.policy = memory_policy_of(memory.policy);

@@ -9,11 +9,13 @@ using serving::AdapterRows;
 using serving::BatchMessage;
 using serving::ScoredRows;
 
-RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena, at::Device device,
+RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena,
+                       std::optional<ops::StateArena> states, at::Device device,
                        std::unique_ptr<ModeSwitcher> switcher)
     : rank_(rank),
       model_(model),
       arena_(std::move(arena)),
+      states_(std::move(states)),
       device_(device),
       switcher_(std::move(switcher)),
       graphs_(DecodeGraphs::make(model, arena_)),
@@ -27,6 +29,7 @@ void RankRunner::forget_merged() {
 models::Batch RankRunner::batch_of(const BatchMessage& message, const VisualEncoder& visuals) {
   models::Batch batch = flat_batch(message.tokens);
   batch.kv = &arena_;
+  if (states_) batch.states = &*states_;
   TORCH_CHECK(switcher_ || !message.merged, "the weights of this model are never merged");
   batch.adaptation.merged = switcher_ ? switcher_->use(message.merged) : nullptr;
   ops::LoraBatch& lora = batch.adaptation.lora;

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 
 #include "engine/decode_graphs.h"
 #include "engine/mode_switcher.h"
@@ -18,7 +19,9 @@ class RankRunner {
  public:
   // model, arena, switcher: of this rank. The model must outlive it. switcher: null if the policy
   // never merges.
-  RankRunner(int rank, const models::Model& model, ops::KvArena arena, at::Device device,
+  // states: those of sequences besides their KV; absent if the model keeps none.
+  RankRunner(int rank, const models::Model& model, ops::KvArena arena,
+             std::optional<ops::StateArena> states, at::Device device,
              std::unique_ptr<ModeSwitcher> switcher);
 
   // The hidden states of the step, [T, hidden]; valid until the next call. visuals: has the
@@ -38,6 +41,7 @@ class RankRunner {
   const int rank_;
   const models::Model& model_;
   ops::KvArena arena_;
+  std::optional<ops::StateArena> states_;
   at::Device device_;
   std::unique_ptr<ModeSwitcher> switcher_;
   std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs

@@ -28,8 +28,10 @@ class Runner final : public serving::ModelRunner {
  public:
   struct Options {
     size_t visual_cache_bytes = 0;  // capacity of the cache of visual embeddings
-    double mask_seconds = 0;        // CPU time of a step for masks of grammars (FormLimits::step)
-    bool adapts_threads = false;    // fewer compute threads while other programs use the cores
+    // CPU time of a step for masks of grammars (FormLimits::step). Without a limit for models whose
+    // sequences have states: a request that waits for its mask would run its last token twice.
+    double mask_seconds = 0;
+    bool adapts_threads = false;  // fewer compute threads while other programs use the cores
   };
   // The models of all ranks and the clock must outlive it. model: rank 0's. launched: what runs on
   // the device.

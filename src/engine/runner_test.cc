@@ -60,7 +60,8 @@ class WaitingModel final : public models::Model {
 
 std::unique_ptr<RankRunner> rank_on(int rank, const models::Model& model) {
   return std::make_unique<RankRunner>(
-      rank, model, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), at::kCPU, nullptr);
+      rank, model, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), std::nullopt, at::kCPU,
+      nullptr);
 }
 
 class FailedSteps : public ::testing::Test {

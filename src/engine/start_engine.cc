@@ -6,6 +6,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <ctime>
+#include <limits>
 
 #include "base/log.h"
 #include "engine/dtype.h"
@@ -233,12 +234,14 @@ Status EngineStart::make_runner(const scheduler::Policy& policy) {
   for (int rank = 0; rank < options_.tensor_parallel_size; ++rank) {
     models::Model& model = rank == 0 ? *loaded_.model : *loaded_.others[rank - 1];
     ranks.push_back(
-        std::make_unique<RankRunner>(rank, model, tiers_->kv_arena(rank), device_,
+        std::make_unique<RankRunner>(rank, model, tiers_->kv_arena(rank), tiers_->states(), device_,
                                      policy.merges() ? make_switcher(rank, model) : nullptr));
   }
   const Runner::Options options{
       .visual_cache_bytes = options_.visual_cache_bytes,
-      .mask_seconds = options_.form_limits.step,
+      .mask_seconds = loaded_.model->spec().state.layers > 0
+                          ? std::numeric_limits<double>::infinity()
+                          : options_.form_limits.step,
       .adapts_threads =
           options_.threads == 0 && device_.is_cpu() && options_.tensor_parallel_size == 1,
   };

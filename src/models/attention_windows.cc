@@ -38,6 +38,7 @@ std::vector<std::string> read_types(const ConfigReader& text, int64_t layers) {
 std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
                                       int64_t layers, int64_t max_positions) {
   const Windows windows = defaults.windows;
+  if (windows == Windows::kOwnTypes) return std::vector<LayerWindow>(static_cast<size_t>(layers));
   const std::optional<int64_t> window = window_of(text, windows);
   const bool cuts = window && *window < max_positions;
   const std::vector<std::string> types = read_types(text, layers);

@@ -18,6 +18,8 @@ enum class Windows {
   kAll,
   // Those of "layer_types", or all but each sliding_window_pattern-th.
   kPattern,
+  // None: the family reads "layer_types" itself, and its class knows no window.
+  kOwnTypes,
 };
 
 // Which positions the queries of a layer attend to.

@@ -9,6 +9,7 @@
 #include "media/processor.h"
 #include "ops/attention.h"
 #include "ops/lora.h"
+#include "ops/state_arena.h"
 #include "ops/vocabulary.h"
 
 namespace valora::models {
@@ -70,12 +71,14 @@ struct HeadAdaptation {
 };
 
 struct Batch {
-  at::Tensor tokens;                  // int64 [T]
-  at::Tensor positions;               // int64 [axes, T]
-  at::Tensor rope_lengths;            // int64 [T], as Rotary takes them; may be undefined
-  std::vector<ops::QuerySpan> spans;  // one per sequence
-  const ops::KvArena* kv = nullptr;   // null in training: each span is a whole sequence
-  mutable ops::SpanTables tables;     // of the spans; made by the first layer
+  at::Tensor tokens;                        // int64 [T]
+  at::Tensor positions;                     // int64 [axes, T]
+  at::Tensor rope_lengths;                  // int64 [T], as Rotary takes them; may be undefined
+  std::vector<ops::QuerySpan> spans;        // one per sequence
+  const ops::KvArena* kv = nullptr;         // null in training: each span is a whole sequence
+  mutable ops::SpanTables tables;           // of the spans; made by the first layer
+  const ops::StateArena* states = nullptr;  // of models with states; null in training
+  std::vector<ops::StateSpan> state_spans;  // one per sequence, if there are states
   // Training only: keep only the inputs of each layer, and run it again in the backward pass. The
   // batch must then live until the backward pass has ended.
   bool recompute = false;

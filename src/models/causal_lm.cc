@@ -7,10 +7,9 @@ constexpr char kPrefix[] = "model.";
 
 class CausalLm final : public Model {
  public:
-  CausalLm(const DecoderConfig& config, const std::string& architecture, Weights& weights,
-           at::Device device)
-      : Model(causal_lm_spec(config, architecture)),
-        model_(weights, spec().modules, kPrefix, "lm_head", config, device) {}
+  CausalLm(const DecoderConfig& config, ModelSpec spec, Weights& weights, at::Device device)
+      : Model(std::move(spec)),
+        model_(weights, this->spec().modules, kPrefix, "lm_head", config, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
@@ -35,7 +34,12 @@ ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& archite
 
 std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture,
                                       Weights& weights, at::Device device) {
-  return std::make_unique<CausalLm>(config, architecture, weights, device);
+  return make_causal_lm(config, causal_lm_spec(config, architecture), weights, device);
+}
+
+std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, ModelSpec spec, Weights& weights,
+                                      at::Device device) {
+  return std::make_unique<CausalLm>(config, std::move(spec), weights, device);
 }
 
 Positions causal_lm_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan>) {

@@ -49,6 +49,23 @@ Rotation rotation(const Rotary& rotary, const Batch& batch, const at::Tensor& le
   return result;
 }
 
+// Rotates the first elements of each head, as many as the frequencies are for.
+void rotate(at::Tensor& x, const CosSin& angles) {
+  const int64_t dim = 2 * angles.cos.size(1), rest = x.size(2) - dim;
+  if (rest == 0) return ops::rotate_half(x, angles.cos, angles.sin);
+  const at::Tensor before = x.narrow(2, 0, dim);
+  at::Tensor part = before;
+  ops::rotate_half(part, angles.cos, angles.sin);
+  // If gradients are recorded, it is another tensor.
+  if (!part.is_same(before)) x = at::cat({part, x.narrow(2, dim, rest)}, 2);
+}
+
+int64_t rotated_dim(const DecoderConfig& c, const RotaryConfig& rotary) {
+  const auto layer =
+      std::ranges::find_if(c.layers, [](const LayerConfig& each) { return !each.delta; });
+  return rotary.dim > 0 ? rotary.dim : layer->head_dim;
+}
+
 }  // namespace
 
 Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
@@ -57,6 +74,7 @@ Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
       kv_heads_(of_rank(c.kv_heads, weights)),
       head_dim_(c.head_dim),
       rule_{c.window, c.attention_scale},
+      output_gate_(c.output_gate),
       kind_(c.qkv),
       o_proj_(table_linear(weights, modules, layer + names.o, c.o_bias)) {
   const auto add = [&](const char* name) {
@@ -83,20 +101,27 @@ std::vector<at::Tensor> Attention::queries_keys_values(const at::Tensor& x,
   return parts;
 }
 
-at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, int64_t layer,
+at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, int64_t place,
                                  const Batch& batch) const {
-  const auto qkv = queries_keys_values(x, batch.adaptation);
+  auto qkv = queries_keys_values(x, batch.adaptation);
+  at::Tensor gate;
+  if (output_gate_) {
+    const auto halves = qkv[0].view({-1, heads_, 2 * head_dim_}).split(head_dim_, 2);
+    qkv[0] = halves[0].reshape({-1, heads_ * head_dim_});
+    gate = at::sigmoid(halves[1]).view({-1, heads_ * head_dim_});
+  }
   const auto of_heads = [&](const at::Tensor& rows, const std::optional<RmsNorm>& norm) {
     return norm ? (*norm)(rows.view({-1, head_dim_})) : rows;
   };
   at::Tensor q = of_heads(qkv[0], q_norm_).view({-1, heads_, head_dim_}),
              k = of_heads(qkv[1], k_norm_).view({-1, kv_heads_, head_dim_});
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
-  ops::rotate_half(q, rotary.queries.cos, rotary.queries.sin);
-  ops::rotate_half(k, rotary.keys.cos, rotary.keys.sin);
-  const at::Tensor attended =
-      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, layer, batch.spans, rule_, &batch.tables)
+  rotate(q, rotary.queries);
+  rotate(k, rotary.keys);
+  at::Tensor attended =
+      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, place, batch.spans, rule_, &batch.tables)
                : ops::sequence_attention(q, k, v, batch.spans, rule_);
+  if (gate.defined()) attended = attended * gate;
   return o_proj_(attended, batch.adaptation);
 }
 
@@ -120,30 +145,37 @@ Decoder::Decoder(Weights& weights, const adapters::ModuleTable& modules, const s
                  const EmbeddingNames& names, const DecoderConfig& c, at::Device device)
     : embed_tokens_(weights.get(names.embedding + ".weight", {c.vocab, c.hidden})),
       embedding_scale_(c.embedding_scale),
-      rotary_(c.rotary, c.layers.front().head_dim, device),
+      rotary_(c.rotary, rotated_dim(c, c.rotary), device),
       norm_(weights, prefix + c.names.norm, c.hidden, c.norm_eps, c.norm_offset),
       lm_head_(weights, names.head, c.hidden, c.vocab, false,
                modules.first_of(adapters::ModuleKind::kHead), LinearPart::kHead,
                {adapters::Split::kOutputs, c.vocab}),
       shard_(weights.shard()) {
-  if (c.local_rotary) local_rotary_.emplace(*c.local_rotary, c.layers.front().head_dim, device);
+  if (c.local_rotary)
+    local_rotary_.emplace(*c.local_rotary, rotated_dim(c, *c.local_rotary), device);
   for (size_t i = 0; i < c.layers.size(); ++i)
-    layers_.push_back(make_layer(
-        weights, modules, prefix + c.names.layers + std::to_string(i) + ".", c, c.layers[i]));
+    layers_.push_back(
+        make_layer(weights, modules, prefix + c.names.layers + std::to_string(i) + ".", c, i));
 }
 
 DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& modules,
-                                 const std::string& layer, const DecoderConfig& c,
-                                 const LayerConfig& l) {
+                                 const std::string& layer, const DecoderConfig& c, size_t index) {
+  const LayerConfig& l = c.layers[index];
   const auto norm = [&](const char* name) {
     return RmsNorm(weights, layer + name, c.hidden, l.norm_eps, l.norm_offset);
   };
   const auto norm_if = [&](const char* name) {
     return name ? std::optional(norm(name)) : std::nullopt;
   };
+  using Mixer = std::variant<Attention, DeltaNet>;
+  const int64_t place = std::count_if(
+      c.layers.begin(), c.layers.begin() + static_cast<int64_t>(index),
+      [&](const LayerConfig& before) { return before.delta.has_value() == l.delta.has_value(); });
   return {norm(c.names.input_norm),
           norm(c.names.inner_norm),
-          Attention(weights, modules, c.names, layer, l),
+          l.delta ? Mixer(DeltaNet(weights, modules, layer, l))
+                  : Mixer(Attention(weights, modules, c.names, layer, l)),
+          place,
           Mlp(weights, modules, c.names, layer, l),
           norm_if(c.names.attention_norm),
           norm_if(c.names.mlp_norm),
@@ -176,10 +208,12 @@ void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
 }
 
 at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
-                                    int64_t index, const Batch& batch) const {
+                                    const Batch& batch) const {
   const at::Tensor normed =
       delta.defined() ? before_attention.after_adding(x, delta) : before_attention(x);
-  at::Tensor attended = self_attn(normed, rotary, index, batch);
+  const auto* attention = std::get_if<Attention>(&mixer);
+  at::Tensor attended = attention ? (*attention)(normed, rotary, place, batch)
+                                  : std::get<DeltaNet>(mixer)(normed, place, batch);
   if (after_attention) attended = (*after_attention)(attended);
   const at::Tensor added = mlp(before_mlp.after_adding(x, attended), batch.adaptation);
   return after_mlp ? (*after_mlp)(added) : added;
@@ -195,7 +229,7 @@ at::Tensor Decoder::forward(const Batch& batch) const {
     if (batch.recompute)
       std::tie(x, delta) = recomputed_layer(x, delta, rotary, i, batch);
     else
-      delta = layers_[i](x, delta, rotary, static_cast<int64_t>(i), batch);
+      delta = layers_[i](x, delta, rotary, batch);
     add_level(batch, i, x);
     ++parts_done();
   }
@@ -213,8 +247,8 @@ std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const 
   const auto outputs = ops::recomputed(
       [this, rotary, index, &batch](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
         at::Tensor stream = in[0].clone();  // the layer changes it in place
-        const at::Tensor added = layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(),
-                                                rotary, static_cast<int64_t>(index), batch);
+        const at::Tensor added =
+            layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(), rotary, batch);
         return {stream, added};
       },
       inputs);
@@ -224,7 +258,7 @@ std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const 
 std::vector<Linear*> Decoder::linears() {
   std::vector<Linear*> linears;
   for (DecoderLayer& layer : layers_) {
-    layer.self_attn.append_linears(linears);
+    std::visit([&](auto& mixer) { mixer.append_linears(linears); }, layer.mixer);
     layer.mlp.append_linears(linears);
   }
   return linears;

@@ -1,15 +1,18 @@
 // The decoder of all families, made of layers as decoder_config.h describes them (transformers:
 // modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py, modeling_gemma3.py;
-// the layers of modeling_qwen3_vl.py, which add visual embeddings to their outputs).
+// modeling_qwen3_5.py; the layers of modeling_qwen3_vl.py, which add visual embeddings to their
+// outputs).
 #pragma once
 
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "models/batch.h"
 #include "models/decoder_config.h"
+#include "models/delta_net.h"
 #include "models/layers.h"
 #include "models/rotary.h"
 
@@ -25,7 +28,8 @@ class Attention {
   // layer: its name, with a dot at the end.
   Attention(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,
             const std::string& layer, const LayerConfig& config);
-  at::Tensor operator()(const at::Tensor& x, const Rotation& rotary, int64_t layer,
+  // place: of this layer among those with attention.
+  at::Tensor operator()(const at::Tensor& x, const Rotation& rotary, int64_t place,
                         const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
     for (Linear& linear : qkv_) linears.push_back(&linear);
@@ -39,6 +43,7 @@ class Attention {
 
   int64_t heads_, kv_heads_, head_dim_;  // heads: of the rank
   ops::AttentionRule rule_;
+  bool output_gate_;
   Qkv kind_;
   std::vector<Linear> qkv_;  // one or three
   Linear o_proj_;
@@ -63,10 +68,11 @@ struct DecoderLayer {
   // x: [T, hidden], the residual stream; changed in place. delta: what the previous layer adds to
   // it; undefined for the first layer. Returns what this layer adds.
   at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
-                        int64_t index, const Batch& batch) const;
+                        const Batch& batch) const;
 
   RmsNorm before_attention, before_mlp;
-  Attention self_attn;
+  std::variant<Attention, DeltaNet> mixer;
+  int64_t place;  // among the layers with a mixer of this kind
   Mlp mlp;
   std::optional<RmsNorm> after_attention, after_mlp;  // of what they add
   bool local_rotary;
@@ -95,7 +101,7 @@ class Decoder {
   at::Tensor embed(const Batch& batch) const;
   static DecoderLayer make_layer(Weights& weights, const adapters::ModuleTable& modules,
                                  const std::string& name, const DecoderConfig& config,
-                                 const LayerConfig& layer);
+                                 size_t index);
   // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
   static void add_level(const Batch& batch, size_t layer, at::Tensor& x);
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,

@@ -1,5 +1,8 @@
 #include "models/decoder_config.h"
 
+#include <algorithm>
+
+#include "models/delta_net.h"
 #include "models/quantised/config.h"
 
 namespace valora::models {
@@ -60,7 +63,7 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
   c.tied_embeddings =
       text.flag("tie_word_embeddings", false) || top.flag("tie_word_embeddings", false);
   c.max_positions = text.integer("max_position_embeddings", d.max_positions);
-  c.rotary = read_rotary(text, layer.head_dim, d.rope_theta, c.max_positions);
+  c.rotary = read_rotary(text, layer.head_dim, d.rope_theta, c.max_positions, d.rotary_share);
   c.max_positions = c.rotary.max_positions;
   check_activation(text, d);
   c.layers.assign(static_cast<size_t>(layers), layer);
@@ -74,7 +77,8 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
 }
 
 ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) {
-  const LayerConfig& first = c.layers.front();
+  const LayerConfig& first =
+      *std::ranges::find_if(c.layers, [](const LayerConfig& layer) { return !layer.delta; });
   ModelSpec spec;
   spec.architecture = architecture;
   spec.vocab = c.vocab;
@@ -89,6 +93,12 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
     spec.one_rank = "queries, keys and values lie side by side in one linear, which is not split";
   spec.whole_kv_heads = first.qkv == Qkv::kByGroup;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
+  for (const LayerConfig& layer : c.layers) {
+    if (!layer.delta) continue;
+    spec.state = *layer.delta;
+    spec.cpu_only = true;
+    spec.one_rank = "ranks cannot share the states of its gated delta rules";
+  }
   for (const LayerConfig& layer : c.layers)
     if (layer.window > 0 && (spec.window == 0 || layer.window < spec.window))
       spec.window = layer.window;
@@ -108,16 +118,17 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
           {layer + name, in, out, index, false, adapters::ModuleKind::kLinear, {split, units}});
     };
     using enum adapters::Split;
-    switch (l.qkv) {
-      case Qkv::kApart:
-        add(c.names.q, c.hidden, q, kOutputs, l.heads);
-        add(c.names.k, c.hidden, kv, kOutputs, l.kv_heads);
-        add(c.names.v, c.hidden, kv, kOutputs, l.kv_heads);
-        break;
-      case Qkv::kSideBySide: add(c.names.qkv, c.hidden, q + 2 * kv, kWhole, 1); break;
-      case Qkv::kByGroup: add(c.names.qkv, c.hidden, q + 2 * kv, kOutputs, l.kv_heads); break;
+    if (l.delta) {
+      add_delta_modules(*l.delta, c.hidden, layer, index, modules);
+    } else if (l.qkv == Qkv::kApart) {
+      add(c.names.q, c.hidden, l.output_gate ? 2 * q : q, kOutputs, l.heads);
+      add(c.names.k, c.hidden, kv, kOutputs, l.kv_heads);
+      add(c.names.v, c.hidden, kv, kOutputs, l.kv_heads);
+    } else {
+      const bool split = l.qkv == Qkv::kByGroup;
+      add(c.names.qkv, c.hidden, q + 2 * kv, split ? kOutputs : kWhole, split ? l.kv_heads : 1);
     }
-    add(c.names.o, q, c.hidden, kInputs, l.heads);
+    if (!l.delta) add(c.names.o, q, c.hidden, kInputs, l.heads);
     add(c.names.gate, c.hidden, l.intermediate, kOutputs, l.intermediate);
     add(c.names.up, c.hidden, l.intermediate, kOutputs, l.intermediate);
     add(c.names.down, l.intermediate, c.hidden, kInputs, l.intermediate);

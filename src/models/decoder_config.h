@@ -50,6 +50,12 @@ struct LayerConfig {
   ops::Gate gate = ops::Gate::kSilu;
   double attention_scale = 0;  // of the scores; 0: 1/sqrt(head_dim)
   bool local_rotary = false;   // rotated by DecoderConfig::local_rotary
+  // The linear of queries has a gate behind each head's query, whose sigmoid multiplies what the
+  // head attends to.
+  bool output_gate = false;
+  // In place of attention: a gated delta rule (models/delta_net.h). Its `layers` are those of the
+  // model. Absent: attention.
+  std::optional<StateSpec> delta;
 };
 
 struct DecoderConfig {
@@ -62,7 +68,7 @@ struct DecoderConfig {
   int64_t max_positions = 0;
   RotaryConfig rotary;  // of all layers, but those with local_rotary
   std::optional<RotaryConfig> local_rotary;
-  // At least one. The keys and values of all layers have the same heads and sizes.
+  // At least one with attention. The keys and values of all layers have the same heads and sizes.
   std::vector<LayerConfig> layers;
 };
 
@@ -80,6 +86,9 @@ struct DecoderDefaults {
   bool qk_norm = false, qkv_bias = false, o_bias = false, mlp_bias = false;
   WindowDefaults windows;
   bool local_rotary = false;  // layers with windows have a rope of their own
+  // The share of a head that is rotated if the file names none; 0: all of it, and another share is
+  // refused.
+  double rotary_share = 0;
 };
 
 // text: config.json or its text_config. top: config.json, which may hold tie_word_embeddings.

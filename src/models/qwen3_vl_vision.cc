@@ -84,7 +84,7 @@ at::Tensor Qwen3VlMerger::operator()(const at::Tensor& x, const Adaptation& adap
   return fc2(at::gelu(fc1(rows, adaptation)), adaptation);
 }
 
-Qwen3VlVisionConfig Qwen3VlVisionTower::read_config(const ConfigReader& vision) {
+Qwen3VlVisionConfig Qwen3VlVisionTower::read_config(const ConfigReader& vision, bool deepstack) {
   Config c;
   vision.refuse_changed_layers();
   c.depth = vision.at_most("depth", kMaxLayers, 27);
@@ -99,8 +99,9 @@ Qwen3VlVisionConfig Qwen3VlVisionTower::read_config(const ConfigReader& vision) 
   while ((c.side + 1) * (c.side + 1) <= positions) ++c.side;
   if (c.side * c.side != positions)
     vision.refuse("\"num_position_embeddings\" is not the square of a whole number");
-  c.deep = vision.has("deepstack_visual_indexes") ? vision.integers("deepstack_visual_indexes")
-                                                  : std::vector<int64_t>{8, 16, 24};
+  if (deepstack)
+    c.deep = vision.has("deepstack_visual_indexes") ? vision.integers("deepstack_visual_indexes")
+                                                    : std::vector<int64_t>{8, 16, 24};
   for (size_t i = 0; i < c.deep.size(); ++i)
     if (c.deep[i] < 0 || c.deep[i] >= c.depth || (i > 0 && c.deep[i] <= c.deep[i - 1]))
       vision.refuse("\"deepstack_visual_indexes\" must name blocks of the tower in their order");

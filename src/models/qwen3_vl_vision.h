@@ -54,7 +54,8 @@ class Qwen3VlVisionTower {
   static constexpr char kArchitecture[] = "Qwen3VLForConditionalGeneration";
   static constexpr bool kMarksFrames = true;
   using Config = Qwen3VlVisionConfig;
-  static Config read_config(const ConfigReader& vision);
+  // deepstack: whether outputs of blocks are for layers of the decoder.
+  static Config read_config(const ConfigReader& vision, bool deepstack = true);
   static void add_modules(const Config& config, const std::string& prefix,
                           std::vector<adapters::Module>& modules);
 

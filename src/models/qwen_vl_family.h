@@ -56,7 +56,12 @@ template <typename Tower, DecoderReader* read_decoder>
 class QwenVlForConditionalGeneration final : public Model {
  public:
   QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
-      : Model(qwen_vl_spec<Tower, read_decoder>(config)),
+      : QwenVlForConditionalGeneration(qwen_vl_spec<Tower, read_decoder>(config), config, weights,
+                                       device) {}
+  // For a family whose spec has other values.
+  QwenVlForConditionalGeneration(ModelSpec own, const ConfigReader& config, Weights& weights,
+                                 at::Device device)
+      : Model(std::move(own)),
         visual_(weights, spec().modules, kQwenVlVisual,
                 Tower::read_config(config.child("vision_config")), device),
         language_model_(weights, spec().modules, kQwenVlLanguage, "lm_head", read_decoder(config),

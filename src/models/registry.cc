@@ -20,6 +20,7 @@
 #include "models/qwen2_5_vl.h"
 #include "models/qwen2_vl.h"
 #include "models/qwen3.h"
+#include "models/qwen3_5.h"
 #include "models/qwen3_vl.h"
 #include "models/spec/load_error.h"
 #include "ops/dispatch.h"
@@ -53,6 +54,8 @@ std::string architecture_of_type(const Json& config) {
       {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
       {"qwen3", "Qwen3ForCausalLM"},
       {"qwen3_vl", "Qwen3VLForConditionalGeneration"},
+      {"qwen3_5", "Qwen3_5ForConditionalGeneration"},
+      {"qwen3_5_text", "Qwen3_5ForCausalLM"},
       {"smolvlm", "SmolVLMForConditionalGeneration"}};
   const auto type = field_or<std::string>(config, "model_type", "");
   const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
@@ -87,6 +90,7 @@ const std::vector<Family>& families() {
       qwen3_family(),    qwen3_vl_family(),      idefics3_family(),   smolvlm_family(),
       internvl_family(), internvl_chat_family(), llava_next_family(), llava_onevision_family(),
       gemma3_family(),   gemma3_text_family(),   qwen1_vl_family(),   qwen1_family(),
+      qwen3_5_family(),  qwen3_5_text_family(),
   };
   return all;
 }

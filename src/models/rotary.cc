@@ -22,6 +22,18 @@ void check_partial(const ConfigReader& scaling, const ConfigReader& text) {
       text.refuse("a rope of a part of the head (partial_rotary_factor) is not supported");
 }
 
+// How much of a head is rotated.
+int64_t read_part(const ConfigReader& scaling, const ConfigReader& text, int64_t head_dim,
+                  double share) {
+  const char* const key = "partial_rotary_factor";
+  const double part = scaling.number(key, text.number(key, share));
+  const auto dim = part > 0 && part <= 1 ? static_cast<int64_t>(head_dim * part) : 0;
+  if (dim < 2 || dim % 2 != 0)
+    text.refuse("\"partial_rotary_factor\" must leave an even number of a head's " +
+                std::to_string(head_dim) + " elements");
+  return dim;
+}
+
 // The positions that a rope made for `reach` of them serves.
 int64_t stretched(int64_t positions, double reach) {
   return reach <= (1 << 30) ? std::max(positions, static_cast<int64_t>(reach)) : positions;
@@ -85,11 +97,14 @@ std::vector<int64_t> axes_of(const RotaryConfig& config) {
 }  // namespace
 
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta,
-                         int64_t max_positions) {
+                         int64_t max_positions, double share) {
   const ConfigReader scaling = find_scaling(text);
   RotaryConfig config;
   config.max_positions = max_positions;
-  check_partial(scaling, text);
+  if (share > 0)
+    head_dim = config.dim = read_part(scaling, text, head_dim, share);
+  else
+    check_partial(scaling, text);
   read_type(scaling, text, head_dim, config);
   config.theta = scaling.number("rope_theta", text.number("rope_theta", default_theta));
   if (!(config.theta > 1)) text.refuse("\"rope_theta\" must be above 1");

@@ -25,6 +25,7 @@ namespace valora::models {
 
 struct RotaryConfig {
   double theta = 10000;
+  int64_t dim = 0;                // how much of a head is rotated, its first elements; 0: all of it
   std::vector<int64_t> sections;  // frequencies per axis; empty: one axis
   // The axes take turns: every third frequency is of height, and of width, as long as their
   // sections last; all others are of time. Else the sections are side by side.
@@ -45,9 +46,9 @@ struct RotaryConfig {
 
 // Reads rope_theta and rope_scaling (transformers 4) or rope_parameters (5). Supports default,
 // mrope, linear, dynamic, yarn, longrope and llama3; throws LoadError for other types.
-// max_positions: max_position_embeddings.
+// max_positions: max_position_embeddings. share: as DecoderDefaults::rotary_share.
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta,
-                         int64_t max_positions);
+                         int64_t max_positions, double share = 0);
 
 struct CosSin {
   at::Tensor cos, sin;  // float [T, dim / 2]

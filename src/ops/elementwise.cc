@@ -51,8 +51,9 @@ at::Tensor quick_gelu(const at::Tensor& x) {
 }
 
 void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  TORCH_CHECK(x.dim() == 3 && heads_side_by_side(x) && x.size(2) % 2 == 0, "rotate_half: x is ",
-              x.sizes());
+  TORCH_CHECK(x.dim() == 3 && x.stride(2) == 1 && x.size(2) % 2 == 0 &&
+                  (x.is_cpu() || heads_side_by_side(x)),
+              "rotate_half: x is ", x.sizes());
   TORCH_CHECK(cos.sizes() == sin.sizes() && cos.dim() == 2 && cos.size(0) == x.size(0) &&
                   cos.size(1) == x.size(2) / 2 && cos.is_contiguous() && sin.is_contiguous() &&
                   cos.scalar_type() == at::kFloat,

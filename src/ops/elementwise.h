@@ -16,7 +16,7 @@ at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Ten
 // x · sigmoid(1.702 · x), the activation of CLIP and Qwen2-VL.
 at::Tensor quick_gelu(const at::Tensor& x);
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head. x: [T, heads,
-// dim] with contiguous heads per row; cos, sin: float [T, dim / 2].
+// dim], on GPUs with contiguous heads per row; cos, sin: float [T, dim / 2].
 void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
 }  // namespace valora::ops

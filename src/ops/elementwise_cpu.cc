@@ -41,7 +41,7 @@ at::Tensor quick_gelu_cpu(const at::Tensor& x) {
 void rotate_half_cpu(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   with_cpu_type(x, [&](auto t) {
     using T = decltype(t);
-    kernels::rotate_half<T>(raw<T>(x), x.size(0), x.stride(0), x.size(1), x.size(2),
+    kernels::rotate_half<T>(raw<T>(x), x.size(0), x.stride(0), x.size(1), x.stride(1), x.size(2),
                             cos.const_data_ptr<float>(), sin.const_data_ptr<float>(),
                             torch_parallel());
   });

@@ -14,8 +14,8 @@ std::unique_ptr<ChatFormat> make_llama2_chat();
 std::unique_ptr<ChatFormat> make_llama3_chat();
 // Qwen3: ChatML without a default system prompt. Of an answer before the last question, the thought
 // up to </think> is left out; later answers have a <think> block, as the published template writes
-// them. Text only.
-std::unique_ptr<ChatFormat> make_qwen3_chat();
+// them. opening: what the assistant's turn begins with, such as a thought.
+std::unique_ptr<ChatFormat> make_qwen3_chat(std::string opening = {});
 
 // Qwen-VL, the first one: ChatML with "Picture 1: <img><imgpad></img>" and a line break for each
 // picture, numbered through the conversation.

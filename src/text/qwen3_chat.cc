@@ -37,8 +37,21 @@ Answer cut_answer(std::string_view text) {
   return {without_newlines(thought, true, true), without_newlines(content, true, false)};
 }
 
+// The texts, with placeholders of images and videos between them.
+std::string with_placeholders(const ChatMessage& message) {
+  const ChatMlStyle style;
+  std::string out;
+  for (const ChatPart& part : message.parts)
+    out += part.kind == ChatPart::Kind::kText    ? part.text
+           : part.kind == ChatPart::Kind::kImage ? style.image
+                                                 : style.video;
+  return out;
+}
+
 class Qwen3Format final : public ChatFormat {
  public:
+  explicit Qwen3Format(std::string opening) : opening_(std::move(opening)) {}
+
   Result<std::string> render(const std::vector<ChatMessage>& messages,
                              bool add_generation_prompt) const override {
     if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
@@ -51,7 +64,7 @@ class Qwen3Format final : public ChatFormat {
     std::string out;
     for (size_t i = 0; i < messages.size(); ++i) {
       const ChatMessage& message = messages[i];
-      const std::string text = joined_text(message);
+      const std::string text = with_placeholders(message);
       out += "<|im_start|>" + message.role + "\n";
       if (message.role == "assistant") {
         const Answer answer = cut_answer(text);
@@ -74,13 +87,18 @@ class Qwen3Format final : public ChatFormat {
       }
       out += "<|im_end|>\n";
     }
-    if (add_generation_prompt) out += "<|im_start|>assistant\n";
+    if (add_generation_prompt) out += "<|im_start|>assistant\n" + opening_;
     return out;
   }
+
+ private:
+  std::string opening_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatFormat> make_qwen3_chat() { return std::make_unique<Qwen3Format>(); }
+std::unique_ptr<ChatFormat> make_qwen3_chat(std::string opening) {
+  return std::make_unique<Qwen3Format>(std::move(opening));
+}
 
 }  // namespace valora::text

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 import families
 import qwen1_reference
+from releases import NEWEST
 
 ALL_LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 MROPE = {8: [1, 1, 2], 16: [2, 3, 3], 24: [4, 4, 4], 32: [4, 6, 6]}  # by head size
@@ -85,6 +86,22 @@ def qwen3_vl(sizes, head_dim, sections, vision, patch, merge, **more):
     vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3, out_hidden_size=hidden)
     return transformers.Qwen3VLConfig(
         text_config=text, vision_config=vision, tie_word_embeddings=tied, image_token_id=special_id("image_pad"),
+        video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
+        vision_end_token_id=special_id("vision_end"))
+
+
+def qwen3_5_text(family, *sizes, rope, **more):
+    """rope: its parameters beside theta."""
+    fields = decoder(family, *sizes)
+    theta = fields.pop("rope_theta")
+    return transformers.Qwen3_5TextConfig(**fields | dict(rope_parameters={"rope_type": "default", "rope_theta": theta} | rope) | more)
+
+
+def qwen3_5(sizes, vision, patch, merge, rope, **more):
+    text = qwen3_5_text(families.QWEN35, *sizes, rope=rope, **more).to_dict()
+    vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3, out_hidden_size=sizes[0])
+    return transformers.Qwen3_5Config(
+        text_config=text, vision_config=vision, tie_word_embeddings=sizes[-1], image_token_id=special_id("image_pad"),
         video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
         vision_end_token_id=special_id("vision_end"))
 
@@ -260,6 +277,23 @@ NEWER |= {
         width=256, heads=4, mlp_ratio=1.2, image_size=64, patch_size=4, n_queries=9), no_bias=False),
     "qwen1-text": lambda: qwen1(families.QWEN1, 48, 3, 3, 74, seq_length=96, max_position_embeddings=2048),
 }
+# Heads of keys that several heads of values share; sizes that are no multiple of a vector; a layer with attention first, and delta rules
+# alone behind it; half a head rotated, whose sections are the usual ones.
+if NEWEST:
+    NEWER |= {
+        "qwen35-tied": lambda: qwen3_5(
+            (48, 6, 2, 4, 37, True), dict(depth=2, hidden_size=32, num_heads=2, intermediate_size=45, num_position_embeddings=49), 8, 2,
+            {"partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1]}, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
+            linear_key_head_dim=12, linear_value_head_dim=20),
+        "qwen35-first-full": lambda: qwen3_5(
+            (40, 4, 4, 3, 53, False), dict(depth=3, hidden_size=24, num_heads=3, intermediate_size=33, num_position_embeddings=16), 6, 3,
+            {"partial_rotary_factor": 0.5}, head_dim=16, linear_num_key_heads=3, linear_num_value_heads=3, linear_key_head_dim=33,
+            linear_value_head_dim=40, linear_conv_kernel_dim=3, attention_bias=True,
+            layer_types=["full_attention", "linear_attention", "linear_attention"]),
+        "qwen35-text": lambda: qwen3_5_text(
+            families.QWEN35_TEXT, 64, 4, 1, 5, 43, False, rope={}, head_dim=24, linear_num_key_heads=1, linear_num_value_heads=2,
+            linear_key_head_dim=16, linear_value_head_dim=16, full_attention_interval=2),
+    }
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 
@@ -273,7 +307,7 @@ def family(name):
 def randomise(model, seed):
     """Weights that make every part matter: products keep the size of their input, norms and biases are not just ones and zeros."""
     generator = torch.Generator().manual_seed(seed)
-    around_zero = model.config.get_text_config().model_type == "gemma3_text"  # the weights of norms
+    around_zero = model.config.get_text_config().model_type in ("gemma3_text", "qwen3_5_text")  # the weights of norms
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
@@ -284,7 +318,8 @@ def randomise(model, seed):
         elif name.endswith("bias"):
             parameter.copy_(0.3 * noise)
         else:
-            parameter.copy_((0 if around_zero and "vision" not in name else 1) + 0.3 * noise)
+            ones = not around_zero or "vision" in name or "visual" in name or "linear_attn.norm" in name
+            parameter.copy_((1 if ones else 0) + 0.3 * noise)
     if model.config.get_text_config().tie_word_embeddings:
         model.get_input_embeddings().weight.mul_(model.get_input_embeddings().weight.shape[1] ** -0.5 * 2)
     model.tie_weights()

@@ -319,6 +319,27 @@ class Qwen3VL(Qwen):
         return [frames[i] for i in kept], processor.times(kept, rate)
 
 
+class Qwen35Text(Qwen3):
+    """The assistant's turn begins with a thought. Of releases since 5."""
+
+    def __init__(self):
+        super().__init__(getattr(transformers, "Qwen3_5ForCausalLM", None))
+
+    def render(self, messages, add_generation_prompt=True):
+        return super().render(messages, add_generation_prompt) + ("<think>\n" if add_generation_prompt else "")
+
+
+class Qwen35(Qwen3VL):
+    """As Qwen3-VL, with an assistant's turn that begins with a thought. Of releases since 5."""
+
+    def __init__(self):
+        super().__init__()
+        self.kind = getattr(transformers, "Qwen3_5ForConditionalGeneration", None)
+
+    def render(self, messages, add_generation_prompt=True):
+        return super().render(messages, add_generation_prompt) + ("<think>\n" if add_generation_prompt else "")
+
+
 class Llama2(Family):
     kind = transformers.LlamaForCausalLM
     bos, eos = "<s>", "</s>"
@@ -887,6 +908,7 @@ QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VL
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
+QWEN35_TEXT, QWEN35 = Qwen35Text(), Qwen35()
 IDEFICS3, SMOLVLM, INTERNVL = Idefics3(), SmolVLM(), InternVL()
 GEMMA3_TEXT, GEMMA3 = Gemma3Text(), Gemma3()
 PIXTRAL, MISTRAL3 = Pixtral(transformers.LlavaForConditionalGeneration), Pixtral(transformers.Mistral3ForConditionalGeneration)
@@ -906,4 +928,4 @@ def family_of(config):
         return LLAVA_NEXT[config.text_config.model_type]
     return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
             "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION, "mistral3": MISTRAL3,
-            "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3}[kind]
+            "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3, "qwen3_5_text": QWEN35_TEXT, "qwen3_5": QWEN35}[kind]

@@ -23,10 +23,22 @@ struct RopeChange {
 // placeholder.
 inline constexpr int32_t kTokenByName = -1;
 
+// The layers that keep a state of each sequence in place of keys and values: of a causal
+// convolution over `channels()` channels, and a matrix for each value head.
+struct StateSpec {
+  int64_t layers = 0;  // 0: the model has none
+  int64_t taps = 0;    // of the convolution
+  int64_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  int64_t values() const { return value_heads * value_dim; }
+  int64_t channels() const { return 2 * key_heads * key_dim + values(); }
+};
+
 // Read from the configuration alone.
 struct ModelSpec {
   std::string architecture;
   int64_t vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  StateSpec state;
+  int64_t kv_layers() const { return layers - state.layers; }  // that have keys and values
   int64_t max_positions = 0;
   int64_t window = 0;  // the shortest attention window of a layer; 0: no layer has one
   RopeChange rope_change;

@@ -15,10 +15,22 @@ void append_uses(std::span<const AppliedAdapter> uses, int64_t begin, int64_t en
   for (const AppliedAdapter& use : uses) rows.push_back({begin, end, use.adapter.get(), use.scale});
 }
 
+// What the step reads and writes of the sequence's state.
+kernels::StateSpan state_of(const StepItem& item) {
+  static_assert(kernels::StateSpan::kMostKept == memory::BlockTable::kMostKept);
+  const memory::BlockTable& table = item.request->table;
+  kernels::StateSpan span{.to = table.state.data()};
+  if (item.request->computed_tokens > 0)
+    span.from = table.start.empty() ? table.state.data() : table.start.data();
+  for (size_t i = 0; i < item.kept.size(); ++i) span.kept[i] = {table.kept[i].data(), item.kept[i]};
+  return span;
+}
+
 void append_tokens(const StepItem& item, FlatTokens& flat) {
   const Sequence& s = sequence_of(item);
   const int first = s.computed_tokens, last = first + item.tokens;
   flat.spans.push_back({flat.count(), item.tokens, first, s.table.blocks.data(), s.prompt->joint});
+  if (!s.table.state.empty()) flat.states.push_back(state_of(item));
   flat.ids.insert(flat.ids.end(), s.tokens.begin() + first,
                   s.tokens.begin() + first + item.known());
   flat.ids.insert(flat.ids.end(), item.drafts.begin(), item.drafts.end());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/types/query_span.h"
+#include "kernels/types/state_span.h"
 
 namespace valora::serving {
 
@@ -17,6 +18,8 @@ struct FlatTokens {
   // frequencies of short sequences.
   std::vector<int64_t> rope_lengths;
   std::vector<kernels::QuerySpan> spans;  // one per sequence
+  // The states of the sequences, if the model keeps any; else empty.
+  std::vector<kernels::StateSpan> states;
 
   int64_t count() const { return static_cast<int64_t>(ids.size()); }
 };

@@ -178,10 +178,14 @@ class DeltaHead {
       std::memset(state, 0, bytes);
     else if (from != state)
       std::memcpy(state, from, bytes);
-    const int64_t kept = span_.kept ? span_.kept_after : 0;
-    run_rows(0, kept, state);
-    if (span_.kept) std::memcpy(span_.kept[head_], state, bytes);
-    run_rows(kept, span_.count, state);
+    int64_t done = 0;
+    for (const DeltaSpan::Kept& kept : span_.kept) {
+      if (!kept.to) continue;
+      run_rows(done, kept.after, state);
+      std::memcpy(kept.to[head_], state, bytes);
+      done = kept.after;
+    }
+    run_rows(done, span_.count, state);
   }
 
  private:

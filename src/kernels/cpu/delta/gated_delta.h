@@ -9,12 +9,14 @@
 // and the token's output is o / √(mean(o²) + eps) · weight · silu(z).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "base/parallel.h"
-#include "kernels/cpu/delta/state_layout.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/state_layout.h"
+#include "kernels/types/state_span.h"
 
 namespace valora::kernels {
 
@@ -24,8 +26,11 @@ struct DeltaSpan {
   int64_t begin = 0, count = 0;
   const float* const* from = nullptr;  // before the rows; null: zeros
   float* const* to = nullptr;          // after the rows; may be `from`
-  float* const* kept = nullptr;        // after the first kept_after rows; null: not wanted
-  int64_t kept_after = 0;
+  struct Kept {
+    float* const* to = nullptr;  // null: none
+    int64_t after = 0;           // the state after so many rows
+  };
+  std::array<Kept, StateSpan::kMostKept> kept = {};  // ascending
 };
 
 // Row strides in elements.

@@ -152,8 +152,12 @@ TYPED_TEST(GatedDelta, StepsDoNotChangeTheValues) {
   using T = TypeParam;
   for (const StateShape& shape : kShapes) {
     const DeltaWorld<T> world(shape, 150);
-    HeadStates whole(shape), kept(shape), end(shape), again(shape);
-    const DeltaSpan all{0, 150, nullptr, whole.pointers.data(), kept.pointers.data(), 77};
+    HeadStates whole(shape), kept(shape), end(shape), again(shape), late(shape);
+    const DeltaSpan all{0,
+                        150,
+                        nullptr,
+                        whole.pointers.data(),
+                        {{{kept.pointers.data(), 77}, {late.pointers.data(), 150}}}};
     std::vector<T> y(world.tokens * world.width), parts(y.size());
     gated_delta<T>(shape, world.inputs(), {&all, 1}, y.data(), serial_for);
     const auto kept_before = kept.memory;
@@ -166,6 +170,7 @@ TYPED_TEST(GatedDelta, StepsDoNotChangeTheValues) {
       begin += count;
     }
     EXPECT_EQ(end.memory, whole.memory);
+    EXPECT_EQ(late.memory, whole.memory);
     EXPECT_EQ(kept.memory, kept_before);
     const size_t done = static_cast<size_t>(77 * world.width);
     EXPECT_EQ(std::memcmp(parts.data() + done, y.data() + done, (y.size() - done) * sizeof(T)), 0);
@@ -193,7 +198,7 @@ TYPED_TEST(GatedDelta, ConvolutionEqualsItsDefinitionInAnySteps) {
     const ConvWeights<T> weights{w.data(), kTaps, channels};
     Window<T> whole(channels), kept(channels), steps(channels);
     std::vector<T> y(kRows * channels), parts(y.size());
-    const ConvSpan<T> all{0, kRows, nullptr, whole.pointers.data(), kept.pointers.data(), 2};
+    const ConvSpan<T> all{0, kRows, nullptr, whole.pointers.data(), {{{kept.pointers.data(), 2}}}};
     short_conv<T>(x.data(), channels, weights, {&all, 1}, y.data(), channels, two_threads);
     for (int64_t t = 0; t < kRows; ++t)
       for (int64_t c = 0; c < channels; ++c) {

@@ -53,7 +53,8 @@ class ConvPart {
       conv_row(rows, weights_.weights + first_, weights_.channels, taps, count_,
                y + (span_.begin + t) * ldy + first_);
     }
-    if (span_.kept) keep(span_.kept, span_.kept_after);
+    for (const auto& kept : span_.kept)
+      if (kept.to) keep(kept.to, kept.after);
     keep(span_.to, span_.count);
   }
 

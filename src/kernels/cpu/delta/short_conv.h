@@ -3,11 +3,13 @@
 // checked.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "base/parallel.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/state_span.h"
 
 namespace valora::kernels {
 
@@ -18,8 +20,11 @@ struct ConvSpan {
   int64_t begin = 0, count = 0;
   const T* const* from = nullptr;  // before the rows; null: zeros
   T* const* to = nullptr;          // after the rows; may be `from`
-  T* const* kept = nullptr;        // after the first kept_after rows; null: not wanted
-  int64_t kept_after = 0;
+  struct Kept {
+    T* const* to = nullptr;  // null: none
+    int64_t after = 0;       // the window after so many rows
+  };
+  std::array<Kept, StateSpan::kMostKept> kept = {};  // ascending
 };
 
 template <typename T>

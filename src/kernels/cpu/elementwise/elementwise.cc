@@ -29,10 +29,10 @@ inline __attribute__((always_inline)) void rms_norm_row(T* x, const T* residual,
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64_t dim,
+inline __attribute__((always_inline)) void rotate_row(T* x, int64_t heads, int64_t ldh, int64_t dim,
                                                       const float* cos, const float* sin) {
   const int64_t half = dim / 2;
-  for (int64_t h = 0; h < heads; ++h, x += dim)
+  for (int64_t h = 0; h < heads; ++h, x += ldh)
     for (int64_t i = 0; i < half; ++i) {
       const float a = to_float(x[i]), b = to_float(x[half + i]);
       x[i] = from_float<T>(a * cos[i] - b * sin[i]);
@@ -81,11 +81,13 @@ VALORA_CLONES void norm_row(bf16* x, const bf16* r, const bf16* w, float o, floa
                             bf16* y) {
   rms_norm_row(x, r, w, o, e, n, y);
 }
-VALORA_CLONES void rotate(float* x, int64_t h, int64_t d, const float* c, const float* s) {
-  rotate_row(x, h, d, c, s);
+VALORA_CLONES void rotate(float* x, int64_t h, int64_t l, int64_t d, const float* c,
+                          const float* s) {
+  rotate_row(x, h, l, d, c, s);
 }
-VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t d, const float* c, const float* s) {
-  rotate_row(x, h, d, c, s);
+VALORA_CLONES void rotate(bf16* x, int64_t h, int64_t l, int64_t d, const float* c,
+                          const float* s) {
+  rotate_row(x, h, l, d, c, s);
 }
 VALORA_CLONES void silu_span(const float* g, const float* u, int64_t n, float* y) {
   silu_mul_span(g, u, n, y);
@@ -180,22 +182,22 @@ void keep_allowed(float* x, int64_t n, const uint32_t* allowed) {
 }
 
 template <typename T>
-void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos,
-                 const float* sin, const ParallelFor& parallel) {
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t ldh, int64_t dim,
+                 const float* cos, const float* sin, const ParallelFor& parallel) {
   parallel(0, rows, grain_rows(heads * dim), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
-      rotate(x + t * ldx, heads, dim, cos + t * (dim / 2), sin + t * (dim / 2));
+      rotate(x + t * ldx, heads, ldh, dim, cos + t * (dim / 2), sin + t * (dim / 2));
   });
 }
 
-#define VALORA_INSTANTIATE(T)                                                                   \
-  template void rms_norm(T*, const T*, const T*, float, float, int64_t, int64_t, T*,            \
-                         const ParallelFor&);                                                   \
-  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                          \
-  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                        \
-  template void gate_rows(Gate, const float*, const float*, int64_t, int64_t, T*, int64_t);     \
-  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, const float*, const float*, \
-                            const ParallelFor&);
+#define VALORA_INSTANTIATE(T)                                                               \
+  template void rms_norm(T*, const T*, const T*, float, float, int64_t, int64_t, T*,        \
+                         const ParallelFor&);                                               \
+  template void quick_gelu(const T*, int64_t, T*, const ParallelFor&);                      \
+  template void round_rows(const float*, int64_t, int64_t, T*, int64_t);                    \
+  template void gate_rows(Gate, const float*, const float*, int64_t, int64_t, T*, int64_t); \
+  template void rotate_half(T*, int64_t, int64_t, int64_t, int64_t, int64_t, const float*,  \
+                            const float*, const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 

@@ -38,9 +38,10 @@ Argmax argmax(const float* x, int64_t n);
 void keep_allowed(float* x, int64_t n, const uint32_t* allowed);
 
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head.
-// x: [rows, heads, dim] with a row stride of ldx elements; cos, sin: [rows, dim / 2] contiguous.
+// x: [rows, heads, dim] with a row stride of ldx and a head stride of ldh elements; cos, sin:
+// [rows, dim / 2] contiguous.
 template <typename T>
-void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t dim, const float* cos,
-                 const float* sin, const ParallelFor& parallel);
+void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t ldh, int64_t dim,
+                 const float* cos, const float* sin, const ParallelFor& parallel);
 
 }  // namespace valora::kernels

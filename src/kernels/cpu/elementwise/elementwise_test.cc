@@ -122,21 +122,25 @@ TYPED_TEST(Elementwise, GatesByTheActivation) {
 
 TYPED_TEST(Elementwise, RotateHalf) {
   using T = TypeParam;
-  const int64_t rows = 3, heads = 2, dim = 12;
-  auto x = random_values<T>(rows * heads * dim, 1);
+  const int64_t rows = 3, heads = 2, dim = 12, ldh = 15;  // the rest of a head stays
+  auto x = random_values<T>(rows * heads * ldh, 1);
   const auto before = x;
   std::vector<float> cos(rows * dim / 2), sin(rows * dim / 2);
   for (size_t i = 0; i < cos.size(); ++i) cos[i] = std::cos(0.1f * i), sin[i] = std::sin(0.1f * i);
-  rotate_half(x.data(), rows, heads * dim, heads, dim, cos.data(), sin.data(), serial_for);
+  rotate_half(x.data(), rows, heads * ldh, heads, ldh, dim, cos.data(), sin.data(), serial_for);
   for (int64_t t = 0; t < rows; ++t)
-    for (int64_t h = 0; h < heads; ++h)
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t i = dim; i < ldh; ++i)
+        ASSERT_EQ(to_float(x[(t * heads + h) * ldh + i]),
+                  to_float(before[(t * heads + h) * ldh + i]));
       for (int64_t i = 0; i < dim / 2; ++i) {
-        const int64_t at = (t * heads + h) * dim + i;
+        const int64_t at = (t * heads + h) * ldh + i;
         const double a = to_float(before[at]), b = to_float(before[at + dim / 2]);
         const double c = cos[t * dim / 2 + i], s = sin[t * dim / 2 + i];
         ASSERT_NEAR(to_float(x[at]), a * c - b * s, tolerance<T>(2));
         ASSERT_NEAR(to_float(x[at + dim / 2]), b * c + a * s, tolerance<T>(2));
       }
+    }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "kernels/cpu/delta/state_layout.h"
+#include "kernels/types/state_layout.h"
 
 #include <algorithm>
 

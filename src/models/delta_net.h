@@ -1,0 +1,38 @@
+// A layer's token mixer of the kind Gated DeltaNet, which keeps a state of each sequence in place
+// of keys and values (transformers: Qwen3_5GatedDeltaNet).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/decoder_config.h"
+#include "models/layers.h"
+#include "ops/gated_delta.h"
+
+namespace valora::models {
+
+// What a layer of this kind has of each sequence, in activations of this dtype.
+kernels::StateShape state_shape(const StateSpec& state, at::ScalarType dtype);
+
+class DeltaNet {
+ public:
+  // layer: its name, with a dot at the end.
+  DeltaNet(Weights& weights, const adapters::ModuleTable& modules, const std::string& layer,
+           const LayerConfig& config);
+  // x: [T, hidden]. place: of this layer among those of its kind.
+  at::Tensor operator()(const at::Tensor& x, int64_t place, const Batch& batch) const;
+  void append_linears(std::vector<Linear*>& linears) {
+    linears.insert(linears.end(), {&qkv_, &z_, &b_, &a_, &out_});
+  }
+
+ private:
+  kernels::StateShape shape_;
+  Linear qkv_, z_, b_, a_, out_;
+  ops::DeltaWeights weights_;
+};
+
+// Appends the layer's linears and its convolution.
+void add_delta_modules(const StateSpec& state, int64_t hidden, const std::string& layer,
+                       int64_t index, std::vector<adapters::Module>& modules);
+
+}  // namespace valora::models

@@ -1,0 +1,163 @@
+#include "models/qwen3_5.h"
+
+#include <algorithm>
+
+#include "models/causal_lm.h"
+#include "models/qwen3_vl_vision.h"
+#include "models/qwen_vl_family.h"
+
+namespace valora::models {
+namespace {
+
+constexpr char kQwen35Text[] = "Qwen3_5ForCausalLM";
+constexpr int64_t kMostTaps = 16;           // of the kernels
+constexpr int64_t kMostStateDim = 1 << 12;  // bounds what is computed before a tensor is checked
+
+StateSpec read_state(const ConfigReader& text) {
+  StateSpec s;
+  s.taps = text.at_most("linear_conv_kernel_dim", kMostTaps, 4);
+  s.key_heads = text.at_most("linear_num_key_heads", kMostStateDim, 16);
+  s.value_heads = text.at_most("linear_num_value_heads", kMostStateDim, 32);
+  s.key_dim = text.at_most("linear_key_head_dim", kMostStateDim, 128);
+  s.value_dim = text.at_most("linear_value_head_dim", kMostStateDim, 128);
+  if (s.value_heads % s.key_heads != 0)
+    text.refuse("\"linear_num_value_heads\" is not a multiple of \"linear_num_key_heads\"");
+  return s;
+}
+
+// Whether each layer has a delta rule.
+std::vector<bool> read_layer_types(const ConfigReader& text, size_t layers) {
+  const std::vector<std::string> types = text.texts("layer_types");
+  std::vector<bool> delta;
+  if (types.empty()) {
+    const auto interval = static_cast<size_t>(text.integer("full_attention_interval", 4));
+    for (size_t i = 0; i < layers; ++i) delta.push_back((i + 1) % interval != 0);
+  }
+  for (const std::string& type : types) {
+    if (type != "linear_attention" && type != "full_attention")
+      text.refuse("a layer of type \"" + type + "\" is not supported");
+    delta.push_back(type == "linear_attention");
+  }
+  if (delta.size() != layers)
+    text.refuse("\"layer_types\" does not have one type for each of \"num_hidden_layers\"");
+  if (std::ranges::find(delta, false) == delta.end()) text.refuse("no layer has full attention");
+  return delta;
+}
+
+// Those of [11, 11, 10] as far as there are so many frequencies: height and width take turns with
+// time, which has the rest.
+std::vector<int64_t> usual_sections(int64_t frequencies) {
+  const int64_t height = std::min<int64_t>(11, (frequencies + 1) / 3),
+                width = std::min<int64_t>(10, frequencies / 3);
+  return {frequencies - height - width, height, width};
+}
+
+DecoderConfig read_qwen3_5_text(const ConfigReader& text, const ConfigReader& top) {
+  DecoderDefaults defaults{.vocab = 248320,
+                           .hidden = 4096,
+                           .intermediate = 12288,
+                           .layers = 32,
+                           .heads = 16,
+                           .kv_heads = 4,
+                           .head_dim = 256,
+                           .qk_norm = true,
+                           .windows = {Windows::kOwnTypes},
+                           .rotary_share = 0.25};
+  defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
+  DecoderConfig c = read_decoder_config(text, top, defaults);
+  c.norm_offset = 1;
+  c.rotary.interleaved = true;  // whatever "mrope_interleaved" says: transformers does not read it
+  StateSpec state = read_state(text);
+  const std::vector<bool> delta = read_layer_types(text, c.layers.size());
+  state.layers = std::ranges::count(delta, true);
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    c.layers[i].norm_offset = 1;
+    c.layers[i].output_gate = true;
+    if (delta[i]) c.layers[i].delta = state;
+  }
+  return c;
+}
+
+DecoderConfig read_qwen3_5_decoder(const ConfigReader& config) {
+  DecoderConfig c = read_qwen3_5_text(config.nested_or_self("text_config"), config);
+  if (c.rotary.sections.empty()) c.rotary.sections = usual_sections(c.rotary.dim / 2);
+  return c;
+}
+
+// All axes of a text's positions are the same.
+DecoderConfig read_qwen3_5_causal(const ConfigReader& config) {
+  DecoderConfig c = read_qwen3_5_text(config.nested_or_self("text_config"), config);
+  c.rotary.sections.clear();
+  return c;
+}
+
+// Qwen3-VL's, without visual embeddings for the layers of the decoder.
+class Qwen35VisionTower : public Qwen3VlVisionTower {
+ public:
+  static constexpr char kArchitecture[] = "Qwen3_5ForConditionalGeneration";
+  static Config read_config(const ConfigReader& vision) {
+    return Qwen3VlVisionTower::read_config(vision, false);
+  }
+  using Qwen3VlVisionTower::Qwen3VlVisionTower;
+};
+
+ModelSpec qwen3_5_spec(const ConfigReader& config) {
+  ModelSpec spec = qwen_vl_spec<Qwen35VisionTower, read_qwen3_5_decoder>(config);
+  spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 248056));
+  spec.video_token = static_cast<int32_t>(config.integer("video_token_id", 248057));
+  spec.frame_marks = {static_cast<int32_t>(config.integer("vision_start_token_id", 248053)),
+                      static_cast<int32_t>(config.integer("vision_end_token_id", 248054))};
+  return spec;
+}
+
+ModelSpec qwen3_5_text_spec(const ConfigReader& config) {
+  ModelSpec spec = causal_lm_spec(read_qwen3_5_causal(config), kQwen35Text);
+  // A folder of the model with a tower is read without it.
+  spec.aliases = {{"model.language_model.", "model."}};
+  spec.modules = adapters::ModuleTable(spec.modules.modules(), spec.aliases, spec.hidden);
+  return spec;
+}
+
+std::unique_ptr<text::ChatFormat> qwen3_5_chat(const text::Tokenizer&, const ConfigReader&) {
+  return text::make_qwen3_chat("<think>\n");
+}
+
+}  // namespace
+
+Family qwen3_5_family() {
+  Family family = qwen_vl_family<Qwen35VisionTower, read_qwen3_5_decoder>();
+  family.spec = qwen3_5_spec;
+  family.chat_format = qwen3_5_chat;
+  family.build = [](const ConfigReader& config, Weights& weights,
+                    at::Device device) -> std::unique_ptr<Model> {
+    weights.leave_out("mtp.");
+    return std::make_unique<
+        QwenVlForConditionalGeneration<Qwen35VisionTower, read_qwen3_5_decoder>>(
+        qwen3_5_spec(config), config, weights, device);
+  };
+  family.processor = [](const ConfigReader& config, const media::ProcessorFiles& files) {
+    const auto vision = Qwen35VisionTower::read_config(config.child("vision_config"));
+    return media::make_qwen3_vl_processor(
+        files.image, files.video,
+        {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
+         static_cast<int>(vision.merge)});
+  };
+  return family;
+}
+
+Family qwen3_5_text_family() {
+  return {
+      .architecture = kQwen35Text,
+      .spec = qwen3_5_text_spec,
+      .build =
+          [](const ConfigReader& config, Weights& weights, at::Device device) {
+            for (const char* prefix : {"mtp.", "model.visual."}) weights.leave_out(prefix);
+            return make_causal_lm(read_qwen3_5_causal(config), qwen3_5_text_spec(config), weights,
+                                  device);
+          },
+      .positions = causal_lm_positions,
+      .chat_format = qwen3_5_chat,
+  };
+}
+
+}  // namespace valora::models

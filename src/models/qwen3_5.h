@@ -1,0 +1,12 @@
+// Qwen3.5, with a vision tower and without (transformers: Qwen3_5ForConditionalGeneration,
+// Qwen3_5ForCausalLM): most layers have gated delta rules in place of attention.
+#pragma once
+
+#include "models/registry.h"
+
+namespace valora::models {
+
+Family qwen3_5_family();
+Family qwen3_5_text_family();
+
+}  // namespace valora::models

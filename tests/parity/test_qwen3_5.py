@@ -1,0 +1,245 @@
+"""Qwen3.5 beyond what is compared for all families: adapters on every linear, states of sequences in steps of any size, checkpoints of the
+prefix cache, memory that is too small, names of tensors, and what is refused. Of releases since 5."""
+
+import json
+import random
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import families
+from checkpoints import save_adapter
+from pictures import clip, picture
+from programs import Engine, generate, token_ids, wait_until_idle
+from reference import Reference, expect_same, logprob_rows
+from releases import NEWEST
+from test_generate_batching import expect_answers
+
+pytestmark = pytest.mark.skipif(not NEWEST, reason="transformers has Qwen3.5 since release 5")
+
+VISUAL = ["qwen35-tied", "qwen35-first-full"]
+NAMES = [*VISUAL, "qwen35-text"]
+TEXT = [{"role": "user", "content": "Is it red?"}]
+LONG = [{"role": "user", "content": "the image shows a red circle left of two small squares " * 6}]
+ONE = [{"role": "user", "content": ["See ", picture(90, 131, 43), "what is it?"]}]
+SEVERAL = [{"role": "user", "content": [picture(91, 33, 120), picture(92, 61, 60), "or", picture(93, 40, 33), "what changed?"]}]
+VIDEO = [{"role": "user", "content": ["See", clip(94, 5, 60, 40), "why?"]}]
+DELTA = ["in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a", "out_proj"]
+
+
+def request_of(model, messages, *adapters, tokens=8, **more):
+    return {"messages": messages, "adapters": [{"name": name} for name in adapters], "sampling": {
+        "max_tokens": tokens, "ignore_eos": True, "temperature": 0, "logprobs": model.config.get_text_config().vocab_size,
+        "logit_bias": families.family_of(model.config).no_media_tokens()}} | more
+
+
+def chats(name):
+    return [TEXT, LONG, *([ONE, SEVERAL, VIDEO] if name in VISUAL else [])]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def adapted(request, models, tmp_path_factory):
+    """A model, its reference with adapters of several kinds, and their folders."""
+    name, root = request.param, tmp_path_factory.mktemp("adapters")
+    model, reference = models.memory[request.param], Reference(models[request.param])
+    settings = {"all": dict(rank=4, targets="all-linear", exclude_modules=["lm_head"]), "delta": dict(rank=7, targets=DELTA),
+                "rates": dict(rank=2, targets=["in_proj_a", "in_proj_b"], use_rslora=True),
+                "attention": dict(rank=16, targets=["q_proj", "k_proj", "v_proj", "o_proj"]),
+                "usual": dict(rank=3)}
+    folders = {key: save_adapter(model, root / key, 400 + i, **one) for i, (key, one) in enumerate(settings.items())}
+    for key, folder in folders.items():
+        reference.load_adapter(key, folder)
+    return name, model, reference, folders
+
+
+@pytest.mark.parametrize("mode", ["unmerged", "mixture", "merged"])
+def test_adapters_beside_each_other_and_the_base(adapted, models, mode):
+    """One batch of prompts and decodes of all of them, some scaled or summed, in steps of few tokens."""
+    name, model, reference, folders = adapted
+    with Engine(models[name], mode=mode, max_num_batched_tokens=61) as engine:
+        for key, folder in folders.items():
+            assert engine.load(key, folder)["warnings"] == []
+        requests = [request_of(model, messages, *uses, tokens=10) for i, messages in enumerate(chats(name))
+                    for uses in ([], ["all"], ["delta"] if i % 2 else ["rates"], ["attention", "rates"] if i % 2 else ["usual"])]
+        requests[-1]["adapters"][0]["scale"] = 0.5
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            expect_same(reference, request, answer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("budget", [1, 7, 16, 50])
+def test_steps_of_few_tokens(models, references, name, budget):
+    """Every step begins with the state that the one before left."""
+    model = models.memory[name]
+    with Engine(models[name], max_num_batched_tokens=budget, prefix_caching=False) as engine:
+        requests = [request_of(model, messages, tokens=6) for messages in chats(name)]
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            expect_same(references[name], request, answer)
+        wait_until_idle(engine)
+
+
+def block_bytes(engine):
+    """Of the pool of 64 MiB that tests have by default."""
+    return (64 << 20) // engine.model["kv_blocks"]
+
+
+@pytest.mark.parametrize("prefix_caching", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_changes_no_answer(models, references, name, prefix_caching):
+    """Prompts in chunks and memory for few of them, whose states go when they are preempted."""
+    model = models.memory[name]
+    requests = [request_of(model, [{"role": "user", "content": f"Request {i % 5}."}, {"role": "assistant", "content": "Yes"}, *messages],
+                           tokens=100 if messages is TEXT else 20) for i, messages in enumerate([*chats(name), TEXT, TEXT, TEXT] * 3)]
+    with Engine(models[name], prefix_caching=False) as engine:
+        alone = [engine.one(request) for request in requests]
+        size = block_bytes(engine)
+    expect_same(references[name], requests[1], alone[1])
+    with Engine(models[name], pool_memory=size * 60, max_num_batched_tokens=64, prefix_caching=prefix_caching) as engine:
+        for _ in range(2):
+            expect_answers(alone, engine.batch(requests))
+            wait_until_idle(engine)
+        stats = engine.stats()
+        assert stats["preemptions"] > 0
+        cached = sum(answer["usage"]["cached_tokens"] for answer in engine.batch(requests[:4] * 2))
+        assert (cached > 16) == prefix_caching
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_prefixes_end_at_checkpoints(models, references, name):
+    """The same prompt again, one that goes on, and prompts that branch from it where none had ended."""
+    model, reference = models.memory[name], references[name]
+    with Engine(models[name]) as engine:
+        def cached(messages, tokens=8):
+            request = request_of(model, messages, tokens=tokens)
+            answer = engine.one(request)
+            expect_same(reference, request, answer)
+            return answer["usage"]["cached_tokens"], len(answer["prompt_token_ids"])
+        for messages in chats(name)[1:]:
+            assert cached(messages)[0] in (0, 16)
+            again, length = cached(messages)
+            assert again == (length - 1) // 16 * 16
+            more = [*messages, {"role": "assistant", "content": "A dog"}, *TEXT]
+            assert cached(more)[0] == again
+        words = "a prefix that many requests share, without an end of its own " * 3
+        assert [cached([{"role": "user", "content": words + end}])[0] > 64 for end in ("Why?", "one two three", "And then, who", "Is it?")] == [
+            False, False, True, True]
+
+
+def test_nothing_of_another_adapter_or_picture_is_found(adapted, models):
+    """States are those of their nodes, whose keys have adapters, scales and pixels."""
+    name, model, reference, folders = adapted
+    requests = [request_of(model, messages, *uses) for messages in (LONG, *([ONE] if name in VISUAL else [])) for uses in ([], ["delta"], ["all"])]
+    requests += [json.loads(json.dumps(request)) for request in requests]
+    requests[-1]["adapters"][0]["scale"] = 0.25
+    if name in VISUAL:
+        requests.append(request_of(model, [{"role": "user", "content": ["See ", picture(95, 131, 43), "what is it?"]}]))
+    with Engine(models[name]) as engine:
+        for key in ("delta", "all"):
+            engine.load(key, folders[key])
+        for request in requests:
+            expect_same(reference, request, engine.one(request))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_several_answers_and_cancelled_ones(models, references, name):
+    """Random arrivals, some of which are cancelled: the others answer as they do alone."""
+    model, draw = models.memory[name], random.Random(5)
+    requests = [request_of(model, draw.choice(chats(name)), tokens=draw.choice([3, 20, 40])) for _ in range(24)]
+    with Engine(models[name], prefix_caching=False) as engine:
+        alone = [engine.one(request) for request in requests]
+    for request in requests[::4]:
+        request["cancel_after"] = 2
+    with Engine(models[name], max_num_seqs=5, max_num_batched_tokens=40) as engine:
+        expect_answers(alone, engine.batch(requests))
+        wait_until_idle(engine)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bf16_is_no_further_away_than_transformers(models, name, tmp_path):
+    from checkpoints import make_model, save_model
+    from test_generate_bf16 import SLACK, Distances
+    folder = save_model(make_model(name).to(torch.bfloat16), tmp_path / "model")
+    adapter = save_adapter(models.memory[name], tmp_path / "adapter", 410, rank=6, targets="all-linear", exclude_modules=["lm_head"])
+    exact, rounded, distances = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa"), Distances()
+    with Engine(folder, dtype="auto") as engine:
+        engine.load("a", adapter)
+        for reference in (exact, rounded):
+            reference.load_adapter("a", adapter)
+        for messages in chats(name):
+            for uses in ([], ["a"]):
+                request = request_of(models.memory[name], messages, *uses, tokens=40)
+                answer = engine.one(request)
+                gold, theirs = (reference.next_token_logits(request, token_ids(answer))[1].log_softmax(-1) for reference in (exact, rounded))
+                distances.ours.append((logprob_rows(answer) - gold).abs())
+                distances.theirs.append((theirs - gold).abs())
+    distances.compare(distances.mean, SLACK)
+    distances.compare(distances.mean_of_largest, SLACK)
+
+
+def test_transformers_own_generate(models, references, engines):
+    """Its cached steps give the same tokens as one pass over all of them."""
+    for name in NAMES:
+        for messages in chats(name):
+            request = request_of(models.memory[name], messages, tokens=48)
+            assert token_ids(engines[name].one(request)) == references[name].greedy(request, 48)
+
+
+def test_what_predicts_several_tokens_is_passed_over(models, references, tmp_path):
+    folder = shutil.copytree(models["qwen35-tied"], tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    tensors |= {"mtp.fc.weight": torch.zeros(4, 8), "mtp.layers.0.mlp.up_proj.weight": torch.zeros(3, 3)}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    done = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
+    assert done.returncode == 0 and "mtp" not in done.stderr, done.stderr
+
+
+def test_the_language_model_of_a_folder_with_a_tower(models, tmp_path):
+    """As AutoModelForCausalLM writes and reads it."""
+    import transformers
+    folder = tmp_path / "model"
+    transformers.AutoModelForCausalLM.from_pretrained(models["qwen35-tied"]).save_pretrained(folder)
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(models["qwen35-tied"] / file, folder / file)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["architectures"] == ["Qwen3_5ForCausalLM"]
+    request = request_of(models.memory["qwen35-text"], LONG)
+    request["sampling"]["logprobs"] = models.memory["qwen35-tied"].config.text_config.vocab_size
+    with Engine(folder) as engine:
+        expect_same(Reference(folder), request, engine.one(request))
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--tensor-parallel-size", 2], "ranks cannot share the states"),
+    (["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}'], "cannot go back behind wrong guesses")])
+def test_what_its_states_do_not_allow_is_refused(models, options, why):
+    done = generate(models["qwen35-tied"], "--prompt", "x", *options, check=False)
+    assert done.returncode == 1 and why in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("changes, why", [
+    ({"layer_types": ["linear_attention"] * 4}, "no layer has full attention"),
+    ({"layer_types": ["sliding_attention", *["full_attention"] * 3]}, "sliding_attention"),
+    ({"layer_types": ["full_attention"] * 3}, "layer_types"),
+    ({"linear_num_value_heads": 5}, "linear_num_value_heads"),
+    ({"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.1}}, "partial_rotary_factor"),
+    ({"hidden_act": "gelu"}, "hidden_act")], ids=lambda value: str(value)[:40])
+def test_configurations_that_are_not_served(models, tmp_path, changes, why):
+    folder = shutil.copytree(models["qwen35-tied"], tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["text_config"] |= changes
+    (folder / "config.json").write_text(json.dumps(config))
+    done = generate(folder, "--prompt", "x", check=False)
+    assert done.returncode == 1 and why in done.stderr, done.stderr
+
+
+def test_adapters_on_the_convolution_are_refused(models, tmp_path):
+    adapter = save_adapter(models.memory["qwen35-text"], tmp_path / "adapter", 411, rank=2, targets=["q_proj"])
+    tensors = {key.replace("self_attn.q_proj", "linear_attn.conv1d"): tensor
+               for key, tensor in load_file(adapter / "adapter_model.safetensors").items()}
+    save_file(tensors, adapter / "adapter_model.safetensors", {"format": "pt"})
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"target_modules": ["conv1d"]}))
+    done = generate(models["qwen35-text"], "--adapter", adapter, "--prompt", "x", check=False)
+    assert done.returncode == 1 and "conv1d" in done.stderr, done.stderr
