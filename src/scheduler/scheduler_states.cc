@@ -14,17 +14,21 @@ using memory::kBlockTokens;
 // A checkpoint must save the computation of so many tokens for each block that it takes, compared
 // with the KV of as many blocks.
 constexpr int kLeastShare = 8;
+// Tokens at a prompt's end that the next turn of its conversation may not have: what begins the
+// assistant's turn, such as a thought.
+constexpr int kTurnBegin = 8;
 
 }  // namespace
 
 // At the end of the stored prefix that went on behind its last checkpoint: other sequences branch
-// there. And at the end of the prompt's last whole block before its last token: for the same
+// there. And at the end of the prompt's last whole block before its last tokens: for the same
 // prompt, or one that goes on. They take no memory that a request waits for.
 void Scheduler::keep_states(const Step& step, StepItem& item) {
   Request& request = *item.request;
   if (!pool_.prefix_caching()) return;
-  int wanted[BlockTable::kMostKept] = {request.table.branch * kBlockTokens,
-                                       (request.prompt_tokens - 1) / kBlockTokens * kBlockTokens};
+  int wanted[BlockTable::kMostKept] = {
+      request.table.branch * kBlockTokens,
+      (request.prompt_tokens - 1 - kTurnBegin) / kBlockTokens * kBlockTokens};
   std::ranges::sort(wanted);
   const int least = std::max(1, pool_.state_blocks() / kLeastShare) * kBlockTokens;
   // Where the request began, or its last checkpoint is.

@@ -96,13 +96,13 @@ def test_memory_changes_no_answer(models, references, name, prefix_caching):
         alone = [engine.one(request) for request in requests]
         size = block_bytes(engine)
     expect_same(references[name], requests[1], alone[1])
-    with Engine(models[name], pool_memory=size * 60, max_num_batched_tokens=64, prefix_caching=prefix_caching) as engine:
+    with Engine(models[name], pool_memory=size * (60 if name in VISUAL else 24), max_num_batched_tokens=64, prefix_caching=prefix_caching) as engine:
         for _ in range(2):
             expect_answers(alone, engine.batch(requests))
             wait_until_idle(engine)
         stats = engine.stats()
         assert stats["preemptions"] > 0
-        cached = sum(answer["usage"]["cached_tokens"] for answer in engine.batch(requests[:4] * 2))
+        cached = [engine.one(requests[1])["usage"]["cached_tokens"] for _ in range(2)][1]
         assert (cached > 16) == prefix_caching
 
 
@@ -119,9 +119,9 @@ def test_prefixes_end_at_checkpoints(models, references, name):
         for messages in chats(name)[1:]:
             assert cached(messages)[0] in (0, 16)
             again, length = cached(messages)
-            assert again == (length - 1) // 16 * 16
+            assert again == (length - 9) // 16 * 16  # before what begins the assistant's turn
             more = [*messages, {"role": "assistant", "content": "A dog"}, *TEXT]
-            assert cached(more)[0] == again
+            assert cached(more)[0] >= again
         words = "a prefix that many requests share, without an end of its own " * 3
         assert [cached([{"role": "user", "content": words + end}])[0] > 64 for end in ("Why?", "one two three", "And then, who", "Is it?")] == [
             False, False, True, True]
@@ -146,7 +146,8 @@ def test_nothing_of_another_adapter_or_picture_is_found(adapted, models):
 def test_several_answers_and_cancelled_ones(models, references, name):
     """Random arrivals, some of which are cancelled: the others answer as they do alone."""
     model, draw = models.memory[name], random.Random(5)
-    requests = [request_of(model, draw.choice(chats(name)), tokens=draw.choice([3, 20, 40])) for _ in range(24)]
+    requests = [request_of(model, [{"role": "system", "content": f"{draw.random()}"}, *draw.choice(chats(name))], tokens=draw.choice([3, 20, 40]))
+                for _ in range(32)]
     with Engine(models[name], prefix_caching=False) as engine:
         alone = [engine.one(request) for request in requests]
     for request in requests[::4]:
