@@ -102,7 +102,7 @@ def test_memory_changes_no_answer(models, references, name, prefix_caching):
             wait_until_idle(engine)
         stats = engine.stats()
         assert stats["preemptions"] > 0
-        cached = [engine.one(requests[1])["usage"]["cached_tokens"] for _ in range(2)][1]
+        cached = [engine.one(requests[0])["usage"]["cached_tokens"] for _ in range(2)][1]
         assert (cached > 16) == prefix_caching
 
 
