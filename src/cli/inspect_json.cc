@@ -37,13 +37,15 @@ Json spec_json(const models::ModelSpec& spec, int64_t heads) {
 }
 
 Json served_json(const ServedWeights& served, int64_t context) {
-  return {{"dtype", served.dtype},
-          {"weight_bytes", served.bytes},
-          {"kv_cache_dtype", served.kv_dtype},
-          {"kv_bytes_per_token", served.kv_bytes_per_token},
-          {"kv_bytes_per_sequence", served.kv_bytes_per_token * context},
-          {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.blocks},
-          {"default_max_model_len", served.plan.max_model_len}};
+  Json json{{"dtype", served.dtype},
+            {"weight_bytes", served.bytes},
+            {"kv_cache_dtype", served.kv_dtype},
+            {"kv_bytes_per_token", served.kv_bytes_per_token},
+            {"kv_bytes_per_sequence", served.kv_bytes_per_token * context},
+            {"default_kv_cache_bytes", served.plan.block_bytes * served.plan.blocks},
+            {"default_max_model_len", served.plan.max_model_len}};
+  if (served.state_bytes > 0) json["state_bytes_per_sequence"] = served.state_bytes;
+  return json;
 }
 
 const char* problem_type_name(adapters::ProblemType type) {

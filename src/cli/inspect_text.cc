@@ -76,10 +76,12 @@ void add_spec(const models::ModelSpec& spec, int64_t heads, Lines& lines) {
 void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
   lines.add(
       "memory",
-      fmt::format("weights {} in {}; KV cache in {}: {} per token, {} per sequence of {} tokens",
+      fmt::format("weights {} in {}; KV cache in {}: {} per token, {} per sequence of {} tokens{}",
                   human_bytes(served.bytes), served.dtype, served.kv_dtype,
                   human_bytes(served.kv_bytes_per_token),
-                  human_bytes(served.kv_bytes_per_token * context), context));
+                  human_bytes(served.kv_bytes_per_token * context), context,
+                  served.state_bytes == 0 ? std::string()
+                                          : ", and a state of " + human_bytes(served.state_bytes)));
   lines.add(
       "here",
       fmt::format(

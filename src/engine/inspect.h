@@ -32,6 +32,7 @@ struct ServedWeights {
   size_t bytes = 0;  // in memory
   std::string kv_dtype;
   int64_t kv_bytes_per_token = 0;
+  int64_t state_bytes = 0;          // of a sequence's state besides its KV; 0: it has none
   MemoryPlan plan;                  // with default options and the currently free memory
   std::vector<std::string> unused;  // tensors that the model does not use
   std::optional<models::QuantisedReport> quantised;  // absent if the folder is not

@@ -4,6 +4,7 @@
 #include "engine/inspect.h"
 #include "memory/block_arena.h"
 #include "models/checkpoint_weights.h"
+#include "models/delta_net.h"
 #include "models/registry.h"
 #include "serving/prompts/frontend.h"
 
@@ -59,6 +60,7 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
       block_sizes(spec, defaults.max_lora_rank, dtype, kv_format_of(defaults), at::kCPU);
   served.kv_dtype = kv_dtype_name(defaults, dtype);
   served.kv_bytes_per_token = sizes.kv / memory::kBlockTokens;
+  served.state_bytes = models::state_shape(spec.state, dtype).bytes();
   const int64_t left =
       std::max<int64_t>(0, available_host_memory() - static_cast<int64_t>(served.bytes));
   VALORA_TRY(plan, plan_memory(defaults, spec, sizes, left));

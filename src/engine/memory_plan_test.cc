@@ -54,6 +54,51 @@ TEST(MemoryPlan, AnOptionThatCannotHoldIsRefusedWithTheBytes) {
   }
 }
 
+// A sequence takes blocks of its state besides those of its tokens.
+TEST(MemoryPlan, EverySequenceHasRoomForItsState) {
+  constexpr BlockSizes kWithState{kBytes, kBytes, 4};
+  EngineOptions options;
+  options.max_num_seqs = 3;
+  const auto roomy = plan_memory(options, model_of(33), kWithState, 1'000'000);
+  EXPECT_EQ(roomy->blocks, 31);  // 3 + 4 blocks per sequence, and half as much again
+  EXPECT_EQ(roomy->state_blocks, 4);
+  options.memory.pool_bytes = 6 * kBytes;
+  const auto lowered = plan_memory(options, model_of(33), kWithState, 1'000'000);
+  EXPECT_EQ(lowered->max_model_len, 32);
+  options.max_model_len = 33;
+  EXPECT_EQ(plan_memory(options, model_of(33), kWithState, 1'000'000).error().param, "pool_memory");
+  options.memory.pool_bytes = 7 * kBytes;
+  options.memory.swap_bytes = 20 * kBytes;
+  const auto exact = plan_memory(options, model_of(33), kWithState, 1'000'000);
+  EXPECT_EQ(exact->max_model_len, 33);
+  EXPECT_EQ(exact->swap_blocks, 0);
+  ASSERT_EQ(exact->notes.size(), 1u);
+  EXPECT_NE(exact->notes[0].find("--swap-space has no effect"), std::string::npos);
+  options.max_model_len.reset();
+  options.memory.pool_bytes = 4 * kBytes;
+  EXPECT_EQ(plan_memory(options, model_of(33), kWithState, 1'000'000).error().param, "pool_memory");
+}
+
+TEST(MemoryPlan, BlocksHoldThePartsOfAState) {
+  models::ModelSpec spec;
+  spec.layers = 24, spec.kv_heads = 2, spec.head_dim = 256, spec.hidden = 1024;
+  const int64_t plain = block_sizes(spec, 16, at::kBFloat16, ops::KvFormat::kPlain, at::kCPU).kv;
+  spec.state = {.layers = 18,
+                .taps = 4,
+                .key_heads = 16,
+                .value_heads = 16,
+                .key_dim = 128,
+                .value_dim = 128};
+  const BlockSizes sizes = block_sizes(spec, 16, at::kBFloat16, ops::KvFormat::kPlain, at::kCPU);
+  EXPECT_EQ(4 * sizes.kv, plain) << "six layers have keys and values";
+  const int64_t state = 18 * (3 * 6144 * 2 + 16 * 128 * 128 * 4);
+  EXPECT_GE(sizes.state_blocks * sizes.pool, state);
+  EXPECT_LT(sizes.state_blocks * sizes.pool, state + state / 8);
+  spec.state.key_dim = 1024;  // a matrix is larger than a block of KV
+  const BlockSizes large = block_sizes(spec, 16, at::kBFloat16, ops::KvFormat::kPlain, at::kCPU);
+  EXPECT_GE(large.pool, 1024 * 128 * 4);
+}
+
 // 1.9 times as many tokens, though the panels of adapters on wide inputs are larger than KV blocks.
 TEST(MemoryPlan, BlocksInEightBitsAreHalfAsLarge) {
   struct Sizes {

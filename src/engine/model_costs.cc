@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "kernels/tiles/hardware.h"
+#include "models/delta_net.h"
 #include "ops/attention.h"
 #include "ops/gpu.h"
 
@@ -99,7 +100,10 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
   costs.step = read / speed.bytes + sizes.count * call;
   costs.prefill_token = 2 * sizes.linears / speed.operations;
   costs.free_tokens = device.is_cpu() ? 8 : 128;
-  costs.decode_token = 2 * (sizes.linears + vocabulary) / speed.operations;
+  // A sequence reads and writes its state in each step.
+  const auto state = static_cast<double>(models::state_shape(spec.state, model.dtype).bytes());
+  costs.decode_token =
+      2 * (sizes.linears + vocabulary) / speed.operations + 2 * state / speed.bytes;
   costs.prefill_context = 4 * keys / speed.operations;
   costs.decode_context = static_cast<double>(kv_block) / ops::KvArena::kBlockTokens / speed.bytes;
   costs.segment = sizes.count * call / 2;

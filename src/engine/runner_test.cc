@@ -59,9 +59,9 @@ class WaitingModel final : public models::Model {
 };
 
 std::unique_ptr<RankRunner> rank_on(int rank, const models::Model& model) {
-  return std::make_unique<RankRunner>(
-      rank, model, ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU), std::nullopt, at::kCPU,
-      nullptr);
+  return std::make_unique<RankRunner>(rank, model,
+                                      ops::KvArena(1, {1, 1, 16, at::kFloat}, at::kCPU),
+                                      std::nullopt, at::kCPU, nullptr);
 }
 
 class FailedSteps : public ::testing::Test {

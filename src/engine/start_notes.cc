@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "engine/dtype.h"
+#include "models/delta_net.h"
 
 namespace valora {
 namespace {
@@ -41,6 +42,12 @@ std::vector<std::string> memory_notes(const EngineOptions& options,
     notes.push_back(fmt::format("{} ranks share the decoder, each with {} compute threads", ranks,
                                 at::get_num_threads()));
   const models::ModelSpec& spec = loaded.model->spec();
+  if (plan.state_blocks > 0)
+    notes.push_back(fmt::format(
+        "a sequence keeps a state of {:.1f} MiB besides its KV, in {} blocks of the pool; so does "
+        "each checkpoint of the prefix cache",
+        static_cast<double>(models::state_shape(spec.state, loaded.dtype).bytes()) / (1 << 20),
+        plan.state_blocks));
   if (spec.image_token || spec.video_token)
     notes.push_back(fmt::format(
         "caches of media: up to {} MiB of prepared pixels, {} MiB of embeddings (--media-cache, "

@@ -22,6 +22,16 @@ TEST(Qwen3Chat, HasNoDefaultSystemPrompt) {
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|>\n");
 }
 
+// As Qwen3.5 has it.
+TEST(Qwen3Chat, MayBeginTheAssistantsTurnAndHavePictures) {
+  EXPECT_EQ(make_qwen3_chat("<think>\n")
+                ->render({{"user", {text("See "), image(), text(" and "), video()}}}, true)
+                .value(),
+            "<|im_start|>user\nSee <|vision_start|><|image_pad|><|vision_end|> and "
+            "<|vision_start|><|video_pad|><|vision_end|><|im_end|>\n<|im_start|>assistant\n"
+            "<think>\n");
+}
+
 TEST(Qwen3Chat, EarlierAnswersLoseTheirThoughts) {
   EXPECT_EQ(rendered({{"user", {text("a")}},
                       {"assistant", {text("<think>\nhm\n</think>\n\nb")}},

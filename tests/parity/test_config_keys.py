@@ -18,6 +18,7 @@ from transformers.configuration_utils import PretrainedConfig
 import checkpoints
 import families
 from programs import inspect
+from releases import NEWEST
 
 # Of all classes. The first are read by the loader and by the prompts' and answers' code; test_generate_checkpoints.py has them.
 READ_ELSEWHERE = {"architectures", "model_type", "dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
@@ -95,6 +96,15 @@ PARTS = [
      {"boi_token_index", "eoi_token_index"}),
     ("onevision-tied", "", LLAVA | {"video_token_index", "image_grid_pinpoints", "vision_aspect_ratio"}, set()),
 ]
+if NEWEST:
+    QWEN35_TEXT = DECODER | {"attention_bias", "head_dim", "layer_types", "linear_conv_kernel_dim", "linear_key_head_dim",
+                             "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads"}
+    PARTS += [
+        ("qwen35-tied", "text_config", QWEN35_TEXT, set()),
+        ("qwen35-text", None, QWEN35_TEXT, set()),
+        ("qwen35-tied", "vision_config", QWEN_VISION | {"intermediate_size", "out_hidden_size", "num_position_embeddings"},
+         {"tie_word_embeddings"}),
+        ("qwen35-tied", "", PLACEHOLDERS | {"tie_word_embeddings", "vision_start_token_id", "vision_end_token_id"}, set())]
 IDS = [f"{name}-{part}" if part is not None else name for name, part, *_ in PARTS]
 ROPE = {"rope_theta", "rope_type", "partial_rotary_factor", "factor", "original_max_position_embeddings", "attention_factor", "beta_fast",
         "beta_slow", "short_factor", "long_factor", "low_freq_factor", "high_freq_factor", "mscale", "mscale_all_dim", "truncate",

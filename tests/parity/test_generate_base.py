@@ -70,7 +70,8 @@ def test_greedy_and_logits(models, references, engines, name):
 
 @pytest.mark.parametrize("name", ["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled", "qwen3-windows",
                                   "mistral-windows", "text-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied",
-                                  "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3-text", "gemma3"])
+                                  "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3-text", "gemma3",
+                                  *(name for name in checkpoints.MODELS if name.startswith("qwen35"))])
 def test_transformers_own_generate(references, engines, name):
     """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
     some = list(cases(name).values())[::3] + ([VISUAL["long-video"]] if checkpoints.family(name).has_video else [])
@@ -79,7 +80,7 @@ def test_transformers_own_generate(references, engines, name):
         assert token_ids(engines[name].one(request)) == references[name].greedy(request, 64)
 
 
-VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows", "vl3-grouped-tied"]
+VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows", "vl3-grouped-tied", *(["qwen35-tied"] if NEWEST else [])]
 
 
 @pytest.mark.parametrize("name, fps", pairs(VIDEO_MODELS, [0.7, 3, 29.97]))

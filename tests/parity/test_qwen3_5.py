@@ -4,18 +4,23 @@ prefix cache, memory that is too small, names of tensors, and what is refused. O
 import json
 import random
 import shutil
+import statistics
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import families
-from checkpoints import save_adapter
+import test_quantization
+import test_training
+from checkpoints import make_model, save_adapter, save_model
 from pictures import clip, picture
 from programs import Engine, generate, token_ids, wait_until_idle
 from reference import Reference, expect_same, logprob_rows
 from releases import NEWEST
 from test_generate_batching import expect_answers
+from test_generate_bf16 import SLACK, Distances
+from test_kv_cache_dtype import next_log_probabilities
 
 pytestmark = pytest.mark.skipif(not NEWEST, reason="transformers has Qwen3.5 since release 5")
 
@@ -159,8 +164,6 @@ def test_several_answers_and_cancelled_ones(models, references, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bf16_is_no_further_away_than_transformers(models, name, tmp_path):
-    from checkpoints import make_model, save_model
-    from test_generate_bf16 import SLACK, Distances
     folder = save_model(make_model(name).to(torch.bfloat16), tmp_path / "model")
     adapter = save_adapter(models.memory[name], tmp_path / "adapter", 410, rank=6, targets="all-linear", exclude_modules=["lm_head"])
     exact, rounded, distances = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa"), Distances()
@@ -179,12 +182,42 @@ def test_bf16_is_no_further_away_than_transformers(models, name, tmp_path):
     distances.compare(distances.mean_of_largest, SLACK)
 
 
-def test_transformers_own_generate(models, references, engines):
-    """Its cached steps give the same tokens as one pass over all of them."""
-    for name in NAMES:
-        for messages in chats(name):
-            request = request_of(models.memory[name], messages, tokens=48)
-            assert token_ids(engines[name].one(request)) == references[name].greedy(request, 48)
+@pytest.mark.parametrize("name", NAMES)
+def test_training_steps_are_pefts(models, name, tmp_path):
+    """Of all linears of the decoder: gradients flow through the delta rules of whole sequences."""
+    linears = [*DELTA, "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    init = save_adapter(models.memory[name], tmp_path / "init", 412, rank=4, targets=linears)
+    reference, made = Reference(models[name]), test_training.samples(Reference(models[name]))
+    options = test_training.PARITY | {"steps": 6}
+    answer = test_training.train(test_training.request_of(models[name], init, tmp_path / "out", made, options))
+    test_training.compare(reference, init, made, answer, tmp_path / "out", {}, options)
+
+
+@pytest.mark.parametrize("kv, bound", [("int8", 0.02), ("fp8", 0.1)])
+def test_keys_and_values_in_8_bits(models, tmp_path, kv, bound):
+    """Of the layers with attention; states stay as they are."""
+    name = "qwen35-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 413, rank=9)
+    plain, rounded = (next_log_probabilities(models[name], adapter, **options) for options in ({}, {"kv_cache_dtype": kv}))
+    errors = [one[i] - other[i] for one, other in zip(plain, rounded, strict=True) for i in one]
+    spread = statistics.pstdev(value for one in plain for value in one.values())
+    assert 0 < statistics.pstdev(errors) < bound * spread
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_in_integers(models, tmp_path, bits, monkeypatch):
+    """--quantization, with adapters: all linears of the decoder's layers are rounded."""
+    name = "qwen35-tied"
+    model = models.memory[name]
+    monkeypatch.setattr(test_quantization, "LINEARS", (*test_quantization.LINEARS, *DELTA))
+    reference = Reference(save_model(test_quantization.decoded_model(model, bits), tmp_path / "decoded"))
+    reference.load_adapter("a", adapter := save_adapter(model, tmp_path / "a", 414, rank=4, targets=[*DELTA, "q_proj", "down_proj"]))
+    with Engine(models[name], quantization=f"int{bits}") as engine:
+        engine.load("a", adapter)
+        for messages in (TEXT, LONG, ONE):
+            for uses in ([], ["a"]):
+                request = request_of(model, messages, *uses)
+                expect_same(reference, request, engine.one(request), tolerance=1e-3)
 
 
 def test_what_predicts_several_tokens_is_passed_over(models, references, tmp_path):

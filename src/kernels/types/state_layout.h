@@ -15,6 +15,12 @@ struct StateShape {
   int64_t channels = 0, taps = 0;  // of the convolution; its window has taps - 1 rows
   int64_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
   size_t element = 4;  // bytes of a channel in the window
+
+  // Of a state, apart from what fills it up to whole tiles and lines.
+  int64_t bytes() const {
+    return layers * ((taps - 1) * channels * static_cast<int64_t>(element) +
+                     value_heads * key_dim * value_dim * static_cast<int64_t>(sizeof(float)));
+  }
 };
 
 // Columns of a head's matrix that are side by side.

@@ -69,6 +69,28 @@ TEST_F(Batches, SequencesFollowEachOtherWithTheirTokensPositionsAndBlocks) {
   EXPECT_EQ(message.sampled.rows, (std::vector<int64_t>{2, 5})) << "a part of a prompt yields none";
 }
 
+TEST_F(Batches, StatesAreReadFromWhereTheLastStepOrACheckpointLeftThem) {
+  Sequence &fresh = sequence(40, 0, {}), &found = sequence(40, 0, {}), &decode = sequence(2, 2, {});
+  for (Sequence* s : {&fresh, &found, &decode}) s->table.state = {7, 8};
+  found.table.start = {3, 4};
+  fresh.table.kept = {std::vector<memory::BlockId>{5, 6}, std::vector<memory::BlockId>{9, 10}};
+  StepPlan plan;
+  plan.items = {item(fresh, 0, 40), item(found, 16, 3), item(decode, 3, 1)};
+  plan.items[0].kept = {16, 32};
+  const BatchMessage message = builder_.build(plan);
+  const auto& states = message.tokens.states;
+  ASSERT_EQ(states.size(), 3u);
+  EXPECT_EQ(states[0].from, nullptr);
+  EXPECT_EQ(states[0].to, fresh.table.state.data());
+  EXPECT_EQ(states[0].kept[1].blocks, fresh.table.kept[1].data());
+  EXPECT_EQ(states[0].kept[0].after, 16);
+  EXPECT_EQ(states[0].kept[1].after, 32);
+  EXPECT_EQ(states[1].from, found.table.start.data());
+  EXPECT_EQ(states[1].to, found.table.state.data());
+  EXPECT_EQ(states[1].kept[0].blocks, nullptr);
+  EXPECT_EQ(states[2].from, decode.table.state.data());
+}
+
 TEST_F(Batches, RowsTakeTheEmbeddingsOfTheirPartOfAPicture) {
   // Two pictures of 4 and 3 tokens; the second one is cut in two by text.
   Sequence& s = sequence(12, 0, {}, {{1, 4, nullptr, 0}, {6, 2, nullptr, 0}, {9, 1, nullptr, 2}});
