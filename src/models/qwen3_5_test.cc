@@ -15,7 +15,7 @@ Json qwen3_5(const Json& more) {
       {"num_key_value_heads", 1},     {"head_dim", 32},           {"linear_num_key_heads", 2},
       {"linear_num_value_heads", 4},  {"linear_key_head_dim", 8}, {"linear_value_head_dim", 12},
       {"max_position_embeddings", 64}};
-  text.update(more);
+  if (!more.is_null()) text.update(more);
   return {{"model_type", "qwen3_5"},
           {"text_config", text},
           {"vision_config",
