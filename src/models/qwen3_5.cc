@@ -5,6 +5,7 @@
 #include "models/causal_lm.h"
 #include "models/qwen3_vl_vision.h"
 #include "models/qwen_vl_family.h"
+#include "text/chat_formats.h"
 
 namespace valora::models {
 namespace {

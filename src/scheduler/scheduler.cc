@@ -148,6 +148,7 @@ void Scheduler::place_running(Step& step, size_t position) {
   while (true) {
     const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
     if (room == memory::Room::kReserved) break;
+    if (give_back_kept(step)) continue;
     step.short_of_memory = lacks_memory_ = true;
     if (room == memory::Room::kSoon) return;
     if (revoke_last_claim(request)) continue;

@@ -203,7 +203,9 @@ class Scheduler {
   void preempt(Step& step, Request& victim);
   void requeue(const Step& step);
   void share(const StepItem& item);
-  void keep_states(const Step& step, StepItem& item);  // scheduler_states.cc
+  // scheduler_states.cc
+  void keep_states(const Step& step, StepItem& item);
+  bool give_back_kept(Step& step);
   std::string check_request(const Request& request) const;
 
   SchedulerConfig config_;

@@ -44,4 +44,16 @@ void Scheduler::keep_states(const Step& step, StepItem& item) {
   item.kept.resize(pool_.reserve_checkpoints(request.table, static_cast<int>(item.kept.size())));
 }
 
+// For a running request that needs the memory. False: the plan keeps no states.
+bool Scheduler::give_back_kept(Step& step) {
+  bool any = false;
+  for (StepItem& item : step.plan.items) {
+    if (item.kept.empty()) continue;
+    item.kept.clear();
+    (void)pool_.reserve_checkpoints(item.request->table, 0);
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace valora::scheduler
