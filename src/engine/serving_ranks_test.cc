@@ -106,12 +106,6 @@ TEST_F(RanksEngine, WhatRanksDoNotServeIsRefused) {
             "evenly");
   options_.kernels = KernelBackend::kReference;
   EXPECT_EQ(refusal(2), "--tensor-parallel-size 2: ranks need --kernels native");
-  options_.kernels = KernelBackend::kNative;
-  options_.quantization = Quantization::kInt8;
-  options_.activations = Activations::kInt8;
-  EXPECT_EQ(refusal(2),
-            "--tensor-parallel-size 2: ranks would round inputs by other scales than one rank "
-            "does; leave out --activations");
 }
 
 }  // namespace
