@@ -1,10 +1,9 @@
 #include "base/gguf.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 
+#include "base/gguf_types.h"
 #include "base/lfs_pointer.h"
 #include "base/strings.h"
 #include "base/unicode.h"
@@ -14,92 +13,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Types of values, as the format numbers them.
-enum : uint32_t {
-  kU8 = 0,
-  kI8 = 1,
-  kU16 = 2,
-  kI16 = 3,
-  kU32 = 4,
-  kI32 = 5,
-  kF32Value = 6,
-  kFlag = 7,
-  kText = kGgufText,
-  kList = 9,
-  kU64 = 10,
-  kI64 = 11,
-  kF64Value = 12
-};
-
-// Bytes of a value of a fixed size; 0: of another type.
-size_t value_size(uint32_t type) {
-  constexpr std::array<uint8_t, 13> kSizes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  return type < kSizes.size() ? kSizes[type] : 0;
-}
-
-template <typename T>
-T gguf_load(const uint8_t* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return value;
-}
-
-struct TypeEntry {
-  uint32_t number;
-  GgufType type;
-  GgufBlock block;
-};
-constexpr std::array<TypeEntry, 11> kTypes{{{0, GgufType::kF32, {"F32", 1, 4}},
-                                            {1, GgufType::kF16, {"F16", 1, 2}},
-                                            {30, GgufType::kBF16, {"BF16", 1, 2}},
-                                            {2, GgufType::kQ4_0, {"Q4_0", 32, 18}},
-                                            {3, GgufType::kQ4_1, {"Q4_1", 32, 20}},
-                                            {6, GgufType::kQ5_0, {"Q5_0", 32, 22}},
-                                            {7, GgufType::kQ5_1, {"Q5_1", 32, 24}},
-                                            {8, GgufType::kQ8_0, {"Q8_0", 32, 34}},
-                                            {12, GgufType::kQ4_K, {"Q4_K", 256, 144}},
-                                            {13, GgufType::kQ5_K, {"Q5_K", 256, 176}},
-                                            {14, GgufType::kQ6_K, {"Q6_K", 256, 210}}}};
-
-// Types that are known but not read.
-const char* other_type(uint32_t number) {
-  struct Named {
-    uint32_t number;
-    const char* name;
-  };
-  constexpr std::array<Named, 22> kOthers{
-      {{9, "Q8_1"},    {10, "Q2_K"},    {11, "Q3_K"},  {15, "Q8_K"},   {16, "IQ2_XXS"},
-       {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"},
-       {22, "IQ2_S"},  {23, "IQ4_XS"},  {24, "I8"},    {25, "I16"},    {26, "I32"},
-       {27, "I64"},    {28, "F64"},     {29, "IQ1_M"}, {34, "TQ1_0"},  {35, "TQ2_0"},
-       {39, "MXFP4"},  {40, "NVFP4"}}};
-  const auto* found = std::ranges::find(kOthers, number, &Named::number);
-  return found == kOthers.end() ? nullptr : found->name;
-}
-
 std::string printable(std::string_view text) { return shortened(to_valid_utf8(text), 100); }
 
 }  // namespace
-
-double gguf_number(uint32_t type, const uint8_t* at) {
-  switch (type) {
-    case kU8: return *at;
-    case kI8: return gguf_load<int8_t>(at);
-    case kU16: return gguf_load<uint16_t>(at);
-    case kI16: return gguf_load<int16_t>(at);
-    case kU32: return gguf_load<uint32_t>(at);
-    case kI32: return gguf_load<int32_t>(at);
-    case kF32Value: return gguf_load<float>(at);
-    case kFlag: return *at != 0;
-    case kU64: return static_cast<double>(gguf_load<uint64_t>(at));
-    case kI64: return static_cast<double>(gguf_load<int64_t>(at));
-    default: return gguf_load<double>(at);
-  }
-}
-
-const GgufBlock& block_of(GgufType type) {
-  return std::ranges::find(kTypes, type, &TypeEntry::type)->block;
-}
 
 // Takes a file apart from its first byte on.
 class GgufReader {
@@ -193,21 +109,23 @@ class GgufReader {
   }
 
   Result<GgufMetadata::Value> take_value(uint32_t type, const std::string& where) {
-    if (type == kList) return take_list(where);
-    if (type == kText) {
+    if (type == gguf::kList) return take_list(where);
+    if (type == gguf::kText) {
       VALORA_TRY(text, take_text(where));
       return GgufMetadata::Value(text);
     }
-    const size_t size = value_size(type);
+    const size_t size = gguf_value_size(type);
     if (size == 0) return fail(where + " has the unknown type " + std::to_string(type));
     if (left() < size) return truncated(where);
     const uint8_t* const at = all_.data() + at_;
     at_ += size;
-    if (type == kFlag) return GgufMetadata::Value(*at != 0);
-    if (type == kF32Value || type == kF64Value) return GgufMetadata::Value(gguf_number(type, at));
-    if (type == kU64 && gguf_load<uint64_t>(at) > INT64_MAX)
+    if (type == gguf::kFlag) return GgufMetadata::Value(*at != 0);
+    if (type == gguf::kF32Value || type == gguf::kF64Value)
+      return GgufMetadata::Value(gguf_number(type, at));
+    if (type == gguf::kU64 && gguf_load<uint64_t>(at) > INT64_MAX)
       return fail(where + " is out of range");
-    if (type == kU64 || type == kI64) return GgufMetadata::Value(gguf_load<int64_t>(at));
+    if (type == gguf::kU64 || type == gguf::kI64)
+      return GgufMetadata::Value(gguf_load<int64_t>(at));
     return GgufMetadata::Value(static_cast<int64_t>(gguf_number(type, at)));
   }
 
@@ -218,10 +136,10 @@ class GgufReader {
     list.type = type;
     list.count = count;
     const size_t begin = at_;
-    if (type == kText) {
+    if (type == gguf::kText) {
       for (uint64_t i = 0; i < count; ++i) VALORA_CHECK(take_text(where));
     } else {
-      const size_t size = value_size(type);
+      const size_t size = gguf_value_size(type);
       if (size == 0) return fail(where + " is a list of the type " + std::to_string(type));
       if (count > left() / size) return truncated(where);
       at_ += count * size;
@@ -246,9 +164,9 @@ class GgufReader {
       tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(size));
     }
     VALORA_TRY(number, take<uint32_t>(where));
-    const auto* const type = std::ranges::find(kTypes, number, &TypeEntry::number);
-    if (type == kTypes.end()) {
-      const char* const name = other_type(number);
+    const GgufTypeEntry* const type = gguf_type(number);
+    if (!type) {
+      const char* const name = other_gguf_type(number);
       return fail(where + " has the type " + (name ? name : std::to_string(number)) +
                   (name ? ", which is not supported" : ", which is unknown"));
     }
