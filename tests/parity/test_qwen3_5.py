@@ -163,6 +163,25 @@ def test_several_answers_and_cancelled_ones(models, references, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_answers_in_a_form(models, references, name):
+    """Their masks never make a request wait, which would run its last token twice: log probabilities before the mask are the reference's."""
+    model, reference = models.memory[name], references[name]
+    requests = [request_of(model, messages, tokens=24) | {"choice": [f"It is {i}, I think.", f"No: {i + 1}!"]} for i in range(4)
+                for messages in chats(name)[:3]]
+    for request in requests:
+        request["sampling"] |= {"ignore_eos": False, "logit_bias": []}
+    with Engine(models[name], max_num_batched_tokens=50) as engine:
+        for request, answer in zip(requests, engine.batch(requests), strict=True):
+            assert answer["choices"][0]["text"] in request["choice"]
+            logits = reference.next_token_logits(request, token_ids(answer))[1]
+            for row, token in zip(logits, answer["choices"][0]["tokens"], strict=True):
+                allowed = [i for i, value in zip(token["top_ids"], token["top_logprobs"]) if value > -1e30]
+                ours = torch.tensor([token["top_logprobs"][token["top_ids"].index(i)] for i in allowed])
+                theirs = row[allowed]
+                assert ((ours - ours[0]) - (theirs - theirs[0])).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_bf16_is_no_further_away_than_transformers(models, name, tmp_path):
     folder = save_model(make_model(name).to(torch.bfloat16), tmp_path / "model")
     adapter = save_adapter(models.memory[name], tmp_path / "adapter", 410, rank=6, targets="all-linear", exclude_modules=["lm_head"])
