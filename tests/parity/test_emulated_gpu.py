@@ -104,3 +104,27 @@ def test_captured_steps_answer_as_others(models, tmp_path, mode):
                 break
             compared += 1
     assert compared > 0.6 * sum(len(token_ids(answer)) for answer in answers["float32"])
+
+
+@pytest.mark.parametrize("fault", ["refuse:60", "memory:90"])
+def test_a_step_that_fails_fails_its_requests_alone(models, fault):
+    name = "llama3-scaled"
+    request = {"messages": [{"role": "user", "content": "a red circle"}],
+               "sampling": {"max_tokens": 6, "ignore_eos": True, "temperature": 0, "logprobs": models.memory[name].config.vocab_size}}
+    reference = Reference(models[name])
+    with Engine(models[name], {"VALORA_EMULATED_GPU_FAULT": fault}, device="cuda") as engine:
+        answers = [engine.batch([request])[0] for _ in range(6)]
+    assert sum("error" in answer for answer in answers) == 1, answers
+    for answer in answers:
+        if "error" not in answer:
+            expect_same(reference, request, answer)
+
+
+def test_a_lost_gpu_ends_the_engine(models):
+    request = {"messages": [{"role": "user", "content": "a red circle"}], "sampling": {"max_tokens": 6, "ignore_eos": True}}
+    with Engine(models["llama3-scaled"], {"VALORA_EMULATED_GPU_FAULT": "lose:60"}, device="cuda") as engine:
+        with pytest.raises(EngineError, match="illegal memory access|the device fails|the engine"):
+            for _ in range(6):
+                engine.one(request)
+        with pytest.raises(EngineError, match="the engine has stopped"):
+            engine.one(request)

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/emulation/machine.h"
 #include "ops/emulated_gpu/emulated_gpu.h"
+#include "ops/emulated_gpu/faults.h"
 
 namespace valora::ops::emulated {
 namespace {
@@ -35,9 +36,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override {}
-  void synchronizeEvent(void*) const override {}
-  void synchronizeDevice(const c10::DeviceIndex) const override {}
+  void synchronizeStream(const c10::Stream&) const override { check_alive(); }
+  void synchronizeEvent(void*) const override { check_alive(); }
+  void synchronizeDevice(const c10::DeviceIndex) const override { check_alive(); }
 };
 
 struct Hooks final : at::CUDAHooksInterface {

@@ -6,6 +6,7 @@
 #include "kernels/cuda/emulation/launch.h"
 #include "kernels/cuda/emulation/machine.h"
 #include "ops/emulated_gpu/counts.h"
+#include "ops/emulated_gpu/faults.h"
 #include "ops/emulated_gpu/recording.h"
 
 namespace valora::ops {
@@ -13,14 +14,20 @@ namespace {
 
 using kernels::cuda::emulation::Launch;
 
-void count_and_record(const Launch& launch) {
+int count_and_record(const Launch& launch) {
+  switch (emulated::fault_of(emulated::Event::kLaunch)) {
+    case emulated::Fault::kRefused: return cudaErrorInvalidConfiguration;
+    case emulated::Fault::kLost: return cudaErrorIllegalAddress;
+    default: break;
+  }
   ++emulated::counts().launches;
   if (emulated::recording() != nullptr)
     emulated::recording()->calls.emplace_back(
         [launch] { kernels::cuda::emulation::run_blocks(launch); });
+  return cudaSuccess;
 }
 [[maybe_unused]] const bool observed = [] {
-  kernels::cuda::emulation::after_launch() = &count_and_record;
+  kernels::cuda::emulation::before_launch() = &count_and_record;
   return true;
 }();
 
@@ -28,6 +35,7 @@ class Recorded final : public CapturedLaunches {
  public:
   explicit Recorded(emulated::Recording recording) : recording_(std::move(recording)) {}
   void replay() override {
+    emulated::check_alive();
     ++emulated::counts().replays;
     for (const auto& call : recording_.calls) call();
   }

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "ops/emulated_gpu/emulated_gpu.h"
+#include "ops/emulated_gpu/faults.h"
 
 namespace valora::ops::emulated {
 namespace {
@@ -41,7 +42,8 @@ class GpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release_nothing, kGpu};
-    if (used_bytes.fetch_add(bytes) + bytes > memory_bytes()) {
+    const bool fails = fault_of(Event::kAllocation) == Fault::kNoMemory;
+    if (used_bytes.fetch_add(bytes) + bytes > memory_bytes() || fails) {
       used_bytes -= bytes;
       TORCH_CHECK_WITH(OutOfMemoryError, false, "the emulated GPU is out of memory: ", bytes,
                        " bytes asked for, ", used_bytes.load(), " of ", memory_bytes(), " in use");

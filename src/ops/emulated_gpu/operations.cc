@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/emulated_gpu/counts.h"
+#include "ops/emulated_gpu/faults.h"
 #include "ops/emulated_gpu/host_alias.h"
 #include "ops/emulated_gpu/recording.h"
 
@@ -115,6 +116,7 @@ void run_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack)
   const size_t results = operation.schema().returns().size();
   torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(arguments), stack->end());
   stack->resize(stack->size() - arguments);
+  check_alive();
   if (!is_view(operation)) count(operation, given);
   Call call;
   for (c10::IValue& argument : given) argument = call.to_host(argument);

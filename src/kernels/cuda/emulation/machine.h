@@ -30,9 +30,10 @@ inline Machine& machine() {
 bool choose_gpu(int capability);
 
 struct Launch;
-// Called on the launching thread after each launch that ran; null: nobody.
-using LaunchObserver = void (*)(const Launch&);
-inline LaunchObserver& after_launch() {
+// Called on the launching thread before each launch; another status than 0 refuses it. Null:
+// nobody.
+using LaunchObserver = int (*)(const Launch&);
+inline LaunchObserver& before_launch() {
   static constinit LaunchObserver observer = nullptr;
   return observer;
 }

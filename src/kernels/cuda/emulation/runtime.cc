@@ -83,8 +83,10 @@ cudaError_t run(Launch launch, cudaStream_t stream) {
     stream->capture->launches.push_back(std::move(launch));
     return cudaSuccess;
   }
+  if (before_launch() != nullptr)
+    if (const int refused = before_launch()(launch); refused != 0)
+      return last_error = static_cast<cudaError_t>(refused);
   run_blocks(launch);
-  if (after_launch() != nullptr) after_launch()(launch);
   return cudaSuccess;
 }
 
@@ -99,6 +101,7 @@ const char* cudaGetErrorName(cudaError_t status) {
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
   }
   return "unknown";
 }
@@ -108,6 +111,7 @@ const char* cudaGetErrorString(cudaError_t status) {
     case cudaErrorInvalidValue: return "invalid argument";
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
   }
   return "unknown";
 }

@@ -12,6 +12,7 @@ enum cudaError : int {
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
+  cudaErrorIllegalAddress = 700,
 };
 using cudaError_t = cudaError;
 struct EmulatedStream;
