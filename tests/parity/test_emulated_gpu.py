@@ -11,7 +11,7 @@ from checkpoints import save_adapter
 from programs import DEVICE, REPOSITORY, Engine, EngineError, token_ids
 from reference import Reference, expect_same
 from test_generate_modes import Setting, expect_the_same_answers
-from test_tensor_parallel import REQUESTS, distance, expect_the_same_from_a_small_pool, firm
+from test_tensor_parallel import distance, expect_the_same_from_a_small_pool
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
 pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
@@ -59,17 +59,7 @@ def test_tensor_cores_are_as_near(models, tmp_path, dtype, capability):
 def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
     name = "vl-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 761, rank=8, targets="all-linear")
-    requests = [request | ({"adapters": [{"name": "a"}]} if i % 3 == 0 else {}) for i, request in enumerate(REQUESTS)]
-    with Engine(models[name]) as engine:
-        engine.load("a", adapter)
-        alone = [firm(engine.one(request)) for request in requests]
-        block = 16 * engine.model["kv_token_bytes"]
-    assert sum(map(len, alone)) >= 0.7 * 48 * len(requests)
-    with Engine(models[name], device="cuda") as engine:
-        pool_block = (64 << 20) // engine.model["kv_blocks"]
-    with Engine(models[name], device="cuda", pool_memory=40 * pool_block, swap_space=400 * block, max_num_batched_tokens=64) as engine:
-        engine.load("a", adapter)
-        expect_the_same_from_a_small_pool(engine, requests, alone)
+    expect_the_same_from_a_small_pool(models[name], adapter, device="cuda")
 
 
 def test_a_pool_beyond_the_memory_is_refused(models):

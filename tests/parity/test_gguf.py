@@ -17,6 +17,7 @@ import families
 import gguf_files
 import newest
 import tokenizer_parity
+from adapted_case import AdaptedCase
 from checkpoints import save_adapter
 from programs import REPOSITORY, Engine, EngineError, find_program
 from reference import Reference, expect_same, logprob_rows
@@ -71,7 +72,7 @@ def add_tokenizer(family):
     return add
 
 
-class Case:
+class Case(AdaptedCase):
     """A GGUF file, a folder of the same model with decoded weights, and adapters of it."""
 
     def __init__(self, name, root):
@@ -80,7 +81,7 @@ class Case:
         self.family = families.family_of(config)
         model = self.model = checkpoints.randomise(self.family.kind(config), sum(map(ord, name)))
         root.mkdir(exist_ok=True)
-        self.file = gguf_files.write_model(root / "model.gguf", model, kind_of, add_tokenizer(self.family))
+        self.folder = self.file = gguf_files.write_model(root / "model.gguf", model, kind_of, add_tokenizer(self.family))
         (root / "decoded").mkdir()
         self.reference = Reference(checkpoints.save_model(model, root / "decoded"))
         self.adapters = {f"a{i}": save_adapter(model, root / f"a{i}", 900 + i, **settings) for i, settings in enumerate(ADAPTERS)}
@@ -95,17 +96,6 @@ class Case:
         byte_level = self.family in (LLAMA3, QWEN2, QWEN3)
         prompt = {"messages": TEXTS[i % 2]} if byte_level else {"tokens": [5 + 7 * i + 3 * j for j in range(25)]}
         return prompt | {"sampling": sampling, "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]}
-
-    def expect_same(self, **options):
-        with Engine(self.file, **options) as engine:
-            for adapter, path in self.adapters.items():
-                assert engine.load(adapter, path)["warnings"] == []
-            answers = engine.batch(self.requests)
-            assert (engine.stats()["merges"] == 0) == (options.get("mode", "unmerged") == "unmerged")
-        for request, answer in zip(self.requests, answers, strict=True):
-            expect_same(self.reference, request, answer, tolerance=1e-3)
-        assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers[:5]}) == 5
-        return answers
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,12 @@ import torch
 
 import checkpoints
 import quantised
+from adapted_case import AdaptedCase
 from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, find_program, generate, token_ids
 from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
-from reference import Reference, expect_same, logprob_rows
+from reference import Reference, logprob_rows
 from test_training import PARITY, request_of, samples, train
 from wide import pairs
 
@@ -52,7 +53,7 @@ ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["l
 USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], []]
 
 
-class Case:
+class Case(AdaptedCase):
     """The quantised folder, the same model with decoded weights, and adapters of it."""
 
     def __init__(self, name, models, root):
@@ -70,18 +71,6 @@ class Case:
         prompts = [TEXT, IMAGE] if self.reference.family.has_images else [TEXT]
         self.requests = [{"messages": prompts[i % len(prompts)], "sampling": sampling,
                           "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]} for i, uses in enumerate(USES)]
-
-    def expect_same(self, **options):
-        with Engine(self.folder, **options) as engine:
-            for adapter, path in self.adapters.items():
-                assert engine.load(adapter, path)["warnings"] == []
-            answers = engine.batch(self.requests)
-            assert (engine.stats()["merges"] == 0) == (options.get("mode", "unmerged") == "unmerged")
-        for request, answer in zip(self.requests, answers, strict=True):
-            expect_same(self.reference, request, answer, tolerance=1e-3)
-        # The adapters and the quantisation matter: each use answers differently.
-        assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers[:5]}) == 5
-        return answers
 
 
 @pytest.fixture(scope="module")
