@@ -136,13 +136,7 @@ Family qwen3_5_family() {
         QwenVlForConditionalGeneration<Qwen35VisionTower, read_qwen3_5_decoder>>(
         qwen3_5_spec(config), config, weights, device);
   };
-  family.processor = [](const ConfigReader& config, const media::ProcessorFiles& files) {
-    const auto vision = Qwen35VisionTower::read_config(config.child("vision_config"));
-    return media::make_qwen3_vl_processor(
-        files.image, files.video,
-        {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
-         static_cast<int>(vision.merge)});
-  };
+  family.processor = read_qwen3_vl_processor<Qwen35VisionTower>;
   return family;
 }
 

@@ -33,13 +33,7 @@ Family qwen3_vl_family() {
   family.chat_format = [](const text::Tokenizer&, const ConfigReader&) {
     return text::make_chatml("");
   };
-  family.processor = [](const ConfigReader& config, const media::ProcessorFiles& files) {
-    const auto vision = Qwen3VlVisionTower::read_config(config.child("vision_config"));
-    return media::make_qwen3_vl_processor(
-        files.image, files.video,
-        {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
-         static_cast<int>(vision.merge)});
-  };
+  family.processor = read_qwen3_vl_processor<Qwen3VlVisionTower>;
   return family;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "media/processor.h"
 #include "models/encoding.h"
 #include "models/vision_layers.h"
 #include "models/visual_batch.h"
@@ -86,5 +87,16 @@ class Qwen3VlVisionTower {
   Qwen3VlMerger merger_;
   std::vector<Qwen3VlMerger> deep_mergers_;
 };
+
+// The image processor of a family with this tower: Family::processor.
+template <typename Tower>
+Result<std::shared_ptr<const media::Processor>> read_qwen3_vl_processor(
+    const ConfigReader& config, const media::ProcessorFiles& files) {
+  const auto vision = Tower::read_config(config.child("vision_config"));
+  return media::make_qwen3_vl_processor(
+      files.image, files.video,
+      {static_cast<int>(vision.patch), static_cast<int>(vision.temporal_patch),
+       static_cast<int>(vision.merge)});
+}
 
 }  // namespace valora::models
