@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/dtype.h"
+#include "engine/find_device.h"
 #include "engine/gpu_memory.h"
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
@@ -34,23 +35,6 @@ namespace {
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");
 
-Result<at::Device> find_device(DeviceKind kind) {
-  if (kind == DeviceKind::kCpu) return at::Device(at::kCPU);
-  if (!at::globalContext().hasCUDA())
-    return unprocessable(
-        "--device cuda: this build's torch has no CUDA, or it finds no GPU; build with PYTHON= set "
-        "to an interpreter with a CUDA torch",
-        "device");
-  const ops::Gpu gpu = ops::this_gpu();
-  if (gpu.capability > 0 && gpu.capability < ops::kLeastCapability)
-    return unprocessable("--device cuda: " + gpu.name + " has compute capability " +
-                             std::to_string(gpu.capability / 10) + "." +
-                             std::to_string(gpu.capability % 10) +
-                             "; GPUs from 8.0 on are supported",
-                         "device");
-  return at::Device(at::kCUDA, 0);
-}
-
 int64_t available_memory(at::Device device) {
   if (device.is_cpu()) return available_host_memory();
   return static_cast<int64_t>(
@@ -62,9 +46,9 @@ ops::Backend backend_of(KernelBackend kernels) {
 }
 
 // Settings of the process: instruction set, tiles, kernels, threads of torch's pool.
-Status set_up_compute(const EngineOptions& options) {
+Status set_up_compute(const EngineOptions& options, at::Device device) {
   VALORA_CHECK(kernels::select_isa());
-  VALORA_CHECK(kernels::load_tiles(options.tiles));
+  VALORA_CHECK(kernels::load_tiles(options.tiles, hardware_of(device)));
   ops::set_backend(backend_of(options.kernels));
   if (options.threads > 0) at::set_num_threads(options.threads);
   return {};
@@ -132,7 +116,7 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(device, find_device(options_.device));
   device_ = device;
   VALORA_CHECK(check_rank_options(options_));
-  VALORA_CHECK(set_up_compute(options_));
+  VALORA_CHECK(set_up_compute(options_, device_));
   VALORA_TRY(cores, rank_cores(options_, numa_nodes()));
   rank_cores_ = std::move(cores);
   split_threads(options_, rank_cores_);

@@ -5,6 +5,7 @@
 #include "ops/elementwise_targets.h"
 #include "ops/gpu.h"
 #include "ops/linear_targets.h"
+#include "ops/lora_profiler.h"
 #include "ops/merge_targets.h"
 
 namespace valora::ops {
@@ -16,6 +17,7 @@ namespace {
 
 bool has_cuda_kernels() { return false; }
 Gpu this_gpu() { return {}; }
+std::unique_ptr<LoraProfiler> LoraProfiler::make(at::Device, const Clock&) { return nullptr; }
 
 at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double, double) { absent(); }
 at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double, double) {

@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "kernels/cuda/types.h"
+#include "kernels/types/processor.h"
 
 namespace valora::ops {
 
@@ -24,5 +25,6 @@ void check_launch(kernels::cuda::Status status, const char* what);
 // Of the current GPU.
 int32_t multiprocessors();
 int32_t shared_bytes();  // of a thread block
+kernels::CudaArch gpu_arch();
 
 }  // namespace valora::ops

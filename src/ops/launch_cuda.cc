@@ -8,7 +8,15 @@ namespace valora::ops {
 
 bool has_cuda_kernels() { return true; }
 
-Gpu this_gpu() { return {kernels::cuda::gpu_name(), kernels::cuda::capability()}; }
+Gpu this_gpu() {
+  return {kernels::cuda::gpu_name(), kernels::cuda::capability(), kernels::cuda::shared_bytes(),
+          kernels::cuda::cache_bytes()};
+}
+
+kernels::CudaArch gpu_arch() {
+  static const kernels::CudaArch arch = kernels::arch_of(kernels::cuda::capability());
+  return arch;
+}
 
 void check_launch(kernels::cuda::Status status, const char* what) {
   TORCH_CHECK(status == 0, what, " on a GPU: ", kernels::cuda::message_of(status));

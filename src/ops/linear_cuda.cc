@@ -1,5 +1,6 @@
 // The products with the model's weights are cuBLAS's; the low-rank ones are kernels/cuda/lora.h.
 #include "kernels/cuda/elementwise.h"
+#include "kernels/tiles/choose.h"
 #include "ops/cuda_types.h"
 #include "ops/linear_targets.h"
 #include "ops/lora_cuda.h"
@@ -31,7 +32,8 @@ void add_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, const 
   call.max_rank = step.max_rank;
   call.sizes = step.sizes;
   call.tables = step.tables;
-  const cuda::LoraTiles tiles = cuda::choose_lora_tiles(call, multiprocessors());
+  const cuda::LoraTiles tiles =
+      cuda::choose_lora_tiles(call, gpu_arch(), kernels::choose_cuda_tile);
   const at::Tensor workspace =
       at::empty({static_cast<int64_t>(cuda::lora_workspace_bytes(call, tiles))},
                 x.options().dtype(at::kByte));

@@ -11,6 +11,8 @@ namespace valora::kernels::cuda {
 int32_t multiprocessors();
 // That a thread block of it can have.
 int32_t shared_bytes();
+// Of its L2 cache; 0 if there is no GPU.
+int32_t cache_bytes();
 // As its driver has it; empty if there is none.
 std::string gpu_name();
 // Compute capability, e.g. 90 for 9.0; 0 if there is none.

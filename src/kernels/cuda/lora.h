@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/types.h"
+#include "kernels/tiles/cuda_tile.h"
 
 namespace valora::kernels::cuda {
 
@@ -102,14 +103,13 @@ struct LoraCall {
   LoraTables tables;
 };
 
-// How the work is cut. Any values are correct; choose_lora_tiles is a formula that a table of
-// measurements may replace (VaLoRA §4.3, Alg. 2).
+// How the work is cut. Any values are correct, but both launches must have the same.
 struct LoraTiles {
-  int32_t shrink_ranks = 16;  // ranks per thread block: 16 or 32
-  int32_t shrink_splits = 1;  // thread blocks that share the inputs of a product
-  int32_t expand_outs = 128;  // outputs per thread block: 128 or 256
+  CudaTile shrink, expand;
 };
-LoraTiles choose_lora_tiles(const LoraCall& call, int32_t multiprocessors);
+// By the shapes of the launches (VaLoRA §4.3, Alg. 2). choose: by a table of measurements, say.
+LoraTiles choose_lora_tiles(const LoraCall& call, CudaArch arch,
+                            CudaTile (*choose)(const ProductShape&) = cuda_formula_tile);
 
 // 16-byte aligned; x, y and the tables must not overlap it.
 size_t lora_workspace_bytes(const LoraCall& call, const LoraTiles& tiles);

@@ -26,30 +26,56 @@ TEST(Tiles, OfTheFormulaAreAlwaysTheInstructionSets) {
           for (const int64_t n : {0, 1, 16, 33, 200, 5000})
             for (const int64_t k : {0, 1, 2, 16, 300}) {
               const ProductShape shape{kind, float32, isa, m, n, k};
-              EXPECT_TRUE(is_tile_of(isa, float32, formula_tile(shape)));
-              EXPECT_TRUE(is_tile_of(isa, float32, effective_tile(shape, cpu_formula_tile(shape))));
+              EXPECT_TRUE(is_tile_of(shape, formula_tile(shape)));
+              EXPECT_TRUE(is_tile_of(shape, effective_tile(shape, formula_tile(shape))));
             }
 }
 
-TEST(Tiles, OfTheFormulaFitIntoAGpusSharedMemory) {
-  for (const CudaArch arch : {CudaArch::kSm80, CudaArch::kSm90a})
-    for (const bool float32 : {false, true})
-      for (const int64_t m : {0, 1, 16, 17, 64, 65, 4096})
-        for (const int64_t n : {1, 64, 5000})
-          for (const int64_t k : {1, 64, 18944}) {
-            const ProductShape shape{ProductKind::kDense, float32, arch, m, n, k};
-            EXPECT_TRUE(is_tile_of(arch, float32, formula_tile(shape)));
-            EXPECT_EQ(Tile(choose_cuda_tile(shape)), tiles_in_use()->choose(TileKey::of(shape)));
-            const TileKey key = TileKey::of(shape);
-            EXPECT_EQ(TileTable().choose(key), formula_tile(key.shape()));
-          }
-  CudaTile tile{128, 128, 64, 2, 2, 3, 1};
-  EXPECT_TRUE(is_tile_of(CudaArch::kSm80, false, tile));
-  EXPECT_FALSE(is_tile_of(CudaArch::kSm80, true, tile)) << "192 KiB of shared memory";
-  EXPECT_TRUE(is_tile_of(CudaArch::kSm90a, true, tile));
-  tile.block_m = 24;
-  EXPECT_FALSE(is_tile_of(CudaArch::kSm80, false, tile)) << "no multiple of 16 rows a warp";
-  EXPECT_FALSE(is_tile_of(Isa::kAvx2, false, tile)) << "another device's";
+constexpr ProductKind kCudaKinds[] = {ProductKind::kShrink, ProductKind::kExpand,
+                                      ProductKind::kLongShrink, ProductKind::kLongExpand};
+
+TEST(Tiles, OfTheFormulaAreCompiledForGpus) {
+  for (const CudaArch arch : {CudaArch::kSm80, CudaArch::kSm90, CudaArch::kSm120})
+    for (const ProductKind kind : kCudaKinds)
+      for (const bool float32 : {false, true})
+        for (const int64_t m : {0, 1, 16, 17, 64, 65, 4096})
+          for (const int64_t n : {1, 8, 64, 5000})
+            for (const int64_t k : {1, 64, 18944}) {
+              const ProductShape shape{kind, float32, arch, m, n, k};
+              EXPECT_TRUE(is_tile_of(shape, formula_tile(shape)));
+              EXPECT_EQ(Tile(choose_cuda_tile(shape)), tiles_in_use()->choose(TileKey::of(shape)));
+              const TileKey key = TileKey::of(shape);
+              EXPECT_EQ(TileTable().choose(key), formula_tile(key.shape()));
+            }
+}
+
+TEST(Tiles, OfGpusAreThoseThatAreCompiled) {
+  const ProductShape shrink{ProductKind::kShrink, false, CudaArch::kSm90, 8, 64, 3584},
+      expand{ProductKind::kExpand, false, CudaArch::kSm90, 8, 3584, 16};
+  ProductShape long_shrink = shrink;
+  long_shrink.kind = ProductKind::kLongShrink;
+  EXPECT_TRUE(is_tile_of(shrink, CudaTile{16, 4, 4, 16}));
+  EXPECT_FALSE(is_tile_of(long_shrink, CudaTile{16, 4, 4, 16})) << "too many registers";
+  EXPECT_FALSE(is_tile_of(shrink, CudaTile{24, 4, 2, 1}));
+  EXPECT_FALSE(is_tile_of(shrink, CudaTile{16, 6, 2, 1}));
+  EXPECT_FALSE(is_tile_of(shrink, CudaTile{16, 8, 2, 3}));
+  EXPECT_TRUE(is_tile_of(expand, CudaTile{256, 4, 1, 1}));
+  EXPECT_FALSE(is_tile_of(expand, CudaTile{512, 4, 1, 1})) << "a warp has at most two groups";
+  EXPECT_FALSE(is_tile_of(expand, CudaTile{128, 4, 2, 1}));
+  EXPECT_FALSE(is_tile_of(expand, CpuTile{})) << "another device's";
+  EXPECT_FALSE(is_tile_of({ProductKind::kDense, false, CudaArch::kSm90, 1, 1, 1}, CudaTile{}));
+}
+
+TEST(Tiles, OfGpusAreLimitedToTheProduct) {
+  const auto shrink = [](int64_t n, int64_t k) {
+    return ProductShape{ProductKind::kShrink, false, CudaArch::kSm90, 1, n, k};
+  };
+  EXPECT_EQ(effective_cuda_tile(shrink(16, 3584), {32, 8, 2, 4}), (CudaTile{16, 8, 2, 4}));
+  EXPECT_EQ(effective_cuda_tile(shrink(17, 3584), {32, 8, 2, 4}), (CudaTile{32, 8, 2, 4}));
+  EXPECT_EQ(effective_cuda_tile(shrink(16, 1024), {16, 8, 2, 4}), (CudaTile{16, 8, 2, 2}))
+      << "more than two thread blocks of 512 inputs would have none";
+  const ProductShape expand{ProductKind::kExpand, false, CudaArch::kSm90, 1, 64, 16};
+  EXPECT_EQ(effective_cuda_tile(expand, {512, 8, 1, 1}), (CudaTile{64, 2, 1, 1}));
 }
 
 TEST(Tiles, AreEqualByTheirEffect) {
@@ -120,7 +146,7 @@ TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
                                CpuTile{1, 1, 8}, CpuTile{2, 2, 4}}) {
       ProductShape shape = dense(100, 896, 896);
       shape.processor = isa;
-      EXPECT_TRUE(is_tile_of(isa, false, TileTable::single(tile).choose(TileKey::of(shape))));
+      EXPECT_TRUE(is_tile_of(shape, TileTable::single(tile).choose(TileKey::of(shape))));
     }
 }
 

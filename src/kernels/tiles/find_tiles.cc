@@ -49,12 +49,11 @@ Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_p
   return FoundTiles{std::make_shared<const TileTable>(), ""};
 }
 
-Status load_tiles(const std::string& named) {
-  VALORA_TRY(found,
-             find_tiles(named, own_tiles_path(this_hardware()), this_hardware(), shipped_tiles()));
+Status load_tiles(const std::string& named, const Hardware& hardware) {
+  VALORA_TRY(found, find_tiles(named, own_tiles_path(hardware), hardware, shipped_tiles()));
   if (found.source.empty())
-    spdlog::info(
-        "no table of tiles is of this CPU: a formula chooses them; `valora tune` measures");
+    spdlog::info("no table of tiles is of this {}: a formula chooses them; `valora tune` measures",
+                 hardware.device == Device::kCuda ? "GPU" : "CPU");
   else
     spdlog::info("tiles: {}, {} entries", found.source, found.table->size());
   use_tiles(std::move(found.table));

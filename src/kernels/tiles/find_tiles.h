@@ -31,7 +31,7 @@ struct FoundTiles {
 // malformed table is an error if it is the named one; otherwise it is skipped and logged.
 Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_path,
                               const Hardware& hardware, std::span<const ShippedTiles> shipped);
-// find_tiles for this machine, then use_tiles.
-Status load_tiles(const std::string& named);
+// find_tiles for hardware of this machine, then use_tiles.
+Status load_tiles(const std::string& named, const Hardware& hardware = this_hardware());
 
 }  // namespace valora::kernels

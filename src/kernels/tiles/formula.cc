@@ -58,16 +58,6 @@ CpuTile expand_tile(const ProductShape& s) {
   return tile_of(m <= 6 ? m : m <= kOnePassRows ? 4 : 6, panels, 1);
 }
 
-// Common CUTLASS sizes; not measured yet. With few rows, most SMs are idle unless k is split over
-// many thread blocks.
-CudaTile cuda_formula_tile(const ProductShape& s) {
-  const uint16_t block_k = s.float32 ? 16 : 32;
-  if (s.m > 64 && s.n > 64) return {128, 128, block_k, 2, 2, 3, 1};
-  if (s.m > 16) return {64, 64, block_k, 2, 2, 3, 1};
-  const bool deep = s.k >= 4096 && s.n <= 4096;
-  return {16, 64, 64, 1, 4, 3, static_cast<uint8_t>(deep ? 4 : 1)};
-}
-
 }  // namespace
 
 Tile formula_tile(const ProductShape& s) {

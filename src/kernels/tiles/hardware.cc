@@ -58,14 +58,14 @@ std::string cache_size(char level) {
 std::string Hardware::digest() const { return digest_of(text()).hex().substr(0, 16); }
 
 std::string Hardware::text() const {
-  return cpu + " (" + vendor + " " + std::to_string(family) + "/" + std::to_string(model) + ", " +
+  return name + " (" + vendor + " " + std::to_string(family) + "/" + std::to_string(model) + ", " +
          isa + ", L1 " + std::to_string(l1 >> 10) + " KiB, L2 " + std::to_string(l2 >> 10) +
          " KiB)";
 }
 
 Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const std::string& l2) {
   Hardware h;
-  h.cpu = field(cpuinfo, "model name");
+  h.name = field(cpuinfo, "model name");
   h.vendor = field(cpuinfo, "vendor_id");
   h.family = number(field(cpuinfo, "cpu family"));
   h.model = number(field(cpuinfo, "model"));
@@ -73,6 +73,28 @@ Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const
   h.l1 = bytes(l1);
   h.l2 = bytes(l2);
   return h;
+}
+
+const char* arch_name(CudaArch arch) {
+  switch (arch) {
+    case CudaArch::kSm80: return "sm_80";
+    case CudaArch::kSm86: return "sm_86";
+    case CudaArch::kSm89: return "sm_89";
+    case CudaArch::kSm90: return "sm_90";
+    case CudaArch::kSm120: break;
+  }
+  return "sm_120";
+}
+
+Hardware gpu_hardware(const std::string& name, int capability, int64_t shared, int64_t l2) {
+  return {.device = Device::kCuda,
+          .name = name,
+          .vendor = "NVIDIA",
+          .family = capability / 10,
+          .model = capability % 10,
+          .isa = arch_name(arch_of(capability)),
+          .l1 = shared,
+          .l2 = l2};
 }
 
 const Hardware& this_hardware() {

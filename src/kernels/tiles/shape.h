@@ -8,16 +8,28 @@
 namespace valora::kernels {
 
 enum class ProductKind : uint8_t {
-  kDense,   // n = a linear's outputs, k = its inputs
-  kShrink,  // n = rank, k = inputs
-  kExpand,  // n = outputs, k = rank
+  kDense,   // n = a linear's outputs, k = its inputs; on CPUs alone
+  kShrink,  // n = rank, k = inputs; on GPUs n = those of all linears of a launch
+  kExpand,  // n = outputs, k = rank; on GPUs n = those of all linears of a launch
+  // The same on GPUs for steps with a segment of more than 64 tokens.
+  kLongShrink,
+  kLongExpand,
 };
+constexpr bool is_shrink(ProductKind kind) {
+  return kind == ProductKind::kShrink || kind == ProductKind::kLongShrink;
+}
+constexpr bool is_expand(ProductKind kind) {
+  return kind == ProductKind::kExpand || kind == ProductKind::kLongExpand;
+}
+constexpr bool is_long(ProductKind kind) {
+  return kind == ProductKind::kLongShrink || kind == ProductKind::kLongExpand;
+}
 
 struct ProductShape {
   ProductKind kind = ProductKind::kDense;
   bool float32 = false;  // false: bf16, or on GPUs fp16 with the same tiles
   Processor processor;
-  int64_t m = 0;  // tokens
+  int64_t m = 0;  // tokens; on GPUs tiles of tokens of a launch (LoraSizes)
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs
 

@@ -14,19 +14,9 @@ int tile_sums(Isa isa) {
   return 3;
 }
 
-int64_t shared_memory(CudaArch arch) {
-  switch (arch) {
-    case CudaArch::kSm80: return 163 << 10;
-    case CudaArch::kSm90a: break;
-  }
-  return 227 << 10;
-}
-
-int64_t shared_memory(const CudaTile& tile, int64_t element) {
-  return int64_t{tile.stages} * (tile.block_m + tile.block_n) * tile.block_k * element;
-}
-
 namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 40;
 
 bool is_tile_of(Isa isa, const CpuTile& tile) {
   return tile.rows >= 1 && tile.rows <= kMostTileRows &&
@@ -35,21 +25,24 @@ bool is_tile_of(Isa isa, const CpuTile& tile) {
          tile.rows * tile.panels * tile.chains <= tile_sums(isa);
 }
 
-bool is_tile_of(CudaArch arch, bool float32, const CudaTile& tile) {
-  const auto multiple = [](int value, int of) { return value > 0 && value % of == 0; };
-  return tile.warps_m >= 1 && tile.warps_n >= 1 && tile.warps_m * tile.warps_n <= 32 &&
-         multiple(tile.block_m, 16 * tile.warps_m) && multiple(tile.block_n, 8 * tile.warps_n) &&
-         multiple(tile.block_k, 16) && tile.stages >= 1 && tile.split_k >= 1 &&
-         shared_memory(tile, float32 ? 4 : 2) <= shared_memory(arch);
+// Of the largest product, which limits nothing.
+bool is_tile_of(ProductShape shape, const CudaTile& tile) {
+  shape.n = shape.k = kLargest;
+  return shape.kind != ProductKind::kDense && effective_cuda_tile(shape, tile) == tile;
 }
 
 }  // namespace
 
-bool is_tile_of(Processor processor, bool float32, const Tile& tile) {
+bool is_tile_of(const ProductShape& shape, const Tile& tile) {
+  const Device device = shape.processor.device();
   if (const CpuTile* cpu = std::get_if<CpuTile>(&tile))
-    return processor.device() == Device::kCpu && is_tile_of(processor.isa(), *cpu);
-  return processor.device() == Device::kCuda &&
-         is_tile_of(processor.arch(), float32, std::get<CudaTile>(tile));
+    return device == Device::kCpu && is_tile_of(shape.processor.isa(), *cpu);
+  return device == Device::kCuda && is_tile_of(shape, std::get<CudaTile>(tile));
+}
+
+Tile effective_tile(const ProductShape& shape, const Tile& tile) {
+  if (const CpuTile* cpu = std::get_if<CpuTile>(&tile)) return effective_tile(shape, *cpu);
+  return effective_cuda_tile(shape, std::get<CudaTile>(tile));
 }
 
 CpuTile effective_tile(const ProductShape& s, const CpuTile& tile) {

@@ -1,9 +1,11 @@
-// The tile of a product: the part that a CPU thread or a CUDA thread block computes at a time.
+// The tile of a product: the part that a CPU thread or a CUDA thread block computes at a time, and
+// how.
 #pragma once
 
 #include <cstdint>
 #include <variant>
 
+#include "kernels/tiles/cuda_tile.h"
 #include "kernels/tiles/shape.h"
 
 namespace valora::kernels {
@@ -17,21 +19,6 @@ struct CpuTile {
   friend bool operator==(const CpuTile&, const CpuTile&) = default;
 };
 
-// The template parameters of a tensor-core GEMM in CUTLASS or CuTe. A thread block computes
-// block_m × block_n outputs with warps_m × warps_n warps. It iterates over k in steps of block_k
-// with a pipeline of `stages` buffers in shared memory (cp.async).
-struct CudaTile {
-  uint16_t block_m = 16;  // tokens: a multiple of 16 · warps_m
-  uint16_t block_n = 16;  // outputs: a multiple of 8 · warps_n
-  uint16_t block_k = 16;  // inputs: a multiple of 16
-  uint8_t warps_m = 1;    // warps_m · warps_n <= 32
-  uint8_t warps_n = 1;
-  uint8_t stages = 2;   // 1: no double buffering
-  uint8_t split_k = 1;  // thread blocks per output tile, each with a part of k; 1: no split
-
-  friend bool operator==(const CudaTile&, const CudaTile&) = default;
-};
-
 using Tile = std::variant<CpuTile, CudaTile>;
 
 inline constexpr int kMostTileRows = 12;
@@ -41,15 +28,13 @@ inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
 // Sums of 16 outputs that the instruction set keeps in registers (kTileSums in
 // cpu/isa/vectors_*.h).
 int tile_sums(Isa isa);
-// Most bytes of shared memory per thread block, and those that a tile needs with elements of
-// `element` bytes.
-int64_t shared_memory(CudaArch arch);
-int64_t shared_memory(const CudaTile& tile, int64_t element);
-// Whether the kernels of the processor support the tile. False for a tile of another device.
-bool is_tile_of(Processor processor, bool float32, const Tile& tile);
-// The tile that actually runs if `tile` is requested: rows after the split of m into even blocks,
-// panels and chains limited to those of the product. Tiles with the same effect on a shape become
-// equal.
+// Whether the processor's kernels have the tile for this kind of product. False for a tile of
+// another device.
+bool is_tile_of(const ProductShape& shape, const Tile& tile);
+// The tile that actually runs if `tile` is requested: on CPUs rows after the split of m into even
+// blocks, panels and chains limited to those of the product, on GPUs the nearest one that is
+// compiled, limited to the product. Tiles with the same effect on a shape become equal.
 CpuTile effective_tile(const ProductShape& shape, const CpuTile& tile);
+Tile effective_tile(const ProductShape& shape, const Tile& tile);
 
 }  // namespace valora::kernels

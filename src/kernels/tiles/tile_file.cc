@@ -26,15 +26,20 @@ struct Name {
 };
 constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense},
                                         {"shrink", ProductKind::kShrink},
-                                        {"expand", ProductKind::kExpand}};
+                                        {"expand", ProductKind::kExpand},
+                                        {"long_shrink", ProductKind::kLongShrink},
+                                        {"long_expand", ProductKind::kLongExpand}};
 constexpr Name<Device> kDevices[] = {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}};
 constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
+const Name<CudaArch> kArchs[] = {{arch_name(CudaArch::kSm80), CudaArch::kSm80},
+                                 {arch_name(CudaArch::kSm86), CudaArch::kSm86},
+                                 {arch_name(CudaArch::kSm89), CudaArch::kSm89},
+                                 {arch_name(CudaArch::kSm90), CudaArch::kSm90},
+                                 {arch_name(CudaArch::kSm120), CudaArch::kSm120}};
 constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
                                {"avx512", Isa::kAvx512},
                                {"avx2", Isa::kAvx2},
                                {"portable", Isa::kPortable}};
-constexpr Name<CudaArch> kArchs[] = {{"sm_80", CudaArch::kSm80}, {"sm_90a", CudaArch::kSm90a}};
-
 // Reads the fields of one object. Keeps the first error, with its location in the file.
 class Fields {
  public:
@@ -84,10 +89,13 @@ class Fields {
 };
 
 Result<Hardware> parse_hardware_field(const Json& json, const std::string& where) {
-  static constexpr const char* kKnown[] = {"cpu", "vendor", "family", "model", "isa", "l1", "l2"};
-  Fields fields(json, where, kKnown);
+  static constexpr const char* kCpu[] = {"cpu", "vendor", "family", "model", "isa", "l1", "l2"};
+  static constexpr const char* kGpu[] = {"gpu", "vendor", "family", "model", "isa", "l1", "l2"};
+  const bool gpu = json.is_object() && json.contains("gpu");
+  Fields fields(json, where, gpu ? kGpu : kCpu);
   Hardware h;
-  h.cpu = fields.read<std::string>("cpu");
+  h.device = gpu ? Device::kCuda : Device::kCpu;
+  h.name = fields.read<std::string>(gpu ? "gpu" : "cpu");
   h.vendor = fields.read<std::string>("vendor");
   h.family = fields.number("family", 0, 1 << 20);
   h.model = fields.number("model", 0, 1 << 20);
@@ -130,14 +138,15 @@ Result<TileEntry> parse_entry(const Json& json, ProductShape shape, const std::s
                    where);
   const auto numbers = std::span(values).subspan(1);
   const std::optional<Tile> tile = tile_of_numbers(device, numbers);
-  if (!tile || !is_tile_of(shape.processor, shape.float32, *tile))
+  if (!tile || !is_tile_of(shape, *tile))
     return invalid(where + ": " + processor_name(shape.processor) + " has no tile of " +
                        tile_text(device, numbers),
                    where);
   return TileEntry{TileKey::of(shape), *tile};
 }
 
-Status parse_group(const Json& json, const std::string& where, std::span<const Device> built,
+// measured: the device of the file.
+Status parse_group(const Json& json, const std::string& where, Device measured,
                    std::vector<TileEntry>& entries) {
   static constexpr const char* kKnown[] = {"kind", "device", "dtype", "isa", "n", "k", "tokens"};
   Fields fields(json, where, kKnown);
@@ -154,9 +163,7 @@ Status parse_group(const Json& json, const std::string& where, std::span<const D
   shape.k = fields.number("k", 1, kMostSize);
   if (!json.contains("tokens") || !json["tokens"].is_array())
     fields.fault(": \"tokens\" must be an array");
-  if (std::ranges::find(built, device) == built.end())
-    fields.fault(": this build has no kernels for \"" + std::string(name_of(device, kDevices)) +
-                 "\"; remove the entry or use a build for that device");
+  if (device != measured) fields.fault(": \"device\" is not that of the hardware");
   VALORA_CHECK(fields.status());
   const Json& tokens = json["tokens"];
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -188,13 +195,7 @@ Json group_json(const TileKey& key) {
 
 }  // namespace
 
-std::span<const Device> built_devices() {
-  static constexpr Device kBuilt[] = {Device::kCpu};
-  return kBuilt;
-}
-
-Result<TileFile> parse_tile_file(std::string_view text, const std::string& what,
-                                 std::span<const Device> built) {
+Result<TileFile> parse_tile_file(std::string_view text, const std::string& what) {
   VALORA_TRY(json, parse_json(text, what, kLimits));
   static constexpr const char* kKnown[] = {"version", "hardware", "tiles"};
   Fields fields(json, what, kKnown);
@@ -208,8 +209,8 @@ Result<TileFile> parse_tile_file(std::string_view text, const std::string& what,
   VALORA_TRY(hardware, parse_hardware_field(json["hardware"], what + ": hardware"));
   std::vector<TileEntry> entries;
   for (size_t i = 0; i < json["tiles"].size(); ++i)
-    VALORA_CHECK(
-        parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]", built, entries));
+    VALORA_CHECK(parse_group(json["tiles"][i], what + ": tiles[" + std::to_string(i) + "]",
+                             hardware.device, entries));
   const size_t count = entries.size();
   TileFile file{std::move(hardware), TileTable(std::move(entries))};
   if (file.table.size() != count) return invalid(what + ": a shape comes twice", what);
@@ -223,7 +224,8 @@ Result<TileFile> read_tile_file(const std::string& path) {
 
 std::string tile_file_text(const TileFile& file) {
   const Hardware& h = file.hardware;
-  const Json hardware = {{"cpu", h.cpu},     {"vendor", h.vendor}, {"family", h.family},
+  const char* name = h.device == Device::kCuda ? "gpu" : "cpu";
+  const Json hardware = {{name, h.name},     {"vendor", h.vendor}, {"family", h.family},
                          {"model", h.model}, {"isa", h.isa},       {"l1", h.l1},
                          {"l2", h.l2}};
   std::vector<Group> groups;

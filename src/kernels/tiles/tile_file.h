@@ -3,15 +3,15 @@
 //
 //   {"version": 1,
 //    "hardware": {"cpu": …, "vendor": …, "family": …, "model": …, "isa": …, "l1": …, "l2": …},
+//                (of a GPU: "gpu" in place of "cpu")
 //    "tiles": [{"kind": "dense", "device": "cpu", "dtype": "bfloat16", "isa": "avx512bf16",
 //               "n": 896, "k": 4864, "tokens": [[1, 1, 4, 4], …]}]}
 //
 // An entry of "tokens" is the token bucket followed by the tile. On CPUs: rows, panels, chains. On
-// GPUs ("device": "cuda", "isa": "sm_80" or "sm_90a"): block_m, block_n, block_k, warps_m, warps_n,
-// stages, split_k.
+// GPUs ("device": "cuda", "isa": "sm_80" to "sm_120"): the bucket of a launch's tiles of tokens,
+// then width, warps, stages, splits. All entries are of the hardware's device.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,14 +26,10 @@ struct TileFile {
   TileTable table;
 };
 
-// The devices that this build has kernels for.
-std::span<const Device> built_devices();
-
 // Strict. Errors name the location in the file: an unknown field, a value out of range, a tile that
-// the processor does not support, a duplicate entry, or a device that is not in `built`. `what`
+// the processor does not support, a duplicate entry, or another device than the hardware's. `what`
 // names the source in messages.
-Result<TileFile> parse_tile_file(std::string_view text, const std::string& what,
-                                 std::span<const Device> built = built_devices());
+Result<TileFile> parse_tile_file(std::string_view text, const std::string& what);
 Result<TileFile> read_tile_file(const std::string& path);
 std::string tile_file_text(const TileFile& file);
 // Atomic: writes a temporary file and renames it. Creates the folder.

@@ -13,7 +13,7 @@ namespace valora::kernels {
 namespace {
 
 Hardware some_hardware() {
-  return {.cpu = "Some \"CPU\" 1",
+  return {.name = "Some \"CPU\" 1",
           .vendor = "Maker",
           .family = 25,
           .model = 17,
@@ -57,22 +57,23 @@ TEST(TileFiles, ComeBackAsTheyWere) {
       << "no drafts stay";
 }
 
-TEST(TileFiles, HoldTilesOfGpusForBuildsThatRunThem) {
-  const ProductShape shape{ProductKind::kShrink, false, CudaArch::kSm90a, 16, 32, 4096};
-  const Tile tile = CudaTile{16, 32, 64, 1, 4, 4, 8};
-  const std::string text =
-      tile_file_text({some_hardware(), TileTable({TileEntry{TileKey::of(shape), tile}})});
-  EXPECT_NE(text.find(R"("device":"cuda","dtype":"bfloat16","isa":"sm_90a")"), text.npos) << text;
-  EXPECT_NE(text.find("[[16,16,32,64,1,4,4,8]]"), text.npos) << text;
-  const Device both[] = {Device::kCpu, Device::kCuda};
-  const auto read = parse_tile_file(text, "t.json", both);
+TEST(TileFiles, OfGpusHoldTheirTilesAlone) {
+  const ProductShape shape{ProductKind::kLongShrink, false, CudaArch::kSm90, 16, 32, 4096};
+  const Tile tile = CudaTile{16, 8, 2, 4};
+  const Hardware gpu = gpu_hardware("Some GPU", 90, 227 << 10, 50 << 20);
+  const TileTable table({TileEntry{TileKey::of(shape), tile}});
+  const std::string text = tile_file_text({gpu, table});
+  EXPECT_NE(text.find(R"("device":"cuda","dtype":"bfloat16","isa":"sm_90")"), text.npos) << text;
+  EXPECT_NE(text.find("[[16,16,8,2,4]]"), text.npos) << text;
+  const auto read = parse_tile_file(text, "t.json");
   ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->hardware, gpu);
+  EXPECT_FALSE(read->hardware.same_kind(some_hardware()));
   EXPECT_EQ(read->table.exact(TileKey::of(shape)), tile);
-  const auto refused = parse_tile_file(text, "t.json");
+  const auto refused = parse_tile_file(tile_file_text({some_hardware(), table}), "t.json");
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(
-      refused.error().message.find("t.json: tiles[0]: this build has no kernels for \"cuda\""),
-      std::string::npos)
+  EXPECT_NE(refused.error().message.find("\"device\" is not that of the hardware"),
+            std::string::npos)
       << refused.error().message;
 }
 
@@ -92,7 +93,7 @@ TEST(TileFiles, ThatAreBrokenNameTheirFault) {
       {{"\"l1\": 3", "\"l1\": -3"}, "t.json: hardware: \"l1\" must be 0 to"},
       {{"\"cpu\": \"c\"", "\"cpu\": 3"}, "t.json: hardware: \"cpu\" must be a string"},
       {{"\"dense\"", "\"thick\""},
-       "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand"},
+       "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand, long_shrink, long_expand"},
       {{"\"bfloat16\"", "\"int8\""}, "t.json: tiles[0]: \"dtype\" must be one of"},
       {{"\"n\": 8", "\"n\": 0"}, "t.json: tiles[0]: \"n\" must be 1 to"},
       {{"\"k\": 9, ", ""}, "t.json: tiles[0]: \"k\" is missing"},
@@ -106,7 +107,7 @@ TEST(TileFiles, ThatAreBrokenNameTheirFault) {
       {{"\"cpu\", \"dtype\"", "\"tpu\", \"dtype\""},
        "t.json: tiles[0]: \"device\" must be one of cpu, cuda"},
       {{"\"cpu\", \"dtype\"", "\"cuda\", \"dtype\""},
-       "t.json: tiles[0]: \"isa\" must be one of sm_80, sm_90a"},
+       "t.json: tiles[0]: \"isa\" must be one of sm_80, sm_86, sm_89, sm_90, sm_120"},
       {{"[2, 2, 2, 1]", "[2, 257, 1, 1]"}, "has no tile of 257 rows"},
       {{"[2, 2, 2, 1]", "[17, 2, 2, 1]"}, "17 tokens are in the bucket of 16"},
       {{"[2, 2, 2, 1]", "[1, 2, 2, 1]"}, "t.json: a shape comes twice"},
@@ -159,7 +160,7 @@ TEST_F(FindingTiles, PassesOverOtherHardware) {
   EXPECT_EQ(found->source, "shipped: ours");
   // Shipped tables serve all hardware of the same kind, under any model name.
   Hardware cousin = some_hardware();
-  cousin.cpu = "Another name";
+  cousin.name = "Another name";
   EXPECT_EQ(find_tiles("", "", cousin, {&shipped_, 1})->source, "shipped: ours");
   cousin.l2 *= 2;
   EXPECT_EQ(find_tiles("", "", cousin, {&shipped_, 1})->source, "");
@@ -188,7 +189,7 @@ TEST(Fingerprints, AreReadFromWhatTheSystemShows) {
       "processor\t: 0\nvendor_id\t: Maker\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some "
       "CPU\nflags\t\t:\n\nmodel name\t: Other\n";
   const Hardware h = parse_hardware(info, "32K\n", "1M\n");
-  EXPECT_EQ(h.cpu, "Some CPU");
+  EXPECT_EQ(h.name, "Some CPU");
   EXPECT_EQ(h.vendor, "Maker");
   EXPECT_EQ(h.family, 25);
   EXPECT_EQ(h.model, 17);

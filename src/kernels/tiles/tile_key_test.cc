@@ -13,7 +13,7 @@ namespace {
 
 TEST(TileKey, GivesItsShapeBack) {
   const Processor processors[] = {Isa::kAvx512Bf16, Isa::kAvx512,    Isa::kAvx2,
-                                  Isa::kPortable,   CudaArch::kSm80, CudaArch::kSm90a};
+                                  Isa::kPortable,   CudaArch::kSm80, CudaArch::kSm90};
   for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
     for (const bool float32 : {false, true})
       for (const Processor processor : processors)
@@ -27,7 +27,7 @@ TEST(TileKey, GivesItsShapeBack) {
 TEST(TileKey, OfOneShapeDiffersByProcessor) {
   std::set<uint64_t> families;
   for (const Processor processor : {Processor(Isa::kAvx512Bf16), Processor(Isa::kAvx512),
-                                    Processor(CudaArch::kSm80), Processor(CudaArch::kSm90a)})
+                                    Processor(CudaArch::kSm80), Processor(CudaArch::kSm90)})
     families.insert(TileKey::of({ProductKind::kDense, false, processor, 1, 16, 16}).family());
   EXPECT_EQ(families.size(), 4u);
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "kernels/tiles/formula.h"
 
@@ -13,19 +14,23 @@ namespace {
 // Most rows per product of each kind in a projection (cpu/linear/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
+// On GPUs: most tiles of a decode step, the least tokens of a step with long segments, and the
+// tokens of its tiles (kernels/cuda/lora/plan.cc).
+constexpr int64_t kMostDecodes = 64, kLongTokens = 128, kLongTileTokens = 32;
+
 constexpr int kScreenRounds = 3;  // with all candidates
 constexpr int kRounds = 8;        // with the remaining ones
 constexpr double kClearlyBehind = 1.2;
 constexpr double kNoise = 1.02;
 constexpr size_t kMostInRace = 6;
 
-using Timed = std::pair<CpuTile, double>;
+using Timed = std::pair<Tile, double>;
 
 const Timed& best_of(const std::vector<Timed>& times) {
   return *std::ranges::min_element(times, {}, &Timed::second);
 }
 
-double seconds_of(const std::vector<Timed>& times, const CpuTile& tile) {
+double seconds_of(const std::vector<Timed>& times, const Tile& tile) {
   const auto found = std::ranges::find(times, tile, &Timed::first);
   return found == times.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
@@ -83,30 +88,91 @@ std::vector<ProductShape> shapes_to_tune(const TuneSpace& space) {
   return shapes;
 }
 
-std::vector<CpuTile> all_tiles(Isa isa) {
-  std::vector<CpuTile> tiles;
+std::vector<ProductShape> shapes_to_tune(const CudaTuneSpace& space) {
+  std::vector<ProductShape> shapes;
+  const auto add = [&](ProductKind kind, int64_t m, int64_t n, int64_t k) {
+    const ProductShape shape{kind, false, space.arch, m, n, k};
+    if (std::ranges::find(shapes, shape) == shapes.end()) shapes.push_back(shape);
+  };
+  const auto add_all = [&](int64_t m, ProductKind shrink, ProductKind expand) {
+    for (const CudaProjection& p : space.projections)
+      for (const int64_t rank : space.ranks) {
+        add(shrink, m, rank * static_cast<int64_t>(p.outs.size()), p.in);
+        add(expand, m, std::accumulate(p.outs.begin(), p.outs.end(), int64_t{0}), rank);
+      }
+  };
+  for (int64_t m = 1; m <= kMostDecodes; m *= 2)
+    add_all(m, ProductKind::kShrink, ProductKind::kExpand);
+  for (int64_t m = kLongTokens / kLongTileTokens; m * kLongTileTokens <= space.max_tokens; m *= 2)
+    add_all(m, ProductKind::kLongShrink, ProductKind::kLongExpand);
+  return shapes;
+}
+
+namespace {
+
+std::vector<Tile> all_cpu_tiles(Isa isa) {
+  std::vector<Tile> tiles;
   for (const uint8_t panels : {1, 2, 4, 8})  // powers of two, like the pieces of a projection
     for (const uint8_t chains : kTileChains) {
       const int most = std::min(kMostTileRows, tile_sums(isa) / (panels * chains));
       for (const int rows : {1, 2, 3, 4, 5, 6, 8, 12})
         if (rows <= most && 2 * rows >= most)
-          tiles.push_back({static_cast<uint8_t>(rows), panels, chains});
+          tiles.push_back(CpuTile{static_cast<uint8_t>(rows), panels, chains});
     }
   return tiles;
 }
 
-std::vector<CpuTile> candidate_tiles(const ProductShape& shape) {
-  std::vector<CpuTile> tiles{effective_tile(shape, cpu_formula_tile(shape))};
-  for (const CpuTile& tile : all_tiles(shape.processor.isa()))
-    if (const CpuTile candidate = effective_tile(shape, tile);
-        std::ranges::find(tiles, candidate) == tiles.end())
+std::vector<Tile> all_cuda_tiles(ProductKind kind) {
+  std::vector<Tile> tiles;
+  const auto add = [&](int width, int warps, int stages, int splits) {
+    tiles.push_back(CudaTile{static_cast<uint16_t>(width), static_cast<uint8_t>(warps),
+                             static_cast<uint8_t>(stages), static_cast<uint8_t>(splits)});
+  };
+  if (is_expand(kind)) {
+    for (const int warps : kCudaExpandWarps)
+      for (const int groups : kCudaExpandGroups) add(warps * groups * kCudaGroupOuts, warps, 1, 1);
+    return tiles;
+  }
+  for (const int width : kCudaShrinkWidths)
+    for (const int warps : kCudaShrinkWarps)
+      for (const int stages : kCudaShrinkStages)
+        for (const int splits : kCudaSplits)
+          if (cuda_stages_fit(is_long(kind) ? 2 : 1, width, stages))
+            add(width, warps, stages, splits);
+  return tiles;
+}
+
+// Whether a split of a shrink can pay: it does not if the GPU is full without it, or if a warp has
+// less than one chunk.
+bool may_pay(const ProductShape& s, const Tile& tile) {
+  const CudaTile* t = std::get_if<CudaTile>(&tile);
+  if (!t || !is_shrink(s.kind) || t->splits == 1) return true;
+  constexpr int64_t kBlocksPerProcessor = 2;
+  const int64_t blocks = s.m * ((s.n + t->width - 1) / t->width);
+  return blocks * t->splits / 2 <
+             kBlocksPerProcessor * typical_multiprocessors(s.processor.arch()) &&
+         int64_t{t->splits} * t->warps * kCudaChunk <= s.k;
+}
+
+}  // namespace
+
+std::vector<Tile> all_tiles(const ProductShape& shape) {
+  return shape.processor.device() == Device::kCuda ? all_cuda_tiles(shape.kind)
+                                                   : all_cpu_tiles(shape.processor.isa());
+}
+
+std::vector<Tile> candidate_tiles(const ProductShape& shape) {
+  std::vector<Tile> tiles{effective_tile(shape, formula_tile(shape))};
+  for (const Tile& tile : all_tiles(shape))
+    if (const Tile candidate = effective_tile(shape, tile);
+        may_pay(shape, candidate) && std::ranges::find(tiles, candidate) == tiles.end())
       tiles.push_back(candidate);
   return tiles;
 }
 
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
-  TunedShape result{shape, {}, effective_tile(shape, cpu_formula_tile(shape)), {}};
-  for (const CpuTile& tile : candidate_tiles(shape))
+  TunedShape result{shape, {}, effective_tile(shape, formula_tile(shape)), {}};
+  for (const Tile& tile : candidate_tiles(shape))
     result.seconds.emplace_back(tile, std::numeric_limits<double>::infinity());
   std::vector<Timed*> race;
   for (Timed& timed : result.seconds) race.push_back(&timed);
@@ -117,7 +183,7 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
   // Measures the best and the formula's tile again: the minimum over many candidates is biased.
   result.chosen = best_of(result.seconds).first;
   if (result.chosen == result.formula) return result;
-  const auto pointer = [&](const CpuTile& tile) {
+  const auto pointer = [&](const Tile& tile) {
     return &*std::ranges::find(result.seconds, tile, &Timed::first);
   };
   Timed best{result.chosen, std::numeric_limits<double>::infinity()},
@@ -155,7 +221,7 @@ TuneGains gains_of(const std::vector<TunedShape>& tuned) {
       gain_of(tuned, [](const TunedShape& t) { return seconds_of(t.seconds, t.formula); });
   if (tuned.empty()) return gains;
   double least = std::numeric_limits<double>::infinity();
-  for (const CpuTile& tile : all_tiles(tuned.front().shape.processor.isa())) {
+  for (const Tile& tile : all_tiles(tuned.front().shape)) {
     const TuneGain gain = gain_of(tuned, [&](const TunedShape& t) {
       return seconds_of(t.seconds, effective_tile(t.shape, tile));
     });

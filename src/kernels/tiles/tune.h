@@ -24,18 +24,34 @@ struct TuneSpace {
 // covers all linears.
 std::vector<ProductShape> shapes_to_tune(const TuneSpace& space);
 
-// All tiles of an instruction set that may be the best for some shape.
-std::vector<CpuTile> all_tiles(Isa isa);
-// Those with different effects on this shape (effective_tile), including the formula's tile.
-std::vector<CpuTile> candidate_tiles(const ProductShape& shape);
+// The linears of one input that a step on a GPU projects in one launch of low-rank products.
+struct CudaProjection {
+  int64_t in = 0;
+  std::vector<int64_t> outs;
+};
+struct CudaTuneSpace {
+  std::vector<CudaProjection> projections;
+  std::vector<int64_t> ranks;
+  int64_t max_tokens = 2048;  // per step
+  CudaArch arch = CudaArch::kSm90;
+};
+// Each shape once, those of decode steps first.
+std::vector<ProductShape> shapes_to_tune(const CudaTuneSpace& space);
+
+// All tiles of the shape's processor that may be the best for some shape of its kind.
+std::vector<Tile> all_tiles(const ProductShape& shape);
+// Those with different effects on this shape (effective_tile), including the formula's tile. On
+// GPUs without those that cannot fill it or leave a thread block too little (VaLoRA §4.3.2:
+// knowledge of the hardware narrows the search).
+std::vector<Tile> candidate_tiles(const ProductShape& shape);
 
 // Seconds per run of the product with this tile.
-using MeasureTile = std::function<double(const ProductShape& shape, const CpuTile& tile)>;
+using MeasureTile = std::function<double(const ProductShape& shape, const Tile& tile)>;
 
 struct TunedShape {
   ProductShape shape;
-  CpuTile chosen, formula;                          // effective
-  std::vector<std::pair<CpuTile, double>> seconds;  // minimum per candidate
+  Tile chosen, formula;                          // effective
+  std::vector<std::pair<Tile, double>> seconds;  // minimum per candidate
 };
 // Measures the candidates in turns. Clearly slower ones are dropped after the first rounds. Keeps
 // the formula's tile unless the best one is faster by more than the noise.
@@ -56,7 +72,7 @@ struct TuneGain {
 };
 struct TuneGains {
   TuneGain formula, single;
-  CpuTile single_tile;  // the best single tile for all shapes
+  Tile single_tile;  // the best single tile for all shapes
 };
 TuneGains gains_of(const std::vector<TunedShape>& tuned);
 

@@ -25,12 +25,13 @@ struct Planted {
   SimulatedClock clock;
   CpuTile best{2, 2, 2};
   int measurements = 0;
-  double difference(const CpuTile& tile) const {
+  double difference(const Tile& any) const {
+    const CpuTile& tile = std::get<CpuTile>(any);
     return std::abs(tile.rows - best.rows) + std::abs(tile.panels - best.panels) +
            std::abs(tile.chains - best.chains);
   }
   MeasureTile measure() {
-    return [this](const ProductShape& shape, const CpuTile& tile) {
+    return [this](const ProductShape& shape, const Tile& tile) {
       const double noise = 1 + 0.005 * (++measurements % 3);
       const double seconds =
           1e-3 * noise * (1 + 0.05 * difference(tile)) * (1 + 0.01 * static_cast<double>(shape.m));
@@ -63,12 +64,46 @@ TEST(Tuning, TriesEachEffectOnce) {
         const ProductShape shape{ProductKind::kDense, false, isa, m, n, 500};
         const auto tiles = candidate_tiles(shape);
         EXPECT_GT(tiles.size(), 0u);
-        for (const CpuTile& tile : tiles) {
-          EXPECT_TRUE(is_tile_of(isa, false, tile));
+        for (const Tile& tile : tiles) {
+          EXPECT_TRUE(is_tile_of(shape, tile));
           EXPECT_EQ(effective_tile(shape, tile), tile);
           EXPECT_EQ(std::count(tiles.begin(), tiles.end(), tile), 1);
         }
       }
+}
+
+TEST(Tuning, OfGpusCoversDecodesAndPrompts) {
+  const CudaTuneSpace space{.projections = {{3584, {3584, 512, 512}}, {18944, {3584}}},
+                            .ranks = {16, 64},
+                            .max_tokens = 512,
+                            .arch = CudaArch::kSm90};
+  const auto shapes = shapes_to_tune(space);
+  for (const ProductShape& shape : shapes) EXPECT_EQ(std::ranges::count(shapes, shape), 1);
+  // Decodes of 1 to 64 tiles, prompts of 128, 256 and 512 tokens: two ranks, two projections.
+  EXPECT_EQ(shapes.size(), (7u + 3u) * 2 * 2 * 2);
+  const ProductShape qkv{ProductKind::kShrink, false, CudaArch::kSm90, 8, 48, 3584},
+      prompt{ProductKind::kLongExpand, false, CudaArch::kSm90, 16, 4608, 64};
+  EXPECT_EQ(std::ranges::count(shapes, qkv), 1) << "the ranks of q, k and v side by side";
+  EXPECT_EQ(std::ranges::count(shapes, prompt), 1) << "512 tokens in tiles of 32";
+}
+
+TEST(Tuning, OfGpusTriesWhatCanPay) {
+  for (const ProductKind kind : {ProductKind::kShrink, ProductKind::kExpand,
+                                 ProductKind::kLongShrink, ProductKind::kLongExpand})
+    for (const int64_t m : {1, 64}) {
+      const int64_t n = is_shrink(kind) ? 16 : 3584, k = is_shrink(kind) ? 3584 : 16;
+      const ProductShape shape{kind, false, CudaArch::kSm90, m, n, k};
+      const auto tiles = candidate_tiles(shape);
+      EXPECT_GT(tiles.size(), 3u);
+      for (const Tile& tile : tiles) {
+        EXPECT_TRUE(is_tile_of(shape, tile));
+        EXPECT_EQ(effective_tile(shape, tile), tile);
+        EXPECT_EQ(std::ranges::count(tiles, tile), 1);
+      }
+    }
+  const ProductShape full{ProductKind::kShrink, false, CudaArch::kSm90, 1000, 16, 3584};
+  for (const Tile& tile : candidate_tiles(full))
+    EXPECT_EQ(std::get<CudaTile>(tile).splits, 1) << "the GPU is full without splits";
 }
 
 TEST(Tuning, FindsThePlantedBest) {
@@ -76,8 +111,8 @@ TEST(Tuning, FindsThePlantedBest) {
   for (const ProductShape& shape : shapes_to_tune(kSpace)) {
     const TunedShape tuned = tune_shape(shape, planted.measure());
     const auto candidates = candidate_tiles(shape);
-    const CpuTile nearest = *std::ranges::min_element(
-        candidates, {}, [&](const CpuTile& tile) { return planted.difference(tile); });
+    const Tile nearest = *std::ranges::min_element(
+        candidates, {}, [&](const Tile& tile) { return planted.difference(tile); });
     // The formula's tile is kept if it is as good within the noise.
     if (tuned.chosen != tuned.formula)
       EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
@@ -97,10 +132,9 @@ TEST(Tuning, LeavesThoseClearlyBehind) {
 TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   int calls = 0;
-  const TunedShape tuned = tune_shape(shape, [&](const ProductShape&, const CpuTile&) {
-    return 1e-3 * (1 + 0.01 * (++calls % 2));
-  });
-  EXPECT_EQ(tuned.chosen, effective_tile(shape, cpu_formula_tile(shape)));
+  const TunedShape tuned = tune_shape(
+      shape, [&](const ProductShape&, const Tile&) { return 1e-3 * (1 + 0.01 * (++calls % 2)); });
+  EXPECT_EQ(tuned.chosen, effective_tile(shape, formula_tile(shape)));
 }
 
 TEST(Tuning, StopsInTimeAndGoesOnWhereItStopped) {
@@ -129,9 +163,9 @@ TEST(Tuning, SaysWhatItBrings) {
   std::vector<TunedShape> tuned;
   for (const ProductShape& shape : {a, b}) {
     // 1 s for the tile below, 2 s for all others.
-    const CpuTile best = shape == a ? CpuTile{1, 1, 4} : CpuTile{12, 2, 1};
+    const Tile best = shape == a ? CpuTile{1, 1, 4} : CpuTile{12, 2, 1};
     tuned.push_back(tune_shape(
-        shape, [&](const ProductShape&, const CpuTile& tile) { return tile == best ? 1.0 : 2.0; }));
+        shape, [&](const ProductShape&, const Tile& tile) { return tile == best ? 1.0 : 2.0; }));
     EXPECT_EQ(tuned.back().chosen, best);
   }
   const TuneGains gains = gains_of(tuned);
@@ -157,8 +191,8 @@ TEST(Profiling, RunsEveryKindWithEveryTile) {
       for (const ProductKind kind :
            {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand}) {
         const ProductShape shape{kind, float32, isa, 9, 40, 33};
-        for (const CpuTile& tile : candidate_tiles(shape)) {
-          const double seconds = profiler.seconds(shape, tile);
+        for (const Tile& tile : candidate_tiles(shape)) {
+          const double seconds = profiler.seconds(shape, std::get<CpuTile>(tile));
           EXPECT_GT(seconds, 0);
           EXPECT_LE(seconds, 1) << "one second over the repeats";
         }

@@ -14,8 +14,18 @@ enum class Isa : uint8_t {
 
 enum class CudaArch : uint8_t {
   kSm80,   // A100
-  kSm90a,  // H100, H200
+  kSm86,   // A10
+  kSm89,   // L4, L40S, RTX 40
+  kSm90,   // H100, H200
+  kSm120,  // RTX 50, RTX PRO
 };
+// The newest one whose kernels a GPU of this compute capability runs, e.g. 90 for 9.0.
+constexpr CudaArch arch_of(int capability) {
+  if (capability >= 120) return CudaArch::kSm120;
+  if (capability >= 90) return CudaArch::kSm90;
+  if (capability >= 89) return CudaArch::kSm89;
+  return capability >= 86 ? CudaArch::kSm86 : CudaArch::kSm80;
+}
 
 enum class Device : uint8_t { kCpu, kCuda };
 

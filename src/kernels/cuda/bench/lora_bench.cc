@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/bench/model.h"
 #include "kernels/cuda/bench/timing.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/values.h"
 
@@ -82,7 +83,7 @@ void bench_projection(const ModelSizes& model, const Projection& p, const Batch&
     c.tables = {segment_table.data(), shrink_tiles.data(), expand_tiles.data(), covers.data()};
     return c;
   };
-  const LoraTiles tiles = choose_lora_tiles(call(0), 132);
+  const LoraTiles tiles = choose_lora_tiles(call(0), arch_of(capability()));
   const DeviceMemory workspace(lora_workspace_bytes(call(0), tiles));
   const double shrink = seconds_per_launch(
       [&](int set, Stream stream) {

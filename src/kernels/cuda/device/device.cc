@@ -18,6 +18,8 @@ int32_t multiprocessors() { return attribute(cudaDevAttrMultiProcessorCount, 132
 
 int32_t shared_bytes() { return attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 227 << 10); }
 
+int32_t cache_bytes() { return attribute(cudaDevAttrL2CacheSize, 0); }
+
 std::string gpu_name() {
   int device = 0;
   cudaDeviceProp properties{};

@@ -24,6 +24,7 @@ namespace valora::kernels::cuda::emulation {
 namespace {
 
 constexpr unsigned kMostAcross = 65535;
+constexpr int kCacheBytes = 1 << 20;  // little, so that what flushes it is fast
 
 cudaError_t last_error = cudaSuccess;
 
@@ -179,6 +180,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   const emulation::Machine& m = emulation::machine();
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount: *value = m.multiprocessors; break;
+    case cudaDevAttrL2CacheSize: *value = emulation::kCacheBytes; break;
     case cudaDevAttrComputeCapabilityMajor: *value = m.capability / 10; break;
     case cudaDevAttrComputeCapabilityMinor: *value = m.capability % 10; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = m.block_shared_bytes; break;

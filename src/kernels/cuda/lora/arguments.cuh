@@ -1,6 +1,8 @@
 // The arguments of the LoRA kernels, and where they find their data.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/device/factor.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/vector.cuh"
@@ -36,7 +38,7 @@ LoraArguments<T> lora_arguments(const LoraCall& call, const LoraTiles& tiles, vo
   }
   a.tables = call.tables;
   a.low = static_cast<float*>(workspace);
-  a.splits = tiles.shrink_splits, a.rows = call.sizes.rows;
+  a.splits = tiles.shrink.splits, a.rows = call.sizes.rows;
   a.rank_stride = ceil_div(call.max_rank, 8) * 8;
   return a;
 }
@@ -49,6 +51,17 @@ __device__ float* low_row(const LoraArguments<T>& a, int slice, int split, int r
 // The module of a segment for a slice; rank 0 if the slice cannot have adapters.
 __device__ inline DeviceLoraModule module_of(const DeviceLoraSegment& segment, int module) {
   return module < 0 ? DeviceLoraModule{} : segment.modules[module];
+}
+
+// Calls body(std::integral_constant) with the last of kValues that is not above `value`, else the
+// first.
+template <int kFirst, int... kRest, typename Body>
+Status with_nearest(int value, const Body& body) {
+  if constexpr (sizeof...(kRest) > 0) {
+    constexpr int kNext[] = {kRest...};
+    if (value >= kNext[0]) return with_nearest<kRest...>(value, body);
+  }
+  return body(std::integral_constant<int, kFirst>{});
 }
 
 // Without tensor cores, for fp32 and sizes that are not multiples of 8.

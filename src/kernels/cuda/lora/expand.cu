@@ -10,11 +10,9 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kGroupOuts = 32;    // outputs of 4 fragments
-constexpr int kGroupColumns = 4;  // fragments
-constexpr int kStep = 32;         // ranks per pair of products
+constexpr int kGroupOuts = kCudaGroupOuts;
+constexpr int kGroupColumns = kGroupOuts / 8;  // fragments
+constexpr int kStep = 32;                      // ranks per pair of products
 
 // bf16 has the range of fp32; values beyond that of fp16 are multiplied by powers of two.
 template <typename T>
@@ -126,9 +124,9 @@ __device__ void add_to(T* y, const float (&sums)[8], int count, bool vectors) {
 }
 
 // kBands: of 16 tokens. kGroups: of kGroupOuts outputs per warp. blockIdx: tile, outputs, slice.
-template <typename T, int kBands, int kGroups>
+template <typename T, int kBands, int kGroups, int kWarps>
 // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
-__global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
+__global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments<T> a) {
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
   const int slice = blockIdx.z, outs = a.out[slice];
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
@@ -190,15 +188,28 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
     }
 }
 
-template <typename T, int kBands, int kGroups>
+template <typename T, int kBands, int kGroups, int kWarps>
 Status expand_with(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
                    Stream stream) {
   int most_outs = 0;
   for (int i = 0; i < call.slice_count; ++i) most_outs = std::max(most_outs, call.slices[i].out);
   const dim3 grid(call.sizes.expand_tiles, ceil_div(most_outs, kWarps * kGroups * kGroupOuts),
                   call.slice_count);
-  return launch(expand_kernel<T, kBands, kGroups>, grid, kThreads, 0, stream,
+  return launch(expand_kernel<T, kBands, kGroups, kWarps>, grid, kWarps * kWarpSize, 0, stream,
                 lora_arguments<T>(call, tiles, const_cast<void*>(workspace)));
+}
+
+// In the nearest tile that is compiled (kernels/tiles/cuda_tile.h).
+template <typename T, int kBands>
+Status expand_in(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
+                 Stream stream) {
+  return with_nearest<2, 4, 8>(tiles.expand.warps, [&](auto warps) {
+    constexpr int kWarps = decltype(warps)::value;
+    return with_nearest<1, 2>(tiles.expand.width / (kGroupOuts * kWarps), [&](auto groups) {
+      return expand_with<T, kBands, decltype(groups)::value, kWarps>(call, tiles, workspace,
+                                                                     stream);
+    });
+  });
 }
 
 }  // namespace
@@ -211,11 +222,8 @@ Status lora_expand(const LoraCall& call, const LoraTiles& tiles, const void* wor
     return lora_expand_plain(call, tiles, const_cast<void*>(workspace), stream);
   return with_half_type(call.dtype, [&](auto type) {
     using T = decltype(type);
-    if (call.sizes.tile_tokens > 16)
-      return tiles.expand_outs > 128 ? expand_with<T, 2, 2>(call, tiles, workspace, stream)
-                                     : expand_with<T, 2, 1>(call, tiles, workspace, stream);
-    return tiles.expand_outs > 128 ? expand_with<T, 1, 2>(call, tiles, workspace, stream)
-                                   : expand_with<T, 1, 1>(call, tiles, workspace, stream);
+    return call.sizes.tile_tokens > 16 ? expand_in<T, 2>(call, tiles, workspace, stream)
+                                       : expand_in<T, 1>(call, tiles, workspace, stream);
   });
 }
 

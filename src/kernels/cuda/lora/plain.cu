@@ -66,7 +66,7 @@ Status lora_shrink_plain(const LoraCall& call, const LoraTiles& tiles, void* wor
                          Stream stream) {
   return with_type(call.dtype, [&](auto type) {
     using T = decltype(type);
-    const dim3 grid(call.sizes.shrink_tiles, tiles.shrink_splits, call.slice_count);
+    const dim3 grid(call.sizes.shrink_tiles, tiles.shrink.splits, call.slice_count);
     return launch(shrink_kernel<T>, grid, kThreads, 0, stream,
                   lora_arguments<T>(call, tiles, workspace));
   });

@@ -88,23 +88,26 @@ bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan) {
   return true;
 }
 
-LoraTiles choose_lora_tiles(const LoraCall& call, int32_t multiprocessors) {
-  LoraTiles tiles;
+LoraTiles choose_lora_tiles(const LoraCall& call, CudaArch arch,
+                            CudaTile (*choose)(const ProductShape&)) {
   const bool wide = call.sizes.tile_tokens > kNarrow;
-  tiles.shrink_ranks = wide && call.max_rank > 16 ? 32 : 16;
-  const int32_t blocks = std::max(call.sizes.shrink_tiles, 1) * std::max(call.slice_count, 1) *
-                         ((call.max_rank + tiles.shrink_ranks - 1) / tiles.shrink_ranks);
-  // A thread block should have at least 512 inputs, two loads per thread and row.
-  while (tiles.shrink_splits < 8 && blocks * tiles.shrink_splits * 2 <= multiprocessors &&
-         call.in >= 1024 * tiles.shrink_splits)
-    tiles.shrink_splits *= 2;
-  tiles.expand_outs = wide ? 256 : 128;
-  return tiles;
+  int64_t outs = 0;
+  for (int i = 0; i < call.slice_count; ++i) outs += call.slices[i].out;
+  ProductShape shrink{wide ? ProductKind::kLongShrink : ProductKind::kShrink,
+                      call.dtype == Dtype::kFloat,
+                      arch,
+                      call.sizes.shrink_tiles,
+                      int64_t{call.slice_count} * call.max_rank,
+                      call.in},
+      expand = shrink;
+  expand.kind = wide ? ProductKind::kLongExpand : ProductKind::kExpand;
+  expand.m = call.sizes.expand_tiles, expand.n = outs, expand.k = call.max_rank;
+  return {choose(shrink), choose(expand)};
 }
 
 size_t lora_workspace_bytes(const LoraCall& call, const LoraTiles& tiles) {
   const int64_t rank_stride = (call.max_rank + 7) / 8 * 8;
-  return static_cast<size_t>(call.slice_count) * tiles.shrink_splits * call.sizes.rows *
+  return static_cast<size_t>(call.slice_count) * tiles.shrink.splits * call.sizes.rows *
          rank_stride * sizeof(float);
 }
 

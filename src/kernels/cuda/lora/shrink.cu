@@ -9,10 +9,9 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 8;
-constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kStep = 32;          // inputs per pair of products
-constexpr int kChunk = 2 * kStep;  // consecutive inputs of one warp: 128 bytes of a row
+constexpr int kStep = 32;           // inputs per pair of products
+constexpr int kChunk = kCudaChunk;  // consecutive inputs of one warp: 128 bytes of a row
+static_assert(kChunk == 2 * kStep);
 
 // row: null gives zeros.
 template <typename T>
@@ -21,11 +20,12 @@ __device__ uint4 load_inputs(const T* row, int k, int in) {
   return __ldg(reinterpret_cast<const uint4*>(row + k));
 }
 
-// kBands: of 16 tokens. kColumns: fragments of 8 ranks. Warps split the inputs, so do thread
-// blocks; blockIdx: tile, (split, ranks), slice.
-template <typename T, int kBands, int kColumns>
+// kBands: of 16 tokens. kColumns: fragments of 8 ranks. kStages: chunks whose loads are under way.
+// Warps split the inputs, so do thread blocks; blockIdx: tile, (split, ranks), slice.
+template <typename T, int kBands, int kColumns, int kWarps, int kStages>
 // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
-__global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, int rank_blocks) {
+__global__ void __launch_bounds__(kWarps* kWarpSize)
+    shrink_kernel(LoraArguments<T> a, int rank_blocks) {
   VALORA_SHARED(float4, partial, [kWarps][kBands * kColumns][kWarpSize]);
   const LoraShrinkTile tile = a.tables.shrink_tiles[blockIdx.x];
   if (tile.tokens == 0) return;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, in
 
   float sums[kBands][kColumns][4] = {};
   const int stride = a.splits * kWarps * kChunk;
-#pragma unroll 2
+#pragma unroll kStages
   for (int chunk = (split * kWarps + warp) * kChunk; chunk < a.in; chunk += stride) {
     uint4 w[2][kColumns], x[2][kBands][2];
 #pragma unroll
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, in
       partial[warp][b * kColumns + j][lane] = {s[0], s[1], s[2], s[3]};
     }
   __syncthreads();
-  for (int i = threadIdx.x; i < kBands * kColumns * kWarpSize; i += kThreads) {
+  for (int i = threadIdx.x; i < kBands * kColumns * kWarpSize; i += kWarps * kWarpSize) {
     const int fragment = i / kWarpSize, owner = i % kWarpSize;
     float4 sum{};
 #pragma unroll
@@ -109,12 +109,26 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a, in
   }
 }
 
-template <typename T, int kBands, int kColumns>
+template <typename T, int kBands, int kColumns, int kWarps, int kStages>
 Status shrink_with(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
   const int rank_blocks = ceil_div(call.max_rank, kColumns * 8);
-  const dim3 grid(call.sizes.shrink_tiles, rank_blocks * tiles.shrink_splits, call.slice_count);
-  return launch(shrink_kernel<T, kBands, kColumns>, grid, kThreads, 0, stream,
-                lora_arguments<T>(call, tiles, workspace), rank_blocks);
+  const dim3 grid(call.sizes.shrink_tiles, rank_blocks * tiles.shrink.splits, call.slice_count);
+  return launch(shrink_kernel<T, kBands, kColumns, kWarps, kStages>, grid, kWarps * kWarpSize, 0,
+                stream, lora_arguments<T>(call, tiles, workspace), rank_blocks);
+}
+
+// In the nearest tile that is compiled (kernels/tiles/cuda_tile.h).
+template <typename T, int kBands>
+Status shrink_in(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
+  return with_nearest<8, 16, 32>(tiles.shrink.width, [&](auto width) {
+    return with_nearest<4, 8>(tiles.shrink.warps, [&](auto warps) {
+      constexpr int kWidth = decltype(width)::value, kWarps = decltype(warps)::value;
+      if constexpr (cuda_stages_fit(kBands, kWidth, 4))
+        if (tiles.shrink.stages > 2)
+          return shrink_with<T, kBands, kWidth / 8, kWarps, 4>(call, tiles, workspace, stream);
+      return shrink_with<T, kBands, kWidth / 8, kWarps, 2>(call, tiles, workspace, stream);
+    });
+  });
 }
 
 }  // namespace
@@ -127,11 +141,8 @@ Status lora_shrink(const LoraCall& call, const LoraTiles& tiles, void* workspace
     return lora_shrink_plain(call, tiles, workspace, stream);
   return with_half_type(call.dtype, [&](auto type) {
     using T = decltype(type);
-    if (call.sizes.tile_tokens > 16)
-      return tiles.shrink_ranks > 16 ? shrink_with<T, 2, 4>(call, tiles, workspace, stream)
-                                     : shrink_with<T, 2, 2>(call, tiles, workspace, stream);
-    return tiles.shrink_ranks > 16 ? shrink_with<T, 1, 4>(call, tiles, workspace, stream)
-                                   : shrink_with<T, 1, 2>(call, tiles, workspace, stream);
+    return call.sizes.tile_tokens > 16 ? shrink_in<T, 2>(call, tiles, workspace, stream)
+                                       : shrink_in<T, 1>(call, tiles, workspace, stream);
   });
 }
 

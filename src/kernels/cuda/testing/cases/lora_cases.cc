@@ -53,6 +53,11 @@ std::string describe(const Sizes& s) {
   return s.shifted ? text + " shifted" : text;
 }
 
+std::string describe(const CudaTile& t) {
+  return std::to_string(t.width) + "/" + std::to_string(t.warps) + "/" + std::to_string(t.stages) +
+         "/" + std::to_string(t.splits);
+}
+
 // All modules of an adapter are one slice each; the last slice cannot have adapters if there are
 // fewer modules than slices.
 struct Adapters {
@@ -150,10 +155,10 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   call.sizes = plan.sizes;
   call.tables = {device_segments.data(), shrink_tiles.data(), expand_tiles.data(), covers.data()};
 
-  const LoraTiles tiles = forced != nullptr ? *forced : choose_lora_tiles(call, multiprocessors());
+  const LoraTiles tiles =
+      forced != nullptr ? *forced : choose_lora_tiles(call, arch_of(capability()));
   if (forced != nullptr)
-    name += " tiles " + std::to_string(tiles.shrink_ranks) + "/" +
-            std::to_string(tiles.shrink_splits) + "/" + std::to_string(tiles.expand_outs);
+    name += " tiles " + describe(tiles.shrink) + " and " + describe(tiles.expand);
   DeviceMemory workspace(lora_workspace_bytes(call, tiles));
   if (!group.launched(name, lora_project(call, tiles, workspace.data(), nullptr))) return;
   for (size_t i = 0; i < ys.size(); ++i)
@@ -165,6 +170,28 @@ std::vector<SegmentSizes> one_token_each(int tokens, int adapters) {
   std::vector<SegmentSizes> segments;
   for (int t = 0; t < tokens; ++t) segments.push_back({t, t + 1, t % adapters, 1.0f});
   return segments;
+}
+
+// Every tile that is compiled, with narrow and wide tiles of tokens.
+void each_tile(Group& group, Dtype dtype) {
+  const std::vector<std::vector<int>> two = {{16, 16, 16}, {8, 64, 0}};
+  std::vector<CudaTile> expands;
+  for (const int warps : kCudaExpandWarps)
+    for (const int groups : kCudaExpandGroups)
+      expands.push_back({static_cast<uint16_t>(warps * groups * kCudaGroupOuts),
+                         static_cast<uint8_t>(warps), 1, 1});
+  size_t next = 0;
+  for (const int width : kCudaShrinkWidths)
+    for (const int warps : kCudaShrinkWarps)
+      for (const int stages : kCudaShrinkStages)
+        for (const int splits : kCudaSplits) {
+          const CudaTile shrink{static_cast<uint16_t>(width), static_cast<uint8_t>(warps),
+                                static_cast<uint8_t>(stages), static_cast<uint8_t>(splits)};
+          const LoraTiles tiles{shrink, expands[next++ % expands.size()]};
+          lora_case(group, {dtype, 7, 640, {264, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}},
+                    &tiles);
+          lora_case(group, {dtype, 90, 200, {264}, {{40}}, {{3, 85, 0, 1}}}, &tiles);
+        }
 }
 
 void test_dtype(Group& group, Dtype dtype) {
@@ -211,13 +238,7 @@ void test_dtype(Group& group, Dtype dtype) {
   for (int i = 0; i < 20; ++i) overlapping.push_back({i, 90 - 3 * i, i, 1.0f - 0.1f * i});
   lora_case(group, {dtype, 90, 128, {64, 72, 8}, many, overlapping});
   lora_case(group, {dtype, 1500, 896, {128}, {{16}, {64}}, {{0, 1000, 0, 1}, {1000, 1500, 1, 1}}});
-  for (const int ranks : {16, 32})
-    for (const int splits : {1, 2, 8})
-      for (const int outs : {128, 256}) {
-        const LoraTiles tiles{ranks, splits, outs};
-        lora_case(group, {dtype, 7, 640, {264, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}}, &tiles);
-        lora_case(group, {dtype, 90, 200, {264}, {{40}}, {{3, 85, 0, 1}}}, &tiles);
-      }
+  each_tile(group, dtype);
 }
 
 // Up to four adapters on one to three linears, in segments with gaps, and now and then one adapter

@@ -1,0 +1,40 @@
+// Skipped without a GPU.
+#include "ops/lora_profiler.h"
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "kernels/tiles/tune.h"
+#include "ops/dispatch.h"
+
+namespace valora::ops {
+namespace {
+
+TEST(DeviceLoraProfiler, RunsEveryKindWithEveryTile) {
+  if (!at::globalContext().hasCUDA() || !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
+  using kernels::ProductKind;
+  const RealClock clock;
+  const auto profiler = LoraProfiler::make(at::Device(at::kCUDA, 0), clock);
+  ASSERT_TRUE(profiler);
+  for (const ProductKind kind : {ProductKind::kShrink, ProductKind::kExpand,
+                                 ProductKind::kLongShrink, ProductKind::kLongExpand})
+    for (const int64_t m : {1, 3}) {
+      const bool shrink = kernels::is_shrink(kind);
+      // More ranks than a launch has for one linear.
+      const kernels::ProductShape shape{
+          kind, false, kernels::CudaArch::kSm90, m, shrink ? 264 : 48, shrink ? 64 : 8};
+      for (const kernels::Tile& tile : kernels::candidate_tiles(shape)) {
+        const auto& cuda = std::get<kernels::CudaTile>(tile);
+        EXPECT_GT(profiler->seconds(shape, cuda), 0);
+        EXPECT_LT(profiler->seconds(shape, cuda), 1);
+      }
+    }
+}
+
+TEST(DeviceLoraProfiler, IsForGpusAlone) {
+  const RealClock clock;
+  EXPECT_FALSE(LoraProfiler::make(at::kCPU, clock));
+}
+
+}  // namespace
+}  // namespace valora::ops
