@@ -37,8 +37,9 @@ static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
 
 int64_t available_memory(at::Device device) {
   if (device.is_cpu()) return available_host_memory();
-  return static_cast<int64_t>(
-      at::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
+  at::DeviceAllocator& allocator = *at::getDeviceAllocator(device.type());
+  allocator.emptyCache();  // what loading needed meanwhile is free, too
+  return static_cast<int64_t>(allocator.getMemoryInfo(device.index()).first);
 }
 
 ops::Backend backend_of(KernelBackend kernels) {

@@ -80,10 +80,12 @@ Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
   const auto add = [&](const char* name) {
     qkv_.push_back(table_linear(weights, modules, layer + name, c.qkv_bias));
   };
-  if (c.qkv == Qkv::kApart)
+  if (c.qkv == Qkv::kApart) {
     add(names.q), add(names.k), add(names.v);
-  else
+    place_together({&qkv_[0], &qkv_[1], &qkv_[2]});
+  } else {
     add(names.qkv);
+  }
   if (!c.qk_norm) return;
   q_norm_.emplace(weights, layer + names.q_norm, head_dim_, c.norm_eps, c.norm_offset);
   k_norm_.emplace(weights, layer + names.k_norm, head_dim_, c.norm_eps, c.norm_offset);
@@ -110,11 +112,12 @@ at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, in
     qkv[0] = halves[0].reshape({-1, heads_ * head_dim_});
     gate = at::sigmoid(halves[1]).view({-1, heads_ * head_dim_});
   }
-  const auto of_heads = [&](const at::Tensor& rows, const std::optional<RmsNorm>& norm) {
-    return norm ? (*norm)(rows.view({-1, head_dim_})) : rows;
+  const auto of_heads = [&](const at::Tensor& rows, int64_t heads,
+                            const std::optional<RmsNorm>& norm) {
+    const at::Tensor each = rows.view({-1, heads, head_dim_});
+    return norm ? (*norm)(each) : each;
   };
-  at::Tensor q = of_heads(qkv[0], q_norm_).view({-1, heads_, head_dim_}),
-             k = of_heads(qkv[1], k_norm_).view({-1, kv_heads_, head_dim_});
+  at::Tensor q = of_heads(qkv[0], heads_, q_norm_), k = of_heads(qkv[1], kv_heads_, k_norm_);
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
   rotate(q, rotary.queries);
   rotate(k, rotary.keys);
@@ -130,7 +133,9 @@ Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNa
     : gate_proj_(table_linear(weights, modules, layer + names.gate, c.mlp_bias)),
       up_proj_(table_linear(weights, modules, layer + names.up, c.mlp_bias)),
       down_proj_(table_linear(weights, modules, layer + names.down, c.mlp_bias)),
-      activation_(c.gate) {}
+      activation_(c.gate) {
+  place_together({&gate_proj_, &up_proj_});
+}
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
   return down_proj_(gated(x, gate_proj_, up_proj_, adaptation, activation_), adaptation);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ops/adjacent_weights.h"
 #include "ops/elementwise.h"
 #include "ops/parallel.h"
 
@@ -74,6 +75,12 @@ at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
   observe({&gate, &up}, x, adaptation);
   return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora,
                     activation);
+}
+
+void place_together(std::initializer_list<Linear*> linears) {
+  std::vector<ops::Weight*> weights;
+  for (Linear* linear : linears) weights.push_back(&linear->weight());
+  ops::place_adjacent(weights);
 }
 
 RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps,

@@ -56,11 +56,16 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation, ops::Gate activation = ops::Gate::kSilu);
 
+// Places the weights of linears that are projected together so that a GPU multiplies them at once
+// (ops/adjacent_weights.h). Call it when they have been loaded.
+void place_together(std::initializer_list<Linear*> linears);
+
 class RmsNorm {
  public:
   RmsNorm() = default;
   // offset: what is added to the weight.
   RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps, double offset = 0);
+  // x: [..., width], as ops::rms_norm takes it.
   at::Tensor operator()(const at::Tensor& x) const;
   // x += delta in place. Returns the norm of the new x.
   at::Tensor after_adding(at::Tensor& x, const at::Tensor& delta) const;

@@ -8,9 +8,9 @@
 namespace valora::ops {
 namespace {
 
-void check_rows(const at::Tensor& x, const at::Tensor& weight) {
-  TORCH_CHECK(x.dim() == 2 && x.is_contiguous() && weight.dim() == 1 &&
-                  weight.size(0) == x.size(1) && weight.scalar_type() == x.scalar_type(),
+void check_norm(const at::Tensor& x, const at::Tensor& weight) {
+  TORCH_CHECK(weight.dim() == 1 && x.dim() > 1 && weight.size(0) == x.size(-1) &&
+                  weight.scalar_type() == x.scalar_type(),
               "rms_norm: x is ", x.sizes(), " ", x.scalar_type(), ", the weight ", weight.sizes(),
               " ", weight.scalar_type());
 }
@@ -18,8 +18,11 @@ void check_rows(const at::Tensor& x, const at::Tensor& weight) {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
-  check_rows(x, weight);
-  switch (target_of(x, wants_gradient(x))) {
+  check_norm(x, weight);
+  const Target target = target_of(x, wants_gradient(x));
+  TORCH_CHECK(x.is_contiguous() || (target == Target::kCuda && heads_side_by_side(x)),
+              "rms_norm: x must be contiguous");
+  switch (target) {
     case Target::kCpu: return rms_norm_cpu(x, weight, eps, offset);
     case Target::kCuda: return rms_norm_cuda(x, weight, eps, offset);
     case Target::kAten: break;
@@ -29,7 +32,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, d
 
 at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                         double eps, double offset) {
-  check_rows(x, weight);
+  check_norm(x, weight);
+  TORCH_CHECK(x.dim() == 2 && x.is_contiguous(), "add_rms_norm: x is ", x.sizes());
   TORCH_CHECK(residual.sizes() == x.sizes() && residual.is_contiguous(),
               "add_rms_norm: residual is ", residual.sizes());
   switch (target_of(x, wants_gradient(x) || wants_gradient(residual))) {

@@ -12,8 +12,8 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor* residual, const at::Tenso
   with_cpu_type(x, [&](auto t) {
     using T = decltype(t);
     kernels::rms_norm<T>(raw<T>(x), residual ? raw<T>(*residual) : nullptr, raw<T>(weight),
-                         static_cast<float>(offset), static_cast<float>(eps), x.size(0), x.size(1),
-                         raw<T>(y), torch_parallel());
+                         static_cast<float>(offset), static_cast<float>(eps),
+                         x.numel() / x.size(-1), x.size(-1), raw<T>(y), torch_parallel());
   });
   return y;
 }

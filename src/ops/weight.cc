@@ -83,6 +83,15 @@ Weight Weight::with_data(at::Tensor data) const {
   return other;
 }
 
+Weight Weight::with_memory(at::Tensor data, at::Tensor bias) const {
+  TORCH_CHECK(
+      bias.defined() == bias_.defined() && (!bias.defined() || bias.sizes() == bias_.sizes()),
+      "another bias for a weight of ", data_.sizes());
+  Weight other = with_data(std::move(data));
+  other.bias_ = std::move(bias);
+  return other;
+}
+
 at::Tensor Weight::unpacked() const {
   return form_ == WeightForm::kPanels ? unpack_cpu(*this) : data_;
 }

@@ -65,6 +65,8 @@ class Weight {
   // The same shape, layout and bias with other values, in floats of dtype(). `data`: of the sizes
   // of data(), or, if this has integers, [elements()]; it is shared, not copied.
   Weight with_data(at::Tensor data) const;
+  // The same with its values and its bias in other memory. bias: like bias().
+  Weight with_memory(at::Tensor data, at::Tensor bias) const;
 
   // Replaces the values in place. w: [out, in] of any dtype. The result is bit-identical to that of
   // the constructor. Throws c10::Error for integers.

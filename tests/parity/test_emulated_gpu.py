@@ -22,7 +22,7 @@ def gpu(monkeypatch):
     monkeypatch.setenv("VALORA_BIN_DIR", str(PROGRAMS))
 
 
-@pytest.mark.parametrize("name", ["vl-grouped-tied", "llama3-scaled"])
+@pytest.mark.parametrize("name", ["vl-grouped-tied", "llama3-scaled", "qwen3-biased"])
 def test_every_mode_gives_the_references_answers(models, tmp_path, name):
     setting = Setting(name, models.memory[name], models[name], tmp_path, tokens=5)
     setting.requests = setting.requests[::2]

@@ -7,10 +7,19 @@
 
 namespace valora::kernels::cuda {
 
-// x: [rows, width], weight: [width] → out = x / sqrt(mean(x²) + eps) · weight. out may be x.
-Status rms_norm(Dtype dtype, const void* x, const void* weight, void* out, int64_t rows,
-                int32_t width, float eps, Stream stream);
-// x += residual in place, rounded to the dtype, then out = rms_norm(x) of the rounded sum.
+// Heads of a step's tokens: [tokens, heads, dim] with contiguous heads per token.
+struct Heads {
+  void* data = nullptr;
+  int64_t token_stride = 0;
+  int32_t heads = 0;
+};
+
+// x: [tokens, heads, width], weight: [width] → out = x / sqrt(mean(x²) + eps) · weight, contiguous.
+// x is not written. out may be x if that is contiguous.
+Status rms_norm(Dtype dtype, Heads x, const void* weight, void* out, int64_t tokens, int32_t width,
+                float eps, Stream stream);
+// x += residual in place, rounded to the dtype, then out = rms_norm(x) of the rounded sum. x,
+// residual, out: [rows, width].
 Status add_rms_norm(Dtype dtype, void* x, const void* residual, const void* weight, void* out,
                     int64_t rows, int32_t width, float eps, Stream stream);
 
@@ -19,13 +28,6 @@ Status quick_gelu(Dtype dtype, const void* x, void* out, int64_t count, Stream s
 // out[rows, width] = silu(gate) · up. gate and up may be the halves of one [rows, 2 · width].
 Status silu_mul(Dtype dtype, const void* gate, int64_t gate_stride, const void* up,
                 int64_t up_stride, void* out, int64_t rows, int32_t width, Stream stream);
-
-// Heads of a step's tokens: [tokens, heads, dim] with contiguous heads per token.
-struct Heads {
-  void* data = nullptr;
-  int64_t token_stride = 0;
-  int32_t heads = 0;
-};
 
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head. cos, sin: float
 // [tokens, dim / 2]. dim must be even.

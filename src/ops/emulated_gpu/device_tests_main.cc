@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 int main(int argc, char** argv) {
-  GTEST_FLAG_SET(filter, "*cuda*:*DeviceAdapters*:DeviceLora*");
+  GTEST_FLAG_SET(filter, "*cuda*:*DeviceAdapters*:*Adjacent*:DeviceLora*");
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

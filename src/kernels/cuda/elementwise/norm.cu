@@ -12,23 +12,29 @@ namespace {
 constexpr int kMaxThreads = 512;
 constexpr int kHeld = 4;  // vectors per thread that stay in registers between the two passes
 
-// One block per row. n: elements per access. residual: null unless add.
+// One block per row, a head of a token. n: elements per access. add: tokens have one head, and the
+// residual is like out; else it is null.
 template <typename T, int n, bool add>
 __global__ void __launch_bounds__(kMaxThreads)
-    rms_norm_kernel(T* x, const T* residual, const T* weight, T* out, int width, float eps) {
+    rms_norm_kernel(T* x, int64_t token_stride, int heads, const T* residual, const T* weight,
+                    T* out, int width, float eps) {
   VALORA_SHARED(float, partial, [32]);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
+  if constexpr (add)
+    x += row;
+  else
+    x += blockIdx.x / heads * token_stride + static_cast<int64_t>(blockIdx.x % heads) * width;
   const int vectors = width / n, stride = blockDim.x;
   float held[kHeld][n];
   float squares = 0;
   const auto read = [&](int vector, float (&values)[n]) {
-    load<T, n>(x + row + vector * n, values);
+    load<T, n>(x + vector * n, values);
     if constexpr (add) {
       float other[n];
       load<T, n>(residual + row + vector * n, other);
 #pragma unroll
       for (int j = 0; j < n; ++j) values[j] = to_float(from_float<T>(values[j] + other[j]));
-      store<T, n>(x + row + vector * n, values);
+      store<T, n>(x + vector * n, values);
     }
 #pragma unroll
     for (int j = 0; j < n; ++j) squares += values[j] * values[j];
@@ -57,36 +63,36 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
   for (int vector = threadIdx.x + kHeld * stride; vector < vectors; vector += stride) {
     float values[n];
-    load<T, n>(x + row + vector * n, values);
+    load<T, n>(x + vector * n, values);
     write(vector, values);
   }
 }
 
 template <typename T, bool add>
-Status norm(T* x, const T* residual, const T* weight, T* out, int64_t rows, int32_t width,
-            float eps, Stream stream) {
+Status norm(const Heads& x, const T* residual, const T* weight, T* out, int64_t tokens,
+            int32_t width, float eps, Stream stream) {
+  const int64_t rows = tokens * x.heads;
   if (rows == 0 || width == 0) return cudaSuccess;
   const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const int threads = std::min(ceil_div(width / n, kWarpSize) * kWarpSize, kMaxThreads);
-    return launch(rms_norm_kernel<T, n, add>, static_cast<unsigned>(rows), threads, 0, stream, x,
-                  residual, weight, out, width, eps);
+    return launch(rms_norm_kernel<T, n, add>, static_cast<unsigned>(rows), threads, 0, stream,
+                  static_cast<T*>(x.data), x.token_stride, x.heads, residual, weight, out, width,
+                  eps);
   };
-  if (whole_vectors<T>({width}) && aligned16({x, residual, weight, out}))
+  if (whole_vectors<T>({width, x.token_stride}) && aligned16({x.data, residual, weight, out}))
     return run(std::integral_constant<int, kVector<T>>{});
   return run(std::integral_constant<int, 1>{});
 }
 
 }  // namespace
 
-Status rms_norm(Dtype dtype, const void* x, const void* weight, void* out, int64_t rows,
-                int32_t width, float eps, Stream stream) {
+Status rms_norm(Dtype dtype, Heads x, const void* weight, void* out, int64_t tokens, int32_t width,
+                float eps, Stream stream) {
   return with_type(dtype, [&](auto type) {
     using T = decltype(type);
-    // The kernel writes x only if it adds.
-    return norm<T, false>(static_cast<T*>(const_cast<void*>(x)), nullptr,
-                          static_cast<const T*>(weight), static_cast<T*>(out), rows, width, eps,
-                          stream);
+    return norm<T, false>(x, nullptr, static_cast<const T*>(weight), static_cast<T*>(out), tokens,
+                          width, eps, stream);
   });
 }
 
@@ -94,7 +100,7 @@ Status add_rms_norm(Dtype dtype, void* x, const void* residual, const void* weig
                     int64_t rows, int32_t width, float eps, Stream stream) {
   return with_type(dtype, [&](auto type) {
     using T = decltype(type);
-    return norm<T, true>(static_cast<T*>(x), static_cast<const T*>(residual),
+    return norm<T, true>({x, width, 1}, static_cast<const T*>(residual),
                          static_cast<const T*>(weight), static_cast<T*>(out), rows, width, eps,
                          stream);
   });

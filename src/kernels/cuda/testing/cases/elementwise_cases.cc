@@ -17,6 +17,18 @@ std::string label(Dtype dtype, std::initializer_list<int64_t> sizes, size_t shif
   return shift > 0 ? text + " shifted" : text;
 }
 
+// x: [width]
+void append_norm(const float* x, const std::vector<float>& w, float eps,
+                 std::vector<Expected>& norms) {
+  double squares = 0;
+  for (size_t i = 0; i < w.size(); ++i) squares += std::pow(x[i], 2);
+  const double factor = 1 / std::sqrt(squares / static_cast<double>(w.size()) + eps);
+  for (size_t i = 0; i < w.size(); ++i) {
+    const double value = x[i] * factor * w[i];
+    norms.push_back({value, std::abs(value)});
+  }
+}
+
 // size: of the values.
 void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t shift,
                float size = 3) {
@@ -31,25 +43,39 @@ void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t 
   constexpr float kEps = 1e-6f;
   const std::string name =
       std::string(add ? "add_rms_norm " : "rms_norm ") + label(dtype, {rows, width}, shift);
-  const int status =
-      add ? add_rms_norm(dtype, dx.data(), dr.data(), dw.data(), out.data(), rows, width, kEps,
-                         nullptr)
-          : rms_norm(dtype, dx.data(), dw.data(), out.data(), rows, width, kEps, nullptr);
+  const int status = add ? add_rms_norm(dtype, dx.data(), dr.data(), dw.data(), out.data(), rows,
+                                        width, kEps, nullptr)
+                         : rms_norm(dtype, {dx.data(), width, 1}, dw.data(), out.data(), rows,
+                                    width, kEps, nullptr);
   if (!group.launched(name, status)) return;
   if (add)
     for (size_t i = 0; i < count; ++i) x[i] = rounded(x[i] + residual[i], dtype);
   std::vector<Expected> norms;
-  for (int r = 0; r < rows; ++r) {
-    double squares = 0;
-    for (int i = 0; i < width; ++i) squares += std::pow(x[r * width + i], 2);
-    const double factor = 1 / std::sqrt(squares / width + kEps);
-    for (int i = 0; i < width; ++i) {
-      const double value = x[r * width + i] * factor * w[i];
-      norms.push_back({value, std::abs(value)});
-    }
-  }
+  for (int r = 0; r < rows; ++r) append_norm(&x[r * width], w, kEps, norms);
   group.check(name, norms, out, dtype, kInner);
   if (add) group.check_same(name + " sum", x, dx);
+}
+
+// Norms of each head of tokens that are further apart than their heads.
+void head_norm_case(Group& group, Dtype dtype, int tokens, int heads, int width, int gap,
+                    size_t shift) {
+  if (!group.takes(static_cast<double>(tokens) * heads * width)) return;
+  Random random(width * 11 + tokens);
+  const int stride = heads * width + gap;
+  std::vector<float> x = random.values(static_cast<size_t>(tokens) * stride, dtype, 3);
+  const std::vector<float> w = random.values(width, dtype);
+  std::vector<Expected> norms;
+  for (int t = 0; t < tokens; ++t) {
+    for (int h = 0; h < heads; ++h) append_norm(&x[t * stride + h * width], w, 1e-6f, norms);
+    for (int i = heads * width; i < stride; ++i) x[t * stride + i] = NAN;
+  }
+  DeviceValues dx(x, dtype, shift), dw(w, dtype, shift), out(norms.size(), dtype, shift);
+  const std::string name = "rms_norm of heads " + label(dtype, {tokens, heads, width, gap}, shift);
+  const int status = rms_norm(dtype, {dx.data(), stride, heads}, dw.data(), out.data(), tokens,
+                              width, 1e-6f, nullptr);
+  if (!group.launched(name, status)) return;
+  group.check(name, norms, out, dtype, kInner);
+  group.check_same(name + " input", x, dx);
 }
 
 void gelu_case(Group& group, Dtype dtype, int count, size_t shift) {
@@ -149,6 +175,8 @@ void random_cases(Group& group, Dtype dtype, Random& random) {
   const int unit = random.below(2) > 0 ? 8 : 1;
   norm_case(group, dtype, size_between(random, 1, 4), unit * size_between(random, 1, 300),
             random.below(2) > 0, shift);
+  head_norm_case(group, dtype, size_between(random, 1, 4), size_between(random, 1, 5),
+                 unit * size_between(random, 1, 40), unit * size_between(random, 0, 9), shift);
   gelu_case(group, dtype, size_between(random, 1, 2000), shift);
   silu_case(group, dtype, size_between(random, 1, 5), unit * size_between(random, 1, 100),
             random.below(2) > 0 ? 8 : 0, shift);
@@ -171,6 +199,11 @@ bool test_elementwise(Dtype dtype, const Selection& selection) {
     norm_case(norm, dtype, 3, 20000, add, element);
     norm_case(norm, dtype, 700, 128, add, 0);
     norm_case(norm, dtype, 4, 72, add, 0, 1e-3f);  // the epsilon counts
+  }
+  for (const size_t shift : {size_t{0}, element}) {
+    head_norm_case(norm, dtype, 1, 4, 64, 384, shift);
+    head_norm_case(norm, dtype, 5, 3, 128, 8, shift);
+    head_norm_case(norm, dtype, 4, 2, 10, 3, shift);
   }
   passed = norm.finish() && passed;
   Group activations(std::string("activations ") + name_of(dtype), selection);
