@@ -50,6 +50,7 @@ ops::Backend backend_of(KernelBackend kernels) {
 Status set_up_compute(const EngineOptions& options, at::Device device) {
   VALORA_CHECK(kernels::select_isa());
   VALORA_CHECK(kernels::load_tiles(options.tiles, hardware_of(device)));
+  if (!device.is_cpu()) ops::prepare_gpu();
   ops::set_backend(backend_of(options.kernels));
   if (options.threads > 0) at::set_num_threads(options.threads);
   return {};

@@ -16,6 +16,7 @@ namespace {
 }  // namespace
 
 bool has_cuda_kernels() { return false; }
+void prepare_gpu() {}
 Gpu this_gpu() { return {}; }
 std::unique_ptr<LoraProfiler> LoraProfiler::make(at::Device, const Clock&) { return nullptr; }
 

@@ -7,8 +7,8 @@
 
 namespace valora::ops {
 
-// x: [..., width], contiguous, or on GPUs [T, heads, width] with contiguous heads; weight: [width] →
-// x / sqrt(mean(x²) + eps) · (weight + offset), contiguous. On GPUs the offset must be 0.
+// x: [..., width], contiguous, or on GPUs [T, heads, width] with contiguous heads; weight: [width]
+// → x / sqrt(mean(x²) + eps) · (weight + offset), contiguous. On GPUs the offset must be 0.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, double offset = 0);
 // x += residual in place, then rms_norm(x): used between the blocks of a decoder.
 at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,

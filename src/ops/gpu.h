@@ -15,6 +15,9 @@ struct Gpu {
   int64_t cache_bytes = 0;   // L2
 };
 
+// Settings of the process for launches on GPUs (separate_launches.h). Throws c10::Error if they are
+// invalid.
+void prepare_gpu();
 // The current one. Nothing is known in builds without CUDA kernels.
 Gpu this_gpu();
 

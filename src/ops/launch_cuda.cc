@@ -3,10 +3,15 @@
 #include "ops/cuda_types.h"
 #include "ops/dispatch.h"
 #include "ops/gpu.h"
+#include "ops/separate_launches.h"
 
 namespace valora::ops {
 
 bool has_cuda_kernels() { return true; }
+
+void prepare_gpu() {
+  if (separate_launches().overlap) kernels::cuda::keep_launches_apart();
+}
 
 Gpu this_gpu() {
   return {kernels::cuda::gpu_name(), kernels::cuda::capability(), kernels::cuda::shared_bytes(),

@@ -1,4 +1,7 @@
 // The products with the model's weights are cuBLAS's; the low-rank ones are kernels/cuda/lora.h.
+#include <optional>
+
+#include "kernels/cuda/branch.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/tiles/choose.h"
 #include "ops/adjacent_weights.h"
@@ -37,37 +40,63 @@ std::vector<at::Tensor> dense_products(const at::Tensor& x, std::span<const Modu
   return ys;
 }
 
-// ys += the low-rank products.
-void add_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora,
-              const std::vector<at::Tensor>& ys) {
-  cuda::LoraCall call;
-  call.dtype = cuda_dtype(x.scalar_type());
-  call.x = x.const_data_ptr();
-  call.x_stride = x.stride(0);
-  call.in = static_cast<int32_t>(x.size(1));
-  for (size_t i = 0; i < linears.size(); ++i)
-    if (lora.touches(linears[i].module))
-      call.slices[call.slice_count++] = {ys[i].data_ptr(), ys[i].stride(0),
-                                         static_cast<int32_t>(ys[i].size(1)), linears[i].module};
-  if (call.slice_count == 0) return;
-  const DeviceLoraTables& step = on_device(lora, x.device());
-  call.max_rank = step.max_rank;
-  call.sizes = step.sizes;
-  call.tables = step.tables;
-  const cuda::LoraTiles tiles =
-      cuda::choose_lora_tiles(call, gpu_arch(), kernels::choose_cuda_tile);
-  const at::Tensor workspace =
-      at::empty({static_cast<int64_t>(cuda::lora_workspace_bytes(call, tiles))},
-                x.options().dtype(at::kByte));
-  check_launch(cuda::lora_project(call, tiles, workspace.data_ptr(), stream_of(x)), "lora_project");
-}
+// The low-rank products beside the dense ones. The shrink needs no result of these, so a captured
+// step runs both at the same time.
+class LowRank {
+ public:
+  LowRank(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+    call_.dtype = cuda_dtype(x.scalar_type());
+    call_.x = x.const_data_ptr();
+    call_.x_stride = x.stride(0);
+    call_.in = static_cast<int32_t>(x.size(1));
+    for (size_t i = 0; i < linears.size(); ++i)
+      if (lora.touches(linears[i].module)) {
+        of_slice_[call_.slice_count] = i;
+        call_.slices[call_.slice_count++] = {
+            nullptr, 0, static_cast<int32_t>(linears[i].weight->out()), linears[i].module};
+      }
+    if (call_.slice_count == 0) return;
+    const DeviceLoraTables& step = on_device(lora, x.device());
+    call_.max_rank = step.max_rank;
+    call_.sizes = step.sizes;
+    call_.tables = step.tables;
+    tiles_ = cuda::choose_lora_tiles(call_, gpu_arch(), kernels::choose_cuda_tile);
+    workspace_ = at::empty({static_cast<int64_t>(cuda::lora_workspace_bytes(call_, tiles_))},
+                           x.options().dtype(at::kByte));
+    const cuda::Stream stream = stream_of(x);
+    if (!separate_launches().shrink) branch_.emplace(stream);
+    check_launch(cuda::lora_shrink(call_, tiles_, workspace_.data_ptr(),
+                                   branch_ ? branch_->stream() : stream),
+                 "lora_shrink");
+  }
+
+  // ys, of all linears, += the products.
+  void add_to(const std::vector<at::Tensor>& ys) {
+    if (call_.slice_count == 0) return;
+    for (int i = 0; i < call_.slice_count; ++i) {
+      const at::Tensor& y = ys[of_slice_[i]];
+      call_.slices[i].y = y.data_ptr(), call_.slices[i].y_stride = y.stride(0);
+    }
+    if (branch_) check_launch(branch_->join(), "the shrink beside a product");
+    check_launch(cuda::lora_expand(call_, tiles_, workspace_.data_ptr(), stream_of(ys[0])),
+                 "lora_expand");
+  }
+
+ private:
+  cuda::LoraCall call_;
+  cuda::LoraTiles tiles_;
+  size_t of_slice_[cuda::kMaxLoraSlices] = {};  // indices of linears
+  at::Tensor workspace_;
+  std::optional<cuda::Branch> branch_;
+};
 
 }  // namespace
 
 std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inputs,
                                      std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  LowRank low_rank(x, linears, lora);
   std::vector<at::Tensor> ys = dense_products(inputs, linears);
-  add_lora(x, linears, lora, ys);
+  low_rank.add_to(ys);
   return ys;
 }
 

@@ -2,22 +2,34 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace valora::ops {
 namespace {
+
+struct Name {
+  std::string_view text;
+  bool SeparateLaunches::* flag;
+};
+constexpr Name kNames[] = {{"products", &SeparateLaunches::products},
+                           {"rotation", &SeparateLaunches::rotation},
+                           {"merge", &SeparateLaunches::merge},
+                           {"shrink", &SeparateLaunches::shrink},
+                           {"overlap", &SeparateLaunches::overlap}};
 
 SeparateLaunches read_names(const char* text) {
   SeparateLaunches separate;
   std::istringstream names(text != nullptr ? text : "");
   for (std::string name; std::getline(names, name, ',');) {
-    TORCH_CHECK(name == "products" || name == "rotation" || name == "merge",
-                "VALORA_GPU_SEPARATE: \"", name, "\" is none of products, rotation, merge");
-    separate.products |= name == "products";
-    separate.rotation |= name == "rotation";
-    separate.merge |= name == "merge";
+    const auto known = std::ranges::find(kNames, name, &Name::text);
+    TORCH_CHECK(known != std::end(kNames), "VALORA_GPU_SEPARATE: \"", name,
+                "\" is none of products, rotation, merge, shrink, overlap");
+    separate.*known->flag = true;
   }
   return separate;
 }

@@ -133,6 +133,7 @@ __device__ void write_state(const RowState<kDim>& state, float* sums, float* max
 
 template <typename T, typename Ring>
 __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, Parts parts) {
+  wait_for_earlier_launch();
   VALORA_DYNAMIC_SHARED(memory);
   VALORA_SHARED(float, maxima, [kWarps * kDecodeRows]);
   VALORA_SHARED(float, weights, [kWarps * kDecodeRows]);
@@ -186,6 +187,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
 // Merges the parts of a row. One block per span (y) and row of all kv heads (x).
 template <typename T>
 __global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T> a, Parts parts) {
+  wait_for_earlier_launch();
   const DeviceSpan span = a.spans[blockIdx.y];
   const int group = a.heads / a.kv_heads;
   const int kv_head = blockIdx.x / parts.rows, row = blockIdx.x % parts.rows;

@@ -30,6 +30,7 @@ struct Arguments {
 // row in the sums.
 template <typename T>
 __global__ void __launch_bounds__(kWarps* kWarpSize) plain_kernel(Arguments<T> a) {
+  wait_for_earlier_launch();
   VALORA_SHARED(float, query, [kMaxDim]);
   VALORA_SHARED(float, sums, [kWarps][kMaxDim]);
   VALORA_SHARED(float, maxima, [kWarps]);

@@ -118,6 +118,7 @@ __device__ void write_rows(const RowState<kDim>& state, const FlashArguments<T>&
 template <typename T, typename Tile>
 __global__ void __launch_bounds__(kThreads, 2)
     prefill_kernel(FlashArguments<T> a, const AttentionTile* tiles) {
+  wait_for_earlier_launch();
   VALORA_DYNAMIC_SHARED(memory);
   const AttentionTile tile = tiles[blockIdx.x / a.kv_heads];
   if (tile.span < 0) return;

@@ -14,6 +14,7 @@ template <typename V>
 __global__ void __launch_bounds__(kMaxThreads)
     store_kernel(V* layer, int64_t block_stride, const V* k, int64_t k_stride, const V* v,
                  int64_t v_stride, const int64_t* slots, int width) {
+  wait_for_earlier_launch();
   const int64_t token = blockIdx.x, slot = slots[token];
   if (slot < 0) return;
   const int64_t row = static_cast<int64_t>(blockIdx.y) * kBlockTokens + slot % kBlockTokens;

@@ -33,6 +33,18 @@ int32_t capability() {
          attribute(cudaDevAttrComputeCapabilityMinor, 0);
 }
 
+namespace {
+
+bool& launches_apart() {
+  static bool apart = capability() < 90;
+  return apart;
+}
+
+}  // namespace
+
+bool launches_overlap() { return !launches_apart(); }
+void keep_launches_apart() { launches_apart() = true; }
+
 const char* message_of(Status status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/types.h"
 #ifdef VALORA_CUDA_EMULATED
@@ -14,11 +15,23 @@
 
 namespace valora::kernels::cuda {
 
+// The first statement of every kernel. From sm_90 on a launch begins while the one before it ends
+// (programmatic dependent launch): nothing of what others write may be read before, and nothing of
+// what they read may be written.
+__device__ inline void wait_for_earlier_launch() {
+#ifdef VALORA_CUDA_EMULATED
+  emulation::current_block->wait_for_earlier_launch();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 #ifdef VALORA_CUDA_EMULATED
 template <typename... Parameters, typename... Arguments>
 Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                      Stream stream, const Arguments&... arguments) {
-  return emulation::launch(kernel, grid, block, shared_bytes, stream, arguments...);
+  return emulation::launch<true>(kernel, grid, block, shared_bytes, stream, arguments...);
 }
 #else
 // What a kernel may have without asking.
@@ -33,8 +46,16 @@ Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t share
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (status != cudaSuccess) return status;
   }
-  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(arguments...);
-  return cudaGetLastError();
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid, config.blockDim = block, config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &overlap, config.numAttrs = launches_overlap() ? 1 : 0;
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  (void)cudaGetLastError();  // it is returned here
+  return status;
 }
 #endif
 

@@ -13,6 +13,7 @@ __device__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads) quick_gelu_kernel(const T* x, T* out, int64_t vectors) {
+  wait_for_earlier_launch();
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= vectors) return;
   float values[n];
@@ -27,6 +28,7 @@ template <typename T, int n>
 __global__ void __launch_bounds__(kThreads)
     silu_mul_kernel(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride, T* out,
                     int64_t rows, int width) {
+  wait_for_earlier_launch();
   const int column = (blockIdx.x * kThreads + threadIdx.x) * n;
   if (column >= width) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {

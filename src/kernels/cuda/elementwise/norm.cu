@@ -18,6 +18,7 @@ template <typename T, int n, bool add>
 __global__ void __launch_bounds__(kMaxThreads)
     rms_norm_kernel(T* x, int64_t token_stride, int heads, const T* residual, const T* weight,
                     T* out, int width, float eps) {
+  wait_for_earlier_launch();
   VALORA_SHARED(float, partial, [32]);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
   if constexpr (add)

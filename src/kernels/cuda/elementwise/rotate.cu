@@ -21,6 +21,7 @@ struct Rows {
 template <typename T, int n>
 __global__ void __launch_bounds__(kMaxThreads)
     rotate_half_kernel(Rows<T> q, Rows<T> k, const float* cos, const float* sin, int half) {
+  wait_for_earlier_launch();
   const int64_t token = blockIdx.x;
   const int per_head = half / n, count = (q.heads + k.heads) * per_head;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {

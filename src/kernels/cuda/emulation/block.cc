@@ -38,7 +38,7 @@ void Block::begin(const Launch& launch, uint3 index) {
   while (threads_.size() < count_) threads_.push_back(std::make_unique<Thread>());
   for (unsigned i = 0; i < count_; ++i) {
     Thread& t = *threads_[i];
-    t.index = {i, 0, 0}, t.done = t.at_barrier = false;
+    t.index = {i, 0, 0}, t.done = t.at_barrier = t.waited = false;
     t.fiber.reset(&run_thread);
     ++warps_[i / kLanes].alive;
     make_ready(i);
@@ -77,6 +77,7 @@ void Block::run_thread() {
 void Block::end_thread() {
   Thread& self = *running_;
   // Groups without copies may be left.
+  if (launch_->waits && !self.waited) fail("does not wait for the launch before it");
   if (self.completed < self.copies.size()) fail("ends without waiting for its copies");
   self.copies.clear(), self.groups.clear();
   self.completed = self.completed_groups = 0;

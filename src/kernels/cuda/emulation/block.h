@@ -23,6 +23,7 @@ struct Launch {
   dim3 grid, block;
   size_t shared_bytes = 0;  // dynamic
   std::function<void()> body;
+  bool waits = false;  // threads must wait for the launch before it
 };
 
 // 16 bytes.
@@ -45,6 +46,7 @@ class Block {
   const uint3& index() const { return index_; }
   const Launch& call() const { return *launch_; }
   void barrier();
+  void wait_for_earlier_launch() { running_->waited = true; }
   // The last lane to come calls `all` with the arguments of all lanes.
   void meet(Meeting what, void* argument, void (*all)(const Lanes&));
   std::byte* dynamic_shared() { return shared_.dynamic(); }
@@ -61,7 +63,7 @@ class Block {
   struct Thread {
     Fiber fiber;
     uint3 index{};
-    bool done = false, at_barrier = false;
+    bool done = false, at_barrier = false, waited = false;
     std::vector<Copy> copies;    // those before `completed` have happened
     std::vector<size_t> groups;  // the ends of committed groups
     size_t completed = 0, completed_groups = 0;

@@ -13,12 +13,13 @@ namespace valora::kernels::cuda::emulation {
 cudaError_t run(Launch launch, cudaStream_t stream);
 void run_blocks(const Launch& launch);
 
-template <typename... Parameters, typename... Arguments>
+// kWaits: the kernel must wait for the launch before it.
+template <bool kWaits = false, typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                    void* stream, const Arguments&... arguments) {
   std::tuple<Parameters...> kept(arguments...);
   return run({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes,
-              [kernel, kept] { std::apply(kernel, kept); }},
+              [kernel, kept] { std::apply(kernel, kept); }, kWaits},
              static_cast<cudaStream_t>(stream));
 }
 

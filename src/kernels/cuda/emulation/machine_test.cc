@@ -36,6 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, MachineTest,
                                          emulation::Schedule::kUnfair));
 
 __global__ void reverse_kernel(int* values) {
+  wait_for_earlier_launch();
   VALORA_SHARED(int, held, [kThreads]);
   held[threadIdx.x] = values[blockIdx.x * kThreads + threadIdx.x];
   __syncthreads();
@@ -53,6 +54,7 @@ TEST_P(MachineTest, BlocksShareMemoryBetweenBarriers) {
 }
 
 __global__ void sums_kernel(float* sums) {
+  wait_for_earlier_launch();
   const float sum = warp_sum(static_cast<float>(threadIdx.x));
   sums[threadIdx.x] = sum + __shfl_sync(kAllLanes, static_cast<float>(threadIdx.x), 3);
 }
@@ -67,6 +69,7 @@ TEST_P(MachineTest, LanesExchangeValues) {
 // c = a b of a [16, 16] and b [16, 8] in shared memory, b as rows of k: ldmatrix transposes it.
 template <typename T>
 __global__ void product_kernel(const T* a, const T* b, float* c) {
+  wait_for_earlier_launch();
   VALORA_SHARED(T, rows, [16 * 16]);
   VALORA_SHARED(T, columns, [16 * 16]);
   const int lane = threadIdx.x % kWarpSize, row = lane % 16, half = lane / 16 * kRow;
@@ -169,6 +172,7 @@ enum class Fault {
   kWriteBefore,
   kMisaligned,
   kTooMuch,
+  kTooEarly,
 };
 
 // Does one thing wrong in warp 1 of block 2, or with its help.
@@ -177,6 +181,7 @@ __global__ void faulty_kernel(Fault fault, char* global) {
   const unsigned thread = threadIdx.x;
   const uint32_t own = shared_address(tile + thread), other = shared_address(tile + thread % 32);
   uint32_t m[4];
+  if (fault != Fault::kTooEarly || blockIdx.x != 2 || thread < 32) wait_for_earlier_launch();
   if (blockIdx.x != 2) return;
   switch (fault) {
     case Fault::kBarrierOfSome:
@@ -234,6 +239,7 @@ __global__ void faulty_kernel(Fault fault, char* global) {
       more[thread] = uint4{};
       break;
     }
+    case Fault::kTooEarly: break;
   }
 }
 
@@ -267,7 +273,8 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{Fault::kCopyOverRead, "cp.async over what ldmatrix read"},
         FaultCase{Fault::kLeftCopies, "ends without waiting for its copies"},
         FaultCase{Fault::kMatrixOutside, "ldmatrix outside of the shared memory"},
-        FaultCase{Fault::kTooMuch, "declares more than 48 kB"}),
+        FaultCase{Fault::kTooMuch, "declares more than 48 kB"},
+        FaultCase{Fault::kTooEarly, "does not wait for the launch before it"}),
     [](const auto& test) { return "Fault" + std::to_string(static_cast<int>(test.param.fault)); });
 
 #ifndef VALORA_SANITIZED  // the sanitizers name it in their own words

@@ -18,6 +18,11 @@ struct EmulatedGraph {
 };
 struct EmulatedStream {
   std::unique_ptr<EmulatedGraph> capture;
+  EmulatedStream* with = nullptr;  // whose capture takes its launches
+  EmulatedGraph* graph() const { return with != nullptr ? with->capture.get() : capture.get(); }
+};
+struct EmulatedEvent {
+  EmulatedStream* of = nullptr;
 };
 
 namespace valora::kernels::cuda::emulation {
@@ -27,6 +32,7 @@ constexpr unsigned kMostAcross = 65535;
 constexpr int kCacheBytes = 1 << 20;  // little, so that what flushes it is fast
 
 cudaError_t last_error = cudaSuccess;
+std::vector<EmulatedStream*> captured_with_others;
 
 }  // namespace
 
@@ -80,8 +86,8 @@ cudaError_t run(Launch launch, cudaStream_t stream) {
       grid.z > kMostAcross || block.x == 0 || block.x > kMostThreads || block.y != 1 ||
       block.z != 1)
     return last_error = cudaErrorInvalidConfiguration;
-  if (stream != nullptr && stream->capture != nullptr) {
-    stream->capture->launches.push_back(std::move(launch));
+  if (stream != nullptr && stream->graph() != nullptr) {
+    stream->graph()->launches.push_back(std::move(launch));
     return cudaSuccess;
   }
   if (before_launch() != nullptr)
@@ -138,6 +144,9 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   *stream = new EmulatedStream;
   return cudaSuccess;
 }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
@@ -149,6 +158,27 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = stream->capture.release();
+  for (EmulatedStream* other : std::exchange(emulation::captured_with_others, {}))
+    other->with = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const bool captured = stream != nullptr && stream->graph() != nullptr;
+  *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->of = stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->of->graph() == nullptr || stream->capture != nullptr) return cudaSuccess;
+  stream->with = event->of;
+  emulation::captured_with_others.push_back(stream);
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,

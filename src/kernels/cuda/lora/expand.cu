@@ -127,6 +127,7 @@ __device__ void add_to(T* y, const float (&sums)[8], int count, bool vectors) {
 template <typename T, int kBands, int kGroups, int kWarps>
 // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments<T> a) {
+  wait_for_earlier_launch();
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
   const int slice = blockIdx.z, outs = a.out[slice];
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;

@@ -13,6 +13,7 @@ constexpr int kThreads = kWarps * kWarpSize;
 // so the rest of the last eight is zeroed; all splits but the first are zero.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a) {
+  wait_for_earlier_launch();
   const LoraShrinkTile tile = a.tables.shrink_tiles[blockIdx.x];
   if (tile.tokens == 0) return;
   const DeviceLoraSegment segment = a.tables.segments[tile.segment];
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a) {
 // One thread per output and token. blockIdx: tile, outputs, slice.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
+  wait_for_earlier_launch();
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
   const int slice = blockIdx.z, out = blockIdx.y * kThreads + threadIdx.x;
   if (out >= a.out[slice]) return;

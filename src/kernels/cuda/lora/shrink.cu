@@ -26,6 +26,7 @@ template <typename T, int kBands, int kColumns, int kWarps, int kStages>
 // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize)
     shrink_kernel(LoraArguments<T> a, int rank_blocks) {
+  wait_for_earlier_launch();
   VALORA_SHARED(float4, partial, [kWarps][kBands * kColumns][kWarpSize]);
   const LoraShrinkTile tile = a.tables.shrink_tiles[blockIdx.x];
   if (tile.tokens == 0) return;

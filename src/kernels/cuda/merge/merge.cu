@@ -112,6 +112,7 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* merges, int count) {
+  wait_for_earlier_launch();
   VALORA_SHARED(Stage<T>, stage, );
   const MergeTile tile = find_tile(merges, count);
   const MergeItem item = *tile.item;

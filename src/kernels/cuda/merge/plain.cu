@@ -15,6 +15,7 @@ static_assert(kMergeRows % kRowsAtOnce == 0);
 // A thread has one input at a time, and some outputs.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merges, int count) {
+  wait_for_earlier_launch();
   const MergeTile tile = find_tile(merges, count);
   const MergeItem item = *tile.item;
   const DeviceLoraModule& m = item.module;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/cuda/branch.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/cases/cases.h"
@@ -27,6 +28,7 @@ struct Sizes {
   bool shifted = false;    // neither x nor y are aligned
   bool bounded = false;    // the plan has the tables of a captured step
   float x_size = 1;
+  bool branched = false;  // in a graph, with the shrink in a branch
 };
 
 double work_of(const Sizes& s) {
@@ -49,6 +51,7 @@ std::string describe(const Sizes& s) {
     text += " " + std::to_string(s.segments[i].begin) + "-" + std::to_string(s.segments[i].end);
   if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
   if (s.bounded) text += " bounded";
+  if (s.branched) text += " branched";
   if (s.x_size != 1) text += " x " + std::to_string(s.x_size);
   return s.shifted ? text + " shifted" : text;
 }
@@ -109,6 +112,28 @@ void add_products(const Sizes& s, const Adapters& adapters, const std::vector<fl
   });
 }
 
+// As a captured step does it.
+Status replay_branched(const LoraCall& call, const LoraTiles& tiles, void* workspace) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  require(cudaStreamCreate(&stream), "cudaStreamCreate");
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+  Branch branch(stream);
+  Status status = branch.stream() == stream ? Status{cudaErrorInvalidValue}
+                                            : lora_shrink(call, tiles, workspace, branch.stream());
+  if (status == 0) status = branch.join();
+  if (status == 0) status = lora_expand(call, tiles, workspace, stream);
+  require(cudaStreamEndCapture(stream, &graph), "end capture");
+  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  if (status == 0) status = cudaGraphLaunch(executable, stream);
+  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  require(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  return status;
+}
+
 void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) {
   if (!group.takes(work_of(s))) return;
   Random random(s.tokens * 31 + s.in);
@@ -160,7 +185,9 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   if (forced != nullptr)
     name += " tiles " + describe(tiles.shrink) + " and " + describe(tiles.expand);
   DeviceMemory workspace(lora_workspace_bytes(call, tiles));
-  if (!group.launched(name, lora_project(call, tiles, workspace.data(), nullptr))) return;
+  const Status status = s.branched ? replay_branched(call, tiles, workspace.data())
+                                   : lora_project(call, tiles, workspace.data(), nullptr);
+  if (!group.launched(name, status)) return;
   for (size_t i = 0; i < ys.size(); ++i)
     group.check(name + " slice " + std::to_string(i), expected[i], ys[i], dtype, kInner);
   group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
@@ -227,6 +254,9 @@ void test_dtype(Group& group, Dtype dtype) {
   lora_case(group, {dtype, 4, 64, {32}, {{4}}, {}});
   lora_case(group, {dtype, 6, 64, {32, 48}, {{4}}, {{0, 6, 0, 1}}});  // the second has no module
   lora_case(group, {dtype, 9, 64, {32, 48, 8}, two, {{0, 9, 0, 1}}, 0, true});
+  Sizes branched{dtype, 7, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}};
+  branched.branched = true;
+  lora_case(group, branched);
   // Low-rank values beyond fp16.
   Sizes large{dtype, 20, 512, {64, 16}, {{8, 8}, {6, 8}}, {{0, 17, 0, 1.5f}, {5, 20, 1, 1}}};
   large.x_size = 4e4f;
@@ -267,6 +297,7 @@ void random_lora(Group& group, Dtype dtype, Random& random) {
   if (random.below(2) > 0) s.segments.push_back({0, s.tokens, adapter(), -1});
   s.rows_per_piece = random.below(3) > 0 ? 0 : between(1, 20);
   s.shifted = random.below(8) == 0;
+  s.branched = random.below(3) == 0;
   lora_case(group, s);
 }
 
