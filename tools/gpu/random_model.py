@@ -40,6 +40,13 @@ def draw(shape, scale, generator):
     return (torch.randn(shape, device="cuda", generator=generator) * scale).to(torch.bfloat16).cpu()
 
 
+def write_config(folder, size):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(size | dict(
+        architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_act="silu", rms_norm_eps=1e-6, rope_theta=1e6,
+        max_position_embeddings=32768, use_sliding_window=False, torch_dtype="bfloat16", eos_token_id=151645)))
+
+
 def write_model(folder, size, tokenizer):
     """Writes the checkpoint once. `tokenizer` writes tokenizer.json into a folder."""
     if (folder / "config.json").exists():
@@ -69,9 +76,7 @@ def write_model(folder, size, tokenizer):
         save(f"layer-{layer}.safetensors", tensors)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     tokenizer(folder)
-    (folder / "config.json").write_text(json.dumps(size | dict(
-        architectures=["Qwen2ForCausalLM"], model_type="qwen2", hidden_act="silu", rms_norm_eps=1e-6, rope_theta=1e6,
-        max_position_embeddings=32768, use_sliding_window=False, torch_dtype="bfloat16", eos_token_id=151645)))
+    write_config(folder, size)
 
 
 def write_adapter(folder, size, rank, seed):

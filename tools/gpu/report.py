@@ -1,6 +1,6 @@
 """Tables of the figures of tools/gpu/run, in Markdown."""
 
-COLUMNS = {"clients": "clients", "adapters": "adapters", "tpot_ms": "ms per token", "floor_ms": "floor, ms",
+COLUMNS = {"decoder": "decoder", "setting": "setting", "clients": "clients", "adapters": "adapters", "tpot_ms": "ms per token", "floor_ms": "floor, ms",
            "over_floor": "of the floor", "ttft_ms": "first token, ms", "tokens_per_second": "tokens/s",
            "answers": "answers", "failed": "failed"}
 

@@ -54,11 +54,31 @@ def kernel_times(run):
     return {"lines": log.strip().splitlines()}
 
 
-def bench(run, model, adapters, count, clients, seconds, *options):
+def tiles(run):
+    """Searches the tiles of low-rank products for both sizes of decoders; servers of later steps take the table."""
+    import random_model
+    lines = []
+    for name, size in random_model.SIZES.items():
+        random_model.write_config(run.scratch / f"{name}-config", size)
+        log = run.command(run.program("valora"), "tune", "--model", run.scratch / f"{name}-config", "--device", "cuda",
+                          "--dtype", "bfloat16", "--ranks", "16,64", "--seconds", 120, "--resume", environment=tables(run))
+        lines += [name, *(line for line in log.splitlines() if "geometric" in line or "shapes" in line)]
+        run.keep({"lines": lines})
+    for table in (run.out / "cache/valora").glob("tiles-*.json"):
+        (run.out / "tiles.json").write_text(table.read_text())
+    return {"lines": lines}
+
+
+def tables(run):
+    """The environment of programs that write and read the tables of this run."""
+    return {"XDG_CACHE_HOME": str(run.out / "cache")}
+
+
+def bench(run, model, adapters, count, clients, seconds, *options, environment=None):
     log = run.command(run.program("valora"), "bench", "trace", model, "--device", "cuda", "--threads", "8", "--json",
                       "--policies", "unmerged", "--clients", clients, "--seconds", seconds, "--rate", 4 * clients / seconds, "--prompt-min", 64,
                       "--prompt-max", 256, "--answer-min", 64, "--answer-max", 128, "--max-num-seqs", max(64, clients),
-                      "--adapters", count, *(["--lora-dir", adapters] if count else []), *options)
+                      "--adapters", count, *(["--lora-dir", adapters] if count else []), *options, environment=tables(run) | (environment or {}))
     row = json.loads(log[log.index("[\n"):])[0]
     return {"clients": clients, "adapters": count, "tokens_per_second": row["tokens_per_second"],
             "tpot_ms": 1e3 * row["tpot_seconds"]["mean"], "ttft_ms": 1e3 * row["ttft_seconds"]["p50"],
@@ -95,6 +115,30 @@ def large_steps(run):
     return steps_of(run, "7b", [(1, 1), (8, 8), (32, 32), (1, 0), (8, 0)], 16, 4)
 
 
+# What a build does at once and can do apart, as settings of its environment (docs/gpu.md).
+APART = {"as it is": {},
+         "all apart": {"VALORA_GPU_SEPARATE": "products,shrink,overlap"},
+         "products apart": {"VALORA_GPU_SEPARATE": "products"},
+         "shrink apart": {"VALORA_GPU_SEPARATE": "shrink"},
+         "launches apart": {"VALORA_GPU_SEPARATE": "overlap"},
+         "tiles by formula": {"XDG_CACHE_HOME": "/nonexistent"}}
+
+
+def launches(run):
+    """What each way to launch less is worth: the same load under each setting."""
+    import checkpoints
+    import random_model
+    rows = []
+    for name in run.sizes:
+        model, adapters = random_model.make(run.scratch, name, 8, 16, checkpoints.write_tokenizer)
+        for clients in (1, 8):
+            for setting, environment in APART.items():
+                row = bench(run, model, adapters, 8, clients, 2, environment=environment)
+                rows.append({"decoder": name, "setting": setting} | row)
+                run.keep(rows)
+    return rows
+
+
 def eager(run):
     """Eight requests under eight adapters: valora beside transformers + PEFT in turns, one checkpoint."""
     log = run.command(sys.executable, ROOT / "tools/bench/mixed_adapters.py", "--device", "cuda", "--program",
@@ -104,5 +148,5 @@ def eager(run):
 
 # In the order of value: what is right comes before what is fast. (name, seconds it may take, function)
 STEPS = [("device", 40, device), ("kernels", 60, kernels), ("operators", 120, operators), ("parity", 330, parity),
-         ("kernel_times", 60, kernel_times), ("small_steps", 90, small_steps), ("large_steps", 180, large_steps),
-         ("eager", 90, eager)]
+         ("kernel_times", 60, kernel_times), ("tiles", 200, tiles), ("small_steps", 90, small_steps),
+         ("large_steps", 180, large_steps), ("launches", 200, launches), ("eager", 90, eager)]
