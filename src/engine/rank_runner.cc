@@ -83,11 +83,7 @@ at::Tensor RankRunner::logits(const at::Tensor& hidden, const ScoredRows& scored
   const at::Tensor states =
       all ? hidden : hidden.index_select(0, at::tensor(scored.rows, at::kLong).to(device_));
   const at::Tensor logits = model_.logits(states, heads_of(scored));
-  if (!logits.defined()) return logits;
-  if (logits.is_cpu()) return logits.contiguous();
-  at::Tensor host =
-      at::empty(logits.sizes(), at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
-  return host.copy_(logits);
+  return logits.defined() ? logits.contiguous() : logits;
 }
 
 }  // namespace valora

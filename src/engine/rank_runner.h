@@ -27,8 +27,8 @@ class RankRunner {
   // The hidden states of the step, [T, hidden]; valid until the next call. visuals: has the
   // embeddings of all inputs in the message.
   at::Tensor forward(const serving::BatchMessage& message, const VisualEncoder& visuals);
-  // Of rows of the hidden states, in host memory: float [rows, vocab]; undefined on ranks other
-  // than the first.
+  // Of rows of the hidden states: float [rows, vocab], contiguous; undefined on ranks other than
+  // the first.
   at::Tensor logits(const at::Tensor& hidden, const serving::ScoredRows& scored) const;
   // As if no adapter had been merged.
   void forget_merged();

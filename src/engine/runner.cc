@@ -61,6 +61,61 @@ void for_output(StepOutput& output, Body&& body) {
   }
 }
 
+// The tokens of an item that are to be chosen.
+struct Choice {
+  const StepItem* item;
+  StepOutput* output;
+  ChoiceRows rows;
+};
+
+bool has_grammar(const Choice& choice) { return sequence_of(*choice.item).grammar.has_value(); }
+
+std::vector<Choice> choices_of(const StepPlan& plan, std::vector<StepOutput>& outputs) {
+  std::vector<Choice> choices;
+  int64_t next_row = 0;
+  auto output = outputs.begin();
+  for (const StepItem& item : plan.items) {
+    if (!item.yields) continue;
+    StepOutput& its = *output++;
+    const serving::ActiveRequest& owner = *sequence_of(item).owner;
+    if (!owner.generates()) continue;
+    ChoiceRows rows;
+    rows.first = next_row;
+    rows.count = 1 + static_cast<int64_t>(item.drafts.size());
+    rows.vocab = static_cast<int32_t>(owner.language->vocab);
+    next_row += rows.count;
+    choices.push_back({&item, &its, std::move(rows)});
+  }
+  return choices;
+}
+
+// What is asked of a row after a draft depends on the choice before it.
+void ask(Choice& choice) {
+  for_output(*choice.output, [&] {
+    if (choice.item->drafts.empty())
+      choice.rows.query = serving::query_next(sequence_of(*choice.item));
+  });
+}
+
+void choose(Choice& choice, grammar::StepMasks& masks, bool again) {
+  ChoiceRows& rows = choice.rows;
+  const auto vocab = static_cast<size_t>(rows.vocab);
+  std::optional<serving::PartialRow> partial;
+  std::optional<serving::WholeRow> whole;
+  const bool is_whole = rows.copied.defined() && rows.copied.dim() == 2;
+  if (!is_whole) partial.emplace(*rows.query, rows.found);
+  if (partial && rows.copied.defined())
+    partial->tell(rows.part, {rows.copied.data_ptr<float>(),
+                                 static_cast<size_t>(rows.copied.numel())});
+  const auto row = [&](size_t i) -> serving::LogitRow& {
+    if (partial) return *partial;
+    return whole.emplace(
+        std::span(rows.copied.data_ptr<float>() + static_cast<int64_t>(i) * rows.copied.size(1),
+                  vocab));
+  };
+  rows.missing = serving::sample_tokens(*choice.item, row, masks, *choice.output, again);
+}
+
 // The engine's log says what the exception means, not torch's stack.
 template <typename Body>
 auto without_backtrace(Body&& body) {
@@ -80,6 +135,7 @@ Runner::Runner(const models::Model& model, std::unique_ptr<RankGroup> ranks, at:
       options_(options),
       clock_(clock),
       launched_(std::move(launched)),
+      rows_(device, *launched_),
       visuals_(model, dtype, options.visual_cache_bytes, clock, models::piece_size(device),
                *launched_),
       builder_(model.spec().axes),
@@ -142,41 +198,33 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
 
 // logits: of the scored rows of the items, in plan order.
 void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
-                    const at::Tensor& logits) const {
-  struct Choice {
-    const StepItem* item;
-    StepOutput* output;
-    float* logits;
-  };
-  const int64_t columns = logits.size(1);
-  auto* next_row = logits.data_ptr<float>();
-  std::vector<Choice> choices;
-  auto output = outputs.begin();
-  for (const StepItem& item : plan.items) {
-    if (!item.yields) continue;
-    StepOutput& its = *output++;
-    if (!sequence_of(item).owner->generates()) continue;
-    choices.push_back({&item, &its, next_row});
-    next_row += columns * static_cast<int64_t>(1 + item.drafts.size());
-  }
+                    const at::Tensor& logits) {
+  std::vector<Choice> choices = choices_of(plan, outputs);
   std::ranges::stable_sort(
       choices, {}, [](const Choice& choice) { return turn_in_step(sequence_of(*choice.item)); });
+  if (masks_) {
+    if (std::ranges::any_of(choices, has_grammar)) launched_->wait();  // they are filled meanwhile
+    masks_->stop();
+  }
+  if (rows_.answers())
+    for (Choice& choice : choices) ask(choice);
   grammar::StepMasks masks(options_.mask_seconds);
-  std::atomic<size_t> next = 0;  // across the threads, so that the order holds
-  const auto choose = [&](const Choice& choice) {
-    const auto vocab = static_cast<size_t>(sequence_of(*choice.item).owner->language->vocab);
-    const auto row = [&](size_t i) {
-      return std::span(choice.logits + static_cast<int64_t>(i) * columns, vocab);
-    };
-    serving::sample_tokens(*choice.item, row, masks, *choice.output);
-  };
-  ops::torch_parallel()(0, static_cast<int64_t>(choices.size()), 1,
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t i = begin; i < end; ++i) {
-                            const Choice& choice = choices[next++];
-                            for_output(*choice.output, [&] { choose(choice); });
-                          }
-                        });
+  std::vector<Choice*> open;
+  for (Choice& choice : choices) open.push_back(&choice);
+  for (bool again = false; !open.empty(); again = true) {
+    std::vector<ChoiceRows*> wanted;
+    for (Choice* choice : open) wanted.push_back(&choice->rows);
+    rows_.fetch(logits, wanted);
+    std::atomic<size_t> next = 0;  // across the threads, so that the order holds
+    ops::torch_parallel()(0, static_cast<int64_t>(open.size()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Choice& choice = *open[next++];
+        choice.rows.missing = {};
+        for_output(*choice.output, [&] { choose(choice, masks, again); });
+      }
+    });
+    std::erase_if(open, [](const Choice* choice) { return !choice->rows.missing; });
+  }
 }
 
 Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
@@ -228,9 +276,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     if (!owner.generates()) read_state(outputs.back(), hidden[span.begin + span.queries - 1]);
   }
   if (!message.sampled.rows.empty()) {
-    const at::Tensor logits = ranks_->logits(hidden, message.sampled);
-    if (masks_) masks_->stop();
-    sample(plan, outputs, logits);
+    sample(plan, outputs, ranks_->logits(hidden, message.sampled));
   } else {
     launched_->wait();  // the step ends here: for its time, and for the next one's tables
   }

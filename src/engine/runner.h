@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/logit_rows.h"
 #include "engine/rank_group.h"
 #include "engine/visual_encoder.h"
 #include "grammar/mask_filler.h"
@@ -63,12 +64,13 @@ class Runner final : public serving::ModelRunner {
   static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
   void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
   void sample(const scheduler::StepPlan& plan, std::vector<scheduler::StepOutput>& outputs,
-              const at::Tensor& logits) const;
+              const at::Tensor& logits);
 
   const models::Model& model_;
   const Options options_;
   const Clock& clock_;
   const std::unique_ptr<ops::LaunchedWork> launched_;
+  LogitRows rows_;
   VisualEncoder visuals_;
   serving::BatchBuilder builder_;
   const std::unique_ptr<RankGroup> ranks_;

@@ -19,7 +19,7 @@ void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
   const serving::Sequence& s = serving::sequence_of(item);
   serving::PromptLogprobs& scores = *s.owner->prompt_logprobs;
   const auto score = [&](const serving::ScoredRows& scored) {
-    const at::Tensor logits = ranks_->logits(hidden, scored);
+    const at::Tensor logits = to_host(ranks_->logits(hidden, scored));
     const int64_t columns = logits.size(1);
     const auto vocab = static_cast<size_t>(s.owner->language->vocab);
     const float* data = logits.const_data_ptr<float>();

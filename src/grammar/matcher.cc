@@ -75,6 +75,11 @@ Result<MaskView> GrammarMatcher::mask() {
   return MaskView(state_->mask);
 }
 
+std::optional<MaskView> GrammarMatcher::known_mask() const {
+  if (!state_->filled || !state_->filled->ok()) return std::nullopt;
+  return MaskView(state_->mask);
+}
+
 double GrammarMatcher::cpu_seconds() const { return state_->spent.seconds; }
 bool GrammarMatcher::may_end() const { return state_->may_end; }
 bool GrammarMatcher::must_end() const { return state_->may_end && !state_->can_go_on; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,8 @@ class GrammarMatcher {
   // the vocabulary continues the answer although it is not complete; kInvalidArgument if finding
   // out takes more than 0.25 seconds or 256 MiB; kUnavailable without memory.
   Result<MaskView> mask();
+  // The same if it has been called since the last token, and gave a mask.
+  std::optional<MaskView> known_mask() const;
   // may_end(): the answer so far is complete. must_end(): nothing can follow it.
   bool may_end() const;
   bool must_end() const;

@@ -6,6 +6,7 @@
 #include "ops/gpu.h"
 #include "ops/linear_targets.h"
 #include "ops/lora_profiler.h"
+#include "ops/logit_candidates.h"
 #include "ops/merge_targets.h"
 
 namespace valora::ops {
@@ -40,6 +41,16 @@ at::Tensor gated_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
 }
 at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }
 void merge_cuda(std::span<const Merge>) { absent(); }
+
+bool LogitCandidates::serves(at::Device) { return false; }
+struct LogitCandidates::State {};
+LogitCandidates::LogitCandidates() = default;
+LogitCandidates::~LogitCandidates() = default;
+void LogitCandidates::find(const at::Tensor&, 
+                           std::span<const kernels::CandidateQuery* const>) {
+  absent();
+}
+kernels::Candidates LogitCandidates::found(size_t) const { absent(); }
 
 std::optional<DecodeBounds> decode_bounds(std::span<const QuerySpan>, const LoraBatch&) {
   return std::nullopt;

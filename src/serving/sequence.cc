@@ -98,14 +98,18 @@ std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView m
 
 namespace {
 
-Result<SampledToken> choose_under_grammar(Sequence& sequence, std::span<float> logits,
-                                          bool too_early) {
+bool is_too_early(const Sequence& sequence, int ahead) {
+  return sequence.generated_tokens() + ahead < sequence.owner->request.sampling.min_tokens;
+}
+
+std::optional<Result<SampledToken>> choose_under_grammar(Sequence& sequence, LogitRow& logits,
+                                                         bool too_early) {
   VALORA_TRY(mask, sequence.grammar->mask());
-  VALORA_TRY(token, sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early)));
-  if (std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end())
+  auto token = sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early));
+  if (!token || !token->ok() || std::ranges::count(sequence.ending_tokens, (*token)->id) > 0)
     return token;
-  VALORA_CHECK(sequence.grammar->accept(token.id));
-  token.last = sequence.grammar->must_end();
+  VALORA_CHECK(sequence.grammar->accept((*token)->id));
+  (*token)->last = sequence.grammar->must_end();
   return token;
 }
 
@@ -117,54 +121,67 @@ Error of_its_field(const ActiveRequest& request, Error error) {
 
 }  // namespace
 
-std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                grammar::StepMasks& masks, int ahead) {
-  const bool too_early =
-      sequence.generated_tokens() + ahead < sequence.owner->request.sampling.min_tokens;
+std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& logits,
+                                                grammar::StepMasks& masks, int ahead, bool again) {
+  const bool too_early = is_too_early(sequence, ahead);
   if (!sequence.grammar)
     return sequence.sampler.sample(logits,
                                    too_early ? sequence.ending_tokens : std::span<const int32_t>());
   ActiveRequest& owner = *sequence.owner;
   if (const Status left = owner.masks->check(); !left.ok())
     return of_its_field(owner, left.error());
-  if (!masks.begin()) {
+  if (!again && !masks.begin()) {
     if (ahead == 0) ++sequence.waited;
     return {};
   }
   sequence.waited = 0;
   const double before = sequence.grammar->cpu_seconds();
   auto token = choose_under_grammar(sequence, logits, too_early);
+  if (!token) return token;
   const double after = sequence.grammar->cpu_seconds();
   masks.charge(after - before);
   owner.masks->charge(after - sequence.charged);  // with what was done while the model ran
   sequence.charged = after;
-  if (!token.ok()) return of_its_field(owner, token.error());
+  if (!token->ok()) return of_its_field(owner, token->error());
   return token;
 }
 
-void sample_tokens(const scheduler::StepItem& item,
-                   const std::function<std::span<float>(size_t)>& logits, grammar::StepMasks& masks,
-                   scheduler::StepOutput& output) {
+std::optional<kernels::CandidateQuery> query_next(const Sequence& sequence) {
+  const auto vocab = static_cast<int32_t>(sequence.owner->language->vocab);
+  const bool too_early = is_too_early(sequence, 0);
+  if (!sequence.grammar)
+    return sequence.sampler.query(vocab,
+                                  too_early ? sequence.ending_tokens : std::span<const int32_t>());
+  const auto mask = sequence.grammar->known_mask();
+  if (!mask) return std::nullopt;
+  return sequence.sampler.query(vocab, {}, allowed_next(sequence, *mask, too_early));
+}
+
+Missing sample_tokens(const scheduler::StepItem& item,
+                      const std::function<LogitRow&(size_t)>& logits, grammar::StepMasks& masks,
+                      scheduler::StepOutput& output, bool again) {
   auto& sequence = static_cast<Sequence&>(*item.request);
   const auto ends = [&](const SampledToken& token) {
     return token.last ||
            std::ranges::find(sequence.ending_tokens, token.id) != sequence.ending_tokens.end();
   };
   for (size_t row = 0; row <= item.drafts.size(); ++row) {
-    auto token = sample_next(sequence, logits(row), masks, static_cast<int>(row));
+    LogitRow& its = logits(row);
+    auto token = sample_next(sequence, its, masks, static_cast<int>(row), again);
     if (!token) {
-      output.waits = row == 0;
-      return;
+      output.waits = row == 0 && !its.missing();
+      return its.missing();
     }
     if (!token->ok()) {
       output.error = token->error();
-      return;
+      return {};
     }
     output.tokens.push_back(std::move(*token).value());
     if (row == item.drafts.size() || output.tokens.back().id != item.drafts[row] ||
         ends(output.tokens.back()))
-      return;
+      break;
   }
+  return {};
 }
 
 }  // namespace valora::serving

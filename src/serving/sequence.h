@@ -86,18 +86,25 @@ struct Sequence final : scheduler::Request {
 };
 
 // The next tokens of a sequence, into `output`: one from the logits of the item's last known token,
-// and one more after each draft that is right. logits(i): of the i-th of its scored rows, changed
-// in place. What sample_next() says of masks and errors holds.
-void sample_tokens(const scheduler::StepItem& item,
-                   const std::function<std::span<float>(size_t)>& logits, grammar::StepMasks& masks,
-                   scheduler::StepOutput& output);
+// and one more after each draft that is right. logits(i): of the i-th of its scored rows. Of an
+// item without drafts the row may be one in part. If it lacks something for the choice, that is
+// returned, and nothing has been chosen; the next call for this step comes with `again`. What
+// sample_next() says of masks and errors holds.
+Missing sample_tokens(const scheduler::StepItem& item,
+                      const std::function<LogitRow&(size_t)>& logits, grammar::StepMasks& masks,
+                      scheduler::StepOutput& output, bool again = false);
 
 // The next token of a sequence, after `ahead` ones that this step has chosen: under its grammar if
 // it has one, which then follows it, and without ending tokens before min_tokens, unless the
-// grammar leaves nothing else. logits: changed in place. Nothing, with the logits as they are, if
-// the masks of this step leave no time. kInvalidArgument: the request's masks have taken more time
-// than they may.
-std::optional<Result<SampledToken>> sample_next(Sequence& sequence, std::span<float> logits,
-                                                grammar::StepMasks& masks, int ahead = 0);
+// grammar leaves nothing else. logits: changed. Nothing if the row lacks something for the choice,
+// or if the masks of this step leave no time; not asked of one that began before (again).
+// kInvalidArgument: the request's masks have taken more time than they may.
+std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& logits,
+                                                grammar::StepMasks& masks, int ahead = 0,
+                                                bool again = false);
+
+// What sample_next() will ask of a row that a device keeps (Sampler::query()). Nothing also if the
+// mask of its grammar is not known yet.
+std::optional<kernels::CandidateQuery> query_next(const Sequence& sequence);
 
 }  // namespace valora::serving

@@ -141,9 +141,10 @@ class FakeModel final : public ModelSide,
       output.values.assign(logits.begin(), logits.begin() + 3);
       return;
     }
-    const auto row = [&](size_t right) {
+    std::optional<WholeRow> whole;
+    const auto row = [&](size_t right) -> LogitRow& {
       logits = logits_of(sequence, right);
-      return std::span(logits);
+      return whole.emplace(logits);
     };
     sample_tokens(item, row, masks, output);
   }

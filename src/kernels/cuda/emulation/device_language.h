@@ -63,6 +63,12 @@ T __shfl_xor_sync(unsigned mask, T value, int bits) {
   require_whole_warp(mask);
   return exchange(value, threadIdx.x % kLanes ^ static_cast<unsigned>(bits));
 }
+// Threads change places at barriers and warp operations alone.
+inline int atomicAdd(int* p, int value) {
+  const int before = *p;
+  *p += value;
+  return before;
+}
 template <typename T>
 T __ldg(const T* p) {
   return *p;

@@ -27,7 +27,8 @@ struct Order {
 constexpr Kernels kKernels[] = {{"Elementwise", test_elementwise, 4e4},
                                 {"Attention", test_attention, 1.5e7},
                                 {"Lora", test_lora, 3e6},
-                                {"Merge", test_merge, 3e6}};
+                                {"Merge", test_merge, 3e6},
+                                {"Sampling", test_sampling, 3e5}};
 #ifdef VALORA_SANITIZED
 constexpr double kShare = 0.02;  // of the work of a case
 constexpr int kRandomCases = 2;

@@ -11,5 +11,6 @@ bool test_elementwise(Dtype dtype, const Selection& selection);
 bool test_attention(Dtype dtype, const Selection& selection);
 bool test_lora(Dtype dtype, const Selection& selection);
 bool test_merge(Dtype dtype, const Selection& selection);
+bool test_sampling(Dtype dtype, const Selection& selection);
 
 }  // namespace valora::kernels::cuda

@@ -15,9 +15,10 @@ int main(int argc, char** argv) {
   } const groups[] = {{"elementwise", test_elementwise},
                       {"attention", test_attention},
                       {"lora", test_lora},
-                      {"merge", test_merge}};
+                      {"merge", test_merge},
+                      {"sampling", test_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    std::printf("usage: cuda_kernels_test [elementwise|attention|lora|merge]…\n");
+    std::printf("usage: cuda_kernels_test [elementwise|attention|lora|merge|sampling]…\n");
     return 0;
   }
   int devices = 0;
