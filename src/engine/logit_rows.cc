@@ -21,8 +21,8 @@ at::Tensor wanted_of(const at::Tensor& logits, const ChoiceRows& choice) {
   if (!choice.query || choice.missing.all) return logits.narrow(0, choice.first, choice.count);
   if (!choice.missing) return {};
   const int64_t begin = int64_t{choice.missing.part} * kernels::kPartTokens;
-  return logits[choice.first].narrow(
-      0, begin, std::min<int64_t>(kernels::kPartTokens, choice.vocab - begin));
+  return logits[choice.first].narrow(0, begin,
+                                     std::min<int64_t>(kernels::kPartTokens, choice.vocab - begin));
 }
 
 // Copies begin, each into its place of one memory.

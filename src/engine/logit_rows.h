@@ -18,8 +18,8 @@ namespace valora {
 
 // The rows from which the tokens of a sequence are chosen.
 struct ChoiceRows {
-  int64_t first = 0, count = 1;  // of the step's logits
-  int32_t vocab = 0;             // the columns that count
+  int64_t first = 0, count = 1;                  // of the step's logits
+  int32_t vocab = 0;                             // the columns that count
   std::optional<kernels::CandidateQuery> query;  // absent: they are wanted whole
   serving::Missing missing;                      // after a choice that lacked something
 

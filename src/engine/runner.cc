@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <stdexcept>
 
@@ -30,11 +29,6 @@ using serving::sequence_of;
 constexpr Duration kHoldUp = std::chrono::milliseconds(20);
 constexpr Duration kUndisturbed = std::chrono::milliseconds(50);
 
-// The place of its choice among those of the step, the lowest first.
-double turn_in_step(const Sequence& s) {
-  return s.grammar ? grammar::turn_of(*s.owner->masks, s.waited) : 0;
-}
-
 // The other ranks wait while the first one runs the tower: it takes their compute threads.
 class AllThreads {
  public:
@@ -50,71 +44,6 @@ class AllThreads {
  private:
   const int own_;
 };
-
-// What fails for one output, as an allocation may, ends its request alone.
-template <typename Body>
-void for_output(StepOutput& output, Body&& body) {
-  try {
-    body();
-  } catch (const std::exception& e) {
-    output.error = model_fault("the answer could not be made", e);
-  }
-}
-
-// The tokens of an item that are to be chosen.
-struct Choice {
-  const StepItem* item;
-  StepOutput* output;
-  ChoiceRows rows;
-};
-
-bool has_grammar(const Choice& choice) { return sequence_of(*choice.item).grammar.has_value(); }
-
-std::vector<Choice> choices_of(const StepPlan& plan, std::vector<StepOutput>& outputs) {
-  std::vector<Choice> choices;
-  int64_t next_row = 0;
-  auto output = outputs.begin();
-  for (const StepItem& item : plan.items) {
-    if (!item.yields) continue;
-    StepOutput& its = *output++;
-    const serving::ActiveRequest& owner = *sequence_of(item).owner;
-    if (!owner.generates()) continue;
-    ChoiceRows rows;
-    rows.first = next_row;
-    rows.count = 1 + static_cast<int64_t>(item.drafts.size());
-    rows.vocab = static_cast<int32_t>(owner.language->vocab);
-    next_row += rows.count;
-    choices.push_back({&item, &its, std::move(rows)});
-  }
-  return choices;
-}
-
-// What is asked of a row after a draft depends on the choice before it.
-void ask(Choice& choice) {
-  for_output(*choice.output, [&] {
-    if (choice.item->drafts.empty())
-      choice.rows.query = serving::query_next(sequence_of(*choice.item));
-  });
-}
-
-void choose(Choice& choice, grammar::StepMasks& masks, bool again) {
-  ChoiceRows& rows = choice.rows;
-  const auto vocab = static_cast<size_t>(rows.vocab);
-  std::optional<serving::PartialRow> partial;
-  std::optional<serving::WholeRow> whole;
-  const bool is_whole = rows.copied.defined() && rows.copied.dim() == 2;
-  if (!is_whole) partial.emplace(*rows.query, rows.found);
-  if (partial && rows.copied.defined())
-    partial->tell(rows.part, {rows.copied.data_ptr<float>(),
-                                 static_cast<size_t>(rows.copied.numel())});
-  const auto row = [&](size_t i) -> serving::LogitRow& {
-    if (partial) return *partial;
-    return whole.emplace(
-        std::span(rows.copied.data_ptr<float>() + static_cast<int64_t>(i) * rows.copied.size(1),
-                  vocab));
-  };
-  rows.missing = serving::sample_tokens(*choice.item, row, masks, *choice.output, again);
-}
 
 // The engine's log says what the exception means, not torch's stack.
 template <typename Body>
@@ -196,37 +125,6 @@ std::vector<FailedRequest> Runner::prepare_visuals(const StepPlan& plan) {
   return failed;
 }
 
-// logits: of the scored rows of the items, in plan order.
-void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
-                    const at::Tensor& logits) {
-  std::vector<Choice> choices = choices_of(plan, outputs);
-  std::ranges::stable_sort(
-      choices, {}, [](const Choice& choice) { return turn_in_step(sequence_of(*choice.item)); });
-  if (masks_) {
-    if (std::ranges::any_of(choices, has_grammar)) launched_->wait();  // they are filled meanwhile
-    masks_->stop();
-  }
-  if (rows_.answers())
-    for (Choice& choice : choices) ask(choice);
-  grammar::StepMasks masks(options_.mask_seconds);
-  std::vector<Choice*> open;
-  for (Choice& choice : choices) open.push_back(&choice);
-  for (bool again = false; !open.empty(); again = true) {
-    std::vector<ChoiceRows*> wanted;
-    for (Choice* choice : open) wanted.push_back(&choice->rows);
-    rows_.fetch(logits, wanted);
-    std::atomic<size_t> next = 0;  // across the threads, so that the order holds
-    ops::torch_parallel()(0, static_cast<int64_t>(open.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Choice& choice = *open[next++];
-        choice.rows.missing = {};
-        for_output(*choice.output, [&] { choose(choice, masks, again); });
-      }
-    });
-    std::erase_if(open, [](const Choice* choice) { return !choice->rows.missing; });
-  }
-}
-
 Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
   try {
     const TimePoint begin = clock_.now();
@@ -246,19 +144,6 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     check_device(*launched_, e);
     return model_fault("the model failed to run a step", e);
   }
-}
-
-// While the model runs, if it leaves a core free. Else one thread would fill masks at the expense
-// of the model's threads, which wait for each other, and sampling does it on all of them.
-void Runner::fill_masks(const StepPlan& plan) {
-  if (!masks_) return;
-  std::vector<Sequence*> sequences;
-  for (const StepItem& item : plan.items)
-    if (item.yields && sequence_of(item).grammar) sequences.push_back(&sequence_of(item));
-  std::ranges::stable_sort(sequences, {}, [](const Sequence* s) { return turn_in_step(*s); });
-  std::vector<grammar::GrammarMatcher*> matchers;
-  for (Sequence* s : sequences) matchers.push_back(&*s->grammar);
-  masks_->begin(std::move(matchers));
 }
 
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {

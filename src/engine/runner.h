@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/logit_rows.h"
+#include "engine/model_fault.h"
 #include "engine/rank_group.h"
 #include "engine/visual_encoder.h"
 #include "grammar/mask_filler.h"
@@ -23,6 +24,16 @@ namespace valora {
 
 inline serving::Sequence& sequence_of(const scheduler::StepOutput& output) {
   return static_cast<serving::Sequence&>(*output.request);
+}
+
+// What fails for one output, as an allocation may, ends its request alone.
+template <typename Body>
+void for_output(scheduler::StepOutput& output, Body&& body) {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    output.error = model_fault("the answer could not be made", e);
+  }
 }
 
 class Runner final : public serving::ModelRunner {

@@ -46,8 +46,7 @@ bool LogitCandidates::serves(at::Device) { return false; }
 struct LogitCandidates::State {};
 LogitCandidates::LogitCandidates() = default;
 LogitCandidates::~LogitCandidates() = default;
-void LogitCandidates::find(const at::Tensor&, 
-                           std::span<const kernels::CandidateQuery* const>) {
+void LogitCandidates::find(const at::Tensor&, std::span<const kernels::CandidateQuery* const>) {
   absent();
 }
 kernels::Candidates LogitCandidates::found(size_t) const { absent(); }

@@ -110,7 +110,7 @@ bool LogitCandidates::serves(at::Device device) {
 LogitCandidates::LogitCandidates() : state_(std::make_unique<State>()) {}
 LogitCandidates::~LogitCandidates() = default;
 
-void LogitCandidates::find(const at::Tensor& logits, 
+void LogitCandidates::find(const at::Tensor& logits,
                            std::span<const CandidateQuery* const> queries) {
   State& s = *state_;
   s.clear();
@@ -132,10 +132,9 @@ void LogitCandidates::find(const at::Tensor& logits,
   call.rows = static_cast<int32_t>(s.rows.size());
   call.parts = s.parts;
   call.tables = s.copy_tables(logits.device());
-  call.results = {at_offset<cuda::RowSums>(s.device, s.sums_at),
-                  at_offset<float>(s.device, s.listed_at),
-                  at_offset<Candidate>(s.device, s.best_at),
-                  at_offset<PartSums>(s.device, s.parts_at)};
+  call.results = {
+      at_offset<cuda::RowSums>(s.device, s.sums_at), at_offset<float>(s.device, s.listed_at),
+      at_offset<Candidate>(s.device, s.best_at), at_offset<PartSums>(s.device, s.parts_at)};
   call.workspace = at_offset<float>(s.workspace, 0);
   check_launch(cuda::find_candidates(call, stream_of(logits)), "find_candidates");
   // Parts are at the end: without a row that wants them they are not copied.

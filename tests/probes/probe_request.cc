@@ -39,6 +39,7 @@ Result<SamplingParams> read_sampling(const Json& json) {
   s.stop = json.value("stop", s.stop);
   s.stop_token_ids = json.value("stop_token_ids", s.stop_token_ids);
   s.bad_words = json.value("bad_words", s.bad_words);
+  s.allowed_token_ids = json.value("allowed_token_ids", s.allowed_token_ids);
   return s;
 }
 

@@ -8,7 +8,7 @@ namespace valora::kernels::cuda {
 
 // A CandidateQuery. Begins are places in the arrays of the tables and the results.
 struct CandidateRow {
-  int64_t row = 0;  // of the logits
+  int64_t row = 0;   // of the logits
   double scale = 0;  // 1 / temperature; 0: no scaled sums
   int32_t vocab = 0;
   int32_t wanted = 1;
@@ -31,10 +31,10 @@ struct RowSums {
   int32_t unused = 0;
 };
 struct CandidateResults {
-  RowSums* rows = nullptr;      // [rows]
-  float* listed = nullptr;      // of the listed tokens
+  RowSums* rows = nullptr;  // [rows]
+  float* listed = nullptr;  // of the listed tokens
   Candidate* best = nullptr;
-  PartSums* parts = nullptr;    // [rows, parts]; those beyond a row's vocabulary are not written
+  PartSums* parts = nullptr;  // [rows, parts]; those beyond a row's vocabulary are not written
 };
 
 struct CandidateCall {

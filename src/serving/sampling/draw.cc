@@ -33,7 +33,8 @@ double error_of_order(size_t terms) { return std::ldexp(static_cast<double>(term
 // the sum of w is at most log(n): it is the entropy less the logarithm of the sum, which is not
 // below 1.
 double error_of_rounding(size_t tokens) {
-  return std::ldexp(1.05 * (std::log(static_cast<double>(tokens)) + 1), -24) + error_of_order(tokens);
+  return std::ldexp(1.05 * (std::log(static_cast<double>(tokens)) + 1), -24) +
+         error_of_order(tokens);
 }
 
 // Those that are not among the candidates.
@@ -110,8 +111,8 @@ std::vector<double> weights_of_parts(const PartialRow& row, const Scale& scale) 
   std::vector<double> weights;
   for (const kernels::PartSums& part : row.parts())
     weights.push_back(part.best < 0 ? 0
-                                    : part.scaled_sum * std::exp((part.largest - scale.top) /
-                                                                 scale.temperature));
+                                    : part.scaled_sum *
+                                          std::exp((part.largest - scale.top) / scale.temperature));
   for (Candidate c : row.listed()) {
     c.logit = scale.of(c.logit);
     weights[static_cast<size_t>(c.id / kernels::kPartTokens)] += weight(c);

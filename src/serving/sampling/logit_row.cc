@@ -42,8 +42,7 @@ double WholeRow::log_sum_exp() const {
 std::optional<std::vector<Candidate>> WholeRow::best_tokens(size_t count) const {
   std::vector<Candidate> all;
   all.reserve(logits_.size());
-  for (size_t i = 0; i < logits_.size(); ++i)
-    all.push_back({logits_[i], static_cast<int32_t>(i)});
+  for (size_t i = 0; i < logits_.size(); ++i) all.push_back({logits_[i], static_cast<int32_t>(i)});
   return best_of(std::move(all), count);
 }
 
@@ -144,8 +143,8 @@ std::optional<std::vector<Candidate>> PartialRow::of_part(int part) const {
   if (part != known_part_) return std::nullopt;
   std::vector<Candidate> tokens;
   const int32_t first = part * kernels::kPartTokens;
-  size_t place = static_cast<size_t>(std::ranges::lower_bound(query_.listed, first) -
-                                     query_.listed.begin());
+  size_t place =
+      static_cast<size_t>(std::ranges::lower_bound(query_.listed, first) - query_.listed.begin());
   for (size_t i = 0; i < part_.size(); ++i) {
     const int32_t id = first + static_cast<int32_t>(i);
     float logit = part_[i];

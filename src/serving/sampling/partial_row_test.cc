@@ -43,9 +43,8 @@ class Device {
     std::vector<Candidate> others;
     for (int32_t id = begin; id < end; ++id) {
       const auto word = static_cast<size_t>(id / 32);
-      const bool allowed =
-          query.allowed.empty() ||
-          (word < query.allowed.size() && (query.allowed[word] >> (id % 32) & 1) != 0);
+      const bool allowed = query.allowed.empty() || (word < query.allowed.size() &&
+                                                     (query.allowed[word] >> (id % 32) & 1) != 0);
       if (allowed && logits[static_cast<size_t>(id)] > -kInfinite &&
           !std::ranges::binary_search(query.listed, id))
         others.push_back({logits[static_cast<size_t>(id)], id});
@@ -98,8 +97,8 @@ Result<SampledToken> sample_in_part(Sampler& sampler, const std::vector<float>& 
     std::vector<float> row = logits;
     return sampler.sample(row, arguments.forbidden, arguments.allowed);
   };
-  auto query = sampler.query(static_cast<int32_t>(logits.size()), arguments.forbidden,
-                             arguments.allowed);
+  auto query =
+      sampler.query(static_cast<int32_t>(logits.size()), arguments.forbidden, arguments.allowed);
   if (!query) return whole();
   ++counts.asked;
   query->wanted = std::min(query->wanted, arguments.most_wanted);
@@ -109,12 +108,8 @@ Result<SampledToken> sample_in_part(Sampler& sampler, const std::vector<float>& 
     PartialRow row(*query, device.found);
     if (missing.part >= 0) {
       ++counts.part;
-      row.tell(missing.part,
-               std::span(logits).subspan(
-                   static_cast<size_t>(missing.part) * kernels::kPartTokens,
-                   std::min<size_t>(kernels::kPartTokens,
-                                    logits.size() - static_cast<size_t>(missing.part) *
-                                                        kernels::kPartTokens)));
+      const auto rest = std::span(logits).subspan(size_t(missing.part) * kernels::kPartTokens);
+      row.tell(missing.part, rest.first(std::min<size_t>(kernels::kPartTokens, rest.size())));
     }
     auto token = sampler.sample(row, arguments.forbidden, arguments.allowed);
     if (token) return *token;

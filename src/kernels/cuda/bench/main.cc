@@ -14,9 +14,10 @@ int main(int argc, char** argv) {
   } const groups[] = {{"elementwise", bench_elementwise},
                       {"attention", bench_attention},
                       {"lora", bench_lora},
-                      {"merge", bench_merge}};
+                      {"merge", bench_merge},
+                      {"sampling", bench_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    std::printf("usage: cuda_kernels_bench [elementwise|attention|lora|merge]…\n");
+    std::printf("usage: cuda_kernels_bench [elementwise|attention|lora|merge|sampling]…\n");
     return 0;
   }
   cudaDeviceProp properties;

@@ -33,5 +33,6 @@ void bench_elementwise(const Figures& figures);
 void bench_attention(const Figures& figures);
 void bench_lora(const Figures& figures);
 void bench_merge(const Figures& figures);
+void bench_sampling(const Figures& figures);
 
 }  // namespace valora::kernels::cuda

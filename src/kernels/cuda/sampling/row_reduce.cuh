@@ -46,8 +46,8 @@ __device__ inline int parts_of(int vocab) { return (vocab + kPartTokens - 1) / k
 
 // The better one (kernels::better()). A token below 0 is none.
 __device__ inline Candidate better_of(Candidate a, Candidate b) {
-  const bool second = b.id >= 0 && (a.id < 0 || b.logit > a.logit ||
-                                    (b.logit == a.logit && b.id < a.id));
+  const bool second =
+      b.id >= 0 && (a.id < 0 || b.logit > a.logit || (b.logit == a.logit && b.id < a.id));
   return second ? b : a;
 }
 
