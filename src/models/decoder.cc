@@ -117,15 +117,24 @@ at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, in
     const at::Tensor each = rows.view({-1, heads, head_dim_});
     return norm ? (*norm)(each) : each;
   };
-  at::Tensor q = of_heads(qkv[0], heads_, q_norm_), k = of_heads(qkv[1], kv_heads_, k_norm_);
+  const at::Tensor q = of_heads(qkv[0], heads_, q_norm_), k = of_heads(qkv[1], kv_heads_, k_norm_);
   const at::Tensor v = qkv[2].view({-1, kv_heads_, head_dim_});
-  rotate(q, rotary.queries);
-  rotate(k, rotary.keys);
-  at::Tensor attended =
-      batch.kv ? ops::paged_attention(q, k, v, *batch.kv, place, batch.spans, rule_, &batch.tables)
-               : ops::sequence_attention(q, k, v, batch.spans, rule_);
+  at::Tensor attended = attend(q, k, v, rotary, place, batch);
   if (gate.defined()) attended = attended * gate;
   return o_proj_(attended, batch.adaptation);
+}
+
+at::Tensor Attention::attend(at::Tensor q, at::Tensor k, const at::Tensor& v,
+                             const Rotation& rotary, int64_t place, const Batch& batch) const {
+  const bool whole_heads = 2 * rotary.queries.cos.size(1) == head_dim_;
+  if (batch.kv && whole_heads)
+    return ops::rotated_paged_attention(q, k, v, rotary.queries, rotary.keys, *batch.kv, place,
+                                        batch.spans, rule_, &batch.tables);
+  rotate(q, rotary.queries);
+  rotate(k, rotary.keys);
+  return batch.kv
+             ? ops::paged_attention(q, k, v, *batch.kv, place, batch.spans, rule_, &batch.tables)
+             : ops::sequence_attention(q, k, v, batch.spans, rule_);
 }
 
 Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,

@@ -40,6 +40,9 @@ class Attention {
   // Queries, keys and values, [T, heads · dim] each; views of one tensor if they are side by side.
   std::vector<at::Tensor> queries_keys_values(const at::Tensor& x,
                                               const Adaptation& adaptation) const;
+  // q, k, v: [T, heads, dim] each, not rotated yet. → [T, heads · dim]
+  at::Tensor attend(at::Tensor q, at::Tensor k, const at::Tensor& v, const Rotation& rotary,
+                    int64_t place, const Batch& batch) const;
 
   int64_t heads_, kv_heads_, head_dim_;  // heads: of the rank
   ops::AttentionRule rule_;

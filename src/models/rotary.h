@@ -20,6 +20,7 @@
 
 #include "models/rope_scaling.h"
 #include "models/spec/config_reader.h"
+#include "ops/elementwise.h"
 
 namespace valora::models {
 
@@ -50,9 +51,7 @@ struct RotaryConfig {
 RotaryConfig read_rotary(const ConfigReader& text, int64_t head_dim, double default_theta,
                          int64_t max_positions, double share = 0);
 
-struct CosSin {
-  at::Tensor cos, sin;  // float [T, dim / 2]
-};
+using CosSin = ops::RotaryAngles;
 
 class Rotary {
  public:

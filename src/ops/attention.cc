@@ -4,6 +4,7 @@
 
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
+#include "ops/elementwise_targets.h"
 #include "ops/gradient.h"
 #include "ops/heads.h"
 #include "ops/huge_memory.h"
@@ -36,6 +37,44 @@ void check_joint(const QuerySpan& span) {
     TORCH_CHECK(range.begin >= end || range.end <= end || range.end <= span.context,
                 "paged_attention: a step ends at position ", end, ", within the joint range ",
                 range.begin, " to ", range.end);
+}
+
+void check_paged(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                 const KvArena& arena, std::span<const QuerySpan> spans,
+                 const AttentionRule& rule) {
+  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) &&
+                  k.size(1) == arena.kv_heads() && k.size(2) == arena.dim() &&
+                  q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
+              "paged_attention: q ", q.sizes(), ", k ", k.sizes(), ", a cache of ",
+              arena.kv_heads(), " heads of ", arena.dim());
+  TORCH_CHECK(
+      heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
+          arena.dtype() == q.scalar_type(),
+      "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
+  TORCH_CHECK(rule.window >= 0, "paged_attention: a window of ", rule.window);
+  for (const QuerySpan& span : spans) check_joint(span);
+}
+
+// Whether the kernels of a GPU attend; the others are those of the arena's layout, or ATen's.
+bool on_cuda_kernels(const at::Tensor& q, const KvArena& arena) {
+  constexpr int64_t kWidestHead = 256;  // of kernels/cuda
+  return arena.form() == WeightForm::kPlain && target_of(q) == Target::kCuda &&
+         arena.dim() <= kWidestHead;
+}
+
+at::Tensor attention_on_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const RotaryOfStep* rotary, const KvArena& arena, int64_t layer,
+                             std::span<const QuerySpan> spans, const AttentionRule& rule,
+                             SpanTables* tables) {
+  TORCH_CHECK(rule.scale == 0, "paged_attention: a scale is not supported on GPUs");
+  for (const QuerySpan& span : spans) {
+    TORCH_CHECK(rule.window == 0 || span.context + span.queries <= rule.window,
+                "paged_attention: a window of ", rule.window, " positions in a sequence of ",
+                span.context + span.queries, " is not supported on GPUs");
+    TORCH_CHECK(span.joint.empty(), "paged_attention: joint ranges are not supported on GPUs");
+  }
+  SpanTables own;
+  return paged_attention_cuda(q, k, v, rotary, arena, layer, spans, tables ? *tables : own);
 }
 
 }  // namespace
@@ -80,31 +119,29 @@ int64_t KvArena::block_bytes(const KvShape& shape, at::Device device) {
 at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
                            const AttentionRule& rule, SpanTables* tables) {
-  TORCH_CHECK(q.dim() == 3 && k.sizes() == v.sizes() && k.size(0) == q.size(0) &&
-                  k.size(1) == arena.kv_heads() && k.size(2) == arena.dim() &&
-                  q.size(2) == k.size(2) && q.size(1) % k.size(1) == 0,
-              "paged_attention: q ", q.sizes(), ", k ", k.sizes(), ", a cache of ",
-              arena.kv_heads(), " heads of ", arena.dim());
-  TORCH_CHECK(
-      heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
-          arena.dtype() == q.scalar_type(),
-      "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
-  TORCH_CHECK(rule.window >= 0, "paged_attention: a window of ", rule.window);
-  for (const QuerySpan& span : spans) check_joint(span);
-  if (arena.form() == WeightForm::kPanels)
-    return paged_attention_cpu(q, k, v, arena, layer, spans, rule);
-  constexpr int64_t kWidestHead = 256;  // of kernels/cuda
-  if (target_of(q) == Target::kAten || arena.dim() > kWidestHead)
-    return paged_attention_aten(q, k, v, arena, layer, spans, rule);
-  TORCH_CHECK(rule.scale == 0, "paged_attention: a scale is not supported on GPUs");
-  for (const QuerySpan& span : spans) {
-    TORCH_CHECK(rule.window == 0 || span.context + span.queries <= rule.window,
-                "paged_attention: a window of ", rule.window, " positions in a sequence of ",
-                span.context + span.queries, " is not supported on GPUs");
-    TORCH_CHECK(span.joint.empty(), "paged_attention: joint ranges are not supported on GPUs");
+  check_paged(q, k, v, arena, spans, rule);
+  if (on_cuda_kernels(q, arena))
+    return attention_on_cuda(q, k, v, nullptr, arena, layer, spans, rule, tables);
+  return arena.form() == WeightForm::kPanels
+             ? paged_attention_cpu(q, k, v, arena, layer, spans, rule)
+             : paged_attention_aten(q, k, v, arena, layer, spans, rule);
+}
+
+at::Tensor rotated_paged_attention(at::Tensor q, at::Tensor k, const at::Tensor& v,
+                                   const RotaryAngles& of_queries, const RotaryAngles& of_keys,
+                                   const KvArena& arena, int64_t layer,
+                                   std::span<const QuerySpan> spans, const AttentionRule& rule,
+                                   SpanTables* tables) {
+  if (!on_cuda_kernels(q, arena)) {
+    rotate_half(q, of_queries.cos, of_queries.sin);
+    rotate_half(k, of_keys.cos, of_keys.sin);
+    return paged_attention(q, k, v, arena, layer, spans, rule, tables);
   }
-  SpanTables own;
-  return paged_attention_cuda(q, k, v, arena, layer, spans, tables ? *tables : own);
+  check_paged(q, k, v, arena, spans, rule);
+  check_rotary(q, of_queries.cos, of_queries.sin);
+  check_rotary(k, of_keys.cos, of_keys.sin);
+  const RotaryOfStep rotary{of_queries, of_keys};
+  return attention_on_cuda(q, k, v, &rotary, arena, layer, spans, rule, tables);
 }
 
 }  // namespace valora::ops

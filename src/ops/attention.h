@@ -10,6 +10,7 @@
 #include "kernels/types/kv_format.h"
 #include "kernels/types/query_span.h"
 #include "kernels/types/weight_form.h"
+#include "ops/elementwise.h"
 #include "ops/pool_memory.h"
 #include "ops/span_tables.h"
 
@@ -78,7 +79,15 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
                            const AttentionRule& rule = {}, SpanTables* tables = nullptr);
 
-// The same without a cache, for training: each span attends only to its own tokens (context 0, no
+// rotate_half() of q and k, then paged_attention(), in fewer launches on GPUs. The values of q and
+// k are of no use afterwards.
+at::Tensor rotated_paged_attention(at::Tensor q, at::Tensor k, const at::Tensor& v,
+                                   const RotaryAngles& of_queries, const RotaryAngles& of_keys,
+                                   const KvArena& arena, int64_t layer,
+                                   std::span<const QuerySpan> spans, const AttentionRule& rule = {},
+                                   SpanTables* tables = nullptr);
+
+// Without a cache, for training: each span attends only to its own tokens (context 0, no
 // blocks). Differentiable.
 at::Tensor sequence_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               std::span<const QuerySpan> spans, const AttentionRule& rule = {});

@@ -2,6 +2,8 @@
 
 #include "ops/attention_targets.h"
 #include "ops/cuda_types.h"
+#include "ops/elementwise_targets.h"
+#include "ops/separate_launches.h"
 
 namespace valora::ops {
 namespace {
@@ -21,6 +23,31 @@ bool aligned(const at::Tensor& rows) {
 
 TokenRows rows_of(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0)}; }
 
+kernels::cuda::Angles angles_of(const RotaryAngles& angles) {
+  return {angles.cos.const_data_ptr<float>(), angles.sin.const_data_ptr<float>()};
+}
+
+// Keys and values to the cache; rotary: as paged_attention_cuda() takes it.
+void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+           const RotaryOfStep* rotary, const kernels::cuda::KvCache& cache, const int64_t* slots) {
+  const kernels::cuda::Stream stream = stream_of(q);
+  if (rotary && !separate_launches().rotation) {
+    const kernels::cuda::Heads queries{q.data_ptr(), q.stride(0), static_cast<int32_t>(q.size(1))};
+    check_launch(kernels::cuda::rotate_and_store(cache, queries, rows_of(k), rows_of(v),
+                                                 angles_of(rotary->queries),
+                                                 angles_of(rotary->keys), slots, q.size(0), stream),
+                 "rotate_and_store");
+    return;
+  }
+  if (rotary) {
+    at::Tensor queries = q, keys = k;
+    rotate_half_cuda(queries, rotary->queries.cos, rotary->queries.sin);
+    rotate_half_cuda(keys, rotary->keys.cos, rotary->keys.sin);
+  }
+  check_launch(kernels::cuda::store_kv(cache, rows_of(k), rows_of(v), slots, q.size(0), stream),
+               "store_kv");
+}
+
 std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
                                               std::span<const QuerySpan> spans, int64_t tokens,
                                               at::Device device) {
@@ -29,7 +56,7 @@ std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
   auto tables = std::make_shared<DeviceSpanTables>();
   tables->shape = shape;
   tables->sizes = plan.sizes;
-  const SpanOffsets offsets = add_tables(plan, tables->memory);
+  const SpanOffsets offsets = add_tables(plan, shape.kv_heads, tables->memory);
   tables->memory.copy_to(device);
   tables->tables = tables_at(offsets, tables->memory);
   tables->workspace = attention_workspace(shape, plan.sizes, device);
@@ -53,24 +80,28 @@ AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_al
           shared_bytes()};
 }
 
-SpanOffsets add_tables(const AttentionPlan& plan, DeviceTables& memory) {
-  SpanOffsets offsets = add_fixed_tables(plan, memory);
+SpanOffsets add_tables(const AttentionPlan& plan, int32_t kv_heads, DeviceTables& memory) {
+  SpanOffsets offsets = add_fixed_tables(plan, kv_heads, memory);
   offsets.block_tables = memory.add(plan.block_tables);
   return offsets;
 }
 
-SpanOffsets add_fixed_tables(const AttentionPlan& plan, DeviceTables& memory) {
+SpanOffsets add_fixed_tables(const AttentionPlan& plan, int32_t kv_heads, DeviceTables& memory) {
   SpanOffsets offsets{};
   offsets.spans = memory.add(plan.spans);
   offsets.slots = memory.add(plan.slots);
   offsets.tiles = memory.add(plan.tiles);
+  if (!separate_launches().merge)
+    offsets.counters = memory.add(
+        std::vector<uint32_t>(kernels::cuda::attention_counters(plan.sizes, kv_heads), 0));
   return offsets;
 }
 
 kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory) {
-  return {memory.at<kernels::cuda::DeviceSpan>(offsets.spans),
-          memory.at<int32_t>(offsets.block_tables), memory.at<int64_t>(offsets.slots),
-          memory.at<kernels::cuda::AttentionTile>(offsets.tiles)};
+  return {
+      memory.at<kernels::cuda::DeviceSpan>(offsets.spans), memory.at<int32_t>(offsets.block_tables),
+      memory.at<int64_t>(offsets.slots), memory.at<kernels::cuda::AttentionTile>(offsets.tiles),
+      offsets.counters ? const_cast<uint32_t*>(memory.at<uint32_t>(*offsets.counters)) : nullptr};
 }
 
 at::Tensor attention_workspace(const AttentionShape& shape,
@@ -81,7 +112,7 @@ at::Tensor attention_workspace(const AttentionShape& shape,
 }
 
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                const KvArena& arena, int64_t layer,
+                                const RotaryOfStep* rotary, const KvArena& arena, int64_t layer,
                                 std::span<const QuerySpan> spans, SpanTables& tables) {
   const at::Tensor& cache = arena.data();
   const AttentionShape shape =
@@ -92,13 +123,10 @@ at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const 
   const kernels::cuda::KvCache view{cache.data_ptr(), cache.stride(0), layer * cache.stride(1),
                                     shape.kv_heads,   shape.dim,       shape.dtype};
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
-  const kernels::cuda::Stream stream = stream_of(q);
-  check_launch(
-      kernels::cuda::store_kv(view, rows_of(k), rows_of(v), step.tables.slots, q.size(0), stream),
-      "store_kv");
+  store(q, k, v, rotary, view, step.tables.slots);
   check_launch(
       kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(), step.sizes,
-                                     step.tables, step.workspace.data_ptr(), stream),
+                                     step.tables, step.workspace.data_ptr(), stream_of(q)),
       "paged_attention");
   return out;
 }

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "kernels/cuda/attention.h"
 #include "ops/attention.h"
 #include "ops/device_tables.h"
@@ -23,10 +25,13 @@ kernels::cuda::AttentionShape attention_shape(const KvArena& arena, int64_t head
 // Points the tables to where a plan's arrays lie on the device.
 struct SpanOffsets {
   size_t spans, block_tables, slots, tiles;
+  std::optional<size_t> counters;  // absent: another launch merges the parts of decodes
 };
-SpanOffsets add_tables(const kernels::cuda::AttentionPlan& plan, DeviceTables& memory);
+SpanOffsets add_tables(const kernels::cuda::AttentionPlan& plan, int32_t kv_heads,
+                       DeviceTables& memory);
 // The same without the block tables, whose offset is left open.
-SpanOffsets add_fixed_tables(const kernels::cuda::AttentionPlan& plan, DeviceTables& memory);
+SpanOffsets add_fixed_tables(const kernels::cuda::AttentionPlan& plan, int32_t kv_heads,
+                             DeviceTables& memory);
 kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory);
 at::Tensor attention_workspace(const kernels::cuda::AttentionShape& shape,
                                const kernels::cuda::AttentionSizes& sizes, at::Device device);

@@ -13,8 +13,13 @@ at::Tensor paged_attention_cpu(const at::Tensor& q, const at::Tensor& k, const a
 int64_t kv_layer_elements_cpu(int64_t kv_heads, int64_t dim, at::ScalarType dtype);
 int64_t kv_layer_bytes_cpu(int64_t kv_heads, int64_t dim);
 
+// Of queries and keys before attention.
+struct RotaryOfStep {
+  const RotaryAngles &queries, &keys;
+};
+// rotary: null if q and k have been rotated; else they are, and q in place.
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                const KvArena& arena, int64_t layer,
+                                const RotaryOfStep* rotary, const KvArena& arena, int64_t layer,
                                 std::span<const QuerySpan> spans, SpanTables& tables);
 
 at::Tensor paged_attention_aten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

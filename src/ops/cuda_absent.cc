@@ -28,7 +28,8 @@ at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, 
 at::Tensor quick_gelu_cuda(const at::Tensor&) { absent(); }
 void rotate_half_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&) { absent(); }
 at::Tensor paged_attention_cuda(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                const KvArena&, int64_t, std::span<const QuerySpan>, SpanTables&) {
+                                const RotaryOfStep*, const KvArena&, int64_t,
+                                std::span<const QuerySpan>, SpanTables&) {
   absent();
 }
 std::vector<at::Tensor> project_cuda(const at::Tensor&, const at::Tensor&,

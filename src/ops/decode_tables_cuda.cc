@@ -98,7 +98,7 @@ void DecodeTables::set(const at::Tensor& tokens, const at::Tensor& positions,
   DeviceSpanTables& attention = *t.spans.on_device;
   const kernels::cuda::AttentionPlan span_plan =
       kernels::cuda::plan_decode(attention.sizes, spans.data(), spans.size());
-  SpanOffsets span_offsets = add_fixed_tables(span_plan, t.memory);
+  SpanOffsets span_offsets = add_fixed_tables(span_plan, attention.shape.kv_heads, t.memory);
   LoraOffsets lora_offsets{};
   if (t.lora) {
     kernels::cuda::LoraPlan plan = plan_of(lora, t.device);

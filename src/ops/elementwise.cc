@@ -54,7 +54,7 @@ at::Tensor quick_gelu(const at::Tensor& x) {
   return quick_gelu_aten(x);
 }
 
-void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+void check_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   TORCH_CHECK(x.dim() == 3 && x.stride(2) == 1 && x.size(2) % 2 == 0 &&
                   (x.is_cpu() || heads_side_by_side(x)),
               "rotate_half: x is ", x.sizes());
@@ -62,6 +62,10 @@ void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
                   cos.size(1) == x.size(2) / 2 && cos.is_contiguous() && sin.is_contiguous() &&
                   cos.scalar_type() == at::kFloat,
               "rotate_half: cos is ", cos.sizes(), ", x ", x.sizes());
+}
+
+void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  check_rotary(x, cos, sin);
   switch (target_of(x, wants_gradient(x))) {
     case Target::kCpu: return rotate_half_cpu(x, cos, sin);
     case Target::kCuda: return rotate_half_cuda(x, cos, sin);

@@ -6,6 +6,9 @@
 
 namespace valora::ops {
 
+// Throws c10::Error unless x and the angles are as rotate_half() takes them.
+void check_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+
 at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps, double offset);
 at::Tensor add_rms_norm_cpu(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                             double eps, double offset);

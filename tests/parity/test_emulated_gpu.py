@@ -96,6 +96,37 @@ def test_captured_steps_answer_as_others(models, tmp_path, mode):
     assert compared > 0.6 * sum(len(token_ids(answer)) for answer in answers["float32"])
 
 
+def test_launches_apart_answer_the_same(models, tmp_path):
+    """What is one launch against what VALORA_GPU_SEPARATE takes apart, in steps that are captured and in others, with keys in several parts."""
+    name = "llama3-scaled"
+    report = tmp_path / "report.json"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 780, rank=8, targets="all-linear")
+    requests = [{"messages": [{"role": "user", "content": "a red circle " * length}], "adapters": [{"name": "a"}] * uses,
+                 "sampling": {"max_tokens": 6, "ignore_eos": True, "temperature": 0, "logprobs": 4}} for length, uses in ((2, 0), (40, 1))]
+    answers, counts = {}, {}
+    for apart in ("", "rotation", "merge", "products,rotation,merge"):
+        environment = {"VALORA_GPU_SEPARATE": apart, "VALORA_EMULATED_GPU_REPORT": str(report)}
+        with Engine(models[name], environment, dtype="bfloat16", device="cuda") as engine:
+            engine.load("a", adapter)
+            answers[apart] = [[choice["tokens"] for choice in answer["choices"]] for answer in engine.batch(requests)]
+        counts[apart] = json.loads(report.read_text())
+        assert counts[apart]["replays"] > 0
+    assert answers[""] == answers["rotation"] == answers["merge"]
+    assert counts[""]["launches"] < min(counts["rotation"]["launches"], counts["merge"]["launches"])
+    assert counts[""]["operations"] == counts["merge"]["operations"] < counts["products,rotation,merge"]["operations"]
+    for together, apart in zip(answers[""], answers["products,rotation,merge"], strict=True):
+        for mine, other in zip(together[0], apart[0], strict=True):  # other sums of bf16 values
+            assert abs(mine["logprob"] - other["logprob"]) < 0.15
+            if mine["id"] != other["id"]:
+                break
+
+
+def test_unknown_launches_are_refused(models):
+    with pytest.raises(EngineError, match="VALORA_GPU_SEPARATE"):
+        with Engine(models["llama3-scaled"], {"VALORA_GPU_SEPARATE": "products,norms"}, device="cuda") as engine:
+            engine.one({"messages": [{"role": "user", "content": "a"}], "sampling": {"max_tokens": 1}})
+
+
 @pytest.mark.parametrize("fault", ["refuse:60", "memory:90"])
 def test_a_step_that_fails_fails_its_requests_alone(models, fault):
     name = "llama3-scaled"

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/types.h"
 #include "kernels/types/query_span.h"
 
@@ -96,8 +97,13 @@ struct AttentionTables {
   const int32_t* block_tables = nullptr;
   const int64_t* slots = nullptr;
   const AttentionTile* tiles = nullptr;
+  // One per decode span and kv head, zeros, which they are again after each launch: the last thread
+  // block of a span that ends merges its parts. Null: a launch of its own does.
+  uint32_t* counters = nullptr;
 };
 
+// How many counters there are; 0 if there is nothing to merge.
+size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads);
 // Bytes of the workspace of paged_attention, 16-byte aligned.
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim);
 
@@ -110,6 +116,16 @@ struct TokenRows {
 // Writes k and v, [tokens, kv_heads, dim], to their slots.
 Status store_kv(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slots,
                 int64_t tokens, Stream stream);
+
+// Of a step's tokens: float [tokens, dim / 2].
+struct Angles {
+  const float *cos = nullptr, *sin = nullptr;
+};
+
+// What rotate_half() of q, in place, and of k and then store_kv() do, bit for bit, in one launch; k
+// itself is not written.
+Status rotate_and_store(const KvCache& cache, Heads q, TokenRows k, TokenRows v, Angles of_q,
+                        Angles of_k, const int64_t* slots, int64_t tokens, Stream stream);
 
 // Attention of q, [tokens, heads, dim], over each span's keys, which include its own. out:
 // [tokens, heads * dim]; rows outside of all spans are not written. Fails with

@@ -30,11 +30,9 @@ Status silu_mul(Dtype dtype, const void* gate, int64_t gate_stride, const void* 
                 int64_t up_stride, void* out, int64_t rows, int32_t width, Stream stream);
 
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head. cos, sin: float
-// [tokens, dim / 2]. dim must be even.
+// [tokens, dim / 2]. dim must be even. Of a decoder's queries and keys: rotate_and_store()
+// (attention.h).
 Status rotate_half(Dtype dtype, Heads x, const float* cos, const float* sin, int64_t tokens,
                    int32_t dim, Stream stream);
-// Rotates q and k in one launch.
-Status rotate_half(Dtype dtype, Heads q, Heads k, const float* cos, const float* sin,
-                   int64_t tokens, int32_t dim, Stream stream);
 
 }  // namespace valora::kernels::cuda

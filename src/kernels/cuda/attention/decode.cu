@@ -1,11 +1,13 @@
 // Decode: split keys (Flash-Decoding). A thread block takes a part of the keys of one span and one
 // kv head, with all query rows of the group in one tile of 16. Each warp takes every fourth KV
-// block through a ring of its own, so warps only meet at the end.
+// block through a ring of its own, so warps only meet at the end. The last block of a span and kv
+// head that ends merges their parts, in the order of the keys.
 #include <algorithm>
 
 #include "kernels/cuda/attention/flash.cuh"
 #include "kernels/cuda/attention/flash_arguments.cuh"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/attention/merge_parts.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/shared.cuh"
 
@@ -24,17 +26,11 @@ struct Ring {
   static constexpr int kWarpBytes = kStages * 2 * kSideBytes;
   static constexpr int kQueryBytes = kDecodeRows * kStride * 2;
   static constexpr int kBytes = kQueryBytes + kWarps * kWarpBytes;
+  // How many parts the last block has room for.
+  static constexpr int kMostParts = kWarps * kWarpBytes / (kDecodeRows * 8);
   // When the ring is done with, it holds the sums of all warps.
   static constexpr int kSumStride = kDim + 8;
   static_assert(kWarps * kDecodeRows * kSumStride * 4 <= kWarps * kWarpBytes);
-};
-
-// Parts of rows: sums [parts, dim], then (maximum, weight) [parts], where part =
-// ((span · kv_heads + kv_head) · rows + row) · splits + split.
-struct Parts {
-  float* sums;
-  float2* states;
-  int rows, splits, split_keys;
 };
 
 // Copies K and V of one KV block, zeros beyond `end`.
@@ -141,6 +137,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
   const int kv_head = blockIdx.y, length = span.context + span.queries;
   const int begin = blockIdx.x * parts.split_keys, end = min(begin + parts.split_keys, length);
   if (span.queries == 0 || begin >= length) return;
+  const int count = (length + parts.split_keys - 1) / parts.split_keys;  // of the span's parts
+  const bool whole = parts.splits == 1 || (parts.counters != nullptr && count == 1);
   const int group = a.heads / a.kv_heads, rows = span.queries * group;
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const uint32_t queries = shared_address(memory);
@@ -169,7 +167,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
       weight += factor * weights[w * kDecodeRows + row];
       value += factor * sums[(w * kDecodeRows + row) * Ring::kSumStride + column];
     }
-    if (parts.splits == 1) {
+    if (whole) {
       const int64_t token = span.begin + row / group;
       const int head = kv_head * group + row % group;
       a.out[(token * a.heads + head) * a.dim + column] = from_float<T>(value / weight);
@@ -182,34 +180,9 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
       if (column == 0) parts.states[part] = {maximum, weight};
     }
   }
-}
-
-// Merges the parts of a row. One block per span (y) and row of all kv heads (x).
-template <typename T>
-__global__ void __launch_bounds__(kThreads) merge_parts_kernel(FlashArguments<T> a, Parts parts) {
-  wait_for_earlier_launch();
-  const DeviceSpan span = a.spans[blockIdx.y];
-  const int group = a.heads / a.kv_heads;
-  const int kv_head = blockIdx.x / parts.rows, row = blockIdx.x % parts.rows;
-  if (row >= span.queries * group) return;
-  const int length = span.context + span.queries;
-  const int count = (length + parts.split_keys - 1) / parts.split_keys;
-  const int64_t first = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * parts.splits;
-  float maximum = -INFINITY, weight = 0;
-  for (int i = 0; i < count; ++i) maximum = fmaxf(maximum, parts.states[first + i].x);
-  for (int i = 0; i < count; ++i) {
-    const float2 state = parts.states[first + i];
-    weight += exp2f(state.x - maximum) * state.y;
-  }
-  const int64_t token = span.begin + row / group;
-  T* out = a.out + (token * a.heads + kv_head * group + row % group) * a.dim;
-  for (int column = threadIdx.x; column < a.dim; column += blockDim.x) {
-    float value = 0;
-    for (int i = 0; i < count; ++i)
-      value +=
-          exp2f(parts.states[first + i].x - maximum) * parts.sums[(first + i) * a.dim + column];
-    out[column] = from_float<T>(value / weight);
-  }
+  if (whole || parts.counters == nullptr) return;
+  if (is_last(parts.counters + blockIdx.z * a.kv_heads + kv_head, count, weights))
+    merge_parts(a, parts, span, kv_head, count, reinterpret_cast<float2*>(sums));
 }
 
 template <typename T, typename Sizes>
@@ -219,13 +192,15 @@ Status decode_with(const AttentionCall& call) {
   const int64_t count =
       static_cast<int64_t>(sizes.decode_spans) * kv_heads * sizes.decode_rows * splits;
   auto* sums = static_cast<float*>(call.workspace);
-  const Parts parts{sums, splits == 1 ? nullptr : reinterpret_cast<float2*>(sums + count * dim),
-                    sizes.decode_rows, splits, sizes.split_keys};
+  unsigned* counters = splits <= Sizes::kMostParts ? call.tables.counters : nullptr;
+  const Parts parts{sums,     splits == 1 ? nullptr : reinterpret_cast<float2*>(sums + count * dim),
+                    counters, sizes.decode_rows,
+                    splits,   sizes.split_keys};
   const FlashArguments<T> arguments = flash_arguments<T>(call);
   const Status status = launch(decode_kernel<T, Sizes>, dim3(splits, kv_heads, sizes.decode_spans),
                                kThreads, Sizes::kBytes, call.stream, arguments, parts);
-  if (status != cudaSuccess || splits == 1) return status;
-  const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kThreads);
+  if (status != cudaSuccess || splits == 1 || counters != nullptr) return status;
+  const int threads = std::min(ceil_div(dim, kWarpSize) * kWarpSize, kMergeThreads);
   return launch(merge_parts_kernel<T>, dim3(kv_heads * sizes.decode_rows, sizes.decode_spans),
                 threads, 0, call.stream, arguments, parts);
 }

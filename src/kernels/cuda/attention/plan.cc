@@ -25,7 +25,7 @@ int64_t choose_split(const AttentionShape& shape, const std::vector<int64_t>& sp
     if (parts > 1 && keys < 2 * kSplitUnit) break;
     int64_t blocks = 0;
     for (const int64_t of_span : span_keys) blocks += (of_span + keys - 1) / keys * shape.kv_heads;
-    // The second launch, which merges the parts, costs about as much as another block.
+    // Merging the parts costs about as much as another block.
     const int64_t cost = (blocks + slots - 1) / slots * (keys + kBlockOverhead) +
                          (parts > 1 ? 2 * kBlockOverhead : 0);
     if (cost < best_cost) best_cost = cost, best = keys;
@@ -132,6 +132,10 @@ AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, s
 size_t decode_blocks(const AttentionSizes& sizes) {
   return (static_cast<size_t>(sizes.longest) + kBlockTokens - 1) / kBlockTokens *
          static_cast<size_t>(sizes.decode_spans);
+}
+
+size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads) {
+  return sizes.splits() == 1 ? 0 : static_cast<size_t>(sizes.decode_spans) * kv_heads;
 }
 
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim) {

@@ -37,7 +37,11 @@ void bench_batch(const ModelSizes& model, const Batch& batch, const Figures& fig
   const DeviceTable<int32_t> block_table(plan.block_tables);
   const DeviceTable<int64_t> slots(plan.slots);
   const DeviceTable<AttentionTile> tiles(plan.tiles);
-  const AttentionTables tables{span_table.data(), block_table.data(), slots.data(), tiles.data()};
+  const std::vector<uint32_t> zeros(attention_counters(plan.sizes, model.kv_heads), 0);
+  const DeviceMemory counters(zeros.size() * sizeof(uint32_t));
+  counters.upload(zeros.data(), counters.size());
+  AttentionTables tables{span_table.data(), block_table.data(), slots.data(), tiles.data(),
+                         reinterpret_cast<uint32_t*>(counters.data())};
 
   const int64_t stride = layers * 2 * kBlockTokens * row;
   const DeviceMemory pool(blocks.size() * stride * 2);
@@ -49,30 +53,49 @@ void bench_batch(const ModelSizes& model, const Batch& batch, const Figures& fig
     return KvCache{pool.data(),    stride,    layer * 2 * kBlockTokens * row,
                    model.kv_heads, model.dim, kDtype};
   };
-  const double seconds = seconds_per_launch(
-      [&](int i, Stream stream) {
-        return paged_attention(cache(i), {q.data(), int64_t{model.heads} * model.dim}, model.heads,
-                               out.data(), plan.sizes, tables, workspace.data(), stream);
-      },
-      layers);
+  const auto attend = [&] {
+    return seconds_per_launch(
+        [&](int i, Stream stream) {
+          return paged_attention(cache(i), {q.data(), int64_t{model.heads} * model.dim},
+                                 model.heads, out.data(), plan.sizes, tables, workspace.data(),
+                                 stream);
+        },
+        layers);
+  };
+  const double seconds = attend();
   std::string name = std::string("attention ") + model.name;
   if (batch.queries == 1) {
     name += " decode batch " + std::to_string(batch.spans) + " context " +
             std::to_string(batch.context) + " splits " + std::to_string(plan.sizes.splits());
     print_result(name, seconds, static_cast<double>(cache_bytes), 0, figures);
+    tables.counters = nullptr;
+    if (!zeros.empty())
+      print_result(name + " merged apart", attend(), static_cast<double>(cache_bytes), 0, figures);
   } else {
     name += " prefill " + std::to_string(batch.queries) + " after " + std::to_string(batch.context);
     const double pairs = batch.queries * (batch.context + (batch.queries + 1) / 2.0) * batch.spans;
     print_result(name, seconds, 0, 4 * pairs * model.heads * model.dim, figures);
   }
-  if (batch.queries < 512 && batch.spans < 64) return;
+  if (batch.queries == 1 && batch.context > 1024) return;
+  const std::string of_tokens = std::string(model.name) + " tokens " + std::to_string(tokens);
   const double store = seconds_per_launch(
       [&](int i, Stream stream) {
         return store_kv(cache(i), {k.data(), row}, {k.data(), row}, slots.data(), tokens, stream);
       },
       layers);
-  print_result("store_kv " + std::string(model.name) + " tokens " + std::to_string(tokens), store,
-               4.0 * tokens * row * 2, 0, figures);
+  print_result("store_kv " + of_tokens, store, 4.0 * tokens * row * 2, 0, figures);
+  const DeviceValues turns(random.values(tokens * model.dim / 2, Dtype::kFloat), Dtype::kFloat);
+  const Angles angles{static_cast<const float*>(turns.data()),
+                      static_cast<const float*>(turns.data())};
+  const double rotated = seconds_per_launch(
+      [&](int i, Stream stream) {
+        return rotate_and_store(cache(i), {q.data(), int64_t{model.heads} * model.dim, model.heads},
+                                {k.data(), row}, {k.data(), row}, angles, angles, slots.data(),
+                                tokens, stream);
+      },
+      layers);
+  print_result("rotate_and_store " + of_tokens, rotated,
+               4.0 * tokens * (row * 2 + int64_t{model.heads} * model.dim), 0, figures);
 }
 
 }  // namespace

@@ -53,15 +53,13 @@ void bench_tokens(const ModelSizes& m, int64_t tokens, const Figures& figures) {
         },
         sets);
   });
-  const int heads = m.heads + m.kv_heads;
-  run("rotate_half q and k", 2 * heads * m.dim + 2 * m.dim, [&](int sets) {
-    const int64_t stride = int64_t{heads} * m.dim;
+  run("rotate_half", 2 * m.heads * m.dim + 2 * m.dim, [&](int sets) {
+    const int64_t stride = int64_t{m.heads} * m.dim;
     const Rows x(tokens, stride, sets), cos(tokens, m.dim, sets), sin(tokens, m.dim, sets);
     return seconds_per_launch(
         [&](int i, Stream stream) {
-          const Heads q{x.set(i), stride, m.heads},
-              k{x.set(i) + 2 * int64_t{m.heads} * m.dim, stride, m.kv_heads};
-          return rotate_half(kDtype, q, k, reinterpret_cast<const float*>(cos.set(i)),
+          return rotate_half(kDtype, {x.set(i), stride, m.heads},
+                             reinterpret_cast<const float*>(cos.set(i)),
                              reinterpret_cast<const float*>(sin.set(i)), tokens, m.dim, stream);
         },
         sets);

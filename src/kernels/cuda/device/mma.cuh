@@ -1,5 +1,5 @@
 // The PTX of the kernels: tensor-core products and asynchronous copies of sm_80 and later (PTX ISA,
-// "mma", "ldmatrix", "cp.async"), and a power of two.
+// "mma", "ldmatrix", "cp.async"), loads of what other blocks wrote, and a power of two.
 //
 // Fragments of m16n8k16: lane l has g = l / 4 and q = l % 4.
 //   A [16, 16]: words (row g, k 2q), (row g+8, k 2q), (row g, k 2q+8), (row g+8, k 2q+8)
@@ -67,6 +67,23 @@ __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" :
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Of what other thread blocks of the same launch have written: not from the caches of this block's
+// multiprocessor. Stays behind the barriers before it.
+__device__ inline float2 load_from_l2(const float2* p) {
+  float2 v;
+  asm volatile("ld.global.cg.v2.f32 {%0,%1}, [%2];"
+               : "=f"(v.x), "=f"(v.y)
+               : "l"(__cvta_generic_to_global(p)));
+  return v;
+}
+__device__ inline float4 load_from_l2(const float4* p) {
+  float4 v;
+  asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(__cvta_generic_to_global(p)));
+  return v;
 }
 
 // Relative error 2^-22, far below the rounding of weights to 16 bits.

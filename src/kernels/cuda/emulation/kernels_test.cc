@@ -25,6 +25,7 @@ struct Order {
 };
 
 constexpr Kernels kKernels[] = {{"Elementwise", test_elementwise, 4e4},
+                                {"RotateStore", test_rotate_store, 1e5},
                                 {"Attention", test_attention, 1.5e7},
                                 {"Lora", test_lora, 3e6},
                                 {"Merge", test_merge, 3e6},

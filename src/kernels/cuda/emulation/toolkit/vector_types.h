@@ -43,6 +43,14 @@ struct alignas(8) float2 {
  private:
   void assign(const float2& v) { x = v.x, y = v.y; }
 };
+struct alignas(8) uint2 {
+  unsigned x, y;
+  uint2(unsigned x, unsigned y) : x(x), y(y) {}
+  VALORA_VECTOR_ACCESS(uint2)
+
+ private:
+  void assign(const uint2& v) { x = v.x, y = v.y; }
+};
 struct alignas(16) float4 {
   float x, y, z, w;
   float4(float x, float y, float z, float w) : x(x), y(y), z(z), w(w) {}

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ double inner_error(Dtype dtype) {
 
 struct How {
   int split_keys = 0;    // 0: as planned
-  bool graph = false;    // the launches are captured, and replayed once
+  bool graph = false;    // the launches are captured, and replayed
   bool bounded = false;  // the plan has the tables of a captured decode step
 };
 
@@ -27,6 +28,29 @@ double work_of(const StepSizes& sizes) {
   for (const auto& [context, queries] : sizes.lengths)
     work += 2.0 * queries * (context + queries) * sizes.heads * sizes.dim;
   return work;
+}
+
+// Captures launch(stream), and replays it twice.
+template <typename Launch>
+int replay(const Launch& launch, const std::string& name, const DeviceValues& out) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  require(cudaStreamCreate(&stream), "cudaStreamCreate");
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+  const int status = launch(stream);
+  require(cudaStreamEndCapture(stream, &graph), "end capture");
+  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  for (int i = 0; i < 2; ++i) {
+    require(cudaStreamSynchronize(stream), name.c_str());
+    out.memory().poison();
+    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+  }
+  require(cudaStreamSynchronize(stream), name.c_str());
+  require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  require(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  return status;
 }
 
 // NOLINTNEXTLINE(readability-function-size): a case with its expectations
@@ -75,9 +99,13 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   const DeviceTable<int64_t> slots(plan.slots);
   const DeviceTable<AttentionTile> tiles(plan.tiles);
   DeviceMemory workspace(attention_workspace_bytes(plan.sizes, sizes.kv_heads, sizes.dim));
+  const std::vector<uint32_t> zeros(attention_counters(plan.sizes, sizes.kv_heads), 0);
+  const DeviceMemory counters(zeros.size() * sizeof(uint32_t));
+  counters.upload(zeros.data(), counters.size());
   const KvCache cache{pool.data(),    step.block_stride, step.layer_offset,
                       sizes.kv_heads, sizes.dim,         dtype};
-  const AttentionTables tables{spans.data(), blocks.data(), slots.data(), tiles.data()};
+  AttentionTables tables{spans.data(), blocks.data(), slots.data(), tiles.data(),
+                         reinterpret_cast<uint32_t*>(counters.data())};
   const auto launch = [&](Stream stream) {
     const int status = store_kv(cache, {k.data(), step.kv_stride}, {v.data(), step.kv_stride},
                                 slots.data(), step.tokens, stream);
@@ -86,27 +114,31 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
                            tables, workspace.data(), stream);
   };
   int status = 0;
-  if (how.graph) {
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    require(cudaStreamCreate(&stream), "cudaStreamCreate");
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
-    status = launch(stream);
-    require(cudaStreamEndCapture(stream, &graph), "end capture");
-    require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
-    require(cudaStreamSynchronize(stream), name.c_str());
-    require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-    require(cudaGraphDestroy(graph), "cudaGraphDestroy");
-    require(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  } else {
+  if (how.graph)
+    status = replay(launch, name, out);
+  else
     status = launch(nullptr);
-  }
   if (!group.launched(name, status)) return;
   group.check_same(name + " store", step.pool_after, pool);
   group.check(name, expected_attention(step), out, dtype, inner_error(dtype));
   group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
+  if (zeros.empty()) return;
+  const auto counted = [&] {
+    std::vector<uint32_t> values(zeros.size());
+    std::memcpy(values.data(), counters.download().data(), counters.size());
+    return counters.guards_intact() && values == zeros;
+  };
+  // Again, and with the parts merged by a launch of their own.
+  const std::vector<float> first = out.get();
+  for (const bool apart : {false, true}) {
+    group.check(name + " counters", counted(), "the counters are not zeros again");
+    out.memory().poison();
+    workspace.poison();
+    if (apart) tables.counters = nullptr;
+    const std::string again = name + (apart ? " merged apart" : " again");
+    if (!group.launched(again, launch(nullptr))) return;
+    group.check_same(again, first, out);
+  }
 }
 
 // The spans of one batch: (context, queries).

@@ -13,12 +13,13 @@ int main(int argc, char** argv) {
     const char* name;
     bool (*test)(Dtype, const Selection&);
   } const groups[] = {{"elementwise", test_elementwise},
+                      {"rotate_store", test_rotate_store},
                       {"attention", test_attention},
                       {"lora", test_lora},
                       {"merge", test_merge},
                       {"sampling", test_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    std::printf("usage: cuda_kernels_test [elementwise|attention|lora|merge|sampling]…\n");
+    std::printf("usage: cuda_kernels_test [elementwise|rotate_store|attention|lora|merge|sampling]…\n");
     return 0;
   }
   int devices = 0;
