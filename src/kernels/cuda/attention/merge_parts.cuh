@@ -23,13 +23,9 @@ struct Parts {
 // the block has written is seen by the one that is last. flag: shared.
 __device__ inline bool is_last(unsigned* counter, unsigned blocks, float* flag) {
   __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    // The last one sets it to 0, for the next launch.
-    const bool last = atomicInc(counter, blocks - 1) == blocks - 1;
-    __threadfence();
-    *flag = last ? 1.0f : 0.0f;
-  }
+  // The last one sets it to 0, for the next launch.
+  if (threadIdx.x == 0)
+    *flag = count_in_turns(counter, blocks - 1) == blocks - 1 ? 1.0f : 0.0f;
   __syncthreads();
   return *flag != 0.0f;
 }
@@ -39,6 +35,7 @@ __device__ inline bool is_last(unsigned* counter, unsigned blocks, float* flag) 
 template <typename T>
 __device__ void merge_parts(const FlashArguments<T>& a, const Parts& parts, const DeviceSpan& span,
                             int kv_head, int count, float2* states) {
+  constexpr int kLoads = 8;  // in flight
   const int group = a.heads / a.kv_heads, rows = span.queries * group, chunks = a.dim / 4;
   const int64_t first =
       (static_cast<int64_t>(blockIdx.z) * a.kv_heads + kv_head) * parts.rows * parts.splits;
@@ -53,13 +50,20 @@ __device__ void merge_parts(const FlashArguments<T>& a, const Parts& parts, cons
     const float* sums = parts.sums + (first + row * parts.splits) * a.dim + column;
     float maximum = -INFINITY, weight = 0, values[4] = {};
     for (int k = 0; k < count; ++k) maximum = fmaxf(maximum, of_row[k].x);
-#pragma unroll 8
-    for (int k = 0; k < count; ++k) {
-      const float4 sum = load_from_l2(reinterpret_cast<const float4*>(sums + k * a.dim));
-      const float factor = exp2f(of_row[k].x - maximum);
-      weight += factor * of_row[k].y;
-      values[0] += factor * sum.x, values[1] += factor * sum.y;
-      values[2] += factor * sum.z, values[3] += factor * sum.w;
+    for (int k = 0; k < count; k += kLoads) {
+      float4 loaded[kLoads];
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j)
+        if (k + j < count)
+          loaded[j] = load_from_l2(reinterpret_cast<const float4*>(sums + (k + j) * a.dim));
+#pragma unroll
+      for (int j = 0; j < kLoads; ++j) {
+        if (k + j >= count) break;
+        const float factor = exp2f(of_row[k + j].x - maximum);
+        weight += factor * of_row[k + j].y;
+        values[0] += factor * loaded[j].x, values[1] += factor * loaded[j].y;
+        values[2] += factor * loaded[j].z, values[3] += factor * loaded[j].w;
+      }
     }
     const int64_t token = span.begin + row / group;
     T* out = a.out + (token * a.heads + kv_head * group + row % group) * a.dim + column;

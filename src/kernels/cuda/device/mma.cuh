@@ -1,5 +1,5 @@
 // The PTX of the kernels: tensor-core products and asynchronous copies of sm_80 and later (PTX ISA,
-// "mma", "ldmatrix", "cp.async"), loads of what other blocks wrote, and a power of two.
+// "mma", "ldmatrix", "cp.async"), what the blocks of a launch tell each other, and a power of two.
 //
 // Fragments of m16n8k16: lane l has g = l / 4 and q = l % 4.
 //   A [16, 16]: words (row g, k 2q), (row g+8, k 2q), (row g, k 2q+8), (row g+8, k 2q+8)
@@ -69,6 +69,17 @@ __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
+// Adds 1 to a counter of the GPU that goes on with 0 after `most`. → its value before. What the
+// block wrote before its last barrier is seen by the threads that count after this one, and by their
+// blocks after their next barrier.
+__device__ inline unsigned count_in_turns(unsigned* counter, unsigned most) {
+  unsigned before;
+  asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(counter)), "r"(most)
+               : "memory");
+  return before;
+}
 // Of what other thread blocks of the same launch have written: not from the caches of this block's
 // multiprocessor. Stays behind the barriers before it.
 __device__ inline float2 load_from_l2(const float2* p) {

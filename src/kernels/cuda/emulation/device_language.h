@@ -73,13 +73,6 @@ template <typename T>
 T __ldg(const T* p) {
   return *p;
 }
-// Blocks run one after the other.
-inline void __threadfence() {}
-inline unsigned atomicInc(unsigned* counter, unsigned most) {
-  const unsigned old = *counter;
-  *counter = old >= most ? 0 : old + 1;
-  return old;
-}
 inline float __uint_as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline uint32_t __float_as_uint(float v) { return std::bit_cast<uint32_t>(v); }
 inline float rsqrtf(float v) { return 1.0f / std::sqrt(v); }

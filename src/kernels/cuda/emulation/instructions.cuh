@@ -97,6 +97,11 @@ void wait_copies() {
 }
 
 // Blocks run one after the other, so that there is nothing to order.
+inline unsigned count_in_turns(unsigned* counter, unsigned most) {
+  const unsigned before = *counter;
+  *counter = before >= most ? 0 : before + 1;
+  return before;
+}
 template <typename T>
 T load_from_l2(const T* p) {
   return *p;

@@ -9,7 +9,6 @@ namespace valora::kernels::cuda {
 namespace {
 
 constexpr int kLayers = 2;
-constexpr int64_t kUnused = 24;  // elements between blocks, and between tokens of q and k
 
 std::string describe(const StepSizes& sizes) {
   std::string text = std::string(name_of(sizes.dtype)) + " heads " + std::to_string(sizes.heads) +
@@ -100,7 +99,7 @@ AttentionStep make_step(const StepSizes& sizes) {
   const int64_t blocks = make_tables(step, random);
   const int64_t row = int64_t{sizes.kv_heads} * sizes.dim;
   step.layer_offset = 2 * kBlockTokens * row;
-  step.block_stride = kLayers * 2 * kBlockTokens * row + kUnused;
+  step.block_stride = kLayers * 2 * kBlockTokens * row + sizes.unused;
   step.tokens = 1;
   for (size_t i = 0; i < sizes.lengths.size(); ++i) {
     if (i == 2) ++step.tokens;
@@ -108,8 +107,8 @@ AttentionStep make_step(const StepSizes& sizes) {
     step.spans.push_back({step.tokens, queries, context, step.tables[i].data()});
     step.tokens += queries;
   }
-  step.q_stride = int64_t{sizes.heads} * sizes.dim + kUnused;
-  step.kv_stride = row + kUnused;
+  step.q_stride = int64_t{sizes.heads} * sizes.dim + sizes.unused;
+  step.kv_stride = row + sizes.unused;
   step.q = random.values(step.tokens * step.q_stride, sizes.dtype, 3);
   step.k = random.values(step.tokens * step.kv_stride, sizes.dtype, 2);
   step.v = random.values(step.tokens * step.kv_stride, sizes.dtype, 2);

@@ -16,6 +16,7 @@ struct StepSizes {
   int heads = 1, kv_heads = 1, dim = 8;
   std::vector<std::pair<int, int>> lengths;  // (context, queries) of each span
   bool shifted = false;                      // nothing is 16-byte aligned
+  int unused = 24;  // elements between blocks, and between tokens of q, and of k and v
 };
 
 // The cache has 2 layers, of which the second is used, in blocks in random order with unused space

@@ -128,6 +128,8 @@ bool test_rotate_store(Dtype dtype, const Selection& selection) {
     step_case(group, {dtype, 8, 2, 256, {{0, 40}, {3, 1}}, shifted});
   }
   step_case(group, {dtype, 14, 2, 64, {{0, 300}, {100, 33}}, false});
+  step_case(group, {dtype, 4, 2, 32, {{0, 1}, {5, 2}}, false, 3});
+  step_case(group, {dtype, 30, 10, 64, {{3, 1}}, false});  // more than one block for a token
   Random random(selection.seed);
   for (int i = 0; i < selection.random_cases; ++i) {
     const auto between = [&](int low, int high) {
