@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/encoding.h"
+#include "ops/step_bounds.h"
 
 namespace valora {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // Workspaces of cuBLAS on the streams of steps and of captures (32 MiB each on an H100, and as much
 // for cuBLASLt), and kernels, which are loaded when they are first called.
 constexpr double kLibraries = 256 << 20;
-// 96 captured steps: their launches, tables and the memory that they compute in.
+// The launches and the workspaces of 96 captured steps, and their tables.
 constexpr double kCapturedSteps = 256 << 20;
 // torch's allocator rounds sizes up and cannot use every gap.
 constexpr double kGaps = 1.25;
@@ -38,16 +39,29 @@ Widths widths_of(const models::ModelSpec& spec, bool visual) {
 
 // Residual, norm, and the gate, up and gated values of an MLP, or queries, keys, values and what
 // attention makes of them.
-double step_bytes(const EngineOptions& options, const models::ModelSpec& spec, double size) {
-  const double most = static_cast<double>(options.max_num_seqs) *
-                      static_cast<double>(std::max<int64_t>(spec.max_positions, 1));
-  const double rows = std::min(most, static_cast<double>(options.max_num_batched_tokens));
+double activation_bytes(const EngineOptions& options, const models::ModelSpec& spec, double size,
+                        double rows) {
   const auto heads = static_cast<double>(2 * spec.heads + 4 * spec.kv_heads);
   const auto dim = static_cast<double>(spec.head_dim);
   const double values =
       4.0 * static_cast<double>(spec.hidden) + 3 * widths_of(spec, false).widest + heads * dim;
   const double floats = 2 * dim + 3.0 * options.max_lora_rank;  // rotary, low-rank
   return rows * (values * size + floats * 4);
+}
+
+double most_rows(const EngineOptions& options, const models::ModelSpec& spec) {
+  const double most = static_cast<double>(options.max_num_seqs) *
+                      static_cast<double>(std::max<int64_t>(spec.max_positions, 1));
+  return std::min(most, static_cast<double>(options.max_num_batched_tokens));
+}
+
+// Captured steps compute in memory of their own, padded to the tokens of their bounds. Their
+// embeddings and hidden states have that of the largest one.
+double captured_bytes(const EngineOptions& options, const models::ModelSpec& spec, double size) {
+  const double most = std::min<double>(most_rows(options, spec), ops::kMostStepTokens);
+  const auto rows = ops::padded_tokens(static_cast<int64_t>(most)).value_or(ops::kMostStepTokens);
+  return activation_bytes(options, spec, size, rows) +
+         2.0 * ops::kMostStepTokens * static_cast<double>(spec.hidden) * size;
 }
 
 double logit_bytes(const EngineOptions& options, const models::ModelSpec& spec) {
@@ -68,9 +82,11 @@ double tower_bytes(const models::ModelSpec& spec, double size) {
 int64_t gpu_working_bytes(const EngineOptions& options, const models::ModelSpec& spec,
                           at::ScalarType dtype) {
   const auto size = static_cast<double>(c10::elementSize(dtype));
-  // A tower runs between steps.
-  const double computed = std::max(step_bytes(options, spec, size) + logit_bytes(options, spec),
-                                   tower_bytes(spec, size));
+  const double step =
+      activation_bytes(options, spec, size, most_rows(options, spec)) + logit_bytes(options, spec);
+  // A tower runs between steps; captured ones keep their memory meanwhile.
+  const double computed =
+      std::max(step, tower_bytes(spec, size)) + captured_bytes(options, spec, size);
   return static_cast<int64_t>(std::min(kGaps * computed + kLibraries + kCapturedSteps, 9e18));
 }
 

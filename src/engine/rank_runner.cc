@@ -18,7 +18,7 @@ RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena,
       states_(std::move(states)),
       device_(device),
       switcher_(std::move(switcher)),
-      graphs_(DecodeGraphs::make(model, arena_)),
+      graphs_(StepGraphs::make(model, arena_)),
       head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)) {}
 
 void RankRunner::forget_merged() {

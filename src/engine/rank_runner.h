@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "engine/decode_graphs.h"
 #include "engine/mode_switcher.h"
+#include "engine/step_graphs.h"
 #include "engine/visual_encoder.h"
 #include "models/model.h"
 #include "serving/batch/batch_message.h"
@@ -44,8 +44,8 @@ class RankRunner {
   std::optional<ops::StateArena> states_;
   at::Device device_;
   std::unique_ptr<ModeSwitcher> switcher_;
-  std::unique_ptr<DecodeGraphs> graphs_;  // null on CPUs
-  int head_module_;                       // of the output layer; -1: none
+  std::unique_ptr<StepGraphs> graphs_;  // null on CPUs
+  int head_module_;                     // of the output layer; -1: none
 };
 
 }  // namespace valora

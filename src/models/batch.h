@@ -71,7 +71,9 @@ struct HeadAdaptation {
 };
 
 struct Batch {
-  at::Tensor tokens;                        // int64 [T]
+  at::Tensor tokens;  // int64 [T]
+  // [T, hidden], what Model::embed gives, which the step changes; undefined: made of the tokens.
+  at::Tensor embedded;
   at::Tensor positions;                     // int64 [axes, T]
   at::Tensor rope_lengths;                  // int64 [T], as Rotary takes them; may be undefined
   std::vector<ops::QuerySpan> spans;        // one per sequence

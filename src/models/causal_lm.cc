@@ -12,6 +12,7 @@ class CausalLm final : public Model {
         model_(weights, this->spec().modules, kPrefix, "lm_head", config, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
+  at::Tensor embed(const Batch& batch) const override { return model_.embed(batch); }
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
     return model_.logits(hidden, adaptation);
   }

@@ -234,7 +234,8 @@ at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, cons
 }
 
 at::Tensor Decoder::forward(const Batch& batch) const {
-  at::Tensor x = embed(batch);  // the residual stream
+  // The residual stream.
+  at::Tensor x = batch.embedded.defined() ? batch.embedded : embed(batch);
   const Rotation shared = rotation(rotary_, batch, batch.rope_lengths),
                  local = local_rotary_ ? rotation(*local_rotary_, batch, {}) : Rotation();
   at::Tensor delta;

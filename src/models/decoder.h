@@ -94,6 +94,7 @@ class Decoder {
           const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
   at::Tensor forward(const Batch& batch) const;  // [T, hidden], after the final norm
+  at::Tensor embed(const Batch& batch) const;    // [T, hidden], visual embeddings among them
   // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const;
   std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
@@ -101,7 +102,6 @@ class Decoder {
  private:
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const EmbeddingNames& names, const DecoderConfig& config, at::Device device);
-  at::Tensor embed(const Batch& batch) const;
   static DecoderLayer make_layer(Weights& weights, const adapters::ModuleTable& modules,
                                  const std::string& name, const DecoderConfig& config,
                                  size_t index);

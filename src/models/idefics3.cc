@@ -69,6 +69,7 @@ class Idefics3ForConditionalGeneration final : public Model {
         text_model_(weights, this->spec().modules, kTextModel, "lm_head", c.decoder, device) {}
 
   at::Tensor forward(const Batch& batch) const override { return text_model_.forward(batch); }
+  at::Tensor embed(const Batch& batch) const override { return text_model_.embed(batch); }
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
     return text_model_.logits(hidden, adaptation);
   }

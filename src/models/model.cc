@@ -2,6 +2,10 @@
 
 namespace valora::models {
 
+at::Tensor Model::embed(const Batch&) const {
+  TORCH_CHECK(false, spec_.architecture, " has no decoder");
+}
+
 std::unique_ptr<Encoding> Model::begin_encoding(std::vector<VisualItem>, PieceSize) const {
   TORCH_CHECK(false, spec_.architecture, " takes no images");
 }

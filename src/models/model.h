@@ -29,6 +29,9 @@ class Model {
   // Runs a step. Returns the hidden states after the final norm, [T, hidden]. Writes the step's
   // keys and values to batch.kv.
   virtual at::Tensor forward(const Batch& batch) const = 0;
+  // The embeddings of the tokens, [T, hidden], visual ones among them. Throws c10::Error if the
+  // model has no decoder.
+  virtual at::Tensor embed(const Batch& batch) const;
   // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first. If adapters have
   // further tokens, there are more columns, which are minus infinity in other rows.
   virtual at::Tensor logits(const at::Tensor& hidden,

@@ -132,6 +132,7 @@ class Qwen1 final : public Model {
   }
 
   at::Tensor forward(const Batch& batch) const override { return decoder_.forward(batch); }
+  at::Tensor embed(const Batch& batch) const override { return decoder_.embed(batch); }
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
     return decoder_.logits(hidden, adaptation);
   }

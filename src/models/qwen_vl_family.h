@@ -68,6 +68,7 @@ class QwenVlForConditionalGeneration final : public Model {
                         device) {}
 
   at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
+  at::Tensor embed(const Batch& batch) const override { return language_model_.embed(batch); }
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
     return language_model_.logits(hidden, adaptation);
   }

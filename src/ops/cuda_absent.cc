@@ -1,6 +1,5 @@
 // Of builds without CUDA kernels: ops/dispatch.h selects none of these.
 #include "ops/attention_targets.h"
-#include "ops/decode_tables.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
 #include "ops/gpu.h"
@@ -8,6 +7,7 @@
 #include "ops/lora_profiler.h"
 #include "ops/logit_candidates.h"
 #include "ops/merge_targets.h"
+#include "ops/step_tables.h"
 
 namespace valora::ops {
 namespace {
@@ -52,20 +52,24 @@ void LogitCandidates::find(const at::Tensor&, std::span<const kernels::Candidate
 }
 kernels::Candidates LogitCandidates::found(size_t) const { absent(); }
 
-std::optional<DecodeBounds> decode_bounds(std::span<const QuerySpan>, const LoraBatch&) {
+bool steps_can_be_captured(const KvArena&, int64_t) { return false; }
+std::optional<StepBounds> step_bounds(const KvArena&, int64_t, std::span<const QuerySpan>,
+                                      const LoraBatch&, bool) {
   return std::nullopt;
 }
-bool decode_can_be_captured(const KvArena&, int64_t) { return false; }
-struct DecodeTables::Tables {};
-DecodeTables::DecodeTables(const KvArena&, int64_t, int, const DecodeBounds&) { absent(); }
-DecodeTables::~DecodeTables() = default;
-void DecodeTables::set(const at::Tensor&, const at::Tensor&, std::span<const QuerySpan>,
-                       const LoraBatch&) {
+struct StepTables::Tables {};
+StepTables::StepTables(const KvArena&, int64_t, int, const StepBounds&,
+                       std::shared_ptr<DeviceTables>) {
   absent();
 }
-const at::Tensor& DecodeTables::tokens() const { absent(); }
-const at::Tensor& DecodeTables::positions() const { absent(); }
-const SpanTables& DecodeTables::spans() const { absent(); }
-std::shared_ptr<const DeviceLoraTables> DecodeTables::lora() const { absent(); }
+StepTables::~StepTables() = default;
+void StepTables::set(const at::Tensor&, const at::Tensor&, std::span<const QuerySpan>,
+                     const LoraBatch&) {
+  absent();
+}
+const at::Tensor& StepTables::tokens() const { absent(); }
+const at::Tensor& StepTables::positions() const { absent(); }
+const SpanTables& StepTables::spans() const { absent(); }
+std::shared_ptr<const DeviceLoraTables> StepTables::lora() const { absent(); }
 
 }  // namespace valora::ops

@@ -28,6 +28,7 @@ class DeviceTables {
   }
   // For the next step, at the same addresses if it adds arrays of the same sizes, but for the last.
   void clear() { bytes_.clear(); }
+  size_t bytes() const { return bytes_.size(); }
   // Room for so many bytes from the first copy on, so that the last array may grow.
   void reserve(size_t bytes) { reserved_ = std::max(reserved_, bytes); }
 

@@ -66,14 +66,14 @@ std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::D
 
 }  // namespace
 
-kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device) {
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, bool wide) {
   std::vector<DeviceLoraSegment> segments;
   for (size_t i = 0; i < lora.segments().size(); ++i) {
     const kernels::LoraSegment& s = lora.segments()[i];
     segments.push_back({static_cast<int32_t>(s.token_begin), static_cast<int32_t>(s.token_end), 0,
                         s.coefficient, on_device(lora.adapter(i), device).table});
   }
-  return kernels::cuda::plan_lora(segments.data(), segments.size());
+  return kernels::cuda::plan_lora(segments.data(), segments.size(), wide);
 }
 
 LoraOffsets add_tables(const kernels::cuda::LoraPlan& plan, DeviceTables& memory) {

@@ -26,7 +26,8 @@ struct DeviceLoraTables {
 };
 
 // The plan of a step, with the adapters' tables on the device.
-kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device);
+// wide: in tiles of kWideLoraTile tokens.
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, bool wide = false);
 struct LoraOffsets {
   size_t segments, shrink_tiles, expand_tiles, covers;
 };

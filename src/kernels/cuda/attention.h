@@ -2,6 +2,7 @@
 // in Flash-Decoding). Scores are scaled by 1/sqrt(dim); sums are in fp32.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/cuda/elementwise.h"
@@ -81,15 +82,27 @@ struct AttentionPlan {
 AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans, size_t count,
                              int64_t tokens);
 
-// For captured graphs: the bounds of steps of one query per span, of at most `spans` spans of at
-// most `longest` keys. Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
+// Most queries of a span that attends as a decode: kernels on tensor cores take the keys of such a
+// span in parts. 0: none does.
+int32_t decode_queries(const AttentionShape& shape);
+
+// For captured graphs: the bounds of a set of steps.
+struct AttentionBounds {
+  int32_t tokens = 0;
+  int32_t decode_spans = 0;  // spans of at most decode_queries queries
+  int32_t decode_queries = 1;
+  int32_t longest = 0;      // most keys of one of these; 0: there are none
+  int32_t other_spans = 0;  // of more queries than decode_queries(shape)
+};
+// Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
 bool decode_fits(const AttentionShape& shape);
-AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t longest);
-// The plan of such a step within its bounds. The sizes of the tables depend on these alone, but for
-// the block tables, which have the blocks of the step, at most decode_blocks(); spans beyond
-// `count` have no queries, and their tokens no slots.
-size_t decode_blocks(const AttentionSizes& sizes);
-AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, size_t count);
+AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const AttentionBounds& bounds);
+// The plan of a step with these sizes; absent if the step is beyond their bounds. The sizes of its
+// tables depend on the bounds alone, but for the block tables, which have the blocks of the step.
+// Surplus spans have no queries, surplus tiles no span, and their tokens no slots.
+std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
+                                                    const AttentionSizes& sizes,
+                                                    const QuerySpan* spans, size_t count);
 
 // The device copies of a plan's tables.
 struct AttentionTables {

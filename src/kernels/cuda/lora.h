@@ -12,6 +12,8 @@
 namespace valora::kernels::cuda {
 
 inline constexpr int kMaxLoraSlices = 3;
+// Tokens of a tile: the wide one reads a factor half as often, and is for long segments.
+inline constexpr int32_t kNarrowLoraTile = 16, kWideLoraTile = 32;
 
 // A factor [n, k], row-major: contiguous at `data`, or, if `pieces` is set, in pieces of
 // rows_per_piece whole rows each, the last one perhaps shorter. `data` and all pieces are 16-byte
@@ -54,8 +56,8 @@ struct LoraExpandTile {
 // hold; unused tiles have no tokens.
 struct LoraSizes {
   int32_t shrink_tiles = 0, expand_tiles = 0;
-  int32_t rows = 0;          // of the workspace: tokens of all segments
-  int32_t tile_tokens = 16;  // most tokens of a tile: 16 or 32
+  int32_t rows = 0;                       // of the workspace: tokens of all segments
+  int32_t tile_tokens = kNarrowLoraTile;  // most tokens of a tile
 };
 
 // The tables of a step, on the host, for all projections of all layers.
@@ -66,11 +68,18 @@ struct LoraPlan {
   std::vector<LoraExpandTile> expand_tiles;
   std::vector<int32_t> covers;
 };
-LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count);
+// wide: in wide tiles although no segment is long.
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide = false);
 
-// For captured graphs: the bounds of steps of at most `tokens` tokens with at most `rows` tokens of
-// all segments.
-LoraSizes bounded_lora_sizes(int32_t tokens, int32_t rows);
+// For captured graphs: the bounds of a set of steps.
+struct LoraBounds {
+  int32_t tokens = 0;
+  int32_t rows = 0;      // tokens of all segments
+  int32_t segments = 0;  // with tokens
+  int32_t ranges = 0;    // of tokens that the same segments cover
+  int32_t tile_tokens = kNarrowLoraTile;
+};
+LoraSizes bounded_lora_sizes(const LoraBounds& bounds);
 // Whether a plan holds within the bounds; then its tables get sizes that depend on these alone.
 bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan);
 

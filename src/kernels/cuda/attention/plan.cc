@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention/launchers.h"
@@ -52,6 +53,57 @@ int32_t shared_bytes_of(int32_t dim) {
   return dim <= 96 ? 96 << 10 : dim <= 128 ? 80 << 10 : 160 << 10;
 }
 
+int32_t group_of(const AttentionShape& shape) { return shape.heads / shape.kv_heads; }
+
+int32_t tile_queries(const AttentionShape& shape) {
+  return attention_kernels(shape) == AttentionKernels::kTensorCores
+             ? prefill_rows(shape.dim) / group_of(shape)
+             : 1;
+}
+
+// Of the spans that are no decodes, those with most keys first.
+void add_tiles(AttentionPlan& plan, int32_t queries) {
+  for (auto i = static_cast<size_t>(plan.sizes.decode_spans); i < plan.spans.size(); ++i)
+    for (int32_t first = 0; first < plan.spans[i].queries; first += queries)
+      plan.tiles.push_back({static_cast<int32_t>(i), first});
+  const auto last_key = [&](const AttentionTile& tile) {
+    return plan.spans[tile.span].context + tile.first_query;
+  };
+  std::stable_sort(plan.tiles.begin(), plan.tiles.end(),
+                   [&](const auto& a, const auto& b) { return last_key(a) > last_key(b); });
+  plan.sizes.tiles = static_cast<int32_t>(plan.tiles.size());
+}
+
+// All but the cut of decodes' keys.
+AttentionPlan list_spans(const AttentionShape& shape, const QuerySpan* spans, size_t count,
+                         int64_t tokens) {
+  AttentionPlan plan;
+  AttentionSizes& sizes = plan.sizes;
+  sizes.kernels = attention_kernels(shape);
+  sizes.tokens = static_cast<int32_t>(tokens);
+  sizes.shared_bytes = shape.shared_bytes;
+  plan.slots.assign(tokens, -1);
+  const int64_t most_queries = decode_queries(shape);
+  for (const bool decode : {true, false})
+    for (size_t i = 0; i < count; ++i)
+      if (spans[i].queries > 0 && (spans[i].queries <= most_queries) == decode) {
+        add_span(plan, spans[i]);
+        if (!decode) continue;
+        ++sizes.decode_spans;
+        const DeviceSpan& span = plan.spans.back();
+        sizes.decode_rows = std::max(sizes.decode_rows, span.queries * group_of(shape));
+        sizes.longest = std::max(sizes.longest, static_cast<int32_t>(keys_of(span)));
+      }
+  add_tiles(plan, tile_queries(shape));
+  return plan;
+}
+
+// So that as many spans precede the others as the bounds allow.
+void add_empty_decodes(AttentionPlan& plan, int32_t count) {
+  plan.spans.insert(plan.spans.begin() + plan.sizes.decode_spans, count, DeviceSpan{});
+  for (AttentionTile& tile : plan.tiles) tile.span += count;
+}
+
 }  // namespace
 
 AttentionKernels attention_kernels(const AttentionShape& shape) {
@@ -61,77 +113,59 @@ AttentionKernels attention_kernels(const AttentionShape& shape) {
   return fits ? AttentionKernels::kTensorCores : AttentionKernels::kPlain;
 }
 
+int32_t decode_queries(const AttentionShape& shape) {
+  return attention_kernels(shape) == AttentionKernels::kTensorCores ? kDecodeRows / group_of(shape)
+                                                                    : 0;
+}
+
 AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans, size_t count,
                              int64_t tokens) {
-  AttentionPlan plan;
+  AttentionPlan plan = list_spans(shape, spans, count, tokens);
   AttentionSizes& sizes = plan.sizes;
-  sizes.kernels = attention_kernels(shape);
-  sizes.tokens = static_cast<int32_t>(tokens);
-  sizes.shared_bytes = shape.shared_bytes;
-  plan.slots.assign(tokens, -1);
-  const int64_t group = shape.heads / shape.kv_heads;
-  const bool tensor_cores = sizes.kernels == AttentionKernels::kTensorCores;
-  const auto decodes = [&](const QuerySpan& span) {
-    return tensor_cores && span.queries * group <= kDecodeRows;
-  };
+  if (sizes.decode_spans == 0) return plan;
   std::vector<int64_t> span_keys;
-  for (const bool decode : {true, false})
-    for (size_t i = 0; i < count; ++i)
-      if (spans[i].queries > 0 && decodes(spans[i]) == decode) {
-        add_span(plan, spans[i]);
-        if (!decode) continue;
-        ++sizes.decode_spans;
-        const DeviceSpan& span = plan.spans.back();
-        sizes.decode_rows = std::max(sizes.decode_rows, static_cast<int32_t>(span.queries * group));
-        span_keys.push_back(keys_of(span));
-        sizes.longest = std::max(sizes.longest, static_cast<int32_t>(span_keys.back()));
-      }
-  if (sizes.decode_spans > 0)
-    sizes.split_keys = static_cast<int32_t>(choose_split(shape, span_keys, sizes.longest));
-
-  const int32_t tile_queries =
-      tensor_cores ? static_cast<int32_t>(prefill_rows(shape.dim) / group) : 1;
-  for (auto i = static_cast<size_t>(sizes.decode_spans); i < plan.spans.size(); ++i)
-    for (int32_t first = 0; first < plan.spans[i].queries; first += tile_queries)
-      plan.tiles.push_back({static_cast<int32_t>(i), first});
-  const auto last_key = [&](const AttentionTile& tile) {
-    return plan.spans[tile.span].context + tile.first_query;
-  };
-  std::stable_sort(plan.tiles.begin(), plan.tiles.end(),
-                   [&](const auto& a, const auto& b) { return last_key(a) > last_key(b); });
-  sizes.tiles = static_cast<int32_t>(plan.tiles.size());
+  for (int32_t i = 0; i < sizes.decode_spans; ++i) span_keys.push_back(keys_of(plan.spans[i]));
+  sizes.split_keys = static_cast<int32_t>(choose_split(shape, span_keys, sizes.longest));
   return plan;
 }
 
-bool decode_fits(const AttentionShape& shape) {
-  return attention_kernels(shape) == AttentionKernels::kTensorCores &&
-         shape.heads / shape.kv_heads <= kDecodeRows;
-}
+bool decode_fits(const AttentionShape& shape) { return decode_queries(shape) > 0; }
 
-AttentionSizes decode_sizes(const AttentionShape& shape, int32_t spans, int32_t longest) {
+AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const AttentionBounds& bounds) {
   AttentionSizes sizes;
   sizes.kernels = AttentionKernels::kTensorCores;
-  sizes.tokens = sizes.decode_spans = spans;
-  sizes.decode_rows = shape.heads / shape.kv_heads;
-  sizes.longest = longest;
+  sizes.tokens = bounds.tokens;
   sizes.shared_bytes = shape.shared_bytes;
-  sizes.split_keys = static_cast<int32_t>(
-      choose_split(shape, std::vector<int64_t>(static_cast<size_t>(spans), longest), longest));
+  if (bounds.decode_spans > 0) {
+    sizes.decode_spans = bounds.decode_spans;
+    sizes.decode_rows = bounds.decode_queries * group_of(shape);
+    sizes.longest = bounds.longest;
+    const std::vector<int64_t> keys(static_cast<size_t>(bounds.decode_spans), bounds.longest);
+    sizes.split_keys = static_cast<int32_t>(choose_split(shape, keys, bounds.longest));
+  }
+  // Each of the other spans has one tile that is not full at most, and as many queries as make it
+  // one of these.
+  if (bounds.other_spans > 0)
+    sizes.tiles = std::min(bounds.tokens / tile_queries(shape) + bounds.other_spans,
+                           bounds.tokens / (decode_queries(shape) + 1));
   return sizes;
 }
 
-AttentionPlan plan_decode(const AttentionSizes& sizes, const QuerySpan* spans, size_t count) {
-  AttentionPlan plan;
-  plan.sizes = sizes;
-  plan.slots.assign(sizes.tokens, -1);
-  for (size_t i = 0; i < count; ++i) add_span(plan, spans[i]);
-  plan.spans.resize(sizes.decode_spans);
+std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
+                                                    const AttentionSizes& bounds,
+                                                    const QuerySpan* spans, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (spans[i].begin + spans[i].queries > bounds.tokens) return std::nullopt;
+  AttentionPlan plan = list_spans(shape, spans, count, bounds.tokens);
+  const AttentionSizes& sizes = plan.sizes;
+  if (sizes.decode_spans > bounds.decode_spans || sizes.decode_rows > bounds.decode_rows ||
+      sizes.longest > bounds.longest || sizes.tiles > bounds.tiles)
+    return std::nullopt;
+  add_empty_decodes(plan, bounds.decode_spans - sizes.decode_spans);
+  plan.spans.resize(bounds.decode_spans + bounds.tiles);  // a span has one tile at least
+  plan.tiles.resize(bounds.tiles);
+  plan.sizes = bounds;
   return plan;
-}
-
-size_t decode_blocks(const AttentionSizes& sizes) {
-  return (static_cast<size_t>(sizes.longest) + kBlockTokens - 1) / kBlockTokens *
-         static_cast<size_t>(sizes.decode_spans);
 }
 
 size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads) {

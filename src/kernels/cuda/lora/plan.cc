@@ -5,7 +5,7 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int32_t kNarrow = 16, kWide = 32;
+constexpr int32_t kNarrow = kNarrowLoraTile, kWide = kWideLoraTile;
 
 void add_expand_tiles(LoraPlan& plan, int32_t begin, int32_t end,
                       const std::vector<int32_t>& covering) {
@@ -47,13 +47,13 @@ void plan_expand(LoraPlan& plan) {
 
 }  // namespace
 
-LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count) {
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide) {
   LoraPlan plan;
   plan.segments.assign(segments, segments + count);
   LoraSizes& sizes = plan.sizes;
   int32_t longest = 0;
   for (const auto& s : plan.segments) longest = std::max(longest, s.token_end - s.token_begin);
-  sizes.tile_tokens = longest > 2 * kWide ? kWide : kNarrow;
+  sizes.tile_tokens = wide || longest > 2 * kWide ? kWide : kNarrow;
   for (size_t i = 0; i < count; ++i) {
     DeviceLoraSegment& s = plan.segments[i];
     s.first_row = sizes.rows;
@@ -68,9 +68,11 @@ LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count) {
   return plan;
 }
 
-LoraSizes bounded_lora_sizes(int32_t tokens, int32_t rows) {
-  // A tile has at least one token. Longer ones are made only of longer segments than a step has.
-  return {rows, tokens, rows, kNarrow};
+LoraSizes bounded_lora_sizes(const LoraBounds& bounds) {
+  // A tile has at least one token, and each segment or range one that is not full at most.
+  const int32_t tile = bounds.tile_tokens;
+  return {std::min(bounds.rows / tile + bounds.segments, bounds.rows),
+          std::min(bounds.tokens / tile + bounds.ranges, bounds.tokens), bounds.rows, tile};
 }
 
 bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan) {

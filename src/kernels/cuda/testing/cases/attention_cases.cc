@@ -19,8 +19,8 @@ double inner_error(Dtype dtype) {
 
 struct How {
   int split_keys = 0;    // 0: as planned
-  bool graph = false;    // the launches are captured, and replayed
-  bool bounded = false;  // the plan has the tables of a captured decode step
+  bool graph = false;    // the launches are captured, and replayed twice
+  bool bounded = false;  // the plan has the tables of captured steps
 };
 
 double work_of(const StepSizes& sizes) {
@@ -30,27 +30,130 @@ double work_of(const StepSizes& sizes) {
   return work;
 }
 
-// Captures launch(stream), and replays it twice.
-template <typename Launch>
-int replay(const Launch& launch, const std::string& name, const DeviceValues& out) {
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  require(cudaStreamCreate(&stream), "cudaStreamCreate");
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
-  const int status = launch(stream);
-  require(cudaStreamEndCapture(stream, &graph), "end capture");
-  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  for (int i = 0; i < 2; ++i) {
-    require(cudaStreamSynchronize(stream), name.c_str());
-    out.memory().poison();
-    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+// A step in device memory.
+struct DeviceStep {
+  explicit DeviceStep(const AttentionStep& s)
+      : pool(s.pool_before, s.sizes.dtype, s.shift()),
+        q(s.q, s.sizes.dtype, s.shift()),
+        k(s.k, s.sizes.dtype, s.shift()),
+        v(s.v, s.sizes.dtype, s.shift()),
+        out(static_cast<size_t>(s.tokens) * s.sizes.heads * s.sizes.dim, s.sizes.dtype, s.shift()) {
   }
-  require(cudaStreamSynchronize(stream), name.c_str());
-  require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  require(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  return status;
+  DeviceValues pool, q, k, v, out;
+};
+
+class Tables {
+ public:
+  Tables(const AttentionPlan& plan, const StepSizes& step)
+      : sizes_(plan.sizes),
+        spans_(plan.spans),
+        blocks_(plan.block_tables),
+        slots_(plan.slots),
+        tiles_(plan.tiles),
+        workspace_(attention_workspace_bytes(plan.sizes, step.kv_heads, step.dim)),
+        zeros_(attention_counters(plan.sizes, step.kv_heads), 0),
+        counters_(zeros_.size() * sizeof(uint32_t)) {
+    counters_.upload(zeros_.data(), counters_.size());
+  }
+
+  // apart: the parts of decodes are merged by a launch of their own.
+  int launch(const AttentionStep& step, const DeviceStep& on, Stream stream,
+             bool apart = false) const {
+    const StepSizes& s = step.sizes;
+    const KvCache cache{on.pool.data(), step.block_stride, step.layer_offset, s.kv_heads, s.dim,
+                        s.dtype};
+    const int status = store_kv(cache, {on.k.data(), step.kv_stride}, {on.v.data(), step.kv_stride},
+                                slots_.data(), step.tokens, stream);
+    if (status != 0) return status;
+    return paged_attention(cache, {on.q.data(), step.q_stride}, s.heads, on.out.data(), sizes_,
+                           {spans_.data(), blocks_.data(), slots_.data(), tiles_.data(),
+                            apart ? nullptr : reinterpret_cast<uint32_t*>(counters_.data())},
+                           workspace_.data(), stream);
+  }
+  int launch_graph(const AttentionStep& step, const DeviceStep& on) const {
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    require(cudaStreamCreate(&stream), "cudaStreamCreate");
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+    const int status = launch(step, on, stream);
+    require(cudaStreamEndCapture(stream, &graph), "end capture");
+    require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    for (int i = 0; i < 2; ++i) {
+      require(cudaStreamSynchronize(stream), step.name.c_str());
+      on.out.memory().poison();
+      require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+    }
+    require(cudaStreamSynchronize(stream), step.name.c_str());
+    require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+    require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+    require(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    return status;
+  }
+  bool guards_intact() const { return workspace_.guards_intact(); }
+  void poison_workspace() const { workspace_.poison(); }
+  bool counts() const { return !zeros_.empty(); }
+  bool counters_are_zeros() const {
+    std::vector<uint32_t> values(zeros_.size());
+    std::memcpy(values.data(), counters_.download().data(), counters_.size());
+    return counters_.guards_intact() && values == zeros_;
+  }
+
+ private:
+  AttentionSizes sizes_;
+  DeviceTable<DeviceSpan> spans_;
+  DeviceTable<int32_t> blocks_;
+  DeviceTable<int64_t> slots_;
+  DeviceTable<AttentionTile> tiles_;
+  DeviceMemory workspace_;
+  std::vector<uint32_t> zeros_;
+  DeviceMemory counters_;
+};
+
+// The counters are zeros again; the same comes of another launch, and if the parts are merged apart.
+void check_counters(Group& group, const std::string& name, const AttentionStep& step,
+                    const DeviceStep& on, const Tables& tables) {
+  if (!tables.counts()) return;
+  const std::vector<float> first = on.out.get();
+  for (const bool apart : {false, true}) {
+    group.check(name + " counters", tables.counters_are_zeros(),
+                "the counters are not zeros again");
+    on.out.memory().poison();
+    tables.poison_workspace();
+    const std::string again = name + (apart ? " merged apart" : " again");
+    if (!group.launched(again, tables.launch(step, on, nullptr, apart))) return;
+    group.check_same(again, first, on.out);
+  }
+}
+
+// The plan with room for more than the step has, and for its other kinds of spans.
+AttentionPlan bounded_plan(Group& group, const std::string& name, const AttentionStep& step,
+                           const AttentionSizes& own) {
+  const AttentionShape shape = step.shape();
+  const int32_t group_size = shape.heads / shape.kv_heads;
+  AttentionBounds bounds;
+  bounds.tokens = static_cast<int32_t>(step.tokens) + 5;
+  bounds.decode_spans = own.decode_spans + 3;
+  bounds.decode_queries = own.decode_rows > group_size ? decode_queries(shape) : 1;
+  bounds.longest = own.longest + 100;
+  bounds.other_spans = static_cast<int32_t>(step.spans.size()) - own.decode_spans + 1;
+  const AttentionSizes sizes = bounded_attention_sizes(shape, bounds);
+  const auto plan = plan_bounded_attention(shape, sizes, step.spans.data(), step.spans.size());
+  group.check(name + " bounds", plan.has_value(), "the plan exceeds its bounds");
+  if (!plan) return {};
+  size_t used = 0;
+  for (const QuerySpan& span : step.spans)
+    used += (span.context + span.queries + kBlockTokens - 1) / kBlockTokens;
+  const bool fixed = plan->spans.size() == static_cast<size_t>(sizes.decode_spans + sizes.tiles) &&
+                     plan->tiles.size() == static_cast<size_t>(sizes.tiles) &&
+                     plan->slots.size() == static_cast<size_t>(bounds.tokens);
+  group.check(name + " tables", plan->block_tables.size() == used && fixed,
+              "tables of other sizes than the bounds' or, of blocks, the step's");
+  group.check(name + " surplus slots",
+              std::all_of(plan->slots.begin() + step.tokens, plan->slots.end(),
+                          [](int64_t slot) { return slot == -1; }),
+              "a token beyond the step is stored");
+  return *plan;
 }
 
 // NOLINTNEXTLINE(readability-function-size): a case with its expectations
@@ -58,87 +161,47 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   if (!group.takes(work_of(sizes))) return;
   const AttentionStep step = make_step(sizes);
   std::string name = step.name;
-  AttentionPlan plan =
+  const AttentionPlan own =
       plan_attention(step.shape(), step.spans.data(), step.spans.size(), step.tokens);
-  if (how.bounded && decode_fits(step.shape())) {
-    constexpr int kSpans = 8, kLongest = 600;
-    plan = plan_decode(decode_sizes(step.shape(), kSpans, kLongest), step.spans.data(),
-                       step.spans.size());
-    // The tables of tokens have as many entries as spans can have; the step has some that no span
-    // has.
-    plan.slots.resize(std::max<size_t>(plan.slots.size(), step.tokens), -1);
+  AttentionPlan plan = own;
+  const bool bounded = how.bounded && decode_fits(step.shape());
+  if (bounded) {
     name += " bounded";
-    size_t used = 0;
-    for (const QuerySpan& span : step.spans)
-      used += (span.context + span.queries + kBlockTokens - 1) / kBlockTokens;
-    group.check(name + " tables",
-                plan.block_tables.size() == used && used <= decode_blocks(plan.sizes),
-                "the block tables have other blocks than those of the step");
+    plan = bounded_plan(group, name, step, own.sizes);
+    if (plan.slots.empty()) return;
   }
   if (how.split_keys > 0) {
     plan.sizes.split_keys = how.split_keys;
     name += " split " + std::to_string(how.split_keys);
   }
   const Dtype dtype = sizes.dtype;
-  DeviceValues pool(step.pool_before, dtype, step.shift()), q(step.q, dtype, step.shift()),
-      k(step.k, dtype, step.shift()), v(step.v, dtype, step.shift()),
-      out(static_cast<size_t>(step.tokens) * sizes.heads * sizes.dim, dtype, step.shift());
   // Room beyond the tables in use, as in a graph that is replayed with fewer spans.
   if (how.graph) {
     name += " graph";
     plan.spans.insert(plan.spans.begin() + plan.sizes.decode_spans, DeviceSpan{});
-    for (AttentionTile& tile : plan.tiles) ++tile.span;
+    for (AttentionTile& tile : plan.tiles)
+      if (tile.span >= 0) ++tile.span;
     plan.sizes.decode_spans += plan.sizes.kernels == AttentionKernels::kTensorCores ? 1 : 0;
     plan.tiles.push_back({});
     ++plan.sizes.tiles;
     plan.sizes.longest += 100;
     if (plan.sizes.decode_rows == 0) plan.sizes.decode_rows = 1;
   }
-  const DeviceTable<DeviceSpan> spans(plan.spans);
-  const DeviceTable<int32_t> blocks(plan.block_tables);
-  const DeviceTable<int64_t> slots(plan.slots);
-  const DeviceTable<AttentionTile> tiles(plan.tiles);
-  DeviceMemory workspace(attention_workspace_bytes(plan.sizes, sizes.kv_heads, sizes.dim));
-  const std::vector<uint32_t> zeros(attention_counters(plan.sizes, sizes.kv_heads), 0);
-  const DeviceMemory counters(zeros.size() * sizeof(uint32_t));
-  counters.upload(zeros.data(), counters.size());
-  const KvCache cache{pool.data(),    step.block_stride, step.layer_offset,
-                      sizes.kv_heads, sizes.dim,         dtype};
-  AttentionTables tables{spans.data(), blocks.data(), slots.data(), tiles.data(),
-                         reinterpret_cast<uint32_t*>(counters.data())};
-  const auto launch = [&](Stream stream) {
-    const int status = store_kv(cache, {k.data(), step.kv_stride}, {v.data(), step.kv_stride},
-                                slots.data(), step.tokens, stream);
-    if (status != 0) return status;
-    return paged_attention(cache, {q.data(), step.q_stride}, sizes.heads, out.data(), plan.sizes,
-                           tables, workspace.data(), stream);
-  };
-  int status = 0;
-  if (how.graph)
-    status = replay(launch, name, out);
-  else
-    status = launch(nullptr);
+  const DeviceStep on(step);
+  const Tables tables(plan, sizes);
+  const int status = how.graph ? tables.launch_graph(step, on) : tables.launch(step, on, nullptr);
   if (!group.launched(name, status)) return;
-  group.check_same(name + " store", step.pool_after, pool);
-  group.check(name, expected_attention(step), out, dtype, inner_error(dtype));
-  group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
-  if (zeros.empty()) return;
-  const auto counted = [&] {
-    std::vector<uint32_t> values(zeros.size());
-    std::memcpy(values.data(), counters.download().data(), counters.size());
-    return counters.guards_intact() && values == zeros;
-  };
-  // Again, and with the parts merged by a launch of their own.
-  const std::vector<float> first = out.get();
-  for (const bool apart : {false, true}) {
-    group.check(name + " counters", counted(), "the counters are not zeros again");
-    out.memory().poison();
-    workspace.poison();
-    if (apart) tables.counters = nullptr;
-    const std::string again = name + (apart ? " merged apart" : " again");
-    if (!group.launched(again, launch(nullptr))) return;
-    group.check_same(again, first, out);
-  }
+  group.check_same(name + " store", step.pool_after, on.pool);
+  group.check(name, expected_attention(step), on.out, dtype, inner_error(dtype));
+  group.check(name + " workspace", tables.guards_intact(), "wrote outside of the workspace");
+  check_counters(group, name, step, on, tables);
+  if (!bounded) return;
+  AttentionPlan same = own;
+  same.sizes.split_keys = plan.sizes.split_keys;
+  const DeviceStep other(step);
+  const Tables unbounded(same, sizes);
+  if (!group.launched(name + " unbounded", unbounded.launch(step, other, nullptr))) return;
+  group.check_same(name + " as unbounded", other.out.get(), on.out);
 }
 
 // The spans of one batch: (context, queries).
@@ -167,7 +230,12 @@ void test_dtype(Group& group, Dtype dtype) {
   for (const int dim : {96, 128, 256}) run(4, 2, dim, kShort);
   for (const int group_size : {1, 2, 7, 16})
     for (const int dim : {64, 80, 128, 256})
-      run(group_size * 2, 2, dim, {{37, 1}, {100, 1}, {15, 1}, {500, 1}}, {0, false, true});
+      for (const Lengths& lengths : {Lengths{{37, 1}, {100, 1}, {15, 1}, {500, 1}},
+                                     Lengths{{37, 1}, {0, 40}, {64, 19}, {15, 2}, {300, 1}}})
+        run(group_size * 2, 2, dim, lengths, {0, false, true});
+  run(14, 2, 64, kMixed, {0, false, true});
+  run(28, 4, 128, kMixed, {0, true, true});
+  run(14, 2, 64, kPrefill, {0, false, true});
   for (const int group_size : {1, 2, 3, 4, 5, 8, 12, 16}) {
     run(group_size * 2, 2, 64, {{0, 40}, {300, 1}, {77, 3}, {5, 16}, {129, 7}});
     run(group_size, 1, 128, {{700, 1}, {77, 2}, {12, 20}});
@@ -198,8 +266,9 @@ void random_attention(Group& group, Dtype dtype, Random& random) {
   for (auto& [context, queries] : sizes.lengths)
     context = between(0, 90), queries = random.below(2) > 0 ? 1 : between(1, 24);
   sizes.shifted = random.below(12) == 0;
-  attention_case(group, sizes,
-                 {random.below(4) > 0 ? 0 : 64 * between(1, 3), random.below(4) == 0});
+  attention_case(
+      group, sizes,
+      {random.below(4) > 0 ? 0 : 64 * between(1, 3), random.below(4) == 0, random.below(2) == 0});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "kernels/cuda/branch.h"
@@ -26,7 +27,8 @@ struct Sizes {
   std::vector<SegmentSizes> segments;
   int rows_per_piece = 0;  // 0: factors in one piece
   bool shifted = false;    // neither x nor y are aligned
-  bool bounded = false;    // the plan has the tables of a captured step
+  bool bounded = false;    // the plan has the tables of captured steps
+  bool wide = false;       // those of tiles of 32 tokens
   float x_size = 1;
   bool branched = false;  // in a graph, with the shrink in a branch
 };
@@ -50,7 +52,7 @@ std::string describe(const Sizes& s) {
   for (size_t i = 0; i < s.segments.size() && i < 8; ++i)
     text += " " + std::to_string(s.segments[i].begin) + "-" + std::to_string(s.segments[i].end);
   if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
-  if (s.bounded) text += " bounded";
+  if (s.bounded) text += s.wide ? " bounded wide" : " bounded";
   if (s.branched) text += " branched";
   if (s.x_size != 1) text += " x " + std::to_string(s.x_size);
   return s.shifted ? text + " shifted" : text;
@@ -134,6 +136,50 @@ Status replay_branched(const LoraCall& call, const LoraTiles& tiles, void* works
   return status;
 }
 
+class DevicePlan {
+ public:
+  explicit DevicePlan(const LoraPlan& plan)
+      : sizes_(plan.sizes),
+        segments_(plan.segments),
+        shrink_tiles_(plan.shrink_tiles),
+        expand_tiles_(plan.expand_tiles),
+        covers_(plan.covers) {}
+  void give(LoraCall& call) const {
+    call.sizes = sizes_;
+    call.tables = {segments_.data(), shrink_tiles_.data(), expand_tiles_.data(), covers_.data()};
+  }
+
+ private:
+  LoraSizes sizes_;
+  DeviceTable<DeviceLoraSegment> segments_;
+  DeviceTable<LoraShrinkTile> shrink_tiles_;
+  DeviceTable<LoraExpandTile> expand_tiles_;
+  DeviceTable<int32_t> covers_;
+};
+
+// With room for more than the segments have.
+LoraPlan bounded_plan(Group& group, const std::string& name, const Sizes& s,
+                      const std::vector<DeviceLoraSegment>& segments) {
+  LoraPlan plan = plan_lora(segments.data(), segments.size(), s.wide);
+  std::set<int> cuts;
+  int32_t count = 0;
+  for (const SegmentSizes& segment : s.segments) {
+    if (segment.begin == segment.end) continue;
+    cuts.insert({segment.begin, segment.end});
+    ++count;
+  }
+  const LoraSizes bounds =
+      bounded_lora_sizes({s.tokens + 3, plan.sizes.rows + 5, count + 1,
+                          static_cast<int32_t>(cuts.size()), plan.sizes.tile_tokens});
+  group.check(name + " bounds", bound_lora_plan(bounds, plan), "the plan exceeds its bounds");
+  group.check(name + " tables",
+              plan.shrink_tiles.size() == static_cast<size_t>(bounds.shrink_tiles) &&
+                  plan.expand_tiles.size() == static_cast<size_t>(bounds.expand_tiles),
+              "tables of other sizes than the bounds'");
+  return plan;
+}
+
+// NOLINTNEXTLINE(readability-function-size): a case with its expectations
 void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) {
   if (!group.takes(work_of(s))) return;
   Random random(s.tokens * 31 + s.in);
@@ -147,50 +193,55 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   std::vector<DeviceLoraSegment> segments;
   for (const SegmentSizes& seg : s.segments)
     segments.push_back({seg.begin, seg.end, 0, seg.coefficient, tables[seg.adapter].data()});
-  LoraPlan plan = plan_lora(segments.data(), segments.size());
-  if (s.bounded) {
-    const LoraSizes bounds = bounded_lora_sizes(s.tokens + 3, plan.sizes.rows + 5);
-    group.check(name + " bounds", bound_lora_plan(bounds, plan), "the plan exceeds its bounds");
-  }
-  const DeviceTable<DeviceLoraSegment> device_segments(plan.segments);
-  const DeviceTable<LoraShrinkTile> shrink_tiles(plan.shrink_tiles);
-  const DeviceTable<LoraExpandTile> expand_tiles(plan.expand_tiles);
-  const DeviceTable<int32_t> covers(plan.covers);
+  const LoraPlan own = plan_lora(segments.data(), segments.size());
+  const DevicePlan plan(s.bounded ? bounded_plan(group, name, s, segments) : own);
 
   LoraCall call;
   const int64_t x_stride = s.in + 8;
   const std::vector<float> x = random.values(s.tokens * x_stride, dtype, s.x_size);
   const DeviceValues dx(x, dtype, shift);
   call.dtype = dtype, call.x = dx.data(), call.x_stride = x_stride, call.in = s.in;
+  std::vector<std::vector<float>> before;
   std::vector<std::vector<Expected>> expected;
   std::vector<DeviceValues> ys;
   for (size_t i = 0; i < s.outs.size(); ++i) {
     const int64_t y_stride = s.outs[i] + 16;
-    std::vector<float> y = random.values(s.tokens * y_stride, dtype);
+    before.push_back(random.values(s.tokens * y_stride, dtype));
     auto& e = expected.emplace_back();
-    for (const float v : y) e.push_back({v, 0});
+    for (const float v : before.back()) e.push_back({v, 0});
     add_products(s, adapters, x, x_stride, i, y_stride, e);
-    ys.emplace_back(y, dtype, shift);
+    ys.emplace_back(before.back(), dtype, shift);
     const bool touched = i < s.ranks[0].size();
     call.slices[i] = {ys.back().data(), y_stride, s.outs[i], touched ? static_cast<int>(i) : -1};
   }
   call.slice_count = static_cast<int>(s.outs.size());
   for (const auto& ranks : s.ranks)
     for (const int rank : ranks) call.max_rank = std::max(call.max_rank, rank);
-  call.sizes = plan.sizes;
-  call.tables = {device_segments.data(), shrink_tiles.data(), expand_tiles.data(), covers.data()};
+  plan.give(call);
 
   const LoraTiles tiles =
       forced != nullptr ? *forced : choose_lora_tiles(call, arch_of(capability()));
   if (forced != nullptr)
     name += " tiles " + describe(tiles.shrink) + " and " + describe(tiles.expand);
-  DeviceMemory workspace(lora_workspace_bytes(call, tiles));
-  const Status status = s.branched ? replay_branched(call, tiles, workspace.data())
-                                   : lora_project(call, tiles, workspace.data(), nullptr);
-  if (!group.launched(name, status)) return;
+  const auto run = [&] {
+    const DeviceMemory workspace(lora_workspace_bytes(call, tiles));
+    const Status status = s.branched ? replay_branched(call, tiles, workspace.data())
+                                     : lora_project(call, tiles, workspace.data(), nullptr);
+    const bool launched = group.launched(name, status);
+    group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
+    return launched;
+  };
+  if (!run()) return;
   for (size_t i = 0; i < ys.size(); ++i)
     group.check(name + " slice " + std::to_string(i), expected[i], ys[i], dtype, kInner);
-  group.check(name + " workspace", workspace.guards_intact(), "wrote outside of the workspace");
+  if (!s.bounded) return;
+  std::vector<std::vector<float>> bounded;
+  for (size_t i = 0; i < ys.size(); ++i) bounded.push_back(ys[i].get()), ys[i].set(before[i]);
+  const DevicePlan unbounded(own);
+  unbounded.give(call);
+  if (!run()) return;
+  for (size_t i = 0; i < ys.size(); ++i)
+    group.check_same(name + " as unbounded " + std::to_string(i), bounded[i], ys[i]);
 }
 
 std::vector<SegmentSizes> one_token_each(int tokens, int adapters) {
@@ -264,6 +315,11 @@ void test_dtype(Group& group, Dtype dtype) {
   std::vector<std::vector<int>> many;
   for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
   lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
+  // A prompt beside decodes.
+  std::vector<SegmentSizes> mixed = one_token_each(12, 12);
+  mixed.push_back({12, 98, 3, 1}), mixed.push_back({98, 101, 4, 0.5f});
+  for (const bool wide : {false, true})
+    lora_case(group, {dtype, 101, 128, {264, 40}, many, mixed, 0, false, true, wide});
   std::vector<SegmentSizes> overlapping;
   for (int i = 0; i < 20; ++i) overlapping.push_back({i, 90 - 3 * i, i, 1.0f - 0.1f * i});
   lora_case(group, {dtype, 90, 128, {64, 72, 8}, many, overlapping});
@@ -272,7 +328,7 @@ void test_dtype(Group& group, Dtype dtype) {
 }
 
 // Up to four adapters on one to three linears, in segments with gaps, and now and then one adapter
-// on all tokens beside them. A bounded plan is that of a decode step: at most 64 tokens.
+// on all tokens beside them.
 void random_lora(Group& group, Dtype dtype, Random& random) {
   const auto between = [&](int low, int high) {
     return static_cast<int>(random.between(low, high));
@@ -280,7 +336,8 @@ void random_lora(Group& group, Dtype dtype, Random& random) {
   Sizes s;
   s.dtype = dtype;
   s.bounded = random.below(2) > 0;
-  s.tokens = between(1, s.bounded ? 64 : 90);
+  s.wide = s.bounded && random.below(2) > 0;
+  s.tokens = between(1, 90);
   s.in = between(1, 30) * (random.below(4) > 0 ? 8 : 5);
   s.outs.resize(between(1, kMaxLoraSlices));
   for (int& out : s.outs) out = between(1, 40) * (random.below(3) > 0 ? 8 : 1);
@@ -290,7 +347,7 @@ void random_lora(Group& group, Dtype dtype, Random& random) {
     for (size_t m = 0; m < modules; ++m) ranks.push_back(random.below(6) > 0 ? between(1, 40) : 0);
   const auto adapter = [&] { return between(0, static_cast<int>(s.ranks.size()) - 1); };
   for (int token = 0; token < s.tokens;) {
-    const int end = std::min(token + between(1, s.bounded ? 5 : 40), s.tokens);
+    const int end = std::min(token + between(1, random.below(2) > 0 ? 5 : 40), s.tokens);
     if (random.below(4) > 0) s.segments.push_back({token, end, adapter(), random.uniform(-2, 2)});
     token = end;
   }

@@ -1,5 +1,5 @@
 // Which steps of a mixed fleet find a graph, without a GPU.
-#include "engine/decode_kinds.h"
+#include "engine/step_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -22,28 +22,28 @@ class Counted {
   int* count_;
 };
 
-DecodeKind kind(int32_t tokens) { return {.tokens = tokens, .longest = 512}; }
+StepKind kind(int32_t tokens) { return {.bounds = {.tokens = tokens, .longest = 512}}; }
 
 // What an engine does with a step. → whether a graph ran it.
-bool run(DecodeKinds<Counted>& kinds, const DecodeKind& kind, int& graphs) {
+bool run(StepKinds<Counted>& kinds, const StepKind& kind, int& graphs) {
   if (kinds.find(kind)) return true;
   if (!kinds.due(kind)) return false;
   kinds.insert(kind, [&] { return Counted(graphs); });
   return true;
 }
 
-TEST(DecodeKinds, TheThirdStepOfAKindIsCaptured) {
+TEST(StepKinds, TheThirdStepOfAKindIsCaptured) {
   int graphs = 0;
-  DecodeKinds<Counted> kinds;
+  StepKinds<Counted> kinds;
   for (const bool graph : {false, false, true, true}) EXPECT_EQ(run(kinds, kind(1), graphs), graph);
   EXPECT_FALSE(run(kinds, kind(2), graphs));
   EXPECT_EQ(graphs, 1);
   EXPECT_EQ(kinds.waiting(), 1u) << "a kind with a graph waits for none";
 }
 
-TEST(DecodeKinds, RareKindsTakeNoGraphsPlace) {
+TEST(StepKinds, RareKindsTakeNoGraphsPlace) {
   int graphs = 0;
-  DecodeKinds<Counted> kinds({.graphs = 4, .waiting = 8, .seen_before = 2});
+  StepKinds<Counted> kinds({.graphs = 4, .waiting = 8, .seen_before = 2});
   for (int step = 0; step < 3; ++step)
     for (int32_t i = 0; i < 4; ++i) run(kinds, kind(i), graphs);
   for (int32_t rare = 100; rare < 400; ++rare) EXPECT_FALSE(run(kinds, kind(rare), graphs));
@@ -52,18 +52,18 @@ TEST(DecodeKinds, RareKindsTakeNoGraphsPlace) {
   EXPECT_EQ(graphs, 4);
 }
 
-TEST(DecodeKinds, TheLeastRecentlyUsedGraphEndsAlone) {
+TEST(StepKinds, TheLeastRecentlyUsedGraphEndsAlone) {
   int graphs = 0;
-  DecodeKinds<Counted> kinds({.graphs = 3, .waiting = 8, .seen_before = 0});
+  StepKinds<Counted> kinds({.graphs = 3, .waiting = 8, .seen_before = 0});
   for (const int32_t i : {1, 2, 3, 1, 4}) EXPECT_TRUE(run(kinds, kind(i), graphs));
   EXPECT_EQ(graphs, 3);
   EXPECT_FALSE(kinds.find(kind(2)));
   for (const int32_t i : {1, 3, 4}) EXPECT_TRUE(kinds.find(kind(i))) << i;
 }
 
-TEST(DecodeKinds, AFailedCaptureChangesNothingElse) {
+TEST(StepKinds, AFailedCaptureChangesNothingElse) {
   int graphs = 0;
-  DecodeKinds<Counted> kinds({.graphs = 2, .waiting = 8, .seen_before = 0});
+  StepKinds<Counted> kinds({.graphs = 2, .waiting = 8, .seen_before = 0});
   run(kinds, kind(1), graphs);
   EXPECT_TRUE(kinds.due(kind(2)));
   EXPECT_THROW(kinds.insert(kind(2), []() -> Counted { throw std::bad_alloc(); }), std::bad_alloc);
@@ -75,25 +75,26 @@ TEST(DecodeKinds, AFailedCaptureChangesNothingElse) {
 
 // 20 adapters with 5 sets of targets in random batches: with the exact union of the targets each
 // step would be of one of 32 times as many kinds.
-TEST(DecodeKinds, TargetsOfAdaptersDoNotMultiplyTheKinds) {
+TEST(StepKinds, TargetsOfAdaptersDoNotMultiplyTheKinds) {
   const uint64_t targets[] = {0b0001, 0b0011, 0b0100, 0b1010, 0b11111};
   const int32_t sizes[] = {1, 2, 4, 8, 16};
   constexpr int kSteps = 3000;
   for (const bool exact : {true, false}) {
     std::mt19937 random(7);
     int graphs = 0, hits = 0, most = 0;
-    DecodeKinds<Counted> kinds({.graphs = 24, .waiting = 512, .seen_before = 2});
+    StepKinds<Counted> kinds({.graphs = 24, .waiting = 512, .seen_before = 2});
     TouchedModules touched;
     for (int step = 0; step < kSteps; ++step) {
       const auto sequences = static_cast<int32_t>(1 + random() % 16);
       uint64_t bits = 0;
       for (int32_t i = 0; i < sequences; ++i)
         if (const auto adapter = random() % 25; adapter < 20) bits |= targets[adapter % 5];
-      DecodeKind of{.tokens = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(sequences))),
-                    .longest = static_cast<int32_t>(512 << (random() % 2)),
-                    .lora_rows = bits ? 16 : 0,
-                    .max_rank = bits ? 16 : 0};
-      EXPECT_TRUE(std::ranges::find(sizes, of.tokens) != std::end(sizes));
+      StepKind of{.bounds = {.tokens = static_cast<int32_t>(
+                                 std::bit_ceil(static_cast<uint32_t>(sequences))),
+                             .longest = static_cast<int32_t>(512 << (random() % 2)),
+                             .lora_layers = bits ? 1 : 0,
+                             .max_rank = bits ? 16 : 0}};
+      EXPECT_TRUE(std::ranges::find(sizes, of.bounds.tokens) != std::end(sizes));
       of.touched = exact ? std::vector{bits} : touched.of_step({bits});
       if (!of.touched.empty()) {
         EXPECT_EQ(of.touched[0] & bits, bits) << "each adapter of the step is launched for";

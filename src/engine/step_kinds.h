@@ -1,5 +1,5 @@
-// The kinds of decode steps of which graphs are kept, and when a kind gets one. Needs neither torch
-// nor a GPU.
+// The kinds of steps of which graphs are kept, and when a kind gets one. Needs neither torch nor a
+// GPU.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "ops/step_bounds.h"
+
 namespace valora {
 
 // Steps whose launches are the same but for what is in the tables.
-struct DecodeKind {
-  int32_t tokens = 0, longest = 0, lora_rows = 0, max_rank = 0;  // as ops::DecodeBounds
+struct StepKind {
+  ops::StepBounds bounds;
   // Modules that adapters touch beside the weights, a bit each. Those of more adapters than the
   // step has make a step slower by empty launches, but a kind more frequent.
   std::vector<uint64_t> touched;
   const void* merged = nullptr;      // the merged weights; null: none
   std::vector<bool> merged_modules;  // that the merged adapter touches
-  bool operator==(const DecodeKind&) const = default;
+  bool operator==(const StepKind&) const = default;
 };
 
 // All modules that any adapter of a step so far touches. It grows with adapters of other targets,
@@ -66,20 +68,20 @@ class CaptureTries {
 
 // The graphs of kinds, the least recently used of which ends when there are too many.
 template <typename Graph>
-class DecodeKinds {
+class StepKinds {
  public:
   struct Limits {
     size_t graphs = 96;
     size_t waiting = 512;  // kinds that were seen and have no graph
     int seen_before = 2;   // steps of a kind that run without a graph first
   };
-  explicit DecodeKinds(Limits limits = {}) : limits_(limits) {}
+  explicit StepKinds(Limits limits = {}) : limits_(limits) {}
 
   // Null: the kind has none. Valid until the next insert().
-  Graph* find(const DecodeKind& kind) { return touch(graphs_, kind); }
+  Graph* find(const StepKind& kind) { return touch(graphs_, kind); }
 
   // Counts a step of a kind without a graph. → whether it is time for one.
-  bool due(const DecodeKind& kind) {
+  bool due(const StepKind& kind) {
     int* seen = touch(waiting_, kind);
     if (!seen) {
       if (waiting_.size() == limits_.waiting) waiting_.pop_back();
@@ -94,7 +96,7 @@ class DecodeKinds {
   // make(): a graph of a kind that has none. If it throws, nothing has changed, but that the least
   // recently used one has ended to make room.
   template <typename Make>
-  Graph& insert(const DecodeKind& kind, Make&& make) {
+  Graph& insert(const StepKind& kind, Make&& make) {
     while (graphs_.size() >= limits_.graphs) graphs_.pop_back();
     graphs_.emplace_front(kind, make());
     std::erase_if(waiting_, [&](const auto& entry) { return entry.first == kind; });
@@ -106,10 +108,10 @@ class DecodeKinds {
 
  private:
   template <typename Value>
-  using Entries = std::list<std::pair<DecodeKind, Value>>;  // the last used first
+  using Entries = std::list<std::pair<StepKind, Value>>;  // the last used first
 
   template <typename Value>
-  static Value* touch(Entries<Value>& entries, const DecodeKind& kind) {
+  static Value* touch(Entries<Value>& entries, const StepKind& kind) {
     const auto it = std::ranges::find_if(entries, [&](const auto& e) { return e.first == kind; });
     if (it == entries.end()) return nullptr;
     entries.splice(entries.begin(), entries, it);

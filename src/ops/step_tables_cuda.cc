@@ -1,0 +1,155 @@
+#include "ops/step_tables.h"
+
+#include <algorithm>
+
+#include "ops/attention_cuda.h"
+#include "ops/cuda_types.h"
+#include "ops/dispatch.h"
+#include "ops/lora_cuda.h"
+
+namespace valora::ops {
+namespace {
+
+// Of all tables but those of blocks: spans, slots, tiles, segments, each a few bytes for a token.
+constexpr size_t kFixedBytes = 512 << 10;
+constexpr size_t kMostBytes = kFixedBytes + kMostStepBlocks * sizeof(int32_t);
+
+int64_t count_ranges(const LoraBatch& lora) {
+  std::vector<int64_t> cuts;
+  for (const kernels::LoraSegment& s : lora.segments())
+    cuts.insert(cuts.end(), {s.token_begin, s.token_end});
+  std::ranges::sort(cuts);
+  return std::ranges::unique(cuts).begin() - cuts.begin() - 1;
+}
+
+void add_lora(const LoraBatch& lora, StepShape& step) {
+  for (size_t i = 0; i < lora.segments().size(); ++i) {
+    const int64_t rows = lora.segments()[i].token_end - lora.segments()[i].token_begin;
+    step.lora_rows += rows;
+    step.lora_longest = std::max(step.lora_longest, rows);
+    step.max_rank = std::max(step.max_rank, lora.adapter(i).max_rank());
+  }
+  step.lora_segments = static_cast<int64_t>(lora.segments().size());
+  step.lora_ranges = lora.segments().empty() ? 0 : count_ranges(lora);
+}
+
+kernels::cuda::AttentionBounds attention_bounds(const kernels::cuda::AttentionShape& shape,
+                                                const StepBounds& bounds) {
+  return {bounds.tokens, bounds.decodes, bounds.embedded ? kernels::cuda::decode_queries(shape) : 1,
+          bounds.longest, bounds.prompts};
+}
+
+kernels::cuda::LoraBounds lora_bounds(const StepBounds& bounds) {
+  return {bounds.tokens, bounds.lora_layers * bounds.tokens, bounds.lora_layers * bounds.spans(),
+          bounds.lora_layers * bounds.spans(), bounds.lora_tile};
+}
+
+}  // namespace
+
+bool steps_can_be_captured(const KvArena& arena, int64_t heads) {
+  return target_of(arena.data()) == Target::kCuda &&
+         kernels::cuda::decode_fits(attention_shape(arena, heads, true));
+}
+
+std::optional<StepBounds> step_bounds(const KvArena& arena, int64_t heads,
+                                      std::span<const QuerySpan> spans, const LoraBatch& lora,
+                                      bool visual) {
+  const int64_t most = kernels::cuda::decode_queries(attention_shape(arena, heads, true));
+  StepShape step;
+  step.visual = visual;
+  for (const QuerySpan& span : spans) {
+    const int64_t keys = span.context + span.queries;
+    step.tokens = std::max(step.tokens, span.begin + span.queries);
+    step.blocks += (keys + kernels::kBlockTokens - 1) / kernels::kBlockTokens;
+    if (span.queries > most) {
+      ++step.prompts;
+      continue;
+    }
+    ++step.decodes;
+    step.most_queries = std::max(step.most_queries, span.queries);
+    step.longest = std::max(step.longest, keys);
+  }
+  add_lora(lora, step);
+  return bounds_of(step);
+}
+
+struct StepTables::Tables {
+  StepBounds bounds;
+  at::Device device;
+  std::shared_ptr<DeviceTables> memory;
+  SpanTables spans;
+  std::shared_ptr<DeviceLoraTables> lora;
+  at::Tensor tokens, positions;
+  std::vector<int64_t> inputs;  // [1 + axes, bounds.tokens]
+};
+
+StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const StepBounds& bounds,
+                       std::shared_ptr<DeviceTables> memory)
+    : tables_(std::make_unique<Tables>(
+          Tables{bounds, arena.data().device(), std::move(memory), {}, {}, {}, {}, {}})) {
+  Tables& t = *tables_;
+  t.memory->reserve(kMostBytes);
+  t.inputs.assign(static_cast<size_t>((1 + axes) * bounds.tokens), 0);
+  auto spans = std::make_shared<DeviceSpanTables>();
+  spans->shape = attention_shape(arena, heads, true);
+  spans->sizes =
+      kernels::cuda::bounded_attention_sizes(spans->shape, attention_bounds(spans->shape, bounds));
+  spans->workspace = attention_workspace(spans->shape, spans->sizes, t.device);
+  t.spans.on_device = std::move(spans);
+  if (bounds.lora_layers > 0) {
+    t.lora = std::make_shared<DeviceLoraTables>();
+    t.lora->sizes = kernels::cuda::bounded_lora_sizes(lora_bounds(bounds));
+    t.lora->max_rank = bounds.max_rank;
+  }
+  const at::Tensor none = at::empty({0}, at::kLong);
+  set(none, none.view({axes, 0}), {}, {});
+  const at::Tensor inputs =
+      t.memory->memory()
+          .narrow(0, 0, static_cast<int64_t>(t.inputs.size() * sizeof(int64_t)))
+          .view(at::kLong)
+          .view({1 + axes, bounds.tokens});
+  t.tokens = inputs[0];
+  t.positions = inputs.narrow(0, 1, axes);
+}
+
+StepTables::~StepTables() = default;
+
+void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
+                     std::span<const QuerySpan> spans, const LoraBatch& lora) {
+  Tables& t = *tables_;
+  std::ranges::fill(t.inputs, 0);
+  for (int64_t axis = -1; axis < positions.size(0); ++axis) {
+    const at::Tensor row = axis < 0 ? tokens : positions[axis];
+    std::copy_n(row.const_data_ptr<int64_t>(), row.numel(),
+                t.inputs.begin() + (axis + 1) * t.bounds.tokens);
+  }
+  DeviceTables& memory = *t.memory;
+  memory.clear();
+  memory.add(t.inputs);
+  DeviceSpanTables& attention = *t.spans.on_device;
+  const auto span_plan = kernels::cuda::plan_bounded_attention(attention.shape, attention.sizes,
+                                                               spans.data(), spans.size());
+  TORCH_CHECK(span_plan, "a step beyond the bounds of its tables");
+  SpanOffsets span_offsets = add_fixed_tables(*span_plan, attention.shape.kv_heads, memory);
+  LoraOffsets lora_offsets{};
+  if (t.lora) {
+    const bool wide = t.lora->sizes.tile_tokens == kernels::cuda::kWideLoraTile;
+    kernels::cuda::LoraPlan plan = plan_of(lora, t.device, wide);
+    TORCH_CHECK(kernels::cuda::bound_lora_plan(t.lora->sizes, plan),
+                "adapters of a step beyond the bounds of its tables");
+    lora_offsets = add_tables(plan, memory);
+  }
+  // Last, so that only the blocks of this step are copied, not all that its bounds allow.
+  span_offsets.block_tables = memory.add(span_plan->block_tables);
+  TORCH_CHECK(memory.bytes() <= kMostBytes, "tables of ", memory.bytes(), " bytes of a step");
+  memory.copy_to(t.device);
+  attention.tables = tables_at(span_offsets, memory);
+  if (t.lora) t.lora->tables = tables_at(lora_offsets, memory);
+}
+
+const at::Tensor& StepTables::tokens() const { return tables_->tokens; }
+const at::Tensor& StepTables::positions() const { return tables_->positions; }
+const SpanTables& StepTables::spans() const { return tables_->spans; }
+std::shared_ptr<const DeviceLoraTables> StepTables::lora() const { return tables_->lora; }
+
+}  // namespace valora::ops
