@@ -11,8 +11,8 @@ namespace {
 // Workspaces of cuBLAS on the streams of steps and of captures (32 MiB each on an H100, and as much
 // for cuBLASLt), and kernels, which are loaded when they are first called.
 constexpr double kLibraries = 256 << 20;
-// The launches and the workspaces of 96 captured steps, and their tables.
-constexpr double kCapturedSteps = 256 << 20;
+// The launches and the workspaces of 128 captured steps, and their tables.
+constexpr double kCapturedSteps = 320 << 20;
 // torch's allocator rounds sizes up and cannot use every gap.
 constexpr double kGaps = 1.25;
 constexpr int64_t kPromptRows = 64;  // whose logits are taken at once, of scored prompts

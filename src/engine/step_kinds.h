@@ -71,7 +71,7 @@ template <typename Graph>
 class StepKinds {
  public:
   struct Limits {
-    size_t graphs = 96;
+    size_t graphs = 128;
     size_t waiting = 512;  // kinds that were seen and have no graph
     int seen_before = 2;   // steps of a kind that run without a graph first
   };

@@ -8,7 +8,7 @@ namespace valora::ops {
 namespace {
 
 // Surplus tokens cost arithmetic where a step is not bound by reading weights.
-constexpr int32_t kTokens[] = {16, 32, 64, 96, 128, 192, 256, 384, kMostStepTokens};
+constexpr int32_t kTokens[] = {16, 32, 64, 96, 128, 192, 256, 320, 384, 448, kMostStepTokens};
 constexpr int32_t kDecodeTokens[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 // Surplus spans cost empty thread blocks, and the keys of the others are cut into fewer parts.
 constexpr int32_t kDecodes[] = {0, 8, 32, 128, 256};

@@ -11,7 +11,7 @@ from checkpoints import save_adapter
 from programs import DEVICE, REPOSITORY, Engine, EngineError, token_ids
 from reference import Reference, expect_same
 from test_generate_modes import Setting, expect_the_same_answers
-from test_tensor_parallel import distance, expect_the_same_from_a_small_pool
+from test_tensor_parallel import REQUESTS, distance, expect_the_same_from_a_small_pool
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
 pytestmark = pytest.mark.skipif(DEVICE == "cuda" or not PROGRAMS.is_dir(), reason="not built")
@@ -125,6 +125,63 @@ def test_unknown_launches_are_refused(models):
     with pytest.raises(EngineError, match="VALORA_GPU_SEPARATE"):
         with Engine(models["llama3-scaled"], {"VALORA_GPU_SEPARATE": "products,norms"}, device="cuda") as engine:
             engine.one({"messages": [{"role": "user", "content": "a"}], "sampling": {"max_tokens": 1}})
+
+
+def counted(report, capture):
+    """The environment of an engine whose GPU writes what it did to `report`."""
+    return {"VALORA_EMULATED_GPU_REPORT": str(report), "VALORA_GPU_CAPTURE": capture}
+
+
+def expect_the_same_tokens(alone, answers):
+    """Of the same dtype: padding changes the order of few sums, so that only near ties may differ."""
+    compared = 0
+    for own, answer in zip(alone, answers, strict=True):
+        for mine, other in zip(own["choices"][0]["tokens"], answer["choices"][0]["tokens"], strict=True):
+            if mine["id"] != other["id"]:
+                first, second = mine["top_logprobs"][:2]
+                assert first - second < 0.1, (own, answer)
+                break
+            assert abs(mine["logprob"] - other["logprob"]) < 0.15
+            compared += 1
+    assert compared >= 0.9 * sum(len(token_ids(own)) for own in alone)
+
+
+@pytest.mark.parametrize("name, mode", [("vl-grouped-tied", "unmerged"), ("vl-grouped-tied", "mixture"), ("vl-grouped-tied", "merged"),
+                                        ("llava-default", "unmerged")])
+def test_steps_of_any_shape_are_replayed(models, tmp_path, name, mode):
+    """Prompts with and without pictures, in chunks and beside decodes, under adapters, against launches one by one."""
+    setting = Setting(name, models.memory[name], models[name], tmp_path, tokens=4)
+    answers, counts, steps = {}, {}, {}
+    for capture in ("none", "decode", "all"):
+        report = tmp_path / f"{capture}.json"
+        with Engine(models[name], counted(report, capture), dtype="bfloat16", device="cuda", mode=mode, max_num_batched_tokens=48) as engine:
+            for adapter, path in setting.adapters.items():
+                engine.load(adapter, path)
+            answers[capture] = [answer for _ in range(3) for answer in engine.batch(setting.requests)]
+            steps[capture] = engine.stats()["steps"]
+        counts[capture] = json.loads(report.read_text())
+        expect_the_same_tokens(answers["none"], answers[capture])
+    assert counts["none"]["captures"] == counts["none"]["replays"] == 0
+    assert counts["all"]["replays"] > counts["decode"]["replays"] + 3, counts
+    assert counts["all"]["launches"] / steps["all"] < counts["none"]["launches"] / steps["none"], (counts, steps)
+
+
+def test_captured_steps_answer_alike_after_preemption(models, tmp_path):
+    name = "vl-grouped-tied"
+    adapter = save_adapter(models.memory[name], tmp_path / "a", 762, rank=8, targets="all-linear")
+    requests = [request | ({"adapters": [{"name": "a"}]} if i % 3 == 0 else {}) for i, request in enumerate(REQUESTS)]
+    with Engine(models[name], counted(tmp_path / "none.json", "none"), dtype="bfloat16", device="cuda") as engine:
+        engine.load("a", adapter)
+        pool_block, block = (64 << 20) // engine.model["kv_blocks"], 16 * engine.model["kv_token_bytes"]
+        alone = [engine.one(request) for request in requests]
+    with Engine(models[name], counted(tmp_path / "all.json", "all"), dtype="bfloat16", device="cuda", pool_memory=40 * pool_block,
+                swap_space=400 * block, max_num_batched_tokens=64) as engine:
+        engine.load("a", adapter)
+        for _ in range(2):
+            expect_the_same_tokens(alone, engine.batch(requests))
+        stats = engine.stats()
+    assert stats["preemptions"] > 0
+    assert json.loads((tmp_path / "all.json").read_text())["replays"] > 0.8 * stats["steps"]
 
 
 @pytest.mark.parametrize("fault", ["refuse:60", "memory:90"])

@@ -1,5 +1,10 @@
-// Which kernels the plans choose on which GPU, and by which shapes low-rank products are cut.
+// Which kernels the plans choose on which GPU, by which shapes low-rank products are cut, and the
+// bounds of captured steps.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
 
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device.h"
@@ -68,6 +73,91 @@ TEST(LoraPlans, AskForLongTilesIfASegmentIsLong) {
   EXPECT_EQ(asked()[0],
             (ProductShape{ProductKind::kLongShrink, false, CudaArch::kSm90, 3, 32, 3584}));
   EXPECT_EQ(asked()[1].kind, ProductKind::kLongExpand);
+}
+
+struct RandomStep {
+  std::vector<QuerySpan> spans;
+  std::vector<int32_t> blocks = std::vector<int32_t>(200);
+  AttentionBounds bounds;  // as narrow as can be
+};
+
+// The worst for the bounds of tiles are many spans that are one query longer than a whole tile, or
+// than a decode.
+RandomStep random_step(const AttentionShape& shape, std::mt19937& random) {
+  RandomStep step;
+  const int32_t most = decode_queries(shape);
+  const int32_t tile = (shape.dim <= 128 ? 128 : 64) / (shape.heads / shape.kv_heads);
+  step.bounds.decode_queries = most;
+  const auto count = 1 + random() % 12;
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t lengths[] = {1,    most,     most + 1,
+                               tile, tile + 1, 1 + static_cast<int>(random() % 60)};
+    const int64_t queries = lengths[random() % 6], context = static_cast<int64_t>(random() % 1000);
+    step.spans.push_back({step.bounds.tokens, queries, context, step.blocks.data()});
+    step.bounds.tokens += static_cast<int32_t>(queries);
+    if (queries > most) {
+      ++step.bounds.other_spans;
+      continue;
+    }
+    ++step.bounds.decode_spans;
+    step.bounds.longest = std::max(step.bounds.longest, static_cast<int32_t>(context + queries));
+  }
+  return step;
+}
+
+TEST(AttentionPlans, OfStepsHoldWithinTheNarrowestBounds) {
+  std::mt19937 random(11);
+  int tiles = 0;
+  for (const int group : {1, 2, 3, 5, 7, 9, 12, 13, 16})
+    for (const int dim : {64, 128, 256})
+      for (int i = 0; i < 100; ++i) {
+        const AttentionShape shape{2 * group, 2, dim};
+        const RandomStep step = random_step(shape, random);
+        const AttentionSizes sizes = bounded_attention_sizes(shape, step.bounds);
+        const auto plan = [&](const AttentionSizes& within) {
+          return plan_bounded_attention(shape, within, step.spans.data(), step.spans.size());
+        };
+        const auto whole = plan(sizes);
+        ASSERT_TRUE(whole) << group << " " << dim << " case " << i;
+        EXPECT_EQ(whole->spans.size(), static_cast<size_t>(sizes.decode_spans + sizes.tiles));
+        EXPECT_EQ(whole->tiles.size(), static_cast<size_t>(sizes.tiles));
+        tiles += sizes.tiles;
+        for (int32_t AttentionSizes::* bound :
+             {&AttentionSizes::tokens, &AttentionSizes::decode_spans, &AttentionSizes::longest}) {
+          AttentionSizes narrower = sizes;
+          if (--(narrower.*bound) >= 0) {
+            EXPECT_FALSE(plan(narrower));
+          }
+        }
+      }
+  EXPECT_GT(tiles, 10'000);
+}
+
+TEST(LoraPlans, OfStepsHoldWithinTheNarrowestBounds) {
+  std::mt19937 random(13);
+  for (int i = 0; i < 2000; ++i) {
+    const bool wide = random() % 2 == 0;
+    LoraBounds bounds{.tokens = static_cast<int32_t>(1 + random() % 200)};
+    std::vector<DeviceLoraSegment> segments(1 + random() % 20);
+    std::set<int32_t> cuts;
+    for (DeviceLoraSegment& s : segments) {
+      const auto begin = static_cast<int32_t>(random() % bounds.tokens);
+      const auto longest = static_cast<uint32_t>(std::min(bounds.tokens - begin, 64));
+      s.token_begin = begin, s.token_end = begin + 1 + static_cast<int32_t>(random() % longest);
+      cuts.insert({s.token_begin, s.token_end});
+      bounds.rows += s.token_end - s.token_begin;
+    }
+    bounds.segments = static_cast<int32_t>(segments.size());
+    bounds.ranges = static_cast<int32_t>(cuts.size()) - 1;
+    bounds.tile_tokens = wide ? kWideLoraTile : kNarrowLoraTile;
+    LoraPlan plan = plan_lora(segments.data(), segments.size(), wide), other = plan;
+    const LoraSizes sizes = bounded_lora_sizes(bounds);
+    ASSERT_TRUE(bound_lora_plan(sizes, plan)) << "case " << i;
+    EXPECT_EQ(plan.shrink_tiles.size(), static_cast<size_t>(sizes.shrink_tiles));
+    EXPECT_EQ(plan.expand_tiles.size(), static_cast<size_t>(sizes.expand_tiles));
+    bounds.tile_tokens = wide ? kNarrowLoraTile : kWideLoraTile;
+    EXPECT_FALSE(bound_lora_plan(bounded_lora_sizes(bounds), other)) << "tiles of another width";
+  }
 }
 
 }  // namespace
