@@ -4,8 +4,8 @@
 #include "ops/elementwise_targets.h"
 #include "ops/gpu.h"
 #include "ops/linear_targets.h"
-#include "ops/lora_profiler.h"
 #include "ops/logit_candidates.h"
+#include "ops/lora_profiler.h"
 #include "ops/merge_targets.h"
 #include "ops/step_tables.h"
 

@@ -79,22 +79,41 @@ constexpr int typical_multiprocessors(CudaArch arch) {
   return 170;
 }
 
+// Of a shrink. Fitted to what an H200 gave: few tiles are cut finely, so that most multiprocessors
+// have loads under way; from about one thread block for each on, splits only cost.
+constexpr CudaTile cuda_shrink_formula(const ProductShape& s) {
+  constexpr int64_t kInputs = int64_t{4} * kCudaChunk, kManyInputs = 8192;
+  const int64_t processors = typical_multiprocessors(s.processor.arch()),
+                tiles = std::max<int64_t>(s.m, 1);
+  const auto splits = [&](int64_t wanted, int warps) {
+    const int64_t most = std::max<int64_t>(s.k / (int64_t{warps} * kCudaChunk), 1);
+    return static_cast<uint8_t>(std::min(wanted, most));
+  };
+  if (is_long(s.kind)) {
+    const int width = s.n > 16 ? 32 : s.n > 8 ? 16 : 8;
+    const int64_t blocks = tiles * std::max<int64_t>((s.n + width - 1) / width, 1);
+    const int64_t wanted = blocks * 16 <= 6 * processors  ? 8
+                           : blocks * 4 <= 3 * processors ? 4
+                           : blocks * 2 <= 3 * processors ? 2
+                                                          : 1;
+    const int warps = s.k >= kManyInputs ? 8 : 4;
+    return {static_cast<uint16_t>(width), static_cast<uint8_t>(warps), 2, splits(wanted, warps)};
+  }
+  const int64_t blocks = tiles * std::max<int64_t>((s.n + 15) / 16, 1);
+  if (blocks * 4 <= processors)
+    return s.k >= kManyInputs ? CudaTile{16, 8, 2, splits(16, 8)}
+                              : CudaTile{8, 4, 2, splits(16, 4)};
+  if (blocks * 4 <= 5 * processors)
+    return s.k < 4 * kInputs ? CudaTile{8, 4, 2, splits(2, 4)} : CudaTile{16, 8, 2, splits(4, 8)};
+  return {16, 8, 2, 1};
+}
+
 // The tile of a shape without an entry in the table; shape.processor is a GPU.
 constexpr CudaTile cuda_formula_tile(const ProductShape& s) {
-  if (is_expand(s.kind)) {
-    const int groups = is_long(s.kind) ? 2 : 1;
-    return effective_cuda_tile(s, {static_cast<uint16_t>(4 * groups * kCudaGroupOuts), 4, 1, 1});
-  }
-  CudaTile tile{static_cast<uint16_t>(is_long(s.kind) && s.n > 16 ? 32 : 16), 8, 2, 1};
-  if (s.float32) return effective_cuda_tile(s, tile);  // its kernel does not split
-  const int64_t blocks =
-      std::max<int64_t>(s.m, 1) * std::max<int64_t>((s.n + tile.width - 1) / tile.width, 1);
-  // A thread block should have at least 512 inputs, two loads per thread and row.
-  while (tile.splits < 8 &&
-         blocks * tile.splits * 2 <= typical_multiprocessors(s.processor.arch()) &&
-         s.k >= int64_t{1024} * tile.splits)
-    tile.splits = static_cast<uint8_t>(tile.splits * 2);
-  return effective_cuda_tile(s, tile);
+  if (s.float32) return effective_cuda_tile(s, {16, 8, 2, 1});  // kernels without these choices
+  if (is_shrink(s.kind)) return effective_cuda_tile(s, cuda_shrink_formula(s));
+  if (!is_long(s.kind)) return effective_cuda_tile(s, {128, 4, 1, 1});
+  return effective_cuda_tile(s, s.n >= 16384 ? CudaTile{256, 4, 1, 1} : CudaTile{64, 2, 1, 1});
 }
 
 }  // namespace valora::kernels

@@ -60,6 +60,7 @@ __device__ void rotate(const T* from, T* to, int half, const float* cos, const f
 // then for each n elements of its values.
 template <typename T, int n>
 __global__ void __launch_bounds__(kMaxThreads) rotate_store_kernel(Arguments<T> a) {
+  wait_for_earlier_launch();
   const int64_t token = blockIdx.x, row = static_cast<int64_t>(a.kv_heads) * 2 * a.half;
   const int per_head = a.half / n, item = blockIdx.y * blockDim.x + threadIdx.x;
   const int head = item / per_head, at = (item - head * per_head) * n;

@@ -7,6 +7,7 @@ namespace {
 
 // gridDim: parts, rows.
 __global__ void __launch_bounds__(kRowThreads, 2) parts_kernel(CandidateCall call) {
+  wait_for_earlier_launch();
   VALORA_SHARED(uint32_t, others, [kPartTokens / 32]);
   VALORA_SHARED(Candidate, bests, [kRowWarps]);
   VALORA_SHARED(Totals, totals, [kRowWarps]);

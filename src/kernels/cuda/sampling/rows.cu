@@ -89,6 +89,7 @@ __device__ int bin_of(int wanted, const int* histogram, int* sums, int* found) {
 
 // gridDim: rows.
 __global__ void __launch_bounds__(kRowThreads, 2) rows_kernel(CandidateCall call) {
+  wait_for_earlier_launch();
   VALORA_SHARED(Candidate, bests, [kRowWarps]);
   VALORA_SHARED(Totals, totals, [kRowWarps]);
   VALORA_SHARED(float, lowest_of_warp, [kRowWarps]);

@@ -110,7 +110,8 @@ class Tables {
   DeviceMemory counters_;
 };
 
-// The counters are zeros again; the same comes of another launch, and if the parts are merged apart.
+// The counters are zeros again; the same comes of another launch, and if the parts are merged
+// apart.
 void check_counters(Group& group, const std::string& name, const AttentionStep& step,
                     const DeviceStep& on, const Tables& tables) {
   if (!tables.counts()) return;

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
                       {"merge", test_merge},
                       {"sampling", test_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    std::printf("usage: cuda_kernels_test [elementwise|rotate_store|attention|lora|merge|sampling]…\n");
+    std::printf(
+        "usage: cuda_kernels_test [elementwise|rotate_store|attention|lora|merge|sampling]…\n");
     return 0;
   }
   int devices = 0;
