@@ -122,9 +122,9 @@ def test_launches_apart_answer_the_same(models, tmp_path):
 
 
 def test_unknown_launches_are_refused(models):
-    with pytest.raises(EngineError, match="VALORA_GPU_SEPARATE"):
-        with Engine(models["llama3-scaled"], {"VALORA_GPU_SEPARATE": "products,norms"}, device="cuda") as engine:
-            engine.one({"messages": [{"role": "user", "content": "a"}], "sampling": {"max_tokens": 1}})
+    with Engine(models["llama3-scaled"], {"VALORA_GPU_SEPARATE": "products,norms"}, device="cuda") as engine, \
+            pytest.raises(EngineError, match="VALORA_GPU_SEPARATE"):
+        engine.one({"messages": [{"role": "user", "content": "a"}], "sampling": {"max_tokens": 1}})
 
 
 def counted(report, capture):

@@ -137,8 +137,6 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
   const int kv_head = blockIdx.y, length = span.context + span.queries;
   const int begin = blockIdx.x * parts.split_keys, end = min(begin + parts.split_keys, length);
   if (span.queries == 0 || begin >= length) return;
-  const int count = (length + parts.split_keys - 1) / parts.split_keys;  // of the span's parts
-  const bool whole = parts.splits == 1 || (parts.counters != nullptr && count == 1);
   const int group = a.heads / a.kv_heads, rows = span.queries * group;
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const uint32_t queries = shared_address(memory);
@@ -157,6 +155,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(FlashArguments<T> a, P
   __syncthreads();
   write_state<Ring::kDim, Ring::kSumStride>(state, sums, maxima, weights);
   __syncthreads();
+  const int count = (length + parts.split_keys - 1) / parts.split_keys;  // of the span's parts
+  const bool whole = parts.splits == 1 || (parts.counters != nullptr && count == 1);
   for (int i = threadIdx.x; i < rows * a.dim; i += kThreads) {
     const int row = i / a.dim, column = i - row * a.dim;
     float maximum = -INFINITY, weight = 0, value = 0;

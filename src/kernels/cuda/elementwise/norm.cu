@@ -21,21 +21,20 @@ __global__ void __launch_bounds__(kMaxThreads)
   wait_for_earlier_launch();
   VALORA_SHARED(float, partial, [32]);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
-  if constexpr (add)
-    x += row;
-  else
-    x += blockIdx.x / heads * token_stride + static_cast<int64_t>(blockIdx.x % heads) * width;
+  const int64_t from =
+      add ? row
+          : blockIdx.x / heads * token_stride + static_cast<int64_t>(blockIdx.x % heads) * width;
   const int vectors = width / n, stride = blockDim.x;
   float held[kHeld][n];
   float squares = 0;
   const auto read = [&](int vector, float (&values)[n]) {
-    load<T, n>(x + vector * n, values);
+    load<T, n>(x + from + vector * n, values);
     if constexpr (add) {
       float other[n];
       load<T, n>(residual + row + vector * n, other);
 #pragma unroll
       for (int j = 0; j < n; ++j) values[j] = to_float(from_float<T>(values[j] + other[j]));
-      store<T, n>(x + vector * n, values);
+      store<T, n>(x + from + vector * n, values);
     }
 #pragma unroll
     for (int j = 0; j < n; ++j) squares += values[j] * values[j];
@@ -64,7 +63,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
   for (int vector = threadIdx.x + kHeld * stride; vector < vectors; vector += stride) {
     float values[n];
-    load<T, n>(x + vector * n, values);
+    load<T, n>(x + from + vector * n, values);
     write(vector, values);
   }
 }
