@@ -58,7 +58,7 @@ def expect_the_same(mine, other, tolerance):
 
 
 def test_every_setting_gives_the_tokens_of_whole_rows(models, tmp_path):
-    """On one device to the last bits; on the CPU, whose logits differ in theirs, within 1e-4."""
+    """Logits differ in their last bits, with the batches on one device, more between devices."""
     name = "text-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 780, rank=4, targets="all-linear")
     requests = requests_of_every_setting()
@@ -70,7 +70,7 @@ def test_every_setting_gives_the_tokens_of_whole_rows(models, tmp_path):
     in_part, whole, cpu = answers
     assert sum("error" not in answer for answer in in_part) > 0.9 * len(requests), [a for a in in_part if "error" in a][:3]
     for mine, other in zip(in_part, whole, strict=True):
-        expect_the_same(mine, other, 1e-6)
+        expect_the_same(mine, other, 1e-5)
     for mine, other in zip(in_part, cpu, strict=True):
         expect_the_same(mine, other, 1e-4)
 
