@@ -89,7 +89,7 @@ StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const Step
           Tables{bounds, arena.data().device(), std::move(memory), {}, {}, {}, {}, {}})) {
   Tables& t = *tables_;
   t.memory->reserve(kMostBytes);
-  t.inputs.assign(static_cast<size_t>((1 + axes) * bounds.tokens), 0);
+  t.inputs.assign(static_cast<size_t>(1 + axes) * static_cast<size_t>(bounds.tokens), 0);
   auto spans = std::make_shared<DeviceSpanTables>();
   spans->shape = attention_shape(arena, heads, true);
   spans->sizes =

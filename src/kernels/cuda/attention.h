@@ -97,11 +97,11 @@ struct AttentionBounds {
 // Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
 bool decode_fits(const AttentionShape& shape);
 AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const AttentionBounds& bounds);
-// The plan of a step with these sizes; absent if the step is beyond their bounds. The sizes of its
+// The plan of a step with the sizes of bounds; absent if the step is beyond them. The sizes of its
 // tables depend on the bounds alone, but for the block tables, which have the blocks of the step.
-// Surplus spans have no queries, surplus tiles no span, and their tokens no slots.
+// Surplus spans have no queries, surplus tiles no span, and surplus tokens no slots.
 std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
-                                                    const AttentionSizes& sizes,
+                                                    const AttentionSizes& bounds,
                                                     const QuerySpan* spans, size_t count);
 
 // The device copies of a plan's tables.

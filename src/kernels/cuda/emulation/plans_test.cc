@@ -119,7 +119,8 @@ TEST(AttentionPlans, OfStepsHoldWithinTheNarrowestBounds) {
         };
         const auto whole = plan(sizes);
         ASSERT_TRUE(whole) << group << " " << dim << " case " << i;
-        EXPECT_EQ(whole->spans.size(), static_cast<size_t>(sizes.decode_spans + sizes.tiles));
+        EXPECT_EQ(whole->spans.size(),
+                  static_cast<size_t>(sizes.decode_spans) + static_cast<size_t>(sizes.tiles));
         EXPECT_EQ(whole->tiles.size(), static_cast<size_t>(sizes.tiles));
         tiles += sizes.tiles;
         for (int32_t AttentionSizes::* bound :

@@ -145,7 +145,8 @@ AttentionPlan bounded_plan(Group& group, const std::string& name, const Attentio
   size_t used = 0;
   for (const QuerySpan& span : step.spans)
     used += (span.context + span.queries + kBlockTokens - 1) / kBlockTokens;
-  const bool fixed = plan->spans.size() == static_cast<size_t>(sizes.decode_spans + sizes.tiles) &&
+  const bool fixed = plan->spans.size() == static_cast<size_t>(sizes.decode_spans) +
+                                               static_cast<size_t>(sizes.tiles) &&
                      plan->tiles.size() == static_cast<size_t>(sizes.tiles) &&
                      plan->slots.size() == static_cast<size_t>(bounds.tokens);
   group.check(name + " tables", plan->block_tables.size() == used && fixed,
