@@ -103,7 +103,7 @@ class Decoder {
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const EmbeddingNames& names, const DecoderConfig& config, at::Device device);
   static DecoderLayer make_layer(Weights& weights, const adapters::ModuleTable& modules,
-                                 const std::string& name, const DecoderConfig& config,
+                                 const std::string& layer, const DecoderConfig& config,
                                  size_t index);
   // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
   static void add_level(const Batch& batch, size_t layer, at::Tensor& x);

@@ -183,7 +183,7 @@ TEST_P(Adjacent, StayApartWhereTheyAreNotAlike) {
     const std::vector<Weight> after = placed(std::move(weights));
     return after[0].data().const_data_ptr() == before && !as_one(modules(after));
   };
-  const auto weight = [&](int64_t out, int64_t in, at::Tensor bias = {}) {
+  const auto weight = [&](int64_t out, int64_t in, const at::Tensor& bias = {}) {
     return Weight(on_gpu({out, in}), dtype(), gpu(), bias);
   };
   EXPECT_TRUE(stays({weight(32, 64), weight(32, 32)})) << "inputs";

@@ -30,7 +30,7 @@ kernels::cuda::Angles angles_of(const RotaryAngles& angles) {
 // Keys and values to the cache; rotary: as paged_attention_cuda() takes it.
 void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
            const RotaryOfStep* rotary, const kernels::cuda::KvCache& cache, const int64_t* slots) {
-  const kernels::cuda::Stream stream = stream_of(q);
+  kernels::cuda::Stream stream = stream_of(q);
   if (rotary && !separate_launches().rotation) {
     const kernels::cuda::Heads queries{q.data_ptr(), q.stride(0), static_cast<int32_t>(q.size(1))};
     check_launch(kernels::cuda::rotate_and_store(cache, queries, rows_of(k), rows_of(v),
