@@ -45,6 +45,19 @@ TEST(GrammarMatcher, MayEndWhereMoreMayFollow) {
   EXPECT_EQ(allowed(matcher), std::vector<int32_t>{'a'});
 }
 
+TEST(GrammarMatcher, KnowsAMaskOnceItWasAskedFor) {
+  GrammarMatcher matcher = start(RegexSpec{"ab+"});
+  ASSERT_TRUE(matcher.known_mask()) << "of the start";
+  ASSERT_TRUE(matcher.accept('a').ok());
+  EXPECT_FALSE(matcher.known_mask());
+  const auto mask = matcher.mask();
+  ASSERT_TRUE(mask.ok());
+  ASSERT_TRUE(matcher.known_mask());
+  EXPECT_EQ(matcher.known_mask()->data(), mask->data());
+  ASSERT_TRUE(matcher.accept('b').ok());
+  EXPECT_TRUE(matcher.known_mask()) << "where the answer may end it is filled with the token";
+}
+
 TEST(GrammarMatcher, RefusesOtherTokensAndStaysWhereItIs) {
   GrammarMatcher matcher = start(ChoiceSpec{{"ab"}});
   for (const int32_t token : {int32_t{'b'}, kSpecialToken, kTestVocabulary, 100000, -1})
