@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
+#include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/mma.cuh"
 
 namespace valora::kernels::cuda {
@@ -77,6 +78,7 @@ __device__ void merge_parts(const FlashArguments<T>& a, const Parts& parts, cons
 template <typename T>
 __global__ void __launch_bounds__(kMergeThreads)
     merge_parts_kernel(FlashArguments<T> a, Parts parts) {
+  wait_for_earlier_launch();
   const DeviceSpan span = a.spans[blockIdx.y];
   const int group = a.heads / a.kv_heads;
   const int kv_head = blockIdx.x / parts.rows, row = blockIdx.x % parts.rows;
