@@ -11,7 +11,8 @@ sys.path.insert(0, str(ROOT / "tools/bench"))
 PARITY = ["test_generate_cuda.py", "test_generate_base.py", "test_generate_adapters.py", "test_adapters.py",
           "test_generate_modes.py", "test_generate_batching.py", "test_generate_visual_adapters.py",
           "test_generate_bf16.py", "test_generate_rope_lengths.py", "test_generate_sampling.py", "test_generate_identity.py",
-          "test_prompt_logprobs.py", "test_adapter_layouts.py", "test_quantised.py"]
+          "test_prompt_logprobs.py", "test_adapter_layouts.py", "test_quantised.py", "test_gpu_sampling.py",
+          "test_generate_grammar.py"]
 
 
 def device(run):
@@ -74,18 +75,20 @@ def tables(run):
     return {"XDG_CACHE_HOME": str(run.out / "cache")}
 
 
-def bench(run, model, adapters, count, clients, seconds, *options, environment=None):
+def bench(run, model, adapters, count, clients, prompts=(64, 256), answers=(64, 128), environment=None):
+    """A closed loop. Kinds of steps that are new are not captured yet, so one client sends several requests."""
+    requests = max(20, 4 * clients)
     log = run.command(run.program("valora"), "bench", "trace", model, "--device", "cuda", "--threads", "8", "--json",
-                      "--policies", "unmerged", "--clients", clients, "--seconds", seconds, "--rate", 4 * clients / seconds, "--prompt-min", 64,
-                      "--prompt-max", 256, "--answer-min", 64, "--answer-max", 128, "--max-num-seqs", max(64, clients),
-                      "--adapters", count, *(["--lora-dir", adapters] if count else []), *options, environment=tables(run) | (environment or {}))
+                      "--policies", "unmerged", "--clients", clients, "--seconds", 4, "--rate", requests / 4, "--prompt-min", prompts[0],
+                      "--prompt-max", prompts[1], "--answer-min", answers[0], "--answer-max", answers[1], "--max-num-seqs", max(64, clients),
+                      "--adapters", count, *(["--lora-dir", adapters] if count else []), environment=tables(run) | (environment or {}))
     row = json.loads(log[log.index("[\n"):])[0]
     return {"clients": clients, "adapters": count, "tokens_per_second": row["tokens_per_second"],
             "tpot_ms": 1e3 * row["tpot_seconds"]["mean"], "ttft_ms": 1e3 * row["ttft_seconds"]["p50"],
             "answers": row["answers"], "failed": row["failed"]}
 
 
-def steps_of(run, name, settings, rank, seconds):
+def steps_of(run, name, settings, rank):
     """Decode steps in a closed loop, beside the time in which the bytes of a step are read."""
     import checkpoints
     import random_model
@@ -95,7 +98,7 @@ def steps_of(run, name, settings, rank, seconds):
     read = run.figures.get("device", {}).get("read_bytes_per_second")
     rows = []
     for clients, count in settings:
-        row = bench(run, model, adapters, count, clients, seconds)
+        row = bench(run, model, adapters, count, clients)
         if read:
             cached = clients * 256 * 2 * 2 * size["num_hidden_layers"] * size["num_key_value_heads"] * (
                 size["hidden_size"] // size["num_attention_heads"])
@@ -108,32 +111,35 @@ def steps_of(run, name, settings, rank, seconds):
 
 
 def small_steps(run):
-    return steps_of(run, "0.5b", [(1, 8), (8, 8), (32, 8), (128, 8), (8, 0)], 16, 4)
+    return steps_of(run, "0.5b", [(1, 8), (8, 8), (32, 8), (128, 8), (8, 0)], 16)
 
 
 def large_steps(run):
-    return steps_of(run, "7b", [(1, 1), (8, 8), (32, 32), (1, 0), (8, 0)], 16, 4)
+    return steps_of(run, "7b", [(1, 1), (8, 8), (32, 32), (1, 0), (8, 0)], 16)
 
 
-# What a build does at once and can do apart, as settings of its environment (docs/gpu.md).
-APART = {"as it is": {},
-         "all apart": {"VALORA_GPU_SEPARATE": "products,shrink,overlap"},
-         "products apart": {"VALORA_GPU_SEPARATE": "products"},
-         "shrink apart": {"VALORA_GPU_SEPARATE": "shrink"},
-         "launches apart": {"VALORA_GPU_SEPARATE": "overlap"},
-         "tiles by formula": {"XDG_CACHE_HOME": "/nonexistent"}}
+# What a build does at once or on the GPU and can do apart or on the host, as settings of its environment (docs/gpu.md).
+BEFORE = {"VALORA_GPU_SEPARATE": "products,rotation,merge,shrink,overlap", "VALORA_GPU_SAMPLING": "0", "VALORA_GPU_CAPTURE": "decode",
+          "XDG_CACHE_HOME": "/nonexistent"}
+APART = {"as it is": {}, "all of the below": BEFORE,
+         **{f"{name} apart": {"VALORA_GPU_SEPARATE": name} for name in ("products", "rotation", "merge", "shrink", "overlap")},
+         "tokens chosen from whole rows": {"VALORA_GPU_SAMPLING": "0"},
+         "prompts not captured": {"VALORA_GPU_CAPTURE": "decode"},
+         "other tiles": {"XDG_CACHE_HOME": "/nonexistent"}}
 
 
 def launches(run):
-    """What each way to launch less is worth: the same load under each setting."""
+    """What each way to launch less is worth: the same load under each setting. Prompts of about one length, whose steps are
+    captured after the first ones. Each by itself for eight clients of the smaller decoder."""
     import checkpoints
     import random_model
     rows = []
     for name in run.sizes:
         model, adapters = random_model.make(run.scratch, name, 8, 16, checkpoints.write_tokenizer)
         for clients in (1, 8):
-            for setting, environment in APART.items():
-                row = bench(run, model, adapters, 8, clients, 2, environment=environment)
+            each = name == "0.5b" and clients == 8
+            for setting, environment in APART.items() if each else list(APART.items())[:2]:
+                row = bench(run, model, adapters, 8, clients, prompts=(100, 128), answers=(32, 64), environment=environment)
                 rows.append({"decoder": name, "setting": setting} | row)
                 run.keep(rows)
     return rows
