@@ -64,12 +64,15 @@ std::string fault_of(const PartSums& got, const Rows& rows, const CandidateQuery
   return near(got.scaled_sum, scaled_sum) ? "" : "scaled sum";
 }
 
-// A list may be left out if it could have more tokens than there is room for: with ties, or if much
-// of what is wanted lies in the same groups.
+// A list may be left out if it could have more tokens than there is room for: with ties, if much of
+// what is wanted lies in the same groups, or if one of 2,048 bins of evenly spread logits has more
+// tokens than the room besides the wanted ones.
 bool must_be_listed(const Rows& rows, const CandidateQuery& query, size_t others) {
+  constexpr size_t kFewInBins = size_t{2048} * 32;
   if (others <= static_cast<size_t>(candidate_room(query.wanted))) return others > 0;
   const auto groups = static_cast<size_t>((query.vocab + kPartTokens - 1) / kPartTokens * 256);
-  return rows.all_lists && 8 * static_cast<size_t>(query.wanted) <= std::min(groups, others);
+  return rows.all_lists && others <= kFewInBins &&
+         8 * static_cast<size_t>(query.wanted) <= std::min(groups, others);
 }
 
 std::string fault_of_list(std::vector<Candidate> got, const Rows& rows,
