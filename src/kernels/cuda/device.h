@@ -17,8 +17,8 @@ int32_t cache_bytes();
 std::string gpu_name();
 // Compute capability, e.g. 90 for 9.0; 0 if there is none.
 int32_t capability();
-// Whether a launch may begin while the one before it ends: from compute capability 9.0 on, unless it
-// is switched off.
+// Whether a launch may begin while the one before it ends: from compute capability 9.0 on, unless
+// it is switched off.
 bool launches_overlap();
 void keep_launches_apart();
 const char* message_of(Status status);
