@@ -29,6 +29,7 @@ struct Arguments {
 // Warps take runs of 32 keys in turns: a lane has one key in the scores, and each 32nd value of a
 // row in the sums.
 template <typename T>
+// NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize) plain_kernel(Arguments<T> a) {
   wait_for_earlier_launch();
   VALORA_SHARED(float, query, [kMaxDim]);

@@ -23,8 +23,8 @@ __device__ uint4 load_inputs(const T* row, int k, int in) {
 // kBands: of 16 tokens. kColumns: fragments of 8 ranks. kStages: chunks whose loads are under way.
 // Warps split the inputs, so do thread blocks; blockIdx: tile, (split, ranks), slice.
 template <typename T, int kBands, int kColumns, int kWarps, int kStages>
-// NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize)
+    // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
     shrink_kernel(LoraArguments<T> a, int rank_blocks) {
   wait_for_earlier_launch();
   VALORA_SHARED(float4, partial, [kWarps][kBands * kColumns][kWarpSize]);

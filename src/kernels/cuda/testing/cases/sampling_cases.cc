@@ -1,6 +1,7 @@
 // Logits that are rounded to a dtype have ties; the kernels read float alone.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "kernels/cuda/sampling.h"
@@ -70,7 +71,7 @@ std::string fault_of(const PartSums& got, const Rows& rows, const CandidateQuery
 bool must_be_listed(const Rows& rows, const CandidateQuery& query, size_t others) {
   constexpr size_t kFewInBins = size_t{2048} * 32;
   if (others <= static_cast<size_t>(candidate_room(query.wanted))) return others > 0;
-  const auto groups = static_cast<size_t>((query.vocab + kPartTokens - 1) / kPartTokens * 256);
+  const auto groups = static_cast<size_t>((query.vocab + kPartTokens - 1) / kPartTokens) * 256;
   return rows.all_lists && others <= kFewInBins &&
          8 * static_cast<size_t>(query.wanted) <= std::min(groups, others);
 }
@@ -151,8 +152,9 @@ class Arrays {
 template <typename T>
 std::vector<T> values_of(const DeviceMemory& memory) {
   const std::vector<std::byte> bytes = memory.download();
-  const auto* first = reinterpret_cast<const T*>(bytes.data());
-  return {first, first + bytes.size() / sizeof(T)};
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 void rows_case(Group& group, const Rows& rows) {
