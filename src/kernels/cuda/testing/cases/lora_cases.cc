@@ -319,7 +319,7 @@ void test_dtype(Group& group, Dtype dtype) {
   std::vector<SegmentSizes> mixed = one_token_each(12, 12);
   mixed.push_back({12, 98, 3, 1}), mixed.push_back({98, 101, 4, 0.5f});
   for (const bool wide : {false, true})
-    lora_case(group, {dtype, 101, 128, {264, 40}, many, mixed, 0, false, true, wide});
+    lora_case(group, {dtype, 101, 128, {264, 40, 16}, many, mixed, 0, false, true, wide});
   std::vector<SegmentSizes> overlapping;
   for (int i = 0; i < 20; ++i) overlapping.push_back({i, 90 - 3 * i, i, 1.0f - 0.1f * i});
   lora_case(group, {dtype, 90, 128, {64, 72, 8}, many, overlapping});
