@@ -153,7 +153,7 @@ template <typename T>
 std::vector<T> values_of(const DeviceMemory& memory) {
   const std::vector<std::byte> bytes = memory.download();
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
