@@ -63,7 +63,7 @@ class LowRank {
     tiles_ = cuda::choose_lora_tiles(call_, gpu_arch(), kernels::choose_cuda_tile);
     workspace_ = at::empty({static_cast<int64_t>(cuda::lora_workspace_bytes(call_, tiles_))},
                            x.options().dtype(at::kByte));
-    const cuda::Stream stream = stream_of(x);
+    cuda::Stream stream = stream_of(x);
     if (!separate_launches().shrink) branch_.emplace(stream);
     check_launch(cuda::lora_shrink(call_, tiles_, workspace_.data_ptr(),
                                    branch_ ? branch_->stream() : stream),

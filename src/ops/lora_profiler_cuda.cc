@@ -19,7 +19,7 @@ using kernels::ProductShape;
 
 constexpr int64_t kMostLaunches = 48;                   // of a graph, each with factors of its own
 constexpr int64_t kMostFactorBytes = int64_t{4} << 30;  // of all
-constexpr int64_t kMostRank = 256, kLongTile = 32;
+constexpr int64_t kMostRank = 256;
 constexpr int64_t kElement = 2;  // bytes
 
 // More than the caches hold.
@@ -38,7 +38,7 @@ class LoraOperands {
     rank_ = std::min(kMostRank, (width + slices_ - 1) / slices_);
     const bool is_long = kernels::is_long(shape.kind);
     adapters_ = is_long ? 1 : shape.m;
-    tokens_ = is_long ? shape.m * kLongTile : shape.m;
+    tokens_ = is_long ? shape.m * cuda::kWideLoraTile : shape.m;
     // A shrink needs no outputs, and an expand no inputs.
     in_ = shrink_ ? shape.k : kLeast;
     out_ = shrink_ ? kLeast : shape.n;
@@ -154,7 +154,7 @@ class CapturedLoraProfiler final : public LoraProfiler {
                   flush_.options());
     void* workspace = graph.workspace.data_ptr();
     graph.launches = capture_->capture([&] {
-      const cuda::Stream stream = stream_of(flush_);
+      cuda::Stream stream = stream_of(flush_);
       for (int64_t set = 0; set < operands_->sets(); ++set) {
         const cuda::LoraCall call = operands_->call(set);
         check_launch(shrink ? cuda::lora_shrink(call, tiles, workspace, stream)

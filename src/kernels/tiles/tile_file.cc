@@ -115,7 +115,7 @@ const char* name_of(T value, const Name<T> (&names)[N]) {
 
 const char* processor_name(Processor processor) {
   return processor.device() == Device::kCpu ? name_of(processor.isa(), kIsas)
-                                            : name_of(processor.arch(), kArchs);
+                                            : arch_name(processor.arch());
 }
 
 // json: [tokens, the tile's numbers…]

@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/testing/cases/attention_step.h"
 #include "kernels/cuda/testing/cases/cases.h"
+#include "kernels/cuda/testing/replay.h"
 #include "kernels/cuda/testing/report.h"
 
 namespace valora::kernels::cuda {
@@ -71,24 +72,8 @@ class Tables {
                            workspace_.data(), stream);
   }
   int launch_graph(const AttentionStep& step, const DeviceStep& on) const {
-    cudaStream_t stream;
-    cudaGraph_t graph;
-    cudaGraphExec_t executable;
-    require(cudaStreamCreate(&stream), "cudaStreamCreate");
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
-    const int status = launch(step, on, stream);
-    require(cudaStreamEndCapture(stream, &graph), "end capture");
-    require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-    for (int i = 0; i < 2; ++i) {
-      require(cudaStreamSynchronize(stream), step.name.c_str());
-      on.out.memory().poison();
-      require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
-    }
-    require(cudaStreamSynchronize(stream), step.name.c_str());
-    require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-    require(cudaGraphDestroy(graph), "cudaGraphDestroy");
-    require(cudaStreamDestroy(stream), "cudaStreamDestroy");
-    return status;
+    return replay_captured([&](cudaStream_t stream) { return launch(step, on, stream); }, 2,
+                           [&] { on.out.memory().poison(); });
   }
   bool guards_intact() const { return workspace_.guards_intact(); }
   void poison_workspace() const { workspace_.poison(); }

@@ -7,6 +7,7 @@
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/cases/cases.h"
 #include "kernels/cuda/testing/cases/factors.h"
+#include "kernels/cuda/testing/replay.h"
 #include "kernels/cuda/testing/report.h"
 #include "kernels/cuda/testing/threads.h"
 
@@ -116,24 +117,15 @@ void add_products(const Sizes& s, const Adapters& adapters, const std::vector<fl
 
 // As a captured step does it.
 Status replay_branched(const LoraCall& call, const LoraTiles& tiles, void* workspace) {
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  require(cudaStreamCreate(&stream), "cudaStreamCreate");
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
-  Branch branch(stream);
-  Status status = branch.stream() == stream ? Status{cudaErrorInvalidValue}
-                                            : lora_shrink(call, tiles, workspace, branch.stream());
-  if (status == 0) status = branch.join();
-  if (status == 0) status = lora_expand(call, tiles, workspace, stream);
-  require(cudaStreamEndCapture(stream, &graph), "end capture");
-  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  if (status == 0) status = cudaGraphLaunch(executable, stream);
-  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
-  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
-  require(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  return status;
+  const auto launch = [&](cudaStream_t stream) -> Status {
+    Branch branch(stream);
+    Status status = branch.stream() == stream
+                        ? Status{cudaErrorInvalidValue}
+                        : lora_shrink(call, tiles, workspace, branch.stream());
+    if (status == 0) status = branch.join();
+    return status == 0 ? lora_expand(call, tiles, workspace, stream) : status;
+  };
+  return replay_captured(launch, 1, [] {});
 }
 
 class DevicePlan {
