@@ -1,4 +1,4 @@
-# CUDA for the kernels in src/kernels/cuda. AUTO: if torch is built for CUDA.
+# CUDA for the kernels in src/kernels/cuda. AUTO: on if torch was built with CUDA.
 if(VALORA_CUDA STREQUAL "AUTO")
   set(VALORA_CUDA OFF)
   if(TORCH_CUDA_LIBRARIES)
@@ -6,7 +6,7 @@ if(VALORA_CUDA STREQUAL "AUTO")
   endif()
 endif()
 if(VALORA_CUDA)
-  # The default of CMake 3.25 is an architecture that CUDA 13 no longer has.
+  # CMake 3.25 defaults to an architecture that CUDA 13 no longer supports.
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
@@ -22,4 +22,9 @@ if(VALORA_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
   endif()
   find_package(CUDAToolkit REQUIRED)
+  # PyPI's NCCL lies beside torch. Without the header, there are no ranks on GPUs.
+  if(TORCH_CUDA_LIBRARIES)
+    get_filename_component(TORCH_FOLDER "${TORCH_LIBRARY}/../.." ABSOLUTE)
+    find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${TORCH_FOLDER}/../nvidia/nccl/include)
+  endif()
 endif()

@@ -1,6 +1,7 @@
-# C++ sources from the files of src/server that the program holds, so that it needs none at run time.
+# Generates C++ sources from files of src/server, so that the program needs none of them at run time.
 
-# valora_page_files(OUTPUT): the page, src/server/page/assets. C++ compilers need not take longer strings than 64 KiB.
+# valora_page_files(OUTPUT): the page in src/server/page/assets. C++ compilers need not support strings longer than 64
+# KiB.
 function(valora_page_files output)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/server/page/assets/*)
   set(entries "")
@@ -33,7 +34,7 @@ std::span<const PageFile> page_files() {
 ")
 endfunction()
 
-# valora_request_fields(OUTPUT): the fields of requests, for /openapi.json.
+# valora_request_fields(OUTPUT): the request fields, for /openapi.json.
 function(valora_request_fields output)
   set(file ${PROJECT_SOURCE_DIR}/src/server/openai/request_fields.json)
   file(READ ${file} text)

@@ -1,14 +1,14 @@
 # Functions that build a folder of src/ as a library, and its *_test.cc files as one test program.
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Checkouts at different paths share results, so these name no folder: sources are named relative to the build folder.
-  # The sloppiness is what precompiled headers need.
+  # Checkouts at different paths share results: sources are named relative to the build folder, so no option names an
+  # absolute path. Precompiled headers require the sloppiness setting.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   add_compile_options(-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.)
 endif()
 
-# A linker that is faster than binutils', if there is one: a program with libtorch links in a fraction of the time.
+# Uses a linker faster than binutils' if available: it links programs with libtorch in a fraction of the time.
 include(CheckLinkerFlag)
 foreach(linker mold lld)
   check_linker_flag(CXX -fuse-ld=${linker} VALORA_HAS_${linker})
@@ -47,8 +47,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
-  # g++ 12 reports its own sanitizer checks as reads of uninitialised values. A null pointer that is used ends the program
-  # without a check of its own, which would take a tenth of the time to compile.
+  # g++ 12 reports its own sanitizer checks as reads of uninitialised values. The null check is off because it takes a
+  # tenth of the compile time, and dereferencing null ends the program anyway.
   target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
@@ -58,7 +58,7 @@ if(VALORA_FUZZ)
   target_compile_options(valora_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
 endif()
 
-# valora_pch(NAME header…): a precompiled header that libraries and test programs share. tools/lint checks the sources
+# valora_pch(NAME header…): a precompiled header shared by libraries and test programs. tools/lint checks the sources
 # without it, so that each includes what it uses.
 function(valora_pch name)
   file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "")
@@ -68,9 +68,9 @@ function(valora_pch name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# The standard headers and fmt, which take a third of the time of most files. Not nlohmann/json.hpp: its literals make
-# g++ instantiate the whole parser in each file. Not <filesystem>: with it std::quoted is visible, which is taken instead
-# of our function of that name.
+# The standard headers and fmt, which take a third of the compile time of most files. Not nlohmann/json.hpp: its literals
+# make g++ instantiate the whole parser in each file. Not <filesystem>: it makes std::quoted visible, which would be
+# chosen over our function of that name.
 set(VALORA_STD_HEADERS <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set> <span> <string>
   <string_view> <unordered_map> <variant> <vector>)
 function(valora_use_std_pch target)
@@ -97,7 +97,8 @@ function(valora_use_torch target)
   target_precompile_headers(${target} REUSE_FROM valora_aten_pch)
 endfunction()
 
-# Tests that compute little are not optimised: they compile in two thirds of the time. TORCH: they use ATen.
+# Tests with little computation are not optimised: they compile in two thirds of the time. TORCH: they use
+# ATen.
 function(valora_use_test_pch target torch)
   set(pch valora_test_pch)
   set(headers ${VALORA_STD_HEADERS})
@@ -119,9 +120,9 @@ function(valora_use_test_pch target torch)
   target_precompile_headers(${target} REUSE_FROM ${pch})
 endfunction()
 
-# valora_unite(TARGET): with VALORA_UNITY, the sources of a folder are compiled together, except those with flags of their
-# own. So names in anonymous namespaces are unique in their folder. It is not CMake's UNITY_BUILD, whose files name their
-# sources by absolute paths: no other checkout could take their results from ccache.
+# valora_unite(TARGET): with VALORA_UNITY, compiles the sources of a folder together, except those with their own flags.
+# So names in anonymous namespaces must be unique in their folder. CMake's UNITY_BUILD is not used because its files name
+# sources by absolute path, so that checkouts could not share ccache results.
 function(valora_unite target)
   if(VALORA_UNITY)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL valora_unite_now ${target})")  # flags may be set until then
@@ -150,11 +151,11 @@ function(valora_unite_now target)
     file(CONFIGURE OUTPUT ${united} CONTENT "${united_${folder}}" @ONLY)
     target_sources(${target} PRIVATE ${united})
   endforeach()
-  # A source is not the main file there, and so a type of its own is taken for one of a header.
+  # Sources are not the main file there, so g++ takes their local types for types of a header.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
-# Removes the files of subfolders with their own CMakeLists.txt from a list: those are separate libraries.
+# Removes files of subfolders with their own CMakeLists.txt from a list: those are separate libraries.
 function(valora_without_libraries_within list)
   file(GLOB within RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
   foreach(path ${within})
@@ -165,8 +166,8 @@ function(valora_without_libraries_within list)
 endfunction()
 
 # valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders,
-# without tests. LINKS are public. A folder may include only the folders that it links. NO_PCH: without a precompiled
-# header. FAST_TESTS: its tests compute much, so they are optimised; in sanitizer builds the library, too.
+# without tests. LINKS are public. A folder may include only folders that it links. NO_PCH: no precompiled header.
+# FAST_TESTS: its tests compute much, so they are optimised; in sanitizer builds the library is too.
 function(valora_library name)
   cmake_parse_arguments(ARG "TORCH;NO_PCH;FAST_TESTS" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*/*.cc
@@ -182,6 +183,11 @@ function(valora_library name)
   else()
     list(FILTER sources EXCLUDE REGEX "_torch_cuda\\.cc$")
   endif()
+  if(VALORA_CUDA AND TORCH_CUDA_LIBRARIES AND NCCL_INCLUDE_DIR)
+    list(FILTER sources EXCLUDE REGEX "/nccl_absent\\.cc$")
+  else()
+    list(FILTER sources EXCLUDE REGEX "_torch_nccl\\.cc$")
+  endif()
   valora_without_libraries_within(sources)
   if(NOT sources)
     add_library(valora_${name} INTERFACE)
@@ -193,17 +199,17 @@ function(valora_library name)
   if(ARG_TORCH)
     valora_use_torch(valora_${name})
   elseif(ARG_FAST_TESTS AND VALORA_UNOPTIMIZED)
-    target_compile_options(valora_${name} PRIVATE -O1)  # the precompiled header is compiled without
+    target_compile_options(valora_${name} PRIVATE -O1)  # the precompiled header was compiled without it
   elseif(NOT ARG_NO_PCH)
     valora_use_std_pch(valora_${name})
   endif()
   valora_test(${name} ${ARG_TORCH} ${ARG_FAST_TESTS})
 endfunction()
 
-# All unit tests, and those that `make test` builds with optimisation. The others run under sanitizers alone there.
+# All unit tests, and those that `make test` builds with optimisation. It runs the others only under sanitizers.
 add_custom_target(unit_tests)
 add_custom_target(optimized_tests)
-# Builds the tests of the rooms without torch and runs those that changed. It needs no libtorch.
+# Builds the tests of the torch-free rooms and runs those that changed. Needs no libtorch.
 add_custom_target(quick_tests)
 function(valora_quick_test name)
   set(passed ${CMAKE_BINARY_DIR}/quick_tests/${name})
@@ -213,7 +219,7 @@ function(valora_quick_test name)
   add_dependencies(quick_tests quick_${name})
 endfunction()
 
-# valora_write_tests(TARGET): their names, for tools/test.
+# valora_write_tests(TARGET): writes the names of the tests, for tools/test.
 function(valora_write_tests target)
   get_target_property(tests ${target} MANUALLY_ADDED_DEPENDENCIES)
   list(JOIN tests "\n" tests)

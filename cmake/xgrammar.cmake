@@ -1,7 +1,7 @@
-# xgrammar's C++ library without its Python binding and tests, from the sources that tools/setup unpacked. Built with
+# xgrammar's C++ library without its Python binding and tests, from the sources unpacked by tools/setup. Built with
 # neither our warnings nor our sanitizers; only src/grammar links it.
 
-# Replaces every `wrong` in the caller's `text`.
+# Replaces each occurrence of `wrong` in the caller's `text`.
 function(valora_mend wrong right)
   string(REPLACE "${wrong}" "${right}" mended "${text}")
   if(mended STREQUAL text)
@@ -10,10 +10,10 @@ function(valora_mend wrong right)
   set(text "${mended}" PARENT_SCOPE)
 endfunction()
 
-# Strings with minLength or maxLength could hold control characters, and quoted parts of e-mail addresses escapes, that JSON
-# does not allow. Beside named properties, the name of another one could be one of them, spelled with escapes or with
-# characters beyond ASCII, and hold a quotation mark of theirs: a name has no escapes as long as it is the beginning of a
-# named one, and leaves it at the first such character.
+# Makes strings valid JSON. Unmodified, xgrammar lets strings with minLength or maxLength contain control characters, and
+# quoted parts of e-mail addresses invalid escapes. The name of an additional property may equal a named one, spelled with
+# escapes or non-ASCII characters, or contain its quotation mark: here a name has no escapes while it is a prefix of a
+# named one, and diverges at the first such character.
 macro(valora_mend_strings)
   valora_mend([=[{{'"', '"'}, {'\\', '\\'}, {'\r', '\r'}, {'\n', '\n'}}, true);]=]
     [=[{{0, 0x1f}, {'"', '"'}, {'\\', '\\'}}, true);]=])
@@ -44,8 +44,8 @@ macro(valora_mend_strings)
 ]=])
 endmacro()
 
-# A pattern was compiled for the inside of JSON strings only if it is ASCII and needs no escape: else it wrote strings that
-# are not JSON. That compiler lets negative classes write bytes that are no UTF-8.
+# xgrammar compiles a pattern for the inside of JSON strings only if it is ASCII and needs no escape; with others it
+# produces strings that are not JSON. Its negated classes also allow bytes that are not UTF-8.
 macro(valora_mend_patterns)
   valora_mend([=[return AddSubGrammar(Grammar::FromEBNF(RegexToEBNF(regex)));]=]
     [=[Grammar expanded = Grammar::FromEBNF(RegexToEBNF(regex));
@@ -57,8 +57,8 @@ macro(valora_mend_patterns)
 #include "json_schema_converter.h"]=])
 endmacro()
 
-# "." has no ends of lines, and \S no space, by ECMA-262 and Python alike; in a class, \s and \S are ECMA-262's, so that
-# [\s\S] is any character. A class that begins with \^ is no negative one.
+# "." excludes line breaks, and \S excludes spaces, as in both ECMA-262 and Python; inside a class, \s and \S follow
+# ECMA-262, so that [\s\S] is any character. A class that begins with \^ is not negated.
 macro(valora_mend_regex)
   valora_mend([=[AddEBNFSegment(R"([\u0000-\U0010FFFF])");]=] [=[AddEBNFSegment(R"([^\n\r\u2028\u2029])");]=])
   valora_mend([=[return R"([^\f\n\r\t\v\u0020\u00a0])";]=]
@@ -72,9 +72,9 @@ macro(valora_mend_regex)
     if (res == "]" || res == "-") {]=])
 endmacro()
 
-# Two values of max_whitespace_cnt stand for spacings (src/grammar/spacing.h): as printed JSON has it, which is a space at
-# most, or after "{", "[" and "," and before "}" and "]" a line break with an indentation; and compact, ", " and ": ".
-# What must follow a string is then a superset of both: it only tells early which tokens cannot follow.
+# Two values of max_whitespace_cnt select spacings (src/grammar/spacing.h). Printed JSON: at most one space, or, after
+# "{", "[" and "," and before "}" and "]", a line break with indentation. Compact: ", " and ": ". The set of what may
+# follow a string is then a superset for both spacings; it only serves to rule out tokens early.
 macro(valora_mend_spacing)
   valora_mend([=[// ==================== JSONSchemaConverter Implementation ====================
 ]=] [=[static constexpr int kPrintedSpacing = 1000001, kCompactSpacing = 1000002;
@@ -108,7 +108,7 @@ macro(valora_mend_spacing)
 ]=])
 endmacro()
 
-# Numbers have as many digits as 64 bits need, and some more; times have nanoseconds at most.
+# Limits numbers to the digits that 64 bits need, and some more, and times to nanoseconds.
 macro(valora_mend_digits)
   valora_mend([=[builder_.AddCharacterClassStar({{'0', '9'}})]=]
     [=[Repeat(rule_name + "_digits", builder_.AddCharacterClass({{'0', '9'}}), 0, 23)]=])
@@ -123,7 +123,7 @@ macro(valora_mend_digits)
   valora_mend([=[\\.\\d+)?(Z|]=] [=[\\.\\d{1,9})?(Z|]=])
 endmacro()
 
-# Writes the source `output` with these macros' changes.
+# Writes `output`: `source` with the changes of these macros.
 function(valora_mend_source source output)
   file(READ ${source} text)
   foreach(mend IN LISTS ARGN)

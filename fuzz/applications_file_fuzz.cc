@@ -1,4 +1,4 @@
-// An applications file.
+// Reads an applications file.
 #include <set>
 
 #include "base/json.h"
@@ -23,7 +23,7 @@ void check_application(const Application& application) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size > 16384) return 0;  // larger inputs are slow and cover no new code
+  if (size > 16384) return 0;  // larger inputs are slow and add no coverage
   const std::string path =
       fuzz::temp_folder().write("applications.yaml", {reinterpret_cast<const char*>(data), size});
   const auto applications = read_applications(path);

@@ -1,4 +1,4 @@
-// A chat template. Input parts: template, variables (JSON), conversation. Each line of the
+// Renders a chat template. Input parts: template, variables (JSON), conversation. Each line of the
 // conversation is a message whose first character is the role.
 #include "text/chat_template.h"
 

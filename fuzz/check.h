@@ -1,4 +1,4 @@
-// FUZZ_CHECK(condition): checks an invariant of a fuzz target; aborts if it does not hold.
+// FUZZ_CHECK(condition): checks an invariant of a fuzz target and aborts if it does not hold.
 #pragma once
 
 #include <cstdio>

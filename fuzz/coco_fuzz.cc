@@ -1,4 +1,4 @@
-// COCO's detection JSON, read as samples of detection and of grounding.
+// Reads COCO's detection JSON as samples of detection and of grounding.
 #include "base/json.h"
 #include "data_folder.h"
 #include "generator/data/datasets.h"

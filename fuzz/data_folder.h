@@ -1,5 +1,4 @@
-// Image files for the targets that read training data, and the invariants of every sample they
-// read.
+// Image files for targets that read training data, and the invariants of every sample that is read.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A fixed byte-level tokenizer. Encoding and decoding any text gives it back; streaming any ids
-// gives the same text as decoding them.
+// A fixed byte-level tokenizer. Decoding must invert encoding for any text, and streaming any ids
+// must give the same text as decoding them.
 #include "text/detokenizer.h"
 
 #include "base/unicode.h"

@@ -1,11 +1,11 @@
-// Runs one fuzz target without libFuzzer: first every given input, then seeded mutations of them.
-// The same arguments give the same inputs on every machine, so the tests use it.
+// Runs one fuzz target without libFuzzer: first every given input, then seeded mutations of these.
+// The same arguments produce the same inputs on every machine, so tests can use it.
 //
 //   TARGET [--runs N] [--seconds S] [--seed K] [--max-bytes B] [--dictionary FILE] FILE-OR-FOLDER…
 //
 // An input fails if it takes over 10 seconds of CPU time or over 2 GiB of memory, crashes, or
-// breaks an invariant. It is then written to failed-TARGET in the working directory, and the
-// command that repeats it is printed.
+// violates an invariant. It is then saved as failed-TARGET in the working directory, and the
+// command that reproduces the failure is printed.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -28,8 +28,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
-// Overrides weak functions of the sanitizers' runtimes. Unlike environment variables, these
-// defaults always apply.
+// Overrides weak functions of the sanitizer runtimes. Unlike environment variables, these defaults
+// always apply.
 extern "C" const char* __asan_default_options() {
   return "hard_rss_limit_mb=2048:max_allocation_size_mb=2048:detect_leaks=1";
 }
@@ -41,9 +41,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// of CPU time, which does not depend on the load of the machine
+// of CPU time, which does not depend on the machine's load
 constexpr time_t kSecondsPerInput = 10;
-constexpr unsigned kWaitPerInput = 60;  // of wall-clock time, for an input that waits
+constexpr unsigned kWaitPerInput = 60;  // of wall-clock time, for inputs that block
 constexpr rlim_t kMemoryBytes = rlim_t{2} << 30;
 
 struct Options {

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   for (const int32_t id : config->eos_token_ids) FUZZ_CHECK(id >= 0);
-  const auto settings = serving::settle_sampling({}, *config, 20, 1);
+  const auto settings = serving::resolve_sampling({}, *config, 20, 1);
   FUZZ_CHECK(settings.ok());
   FUZZ_CHECK(settings->temperature >= 0 && settings->top_p > 0 && settings->top_p <= 1 &&
              settings->top_k >= 0);

@@ -1,4 +1,5 @@
-// A GGUF file: tensors are inside the file, and metadata can be read, also as a configuration.
+// Reads a GGUF file. Tensors must be inside the file, and metadata must be readable, also as a
+// configuration.
 #include "base/gguf.h"
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// The tokenizer in the metadata of a GGUF file. Input parts: the file, text to encode.
+// Builds the tokenizer in the metadata of a GGUF file. Input parts: the file, text to encode.
 #include "base/gguf.h"
 #include "base/log.h"
 #include "check.h"

@@ -1,5 +1,5 @@
-// The descriptions of answers that clients send: the first byte is the kind, the rest the text.
-// What compiles within its budget is followed for some tokens.
+// Compiles clients' descriptions of answers: the first byte is the kind, the rest the text. A
+// grammar that compiles within its budget is followed for some tokens.
 #include <string>
 
 #include "base/unicode.h"

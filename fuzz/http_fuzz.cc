@@ -38,7 +38,7 @@ server::HttpRequest parse(std::string_view text) {
   return request;
 }
 
-// Tokens whose bytes are not UTF-8.
+// Returns tokens whose bytes are not UTF-8.
 testing::Reply answer(const GenerateRequest& request) {
   testing::Reply reply{.info = {.usage = {3, 0, 0}, .prompt_token_ids = {1, 2, 3}}};
   if (request.task == Task::kClassify) {
@@ -77,7 +77,7 @@ void check_answer(const server::testing::FakeExchange& exchange, const std::stri
   if (exchange.streaming) {
     const std::vector<Json> events = exchange.events();
     for (const Json& event : events) FUZZ_CHECK(event.is_object());
-    if (exchange.stream.starts_with("event: "))  // of /v1/responses, whose last event says the end
+    if (exchange.stream.starts_with("event: "))  // /v1/responses, whose last event marks the end
       FUZZ_CHECK(events.back().contains("response") || events.back()["type"] == "error");
     else
       FUZZ_CHECK(exchange.stream.ends_with("data: [DONE]\n\n"));
@@ -92,7 +92,7 @@ void check_answer(const server::testing::FakeExchange& exchange, const std::stri
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   spdlog::set_level(spdlog::level::off);
-  // A new engine per input, so that inputs do not see adapters of earlier ones.
+  // A new engine per input, so that inputs do not see adapters loaded by earlier ones.
   testing::FakeEngine engine(engine_options());
   engine.add_adapter("lens");
   const auto service = std::make_shared<server::Service>(server_options(), engine);

@@ -1,4 +1,4 @@
-// The source of the targets jpeg, png, webp and gif, which differ only in their corpora.
+// Shared source of the targets jpeg, png, webp and gif, which differ only in their corpora.
 #include "check.h"
 #include "media/image.h"
 

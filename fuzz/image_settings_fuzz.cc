@@ -34,7 +34,7 @@ void ask(const media::Processor& processor, int width, int height, int frames) {
   }
 }
 
-// The input sizes of a vision tower that fits the settings, which may have any values.
+// The input sizes of a vision tower to fit the settings, which may contain any values.
 int size_in(const Json& json, const char* key, int fallback) {
   const auto size = field_or<int32_t>(json.is_object() ? json : Json::object(), key, fallback);
   return size.ok() ? *size : fallback;

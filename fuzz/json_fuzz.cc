@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       text, "fuzz", {.max_bytes = 4096, .max_depth = 8, .max_values = 256, .unique_keys = true});
   FUZZ_CHECK(json.ok() || !unique.ok());
   if (!json.ok()) {
-    // The message becomes part of answers, so it must be valid UTF-8.
+    // Answers quote the message, so it must be valid UTF-8.
     (void)Json(json.error().message).dump();
     return 0;
   }

@@ -1,4 +1,4 @@
-// A line of JSONL, read as a sample of the task that the first input byte chooses. Also builds its
+// A line of JSONL, read as a sample of the task chosen by the first input byte. Also builds its
 // question and answer, and parses the boxes in the answer.
 #include "base/json.h"
 #include "data_folder.h"
@@ -12,7 +12,7 @@ using namespace valora::generator;
 
 namespace {
 
-// The last of them has a head with several labels.
+// The last task has a head with several labels.
 Task task_of(uint8_t choice) {
   Task task;
   const size_t types = std::size(kTaskTypes);

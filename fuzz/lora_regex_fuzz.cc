@@ -1,4 +1,4 @@
-// A regular expression of an adapter's configuration, matched against module names.
+// Matches a regular expression from an adapter's configuration against module names.
 #include "adapters/regex.h"
 #include "adapters/target_rules.h"
 #include "check.h"

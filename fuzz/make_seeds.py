@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes fuzz/corpus: small valid inputs of each target (and near-valid ones) that fuzzing starts from.
+"""Writes fuzz/corpus: small valid (and near-valid) inputs of each target, from which fuzzing starts.
 
 Run by hand after a target or a format has changed; the result is committed. Needs Pillow, PyAV and tokenizers."""
 
@@ -17,12 +17,12 @@ from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent / "corpus"
 SEPARATOR = b"\n%%%%\n"  # Input::kSeparator
-MADE = set()  # the targets whose folders were begun
+MADE = set()  # the targets whose folders have been started
 
 
 def put(target, name, *parts):
     folder = ROOT / target
-    if target not in MADE:  # the seeds of other targets are written by hand
+    if target not in MADE:  # seeds of other targets are written by hand
         shutil.rmtree(folder, ignore_errors=True)
         MADE.add(target)
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def gguf_text(value):
 
 
 def gguf_value(value):
-    """The type and the value of metadata; lists are of one type."""
+    """Returns the type and the encoded value of metadata; lists must have elements of one type."""
     if isinstance(value, bool):
         return struct.pack("<I?", 7, value)
     if isinstance(value, int):
@@ -85,7 +85,7 @@ def gguf_value(value):
 
 
 def gguf(metadata, tensors=(), version=3):
-    """tensors: (name, sizes, the adjacent dimension first, number of the type, bytes)"""
+    """tensors: (name, sizes with the contiguous dimension first, type number, bytes)"""
     head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(metadata))
     for key, value in metadata.items():
         head += gguf_text(key) + gguf_value(value)
@@ -128,7 +128,7 @@ def gguf_tokenizer_seeds():
         add_space_prefix=True)), "ab  a\nb")
 
 
-# ---- adapters: against the module table of src/adapters/testing/adapter_folder.h ----
+# ---- adapters, matching the module table of src/adapters/testing/adapter_folder.h ----
 
 def lora(module, rank, inner, outer, make=floats):
     prefix = f"base_model.model.{module}."

@@ -1,4 +1,4 @@
-// Parses config.json to a model spec. An accepted spec must have sane sizes.
+// Parses config.json into a model spec. An accepted spec must have sane sizes.
 #include "check.h"
 #include "models/registry.h"
 #include "temp_folder.h"

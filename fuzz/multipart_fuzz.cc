@@ -1,5 +1,5 @@
-// A Content-Type and a form: parts are within the body, in their order, and do not hold the
-// boundary.
+// Parses a form. Input parts: Content-Type, body. The resulting parts must be inside the body, in
+// order, and must not contain the boundary.
 #include "check.h"
 #include "input.h"
 #include "server/uploads/multipart.h"

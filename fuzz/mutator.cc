@@ -72,7 +72,7 @@ void Mutator::set_integer(std::string& bytes) {
   std::memcpy(bytes.data() + below(bytes.size() - width + 1), raw.data(), width);
 }
 
-// Replaces a number in the text, if there is one.
+// Replaces a number in the text, if any.
 void Mutator::put_number(std::string& bytes) {
   constexpr std::string_view kDigits = "0123456789";
   const size_t begin = bytes.find_first_of(kDigits, below(bytes.size() + 1));

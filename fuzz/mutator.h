@@ -1,4 +1,4 @@
-// Makes seeded mutations of fuzz inputs, the same on every machine.
+// Generates seeded mutations of fuzz inputs, the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Mutator {
   Mutator(std::vector<std::string> corpus, std::vector<std::string> dictionary, uint64_t seed)
       : corpus_(std::move(corpus)), dictionary_(std::move(dictionary)), random_(seed) {}
 
-  // A copy of a random corpus input, changed in a few places.
+  // A copy of a random corpus input with a few changes.
   std::string next(size_t max_bytes);
 
  private:

@@ -1,4 +1,4 @@
-// A quantised linear. Input parts: the quantisation's configuration, the tensor file.
+// Reads a quantised linear. Input parts: quantisation configuration, tensor file.
 #include "check.h"
 #include "input.h"
 #include "models/quantised/config.h"

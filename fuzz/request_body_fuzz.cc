@@ -1,5 +1,5 @@
-// Request bodies of the endpoints that run the model. The first byte chooses the endpoint. Accepted
-// values must be in the ranges that the engine expects.
+// Parses request bodies of the endpoints that run the model. The first byte chooses the endpoint.
+// Accepted values must be in the ranges that the engine expects.
 #include <cmath>
 
 #include "check.h"

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_CHECK(!file.error().message.empty());
     return 0;
   }
-  // The header and the tensors cover the file without gaps or overlaps.
+  // The header and the tensors must cover the file without gaps or overlaps.
   uint64_t header = 0;
   for (int i = 0; i < 8; ++i) header |= uint64_t{data[i]} << (8 * i);
   uint64_t covered = 8 + header;

@@ -1,4 +1,4 @@
-// A tasks file in a folder with data files that it may name.
+// Reads a tasks file in a folder with data files that it may refer to.
 #include <filesystem>
 
 #include "base/json.h"
@@ -39,7 +39,7 @@ void check_task(const Task& task) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size > 16384) return 0;  // larger inputs are slow and cover no new code
+  if (size > 16384) return 0;  // larger inputs are slow and add no coverage
   const std::string path =
       folder().write("tasks.yaml", {reinterpret_cast<const char*>(data), size});
   const auto tasks = read_tasks(path);

@@ -8,7 +8,8 @@
 
 namespace valora::fuzz {
 
-// In memory if /dev/shm exists: rewriting small files on a disk would take most of a run's time.
+// In memory if /dev/shm exists: otherwise rewriting small files on disk would dominate the run
+// time.
 inline const testing::TempDir& temp_folder() {
   static const bool in_memory =
       std::filesystem::is_directory("/dev/shm") && ::setenv("TMPDIR", "/dev/shm", 0) == 0;

@@ -1,4 +1,4 @@
-// A tokenizer. Input parts: tokenizer.json, text to encode.
+// Builds a tokenizer. Input parts: tokenizer.json, text to encode.
 #include "text/tokenizer.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-// Answers of a model in which calls of tools are looked for. The first byte is the style and
-// whether calls may be parallel, the second says how long the pieces are.
+// Looks for tool calls in a model's answer. The first byte gives the style and whether parallel
+// calls are allowed, the second the length of the pieces.
 #include <string>
 #include <vector>
 

@@ -1,16 +1,17 @@
-"""Fixtures of all suites."""
+"""Fixtures shared by all suites."""
 
 import importlib.metadata
 
 import pytest
 
 if int(importlib.metadata.version("transformers").split(".")[0]) >= 5:
-    import visual_backend  # noqa: F401  before anything imports a model
+    import visual_backend  # noqa: F401  must precede any import of a model
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
-    """A tiny random model and adapters by name (serving.make_folders); tests copy what they change."""
+    """A tiny random model and adapters by name (serving.make_folders); tests copy folders before
+    changing them."""
     from serving import make_folders
     return make_folders(tmp_path_factory.mktemp("served"))
 

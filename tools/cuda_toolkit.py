@@ -1,4 +1,4 @@
-"""Where CUDA's compiler and headers are."""
+"""Locates CUDA's compiler and headers."""
 
 import os
 import pathlib

@@ -37,8 +37,9 @@ Status place_half(const std::string& tensor, const TensorName& name, const Tenso
     contents.unread.insert(*module);
     return {};
   }
+  const bool of_either = name.role == TensorRole::kMagnitude;
   if (adapted.kind == ModuleKind::kOther ||
-      of_embedding != (adapted.kind == ModuleKind::kEmbedding))
+      (!of_either && of_embedding != (adapted.kind == ModuleKind::kEmbedding)))
     return cannot_serve(name.module);
   LoraHalves& halves = contents.modules[*module];
   const bool is_a = name.role == TensorRole::kLoraA || name.role == TensorRole::kEmbeddingA;
@@ -75,7 +76,7 @@ Status place_token_rows(const std::string& tensor, const TensorName& name, const
   return {};
 }
 
-// Its values do not count: the module's own weight is in the file, too (check_saved_modules).
+// Ignores the values, because the file also has the module's trained weight (check_saved_modules).
 Status place_original(const std::string& tensor, const TensorName& name, const ModuleTable& modules,
                       AdapterContents& contents) {
   contents.originals.insert(tensor);
@@ -84,7 +85,7 @@ Status place_original(const std::string& tensor, const TensorName& name, const M
                        ", which this model does not have");
 }
 
-// A module saved completely that is not part of the model can only be a head of modules_to_save.
+// A fully trained module that the model does not have can only be a task head of modules_to_save.
 Status place_head(const std::string& tensor, const TensorName& name, const TensorView& view,
                   const LoraConfig& config, AdapterContents& contents) {
   const auto& saved = config.modules_to_save;
@@ -127,7 +128,7 @@ Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& 
       VALORA_CHECK(place_head(tensor, name, view, config, contents));
   }
   VALORA_CHECK(check_complete(contents, modules));
-  // Last, because only this check reads all data.
+  // Last, because only this check reads all values.
   for (const auto& [tensor, view] : file.tensors()) VALORA_CHECK(check_values(tensor, view));
   return contents;
 }

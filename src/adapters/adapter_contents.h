@@ -16,20 +16,20 @@ namespace valora::adapters {
 struct BaseCopies;
 
 struct LoraHalves {
-  std::string name;  // of the module, as in the file
+  std::string name;  // the module's name, as in the file
   const TensorView* a = nullptr;
   const TensorView* b = nullptr;
-  const TensorView* bias = nullptr;       // of B; null if there is none
-  const TensorView* magnitude = nullptr;  // of DoRA; null if there is none
-  std::string a_tensor, b_tensor;         // the names of a and b in the file
+  const TensorView* bias = nullptr;       // lora_B's; null if absent
+  const TensorView* magnitude = nullptr;  // DoRA's; null if absent
+  std::string a_tensor, b_tensor;         // names of a and b in the file
 };
 
 struct HeadTensors {
   const TensorView* weight = nullptr;
-  const TensorView* bias = nullptr;  // null if there is none
+  const TensorView* bias = nullptr;  // null if absent
 };
 
-// The rows of trainable_token_indices.
+// The trained rows of trainable_token_indices.
 struct TokenRows {
   std::string tensor;
   const TensorView* rows = nullptr;
@@ -38,17 +38,16 @@ struct TokenRows {
 struct AdapterContents {
   std::map<int, LoraHalves> modules;         // by index into the ModuleTable; both halves present
   std::map<std::string, HeadTensors> heads;  // weight present
-  // Copies of the base model's tensors (adapters/base_copies.h), by the tensor's name; not checked.
+  // Copies of the base model's tensors (adapters/base_copies.h), by tensor name; not checked yet.
   std::map<std::string, TensorName> base_copies;
   std::map<int, TokenRows> token_rows;  // by index into the ModuleTable
-  std::set<int> unread;                 // modules without effect whose tensors were passed over
-  std::set<std::string> originals;      // tensors that do not count (TensorRole::kOriginal)
+  std::set<int> unread;                 // kUnread modules, whose tensors were skipped
+  std::set<std::string> originals;      // ignored tensors (TensorRole::kOriginal)
 };
 
-// Assigns every tensor of the file to a module or head, or to the base model. Error: kUnprocessable
-// naming the tensor or module, for a tensor that cannot be served, a module that is unknown or not
-// servable, a missing or repeated half, a dtype other than F32, F16 and BF16, or a value that is
-// not finite. base may be null.
+// Assigns every tensor of the file to a module, a head or the base model. kUnprocessable, naming
+// the tensor or module, for a tensor that cannot be served, an unknown or unservable module, a
+// missing or repeated half, a dtype other than F32, F16 and BF16, or a non-finite value.
 Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
                                      const ModuleTable& modules, const BaseCopies& copies);
 

@@ -67,6 +67,8 @@ Digest digest_with_whole_values(const Digest& before, const AdapterSpec& spec,
   digest.add(v.embedding).add(v.embedding_lora).add(v.embedding_rows).add(v.head).add(v.head_rows);
   digest.add(v.scale).add(v.tokens).add(std::span<const int64_t>(v.embedding_ids));
   digest.add(std::span<const int64_t>(v.head_ids));
+  if (v.head_lora >= 0) digest.add(v.head_lora).add(v.head_scale);
+  if (!v.embedding_gain.empty()) digest.add(std::span<const float>(v.embedding_gain));
   for (const auto* all : {&spec.shifts, &spec.gains}) {
     digest.add(all->size());
     for (const OutputValues& output : *all)

@@ -6,15 +6,16 @@
 namespace valora::adapters {
 
 // Covers canonical module names, ranks, scales, tensor dtypes and bytes, heads with their labels
-// and settings, and the sidecar's texts. Does not cover the path, the spelling of names, or options
+// and settings, and the sidecar's texts. Excludes the path, the spelling of names, and options
 // without effect.
 Digest digest_of_adapter(const AdapterSpec& spec, const ModuleTable& modules);
 
-// Covers the same, but instead of the LoRA tensors' bytes the identity of their file.
+// The same, but with the file's identity in place of the LoRA tensors' bytes.
 Digest digest_of_headers(const AdapterSpec& spec, const ModuleTable& modules,
                          const FileIdentity& file);
 
-// The digest of an adapter whose panels, heads and texts have this one, with its parts and shifts.
+// Extends `before`, the digest of an adapter's panels, heads and texts, by its parts, shifts and
+// gains.
 Digest digest_with_whole_values(const Digest& before, const AdapterSpec& spec,
                                 const ModuleTable& modules);
 

@@ -19,7 +19,7 @@ std::string tensor_key(const std::string& module, const std::string& parameter) 
   return AdapterFolder::key(module, parameter);
 }
 
-TEST(AdapterDigest, IsOfTheContentAlone) {
+TEST(AdapterDigest, DependsOnContentOnly) {
   AdapterFolder one, two;
   two.config["lora_dropout"] = 0.5;
   two.config["target_modules"] = R"(.*\.layers\..*q_proj)";
@@ -27,7 +27,7 @@ TEST(AdapterDigest, IsOfTheContentAlone) {
   EXPECT_EQ(one.read()->digest, two.read({}, 3)->digest);
 }
 
-TEST(AdapterDigest, EveryChangeThatMattersChangesIt) {
+TEST(AdapterDigest, RelevantChangesChangeDigest) {
   std::map<std::string, std::string> seen;
   const auto expect_new = [&](const std::string& what,
                               const std::function<void(AdapterFolder&)>& change) {

@@ -1,4 +1,4 @@
-// Adapters of which only the headers are read.
+// Adapters read by their headers only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::kQ0;
 
 const std::string kA0 = AdapterFolder::key(kQ0, "lora_A.weight");
 
-// Both readers, of the same files.
+// Results of both readers on the same files.
 struct Twice {
   explicit Twice(const AdapterFolder& folder) {
     folder.write();
@@ -27,7 +27,7 @@ struct Twice {
   AdapterSpec whole, headers;
 };
 
-TEST(AdapterHeaders, TellEverythingButTheValues) {
+TEST(AdapterHeaders, ReportEverythingExceptValues) {
   AdapterFolder folder;
   folder.add_head("score", 2);
   folder.sidecar = {{"task", "sorting"}, {"question", "which?"}};
@@ -52,7 +52,7 @@ TEST(AdapterHeaders, TellEverythingButTheValues) {
       std::ranges::equal(read.headers.heads[0].weight.bytes, read.whole.heads[0].weight.bytes));
 }
 
-TEST(AdapterHeaders, ChangeWithTheFileAndTheSettings) {
+TEST(AdapterHeaders, DigestFollowsFileAndSettings) {
   AdapterFolder folder;
   const Digest first = folder.read_headers()->digest;
   EXPECT_EQ(read_adapter_headers(folder.dir.path(), testing::small_table(), {})->digest, first);
@@ -67,7 +67,7 @@ TEST(AdapterHeaders, ChangeWithTheFileAndTheSettings) {
   EXPECT_NE(read_adapter_headers(folder.dir.path(), testing::small_table(), {})->digest, scaled);
 }
 
-TEST(AdapterHeaders, FaultsOfValuesAreNotSeenAndAllOthersAre) {
+TEST(AdapterHeaders, OnlyValueErrorsGoUndetected) {
   AdapterFolder folder;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   folder.tensors[kA0] = testing::f32_tensor({2, kHidden}, std::vector<float>(2 * kHidden, nan));

@@ -14,7 +14,7 @@ Error changed(const FolderPath& where) {
           where.path};
 }
 
-// Hands over whole rows of what comes in pieces of any length.
+// Collects pieces of any length and passes on whole rows.
 class RowBuffer {
  public:
   RowBuffer(const AdapterPart& part, const PartVisitor& visit)
@@ -45,7 +45,7 @@ class RowBuffer {
   std::vector<uint8_t> held_;
 };
 
-// Rows [begin, end) of Aᵀ over B.
+// Rows [begin, end) of the matrix with Aᵀ above B.
 std::vector<uint8_t> low_rank_rows(const TensorView& a, const TensorView& b, int64_t begin,
                                    int64_t end) {
   const size_t size = dtype_size(a.dtype);
@@ -131,8 +131,8 @@ Status read_part(const FolderPath& where, const AdapterPart& part, const Adapter
                  const PartVisitor& visit) {
   VALORA_TRY(folder, InputFolder::open(where));
   VALORA_TRY(input, folder.file("adapter_model.safetensors", limits.max_file_bytes));
-  // Whole matrices come in pieces, so that they need no memory beside their place.
-  const bool small = part.kind == PartKind::kEmbeddingLora || part.kind == PartKind::kTokenRows;
+  // Large matrices are streamed, so that they need no memory besides their final place.
+  const bool small = part.tensors.size() == 2 || part.kind == PartKind::kTokenRows;
   VALORA_TRY(file, SafeTensors::read(input, [&](const std::string& tensor) {
                return small && std::ranges::find(part.tensors, tensor) != part.tensors.end();
              }));

@@ -25,8 +25,8 @@ constexpr const char* kConvert =
     "s.save_file({k: v.clone().contiguous() for k, v in torch.load('adapter_model.bin', "
     "map_location='cpu', weights_only=True).items()}, 'adapter_model.safetensors')\"";
 
-// The subfolder with an adapter whose name is the last: trainers leave checkpoint-N, and PEFT saves
-// adapters with names into subfolders. Empty: there is none.
+// The last (by name) subfolder that contains an adapter: trainers create checkpoint-N, and PEFT
+// saves named adapters into subfolders. Empty: none.
 std::string adapter_below(const std::string& path) {
   constexpr int kMaxEntries = 10'000;
   std::error_code error;
@@ -53,7 +53,7 @@ Result<InputFolder> open_folder(const FolderPath& where) {
                    where.path);
 }
 
-// Called after the configuration is read: its faults come first.
+// Called after the configuration is read, so that its errors are reported first.
 Status check_tensor_file(const InputFolder& folder) {
   const std::string& dir = folder.path();
   if (folder.has(kTensors)) return {};
@@ -78,7 +78,7 @@ Status check_tensor_file(const InputFolder& folder) {
   return not_found(dir + " has no adapter_model.safetensors", dir);
 }
 
-// LLaMA-Factory's reward models: their score is not that of the language model's answers.
+// Warns of LLaMA-Factory's reward models, whose score is not the language model's answer.
 void warn_of_value_head(const InputFolder& folder, AdapterSpec& spec) {
   for (const char* name : {"value_head.safetensors", "value_head.bin"})
     if (folder.has(name))
@@ -87,7 +87,7 @@ void warn_of_value_head(const InputFolder& folder, AdapterSpec& spec) {
                               "tensors in adapter_model.safetensors, as those of the head v_head");
 }
 
-// Whether the file's tensor of the output layer is that of the embedding (ensure_weight_tying).
+// True if the file's embedding also serves as the output layer (ensure_weight_tying).
 bool is_tied_head(const LoraConfig& config, const Module& module, const ModuleTable& modules) {
   const int embedding = modules.first_of(ModuleKind::kEmbedding);
   return config.ensure_weight_tying && module.kind == ModuleKind::kHead && embedding >= 0;
@@ -99,8 +99,9 @@ bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, in
   });
 }
 
-// A module of the model in modules_to_save was trained completely. An adapter without its tensors
-// is not the trained one, so it is refused like an adapter whose tensors cannot be served.
+// A module of the model listed in modules_to_save was trained in full. Without its tensors the
+// adapter would answer differently from the trained one, so it is refused like one whose tensors
+// cannot be served.
 Status check_saved_modules(const LoraConfig& config, const AdapterContents& contents,
                            const ModuleTable& modules) {
   for (const std::string& saved : config.modules_to_save)
@@ -116,7 +117,7 @@ Status check_saved_modules(const LoraConfig& config, const AdapterContents& cont
   return {};
 }
 
-// A head in modules_to_save that is not in the file can't answer.
+// Warns if modules_to_save names a head but the file has none.
 void warn_of_missing_heads(const LoraConfig& config, const AdapterContents& contents,
                            AdapterSpec& spec) {
   if (config.modules_to_save.empty() || !spec.heads.empty() || !contents.base_copies.empty())
@@ -132,7 +133,7 @@ void take_sidecar(Sidecar sidecar, AdapterSpec& spec) {
   spec.warnings.insert(spec.warnings.end(), sidecar.warnings.begin(), sidecar.warnings.end());
 }
 
-// PEFT's activated LoRA is of linears that see the tokens of a text alone.
+// PEFT's activated LoRA adapts only linears that see nothing but text tokens.
 Status check_invocation(const AdapterSpec& spec, const ModuleTable& modules) {
   if (spec.invocation.empty()) return {};
   const auto refused = [](const std::string& what) {
@@ -147,9 +148,9 @@ Status check_invocation(const AdapterSpec& spec, const ModuleTable& modules) {
   return spec.parts.empty() ? Status() : refused("embeddings or output layers of its own");
 }
 
-// Which tensors' values are read into memory. Few bytes are those of heads, biases and rows, and
-// of low-rank products on embeddings: their digests are an adapter's identity even if only headers
-// are read.
+// True if a tensor's values are read into memory. Heads, biases, token rows and low-rank products
+// on embeddings are small and always read: their digests are part of an adapter's identity even if
+// only headers are read.
 bool is_read(const std::string& tensor, const LoraConfig& config, const ModuleTable& modules,
              const BaseCopies& copies, bool values) {
   const auto name = parse_tensor_name(tensor);
@@ -160,7 +161,7 @@ bool is_read(const std::string& tensor, const LoraConfig& config, const ModuleTa
   return values || (name->role != TensorRole::kLoraA && name->role != TensorRole::kLoraB);
 }
 
-// Without digest. values: of the targets, too.
+// Reads everything but the digests. values: include those of the targets.
 Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& modules,
                               const AdapterLimits& limits, const BaseCopies& copies, bool values) {
   VALORA_TRY(folder, open_folder(where));
@@ -180,8 +181,13 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
   spec.root = where.root;
   spec.warnings = std::move(config.warnings);
   VALORA_TRY(targets, resolve_targets(config.rules, contents, modules, limits, spec.warnings));
+  const auto resized = [&](const LoraTarget& target) {
+    return is_of_resized_head(target, modules);
+  };
+  if (!values && !copies.pass_over && std::ranges::any_of(targets, resized))
+    return read_spec(where, modules, limits, copies, /*values=*/true);  // the digest covers them
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
-  // Last, because it reads the most.
+  // Last, because it reads the most data.
   VALORA_TRY(changed, copies.changed(*file, contents, modules, config));
   if (targets.empty() && heads.empty() && changed.empty() && contents.token_rows.empty() &&
       !copies.pass_over)
@@ -196,7 +202,7 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
     if (!contents.base_copies.contains(name) && !contents.originals.contains(name))
       spec.bytes += byte_size(view);
   if (copies.pass_over)
-    (void)take_embedding_targets(spec.targets, modules);
+    (void)take_vocabulary_targets(spec.targets, modules);
   else
     VALORA_CHECK(
         resolve_whole_values(*file, contents, config, modules, changed, copies.base, spec));

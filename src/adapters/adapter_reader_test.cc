@@ -76,13 +76,13 @@ TEST(AdapterReader, RefusesTensorFilesOverTheLimit) {
   EXPECT_EQ(spec.error().code, ErrorCode::kPayloadTooLarge);
 }
 
-TEST(AdapterReader, RsloraDividesByTheRoot) {
+TEST(AdapterReader, RsloraDividesByRootOfRank) {
   AdapterFolder folder;
   folder.config["use_rslora"] = true;
   EXPECT_FLOAT_EQ(folder.read()->targets[0].scale, 3 / std::sqrt(2.0f));
 }
 
-TEST(AdapterReader, ReadsOldNamesAndNamesWithTheAdapterInside) {
+TEST(AdapterReader, ReadsOldNamesAndNamesContainingAdapter) {
   AdapterFolder folder;
   const Digest digest = folder.read()->digest;
   folder.tensors.clear();
@@ -92,7 +92,7 @@ TEST(AdapterReader, ReadsOldNamesAndNamesWithTheAdapterInside) {
     folder.tensors[key(module, "lora_B.default.weight")] = filled({kHidden, 2}, -1);
   }
   EXPECT_EQ(folder.read()->digest, digest);
-  // A configuration of the same version.
+  // The digest also ignores how the configuration spells its targets.
   folder.config["target_modules"] = R"(model\.layers\.\d\.self_attn\.q_proj)";
   EXPECT_EQ(folder.read()->digest, digest);
   folder.config["target_modules"] = R"(model\.layers\.\d\..*_proj)";
@@ -110,7 +110,7 @@ TEST(AdapterReader, ReadsHalfPrecision) {
   EXPECT_EQ(spec->targets[0].b.dtype, DType::kF16);
 }
 
-TEST(AdapterReader, SaysWhatTheFolderLacks) {
+TEST(AdapterReader, ErrorNamesMissingFile) {
   const ModuleTable table = testing::small_table();
   testing::TempDir dir;
   const auto read = [&](const std::string& path) { return read_adapter(path, table, {}).error(); };
@@ -133,10 +133,10 @@ TEST(AdapterReader, RefusesWrongShapes) {
   };
   EXPECT_EQ(refusal("lora_A.weight", {2, 5}),
             "lora_A of " + std::string(kQ0) +
-                " has shape [2, 5]; its configured rank and the module ask for [2, 4]");
+                " has shape [2, 5]; its configured rank and the module require [2, 4]");
   EXPECT_EQ(refusal("lora_B.weight", {2, 4}),
             "lora_B of " + std::string(kQ0) +
-                " has shape [2, 4]; its configured rank and the module ask for [4, 2]");
+                " has shape [2, 4]; its configured rank and the module require [4, 2]");
   EXPECT_THAT(refusal("lora_A.weight", {3, 4}), HasSubstr("has shape [3, 4]"));
   EXPECT_THAT(refusal("lora_A.weight", {8}), HasSubstr("has shape [8]"));
   EXPECT_THAT(refusal("lora_A.weight", {}), HasSubstr("has shape []"));
@@ -224,11 +224,11 @@ TEST(AdapterReader, EveryTensorIsUsedOrNamedInTheRefusal) {
                                         " (its bias), which this version cannot serve"));
 }
 
-TEST(AdapterReader, SavedModulesOfTheModelAreRefusedWithoutTensorsToo) {
+TEST(AdapterReader, SavedModulesWithoutTensorsAreRefused) {
   for (const char* saved : {"lm_head", "q_proj", "self_attn.q_proj", kQ1}) {
     AdapterFolder folder;
     folder.config["modules_to_save"] = {"score", saved};
-    if (std::string(saved) != "lm_head") {  // PEFT leaves saved modules out of the targets
+    if (std::string(saved) != "lm_head") {  // PEFT does not target saved modules
       folder.config["target_modules"] = {"up_proj"};
       folder.tensors.clear();
       for (int layer = 0; layer < 2; ++layer)
@@ -240,7 +240,7 @@ TEST(AdapterReader, SavedModulesOfTheModelAreRefusedWithoutTensorsToo) {
   }
 }
 
-TEST(AdapterReader, AFaultOfTheConfigurationComesBeforeMissingTensors) {
+TEST(AdapterReader, ConfigurationErrorsPrecedeMissingTensors) {
   const AdapterFolder folder;
   const auto refusal = [&](const std::string& config) {
     folder.dir.write("adapter_config.json", config);
@@ -268,7 +268,7 @@ TEST(AdapterReader, ConfigurationAndFileMustAgree) {
   EXPECT_EQ(all.read()->targets.size(), 4u);
 }
 
-TEST(AdapterReader, AKindOfLinearWithTensorsInSomeLayersOnlyIsIncomplete) {
+TEST(AdapterReader, LinearAdaptedInSomeLayersOnlyIsRefused) {
   AdapterFolder folder;
   folder.tensors.erase(key(kQ1, "lora_A.weight"));
   folder.tensors.erase(key(kQ1, "lora_B.weight"));
@@ -282,7 +282,7 @@ TEST(AdapterReader, AKindOfLinearWithTensorsInSomeLayersOnlyIsIncomplete) {
   EXPECT_EQ(folder.refusal(), "accepted");
 }
 
-TEST(AdapterReader, AKindOfLinearWithoutTensorsIsAsInTheBase) {
+TEST(AdapterReader, LinearKindWithoutTensorsStaysUnadapted) {
   AdapterFolder folder;
   for (const Json& targets : {Json{"q_proj", "up_proj"}, Json("all-linear")}) {
     folder.config["target_modules"] = targets;
@@ -296,8 +296,8 @@ TEST(AdapterReader, AKindOfLinearWithoutTensorsIsAsInTheBase) {
   }
 }
 
-// An expression for names of an older release reaches the tower by its newer names.
-TEST(AdapterReader, NamesOfAnotherReleaseReachNothingElse) {
+// An expression written for an older release's names still reaches the tower under its newer names.
+TEST(AdapterReader, OlderReleaseNamesGiveSameAdapter) {
   AdapterFolder folder;
   folder.config["target_modules"] = R"(^(model)(?!.*(lm_head|output|emb)).*)";
   folder.config["exclude_modules"] = {"up_proj"};
@@ -314,7 +314,7 @@ TEST(AdapterReader, NamesOfAnotherReleaseReachNothingElse) {
   EXPECT_EQ(older->digest, newer->digest);
 }
 
-TEST(AdapterReader, TargetsOutOfReachWithoutTensorsAreAWarning) {
+TEST(AdapterReader, UnservableTargetsWithoutTensorsWarn) {
   AdapterFolder folder;
   folder.config["target_modules"] = {"q_proj", "qkv", "lm_head"};
   const auto spec = folder.read();
@@ -341,7 +341,7 @@ TEST(AdapterReader, RefusesBrokenTensorFiles) {
   EXPECT_THAT(refusal_of("not safetensors"), HasSubstr("adapter_model.safetensors"));
 }
 
-TEST(AdapterReader, AnAdapterMustAdaptSomething) {
+TEST(AdapterReader, EmptyAdapterIsRefused) {
   AdapterFolder folder;
   folder.tensors.clear();
   folder.config["target_modules"] = Json::array();

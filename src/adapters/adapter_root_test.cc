@@ -1,4 +1,4 @@
-// Adapters that must not lead out of an allowed folder.
+// Adapters that must not escape the allowed folder.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class AdapterRootTest : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(AdapterRootTest, TheSnapshotOfACacheIsServed) {
+TEST_F(AdapterRootTest, HubCacheSnapshotLoads) {
   fs::create_directories(dir_.file("root/hub/snapshots/1"));
   fs::create_directories(dir_.file("root/hub/blobs"));
   for (const auto& entry : fs::directory_iterator(dir_.file("root/cats"))) {
@@ -52,7 +52,7 @@ TEST_F(AdapterRootTest, TheSnapshotOfACacheIsServed) {
   EXPECT_EQ(anywhere->digest, inside->digest);
 }
 
-TEST_F(AdapterRootTest, NoFileIsReadThroughALinkThatLeadsOut) {
+TEST_F(AdapterRootTest, LinkOutOfRootIsRefused) {
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors", "valora.json"}) {
     place("root/dogs", "inside");
     const std::string file = dir_.file("root/dogs/") + name;
@@ -66,7 +66,7 @@ TEST_F(AdapterRootTest, NoFileIsReadThroughALinkThatLeadsOut) {
   EXPECT_EQ(read("outside").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(AdapterRootTest, AFolderThatIsSwappedForALinkWhileItLoadsLeadsNowhere) {
+TEST_F(AdapterRootTest, SwappingFolderForLinkDuringLoadIsSafe) {
   const std::string cats = dir_.file("root/cats"), link = dir_.file("root/link");
   fs::create_directory_symlink(dir_.file("outside"), link);
   std::atomic<bool> done = false;

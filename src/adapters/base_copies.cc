@@ -25,7 +25,7 @@ bool is_vocabulary(const Module& module) {
   return module.kind == ModuleKind::kEmbedding || module.kind == ModuleKind::kHead;
 }
 
-// Why a difference from the base's values is no error; null: it is one.
+// The module of a copy that may differ from the base; null: a difference is an error.
 const Module* may_differ(const TensorName& name, const ModuleTable& modules,
                          const LoraConfig& config) {
   const auto index = modules.find(name.module);
@@ -36,14 +36,14 @@ const Module* may_differ(const TensorName& name, const ModuleTable& modules,
   return config.trained_biases && has_bias ? &module : nullptr;
 }
 
-// Whether the copy differs from the base model's in its number of tokens alone.
+// True if the copy differs from the base model's in its number of tokens only.
 bool has_other_tokens(const Module* module, const TensorView& copy,
                       const std::vector<int64_t>& base) {
   return module && is_vocabulary(*module) && copy.shape.size() == 2 && base.size() == 2 &&
          copy.shape[1] == base[1] && copy.shape[0] != base[0] && copy.shape[0] > 0;
 }
 
-// Reads one copy, compares it and digests it.
+// Reads one copy, compares it with the base and computes its digest.
 class CopyReader {
  public:
   CopyReader(const SafeTensors& file, const std::string& tensor, const TensorName& name)
@@ -51,7 +51,7 @@ class CopyReader {
     digest_.add(static_cast<uint8_t>(view_.dtype)).add(std::span<const int64_t>(view_.shape));
   }
 
-  // Stops at the first difference, as an error, unless it may differ. Absent: it is equal.
+  // Fails at the first difference unless `may_differ`. nullopt: equal to the base.
   Result<std::optional<Digest>> read(const BaseWeights* base, bool may_differ) {
     bool equal = base != nullptr;
     VALORA_CHECK(visit_pieces(file_, tensor_, [&](size_t first, const TensorView& piece) -> Status {
@@ -93,7 +93,7 @@ Result<std::vector<ChangedCopy>> BaseCopies::changed(const SafeTensors& file,
                                                      const ModuleTable& modules,
                                                      const LoraConfig& config) const {
   std::vector<ChangedCopy> changed;
-  std::map<int, std::optional<Digest>> weights;  // by module; absent: the base model's
+  std::map<int, std::optional<Digest>> weights;  // by module; nullopt: the base model's
   if (pass_over) return changed;
   for (const auto& [tensor, name] : contents.base_copies) {
     const Module* module = may_differ(name, modules, config);
@@ -114,7 +114,7 @@ Result<std::vector<ChangedCopy>> BaseCopies::changed(const SafeTensors& file,
     VALORA_TRY(values,
                CopyReader(file, tensor, name).read(resized ? nullptr : base, module != nullptr));
     const auto index = modules.find(name.module);
-    // PEFT saves a completely trained module under two names if the vocabulary was resized.
+    // If the vocabulary was resized, PEFT saves a fully trained module under two names.
     if (index && !is_bias) {
       const auto [known, is_new] = weights.try_emplace(*index, values);
       if (!is_new && known->second != values)

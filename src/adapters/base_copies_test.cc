@@ -48,10 +48,10 @@ class BaseCopiesTest : public ::testing::Test {
   std::vector<float> head_ = std::vector<float>(200000 * kHidden);
   FakeBase base_;
   AdapterFolder folder_;
-  Digest plain_;  // of the adapter without copies
+  Digest plain_;  // digest of the adapter without copies
 };
 
-TEST_F(BaseCopiesTest, EqualOnesChangeNothing) {
+TEST_F(BaseCopiesTest, EqualCopiesChangeNothing) {
   const auto spec = read(&base_);
   ASSERT_TRUE(spec.ok()) << spec.error().message;
   EXPECT_EQ(spec->digest, plain_);
@@ -61,7 +61,7 @@ TEST_F(BaseCopiesTest, EqualOnesChangeNothing) {
   EXPECT_TRUE(spec->file->find(kHead)->bytes.empty());  // not in memory
 }
 
-TEST_F(BaseCopiesTest, AChangedOneIsRefusedByName) {
+TEST_F(BaseCopiesTest, ChangedCopyIsRefusedByName) {
   folder_.tensors[kNorm] = f32_tensor({kHidden}, {1, 2, 3, 5});
   for (const bool values : {true, false})
     EXPECT_EQ(refusal(&base_, values),
@@ -69,7 +69,7 @@ TEST_F(BaseCopiesTest, AChangedOneIsRefusedByName) {
               "which this version cannot serve");
 }
 
-TEST_F(BaseCopiesTest, AChangedOutputLayerIsAPart) {
+TEST_F(BaseCopiesTest, ChangedOutputLayerBecomesPart) {
   head_.back() += 1;
   folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
   for (const bool values : {true, false}) {
@@ -85,7 +85,7 @@ TEST_F(BaseCopiesTest, AChangedOutputLayerIsAPart) {
   EXPECT_THAT(refusal(&base_), HasSubstr("lm_head.weight\" has values that are not finite"));
 }
 
-TEST_F(BaseCopiesTest, OtherShapesAreRefusedWithoutValues) {
+TEST_F(BaseCopiesTest, WrongShapeIsRefusedBeforeReadingValues) {
   folder_.tensors[kHead] = testing::filled({11, kHidden + 1}, 0);
   folder_.tensors[kNorm] = testing::filled({kHidden}, 0);
   for (const bool values : {false, true})
@@ -97,13 +97,13 @@ TEST_F(BaseCopiesTest, OtherShapesAreRefusedWithoutValues) {
               HasSubstr("(its whole weight of shape [5], not the base model's [4])"));
 }
 
-TEST_F(BaseCopiesTest, WithoutTheBaseAreRefused) {
+TEST_F(BaseCopiesTest, CopiesWithoutBaseAreRefused) {
   EXPECT_THAT(refusal(nullptr), HasSubstr("model.norm"));
   const FakeBase empty;
   EXPECT_THAT(refusal(&empty), HasSubstr("model.norm"));
 }
 
-TEST_F(BaseCopiesTest, ArePassedOverWhenAnAdapterIsReadAgain) {
+TEST_F(BaseCopiesTest, RereadSkipsCopies) {
   folder_.add_head("score", 3);
   const Digest first = read(&base_)->digest;
   const auto again = read_adapter_again(folder_.dir.path(), testing::small_table(), {});
@@ -113,7 +113,7 @@ TEST_F(BaseCopiesTest, ArePassedOverWhenAnAdapterIsReadAgain) {
   EXPECT_EQ(again->heads[0].name, "score");
 }
 
-TEST_F(BaseCopiesTest, AModuleToSaveMayBeOne) {
+TEST_F(BaseCopiesTest, ModuleToSaveMayEqualBase) {
   folder_.config["modules_to_save"] = {"lm_head"};
   const auto spec = read(&base_);
   ASSERT_TRUE(spec.ok()) << spec.error().message;
@@ -123,7 +123,7 @@ TEST_F(BaseCopiesTest, AModuleToSaveMayBeOne) {
                                          "whole weight), for which the file has no tensors"));
 }
 
-TEST_F(BaseCopiesTest, HeadsAreNone) {
+TEST_F(BaseCopiesTest, HeadsAreNotCopies) {
   folder_.add_head("score", 3);
   const auto spec = read(&base_);
   ASSERT_TRUE(spec.ok()) << spec.error().message;
@@ -131,7 +131,7 @@ TEST_F(BaseCopiesTest, HeadsAreNone) {
   EXPECT_EQ(spec->heads[0].weight.bytes.size(), 4u * 3 * kHidden);
 }
 
-TEST_F(BaseCopiesTest, AloneAreNoAdapter) {
+TEST_F(BaseCopiesTest, FileOfOnlyCopiesIsRefused) {
   folder_.tensors.erase(folder_.tensors.begin(), folder_.tensors.end());
   folder_.tensors[kHead] = f32_tensor(kHeadShape, head_);
   folder_.config["target_modules"] = Json::array();

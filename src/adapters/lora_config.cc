@@ -11,17 +11,17 @@ namespace valora::adapters {
 namespace {
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
-constexpr size_t kMaxPatterns = 1 << 14;  // keys of rank_pattern or alpha_pattern
-constexpr size_t kMaxRegexes = 128;       // of one option
-// Limit for all regular expressions of one option: 20 bytes may take milliseconds to compile.
+constexpr size_t kMaxPatterns = 1 << 14;  // keys in rank_pattern or alpha_pattern
+constexpr size_t kMaxRegexes = 128;       // per option
+// Limit for all regular expressions of an option: 20 bytes can take milliseconds to compile.
 constexpr size_t kMaxRegexBytes = 8 << 10;
 constexpr JsonLimits kLimits{
     .max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
-constexpr size_t kMaxLayers = 1 << 20;  // entries of layers_to_transform
+constexpr size_t kMaxLayers = 1 << 20;  // entries in layers_to_transform
 
-// Options of training, initialisation and bookkeeping, without effect on the computation: PEFT's,
+// Options for training, initialisation and bookkeeping that do not affect the computation: PEFT's,
 // then those of ms-swift and unsloth. fan_in_fan_out and megatron_config concern layers that no
-// served model has.
+// supported model has.
 constexpr std::array kIgnored{"peft_type",       "auto_mapping",   "base_model_name_or_path",
                               "revision",        "task_type",      "inference_mode",
                               "peft_version",    "lora_dropout",   "megatron_core",
@@ -48,7 +48,7 @@ constexpr std::array kHonoured{"r",
                                "ensure_weight_tying",
                                "init_lora_weights",
                                "alora_invocation_tokens"};
-// Supported only if unset. "bias" and "init_lora_weights" have checks of their own.
+// Supported only if unset. "bias" and "init_lora_weights" have their own checks.
 constexpr std::array kRefused{"target_parameters", "layer_replication", "use_qalora",
                               "kasa_config",       "monteclora_config", "enable_lora",
                               "arrow_config"};
@@ -60,7 +60,7 @@ bool contains(const std::array<const char*, N>& keys, const std::string& key) {
 
 Error refused(const std::string& key, const Json& value) {
   return unprocessable(
-      key + " = " + shortened(value.dump(), 80) + " cannot be served by this version", key);
+      key + " = " + shortened(value.dump(), 80) + " is not supported by this version", key);
 }
 
 bool is_unset(const Json& value) {
@@ -68,8 +68,8 @@ bool is_unset(const Json& value) {
   return (value.is_array() || value.is_object()) && value.empty();
 }
 
-// Some initialisations also change the base model's weights whenever the adapter is loaded, so its
-// tensors do not fit the base weights on disk.
+// Some initialisations also change the base model's weights when the adapter is loaded, so its
+// tensors do not match the base weights on disk.
 Status check_initialisation(const Json& value) {
   if (value.is_null() || value.is_boolean()) return {};
   if (value == "gaussian" || value == "eva" || value == "orthogonal" || value == "mica") return {};
@@ -197,7 +197,7 @@ std::vector<std::string> key_order(const std::string& text, const std::string& n
         if (event != Json::parse_event_t::key) return true;
         if (depth == 1) {
           open = key.get<std::string>();
-          if (open == name) keys.clear();  // for a repeated key, the last object counts
+          if (open == name) keys.clear();  // if a key is repeated, the last object wins
         } else if (depth == 2 && open == name) {
           keys.push_back(key.get<std::string>());
         }
@@ -220,7 +220,7 @@ Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
   size_t regexes = 0, bytes = 0;
   for (const std::string& name : key_order(text, key)) {
     if (!seen.insert(name).second)
-      continue;  // as in Python, a repeated key keeps its first position and last value
+      continue;  // as in Python, a repeated key keeps its first position and its last value
     VALORA_TRY(value, required_field<T>(object, name));
     if (!NamePattern::is_plain(name)) {
       VALORA_CHECK(check_regex_bytes(bytes += name.size(), key));

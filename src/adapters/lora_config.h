@@ -1,4 +1,4 @@
-// adapter_config.json. An option that cannot be honoured is refused by name.
+// Reads adapter_config.json. An option that cannot be honoured is refused by name.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace valora::adapters {
 
 // trainable_token_indices: the ids of one module's rows, in the order of the file's rows.
 struct TokenIds {
-  std::string module;  // its name or the end of it; empty: the embedding
+  std::string module;  // full name or suffix; empty: the embedding
   std::vector<int64_t> ids;
 };
 
@@ -20,12 +20,13 @@ struct LoraConfig {
   TargetRules rules;
   std::vector<std::string> modules_to_save;
   std::vector<TokenIds> token_ids;
-  // alora_invocation_tokens: the adapter acts from their last place in a prompt on. Empty: always.
+  // alora_invocation_tokens: the adapter applies from their last occurrence in a prompt on. Empty:
+  // always.
   std::vector<int32_t> invocation;
   bool dora = false;            // each linear has a magnitude
   bool lora_bias = false;       // each lora_B has a bias
-  bool trained_biases = false;  // bias: the file has biases that replace the base model's
-  // With tied embeddings, what is saved of the embedding is the output layer's, too.
+  bool trained_biases = false;  // bias: the file has trained biases, which replace the base model's
+  // With tied embeddings, a saved embedding also serves as the output layer.
   bool ensure_weight_tying = false;
   std::vector<std::string> warnings;  // unknown keys
 };

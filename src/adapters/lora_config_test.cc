@@ -31,7 +31,7 @@ class LoraConfigTest : public ::testing::Test {
   RegexBudget budget_;
 };
 
-TEST_F(LoraConfigTest, DefaultsAreThoseOfPeft) {
+TEST_F(LoraConfigTest, DefaultsMatchPeft) {
   const auto config = read(R"({"peft_type":"LORA","target_modules":["q_proj"]})");
   ASSERT_TRUE(config.ok()) << config.error().message;
   EXPECT_EQ(config->rules.rank, 8);
@@ -87,8 +87,8 @@ TEST_F(LoraConfigTest, OptionsAtTheirDefaultsOrWithoutEffectAreAccepted) {
     EXPECT_TRUE(with("init_lora_weights", kind).ok()) << kind;
 }
 
-// Keys that trainers add, and options of training that have no effect here in PEFT either.
-TEST_F(LoraConfigTest, OptionsOfTrainersWithoutEffectAreNoWarning) {
+// Keys that trainers add, and training options that PEFT ignores here, too.
+TEST_F(LoraConfigTest, TrainerOptionsWithoutEffectDoNotWarn) {
   const std::vector<std::pair<std::string, Json>> accepted = {
       {"lora_dtype", "bfloat16"},      {"lorap_lr_ratio", 2.5},
       {"lorap_emb_lr", 1e-6},          {"unsloth_fixed", true},
@@ -102,7 +102,7 @@ TEST_F(LoraConfigTest, OptionsOfTrainersWithoutEffectAreNoWarning) {
   }
 }
 
-TEST_F(LoraConfigTest, WholeValuesAreRead) {
+TEST_F(LoraConfigTest, ReadsWholeValueOptions) {
   const auto plain = with("bias", "none");
   EXPECT_FALSE(plain->lora_bias || plain->trained_biases || plain->ensure_weight_tying);
   EXPECT_TRUE(with("lora_bias", true)->lora_bias);
@@ -120,11 +120,11 @@ TEST_F(LoraConfigTest, WholeValuesAreRead) {
   EXPECT_FALSE(with("trainable_token_indices", "embed_tokens").ok());
 }
 
-TEST_F(LoraConfigTest, UnknownKeysAreWarningsIfSet) {
+TEST_F(LoraConfigTest, UnknownKeysWarnIfSet) {
   const auto config = with("use_tomorrows_trick", true);
   ASSERT_TRUE(config.ok());
   EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"use_tomorrows_trick\" is unknown")));
-  // Newer versions of PEFT write the options of all their methods, used or not.
+  // Newer versions of PEFT write the options of all their methods, even unused ones.
   for (const Json& unset : {Json(), Json(false), Json::object()})
     EXPECT_TRUE(with("use_tomorrows_trick", unset)->warnings.empty()) << unset.dump();
 }
@@ -157,7 +157,7 @@ TEST_F(LoraConfigTest, WrongTypesAreErrors) {
   EXPECT_FALSE(read(R"({"target_modules":["q_proj"]})").ok());
 }
 
-TEST_F(LoraConfigTest, PatternsAreRefusedWhereTheyDoNotCompile) {
+TEST_F(LoraConfigTest, InvalidPatternsAreRefused) {
   for (const char* key : {"target_modules", "exclude_modules"}) {
     const auto config = with(key, "a(b");
     ASSERT_FALSE(config.ok());
@@ -168,7 +168,7 @@ TEST_F(LoraConfigTest, PatternsAreRefusedWhereTheyDoNotCompile) {
   EXPECT_FALSE(with("modules_to_save", {"a(b"}).ok());
 }
 
-TEST_F(LoraConfigTest, LayerOptionsNeedEachOtherAndAList) {
+TEST_F(LoraConfigTest, LayerOptionsRequireEachOtherAndAList) {
   EXPECT_FALSE(with("layers_pattern", "layers").ok());
   EXPECT_TRUE(with("layers_pattern", "").ok());
   EXPECT_FALSE(
@@ -199,7 +199,7 @@ TEST_F(LoraConfigTest, TooManyPatternsAreRefused) {
               HasSubstr("more than 128 regular expressions"));
 }
 
-// Each "(?i)[…]" of this kind takes milliseconds to compile, so megabytes of them would take hours.
+// Each "(?i)[…]" like this takes milliseconds to compile, so megabytes of them would take hours.
 TEST_F(LoraConfigTest, LongRegularExpressionsAreRefused) {
   std::string classes = "(?i)";
   for (int i = 0; i < 500; ++i) classes += "[\\x{0}-\\x{10ffff}]";

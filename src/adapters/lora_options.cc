@@ -102,7 +102,7 @@ Status read_invocation(const Json& config, LoraConfig& lora) {
   if (value.empty())
     return unprocessable("alora_invocation_tokens is empty: the adapter would never act", kKey);
   for (const Json& id : value) lora.invocation.push_back(id.get<int32_t>());
-  // In PEFT, these act on all tokens, or not at all.
+  // PEFT applies these to all tokens, or not at all.
   if (lora.dora || lora.lora_bias || lora.trained_biases || !lora.token_ids.empty() ||
       lora.rules.block_diagonal)
     return unprocessable(

@@ -1,4 +1,4 @@
-// Parts of adapter_config.json (adapters/lora_config.h).
+// Helpers that read parts of adapter_config.json (adapters/lora_config.h).
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ struct Names {
 
 // Error: kInvalidArgument naming the key.
 Result<Names> read_names(const Json& config, const std::string& key);
-// use_dora, lora_bias, bias, ensure_weight_tying and trainable_token_indices.
+// Reads use_dora, lora_bias, bias, ensure_weight_tying and trainable_token_indices.
 Status read_whole_values(const Json& config, LoraConfig& lora);
-// alora_invocation_tokens. After the others, which it may exclude.
+// Reads alora_invocation_tokens. Call it last, because it conflicts with some other options.
 Status read_invocation(const Json& config, LoraConfig& lora);
-// use_bdlora. After read_whole_values().
+// Reads use_bdlora. Call it after read_whole_values().
 Status read_block_diagonal(const Json& config, LoraConfig& lora);
 
 }  // namespace valora::adapters

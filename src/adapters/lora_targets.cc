@@ -10,7 +10,7 @@
 namespace valora::adapters {
 namespace {
 
-// The prefix to replace in one name to get another: how a file's names differ from the table's.
+// Two prefixes: replacing the first by the second turns the file's name into the table's.
 using Spelling = std::pair<std::string, std::string>;
 
 Spelling spelling_of(const std::string& name, const std::string& canonical) {
@@ -26,11 +26,11 @@ Status check_shape(const char* half, const Module& module, const TensorView& vie
   const std::vector<int64_t> expected{rows, columns};
   if (view.shape == expected) return {};
   return unprocessable(std::string(half) + " of " + module.name + " has shape " +
-                       shape_text(view.shape) + "; its configured rank and the module ask for " +
+                       shape_text(view.shape) + "; its configured rank and the module require " +
                        shape_text(expected));
 }
 
-// A name without its layer's index, which all linears of one kind share.
+// The name without its layer index: the same for all linears of one kind.
 std::string kind_of(const std::string& name) {
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
     const size_t end = name.find_first_not_of("0123456789", dot + 1);
@@ -57,9 +57,9 @@ class Resolver {
     return targets;
   }
 
-  // Targets without tensors are as in the base model, as in PEFT. That is meant where a whole kind
-  // of linear has none: the configuration's names reach it in this release, or on this model, but
-  // did not where the adapter was trained. A kind with tensors in some layers only has lost some.
+  // As in PEFT, targets without tensors stay as in the base model. This is intended if no linear of
+  // a kind has tensors: the configuration reaches that kind in this release or model, but did not
+  // where the adapter was trained. If a kind has tensors in some layers only, the others were lost.
   Status check_missing(std::vector<std::string>& warnings) {
     std::set<std::string> kinds;
     for (const auto& [index, halves] : contents_.modules) kinds.insert(kind_of(module(index).name));
@@ -74,7 +74,7 @@ class Resolver {
                            and_more(lost.size()) +
                            ", which the configuration targets, but has them in other layers: a "
                            "part of it is missing");
-    // "all-linear" excludes the output layer, which this table cannot distinguish.
+    // "all-linear" targets linears only, neither the embedding nor the output layer.
     if (rules_.all_linear)
       std::erase_if(left, [&](int i) { return module(i).kind != ModuleKind::kLinear; });
     for (const int i : contents_.unread)
@@ -94,7 +94,7 @@ class Resolver {
     return count == 1 ? "" : " and " + std::to_string(count - 1) + " more modules";
   }
 
-  // The name by which the configuration targets a module, preferably the file's.
+  // A name under which the configuration targets a module, preferably the file's.
   Result<std::string> configured_name(int index, const std::string& file_name) {
     std::vector<std::string> names = modules_.names(index);
     std::erase(names, file_name);
@@ -107,8 +107,8 @@ class Resolver {
                          ", which the configuration does not target");
   }
 
-  // By the names in the file's spelling. If none is in it, by all names: otherwise the module had
-  // another name, or none, where the adapter was trained.
+  // Uses the names in the file's spelling. If the module has none, all its names must match: it
+  // probably had another name, or did not exist, where the adapter was trained.
   Result<bool> targets_without_tensors(int index) {
     const std::vector<std::string> names = modules_.names(index);
     bool in_spelling = false, all = true;
@@ -133,11 +133,12 @@ class Resolver {
                            std::to_string(limits_.max_rank) + " (" + module(index).name + ")");
     VALORA_TRY(a_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/true));
     VALORA_TRY(b_blocks, blocks_of(index, rules_.block_diagonal, /*of_a=*/false));
-    const int64_t out = module(index).out;
-    int64_t in = module(index).in;
-    // The size of the vocabulary may be the adapter's own (adapters/whole_values.cc).
+    int64_t in = module(index).in, out = module(index).out;
+    // An adapter may have its own vocabulary size (adapters/whole_values.cc).
     if (module(index).kind == ModuleKind::kEmbedding && halves.a->shape.size() == 2)
       in = halves.a->shape[1];
+    if (module(index).kind == ModuleKind::kHead && halves.b->shape.size() == 2 && b_blocks == 1)
+      out = halves.b->shape[0];
     if (in % a_blocks != 0 || rank % a_blocks != 0 || out % b_blocks != 0 || rank % b_blocks != 0)
       return unprocessable("use_bdlora has " + std::to_string(std::max(a_blocks, b_blocks)) +
                                " blocks, which do not divide the rank and the size of " +
@@ -160,7 +161,7 @@ class Resolver {
         "use_bdlora");
   }
 
-  // The blocks of A or B of a module; 1: it is not block-diagonal.
+  // The number of diagonal blocks in a module's A or B; 1: not block-diagonal.
   Result<int64_t> blocks_of(int index, const std::optional<BlockDiagonal>& rule, bool of_a) const {
     if (!rule || module(index).kind == ModuleKind::kEmbedding) return int64_t{1};
     const std::string& name = module(index).name;
@@ -175,7 +176,8 @@ class Resolver {
     return (of_a ? a : b) ? rule->blocks : int64_t{1};
   }
 
-  // [n, k / blocks], the blocks one below the other → [n, k], the blocks on the diagonal.
+  // Converts [n, k / blocks], with the blocks stacked vertically, to [n, k], with the blocks on the
+  // diagonal.
   static void make_dense(int64_t blocks, TensorView& view,
                          std::shared_ptr<const std::vector<uint8_t>>& dense) {
     const int64_t rows = view.shape[0], width = view.shape[1];

@@ -1,4 +1,4 @@
-// Matches an adapter's configuration with its file's tensors.
+// Matches an adapter's configuration against the tensors in its file.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace valora::adapters {
 
 // The adapted linears by module, ascending. Every module with tensors must be a target of the
-// configuration, with its rank and the module's shapes. Targets without tensors add a warning, but
-// if others of their kind have some, the file is incomplete. Error: kUnprocessable naming the
-// module.
+// configuration, with the configured rank and the module's shapes. Targets without tensors add a
+// warning; if other layers have tensors for the same kind of linear, the file is incomplete. Error:
+// kUnprocessable naming the module.
 Result<std::vector<LoraTarget>> resolve_targets(const TargetRules& rules,
                                                 const AdapterContents& contents,
                                                 const ModuleTable& modules,

@@ -1,4 +1,4 @@
-// The linear modules of a model as adapters name them.
+// The linear modules of a model under the names that adapters use.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace valora::adapters {
 
-// What a module computes, which decides how adapters change it.
+// What a module computes, which determines how adapters change it.
 enum class ModuleKind : uint8_t {
   kLinear,
-  kEmbedding,  // of the tokens; in: the vocabulary
+  kEmbedding,  // token embedding; in: the vocabulary
   kHead,       // the output layer; out: the vocabulary
-  // A linear that the reference reads past its module: PEFT adapts it, and the answer is the
-  // base's.
+  // A linear whose weight the reference reads directly instead of calling the module: PEFT adapts
+  // it without any effect on answers.
   kUnread,
-  kOther  // adapters on it cannot be served
+  kOther  // cannot be adapted
 };
 const char* module_kind_name(ModuleKind kind);  // "linear", "embedding", "output layer", …
 
@@ -29,23 +29,23 @@ struct Module {
   std::string name;
   int64_t in = 0;
   int64_t out = 0;
-  int64_t layer = -1;  // its index in a repeated layer; -1 outside
+  int64_t layer = -1;  // index of the repeated layer it belongs to; -1: none
   // Part of the vision tower or the projector: affects visual embeddings, not the decoder.
   bool visual = false;
   ModuleKind kind = ModuleKind::kLinear;
-  Partition partition = {};  // over ranks
+  Partition partition = {};  // among ranks
 
-  // A linear of the decoder's layers, whose weights --quantization stores as integers.
+  // True for a linear of the decoder's layers, whose weights --quantization stores as integers.
   bool in_decoder() const { return kind == ModuleKind::kLinear && !visual && layer >= 0; }
 };
 
-// The part of a module that one of `ranks` ranks has.
+// The part of a module that rank `rank` of `ranks` holds.
 inline MatrixSlice slice_of(const Module& module, int rank, int ranks) {
   return slice_of(module.partition, module.out, module.in, rank, ranks);
 }
 
-// Different transformers versions prefix the same module differently. A name that starts with
-// `alias` means `canonical` + rest. Longest alias first.
+// Versions of transformers prefix the same module differently. A name that starts with `alias`
+// means `canonical` + rest. Longest alias first.
 struct PrefixAlias {
   std::string alias;
   std::string canonical;
@@ -60,11 +60,10 @@ class ModuleTable {
   int64_t hidden_size() const { return hidden_size_; }  // the width of task heads' input
   // The index of a module by its canonical name or an alias. The canonical name takes precedence.
   std::optional<int> find(std::string_view name) const;
-  // The index of the first module of a kind; -1: there is none.
+  // The index of the first module of a kind; -1: none.
   int first_of(ModuleKind kind) const;
-  // All names of one module: canonical first, then its aliases. Patterns of an adapter's
-  // configuration are tried on each, because a configuration uses the names of its own transformers
-  // version.
+  // All names of one module: canonical first, then its aliases. An adapter's patterns are tried on
+  // each, because its configuration uses the names of the transformers version it was written with.
   std::vector<std::string> names(int module) const;
 
  private:

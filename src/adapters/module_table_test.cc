@@ -32,14 +32,14 @@ TEST(ModuleTable, FindsCanonicalAndAliasedNames) {
   EXPECT_EQ(modules.hidden_size(), 4);
 }
 
-TEST(ModuleTable, NamesBeginWithTheCanonicalOne) {
+TEST(ModuleTable, CanonicalNameIsListedFirst) {
   EXPECT_THAT(table().names(0), ElementsAre("model.language_model.layers.0.q",
                                             "language_model.model.layers.0.q", "model.layers.0.q"));
   EXPECT_THAT(table().names(1), ElementsAre("model.visual.merger", "visual.merger"));
   EXPECT_THAT(table().names(2), ElementsAre("lm_head"));
 }
 
-TEST(ModuleTable, AnEmptyOneFindsNothing) { EXPECT_EQ(ModuleTable().find("x"), std::nullopt); }
+TEST(ModuleTable, EmptyTableFindsNothing) { EXPECT_EQ(ModuleTable().find("x"), std::nullopt); }
 
 }  // namespace
 }  // namespace valora::adapters

@@ -8,7 +8,7 @@
 namespace valora::adapters {
 namespace {
 
-// A limit of backtracking steps, and the budget's charge for a match that exceeds the limit before.
+// A limit of backtracking steps, and its cost to the budget if the previous limit was exceeded.
 struct Attempt {
   uint32_t steps;
   int cost;

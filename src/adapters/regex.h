@@ -13,16 +13,16 @@ struct pcre2_real_code_8;
 
 namespace valora::adapters {
 
-// A budget for matches that backtrack much, which honest configurations rarely need: this many
-// matches of up to 10,000 steps per adapter, and a tenth as many of up to 100,000. A hostile
-// adapter is refused within seconds.
+// Budget for matches with much backtracking, which honest configurations rarely need: this many
+// matches of up to 10,000 steps per adapter, or a tenth as many of up to 100,000. A hostile adapter
+// is refused within seconds.
 struct RegexBudget {
   int long_matches = 5000;
 };
 
 class Regex {
  public:
-  // `source` names the configuration key in errors. Error: kUnprocessable if it does not compile.
+  // source: the configuration key, for errors. Error: kUnprocessable if it does not compile.
   static Result<Regex> compile(std::string_view pattern, std::string source);
 
   // Python's re.fullmatch. Error: kUnprocessable if the budget is spent.

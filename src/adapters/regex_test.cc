@@ -35,7 +35,7 @@ TEST(RegexTest, MatchesLikePython) {
   EXPECT_TRUE(full("(?:a(?!b)|c)d", "ad"));
 }
 
-TEST(RegexTest, GivesGroups) {
+TEST(RegexTest, ReturnsGroups) {
   RegexBudget budget;
   const auto groups = Regex::compile(R"(.*\.(\d+)\.(x)?)", "p")->match("m.layers.12.q", budget);
   ASSERT_TRUE(groups.ok() && groups->has_value());
@@ -44,7 +44,7 @@ TEST(RegexTest, GivesGroups) {
   EXPECT_FALSE(Regex::compile("layers", "p")->match("m.layers", budget)->has_value());
 }
 
-TEST(RegexTest, RefusesWhatDoesNotCompileOrPythonReadsDifferently) {
+TEST(RegexTest, RefusesInvalidAndNonPythonPatterns) {
   for (const char* pattern :
        {"(", "*", "[", "\\", "(?P<a>", "a{2,1}", "[[:alpha:]]", "((((a{60}){60}){60}){60})"}) {
     const auto regex = Regex::compile(pattern, "exclude_modules");
@@ -54,7 +54,7 @@ TEST(RegexTest, RefusesWhatDoesNotCompileOrPythonReadsDifferently) {
   }
 }
 
-TEST(RegexTest, GivesUpOnCatastrophicPatterns) {
+TEST(RegexTest, CatastrophicPatternsHitBudget) {
   const auto regex = Regex::compile("(x+x+)+[yz]", "target_modules");
   ASSERT_TRUE(regex.ok());
   RegexBudget budget;
@@ -63,7 +63,7 @@ TEST(RegexTest, GivesUpOnCatastrophicPatterns) {
   EXPECT_THAT(matched.error().message,
               HasSubstr("target_modules: matching its regular expression"));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 11);
-  // Much backtracking takes from the budget, a little does not.
+  // Heavy backtracking draws on the budget, light backtracking does not.
   EXPECT_FALSE(*regex->full_match(std::string(11, 'x'), budget));
   EXPECT_EQ(budget.long_matches, RegexBudget{}.long_matches - 12);
   EXPECT_FALSE(*regex->full_match("xxx", budget));

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 256;
 
-// The engine holds copies of the tensors, and thousands of adapters have many targets.
+// Drops the tensors, because the engine holds copies and thousands of adapters have many targets.
 std::shared_ptr<const AdapterSpec> without_tensors(const AdapterSpec& spec) {
   auto kept = std::make_shared<AdapterSpec>(spec);
   kept->file = nullptr;

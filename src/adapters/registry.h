@@ -1,4 +1,4 @@
-// The loaded adapters by name. Without locks: the caller serialises access.
+// The loaded adapters by name. Not thread-safe: the caller serialises access.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct AdapterEntry {
   AdapterId id = 0;
   std::string name;
   std::string path;
-  uint64_t generation = 0;                  // the registry's generation when this was loaded
+  uint64_t generation = 0;                  // the registry's generation when this entry was added
   int64_t loaded_at = 0;                    // Unix time in seconds
-  std::shared_ptr<const AdapterSpec> spec;  // as added, without targets, file and tensors' bytes
+  std::shared_ptr<const AdapterSpec> spec;  // as added, without targets, file or tensor data
   bool pinned = false;
 };
 
@@ -37,31 +37,31 @@ class AdapterRegistry {
   using Entries = std::map<std::string, AdapterEntry, std::less<>>;
 
  public:
-  // An entry with its place in the registry, which it does not take yet.
+  // An entry that is allocated but not yet inserted.
   using Prepared = Entries::node_type;
   static const AdapterEntry& entry_of(const Prepared& prepared) { return prepared.mapped(); }
 
   // Errors: kInvalidArgument for an invalid or existing name; kConflict if expected_generation does
-  // not match. Changes no entry.
+  // not match. Modifies no entry.
   Result<Prepared> prepare(const std::string& name, std::shared_ptr<const AdapterSpec> spec,
                            AddOptions options = {});
-  // Puts an entry into its place, instead of one of that name. Takes no memory. Between prepare()
-  // and this nothing else may change the registry.
+  // Inserts an entry, replacing any entry of the same name. Does not allocate. Nothing else may
+  // modify the registry between prepare() and add().
   void add(Prepared prepared) noexcept;
-  // Returns the removed entry. Errors: kNotFound; kConflict as above.
+  // Returns the removed entry. Errors: kNotFound; kConflict as for prepare().
   Result<AdapterEntry> remove(const std::string& name,
                               std::optional<uint64_t> expected_generation = {});
 
-  // The entry of a name that has this generation, if one is expected. Errors as those of remove().
+  // The entry of this name, with the expected generation if one is given. Errors: see remove().
   Result<const AdapterEntry*> find(std::string_view name,
                                    std::optional<uint64_t> expected_generation) const;
   void set_pinned(std::string_view name, bool pinned) noexcept;
-  // Null if there is none. Valid until the next add() or remove().
+  // Null if not found. Valid until the next add() or remove().
   const AdapterEntry* find(std::string_view name) const;
   const AdapterEntry* find(AdapterId id) const;
-  std::vector<AdapterEntry> list() const;  // by name
+  std::vector<AdapterEntry> list() const;  // sorted by name
   size_t size() const { return entries_.size(); }
-  uint64_t generation() const { return generation_; }  // of the last change; strictly increasing
+  uint64_t generation() const { return generation_; }  // increases with each add() and remove()
 
  private:
   Status check_generation(const std::string& name, std::optional<uint64_t> expected) const;
@@ -71,10 +71,9 @@ class AdapterRegistry {
   AdapterId next_id_ = 0;
 };
 
-// Names appear in URLs, logs and comma-separated metric labels, and are read by people: 1 to 256
-// bytes of UTF-8 without control characters, bidirectional controls, characters that are not seen
-// (zero-width ones), commas and double quotes. Error:
-// kInvalidArgument.
+// Names appear in URLs, logs and comma-separated metric labels, and people read them: 1 to 256
+// bytes of UTF-8 without control characters, bidirectional controls, invisible characters
+// (zero-width ones), commas and double quotes. Error: kInvalidArgument.
 Status check_adapter_name(std::string_view name);
 
 }  // namespace valora::adapters

@@ -21,7 +21,7 @@ Result<AdapterEntry> add(AdapterRegistry& registry, const std::string& name,
   return entry;
 }
 
-TEST(AdapterRegistry, AddsFindsAndLists) {
+TEST(AdapterRegistry, AddedAdaptersAreFoundAndListed) {
   AdapterRegistry registry;
   const auto b = add(registry, "b", spec_at("/b"), {.pinned = true, .loaded_at = 17});
   const auto a = add(registry, "a", spec_at("/a"));
@@ -54,7 +54,7 @@ TEST(AdapterRegistry, DescribesAdaptersWithoutHoldingTheirTensors) {
   EXPECT_EQ(file.use_count(), 1);
 }
 
-TEST(AdapterRegistry, ATakenNameNeedsReplace) {
+TEST(AdapterRegistry, TakenNameRequiresReplace) {
   AdapterRegistry registry;
   const auto first = add(registry, "a", spec_at("/1"));
   const auto refused = add(registry, "a", spec_at("/2"));
@@ -85,7 +85,7 @@ TEST(AdapterRegistry, IdsAndGenerationsAreNeverReused) {
   EXPECT_EQ(registry.remove("b").error().code, ErrorCode::kNotFound);
 }
 
-TEST(AdapterRegistry, ComparesGenerationsBeforeItSwaps) {
+TEST(AdapterRegistry, SwapRequiresExpectedGeneration) {
   AdapterRegistry registry;
   EXPECT_EQ(add(registry, "a", spec_at("/1"), {.expected_generation = 5}).error().code,
             ErrorCode::kConflict);
@@ -114,7 +114,7 @@ TEST(AdapterRegistry, RefusesNamesThatWouldBreakUrlsLogsOrMetrics) {
     EXPECT_TRUE(add(registry, name, spec_at("/")).ok()) << name;
 }
 
-TEST(AdapterRegistry, WhatIsPreparedIsNotThereYet) {
+TEST(AdapterRegistry, PreparedAdapterIsInvisibleUntilAdded) {
   AdapterRegistry registry;
   ASSERT_TRUE(add(registry, "a", spec_at("/1")).ok());
   auto prepared = registry.prepare("a", spec_at("/2"), {.replace = true});

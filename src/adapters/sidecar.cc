@@ -10,7 +10,7 @@
 namespace valora::adapters {
 namespace {
 
-// The texts are listed with every adapter, and thousands of adapters are loaded.
+// Small, because the texts are listed with every adapter and thousands may be loaded.
 constexpr size_t kMaxValueBytes = 256;
 constexpr size_t kMaxLabelBytes = 1024;
 constexpr size_t kMaxTextBytes = size_t{8} << 10;
@@ -37,7 +37,7 @@ Result<std::string> read_text(const Json& object, const char* key, size_t max_by
                        key);
 }
 
-// Names reach the log, labels of metrics and lists.
+// Restricted like adapter names, because head names reach the log, metric labels and lists.
 Result<std::string> read_name(const Json& object, const char* key) {
   VALORA_TRY(name, read_text(object, key, kMaxValueBytes));
   if (!has_hidden_characters(name)) return name;

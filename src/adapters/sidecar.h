@@ -1,5 +1,5 @@
-// valora.json in an adapter's folder: settings that PEFT's files lack (task, labels, how a head was
-// trained).
+// valora.json in an adapter's folder: settings missing from PEFT's files (task, labels, how a head
+// was trained).
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace valora::adapters {
 struct HeadNotes {
   std::string name;
   std::vector<std::string> labels;          // empty: not given
-  std::optional<ProblemType> problem_type;  // none: not given
+  std::optional<ProblemType> problem_type;  // nullopt: not given
   bool add_generation_prompt = false;
   std::string question;  // used in training; may be empty
 };
@@ -25,8 +25,8 @@ struct Sidecar {
   std::vector<std::string> warnings;  // unknown keys
 };
 
-// A missing file is an empty sidecar. Errors: kInvalidArgument for broken JSON and wrong types;
-// kUnprocessable for a pooling or problem type that is not supported.
+// A missing file yields an empty sidecar. Errors: kInvalidArgument for broken JSON and wrong types;
+// kUnprocessable for an unsupported pooling or problem type.
 Result<Sidecar> read_sidecar(const InputFolder& folder);
 
 }  // namespace valora::adapters

@@ -30,13 +30,13 @@ Result<T> first_hit(const std::vector<std::pair<NamePattern, T>>& patterns, std:
   return fallback;
 }
 
-// The layer index from the first matching layer pattern; none if the name is not in a layer.
+// The layer index from the first layer pattern that matches; nullopt if the name is not in a layer.
 Result<std::optional<int64_t>> layer_of(const std::vector<Regex>& patterns, std::string_view name,
                                         RegexBudget& budget) {
   for (const Regex& pattern : patterns) {
     VALORA_TRY(groups, pattern.match(name, budget));
     if (!groups) continue;
-    // With an alternation, the pattern may match without the group of the index.
+    // With alternation, the pattern may match without its index group.
     const std::string digits = groups->size() > 1 ? (*groups)[1] : "";
     int64_t layer = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
@@ -94,7 +94,7 @@ Result<bool> TargetRules::targets_name(std::string_view name, RegexBudget& budge
   if (all_linear) return true;
   if (targets.regex) return targets.regex->full_match(name, budget);
   if (!is_listed(targets.names, name)) return false;
-  // As in PEFT, a module given by its full name is a target in any layer.
+  // As in PEFT, a module listed by its full name is a target in any layer.
   if (!layers || targets.names.contains(std::string(name))) return true;
   VALORA_TRY(layer, layer_of(layer_patterns, name, budget));
   return layer && layers->contains(*layer);

@@ -15,8 +15,8 @@
 
 namespace valora::adapters {
 
-// target_modules or exclude_modules: a list (an entry matches a module that it equals or is a
-// dotted suffix of) or one regular expression for the whole name.
+// target_modules or exclude_modules: a list, whose entries match a module's name or a dotted suffix
+// of it, or one regular expression for the whole name.
 struct NameSet {
   std::unordered_set<std::string> names;
   std::optional<Regex> regex;
@@ -31,36 +31,36 @@ class NamePattern {
   static bool is_plain(std::string_view key);
 
  private:
-  // Nearly all keys are plain names, which need no regular expression ('.' still matches any
+  // Nearly all keys are plain names and need no regular expression ('.' still matches any
   // character).
   std::string plain_;
   bool whole_name_ = false;  // the key began with '^'
   std::optional<Regex> regex_;
 };
 
-// use_bdlora: of modules whose own name (the last part) contains one of the patterns, A or B is
-// block-diagonal, stored as its blocks one below the other.
+// use_bdlora: if the last component of a module's name contains one of the patterns, its A or B is
+// block-diagonal and stored as vertically stacked blocks.
 struct BlockDiagonal {
   std::vector<std::string> a, b;
   int64_t blocks = 1;
-  bool strict = true;  // every module must be one of them
+  bool strict = true;  // every module must match a pattern of `a` or `b`
 };
 
 struct TargetRules {
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
   NameSet excluded;
-  std::vector<Regex> saved;  // modules_to_save: modules at or under these names are no targets
+  std::vector<Regex> saved;  // modules_to_save: modules at or under these names are not targets
   std::optional<std::set<int64_t>> layers;  // layers_to_transform
   std::vector<Regex> layer_patterns;        // each captures the layer's index
   int32_t rank = 8;
   double alpha = 8;
   bool rslora = false;
   std::optional<BlockDiagonal> block_diagonal;
-  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match is used
+  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match wins
   std::vector<std::pair<NamePattern, double>> alphas;
 
-  // For a module's full name. Errors: kUnprocessable from regular expressions.
+  // Take a module's full name. Errors: kUnprocessable from regular expressions.
   Result<bool> targets_name(std::string_view name, RegexBudget& budget) const;
   Result<int32_t> rank_of(std::string_view name, RegexBudget& budget) const;
   // alpha / rank, or alpha / sqrt(rank) with rslora.

@@ -17,7 +17,7 @@ bool pattern_hits(const std::string& key, const std::string& name) {
   return *NamePattern::compile(key, "test")->matches(name, budget);
 }
 
-TEST(TargetRules, ListsHitWholeNamesAndDottedSuffixes) {
+TEST(TargetRules, ListsMatchWholeNamesAndDottedSuffixes) {
   TargetRules rules;
   rules.targets.names = {"q_proj", "mlp.up_proj", "lm_head"};
   EXPECT_TRUE(hits(rules, "a.0.q_proj"));
@@ -37,7 +37,7 @@ TEST(TargetRules, RegularExpressionsMatchTheWholeName) {
   EXPECT_FALSE(hits(rules, "a.k.b"));
 }
 
-TEST(TargetRules, ExclusionAndSavedModulesComeFirst) {
+TEST(TargetRules, ExclusionsAndSavedModulesTakePrecedence) {
   TargetRules rules;
   rules.all_linear = true;
   rules.excluded.names = {"k_proj"};
@@ -76,7 +76,7 @@ TEST(TargetRules, LayerPatternsThatCaptureNoIndexAreRefused) {
   }
 }
 
-TEST(NamePattern, PlainKeysMeanWhatTheRegularExpressionMeans) {
+TEST(NamePattern, PlainKeysMatchLikePeftsRegex) {
   for (const char* key :
        {"q_proj", "layers.1.q_proj", "layers.1.q.proj", "^m.layers.1.q_proj", "^layers.1.q_proj",
         "proj", "m.layers.1.q_proj", "x.m.layers.1.q_proj", ""}) {
@@ -90,7 +90,7 @@ TEST(NamePattern, PlainKeysMeanWhatTheRegularExpressionMeans) {
   }
 }
 
-TEST(NamePattern, OthersAreRegularExpressions) {
+TEST(NamePattern, KeysWithMetacharactersAreRegexes) {
   EXPECT_TRUE(pattern_hits(R"(layers\.[12]\.\w+)", "m.layers.2.q_proj"));
   EXPECT_FALSE(pattern_hits(R"(layers\.[12]\.\w+)", "m.layers.3.q_proj"));
   EXPECT_TRUE(pattern_hits("a|b", "m.b"));

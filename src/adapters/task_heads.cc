@@ -17,7 +17,7 @@ Status check_shapes(const std::string& name, const HeadTensors& tensors, int64_t
                          "] can be served");
   if (tensors.bias && tensors.bias->shape != std::vector<int64_t>{shape[0]})
     return unprocessable("the head " + name + " has a bias of shape " +
-                         shape_text(tensors.bias->shape) + " beside " + std::to_string(shape[0]) +
+                         shape_text(tensors.bias->shape) + " but " + std::to_string(shape[0]) +
                          " labels");
   return {};
 }

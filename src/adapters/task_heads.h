@@ -1,4 +1,4 @@
-// An adapter's heads: tensors from its file, labels and settings from its sidecar.
+// An adapter's task heads: tensors from its file, labels and settings from its sidecar.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace valora::adapters {
 
-// By name, ascending. Defaults if the sidecar omits them: labels LABEL_i; regression for one row,
+// By name, ascending. Defaults for what the sidecar omits: labels LABEL_i; regression for one row,
 // single-label classification for more (as in transformers). Error: kUnprocessable naming the head.
 Result<std::vector<TaskHead>> resolve_heads(const AdapterContents& contents, const Sidecar& sidecar,
                                             int64_t hidden_size);

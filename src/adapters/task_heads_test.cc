@@ -52,7 +52,7 @@ TEST(TaskHeads, ReadsSeveralWithTheirLabels) {
   EXPECT_TRUE(spec->warnings.empty());
 }
 
-TEST(TaskHeads, OneRowIsARegressionUnlessSaidOtherwise) {
+TEST(TaskHeads, OneRowDefaultsToRegression) {
   AdapterFolder folder;
   folder.add_head("score", 1);
   EXPECT_EQ(folder.read()->heads[0].problem_type, ProblemType::kRegression);
@@ -61,7 +61,7 @@ TEST(TaskHeads, OneRowIsARegressionUnlessSaidOtherwise) {
   EXPECT_EQ(folder.read()->heads[0].problem_type, ProblemType::kSingleLabel);
 }
 
-TEST(TaskHeads, AHeadAloneIsAnAdapter) {
+TEST(TaskHeads, HeadWithoutLoraIsAccepted) {
   AdapterFolder folder;
   folder.tensors.clear();
   folder.config["target_modules"] = Json::array();
@@ -73,7 +73,7 @@ TEST(TaskHeads, AHeadAloneIsAnAdapter) {
   EXPECT_EQ(spec->heads.size(), 1u);
 }
 
-TEST(TaskHeads, RefusesWhatIsNotOneLinearOverTheHiddenState) {
+TEST(TaskHeads, RefusesHeadsOtherThanOneLinear) {
   for (const auto& shape : std::vector<std::vector<int64_t>>{{2, 5}, {4}, {0, 4}, {2, 4, 1}, {}}) {
     AdapterFolder folder;
     folder.add_head("score", 2);
@@ -83,7 +83,7 @@ TEST(TaskHeads, RefusesWhatIsNotOneLinearOverTheHiddenState) {
   AdapterFolder bias;
   bias.add_head("score", 2);
   bias.tensors[AdapterFolder::key("score", "bias")] = filled({3}, 0);
-  EXPECT_THAT(bias.refusal(), HasSubstr("bias of shape [3] beside 2 labels"));
+  EXPECT_THAT(bias.refusal(), HasSubstr("bias of shape [3] but 2 labels"));
   AdapterFolder bias_only;
   bias_only.config["modules_to_save"] = {"score"};
   bias_only.tensors[AdapterFolder::key("score", "bias")] = filled({3}, 0);
@@ -99,13 +99,13 @@ TEST(TaskHeads, RefusesWhatIsNotOneLinearOverTheHiddenState) {
               HasSubstr("neither a LoRA weight nor a head named in modules_to_save"));
 }
 
-TEST(TaskHeads, ModulesToSaveWithoutTensorsAreAWarning) {
+TEST(TaskHeads, MissingTensorsOfModulesToSaveWarn) {
   AdapterFolder folder;
   folder.config["modules_to_save"] = {"score"};
   EXPECT_THAT(folder.read()->warnings, ElementsAre(HasSubstr("modules_to_save names score")));
 }
 
-TEST(Sidecar, RefusesWhatDoesNotFit) {
+TEST(Sidecar, RefusesMismatchedHeads) {
   const auto refusal = [](const Json& sidecar) {
     AdapterFolder folder;
     folder.add_head("score", 2);
@@ -152,7 +152,7 @@ TEST(Sidecar, TextsAreBounded) {
   EXPECT_EQ(folder.read()->warnings.size(), 20u);
 }
 
-TEST(Sidecar, NamesHaveNoHiddenCharacters) {
+TEST(Sidecar, HiddenCharactersInNamesAreRefused) {
   for (const char* hidden : {"a\nb", "\x1B", "\xE2\x80\xAE", "\xC2\x85"}) {
     AdapterFolder task;
     task.sidecar = {{"task", hidden}};
@@ -163,7 +163,7 @@ TEST(Sidecar, NamesHaveNoHiddenCharacters) {
   }
 }
 
-TEST(Sidecar, UnknownKeysAreWarnings) {
+TEST(Sidecar, UnknownKeysWarn) {
   AdapterFolder folder;
   folder.add_head("score", 2);
   folder.sidecar = {{"mood", 1}, {"heads", {head_notes("score", {{"colour", 2}})}}};

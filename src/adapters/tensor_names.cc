@@ -14,11 +14,11 @@ constexpr std::string_view kBaseLayer = ".base_layer";
 constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";
 constexpr std::string_view kSaved = ".modules_to_save", kOriginalModule = ".original_module";
 constexpr std::string_view kBelowRows = ".token_adapter.base_layer";
-// Of torch.compile, FSDP and activation checkpointing around the model or its layers: trainers that
-// save a state dict of their own leave them in names.
+// Added by torch.compile, FSDP and activation checkpointing around the model or its layers.
+// Trainers that save their own state dict leave them in the names.
 constexpr std::array<std::string_view, 3> kWrappers{"_orig_mod", "_fsdp_wrapped_module",
                                                     "_checkpoint_wrapped_module"};
-// The one layer of TRL's ValueHead, which trainers of reward models name in modules_to_save.
+// The only layer of TRL's ValueHead, which reward-model trainers list in modules_to_save.
 constexpr std::string_view kValueHead = "v_head.summary";
 constexpr std::string_view kParallel = "module.";  // DistributedDataParallel and DeepSpeed
 
@@ -28,13 +28,13 @@ Error cannot_serve(std::string_view tensor, const std::string& what) {
 }
 
 // "weight" or "ADAPTER.weight": PEFT stores adapters in module dictionaries, whose keys contain no
-// dot.
+// dots.
 bool is_parameter(std::string_view rest, std::string_view parameter) {
   const size_t dot = rest.find('.');
   return rest == parameter || (dot != rest.npos && dot > 0 && rest.substr(dot + 1) == parameter);
 }
 
-// "" or ".ADAPTER": parameters that PEFT stores in parameter dictionaries have no name of their
+// "" or ".ADAPTER": parameters that PEFT stores in parameter dictionaries have no suffix of their
 // own.
 bool is_adapter(std::string_view rest) {
   return rest.empty() || (rest.size() > 1 && rest[0] == '.' && rest.find('.', 1) == rest.npos);
@@ -60,12 +60,12 @@ Result<TensorName> parse_lora_name(std::string_view tensor, std::string_view mod
   return cannot_serve(tensor, "of an unknown kind");
 }
 
-// The name without the wrappers of training.
+// The name without training wrappers.
 std::string unwrapped(std::string_view name) {
   while (name.starts_with(kParallel)) name.remove_prefix(kParallel.size());
   std::string out;
   while (!name.empty()) {
-    const size_t end = std::min(name.find('.'), name.size() - 1) + 1;  // behind the dot
+    const size_t end = std::min(name.find('.'), name.size() - 1) + 1;  // after the dot
     const std::string_view part = name.substr(0, end);
     if (!part.ends_with('.') ||
         std::ranges::find(kWrappers, part.substr(0, end - 1)) == kWrappers.end())
@@ -76,8 +76,7 @@ std::string unwrapped(std::string_view name) {
   return out;
 }
 
-// "M.modules_to_save[.ADAPTER[.N]]" → "M[.N]": where PEFT keeps a module that is trained
-// completely.
+// "M.modules_to_save[.ADAPTER[.N]]" → "M[.N]": where PEFT keeps a fully trained module.
 std::string without_saved(std::string_view module) {
   const size_t saved = module.rfind(kSaved), adapter = saved + kSaved.size();
   if (saved == module.npos || saved == 0) return std::string(module);
@@ -88,7 +87,7 @@ std::string without_saved(std::string_view module) {
   return std::string(module.substr(0, saved)).append(module.substr(end));
 }
 
-// Takes the end off; whether it was there.
+// Removes the suffix; returns false if it is absent.
 bool take_end(std::string& text, std::string_view end) {
   if (!text.ends_with(end) || text.size() == end.size()) return false;
   text.resize(text.size() - end.size());
@@ -114,7 +113,7 @@ Result<TensorName> parse_tensor_name(std::string_view name) {
     return cannot_serve(name, "of an unknown kind");
   TensorName found{parameter == "weight" ? TensorRole::kWeight : TensorRole::kBias,
                    without_saved(path.substr(0, dot))};
-  // PEFT also saves the original weights of an adapted embedding, under these names.
+  // PEFT also saves an adapted embedding's original weights, under these names.
   if (take_end(found.module, kOriginalModule)) found.role = TensorRole::kOriginal;
   found.below_rows = take_end(found.module, kBelowRows);
   if (!found.below_rows) take_end(found.module, kBaseLayer);

@@ -5,7 +5,7 @@
 namespace valora::adapters {
 namespace {
 
-// "MODULE ROLE"; empty for a name that cannot be read.
+// "MODULE ROLE"; empty for an invalid name.
 std::string read_name(const std::string& tensor) {
   const auto name = parse_tensor_name(tensor);
   if (!name.ok()) return "";
@@ -19,9 +19,9 @@ std::string named_as(const std::string& module, TensorRole role) {
 
 const std::string kQuery = "model.layers.0.self_attn.q_proj", kOutputLayer = "lm_head";
 
-TEST(TensorNames, PartsOfWrappersArePassedOver) {
+TEST(TensorNames, WrapperPrefixesAreSkipped) {
   const std::string plain = named_as(kQuery, TensorRole::kLoraA);
-  for (const std::string name :
+  for (const std::string& name :
        {"base_model.model." + kQuery + ".lora_A.weight",
         "base_model.model." + kQuery + ".lora_A.x.weight",
         "module.base_model.model." + kQuery + ".lora_A.weight",
@@ -31,7 +31,7 @@ TEST(TensorNames, PartsOfWrappersArePassedOver) {
             "self_attn._fsdp_wrapped_module.q_proj.lora_A.default.weight"),
         "base_model.model._orig_mod." + kQuery + ".lora_A.weight"})
     EXPECT_EQ(read_name(name), plain) << name;
-  // Not where a module of the model may have the name.
+  // Not where a module of the model might have this name.
   EXPECT_EQ(read_name("base_model.model.module." + kQuery + ".lora_A.weight"),
             named_as("module." + kQuery, TensorRole::kLoraA));
   for (const std::string name :
@@ -40,7 +40,7 @@ TEST(TensorNames, PartsOfWrappersArePassedOver) {
     EXPECT_EQ(read_name(name), "") << name;
 }
 
-TEST(TensorNames, WholeModulesHaveSeveralNames) {
+TEST(TensorNames, WholeModuleNamesAreRecognised) {
   const std::string before = "base_model.model.",
                     weight = named_as(kOutputLayer, TensorRole::kWeight);
   for (const std::string part : {"", ".base_layer", ".modules_to_save", ".modules_to_save.default"})

@@ -16,7 +16,7 @@ struct BFloat {
   uint16_t bits;
 };
 
-// A value is finite unless all bits of its exponent are set. Aligned blocks of fixed size let the
+// A value is finite unless all its exponent bits are set. Aligned blocks of fixed size let the
 // compiler vectorise.
 template <typename Word, Word kExponent>
 bool finite_words(std::span<const uint8_t> bytes) {

@@ -1,4 +1,4 @@
-// Checks of tensor content.
+// Checks on the values of tensors, and conversions.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace valora::adapters {
 
-// True if adapters can be served from the dtype: F32, F16 or BF16.
+// True if adapters in this dtype can be served: F32, F16 or BF16.
 bool is_served_dtype(DType dtype);
 
-// True if the tensor has no NaN and no infinity. Its dtype must satisfy is_served_dtype(); its
-// bytes may be unaligned.
+// True if the tensor has no NaN or infinity. Requires is_served_dtype(); the bytes may be
+// unaligned.
 bool all_finite(const TensorView& tensor);
 
-// The square root of the sum of squares. The dtype must be a served one.
+// The square root of the sum of squares. Requires is_served_dtype().
 double norm_of(const TensorView& tensor);
 
-// The values in float. The dtype must be a served one.
+// The values in float. Requires is_served_dtype().
 std::vector<float> floats_of(const TensorView& tensor);
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "[8, 64]"

@@ -7,7 +7,7 @@
 namespace valora::adapters {
 namespace {
 
-// All words are `good` except the one at `position`, in an unaligned buffer.
+// Checks a misaligned buffer of `good` words with `odd` at `position`.
 template <typename Word>
 bool finite_with(DType dtype, size_t count, Word good, size_t position, Word odd) {
   std::vector<Word> words(count, good);
@@ -43,7 +43,7 @@ TEST(AllFinite, AcceptsTheLargestAndSmallestValues) {
   EXPECT_TRUE(all_finite({DType::kF32, {0}, {}}));
 }
 
-TEST(ShapeText, IsReadable) {
+TEST(ShapeText, FormatsShapes) {
   EXPECT_EQ(shape_text({}), "[]");
   EXPECT_EQ(shape_text({8, 64}), "[8, 64]");
 }

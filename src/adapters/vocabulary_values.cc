@@ -33,33 +33,38 @@ class VocabularyChanges {
         spec_(spec),
         tied_(tied) {}
 
-  Status add_embedding_lora(const std::vector<LoraTarget>& targets) {
+  // Adds a low-rank product on the embedding, or on an output layer whose number of tokens is the
+  // adapter's own.
+  Status add_low_rank(const std::vector<LoraTarget>& targets) {
     for (const LoraTarget& target : targets) {
-      if (config_.dora)
-        return unprocessable("use_dora on " + module(target.module).name +
-                                 ", an embedding, cannot be served by this version",
-                             "use_dora");
-      if (tied_ && config_.ensure_weight_tying)
+      const bool on_head = is_head(target.module);
+      if (!on_head && tied_ && config_.ensure_weight_tying)
         return unprocessable(
             "ensure_weight_tying with LoRA on " + module(target.module).name +
-                ", which this model ties to its output layer, cannot be served by this version",
+                ", which this model ties to its output layer, is not supported by this version",
             "ensure_weight_tying");
       const LoraHalves& halves = contents_.modules.at(target.module);
-      if (target.a.shape[1] != tokens_of(ModuleKind::kEmbedding))
-        return unprocessable("the low-rank product on " + module(target.module).name + " is of " +
-                             std::to_string(target.a.shape[1]) + " tokens, its weights of " +
-                             std::to_string(tokens_of(ModuleKind::kEmbedding)));
-      if (target.a.dtype != target.b.dtype)
-        return unprocessable("the lora_embedding_A and lora_embedding_B of " +
-                             module(target.module).name + " have different dtypes");
+      const int64_t tokens = on_head ? target.b.shape[0] : target.a.shape[1],
+                    expected = tokens_of(module(target.module).kind);
+      if (tokens != expected)
+        return unprocessable("the LoRA on " + module(target.module).name + " covers " +
+                             std::to_string(tokens) + " tokens, but its weights cover " +
+                             std::to_string(expected));
+      if (target.a.dtype != target.b.dtype || target.dense)
+        return unprocessable("A and B of " + module(target.module).name +
+                             (target.dense ? " are block-diagonal (use_bdlora), which cannot be "
+                                             "served by this version on a resized vocabulary"
+                                           : " have different dtypes"));
+      const PartKind kind = on_head ? PartKind::kHeadLora : PartKind::kEmbeddingLora;
       const std::array<const TensorView*, 2> views{halves.a, halves.b};
-      spec_.vocabulary.scale = target.scale;
-      spec_.vocabulary.embedding_lora = add({PartKind::kEmbeddingLora,
-                                             {halves.a_tensor, halves.b_tensor},
-                                             target.a.dtype,
-                                             target.a.shape[1] + target.b.shape[0],
-                                             target.rank,
-                                             part_digest(PartKind::kEmbeddingLora, views)});
+      VocabularyChange& v = spec_.vocabulary;
+      (on_head ? v.head_scale : v.scale) = target.scale;
+      (on_head ? v.head_lora : v.embedding_lora) = add({kind,
+                                                        {halves.a_tensor, halves.b_tensor},
+                                                        target.a.dtype,
+                                                        target.a.shape[1] + target.b.shape[0],
+                                                        target.rank,
+                                                        part_digest(kind, views)});
     }
     return {};
   }
@@ -105,7 +110,8 @@ class VocabularyChanges {
     return {};
   }
 
-  // At most one of these changes a module, but a low-rank product may be added to a whole matrix.
+  // At most one of these may change a layer, except that a low-rank product may be added to a whole
+  // embedding.
   Status check_combination() const {
     const VocabularyChange& v = spec_.vocabulary;
     const int head = modules_.first_of(ModuleKind::kHead);
@@ -116,22 +122,26 @@ class VocabularyChanges {
     if (v.embedding_rows >= 0 &&
         ((v.embedding >= 0 && !embedding_below_rows_) || v.embedding_lora >= 0))
       return unprocessable("the adapter changes the embedding both by rows and as a whole");
-    if (v.head_rows >= 0 && ((v.head >= 0 && !head_below_rows_) || lora_on_head || shifts_head))
+    if (v.head_rows >= 0 &&
+        ((v.head >= 0 && !head_below_rows_) || lora_on_head || shifts_head || v.head_lora >= 0))
       return unprocessable("the adapter changes the output layer both by rows and as a whole");
     if (v.head >= 0 && (lora_on_head || shifts_head))
       return unprocessable(
           "the adapter has a whole output layer, and low-rank products or a bias on it");
+    if (v.embedding >= 0 && !v.embedding_gain.empty())
+      return unprocessable("the adapter has a whole embedding, and a magnitude (use_dora) on it",
+                           "use_dora");
     return {};
   }
 
-  // The adapter's own number of tokens. What is not in the file is the base model's, which has no
-  // embeddings and logits of further tokens; of fewer tokens, it has the first ones.
+  // Determines the adapter's vocabulary size. A layer missing from the file is the base model's: it
+  // has no embeddings or logits for additional tokens, but can be cut to fewer tokens.
   Status count_tokens() {
     VocabularyChange& v = spec_.vocabulary;
     const int64_t base = base_tokens(), embedding = tokens_of(ModuleKind::kEmbedding),
                   head = tokens_of(ModuleKind::kHead);
     if (modules_.first_of(ModuleKind::kEmbedding) < 0 || modules_.first_of(ModuleKind::kHead) < 0)
-      return {};  // a table of the file's own modules alone
+      return {};  // the table covers the file's modules only
     if (embedding == base && head == base) return {};
     const bool cut = (v.embedding < 0 && head < base) || (v.head < 0 && embedding < base);
     if (embedding != head && !cut)
@@ -152,7 +162,7 @@ class VocabularyChanges {
     return embedding < 0 ? 0 : module(embedding).in;
   }
 
-  // Of the embedding or the output layer, with what was added so far.
+  // Number of tokens in the embedding or the output layer, including rows added so far.
   int64_t tokens_of(ModuleKind kind) const {
     const VocabularyChange& v = spec_.vocabulary;
     const bool of_head = kind == ModuleKind::kHead;
@@ -163,7 +173,7 @@ class VocabularyChanges {
     return tokens;
   }
 
-  // With tied embeddings PEFT saves the rows of both layers, which are the same.
+  // With tied embeddings, PEFT saves identical rows for both layers.
   bool repeats_the_embedding(int index, const TokenRows& rows) const {
     const auto embedding = contents_.token_rows.find(modules_.first_of(ModuleKind::kEmbedding));
     return tied_ && is_head(index) && embedding != contents_.token_rows.end() &&
@@ -172,7 +182,7 @@ class VocabularyChanges {
            std::ranges::equal(rows.rows->bytes, embedding->second.rows->bytes);
   }
 
-  // Rows of tokens beyond the weights must be rows of all such tokens.
+  // Rows beyond the weight's end must cover all tokens up to the last one.
   Status check_ids(const Module& m, const std::vector<int64_t>& ids) const {
     const int whole =
         m.kind == ModuleKind::kHead ? spec_.vocabulary.head : spec_.vocabulary.embedding;
@@ -188,9 +198,8 @@ class VocabularyChanges {
   }
 
   int add(AdapterPart part) {
-    spec_.bytes += part.kind == PartKind::kEmbeddingLora || part.kind == PartKind::kTokenRows
-                       ? 0  // counted with the tensors that were read
-                       : part.bytes();
+    if (part.kind == PartKind::kEmbedding || part.kind == PartKind::kHead)
+      spec_.bytes += part.bytes();  // the others were counted when their tensors were read
     spec_.replaces = spec_.replaces || part.kind != PartKind::kEmbeddingLora;
     spec_.parts.push_back(std::move(part));
     return static_cast<int>(spec_.parts.size()) - 1;
@@ -212,8 +221,8 @@ class VocabularyChanges {
     });
   }
 
-  // With tied embeddings PEFT has one tensor for both layers, unless modules_to_save gave each its
-  // own.
+  // With tied embeddings, PEFT has one tensor for both layers, unless modules_to_save lists either
+  // of them.
   Status tie_copies(const std::vector<ChangedCopy>& changed) {
     if (!tied_) return {};
     const auto weight_of = [&](ModuleKind kind) {
@@ -229,7 +238,7 @@ class VocabularyChanges {
     const bool one =
         config_.ensure_weight_tying || (!is_saved(embedding_index) && !is_saved(head_index));
     if (!one || (!embedding && !head)) return {};
-    // A weight that is in the file and did not change is the base's, so another one.
+    // A weight that is in the file but unchanged is the base's, so it differs from the changed one.
     const bool other_is_bases = has_weight(embedding ? head_index : embedding_index);
     if (embedding && head ? embedding->values != head->values : other_is_bases)
       return unprocessable("the file has different weights of " + module(embedding_index).name +
@@ -244,7 +253,7 @@ class VocabularyChanges {
     return {};
   }
 
-  // Whether the file has a weight of this module.
+  // True if the file has a weight of this module.
   bool has_weight(int index) const {
     return std::ranges::any_of(contents_.base_copies, [&](const auto& copy) {
       return copy.second.role == TensorRole::kWeight && modules_.find(copy.second.module) == index;
@@ -270,7 +279,7 @@ class VocabularyChanges {
     const std::vector<int64_t> expected{static_cast<int64_t>(ids.size()), hidden};
     if (rows.rows->shape != expected)
       return unprocessable("the rows of " + m.name + " have shape " + shape_text(rows.rows->shape) +
-                           "; trainable_token_indices and the module ask for " +
+                           "; trainable_token_indices and the module require " +
                            shape_text(expected));
     VALORA_CHECK(check_ids(m, ids));
     const std::array<const TensorView*, 1> views{rows.rows};
@@ -299,10 +308,10 @@ class VocabularyChanges {
 Status resolve_vocabulary(const SafeTensors& file, const AdapterContents& contents,
                           const LoraConfig& config, const ModuleTable& modules,
                           const std::vector<ChangedCopy>& changed, const BaseWeights* base,
-                          const std::vector<LoraTarget>& embeddings, AdapterSpec& spec) {
+                          const std::vector<LoraTarget>& taken, AdapterSpec& spec) {
   VocabularyChanges changes(file, contents, config, modules, base && base->tied(), spec);
   VALORA_CHECK(changes.add_copies(changed));
-  VALORA_CHECK(changes.add_embedding_lora(embeddings));
+  VALORA_CHECK(changes.add_low_rank(taken));
   VALORA_CHECK(changes.add_token_rows());
   VALORA_CHECK(changes.count_tokens());
   return changes.check_combination();

@@ -10,7 +10,7 @@
 namespace valora::adapters {
 namespace {
 
-// What is added to outputs, and what multiplies them.
+// Computes the factors and summands of linears' outputs.
 class OutputChanges {
  public:
   OutputChanges(const SafeTensors& file, const AdapterContents& contents, const LoraConfig& config,
@@ -22,34 +22,19 @@ class OutputChanges {
         spec_(spec),
         base_(base) {}
 
-  Status add_gains() {
+  // on_vocabulary: the result of take_vocabulary_targets().
+  Status add_gains(const std::vector<LoraTarget>& on_vocabulary) {
     for (const LoraTarget& target : spec_.targets) {
-      const LoraHalves& halves = contents_.modules.at(target.module);
-      const Module& m = module(target.module);
-      if (config_.dora != (halves.magnitude != nullptr))
-        return unprocessable(
-            m.name + (halves.magnitude ? " has a magnitude, but use_dora is not set"
-                                       : " has no magnitude, but use_dora is set"),
-            "use_dora");
-      if (!halves.magnitude) continue;
-      if (halves.magnitude->shape != std::vector<int64_t>{m.out})
-        return unprocessable("the magnitude of " + m.name + " has shape " +
-                             shape_text(halves.magnitude->shape) + "; the module asks for " +
-                             shape_text({m.out}));
-      if (!base_)
-        return unprocessable("the magnitude of " + m.name +
-                                 " (use_dora) needs the base model's weights: name the model",
-                             "use_dora");
-      spec_.replaces = true;
-      VALORA_TRY(norms, base_->row_norms(m.name, target.a, target.b, target.scale));
-      OutputValues gain{target.module, floats_of(*halves.magnitude)};
-      for (size_t i = 0; i < gain.values.size(); ++i) {
-        gain.values[i] /= norms.at(i);
-        if (!std::isfinite(gain.values[i]))
-          return unprocessable("output " + std::to_string(i) + " of " + m.name +
-                               " has no weights for its magnitude to scale");
+      VALORA_TRY(gain, gain_of(target));
+      if (!gain.empty()) spec_.gains.push_back({target.module, std::move(gain)});
+    }
+    for (const LoraTarget& target : on_vocabulary) {
+      if (module(target.module).kind == ModuleKind::kHead) {
+        VALORA_CHECK(check_plain(target));
+        continue;
       }
-      spec_.gains.push_back(std::move(gain));
+      VALORA_TRY(gain, gain_of(target));
+      spec_.vocabulary.embedding_gain = std::move(gain);
     }
     return {};
   }
@@ -82,6 +67,45 @@ class OutputChanges {
  private:
   const Module& module(int index) const { return modules_.modules()[index]; }
 
+  Status check_plain(const LoraTarget& target) const {
+    const LoraHalves& halves = contents_.modules.at(target.module);
+    if (!config_.dora && !config_.lora_bias && !halves.magnitude && !halves.bias) return {};
+    return unprocessable("use_dora or lora_bias on " + module(target.module).name +
+                         ", whose number of tokens is the adapter's own, cannot be served by this "
+                         "version");
+  }
+
+  // The gain of each output; empty without a magnitude.
+  Result<std::vector<float>> gain_of(const LoraTarget& target) {
+    const LoraHalves& halves = contents_.modules.at(target.module);
+    const Module& m = module(target.module);
+    if (config_.dora != (halves.magnitude != nullptr))
+      return unprocessable(m.name + (halves.magnitude ? " has a magnitude, but use_dora is not set"
+                                                      : " has no magnitude, but use_dora is set"),
+                           "use_dora");
+    if (!halves.magnitude) return std::vector<float>();
+    if (halves.magnitude->shape != std::vector<int64_t>{m.out})
+      return unprocessable("the magnitude of " + m.name + " has shape " +
+                           shape_text(halves.magnitude->shape) + "; the module requires " +
+                           shape_text({m.out}));
+    if (!base_)
+      return unprocessable("the magnitude of " + m.name +
+                               " (use_dora) needs the base model's weights: name the model",
+                           "use_dora");
+    spec_.replaces = true;
+    const auto norms_of =
+        m.kind == ModuleKind::kEmbedding ? &BaseWeights::column_norms : &BaseWeights::row_norms;
+    VALORA_TRY(norms, (base_->*norms_of)(m.name, target.a, target.b, target.scale));
+    std::vector<float> gain = floats_of(*halves.magnitude);
+    for (size_t i = 0; i < gain.size(); ++i) {
+      gain[i] /= norms.at(i);
+      if (!std::isfinite(gain[i]))
+        return unprocessable("output " + std::to_string(i) + " of " + m.name +
+                             " has no weights for its magnitude to scale");
+    }
+    return gain;
+  }
+
   Status check_lora_bias(const LoraTarget& target, const LoraHalves& halves) const {
     const Module& m = module(target.module);
     if (config_.lora_bias != (halves.bias != nullptr))
@@ -90,7 +114,7 @@ class OutputChanges {
                            "lora_bias");
     if (halves.bias && halves.bias->shape != std::vector<int64_t>{m.out})
       return unprocessable("the bias of lora_B of " + m.name + " has shape " +
-                           shape_text(halves.bias->shape) + "; the module asks for " +
+                           shape_text(halves.bias->shape) + "; the module requires " +
                            shape_text({m.out}));
     return {};
   }
@@ -107,6 +131,7 @@ class OutputChanges {
 const char* part_kind_name(PartKind kind) {
   switch (kind) {
     case PartKind::kEmbeddingLora: return "low-rank product on the embedding";
+    case PartKind::kHeadLora: return "low-rank product on the output layer";
     case PartKind::kTokenRows: return "rows of tokens";
     case PartKind::kEmbedding: return "whole embedding";
     case PartKind::kHead: break;
@@ -114,11 +139,18 @@ const char* part_kind_name(PartKind kind) {
   return "whole output layer";
 }
 
-std::vector<LoraTarget> take_embedding_targets(std::vector<LoraTarget>& targets,
-                                               const ModuleTable& modules) {
+bool is_of_resized_head(const LoraTarget& target, const ModuleTable& modules) {
+  const Module& module = modules.modules()[target.module];
+  return module.kind == ModuleKind::kHead && target.b.shape[0] != module.out;
+}
+
+std::vector<LoraTarget> take_vocabulary_targets(std::vector<LoraTarget>& targets,
+                                                const ModuleTable& modules) {
   std::vector<LoraTarget> taken;
   std::erase_if(targets, [&](const LoraTarget& target) {
-    if (modules.modules()[target.module].kind != ModuleKind::kEmbedding) return false;
+    if (modules.modules()[target.module].kind != ModuleKind::kEmbedding &&
+        !is_of_resized_head(target, modules))
+      return false;
     taken.push_back(target);
     return true;
   });
@@ -128,11 +160,11 @@ Status resolve_whole_values(const SafeTensors& file, const AdapterContents& cont
                             const LoraConfig& config, const ModuleTable& modules,
                             const std::vector<ChangedCopy>& changed, const BaseWeights* base,
                             AdapterSpec& spec) {
-  const std::vector<LoraTarget> embeddings = take_embedding_targets(spec.targets, modules);
+  const std::vector<LoraTarget> taken = take_vocabulary_targets(spec.targets, modules);
   OutputChanges outputs(file, contents, config, modules, base, spec);
   VALORA_CHECK(outputs.add_shifts(changed));
-  VALORA_CHECK(outputs.add_gains());
-  return resolve_vocabulary(file, contents, config, modules, changed, base, embeddings, spec);
+  VALORA_CHECK(outputs.add_gains(taken));
+  return resolve_vocabulary(file, contents, config, modules, changed, base, taken, spec);
 }
 
 }  // namespace valora::adapters

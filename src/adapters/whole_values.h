@@ -1,4 +1,4 @@
-// What an adapter changes besides low-rank products of linears: embeddings, output layers, rows of
+// An adapter's changes other than low-rank products on linears: embeddings, output layers, rows of
 // tokens, and biases.
 #pragma once
 
@@ -10,16 +10,19 @@
 
 namespace valora::adapters {
 
-// Fills in `spec`'s parts, vocabulary, shifts and replaces, and takes low-rank products on the
-// embedding out of its targets, which must be resolved. base: null if there is none to compare
-// with. Error: kUnprocessable naming the module.
+// Fills in `spec`'s parts, vocabulary, shifts, gains and `replaces`. Its targets must be resolved
+// already; take_vocabulary_targets() removes some of them, which become parts and gains. base: null
+// if there is no base model to compare with. Error: kUnprocessable naming the module.
 Status resolve_whole_values(const SafeTensors& file, const AdapterContents& contents,
                             const LoraConfig& config, const ModuleTable& modules,
                             const std::vector<ChangedCopy>& changed, const BaseWeights* base,
                             AdapterSpec& spec);
 
-// Takes low-rank products on the embedding out of the targets; returns them.
-std::vector<LoraTarget> take_embedding_targets(std::vector<LoraTarget>& targets,
-                                               const ModuleTable& modules);
+// True for a target on an output layer whose vocabulary size differs from the base model's.
+bool is_of_resized_head(const LoraTarget& target, const ModuleTable& modules);
+// Removes the targets of low-rank products on the embedding, or on such an output layer, and
+// returns them.
+std::vector<LoraTarget> take_vocabulary_targets(std::vector<LoraTarget>& targets,
+                                                const ModuleTable& modules);
 
 }  // namespace valora::adapters

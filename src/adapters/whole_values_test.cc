@@ -53,7 +53,7 @@ class WholeValuesTest : public ::testing::Test {
     const auto spec = read(tied);
     return spec.ok() ? "accepted" : spec.error().message;
   }
-  // All values of a part, and that they come in whole rows.
+  // All values of a part; checks that they arrive in whole rows.
   std::vector<float> values_of(const AdapterPart& part) {
     std::vector<float> values;
     const Status status = read_part(
@@ -78,7 +78,7 @@ TEST_F(WholeValuesTest, LowRankProductsOnTheEmbeddingAreTransposed) {
       filled({kHidden, 2}, -1);
   const auto spec = read();
   ASSERT_TRUE(spec.ok()) << spec.error().message;
-  EXPECT_EQ(spec->targets.size(), 2u);  // those of linears
+  EXPECT_EQ(spec->targets.size(), 2u);  // the targets on linears
   EXPECT_EQ(spec->vocabulary.scale, 1.5f);
   ASSERT_EQ(spec->vocabulary.embedding_lora, 0);
   const auto values = values_of(spec->parts[0]);
@@ -88,13 +88,13 @@ TEST_F(WholeValuesTest, LowRankProductsOnTheEmbeddingAreTransposed) {
   EXPECT_EQ(values[2 * kTokens + 3], -0.25f);  // B[1][1]
   EXPECT_FALSE(spec->replaces);
   EXPECT_EQ(read(false, false)->parts[0].digest, spec->parts[0].digest);
-  EXPECT_EQ(read(true)->vocabulary.head, -1);  // as in PEFT, the output layer stays
+  EXPECT_EQ(read(true)->vocabulary.head, -1);  // as in PEFT, the output layer is unchanged
   folder_.config["ensure_weight_tying"] = true;
   EXPECT_THAT(refusal(true), HasSubstr("ensure_weight_tying with LoRA"));
   EXPECT_EQ(refusal(false), "accepted");
 }
 
-TEST_F(WholeValuesTest, WholeMatricesAreParts) {
+TEST_F(WholeValuesTest, WholeMatricesBecomeParts) {
   folder_.config["modules_to_save"] = {"embed_tokens", "lm_head"};
   folder_.tensors[kEmbeddingWeight] = filled({kTokens, kHidden}, 1);
   folder_.tensors[kHeadWeight] = filled({kTokens, kHidden}, 2);
@@ -118,7 +118,7 @@ TEST_F(WholeValuesTest, WholeMatricesAreParts) {
   EXPECT_EQ(status.error().code, ErrorCode::kConflict);
 }
 
-TEST_F(WholeValuesTest, TiedMatricesAreOneUnlessBothWereSaved) {
+TEST_F(WholeValuesTest, TiedMatricesShareOnePartUnlessBothSaved) {
   folder_.tensors[kEmbeddingWeight] = filled({kTokens, kHidden}, 1);
   EXPECT_EQ(read(false)->parts.size(), 1u);
   auto spec = read(true);
@@ -137,7 +137,7 @@ TEST_F(WholeValuesTest, TiedMatricesAreOneUnlessBothWereSaved) {
   EXPECT_THAT(refusal(true), HasSubstr("different weights"));
 }
 
-TEST_F(WholeValuesTest, RowsOfTokensHaveTheirIds) {
+TEST_F(WholeValuesTest, TokenRowsKeepTheirIds) {
   folder_.config["trainable_token_indices"] = {7, 3};
   folder_.tensors[kRows] = filled({2, kHidden}, 1);
   const auto spec = read();
@@ -154,7 +154,7 @@ TEST_F(WholeValuesTest, RowsOfTokensHaveTheirIds) {
               HasSubstr("the token 41, but model.language_model.embed_tokens of the base"));
   folder_.config["trainable_token_indices"] = {7, kTokens};
   EXPECT_THAT(refusal(), HasSubstr("embedding is of 41 tokens, its output layer of 40"));
-  EXPECT_EQ(read(true)->vocabulary.tokens, kTokens + 1);  // the rows are both layers'
+  EXPECT_EQ(read(true)->vocabulary.tokens, kTokens + 1);  // the rows apply to both layers
   folder_.config["trainable_token_indices"] = {7};
   EXPECT_THAT(refusal(), HasSubstr("have shape [2, 4]"));
   folder_.config["trainable_token_indices"] = {{"lm_head", {7, 3}}};
@@ -165,7 +165,7 @@ TEST_F(WholeValuesTest, RowsOfTokensHaveTheirIds) {
   EXPECT_THAT(refusal(), HasSubstr("neither the embedding nor the output layer"));
 }
 
-TEST_F(WholeValuesTest, BiasesAreShifts) {
+TEST_F(WholeValuesTest, BiasesBecomeShifts) {
   folder_.config["bias"] = "lora_only";
   folder_.tensors[AdapterFolder::key(kQ0, "base_layer.bias")] = f32_tensor({kHidden}, {2, 2, 2, 2});
   const auto spec = read();
@@ -203,11 +203,61 @@ TEST_F(WholeValuesTest, MagnitudesBecomeGains) {
   const auto spec = read();
   ASSERT_TRUE(spec.ok()) << spec.error().message;
   ASSERT_EQ(spec->gains.size(), 2u);
-  EXPECT_THAT(spec->gains[0].values, ElementsAre(2, 4, 6, 8));  // by norms of 1.5
+  EXPECT_THAT(spec->gains[0].values, ElementsAre(2, 4, 6, 8));  // divided by norms of 1.5
   EXPECT_TRUE(spec->replaces && spec->shifts.empty());
-  EXPECT_EQ(read(false, false)->gains[0].values, spec->gains[0].values);  // needs all values
+  EXPECT_EQ(read(false, false)->gains[0].values, spec->gains[0].values);  // DoRA needs all values
   folder_.config["use_dora"] = false;
   EXPECT_THAT(refusal(), HasSubstr("has a magnitude, but use_dora is not set"));
+}
+
+TEST_F(WholeValuesTest, LowRankProductOnResizedOutputLayerBecomesPart) {
+  constexpr int64_t kMore = kTokens + 3;
+  folder_.config["target_modules"].push_back("lm_head");
+  folder_.config["modules_to_save"] = {"embed_tokens"};
+  folder_.tensors[kEmbeddingWeight] = filled({kMore, kHidden}, 1);
+  folder_.tensors[AdapterFolder::key("lm_head", "lora_A.weight")] = filled({2, kHidden}, 0);
+  folder_.tensors[AdapterFolder::key("lm_head", "lora_B.weight")] = filled({kMore, 2}, -1);
+  EXPECT_THAT(refusal(), HasSubstr("lm_head covers 43 tokens, but its weights cover 40"));
+  folder_.tensors[kHeadWeight] = filled({kMore, kHidden}, 2);
+  const auto spec = read();
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->targets.size(), 2u);  // of the linears
+  EXPECT_EQ(spec->vocabulary.tokens, kMore);
+  EXPECT_EQ(spec->vocabulary.head_scale, 1.5f);
+  ASSERT_GE(spec->vocabulary.head_lora, 0);
+  const AdapterPart& part = spec->parts[static_cast<size_t>(spec->vocabulary.head_lora)];
+  const auto values = values_of(part);
+  ASSERT_EQ(values.size(), 2u * (kHidden + kMore));
+  EXPECT_EQ(values[1], 0.25f * kHidden);       // A[1][0]
+  EXPECT_EQ(values[2 * kHidden + 3], -0.25f);  // B[1][1]
+  const auto lazy = read(false, false);
+  EXPECT_EQ(lazy->parts[static_cast<size_t>(lazy->vocabulary.head_lora)].digest, part.digest);
+  EXPECT_EQ(spec->panels_digest, read_adapter_again(folder_.dir.path(), whole_table(), {})->digest);
+}
+
+TEST_F(WholeValuesTest, EmbeddingMagnitudeBecomesGain) {
+  folder_.config["use_dora"] = true;
+  folder_.config["target_modules"].push_back("embed_tokens");
+  folder_.tensors[AdapterFolder::key(kEmbedding, "lora_embedding_A")] = filled({2, kTokens}, 0);
+  folder_.tensors[AdapterFolder::key(kEmbedding, "lora_embedding_B")] = filled({kHidden, 2}, -1);
+  for (const char* linear : {kQ0, testing::kQ1})
+    folder_.tensors[AdapterFolder::key(linear, "lora_magnitude_vector")] =
+        f32_tensor({kHidden}, {3, 3, 3, 3});
+  EXPECT_THAT(refusal(), HasSubstr("embed_tokens has no magnitude, but use_dora is set"));
+  const std::string magnitude = AdapterFolder::key(kEmbedding, "lora_magnitude_vector");
+  folder_.tensors[magnitude] = f32_tensor({kTokens}, std::vector<float>(kTokens));
+  EXPECT_THAT(refusal(), HasSubstr("the module requires [4]"));
+  folder_.tensors[magnitude] = f32_tensor({kHidden}, {3, 6, 9, 12});
+  const auto spec = read();
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_THAT(spec->vocabulary.embedding_gain, ElementsAre(2, 4, 6, 8));  // divided by norms of 1.5
+  EXPECT_TRUE(spec->replaces);
+  EXPECT_EQ(spec->gains.size(), 2u);  // of the linears
+  EXPECT_EQ(read(false, false)->vocabulary.embedding_gain, spec->vocabulary.embedding_gain);
+  folder_.tensors[magnitude] = f32_tensor({kHidden}, {3, 6, 9, 11});
+  EXPECT_NE(read()->digest, spec->digest);
+  folder_.tensors[kEmbeddingWeight] = filled({kTokens, kHidden}, 1);
+  EXPECT_THAT(refusal(), HasSubstr("a whole embedding, and a magnitude"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The answer of an engine to one request, and the sink that receives it.
+// The engine's answer to one request, and the sink that receives it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct TokenLogprob {
   int32_t id = 0;
   std::string bytes;  // the token's bytes; may be an incomplete UTF-8 character
   float logprob = 0;
-  int rank = 0;  // of prompt tokens: 1 is the most likely one; else 0
+  int rank = 0;  // rank of a prompt token, 1 for the most likely; otherwise 0
 };
 
 struct TokenOutput {
@@ -47,8 +47,8 @@ struct OutputChunk {
   std::string text;
   std::vector<TokenOutput> tokens;
   std::optional<Finish> finish;  // set on the sequence's last chunk
-  // On the sequence's first chunk if SamplingParams::prompt_logprobs is set: the tokens of the
-  // prompt. The first one has no log probability.
+  // Set on the sequence's first chunk if SamplingParams::prompt_logprobs is set: the prompt's
+  // tokens. The first one has no log probability.
   std::shared_ptr<const std::vector<TokenOutput>> prompt = {};
 };
 
@@ -63,8 +63,8 @@ struct Classification {
 
 struct RequestTimings {
   double queue_seconds = 0;    // arrival to first scheduled, including media decoding
-  double adapter_seconds = 0;  // the part of it in which an adapter was on its way to the pool
-  double kv_seconds = 0;       // the part of it in which KV was on its way from the swap space
+  double adapter_seconds = 0;  // part of it spent bringing an adapter into the pool
+  double kv_seconds = 0;       // part of it spent reading KV from the swap space
   double prefill_seconds = 0;  // first scheduled to first token
   double decode_seconds = 0;   // first to last token
   double ttft_seconds = 0;     // arrival to first token
@@ -78,16 +78,16 @@ struct FinalInfo {
   std::vector<int32_t> prompt_token_ids;
 };
 
-// The tokens of a prompt, its media expanded; shared with the engine.
+// A prompt's tokens with media expanded; shared with the engine.
 using PromptTokens = std::shared_ptr<const std::vector<int32_t>>;
 
-// Receives one request's answer. Called on engine threads; must neither block nor throw. The last
-// call is either on_done or on_error.
+// Receives the answer to one request. Called on engine threads; must neither block nor throw. The
+// last call is either on_done or on_error.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
-  // The request was scheduled for the first time: prompt and cached tokens are known. Whoever keeps
-  // the tokens keeps the prepared media, too.
+  // The request was scheduled for the first time: prompt and cached tokens are known. Keeping the
+  // tokens also keeps the prepared media alive.
   virtual void on_start(const Usage&, const PromptTokens&) {}
   virtual void on_output(OutputChunk chunk) = 0;
   virtual void on_classification(Classification) {}

@@ -1,4 +1,4 @@
-// What an adapter answers with, and the text that it writes for it.
+// The kind of answer that an adapter gives, and the text it writes for it.
 #pragma once
 
 #include <optional>
@@ -7,15 +7,16 @@
 
 namespace valora {
 
-// Boxes as text: "<ref>car</ref><box>(12,30),(55,61)</box>", or, without labels, "[12,30,55,61]".
+// Text format of boxes: "<ref>car</ref><box>(12,30),(55,61)</box>", or "[12,30,55,61]" without
+// labels.
 struct BoxNotation {
   int scale = 1000;  // units per side of the picture
   bool labels = true;
 };
 
 struct AnswerForm {
-  std::vector<std::string> labels;   // of classifications, and of boxes; empty: not known
-  std::optional<BoxNotation> boxes;  // none: it answers with no boxes
+  std::vector<std::string> labels;   // of classifications and boxes; empty: unknown
+  std::optional<BoxNotation> boxes;  // absent: answers contain no boxes
 };
 
 }  // namespace valora

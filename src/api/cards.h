@@ -28,22 +28,22 @@ struct ModelCard {
   bool videos = false;
   MediaLimits media_limits;  // limits per request
   int max_logprobs = 20;     // EngineOptions::max_logprobs
-  // How prompts with tools ask for calls.
+  // The style in which prompts with tools ask for calls.
   ToolCallStyle tool_calls = ToolCallStyle::kHermes;
-  bool template_takes_tools = false;  // else the tools are described in the system message
+  bool template_takes_tools = false;  // otherwise the system message describes the tools
   int kv_block_tokens = 0;
   int kv_blocks = 0;
   size_t kv_bytes = 0;   // of the pool
-  std::string kv_dtype;  // what the KV cache is stored in: float32, bfloat16, float16, int8, fp8
-  int64_t kv_token_bytes = 0;  // of the KV of a token
+  std::string kv_dtype;  // storage type of the KV cache: float32, bfloat16, float16, int8, fp8
+  int64_t kv_token_bytes = 0;  // KV bytes per token
   size_t weight_bytes = 0;
 };
 
-// Where the weights of an adapter are. kPool: in the memory that the model reads them from; kHost:
-// in the host's memory, from where they come into the pool without their file.
-enum class WeightsPlace { kNone, kPool, kHost, kFile };  // kNone: it has heads alone
+// Where an adapter's weights are. kPool: in the memory that the model reads them from; kHost: in
+// host memory, from which they can be loaded into the pool without reading the file.
+enum class WeightsPlace { kNone, kPool, kHost, kFile };  // kNone: it only has heads
 
-// How an adapter's weights came into the pool.
+// The last load of an adapter's weights into the pool.
 struct AdapterLoad {
   double seconds = 0;
   int64_t ended = 0;  // Unix time
@@ -58,13 +58,13 @@ struct AdapterCard {
   bool pinned = false;
   WeightsPlace place = WeightsPlace::kPool;
   std::optional<AdapterLoad> last_load;
-  Digest digest;  // of its content
+  Digest digest;  // of the adapter's content
   std::string task, description, question;
   std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
   std::optional<std::string> head;                                      // LoadAdapter::head
   AnswerForm form;                                                      // LoadAdapter::form
-  bool on_decoder = true, on_visuals = false;  // what its weights change; neither: heads alone
-  std::string unmergeable;  // why it is never merged into the weights; empty: it may be
+  bool on_decoder = true, on_visuals = false;  // what the weights change; neither: only heads
+  std::string unmergeable;  // why the adapter can't be merged into the weights; empty: it can
   int64_t created = 0;
   std::vector<std::string> warnings;
 };

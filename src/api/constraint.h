@@ -1,4 +1,4 @@
-// The form that a request demands of its answer.
+// The form that a request requires of its answer.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,16 @@ struct AnswerConstraint {
     kRegex,          // `text` matches the whole answer
     kChoice,         // one of `choices`
     kEbnf,           // `text` is a grammar; its first rule is "root"
-    kStructuralTag,  // `text` is the description, JSON
+    kStructuralTag,  // `text` is a JSON description
     kLabels,         // JSON with a label of the adapter's task (AnswerForm)
     kBoxes,          // a JSON list of boxes in pixels of the prompt's only picture
   };
   Kind kind = Kind::kJsonObject;
   std::string text;
   std::vector<std::string> choices;
-  bool strict = true;  // kJsonSchema: nothing that the schema does not mention
-  std::string param;   // the field of the request that errors name
-  // A weaker description of the same kind, in place of a `text` that asks for what no grammar
-  // expresses; empty: none.
+  bool strict = true;  // kJsonSchema: allow nothing that the schema does not mention
+  std::string param;   // request field named in errors
+  // A weaker description of the same kind, used if no grammar can express `text`; empty: none.
   std::string fallback = {};
 };
 

@@ -24,8 +24,8 @@ class Engine {
 
   virtual const ModelCard& model() const = 0;
 
-  // Returns the errors that are known at once: kInvalidArgument, kNotFound (an adapter),
-  // kQueueFull, kUnavailable (while draining). Later errors go to the sink.
+  // Returns errors that are known at once: kInvalidArgument, kNotFound (an adapter), kQueueFull,
+  // kUnavailable (while draining). Later errors go to the sink.
   virtual Result<RequestHandle> submit(GenerateRequest request,
                                        std::shared_ptr<ResponseSink> sink) = 0;
   // Ends a request; its sink is no longer called. Ignores unknown and ended handles.
@@ -34,14 +34,14 @@ class Engine {
   virtual void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) = 0;
   virtual void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                               std::function<void(Status)> done) = 0;
-  // Keeps the weights of an adapter in the pool from now on, or no longer. kNotFound; kConflict, as
-  // above; kUnavailable: pinned adapters would take more of the pool than they may.
+  // Pins an adapter's weights in the pool, or unpins them. Errors: kNotFound; kConflict, as above;
+  // kUnavailable if pinned adapters would exceed their share of the pool.
   virtual void pin_adapter(std::string name, bool pinned,
                            std::optional<uint64_t> expected_generation,
                            std::function<void(Status)> done) = 0;
   virtual std::vector<AdapterCard> adapters() const = 0;
 
-  // In the tokens of requests with these adapters, which may have some of their own. kNotFound: an
+  // Uses the vocabulary of requests with these adapters, which may add tokens. kNotFound: an
   // adapter.
   virtual Result<std::vector<int32_t>> tokenize(
       const Prompt& prompt, bool add_special_tokens,
@@ -52,12 +52,12 @@ class Engine {
   virtual EngineStats stats() const = 0;
   virtual void set_observer(StepObserver* observer) = 0;
 
-  // False after the engine thread has ended with an internal error.
+  // False once the engine thread has ended with an internal error.
   virtual bool healthy() const = 0;
-  // Empty, or why no request gets on: what waits, and for what.
+  // Why no request makes progress (what waits, and for what); empty if some do.
   virtual std::string standstill() const = 0;
-  // Rejects new requests from now on. Calls `done` when all running ones have ended; if they stand
-  // still, they get kUnavailable, and a call of their sinks that was on its way may come after it.
+  // Rejects new requests from now on. Calls `done` when all running ones have ended. If they stall,
+  // they get kUnavailable; a sink call that was already under way may then come after `done`.
   virtual void drain(std::function<void()> done) = 0;
 };
 

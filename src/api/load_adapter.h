@@ -12,8 +12,8 @@ namespace valora {
 struct LoadAdapter {
   std::string name;
   std::string path;
-  // A folder that `path` and the links in it must not lead out of, now or when it is read again;
-  // empty: they may lead anywhere.
+  // A folder that `path`, with its links resolved, must not leave, now or when it is read again;
+  // empty: no restriction.
   std::string root = {};
   // The name of a loaded adapter to make an alias of; set instead of `path`. Both names share the
   // weights and are independent from then on: reloading or unloading one does not change the other.
@@ -22,12 +22,11 @@ struct LoadAdapter {
   // language model. Absent: the adapter's only head, or else the language model.
   std::optional<std::string> head;
   std::string question;  // AdapterCard::question; empty: the adapter's own
-  AnswerForm form;       // of the task that the name answers
-  bool replace = false;  // the name may exist already; running requests keep the old weights
+  AnswerForm form;       // of the task that this name answers
+  bool replace = false;  // allow replacing an existing name; running requests keep the old weights
   bool pinned = false;
-  // Only headers are read now; the values are read and checked when a request first needs them, and
-  // a fault found then is the request's error. Without effect on devices whose adapters are not in
-  // the pool.
+  // Reads only headers now. The values are read and checked when a request first needs them; an
+  // error found then goes to that request. No effect on devices whose adapters are not in the pool.
   bool lazy = false;
   // the name must have this generation now, else kConflict; 0: it must not exist
   std::optional<uint64_t> expected_generation;

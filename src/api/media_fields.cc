@@ -35,7 +35,7 @@ bool is_rate(const Json& value) {
   return value.is_number() && value.get<double>() > 0 && value.get<double>() <= kMaxFps;
 }
 
-// A number, or a list of one for all videos or of one for each, as Qwen's client sends it.
+// A number, or a list with one number for all videos or one per video, as Qwen's client sends it.
 Status read_rates(const Json& value, const std::string& field, ProcessorKwargs& out) {
   if (is_rate(value)) {
     out.settings.fps = value.get<double>();
@@ -70,11 +70,12 @@ Status read_video_io(const Json& video, const std::string& field, MediaSettings&
   return {};
 }
 
-// What chooses frames must be one of the two, as the model's processor samples what a loader keeps.
-Status settle_frames(MediaSettings& settings, const std::string& field) {
+// Only one of the two may choose frames. If the model's processor samples, the loader must keep all
+// frames.
+Status resolve_frame_choice(MediaSettings& settings, const std::string& field) {
   if (settings.do_sample_frames == true) {
     if (settings.loader && !settings.loader->keeps_all())
-      return invalid(fmt::format("\"{}.do_sample_frames\" would sample the frames again that "
+      return invalid(fmt::format("\"{}.do_sample_frames\" would sample again the frames that "
                                  "--media-io-kwargs chooses; leave one of them out",
                                  field),
                      field);
@@ -88,7 +89,7 @@ Status settle_frames(MediaSettings& settings, const std::string& field) {
         field);
   if (settings.fps && settings.loader && !settings.do_sample_frames)
     return invalid(
-        fmt::format("\"{}.fps\" and --media-io-kwargs choose frames both; leave one of them out",
+        fmt::format("\"{}.fps\" and --media-io-kwargs both choose frames; leave one of them out",
                     field),
         field);
   return {};
@@ -142,7 +143,7 @@ Result<MediaSettings> read_media_defaults(const std::string& processor_kwargs,
   if (kwargs.rates.size() > 1) return wrong_key(kProcessor, "fps", "one number");
   if (!kwargs.rates.empty()) kwargs.settings.fps = kwargs.rates.front();
   VALORA_CHECK(read_io_kwargs(io, kIo, kwargs.settings));
-  VALORA_CHECK(settle_frames(kwargs.settings, kProcessor));
+  VALORA_CHECK(resolve_frame_choice(kwargs.settings, kProcessor));
   return kwargs.settings;
 }
 

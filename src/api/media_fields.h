@@ -1,6 +1,6 @@
-// Reads the objects of vLLM that say how media are prepared, in requests and on command lines.
-// Errors are kInvalidArgument, or kNotImplemented for a key that has no meaning here; they name the
-// key and carry `field`.
+// Reads vLLM's objects that set how media are prepared, in requests and on command lines. Errors
+// are kInvalidArgument, or kNotImplemented for a key that has no meaning here; they name the key
+// and carry `field`.
 #pragma once
 
 #include <string>
@@ -20,11 +20,11 @@ struct ProcessorKwargs {
 // "mm_processor_kwargs": min_pixels, max_pixels, fps, do_sample_frames. null: nothing.
 Result<ProcessorKwargs> read_processor_kwargs(const Json& kwargs, const std::string& field);
 
-// "media_io_kwargs", over `settings`. null: nothing.
+// Reads "media_io_kwargs" on top of `settings`. null: no change.
 Status read_io_kwargs(const Json& kwargs, const std::string& field, MediaSettings& settings);
 
-// The defaults of a server, from the texts of --mm-processor-kwargs and --media-io-kwargs; an empty
-// one has none. They may not choose frames both.
+// A server's defaults, from the values of --mm-processor-kwargs and --media-io-kwargs; empty text:
+// no defaults. Only one of the two may choose frames.
 Result<MediaSettings> read_media_defaults(const std::string& processor_kwargs,
                                           const std::string& io_kwargs);
 

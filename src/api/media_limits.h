@@ -1,4 +1,4 @@
-// The number of images and videos per prompt, and the highest allowed.
+// The number of images and videos per prompt, and the limits on them.
 #pragma once
 
 #include "api/request.h"
@@ -19,7 +19,7 @@ struct MediaCounts {
 // Counts the media of the whole conversation.
 MediaCounts count_media(const ChatPrompt& prompt);
 
-// kInvalidArgument if the conversation has more.
+// kInvalidArgument if the conversation exceeds the limits.
 Status check_media(const ChatPrompt& prompt, const MediaLimits& limits);
 
 }  // namespace valora

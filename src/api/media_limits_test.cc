@@ -14,7 +14,7 @@ ChatMessage carrying(int images, int videos) {
   return message;
 }
 
-TEST(CheckMedia, CountsTheWholeConversationByKind) {
+TEST(CheckMedia, CountsMediaOfTheWholeConversationByModality) {
   const MediaLimits limits{.images = 3, .videos = 1};
   EXPECT_TRUE(check_media({.messages = {carrying(2, 1), carrying(1, 0)}}, limits).ok());
   const Status images = check_media({.messages = {carrying(2, 0), carrying(2, 0)}}, limits);

@@ -22,7 +22,8 @@ MediaSettings with_defaults(MediaSettings request, const MediaSettings& defaults
   fill_sizes(request, defaults);
   const bool processor_samples = request.fps && request.do_sample_frames != false;
   if (processor_samples || request.do_sample_frames == true) {
-    // A default of all frames, which they are sampled from, changes nothing.
+    // A default loader can only keep all frames here, from which the processor samples, so dropping
+    // it changes nothing.
     if (request.do_sample_frames == true) fill(request.fps, defaults.fps);
     return request;
   }

@@ -7,7 +7,7 @@
 namespace valora {
 namespace {
 
-TEST(MediaSettings, ARequestsGoBeforeTheServersKeyByKey) {
+TEST(MediaSettings, RequestOverridesServerKeyByKey) {
   const MediaSettings defaults{.min_pixels = 4, .max_pixels = 64, .fps = 1.0};
   EXPECT_EQ(with_defaults({}, defaults), defaults);
   EXPECT_EQ(with_defaults({.max_pixels = 32}, defaults),
@@ -15,7 +15,7 @@ TEST(MediaSettings, ARequestsGoBeforeTheServersKeyByKey) {
   EXPECT_EQ(with_defaults({.fps = 2.0}, defaults).fps, 2.0);
 }
 
-TEST(MediaSettings, ARequestThatChoosesFramesGetsNoDefaultThatAlsoDoes) {
+TEST(MediaSettings, RequestThatChoosesFramesIgnoresOtherFrameDefaults) {
   const MediaSettings rate{.fps = 1.0}, loader{.loader = LoaderFrames{.num_frames = 16, .fps = 2}};
   const LoaderFrames eight{.num_frames = 8, .fps = {}};
   EXPECT_EQ(with_defaults({.loader = eight}, rate), MediaSettings{.loader = eight});
@@ -27,7 +27,7 @@ TEST(MediaSettings, ARequestThatChoosesFramesGetsNoDefaultThatAlsoDoes) {
   EXPECT_EQ(given.loader, loader.loader) << "the rate is that of the loader's frames";
 }
 
-TEST(MediaSettings, APartsGoBeforeTheRequests) {
+TEST(MediaSettings, PartOverridesRequest) {
   const MediaSettings request{.max_pixels = 64, .fps = 1.0, .do_sample_frames = false};
   EXPECT_EQ(in_request({}, request), request);
   const MediaSettings part{.min_pixels = 4, .frames = PartFrames{.fps = {}, .nframes = 4}};
@@ -42,7 +42,7 @@ struct Defaults {
   std::string processor, io;
 };
 
-TEST(MediaDefaults, AreTheObjectsOfVllm) {
+TEST(MediaDefaults, AcceptVllmObjects) {
   const auto read = [](const Defaults& texts) {
     return read_media_defaults(texts.processor, texts.io);
   };

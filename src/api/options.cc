@@ -44,7 +44,7 @@ constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"learned", MemoryPolicy::kLe
                                                    {"benefit", MemoryPolicy::kBenefit},
                                                    {"lru", MemoryPolicy::kLru}};
 
-// "a, b or c"
+// Returns "a, b or c".
 template <typename T, size_t N>
 std::string list_names(const Named<T> (&table)[N]) {
   std::string names;

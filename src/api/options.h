@@ -15,39 +15,41 @@
 
 namespace valora {
 
-// kAuto: the checkpoint's
+// kAuto: as in the checkpoint
 enum class ComputeDtype : uint8_t { kAuto, kFloat32, kBFloat16, kFloat16 };
-// What the decoder's linears become when they are loaded (models/weights.h).
+// Format to which the decoder's linears are converted at load time (models/weights.h).
 enum class Quantization : uint8_t { kNone, kInt8, kInt4 };
-// Inputs of linears in integers: of the data type, or rounded to 8 bits in each product.
+// Inputs of integer linears. kAuto: kept in the data type; kInt8: rounded to 8 bits in each
+// product.
 enum class Activations : uint8_t { kAuto, kInt8 };
-// What the KV cache is stored in. kAuto: the data type of the activations.
+// Storage type of the KV cache. kAuto: the data type of the activations.
 enum class KvCacheDtype : uint8_t { kAuto, kInt8, kFp8 };
 enum class DeviceKind : uint8_t { kCpu, kCuda };
 // The implementation of CPU operations: native kernels, or ATen as the reference for tests.
 enum class KernelBackend : uint8_t { kNative, kReference };
-// Where merged weights are stored. kShadow: in a copy of all the decoder's linears. Switching
-// changes a pointer, and the base weights are never written. kInPlace: in the base weights. This
-// takes no extra memory, but restoring the base reads its layers from the checkpoint again.
+// Where merged weights are stored. kShadow: in a copy of all the decoder's linears; switching
+// changes a pointer, and the base weights are never written. kInPlace: in the base weights; this
+// takes no extra memory, but restoring them reads the layers from the checkpoint again.
 enum class MergePlace : uint8_t { kShadow, kInPlace };
 // Which requests a step runs, and in which mode. kValora: the mode that yields the most tokens per
 // second by measured costs (VaLoRA's Algorithm 1). kUnmerged: all, first come, first served.
-// kMerged: those of one adapter, which is merged. kMixture: all, with one adapter merged. kDlora
-// and kVllm: the ways of these systems, for comparisons.
+// kMerged: only those of one adapter, which is merged. kMixture: all, with one adapter merged.
+// kDlora and kVllm: the policies of these systems, for comparison.
 enum class SchedulingPolicy : uint8_t { kValora, kUnmerged, kMerged, kMixture, kDlora, kVllm };
 
 // The constants of the policies (scheduler/policies/policy.h).
 struct SchedulingOptions {
   SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
-  double tolerance = 0.2;       // seconds that a mode may delay a request: θ of Algorithm 1
-  double merged_share = 0.5;    // of a full batch, above which an adapter is merged
-  double merged_gain = 1.1;     // merged mode's tokens per second, in those of all requests
-  double starving_share = 0.5;  // of a full batch; while more starve, a merge must save more
-  int max_adapters = 0;         // of vllm and unmerged; 0: vllm 1, unmerged any number
-  // Refuse a waiting request (kUnavailable) once its first token cannot come within its target.
+  double tolerance = 0.2;     // seconds that a mode may delay a request: θ of Algorithm 1
+  double merged_share = 0.5;  // share of a full batch above which an adapter is merged
+  double merged_gain =
+      1.1;  // least ratio of merged mode's tokens per second to those of all requests
+  double starving_share = 0.5;  // share of a full batch; if more starve, a merge must save more
+  int max_adapters = 0;         // per step, for vllm and unmerged; 0: vllm 1, unmerged no limit
+  // Reject a waiting request (kUnavailable) once its first token can no longer meet its target.
   bool early_abort = false;
-  // File of `valora tune --cost` with what steps cost; empty: the user's file of this model, else
-  // an estimate from the sizes of the model.
+  // File of step costs from `valora tune --cost`; empty: the user's file for this model, else an
+  // estimate from the model's sizes.
   std::string costs;
 };
 
@@ -73,26 +75,27 @@ std::string name_of(MergePlace place);
 std::string name_of(JsonSpacing spacing);
 std::string name_of(SchedulingPolicy policy);
 
-// The URLs that media may be read from. data: URLs are always allowed.
+// Which URLs media may be read from. data: URLs are always allowed.
 struct MediaAccess {
   std::string allowed_local_path;  // folder whose files may be read by file:// URLs; empty: none
   bool allow_http = false;
-  // If allow_http: the allowed hosts, whatever their addresses. Empty: any host with public ones.
+  // With allow_http: the allowed hosts, whatever their addresses. Empty: any host with public
+  // addresses.
   std::vector<std::string> allowed_hosts;
-  bool private_addresses = false;  // hosts that are not listed may have any address
-  bool use_proxy = false;          // the environment's http_proxy and https_proxy
+  bool private_addresses = false;  // unlisted hosts may have any address
+  bool use_proxy = false;          // from the environment's http_proxy and https_proxy
 };
 
-// The defaults of EngineOptions::max_decode_gap, in seconds, for prompts of text alone and for
-// those with pictures or videos.
+// Defaults of EngineOptions::max_decode_gap, in seconds: for text-only prompts, and for prompts
+// with pictures or videos.
 inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 
-// CPU time that the forms of answers may take, in seconds.
+// CPU time limits for constrained answers, in seconds.
 struct FormLimits {
-  double step = 0.1;    // all choices of a step; those beyond wait for the next one
-  double request = 1;   // all choices of a request, which earn `token` with each token; what they
-  double token = 0.01;  //   have not taken is saved up to `request`
-  double quick = 0.2;   // a compilation, before it waits for others that take longer
+  double step = 0.1;        // all choices of a step; the rest wait for the next step
+  double request = 1;       // all choices of a request: its initial and largest budget
+  double token = 0.01;      // added to that budget with each token
+  double quick = 0.2;       // a compilation before it has to queue with slow ones
   double compilation = 15;  // one compilation
 };
 
@@ -110,14 +113,14 @@ struct EngineOptions {
   // Ranks that share the model (docs/ranks.md); on CPUs each is a thread with its part of
   // `threads`.
   int tensor_parallel_size = 1;
-  // The CPUs of each rank, "0-3|4-7"; auto: the NUMA nodes, if there are several that the ranks
-  // divide among evenly; none: any.
+  // The CPUs of each rank, "0-3|4-7"; auto: the NUMA nodes, if there are several and they divide
+  // evenly among the ranks; none: any.
   std::string rank_cores = "auto";
-  // Another thread of this process also computes, alternating with the engine. The engine then ends
+  // Another thread of this process computes too, alternating with the engine. The engine then ends
   // its helper threads while it is idle.
   bool shares_cores = false;
   KernelBackend kernels = KernelBackend::kNative;
-  // File of `valora tune` with tile sizes of CPU matrix products; empty: the user's table, else the
+  // Tile sizes of CPU matrix products, a file from `valora tune`; empty: the user's table, else the
   // shipped one.
   std::string tiles;
   SchedulingOptions scheduling;
@@ -126,11 +129,10 @@ struct EngineOptions {
   std::optional<int> max_model_len;
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
-  // while requests decode, a step takes only as many tokens of prompts as fit into this time, or
-  // into three steps without them if that is more; 0: any number. Absent: kTextGap and
-  // kMediaGap
+  // While requests decode, a step takes only as many prompt tokens as fit into this time, or into
+  // three decode-only steps if that is longer; 0: no limit. Absent: kTextGap and kMediaGap
   std::optional<double> max_decode_gap;  // seconds
-  // highest number of waiting requests; more get kQueueFull. The only bound of the queue, but for
+  // highest number of waiting requests; more get kQueueFull. The only bound on the queue, except in
   // `valora serve`, whose server has its own (server/handlers/waiting_choices.h)
   int max_waiting = 1024;
   MemoryOptions memory;
@@ -138,14 +140,14 @@ struct EngineOptions {
   int max_lora_rank = 256;
   int max_loras = 4096;  // highest number of loaded adapter names
   int max_logprobs = 20;
-  JsonSpacing json_whitespace = JsonSpacing::kBounded;  // of requests that do not say
+  JsonSpacing json_whitespace = JsonSpacing::kBounded;  // unless a request says otherwise
   FormLimits form_limits;
-  // JSON object whose values replace those of generation_config.json; empty: none
+  // JSON object whose values override generation_config.json; empty: none
   std::string generation_overrides;
   MediaLimits media_limits;
-  MediaSettings media_defaults;  // of requests' media without these settings
-  // Requests without a seed draw with seeds that follow from this one and from how many of them
-  // came before; absent: at random.
+  MediaSettings media_defaults;  // settings for media whose request does not set them
+  // Requests without a seed get one derived from this value and their position in the sequence of
+  // such requests; absent: random.
   std::optional<int64_t> seed;
   MediaAccess fetch;
   int media_workers = 2;

@@ -22,7 +22,7 @@ void expect_names(Result<T> (*parse)(const std::string&), const std::vector<std:
   EXPECT_NE(unknown.error().message.find("\"elsewhere\""), std::string::npos);
 }
 
-TEST(Options, AreKnownByName) {
+TEST(Options, RoundTripThroughTheirNames) {
   expect_names(parse_dtype, {"auto", "float32", "bfloat16", "float16"}, "dtype");
   expect_names(parse_device, {"cpu", "cuda"}, "device");
   expect_names(parse_kernels, {"native", "reference"}, "kernels");
@@ -32,12 +32,12 @@ TEST(Options, AreKnownByName) {
                {"valora", "unmerged", "merged", "mixture", "dlora", "vllm"}, "scheduling-policy");
 }
 
-TEST(Options, ADtypeHasTorchsShortNamesToo) {
+TEST(Options, DtypeAcceptsTorchShortNames) {
   EXPECT_EQ(*parse_dtype("float"), ComputeDtype::kFloat32);
   EXPECT_EQ(*parse_dtype("half"), ComputeDtype::kFloat16);
 }
 
-TEST(Options, UnknownNamesListTheKnownOnes) {
+TEST(Options, UnknownNameErrorListsKnownNames) {
   EXPECT_EQ(parse_dtype("int8").error().message,
             "dtype \"int8\" is unknown; use auto, float32, bfloat16, float16, half or float");
   EXPECT_EQ(parse_device("tpu").error().message, "device \"tpu\" is unknown; use cpu or cuda");

@@ -1,4 +1,4 @@
-// A request to an engine.
+// A request to the engine.
 #pragma once
 
 #include <cstdint>
@@ -34,35 +34,35 @@ struct ToolCall {
 struct ChatMessage {
   std::string role;
   std::vector<ContentPart> parts;
-  std::vector<ToolCall> tool_calls = {};  // of the assistant
-  std::string tool_call_id = {};          // role "tool": the call that this is the result of
+  std::vector<ToolCall> tool_calls = {};  // the assistant's calls
+  std::string tool_call_id = {};          // role "tool": id of the call that this result answers
   std::string name = {};                  // as sent; may be empty
 };
 
 struct ChatPrompt {
   std::vector<ChatMessage> messages;
-  // Opens the assistant's turn. Absent: true for generation; for classification, the value that the
+  // Open the assistant's turn. Absent: true for generation; for classification, the value that the
   // head was trained with.
   std::optional<bool> add_generation_prompt;
-  // The last message is the beginning of the answer: the prompt ends with its text.
+  // The last message is the beginning of the answer, so the prompt ends with its text.
   bool continue_final_message = false;
   Json template_variables;  // "chat_template_kwargs": an object or null
   // A JSON list of the tools that the model may call, in OpenAI's form; empty: none.
   std::string tools = {};
   std::string chat_template = {};  // Jinja, instead of the model's; empty: none
-  // The spellings of special tokens in the messages, tools and template variables are plain text.
+  // Treat the spellings of special tokens in messages, tools and template variables as plain text.
   bool plain_texts = false;
-  MediaSettings media_settings = {};  // of media without settings of their own
+  MediaSettings media_settings = {};  // settings for media without their own
 };
 
 // Plain text, token ids, or a conversation.
 using Prompt = std::variant<std::string, std::vector<int32_t>, ChatPrompt>;
 
-// Absent values take the model's generation_config.json, then the OpenAI default.
+// Absent values come from the model's generation_config.json, then from OpenAI's defaults.
 struct SamplingParams {
-  // Absent: up to max_model_len. 0: the prompt is computed, and nothing is generated.
+  // Absent: up to max_model_len. 0: computes the prompt and generates nothing.
   std::optional<int> max_tokens;
-  int min_tokens = 0;                 // end-of-sequence and stop tokens are suppressed before
+  int min_tokens = 0;                 // end-of-sequence and stop tokens are suppressed until then
   std::optional<double> temperature;  // 0: greedy
   std::optional<double> top_p;
   std::optional<int> top_k;  // 0 or -1: off
@@ -71,8 +71,8 @@ struct SamplingParams {
   double presence_penalty = 0;
   double frequency_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
-  std::vector<int32_t> allowed_token_ids;  // no other token is chosen; empty: all are allowed
-  std::vector<std::string> bad_words;      // texts whose tokens are never generated
+  std::vector<int32_t> allowed_token_ids;  // only these may be chosen; empty: all
+  std::vector<std::string> bad_words;      // texts whose token sequences are never generated
   std::optional<int64_t> seed;
   int n = 1;
   std::vector<std::string> stop;
@@ -91,36 +91,36 @@ struct AdapterUse {
   float scale = 1;  // factor on the adapter's own scale
 };
 
-// kTokenize: the answer is FinalInfo::prompt_token_ids alone. kEmbed: the state of the last prompt
+// kTokenize: returns only FinalInfo::prompt_token_ids. kEmbed: the hidden state of the last prompt
 // token after the final norm.
 enum class Task { kGenerate, kClassify, kTokenize, kEmbed };
 
 struct GenerateRequest {
   std::string id;      // for logs
-  std::string client;  // who sends it: the media of clients are prepared in turns; may be empty
+  std::string client;  // the sender; clients take turns in media preparation; may be empty
   Prompt prompt;
-  std::vector<AdapterUse> adapters;  // empty: the base model; the effects of several are summed
+  std::vector<AdapterUse> adapters;  // empty: the base model; with several, their effects add up
   SamplingParams sampling;
-  // Applies to every choice. Log probabilities then cover the allowed tokens only.
+  // Applies to every choice. Log probabilities then cover only the allowed tokens.
   std::optional<AnswerConstraint> constraint;
   std::optional<JsonSpacing> json_whitespace;  // absent: EngineOptions::json_whitespace
   Task task = Task::kGenerate;
-  // Keeps only this many tokens at the prompt's end; -1: as many as the model takes. The prompt
-  // must have no media.
+  // Keep only this many tokens at the end of the prompt; -1: as many as the model allows. The
+  // prompt must not contain media.
   std::optional<int> truncate_prompt_tokens;
-  // kClassify: the adapter's head; absent: its only one. kGenerate: a head answers with its label
-  // as the text, "" or "lm" selects the language model; absent: the adapter's default
+  // kClassify: the adapter's head; absent: its only head. kGenerate: a head answers with its label
+  // as text, and "" or "lm" selects the language model; absent: the adapter's default
   // (LoadAdapter::head), else its only head.
   std::optional<std::string> head;
   // Requests with different salts never share cached prefixes; empty: no salt.
   std::string cache_salt;
   int priority = 0;  // lower runs first
-  // Whose request it is. Of the tenants whose requests wait, each is served in proportion to its
-  // share, a weight above 0; the priority comes first. "": nobody's in particular.
+  // Tenant to which the request belongs. Tenants with waiting requests are served in proportion to
+  // their share, a weight above 0; priority takes precedence. "": no particular tenant.
   std::string tenant;
   double share = 1;
-  // Latency targets in seconds: of the first token, from the arrival, and of each further token.
-  // Absent: none.
+  // Latency targets in seconds: from arrival to the first token, and per further token. Absent:
+  // none.
   std::optional<double> ttft_target, tpot_target;
 };
 

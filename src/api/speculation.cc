@@ -30,15 +30,15 @@ Result<int> count(const Json& config, std::string_view key, int most) {
 Result<SpeculationOptions> read_ngram(const Json& config) {
   for (const auto& [key, value] : config.items())
     if (std::ranges::find(kKeys, key) == kKeys.end())
-      return wrong(
-          fmt::format("\"{}\" is no setting of method ngram; use {}", key, fmt::join(kKeys, ", ")));
+      return wrong(fmt::format("\"{}\" is not a setting of method ngram; use {}", key,
+                               fmt::join(kKeys, ", ")));
   SpeculationOptions options;
   VALORA_TRY(tokens, count(config, kKeys[1], SpeculationOptions::kMostTokens));
   VALORA_TRY(longest, count(config, kKeys[2], SpeculationOptions::kLongest));
   VALORA_TRY(least, count(config, kKeys[3], SpeculationOptions::kLongest));
   if (tokens == 0) return wrong("\"num_speculative_tokens\" is missing");
   options.tokens = tokens;
-  // As in vLLM, one that is missing is as the other.
+  // As in vLLM, if one of the two is missing it equals the other.
   if (longest > 0 || least > 0) {
     options.longest = longest > 0 ? longest : least;
     options.least = least > 0 ? least : longest;
@@ -53,9 +53,9 @@ Result<SpeculationOptions> read_ngram(const Json& config) {
 Result<SpeculationOptions> parse_speculation(const std::string& text) {
   auto config = parse_json(text, kOption, {});
   if (!config.ok()) return config.error();
-  if (!config->is_object()) return wrong("a JSON object is wanted");
+  if (!config->is_object()) return wrong("expected a JSON object");
   const auto method = optional_field<std::string>(*config, "method");
-  if (!method.ok()) return wrong(R"("method" must be a text)");
+  if (!method.ok()) return wrong(R"("method" must be a string)");
   if (*method == "ngram" || (!*method && !config->contains("model"))) return read_ngram(*config);
   SpeculationOptions options;
   options.ignored = method->value_or("draft_model");

@@ -1,5 +1,5 @@
-// Guessed tokens that a step verifies beside a request's last token (scheduler/proposer.h). Answers
-// stay the same.
+// Speculative decoding: draft tokens that a step verifies along with a request's last token
+// (scheduler/proposer.h). Answers do not change.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace valora {
 struct SpeculationOptions {
   static constexpr int kMostTokens = 32, kLongest = 64;
 
-  int tokens = 0;  // guessed at a time; 0: none
-  // The last `longest` to `least` tokens of a sequence are looked up in it.
+  int tokens = 0;  // drafted at a time; 0: none
+  // The last `longest` to `least` tokens of a sequence are searched for earlier in it.
   int longest = 5, least = 5;
-  std::string ignored;  // a method that is not served, which changes no answer
+  std::string ignored;  // an unsupported method, which changes no answer
 };
 
-// As vLLM's --speculative-config: {"method": "ngram", "num_speculative_tokens": 4,
+// Parses vLLM's --speculative-config: {"method": "ngram", "num_speculative_tokens": 4,
 // "prompt_lookup_max": 5, "prompt_lookup_min": 2}. Other methods only set `ignored`.
 // kInvalidArgument names the key.
 Result<SpeculationOptions> parse_speculation(const std::string& text);

@@ -5,7 +5,7 @@
 namespace valora {
 namespace {
 
-TEST(Speculation, TakesWhatVllmTakesForNgrams) {
+TEST(Speculation, AcceptsVllmsNgramSettings) {
   const auto options = parse_speculation(
       R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 6,
           "prompt_lookup_min": 2})");
@@ -20,14 +20,14 @@ TEST(Speculation, TakesWhatVllmTakesForNgrams) {
   EXPECT_EQ(one->least, 3);
 }
 
-TEST(Speculation, AnotherMethodIsNamedAndGuessesNothing) {
+TEST(Speculation, UnsupportedMethodIsNamedAndDisablesSpeculation) {
   EXPECT_EQ(parse_speculation(R"({"method": "eagle3", "model": "x"})")->ignored, "eagle3");
   EXPECT_EQ(parse_speculation(R"({"model": "x", "num_speculative_tokens": 4})")->ignored,
             "draft_model");
   EXPECT_EQ(parse_speculation(R"({"method": "eagle3"})")->tokens, 0);
 }
 
-TEST(Speculation, AWrongValueIsRefusedByItsKey) {
+TEST(Speculation, InvalidValueIsRefusedByKey) {
   const auto says = [](const char* text, const std::string& part) {
     const auto options = parse_speculation(text);
     ASSERT_FALSE(options.ok()) << text;

@@ -46,7 +46,7 @@ Result<std::vector<uint8_t>> decode_base64(std::string_view text) {
       sextets = 0;
     }
   }
-  // Missing padding is accepted, wrong padding is not.
+  // Padding may be missing, but must not be wrong.
   const bool wrong_padding = padding != 0 && (sextets == 0 || sextets + padding != 4);
   if (sextets == 1 || wrong_padding) return invalid("the base64 data is truncated");
   if (sextets >= 2) out.push_back(uint8_t(group >> (sextets == 2 ? 4 : 10)));

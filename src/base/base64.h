@@ -10,9 +10,9 @@
 
 namespace valora {
 
-// White space, and missing padding at the end, are accepted; everything else is an error.
+// Accepts white space and missing padding; everything else is an error.
 Result<std::vector<uint8_t>> decode_base64(std::string_view text);
-// With padding, without white space.
+// The result is padded and has no white space.
 std::string encode_base64(std::string_view bytes);
 
 }  // namespace valora

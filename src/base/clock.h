@@ -30,7 +30,7 @@ inline const Clock& real_clock() {
   return clock;
 }
 
-// Changes only by advance().
+// Advances only by advance().
 class SimulatedClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

@@ -14,8 +14,8 @@
 namespace valora {
 namespace {
 
-// A line "cpuN user nice system idle …" in ticks → the seconds of programs. Time in interrupts and
-// time that a hypervisor took are nobody's.
+// Converts a line "cpuN user nice system idle …" from ticks to the seconds that programs ran.
+// Excludes time in interrupts and time stolen by a hypervisor.
 std::optional<double> program_seconds(const std::string& line) {
   static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::istringstream fields(line);
@@ -48,7 +48,8 @@ double own_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// "RUN WAIT SLICES" of each thread, in nanoseconds. A thread may end while it is read.
+// Each thread's file holds "RUN WAIT SLICES", times in nanoseconds. A thread may end while its file
+// is read.
 double waited_seconds(const std::string& threads) {
   double sum = 0;
   std::error_code error;

@@ -1,4 +1,4 @@
-// How busy other programs keep this process's CPUs, and how long its own threads wait for one.
+// How much other programs use this process's CPUs, and how long its own threads wait for a CPU.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 namespace valora {
 
 struct CoreLoadFiles {
-  std::string stat = "/proc/stat";          // time of each CPU by kind
-  std::string threads = "/proc/self/task";  // a folder per thread of this process
+  std::string stat = "/proc/stat";          // CPU times by kind
+  std::string threads = "/proc/self/task";  // one folder per thread of this process
 };
 
-// CPU seconds since some fixed time. Differences of two readings count.
+// CPU seconds since an arbitrary start: only differences of two readings mean anything.
 struct CoreLoad {
   double all = 0;     // spent by all programs, on the CPUs of this process's affinity
   double own = 0;     // spent by this process
@@ -22,9 +22,9 @@ struct CoreLoad {
 class CoreLoadReader {
  public:
   explicit CoreLoadReader(CoreLoadFiles files = {});
-  // CPUs of the affinity when the reader was made.
+  // CPUs in the affinity mask when the reader was constructed.
   int cpus() const { return static_cast<int>(cpus_.size()); }
-  // nullopt if the kernel does not say what its CPUs do.
+  // nullopt if the kernel does not report CPU times.
   std::optional<CoreLoad> read() const;
 
  private:

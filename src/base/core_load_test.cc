@@ -13,7 +13,8 @@
 namespace valora {
 namespace {
 
-// A line per possible CPU: `ticks` of user time, twice as many of nice, thrice as many of system.
+// One line per possible CPU: `ticks` of user time, twice that of nice time, three times that of
+// system time.
 std::string stat_text(long ticks) {
   std::string text = fmt::format("cpu  {} 0 0 9 9 9 9 9 0 0\n", 1000000);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
@@ -27,7 +28,7 @@ void write_thread(const testing::TempDir& folder, int thread, const std::string&
   folder.write(fmt::format("task/{}/schedstat", thread), text);
 }
 
-TEST(CoreLoad, SumsProgramsOfItsCpusAndWaitsOfItsThreads) {
+TEST(CoreLoad, SumsCpuTimesAndThreadWaits) {
   testing::TempDir folder;
   const long second = ::sysconf(_SC_CLK_TCK);
   write_thread(folder, 1, "7000000000 1500000000 12\n");
@@ -39,7 +40,7 @@ TEST(CoreLoad, SumsProgramsOfItsCpusAndWaitsOfItsThreads) {
   EXPECT_DOUBLE_EQ(load->waited, 1.75);
 }
 
-TEST(CoreLoad, ThreadsThatEndedAndKernelsWithoutWaitsCountAsNone) {
+TEST(CoreLoad, MissingSchedstatCountsAsNoWait) {
   testing::TempDir folder;
   write_thread(folder, 1, "");
   const CoreLoadReader reader({folder.write("stat", stat_text(1)), folder.path() + "/task"});
@@ -50,14 +51,14 @@ TEST(CoreLoad, ThreadsThatEndedAndKernelsWithoutWaitsCountAsNone) {
   EXPECT_EQ(without.read()->waited, 0);
 }
 
-TEST(CoreLoad, WithoutLinesOfItsCpusThereIsNoReading) {
+TEST(CoreLoad, NoReadingWithoutCpuLines) {
   testing::TempDir folder;
   for (const std::string text : {"", "cpu 1 2 3 4\n", "cpu0 x\n", "cpu99999 1 2 3\n"})
     EXPECT_FALSE(CoreLoadReader({folder.write("stat", text), ""}).read()) << text;
   EXPECT_FALSE(CoreLoadReader({folder.path() + "/none", ""}).read());
 }
 
-TEST(CoreLoad, OfThisMachineGrowsWithItsOwnWork) {
+TEST(CoreLoad, OwnTimeGrowsWithWork) {
   const CoreLoadReader reader;
   const auto before = reader.read();
   if (!before) GTEST_SKIP() << "this kernel does not say what its CPUs do";

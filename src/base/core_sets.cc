@@ -31,7 +31,7 @@ Result<int> core_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 ||
       number >= kMostCores)
-    return invalid("\"" + std::string(text) + "\" is no number of a CPU");
+    return invalid("\"" + std::string(text) + "\" is not a CPU number");
   return number;
 }
 
@@ -101,7 +101,7 @@ std::vector<CoreSet> numa_nodes(const std::string& files) {
     std::string line;
     std::getline(file, line);
     const auto cores = parse_cores(line);
-    if (!cores.ok()) continue;  // a node of memory alone
+    if (!cores.ok()) continue;  // a NUMA node without CPUs
     CoreSet of_process;
     std::ranges::set_intersection(*cores, usable, std::back_inserter(of_process));
     if (!of_process.empty()) nodes.emplace_back(number, std::move(of_process));

@@ -1,4 +1,4 @@
-// Sets of CPUs that threads are bound to.
+// Sets of CPUs to which threads are bound.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,24 @@
 
 namespace valora {
 
-using CoreSet = std::vector<int>;  // numbers of CPUs, ascending
+using CoreSet = std::vector<int>;  // CPU numbers, ascending
 
-// "0-3,8", as in Linux's files. kInvalidArgument: another text, or a number above 65535.
+// Parses "0-3,8", the format of Linux's cpulist files. kInvalidArgument for malformed text or a
+// number above 65535.
 Result<CoreSet> parse_cores(std::string_view text);
-// "0-3|4-7": sets apart from one another.
+// Parses "0-3|4-7"; the sets must be disjoint.
 Result<std::vector<CoreSet>> parse_core_sets(std::string_view text);
 std::string to_text(const CoreSet& cores);
 
-// The CPUs that this process may use of each NUMA node that has some, by the node's number; empty
-// if the files do not say.
+// For each NUMA node, in the order of node numbers: its CPUs that this process may use. Skips nodes
+// without such CPUs; empty if the files are missing.
 std::vector<CoreSet> numa_nodes(const std::string& files = "/sys/devices/system/node");
 
-// Binds the calling thread, and the threads that it makes from now on. False: the kernel refused.
+// Binds the calling thread, and threads it starts from now on. False if the kernel refused.
 bool bind_thread(const CoreSet& cores);
-// Runs the body on a thread of its own that is bound to these cores, so that the memory that it and
-// the threads it makes first write to is near them. Without cores: on the calling thread. Throws
-// what the body throws.
+// Runs the body on a new thread bound to these cores, so that memory first written by that thread,
+// or by threads it starts, is local to them. Runs it on the calling thread if `cores` is empty.
+// Rethrows what the body throws.
 void run_bound(const CoreSet& cores, const std::function<void()>& body);
 
 }  // namespace valora

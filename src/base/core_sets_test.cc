@@ -12,7 +12,7 @@
 namespace valora {
 namespace {
 
-TEST(CoreSets, ReadsRangesAsTheKernelWritesThem) {
+TEST(CoreSets, ParsesKernelCpuLists) {
   EXPECT_EQ(parse_cores("0").value(), (CoreSet{0}));
   EXPECT_EQ(parse_cores("8,0-2").value(), (CoreSet{0, 1, 2, 8}));
   EXPECT_EQ(to_text({0, 1, 2, 8, 10, 11}), "0-2,8,10-11");
@@ -20,27 +20,27 @@ TEST(CoreSets, ReadsRangesAsTheKernelWritesThem) {
     EXPECT_FALSE(parse_cores(wrong).ok()) << wrong;
 }
 
-TEST(CoreSets, SetsAreApart) {
+TEST(CoreSets, RefusesOverlappingSets) {
   EXPECT_EQ(parse_core_sets("0-1|4,6").value(), (std::vector<CoreSet>{{0, 1}, {4, 6}}));
   EXPECT_EQ(parse_core_sets("0-1|1-2").error().message, "CPU 1 is in two sets");
   EXPECT_FALSE(parse_core_sets("0|").ok());
 }
 
-TEST(CoreSets, NodesHaveTheCpusThatTheProcessMayUse) {
+TEST(CoreSets, NumaNodesListUsableCpus) {
   const testing::TempDir dir;
   for (const char* node : {"node10", "node2", "node3", "node1"})
     std::filesystem::create_directory(dir.path() + "/" + node);
   const int mine = cpus_of_affinity().front();
   dir.write("node10/cpulist", std::to_string(mine) + "\n");
-  dir.write("node2/cpulist", "60000-60003\n");  // of another process
-  dir.write("node3/cpulist", "\n");             // memory alone
+  dir.write("node2/cpulist", "60000-60003\n");  // not usable by this process
+  dir.write("node3/cpulist", "\n");             // no CPUs
   dir.write("node1/cpulist", "a\n");
   dir.write("possible", "0-1\n");
   EXPECT_EQ(numa_nodes(dir.path()), (std::vector<CoreSet>{{mine}}));
   EXPECT_TRUE(numa_nodes(dir.path() + "/none").empty());
 }
 
-TEST(CoreSets, ABoundBodyAndItsThreadsStayOnTheirCores) {
+TEST(CoreSets, RunBoundPinsBodyAndItsThreads) {
   const std::vector<int> before = cpus_of_affinity();
   const CoreSet one{before.back()};
   std::vector<int> own, later;

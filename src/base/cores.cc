@@ -17,7 +17,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Threads of a core name the same siblings.
+// Hardware threads of one core list the same siblings.
 int cores_of_affinity(const std::string& cpus) {
   std::set<std::string> cores;
   for (const int cpu : cpus_of_affinity()) {

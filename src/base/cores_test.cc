@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 int threads() { return static_cast<int>(std::thread::hardware_concurrency()); }
 
-// A folder of CPUs of which `per_core` neighbours are the threads of a core.
+// Writes a folder of CPUs in which `per_core` neighbours are threads of one core.
 void write_cpus(const std::string& folder, int per_core) {
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     const fs::path topology = fs::path(folder) / ("cpu" + std::to_string(cpu)) / "topology";
@@ -33,15 +33,15 @@ std::string quota_file(const testing::TempDir& folder, const std::string& text) 
   return path;
 }
 
-TEST(Cores, ThreadsOfACoreCountOnce) {
+TEST(Cores, CountsSiblingThreadsOnce) {
   testing::TempDir cpus;
   write_cpus(cpus.path(), CPU_SETSIZE);
   EXPECT_EQ(usable_cores({cpus.path(), ""}), 1);
 }
 
-TEST(Cores, WithoutAFolderEachThreadIsACore) { EXPECT_EQ(usable_cores({"", ""}), threads()); }
+TEST(Cores, MissingTopologyCountsThreadsAsCores) { EXPECT_EQ(usable_cores({"", ""}), threads()); }
 
-TEST(Cores, AQuotaIsRoundedUpAndLimits) {
+TEST(Cores, QuotaRoundsUpAndLimits) {
   testing::TempDir folder;
   EXPECT_EQ(usable_cores({"", quota_file(folder, "50000 100000")}), 1);
   EXPECT_EQ(usable_cores({"", quota_file(folder, "150000 100000")}), std::min(2, threads()));
@@ -49,7 +49,7 @@ TEST(Cores, AQuotaIsRoundedUpAndLimits) {
   EXPECT_EQ(usable_cores({"", quota_file(folder, "not a quota")}), threads());
 }
 
-TEST(Cores, OfThisMachine) {
+TEST(Cores, ThisMachineHasCores) {
   EXPECT_GE(usable_cores(), 1);
   EXPECT_LE(usable_cores(), threads());
 }

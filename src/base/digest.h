@@ -23,8 +23,8 @@ struct Digest {
 Digest digest_of(std::span<const uint8_t> bytes);
 Digest digest_of(std::string_view text);
 
-// Builds one digest of several pieces. Each piece is length-prefixed, so {"ab","c"} differs from
-// {"a","bc"}.
+// Builds one digest from several pieces. Each piece is length-prefixed, so that {"ab","c"} differs
+// from {"a","bc"}.
 class DigestBuilder {
  public:
   DigestBuilder();

@@ -12,11 +12,11 @@ TEST(DigestTest, EmptyInputHasThePublishedXxh3Value) {
   EXPECT_EQ(digest_of(std::string_view{}).hex(), "99aa06d3014798d86001c324468d497f");
 }
 
-TEST(DigestTest, SamePiecesSameDigest) {
+TEST(DigestTest, EqualPiecesHaveEqualDigest) {
   EXPECT_EQ(DigestBuilder().add("ab").add(3).finish(), DigestBuilder().add("ab").add(3).finish());
 }
 
-TEST(DigestTest, PieceBoundariesTypesAndValuesCount) {
+TEST(DigestTest, DependsOnBoundariesTypesAndValues) {
   std::set<std::string> seen;
   const auto add = [&](const Digest& digest) { EXPECT_TRUE(seen.insert(digest.hex()).second); };
   add(DigestBuilder().finish());

@@ -1,4 +1,4 @@
-// How many durations fell below each of some bounds.
+// A histogram of durations with fixed buckets.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 namespace valora {
 
 struct DurationCounts {
-  // Upper bounds, in seconds and inclusive; the last bucket has none.
+  // Upper bounds in seconds, inclusive; the last bucket has no bound.
   static constexpr std::array<double, 14> kBounds = {.001, .0025, .005, .01, .025, .05, .1,
                                                      .25,  .5,    1,    2.5, 5,    10,  30};
 
-  std::array<uint64_t, kBounds.size() + 1> counts{};  // by bucket
-  double seconds = 0;                                 // their sum
+  std::array<uint64_t, kBounds.size() + 1> counts{};  // per bucket
+  double seconds = 0;                                 // sum of all durations
 
   void add(double duration) noexcept {
     const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), duration);

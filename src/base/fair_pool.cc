@@ -23,15 +23,16 @@ void FairPool::post(const std::string& client, uint64_t id, Job job) {
   if (known != by_name_.end()) {
     known->second->jobs.push_back({id, std::move(job)});
   } else {
-    // Complete before it is in place, so that a lack of memory changes nothing.
+    // Built completely before it is inserted: running out of memory must change nothing.
     Clients added;
     added.push_back({client, {}, 0});
     added.back().jobs.push_back({id, std::move(job)});
     by_name_.emplace(client, added.begin());
-    // At the end: those who came before are served first.
+    // At the end: clients that came earlier are served first.
     clients_.splice(clients_.end(), added);
   }
-  // Under the lock: once it is released, the job may run and end the owner of this pool.
+  // While the lock is held: once it is released, the job may run and destroy the owner of this
+  // pool.
   wake_.notify_one();
 }
 
@@ -44,7 +45,7 @@ FairPool::Job FairPool::withdraw(const std::string& client, uint64_t id) {
   if (found == jobs.end()) return {};
   Job job = std::move(found->job);
   jobs.erase(found);
-  leave_if_done(it->second);
+  remove_if_idle(it->second);
   return job;
 }
 
@@ -54,7 +55,7 @@ FairPool::Clients::iterator FairPool::next_client() {
   });
 }
 
-void FairPool::leave_if_done(Clients::iterator client) {
+void FairPool::remove_if_idle(Clients::iterator client) {
   if (client->running > 0 || !client->jobs.empty()) return;
   by_name_.erase(client->name);
   clients_.erase(client);
@@ -78,8 +79,8 @@ void FairPool::work() {
     job = nullptr;  // destroyed outside the lock
     lock.lock();
     --client->running;
-    leave_if_done(client);
-    // The client's next job may have waited for its share, and the end of the pool for this one.
+    remove_if_idle(client);
+    // The client's next job may have waited because of per_client, and the destructor for this job.
     wake_.notify_all();
   }
 }

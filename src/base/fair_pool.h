@@ -1,6 +1,5 @@
-// A fixed number of threads that share their work fairly between clients: each free thread takes
-// the oldest job of the client that was served least recently. For media and file work, not for
-// compute.
+// A fixed number of threads shared fairly among clients: each free thread takes the oldest job of
+// the client that was served least recently. For media and file work, not for compute.
 #pragma once
 
 #include <condition_variable>
@@ -21,15 +20,15 @@ class FairPool {
  public:
   using Job = std::function<void()>;
 
-  // per_client: the most threads that jobs of one client hold at the same time.
+  // per_client: the most threads that one client's jobs may occupy at a time.
   explicit FairPool(int threads, int per_client = std::numeric_limits<int>::max());
   // Runs all posted jobs first. A job that should no longer run must check that itself.
   ~FairPool();
 
-  // `id` names the job for withdraw(). The job itself may let another thread destroy the pool:
-  // post() no longer touches it once the job can run.
+  // `id` names the job for withdraw(). The job may let another thread destroy the pool: post() does
+  // not touch the pool once the job can run.
   void post(const std::string& client, uint64_t id, Job job);
-  // Takes back a job of this client that no thread has begun; empty if there is none.
+  // Removes and returns a job of this client that has not started; empty if there is none.
   Job withdraw(const std::string& client, uint64_t id);
 
  private:
@@ -46,7 +45,7 @@ class FairPool {
 
   void work();
   Clients::iterator next_client();
-  void leave_if_done(Clients::iterator client);
+  void remove_if_idle(Clients::iterator client);
 
   const int per_client_;
   std::mutex mutex_;

@@ -9,7 +9,7 @@
 namespace valora {
 namespace {
 
-// One thread that is busy until open() is called, so that jobs queue up behind it.
+// A pool with one thread, busy until open() is called, so that jobs queue up.
 class OneThread : public ::testing::Test {
  protected:
   OneThread() {
@@ -43,7 +43,7 @@ TEST_F(OneThread, ClientsTakeTurns) {
   EXPECT_EQ(order(), "a1 b1 c1 a2 b2 a3 a4 ");
 }
 
-TEST_F(OneThread, AWithdrawnJobDoesNotRun) {
+TEST_F(OneThread, WithdrawnJobDoesNotRun) {
   for (uint64_t id = 1; id <= 3; ++id) add("a", id);
   add("b", 1);
   FairPool::Job job = pool_->withdraw("a", 2);
@@ -56,7 +56,7 @@ TEST_F(OneThread, AWithdrawnJobDoesNotRun) {
   EXPECT_EQ(order_, "a1 a3 a2 ");
 }
 
-TEST(FairPool, OneClientHoldsNoMoreThreadsThanItsShare) {
+TEST(FairPool, ClientStaysWithinItsThreadLimit) {
   FairPool pool(3, 2);
   std::promise<void> gate;
   const std::shared_future<void> open = gate.get_future().share();
@@ -69,13 +69,14 @@ TEST(FairPool, OneClientHoldsNoMoreThreadsThanItsShare) {
   while (begun < 2) std::this_thread::yield();
   std::promise<void> other;
   pool.post("other", 0, [&] { other.set_value(); });
-  other.get_future().wait();  // for ever if the greedy client had all three
+  other.get_future().wait();  // would block forever if the greedy client had all three
   EXPECT_EQ(begun, 2);
   gate.set_value();
 }
 
-// As a thread of one pool posts the last step of a request to another. TSan sees the fault.
-TEST(FairPool, MayBeDestroyedOnceAJobOfAnotherThreadHasRun) {
+// Mimics a thread of one pool that posts a request's last step to another pool. TSan detects a
+// violation.
+TEST(FairPool, JobMayLetAnotherThreadDestroyPool) {
   for (int i = 0; i < 200; ++i) {
     auto pool = std::make_unique<FairPool>(1);
     std::promise<void> ran;
@@ -86,7 +87,7 @@ TEST(FairPool, MayBeDestroyedOnceAJobOfAnotherThreadHasRun) {
   }
 }
 
-TEST(FairPool, JobsOfManyThreadsRunOnceEachBeforeItEnds) {
+TEST(FairPool, DestructorRunsEachConcurrentJobOnce) {
   std::atomic<int> runs = 0;
   {
     FairPool pool(3, 2);

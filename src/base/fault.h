@@ -1,4 +1,4 @@
-// From exceptions to errors, also where there is no memory to describe one.
+// Converts exceptions to errors, even when there is no memory left to describe them.
 #pragma once
 
 #include <exception>
@@ -8,15 +8,15 @@
 
 namespace valora {
 
-// Never allocates: std::string holds so short a message within itself.
+// Never allocates: the message fits std::string's inline buffer.
 inline Error out_of_memory() noexcept { return {ErrorCode::kUnavailable, "out of memory", {}}; }
 
-// kInternal, "what: reason"; out_of_memory() if there is no memory for that.
+// kInternal with the message "what: reason"; out_of_memory() if building that message fails.
 Error fault(std::string_view what, std::string_view reason) noexcept;
-// The same with the exception's message; out_of_memory() for a failed allocation.
+// The same with the exception's message; out_of_memory() for std::bad_alloc.
 Error fault(std::string_view what, const std::exception& e) noexcept;
 
-// The error, or out_of_memory() if there is no memory for the copy.
+// A copy of the error; out_of_memory() if copying fails.
 Error copy_of(const Error& error) noexcept;
 
 }  // namespace valora

@@ -16,20 +16,20 @@ using testing::AllocationFault;
 
 const std::string kLong(100, 'x');
 
-TEST(FaultTest, TellsWhatFailedAndWhy) {
+TEST(FaultTest, MessageNamesOperationAndReason) {
   const Error error = fault("the answer could not be made", std::runtime_error("no reason"));
   EXPECT_EQ(error.code, ErrorCode::kInternal);
   EXPECT_EQ(error.message, "the answer could not be made: no reason");
   EXPECT_EQ(copy_of(error).message, error.message);
 }
 
-TEST(FaultTest, AFailedAllocationIsALackOfMemory) {
+TEST(FaultTest, BadAllocBecomesOutOfMemory) {
   const Error error = fault("the answer could not be made", std::bad_alloc());
   EXPECT_EQ(error.code, ErrorCode::kUnavailable);
   EXPECT_EQ(error.message, "out of memory");
 }
 
-TEST(FaultTest, WithoutMemoryThereIsStillAnError) {
+TEST(FaultTest, ReportsErrorWhenOutOfMemory) {
   const std::runtime_error reason(kLong);
   const Error known = internal(kLong);
   std::optional<Error> told, copied, plain;

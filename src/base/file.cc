@@ -16,7 +16,7 @@ namespace valora {
 
 Result<InputFile> InputFile::open(const std::string& path, size_t max_bytes) {
   if (path.find('\0') != std::string::npos) return invalid("a path has a zero byte", path);
-  // O_NONBLOCK: a named pipe in a model folder is refused; without it, opening would block.
+  // O_NONBLOCK: opening a named pipe would block; opened without blocking, it is then refused.
   return from_descriptor(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), max_bytes);
 }
 
@@ -85,12 +85,12 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   if (data == MAP_FAILED) return invalid(path + " cannot be mapped: " + std::strerror(errno), path);
   std::shared_ptr<const MappedFile> mapped(
       new MappedFile(path, {static_cast<const uint8_t*>(data), file.size()}));
-  watch_map(data, file.size(), mapped->path().c_str());
+  register_mapping(data, file.size(), mapped->path().c_str());
   return mapped;
 }
 
 MappedFile::~MappedFile() {
-  unwatch_map(bytes_.data());
+  unregister_mapping(bytes_.data());
   ::munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size());
 }
 

@@ -1,4 +1,4 @@
-// Reads of files, whole under a size limit or in parts, and read-only memory maps.
+// Reads files, whole up to a size limit or in parts, and maps them read-only.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace valora {
 Result<std::string> read_file(const std::string& path, size_t max_bytes);
 bool file_exists(const std::string& path);
 
-// Tells a file from most others that were at its path, without a look at its content.
+// Tells a file from nearly any other file that was at its path, without reading its content.
 struct FileIdentity {
   uint64_t device = 0, inode = 0, size = 0;
   int64_t modified_ns = 0;
@@ -22,12 +22,11 @@ struct FileIdentity {
 // A regular file, open for reading.
 class InputFile {
  public:
-  // Errors: kNotFound; kInvalidArgument if it is no regular file, cannot be opened, or the path has
-  // a zero byte, at which it would end;
-  // kPayloadTooLarge if it has more than max_bytes.
+  // Errors: kNotFound; kInvalidArgument if it is not a regular file, cannot be opened, or the path
+  // contains a zero byte; kPayloadTooLarge if it has more than max_bytes.
   static Result<InputFile> open(const std::string& path, size_t max_bytes = SIZE_MAX);
-  // Takes over a descriptor, open for reading, or -1 if opening failed with errno. `name` stands
-  // for the path in messages. Errors: those of open().
+  // Takes ownership of a descriptor open for reading, or -1 if opening failed and set errno.
+  // Messages show `name` as the path. Errors: those of open().
   static Result<InputFile> from_descriptor(std::string name, int descriptor,
                                            size_t max_bytes = SIZE_MAX);
   InputFile(InputFile&& other) noexcept;
@@ -36,11 +35,11 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   int descriptor() const { return fd_; }
-  // As the file was when it was opened.
+  // The identity at the time of opening.
   const FileIdentity& identity() const { return identity_; }
   size_t size() const { return identity_.size; }
-  // Fills `out` with the bytes from `begin`. Returns fewer if the file ends before. Error:
-  // kInvalidArgument if the file cannot be read.
+  // Fills `out` with the bytes starting at `begin`. Returns fewer bytes at the end of the file.
+  // Error: kInvalidArgument if the file cannot be read.
   Result<size_t> read(size_t begin, std::span<char> out) const;
   // The whole content.
   Result<std::string> text() const;

@@ -20,11 +20,11 @@ TEST(FileTest, ReadsWholeFilesUpToTheLimit) {
   EXPECT_EQ(*read_file(dir.write("empty", ""), 0), "");
 }
 
-TEST(FileTest, RefusesWhatIsNotARegularFile) {
+TEST(FileTest, RefusesNonRegularFiles) {
   testing::TempDir dir;
   EXPECT_EQ(read_file(dir.file("none"), 10).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(read_file(dir.path(), 10).error().code, ErrorCode::kInvalidArgument);
-  // Opening a pipe without a writer would block without O_NONBLOCK.
+  // Without O_NONBLOCK, opening a pipe that has no writer would block.
   ASSERT_EQ(::mkfifo(dir.file("pipe").c_str(), 0600), 0);
   EXPECT_EQ(read_file(dir.file("pipe"), 10).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(MappedFile::open(dir.file("pipe")).error().code, ErrorCode::kInvalidArgument);
@@ -41,7 +41,7 @@ TEST(FileTest, MapsFiles) {
   EXPECT_FALSE(file_exists(dir.file("b")));
 }
 
-TEST(FileDeathTest, AMappedFileThatBecomesShorterEndsTheProcessWithItsName) {
+TEST(FileDeathTest, ShrunkMapEndsProcessNamingFile) {
   testing::TempDir dir;
   const std::string path = dir.write("short", std::string(10'000, 'x'));
   const auto other = MappedFile::open(dir.write("other", "abc"));
@@ -54,7 +54,7 @@ TEST(FileDeathTest, AMappedFileThatBecomesShorterEndsTheProcessWithItsName) {
   EXPECT_EXIT(read_cut(), ::testing::ExitedWithCode(1), path + " became shorter");
 }
 
-TEST(FileDeathTest, OtherBusErrorsEndTheProcessAsBefore) {
+TEST(FileDeathTest, OtherBusErrorsReachPreviousHandler) {
   testing::TempDir dir;
   const auto file = MappedFile::open(dir.write("a", "abc"));
   EXPECT_EXIT(std::raise(SIGBUS), [](int status) { return status != 0; }, "");

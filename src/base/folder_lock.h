@@ -7,10 +7,10 @@
 
 namespace valora {
 
-// Held until it is destroyed or the process ends in any way.
+// Held until destruction or until the process ends, however it ends.
 class FolderLock {
  public:
-  // kConflict if another process, or another lock of this one, holds it.
+  // kConflict if another process, or another FolderLock of this process, holds the lock.
   static Result<FolderLock> take(const std::string& dir);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept;

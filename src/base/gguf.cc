@@ -17,7 +17,7 @@ std::string printable(std::string_view text) { return shortened(to_valid_utf8(te
 
 }  // namespace
 
-// Takes a file apart from its first byte on.
+// Parses a file from its first byte to its last.
 class GgufReader {
  public:
   GgufReader(const std::string& path, std::span<const uint8_t> bytes) : path_(path), all_(bytes) {}
@@ -52,7 +52,7 @@ class GgufReader {
       VALORA_TRY(type, take<uint32_t>(where));
       VALORA_TRY(value, take_value(type, where));
       if (!metadata.values_.emplace(std::string(key), value).second)
-        return fail(where + " is there twice");
+        return fail(where + " occurs twice");
     }
     VALORA_TRY(alignment, metadata.integer("general.alignment", 32));
     constexpr int64_t kMost = 1 << 16;
@@ -75,7 +75,7 @@ class GgufReader {
       tensor.name = std::string(name);
       VALORA_CHECK(read_entry(tensor, offsets));
       if (!index.emplace(tensor.name, tensors.size()).second)
-        return fail("tensor " + printable(name) + " is there twice");
+        return fail("tensor " + printable(name) + " occurs twice");
       tensors.push_back(std::move(tensor));
     }
     return place(tensors, offsets);
@@ -148,7 +148,7 @@ class GgufReader {
     return GgufMetadata::Value(list);
   }
 
-  // What follows a tensor's name.
+  // Reads the rest of a tensor's entry, after its name.
   Status read_entry(GgufTensor& tensor, std::vector<uint64_t>& offsets) {
     constexpr uint32_t kMostDimensions = 4;
     const std::string where = "tensor " + printable(tensor.name);
@@ -209,7 +209,7 @@ class GgufReader {
   std::span<const uint8_t> all_;
   size_t at_ = 0, alignment_ = 0;
   uint64_t tensor_count_ = 0, key_count_ = 0;
-  std::vector<uint64_t> sizes_;  // bytes of each tensor
+  std::vector<uint64_t> sizes_;  // bytes per tensor
 };
 
 Result<std::shared_ptr<const Gguf>> Gguf::open(const std::string& path) {

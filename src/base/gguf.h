@@ -1,5 +1,5 @@
-// A GGUF file of version 2 or 3, mapped or read: a header, metadata (keys with values), the names,
-// shapes, types and places of tensors, then their data. All numbers are little-endian. Every
+// A GGUF file of version 2 or 3, mapped or read: a header, metadata (keys and values), the names,
+// shapes, types and offsets of tensors, then their data. All numbers are little-endian. Every
 // length, count and offset is checked before use. As in the reference reader, tensors follow one
 // another in the data, each at the next multiple of the alignment.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace valora {
 
-// The types of tensors that are read. A row's values are stored in blocks.
+// The supported tensor types. A row's values are stored in blocks.
 enum class GgufType : uint8_t {
   kF32,
   kF16,
@@ -35,20 +35,20 @@ enum class GgufType : uint8_t {
 
 struct GgufBlock {
   const char* name;  // "Q4_K"
-  int64_t values;    // of a block
-  size_t bytes;      // of a block
+  int64_t values;    // per block
+  size_t bytes;      // per block
 };
 const GgufBlock& block_of(GgufType type);
 
 struct GgufTensor {
   std::string name;
   GgufType type = GgufType::kF32;
-  std::vector<int64_t> shape;      // row-major: the last dimension is adjacent in memory
-  size_t begin = 0;                // of its bytes in the file
+  std::vector<int64_t> shape;      // row-major: the last dimension is contiguous
+  size_t begin = 0;                // offset of its bytes in the file
   std::span<const uint8_t> bytes;  // within the file's bytes
 };
 
-// The type of strings in metadata, as the format numbers it, and a value of any type of numbers.
+// The format's number for the string type, and the value of a number of any numeric type.
 inline constexpr uint32_t kGgufText = 8;
 double gguf_number(uint32_t type, const uint8_t* at);
 
@@ -58,15 +58,16 @@ class GgufMetadata {
   explicit GgufMetadata(std::string path = {}) : path_(std::move(path)) {}
 
   bool has(const std::string& key) const { return values_.contains(key); }
-  // Numbers of any integer type; absent values are an error without a fallback.
+  // Any integer type. An absent value is an error unless there is a fallback.
   Result<int64_t> integer(const std::string& key, std::optional<int64_t> fallback = {}) const;
   Result<double> number(const std::string& key, std::optional<double> fallback = {}) const;
   Result<bool> flag(const std::string& key, bool fallback) const;
-  // UTF-8, as it is checked.
+  // Checked to be UTF-8.
   Result<std::string> text(const std::string& key, std::optional<std::string> fallback = {}) const;
-  // A list of strings, in the file's memory and of any bytes; empty if there is no such key.
+  // A list of strings. Views into the file's memory, not checked to be UTF-8; empty if the key is
+  // absent.
   Result<std::vector<std::string_view>> texts(const std::string& key) const;
-  // A list of numbers or flags, or a single one; empty if there is no such key.
+  // A list of numbers or flags, or a single one; empty if the key is absent.
   Result<std::vector<double>> numbers(const std::string& key) const;
   std::vector<std::string> keys() const;  // ascending
 
@@ -76,7 +77,7 @@ class GgufMetadata {
  private:
   friend class GgufReader;
   struct Array {
-    uint32_t type = 0;  // of its elements, as the file numbers it
+    uint32_t type = 0;  // element type, as the file numbers it
     uint64_t count = 0;
     std::span<const uint8_t> bytes;
   };
@@ -89,8 +90,8 @@ class GgufMetadata {
 
 class Gguf {
  public:
-  // Maps the file. As SafeTensors::open(): only for files that do not change. kUnprocessable names
-  // the key or the tensor that is at fault.
+  // Maps the file. Only for files that do not change, like SafeTensors::open(). kUnprocessable
+  // names the offending key or tensor.
   static Result<std::shared_ptr<const Gguf>> open(const std::string& path);
   // `path` names the source in errors.
   static Result<std::shared_ptr<const Gguf>> from_bytes(std::string bytes, const std::string& path);
@@ -110,12 +111,12 @@ class Gguf {
   std::shared_ptr<const void> owner_;  // keeps the bytes alive
   GgufMetadata metadata_;
   std::vector<GgufTensor> tensors_;
-  std::map<std::string, size_t> index_;  // into tensors_
+  std::map<std::string, size_t> index_;  // name → index into tensors_
 };
 
-// The GGUF file that a model's path means: the path itself if it is a file that is one by its first
-// bytes or its name, or the only one in a folder without config.json, adapter_config.json and
-// tokenizer.json. Absent if it is something else; a folder with several is something else.
+// The GGUF file that a model path denotes: the path itself if it is a file with GGUF's magic number
+// or the extension .gguf; or the only .gguf file in a folder without config.json,
+// adapter_config.json and tokenizer.json. Absent in all other cases, several .gguf files included.
 std::optional<std::string> find_gguf(const std::string& path);
 
 }  // namespace valora

@@ -1,4 +1,4 @@
-// The readers of GGUF metadata, and where a GGUF file is.
+// Reads GGUF metadata and locates GGUF files.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -61,7 +61,7 @@ Result<std::vector<std::string_view>> GgufMetadata::texts(const std::string& key
   if (!value) return texts;
   const auto* list = std::get_if<Array>(value);
   if (!list || list->type != kGgufText) return wrong(key, "must be a list of strings");
-  texts.reserve(list->count);  // each has at least the eight bytes of its length
+  texts.reserve(list->count);  // each takes at least 8 bytes for its length
   for (const uint8_t* at = list->bytes.data(); texts.size() < list->count;) {
     uint64_t length;
     std::memcpy(&length, at, sizeof length);

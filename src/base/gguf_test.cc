@@ -74,7 +74,7 @@ TEST(GgufTest, ReadsTensorsInRowMajorOrder) {
   EXPECT_EQ((*file)->find("absent"), nullptr);
 }
 
-TEST(GgufTest, RefusesWhatIsNoGguf) {
+TEST(GgufTest, RefusesOtherFormats) {
   EXPECT_EQ(gguf_refusal(""), "x.gguf is not a GGUF file");
   EXPECT_EQ(gguf_refusal("GGUF"), "x.gguf: the header ends beyond the file's 4 bytes (truncated?)");
   EXPECT_EQ(gguf_refusal("GGUF" + gguf_bytes(uint32_t{1})),
@@ -96,7 +96,7 @@ TEST(GgufTest, RefusesHostileMetadata) {
   EXPECT_THAT(gguf_refusal(header(0, 1) + gguf_bytes(UINT64_MAX) + "12345678"),
               HasSubstr("a key of the metadata ends beyond"));
   EXPECT_EQ(gguf_refusal(gguf_text({gguf_u32("a", 1), gguf_u32("a", 1)})),
-            "x.gguf: \"a\" is there twice");
+            "x.gguf: \"a\" occurs twice");
   EXPECT_EQ(gguf_refusal(gguf_text({gguf_entry("a", 13, "12345678")})),
             "x.gguf: \"a\" has the unknown type 13");
   EXPECT_THAT(gguf_refusal(gguf_text({gguf_entry("a", 10, gguf_bytes(UINT64_MAX))})),
@@ -133,7 +133,7 @@ TEST(GgufTest, RefusesHostileTensors) {
   EXPECT_EQ(one({"w", {256}, 99, ""}), "x.gguf: tensor w has the type 99, which is unknown");
   EXPECT_EQ(one({"w", {48}, 8, std::string(68, 'a')}),
             "x.gguf: tensor w has rows of 48 values, which blocks of Q8_0 (32) do not divide");
-  EXPECT_EQ(gguf_refusal(gguf_text({}, {kTwoRows, kTwoRows})), "x.gguf: tensor w is there twice");
+  EXPECT_EQ(gguf_refusal(gguf_text({}, {kTwoRows, kTwoRows})), "x.gguf: tensor w occurs twice");
   EXPECT_THAT(one({"\xff", {1}, 0, "abcd"}), HasSubstr("the name of a tensor is not UTF-8"));
 
   std::string moved = gguf_text({}, {kTwoRows, {"v", {1}, 0, "abcd"}});
@@ -144,7 +144,7 @@ TEST(GgufTest, RefusesHostileTensors) {
             "x.gguf: tensor v begins at byte 16 of the data, but the one before it ends at 32");
 }
 
-// Every prefix of a file is refused or has all tensors within it.
+// Every prefix of a file is either refused or contains all of its tensors.
 TEST(GgufTest, RefusesEveryTruncation) {
   const std::string text =
       gguf_text({testing::gguf_list<std::string>("words", 8, {"a", "bc"})}, {kTwoRows});

@@ -1,4 +1,4 @@
-// The types of values and tensors, as GGUF numbers them.
+// The types of values and tensors with their numbers in GGUF.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace valora {
 
-// Of values in the metadata.
+// Types of metadata values.
 namespace gguf {
 enum : uint32_t {
   kU8 = 0,
@@ -35,7 +35,7 @@ T gguf_load(const uint8_t* bytes) {
   return value;
 }
 
-// Bytes of a value of a fixed size; 0: of another type.
+// Size of a value in bytes; 0 if the type has no fixed size.
 size_t gguf_value_size(uint32_t type);
 
 struct GgufTypeEntry {
@@ -43,9 +43,9 @@ struct GgufTypeEntry {
   GgufType type;
   GgufBlock block;
 };
-// Of a tensor; null: it is not read.
+// The entry of a tensor type; null if it is not supported.
 const GgufTypeEntry* gguf_type(uint32_t number);
-// The name of a type that is known but not read; null: it is not known.
+// The name of a known but unsupported type; null if the type is unknown.
 const char* other_gguf_type(uint32_t number);
 
 }  // namespace valora

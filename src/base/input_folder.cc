@@ -15,7 +15,7 @@ namespace valora {
 namespace {
 
 constexpr int kFolderFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-// O_NONBLOCK: a named pipe is refused; without it, opening would block.
+// O_NONBLOCK: opening a named pipe would block; opened without blocking, it is then refused.
 constexpr int kFileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
 bool has_zero_byte(const std::string& path) { return path.find('\0') != std::string::npos; }
@@ -87,8 +87,8 @@ bool InputFolder::has(const std::string& name) const {
   return ::fstatat(fd_, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// Resolves the link from this folder itself, wherever its path leads by now. Caches of downloads
-// keep files in one folder and links to them in others.
+// Resolves the link relative to the open folder, even if its path leads elsewhere by now. Download
+// caches keep files in one folder and links to them in others.
 int InputFolder::open_link(const std::string& name) const {
   const std::string self = "/proc/self/fd/" + std::to_string(fd_) + "/" + name;
   const auto below = path_below(where_.root, self);
@@ -103,7 +103,7 @@ Result<InputFile> InputFolder::file(const std::string& name, size_t max_bytes) c
   const bool link = fd < 0 && errno == ELOOP && bounded;
   if (link) fd = open_link(name);
   if (link && fd < 0)
-    return not_found(path_of(name) + " is a link to nothing, or out of the allowed folder",
+    return not_found(path_of(name) + " is a dangling link, or leads out of the allowed folder",
                      path_of(name));
   return InputFile::from_descriptor(path_of(name), fd, max_bytes);
 }

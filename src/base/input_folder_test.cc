@@ -26,7 +26,7 @@ class InputFolderTest : public ::testing::Test {
     dir_.write("outside/x", "outside");
   }
 
-  // The content of a file, or an empty text.
+  // The content of a file; empty on error.
   std::string read(const std::string& folder, const std::string& name) const {
     const auto opened = InputFolder::open({dir_.file(folder), dir_.file("root")});
     if (!opened.ok()) return {};
@@ -55,8 +55,8 @@ TEST_F(InputFolderTest, ReadsTheFilesOfAFolder) {
   EXPECT_EQ(folder->text("pipe", 5).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(InputFolderTest, LinksThatStayBelowTheRootAreFollowed) {
-  // As in the caches of downloads: files in one folder, links to them in another.
+TEST_F(InputFolderTest, FollowsLinksWithinRoot) {
+  // As in download caches: files in one folder, links to them in another.
   fs::create_directories(dir_.file("root/snapshots/1"));
   link("../../blobs/1", "root/snapshots/1/x");
   link(dir_.file("root/blobs/1"), "root/snapshots/1/absolute");
@@ -71,7 +71,7 @@ TEST_F(InputFolderTest, LinksThatStayBelowTheRootAreFollowed) {
   EXPECT_TRUE(InputFolder::open({dir_.file("root"), dir_.file("root")}).ok());
 }
 
-TEST_F(InputFolderTest, NothingOutsideTheRootIsRead) {
+TEST_F(InputFolderTest, RefusesPathsOutsideRoot) {
   fs::create_directory(dir_.file("rooted"));
   dir_.write("rooted/x", "outside");
   link("../outside", "root/folder");
@@ -85,21 +85,22 @@ TEST_F(InputFolderTest, NothingOutsideTheRootIsRead) {
   const auto folder = InputFolder::open({dir_.file("root/a"), dir_.file("root")});
   for (const char* name : {"file", "absolute", "nothing"}) {
     EXPECT_TRUE(folder->has(name));
-    EXPECT_EQ(folder->text(name, 100).error().message,
-              dir_.file("root/a/") + name + " is a link to nothing, or out of the allowed folder");
+    EXPECT_EQ(
+        folder->text(name, 100).error().message,
+        dir_.file("root/a/") + name + " is a dangling link, or leads out of the allowed folder");
   }
   // Without a root, links lead anywhere.
   EXPECT_EQ(*InputFolder::open(dir_.file("root/a"))->text("file", 100), "outside");
 }
 
-TEST_F(InputFolderTest, AZeroByteDoesNotCutAPath) {
+TEST_F(InputFolderTest, RefusesPathsWithZeroByte) {
   const std::string zero(1, '\0');
   EXPECT_FALSE(InputFolder::open(dir_.file("root/a") + zero + "b").ok());
   EXPECT_FALSE(InputFolder::open({dir_.file("root/a") + zero, dir_.file("root")}).ok());
   EXPECT_FALSE(read_file(dir_.file("root/a/x") + zero + ".png", 100).ok());
 }
 
-TEST_F(InputFolderTest, AnOpenFolderStaysTheSame) {
+TEST_F(InputFolderTest, OpenFolderSurvivesRename) {
   const auto folder = InputFolder::open({dir_.file("root/a"), dir_.file("root")});
   link("../blobs/1", "root/a/link");
   fs::rename(dir_.file("root/a"), dir_.file("root/b"));
@@ -108,11 +109,12 @@ TEST_F(InputFolderTest, AnOpenFolderStaysTheSame) {
   EXPECT_EQ(*folder->text("link", 100), "blob");
 }
 
-// Another process swaps a folder, and a file in it, for links to others outside.
-TEST_F(InputFolderTest, WhatIsSwappedForALinkLeadsNowhere) {
+// Another thread keeps swapping a folder, and a file in it, with links that lead outside.
+TEST_F(InputFolderTest, RacingLinkSwapNeverLeavesRoot) {
   link("../outside", "root/folder");
   link("../../outside/x", "root/a/y");
-  // Relative to the folder itself: by path, a swap could bring the file outside into it.
+  // Relative to the folder's descriptor: a swap by path could move the outside file into the
+  // folder.
   const int a = ::open(dir_.file("root/a").c_str(), O_PATH | O_DIRECTORY),
             root = ::open(dir_.file("root").c_str(), O_PATH | O_DIRECTORY);
   std::atomic<bool> done = false;

@@ -12,7 +12,7 @@
 namespace valora {
 namespace {
 
-// Counts on the text, so that hostile input is refused before a tree is built.
+// Counts in the text, so that hostile input is refused before a tree is built.
 Status check_size(std::string_view text, const std::string& what, const JsonLimits& limits) {
   int depth = 0;
   size_t values = 1;
@@ -41,7 +41,7 @@ Status check_size(std::string_view text, const std::string& what, const JsonLimi
   return {};
 }
 
-// Observes a parse and keeps the first key that occurs twice in one object.
+// Observes the parser and remembers the first key that occurs twice in one object.
 class DuplicateKeys {
  public:
   bool operator()(int, Json::parse_event_t event, Json& parsed) {

@@ -1,7 +1,7 @@
 // JSON from files and clients: parsed under limits; errors name the field.
 //
-// Include this header instead of the library's: here trees end, and are compared with literals,
-// without taking memory.
+// Include this header instead of the library's: it makes destroying trees, and comparing them with
+// literals, free of allocations.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,10 +12,10 @@
 
 #include "base/result.h"
 
-// The library moves all values of a tree into one vector before it destroys them, so that a deep
-// tree does not overflow the stack. That vector needs memory, and an exception in a destructor ends
-// the process: a client could end it with a body whose parsing runs out of memory. Here depth is
-// bounded (JsonLimits) and values are destroyed where they are, for both types of objects.
+// To avoid overflowing the stack on deep trees, the library moves all values of a tree into one
+// vector before it destroys them. That vector allocates, and an exception in a destructor ends the
+// process: a client could end it with a body whose parsing runs out of memory. Here depth is
+// bounded (JsonLimits), so values are destroyed in place, for both object types.
 namespace nlohmann {
 template <>
 inline void json::json_value::destroy(value_t type) {  // NOLINT(misc-no-recursion): bounded depth
@@ -39,7 +39,8 @@ inline void ordered_json::json_value::destroy(
   }
 }
 
-// The library makes a value of the literal in a function that must not throw.
+// The library's operator constructs a value from the literal, which may allocate, although it is
+// noexcept.
 inline bool operator==(const json& value, const char* literal) noexcept {
   return value.is_string() && value.get_ref<const json::string_t&>() == literal;
 }
@@ -51,15 +52,15 @@ inline bool operator==(const ordered_json& value, const char* literal) noexcept 
 namespace valora {
 
 using Json = nlohmann::json;
-// Objects keep the order of the text.
+// Keeps the order of keys in the text.
 using OrderedJson = nlohmann::ordered_json;
 
 struct JsonLimits {
   size_t max_bytes = size_t{64} << 20;
   int max_depth = 64;
-  // A parsed value takes tens of bytes, even if its text is short.
+  // A parsed value takes tens of bytes even if its text is short.
   size_t max_values = size_t{4} << 20;
-  // Refuse objects that have a key twice, instead of taking its last value.
+  // Refuse objects with duplicate keys instead of keeping the last value.
   bool unique_keys = false;
 };
 
@@ -67,11 +68,11 @@ struct JsonLimits {
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 Result<Json> read_json_file(const std::string& path, JsonLimits limits = {});
 
-// The library's reason without its error number and without the offending text, which may be long
-// and not UTF-8.
+// The library's message without its error number and without the offending text, which may be long
+// and invalid UTF-8.
 std::string reason_of(const Json::exception& e);
 
-// An integer that 64 bits hold; else nothing.
+// nullopt unless the value is an integer that fits 64 bits.
 std::optional<int64_t> as_integer(const Json& value);
 
 // Readers of fields. Absent or null gives the fallback. A wrong type, or a number outside T's

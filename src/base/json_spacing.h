@@ -1,4 +1,4 @@
-// The white space between the tokens of answers that are JSON.
+// The white space allowed between tokens of JSON answers.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 namespace valora {
 
 enum class JsonSpacing : uint8_t {
-  kBounded,  // a space at most, or after "{", "[" and "," and before "}" and "]" one line break
-             // with an indentation; none before ","
+  kBounded,  // at most a space; or, after "{", "[" and "," and before "}" and "]", one line break
+             // with indentation; nothing before ","
   kCompact,  // one line, with ", " and ": "
   kFree,     // any
 };

@@ -32,7 +32,7 @@ TEST(JsonTest, RefusesTooManyBytesOrValues) {
   EXPECT_TRUE(parse_json("[1,2,3]", "x", {.max_values = 4}).ok());
 }
 
-TEST(JsonTest, RefusesDuplicateKeysOnlyWhereAsked) {
+TEST(JsonTest, RefusesDuplicateKeysOnlyOnRequest) {
   const std::string text = R"({"a":{"b":1,"b":2},"c":{"b":1}})";
   ASSERT_TRUE(parse_json(text, "x").ok());
   const auto refused = parse_json(text, "x", {.unique_keys = true});
@@ -84,7 +84,7 @@ TEST(JsonTest, RequiredAndDefaultedFields) {
   EXPECT_EQ(required_field<int32_t>(object, "b").error().message, "\"b\" is missing");
 }
 
-TEST(JsonTest, FilesAreNamedInErrors) {
+TEST(JsonTest, FileErrorsNamePath) {
   testing::TempDir dir;
   EXPECT_EQ(*read_json_file(dir.write("a.json", "[1]")), Json::parse("[1]"));
   EXPECT_EQ(read_json_file(dir.file("none.json")).error().code, ErrorCode::kNotFound);
@@ -93,7 +93,7 @@ TEST(JsonTest, FilesAreNamedInErrors) {
       std::string::npos);
 }
 
-TEST(JsonTest, ATreeIsDestroyedWithoutMemory) {
+TEST(JsonTest, DestroyingTreeDoesNotAllocate) {
   std::string deep = "1";
   for (int i = 0; i < 60; ++i) deep = i % 2 ? "[" + deep + ",\"text\"]" : R"({"a":)" + deep + "}";
   std::string text = "[" + deep;
@@ -112,7 +112,7 @@ TEST(JsonTest, ATreeIsDestroyedWithoutMemory) {
   EXPECT_TRUE(tree.is_null());
 }
 
-TEST(JsonTest, ALiteralIsComparedWithoutMemory) {
+TEST(JsonTest, ComparingWithLiteralDoesNotAllocate) {
   const Json text = "a text of some length, which takes memory", number = 1, none;
   const OrderedJson ordered = "a text of some length, which takes memory";
   const testing::AllocationFault fault(0, true);
@@ -125,7 +125,7 @@ TEST(JsonTest, ALiteralIsComparedWithoutMemory) {
   EXPECT_FALSE(fault.struck());
 }
 
-TEST(JsonTest, GitLfsPointersAreNamed) {
+TEST(JsonTest, ReportsGitLfsPointer) {
   const testing::TempDir dir;
   const std::string path =
       dir.write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n");
@@ -134,7 +134,7 @@ TEST(JsonTest, GitLfsPointersAreNamed) {
   EXPECT_EQ(json.error().message, path + " is a Git LFS pointer, not the file: run git lfs pull");
 }
 
-TEST(JsonTest, AParseThatRunsOutOfMemoryThrows) {
+TEST(JsonTest, ParseThrowsWhenOutOfMemory) {
   std::string text = "[";
   for (int i = 0; i < 20; ++i)
     text += R"({"key":[1,[2,{"a":"some text of some length, and more"}]]},)";

@@ -1,4 +1,4 @@
-// Git LFS pointers: short texts in place of large files, left by a clone without Git LFS.
+// Git LFS pointers: short text files that a clone without Git LFS leaves in place of large files.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace valora {
 
 // True if a file that begins with these bytes is a pointer. Needs at least the first 8 bytes, which
-// are neither the length of a safetensors header nor JSON.
+// are then neither the header length of a safetensors file nor JSON.
 inline bool is_lfs_pointer(std::string_view begin) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
   return begin.size() >= 8 && begin.substr(0, kBegin.size()) == kBegin.substr(0, begin.size());

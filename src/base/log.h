@@ -1,4 +1,4 @@
-// Logging set-up: one line per event on stderr, through spdlog.
+// Sets up logging: one line per event on stderr, through spdlog.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -8,11 +8,11 @@
 
 namespace valora {
 
-// level: trace, debug, info, warning, error or off. An unknown level is taken as info.
+// level: trace, debug, info, warning, error or off. An unknown level means info.
 void set_up_logging(const std::string& level);
 
-// Messages hold names and texts of files and clients, so their control characters are escaped: they
-// can neither forge lines nor act on a terminal.
+// Escapes control characters: messages contain names and texts from files and clients, which must
+// neither forge lines nor control a terminal.
 std::unique_ptr<spdlog::formatter> log_formatter();
 
 }  // namespace valora

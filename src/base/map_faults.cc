@@ -11,7 +11,7 @@
 namespace valora {
 namespace {
 
-// Without locks: the handler reads it.
+// Lock-free, because the signal handler reads it.
 struct WatchedMap {
   std::atomic<uintptr_t> begin = 0;  // 0: free
   std::atomic<uintptr_t> end = 0;
@@ -23,7 +23,7 @@ struct sigaction previous;
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
 void write_error(const char* text) {
-  // Nobody is left to be told that it could not be written.
+  // If the write fails, there is no one left to tell.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
@@ -39,7 +39,8 @@ void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
     write_error(" became shorter, or unreadable, while it was in use\n");
     ::_exit(1);
   }
-  // Another cause: the previous handler takes it. A faulting instruction runs again by itself.
+  // Another cause: restore the previous handler. A faulting instruction is executed again on
+  // return.
   ::sigaction(SIGBUS, &previous, nullptr);
   if (info->si_code <= 0) ::raise(SIGBUS);
 }
@@ -56,7 +57,7 @@ constexpr uintptr_t kTaken = UINTPTR_MAX;  // no map begins there
 
 }  // namespace
 
-void watch_map(const void* begin, size_t size, const char* path) {
+void register_mapping(const void* begin, size_t size, const char* path) {
   static const bool installed = install();
   if (!installed) return;
   const auto place = reinterpret_cast<uintptr_t>(begin);
@@ -70,7 +71,7 @@ void watch_map(const void* begin, size_t size, const char* path) {
   }
 }
 
-void unwatch_map(const void* begin) {
+void unregister_mapping(const void* begin) {
   const auto place = reinterpret_cast<uintptr_t>(begin);
   for (WatchedMap& map : watched)
     if (map.begin == place) map.begin = 0;

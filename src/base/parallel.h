@@ -1,4 +1,4 @@
-// libtorch's pool is the only compute pool. Torch-free code gets it injected as a ParallelFor
+// libtorch's thread pool is the only compute pool. Torch-free code receives it as a ParallelFor
 // (at::parallel_for in the program, serial_for in tests).
 #pragma once
 

@@ -1,5 +1,5 @@
-// Counts the parts of long computations that this process has done: layers of a step, pieces of a
-// vision tower. Who watches a thread that computes tells by it slow work from none.
+// Counts finished parts of long computations in this process, such as layers of a step or pieces of
+// a vision tower. A watchdog uses it to tell slow progress from none.
 #pragma once
 
 #include <atomic>

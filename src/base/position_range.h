@@ -4,7 +4,7 @@
 
 namespace valora {
 
-// Positions [begin, end) of a sequence of tokens.
+// Positions [begin, end) in a sequence of tokens.
 struct PositionRange {
   int64_t begin = 0, end = 0;
 };

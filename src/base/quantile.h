@@ -8,8 +8,8 @@
 
 namespace valora {
 
-// Linear between the two samples at its sides, as numpy's default. `sorted`: ascending, not empty.
-// share: from 0 to 1.
+// Interpolates linearly between the two nearest samples, numpy's default. `sorted`: ascending, not
+// empty. share: 0 to 1.
 inline double quantile(std::span<const double> sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -17,7 +17,7 @@ inline double quantile(std::span<const double> sorted, double share) {
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
-// Not empty, in any order.
+// samples: not empty, in any order.
 inline double median(std::vector<double> samples) {
   std::ranges::sort(samples);
   return quantile(samples, 0.5);

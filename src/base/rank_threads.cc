@@ -8,7 +8,7 @@
 namespace valora {
 
 RankThreads::RankThreads(Communicator& communicator, Duration patience)
-    : communicator_(communicator), patience_(patience) {
+    : communicator_(communicator), wait_limit_(patience) {
   for (int rank = 1; rank < communicator.ranks(); ++rank)
     threads_.emplace_back([this, rank] { work(rank); });
 }
@@ -46,14 +46,14 @@ void RankThreads::run_on(int rank, const Body& body) noexcept {
   try {
     body(rank);
   } catch (const std::exception& e) {
-    // Torch's messages go on with a stack.
+    // Torch appends a stack trace after the first line.
     const std::string what = e.what();
     communicator_.fail(rank, what.substr(0, what.find('\n')));
   }
 }
 
 void RankThreads::run(const Body& body) {
-  if (const auto failure = communicator_.failure()) throw LostRank(*failure);
+  if (const auto failure = communicator_.failure()) throw RankLostError(*failure);
   {
     const std::lock_guard lock(mutex_);
     body_ = &body;
@@ -63,16 +63,16 @@ void RankThreads::run(const Body& body) {
   begin_.notify_all();
   run_on(0, body);
   wait_for_all();
-  if (const auto failure = communicator_.failure()) throw LostRank(*failure);
+  if (const auto failure = communicator_.failure()) throw RankLostError(*failure);
 }
 
 void RankThreads::wait_for_all() {
   const auto all = [&] { return running_ == 0; };
   std::unique_lock lock(mutex_);
-  // The communicator has a limit of its own, and fails beyond it.
+  // The communicator fails by itself once its time limit is over.
   while (!communicator_.failure())
     if (end_.wait_for(lock, std::chrono::milliseconds(250), all)) return;
-  if (end_.wait_for(lock, patience_, all)) return;
+  if (end_.wait_for(lock, wait_limit_, all)) return;
   spdlog::critical("{}, and not all ranks have ended since: the process ends",
                    *communicator_.failure());
   spdlog::shutdown();

@@ -1,5 +1,5 @@
-// Runs work on all ranks of a communicator: rank 0 on the calling thread, the others on threads of
-// their own.
+// Runs work on all ranks of a communicator: rank 0 on the calling thread, each other rank on its
+// own thread.
 #pragma once
 
 #include <condition_variable>
@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/communicator.h"
 
 namespace valora {
@@ -16,18 +17,18 @@ class RankThreads {
  public:
   using Body = std::function<void(int rank)>;
 
-  // The communicator must outlive it. patience: after a failure, how long ranks may take to end
-  // what they are doing.
+  // The communicator must outlive this object. patience: how long ranks may take to finish their
+  // work after a failure.
   explicit RankThreads(Communicator& communicator, Duration patience = std::chrono::seconds(30));
-  // Waits for the threads.
+  // Joins the threads.
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  // Runs body(rank) on all ranks and returns when all have returned. Calls come from one thread.
-  // Throws LostRank once a body has thrown, and from then on. A rank that does not return after a
-  // failure may still read what the body refers to, so the process then ends with a line in the log
-  // and status 1.
+  // Runs body(rank) on all ranks and returns when all have returned. Must always be called from the
+  // same thread. Throws RankLostError once a body has thrown, and on every later call. A rank that
+  // does not return after a failure may still be using data that the body refers to, so the process
+  // then logs a line and ends with status 1.
   void run(const Body& body);
 
  private:
@@ -36,12 +37,12 @@ class RankThreads {
   void wait_for_all();
 
   Communicator& communicator_;
-  const Duration patience_;
+  const Duration wait_limit_;
   std::mutex mutex_;
   std::condition_variable begin_, end_;
-  const Body* body_ = nullptr;  // null: the threads end
+  const Body* body_ = nullptr;  // null tells the threads to end
   uint64_t round_ = 0;
-  int running_ = 0;  // threads
+  int running_ = 0;  // threads still in the body
   std::vector<std::thread> threads_;
 };
 

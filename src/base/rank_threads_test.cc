@@ -9,20 +9,22 @@
 namespace valora {
 namespace {
 
+using enum Communicator::Reduction;
+
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
 std::string reason(RankThreads& threads, const RankThreads::Body& body) {
   try {
     threads.run(body);
-  } catch (const LostRank& e) {
+  } catch (const RankLostError& e) {
     return e.what();
   }
   return {};
 }
 
 TEST(RankThreads, EveryRankRunsEachBodyOnce) {
-  Communicator communicator(3, {});
+  HostCommunicator communicator(3, {});
   RankThreads threads(communicator);
   std::array<int, 3> runs{};
   for (int i = 0; i < 100; ++i) threads.run([&](int rank) { ++runs[rank]; });
@@ -30,7 +32,7 @@ TEST(RankThreads, EveryRankRunsEachBodyOnce) {
 }
 
 TEST(RankThreads, Rank0RunsOnTheCallingThread) {
-  Communicator communicator(2, {});
+  HostCommunicator communicator(2, {});
   RankThreads threads(communicator);
   std::array<std::thread::id, 2> ids;
   threads.run([&](int rank) { ids[rank] = std::this_thread::get_id(); });
@@ -39,26 +41,26 @@ TEST(RankThreads, Rank0RunsOnTheCallingThread) {
 }
 
 TEST(RankThreads, BodiesUseCollectives) {
-  Communicator communicator(4, {});
+  HostCommunicator communicator(4, {});
   RankThreads threads(communicator);
   std::array<std::vector<float>, 4> values;
   threads.run([&](int rank) {
     values[rank] = {1, static_cast<float>(rank)};
-    communicator.all_reduce(rank, values[rank], serial_for);
+    communicator.all_reduce(rank, values[rank], serial_for, kSum);
   });
   EXPECT_THAT(values, ::testing::Each(ElementsAre(4, 6)));
 }
 
-TEST(RankThreads, RankThatThrowsEndsAllForGood) {
+TEST(RankThreads, ThrowingRankFailsAllLaterRuns) {
   for (int broken = 0; broken < 3; ++broken) {
-    Communicator communicator(3, {.limit = 1h});
+    HostCommunicator communicator(3, {.limit = 1h});
     RankThreads threads(communicator);
     const std::string expected = "rank " + std::to_string(broken) + " of 3 failed: no luck";
     EXPECT_EQ(reason(threads,
                      [&](int rank) {
                        std::vector<float> values(5);
                        if (rank == broken) throw std::runtime_error("no luck\nstack");
-                       communicator.all_reduce(rank, values, serial_for);
+                       communicator.all_reduce(rank, values, serial_for, kSum);
                      }),
               expected);
     bool ran = false;
@@ -67,16 +69,16 @@ TEST(RankThreads, RankThatThrowsEndsAllForGood) {
   }
 }
 
-TEST(RankThreadsDeathTest, RankThatHangsEndsTheProcess) {
+TEST(RankThreadsDeathTest, HangingRankEndsProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        Communicator communicator(2, {.limit = 50ms});
+        HostCommunicator communicator(2, {.limit = 50ms});
         RankThreads threads(communicator, 50ms);
         threads.run([&](int rank) {
           std::vector<float> values(5);
           if (rank == 1) std::this_thread::sleep_for(1h);
-          communicator.all_reduce(rank, values, serial_for);
+          communicator.all_reduce(rank, values, serial_for, kSum);
         });
       },
       ::testing::ExitedWithCode(1), "");

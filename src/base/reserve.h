@@ -1,4 +1,4 @@
-// Room that is made before a state changes, so that the change itself cannot fail.
+// Reserves capacity before a state changes, so that the change itself cannot fail.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace valora {
 
-// Reserves room for `more` further elements. Grows as push_back() does.
+// Reserves capacity for `more` further elements, growing geometrically as push_back() does.
 template <typename T>
 void reserve_more(std::vector<T>& list, size_t more = 1) {
   const size_t needed = list.size() + more;

@@ -19,8 +19,8 @@ enum class ErrorCode : uint8_t {
   kUnprocessable,    // 422: well-formed, but not servable (wrong shapes, unsupported target)
   kQueueFull,        // 429
   kCancelled,        // 499: the client disconnected or the server is stopping
-  kInternal,         // 500: a fault of this program
-  kNotImplemented,   // 400: a part of the API that this program does not have
+  kInternal,         // a bug in this program
+  kNotImplemented,   // 400: a part of the API that this program lacks
   kUnavailable,      // 503: draining, or temporarily out of memory
 };
 

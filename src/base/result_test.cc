@@ -38,7 +38,7 @@ TEST(ResultTest, CheckPassesErrorsOn) {
   EXPECT_EQ(check_quarter(5).error().message, "odd");
 }
 
-TEST(ResultTest, CarriesTypesThatOnlyMove) {
+TEST(ResultTest, HoldsMoveOnlyTypes) {
   Result<std::unique_ptr<int>> result(std::make_unique<int>(7));
   const std::unique_ptr<int> taken = *std::move(result);
   EXPECT_EQ(*taken, 7);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kMaxHeader = 100u << 20;  // the reference reader's limit
 constexpr size_t kMaxDimensions = 8;
-// About ten values per tensor: enough for 100,000 tensors.
+// About ten JSON values per tensor: enough for 100,000 tensors.
 constexpr JsonLimits kHeaderLimits{
     .max_bytes = kMaxHeader, .max_depth = 4, .max_values = size_t{1} << 20, .unique_keys = true};
 
@@ -44,7 +44,7 @@ const DTypeEntry& entry_of(DType dtype) {
                        [&](const auto& e) { return e.dtype == dtype; });
 }
 
-// A tensor without its bytes, and where they are in the file's data.
+// A tensor without its bytes, and their range in the file's data.
 struct Entry {
   TensorView view;
   uint64_t begin = 0, end = 0;
@@ -116,7 +116,7 @@ Status check_coverage(const std::string& path, const Entries& entries, uint64_t 
   return {};
 }
 
-// The length that the file's first 8 bytes claim.
+// The header length in the file's first 8 bytes.
 Result<uint64_t> header_size(const std::string& path, std::span<const char> begin,
                              uint64_t file_size) {
   if (is_lfs_pointer({begin.data(), std::min<size_t>(begin.size(), 64)})) return lfs_pointer(path);
@@ -147,7 +147,7 @@ Result<Entries> read_header(const std::string& path, std::string_view text, uint
   return entries;
 }
 
-// The last headers that were read: thousands of adapters often have equal ones.
+// Caches recently parsed headers: thousands of adapters often share one.
 class HeaderMemo {
  public:
   std::shared_ptr<const Entries> find(const Digest& text, uint64_t data_size) {
@@ -175,7 +175,7 @@ class HeaderMemo {
 
 Result<Entries> read_known_header(const std::string& path, std::string_view text,
                                   uint64_t data_size) {
-  constexpr size_t kLargest = size_t{1} << 20;  // bytes of a header to be kept
+  constexpr size_t kLargest = size_t{1} << 20;  // bytes of a header worth caching
   static HeaderMemo memo;
   const Digest digest = digest_of(text);
   if (const auto known = memo.find(digest, data_size)) return *known;
@@ -185,7 +185,7 @@ Result<Entries> read_known_header(const std::string& path, std::string_view text
   return entries;
 }
 
-// Fills `out`, or says that the file was cut since it was opened.
+// Fills `out`; an error if the file was truncated since it was opened.
 Status read_all(const InputFile& file, uint64_t begin, std::span<char> out) {
   VALORA_TRY(size, file.read(begin, out));
   if (size == out.size()) return {};
@@ -207,7 +207,7 @@ Result<FileHeader> read_file_header(const InputFile& file) {
   return FileHeader{8 + size, std::move(entries)};
 }
 
-// The values of some tensors, which are sorted by their place, in one memory. Neighbours are read
+// Reads the values of some tensors, sorted by offset, into one buffer. Adjacent tensors are read
 // together.
 Result<std::shared_ptr<const uint8_t[]>> read_values(const InputFile& file, uint64_t data_begin,
                                                      std::span<Entry* const> entries) {

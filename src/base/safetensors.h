@@ -30,7 +30,7 @@ enum class DType : uint8_t {
 };
 
 size_t dtype_size(DType dtype);
-const char* dtype_name(DType dtype);  // the name in safetensors files: "BF16"
+const char* dtype_name(DType dtype);  // as in safetensors files: "BF16"
 
 struct TensorView {
   DType dtype;
@@ -39,18 +39,19 @@ struct TensorView {
   std::span<const uint8_t> bytes;
 };
 
-// The bytes that dtype and shape ask for.
+// The number of bytes that dtype and shape imply.
 size_t byte_size(const TensorView& tensor);
 
 class SafeTensors {
  public:
-  // Maps the file. Only for checkpoints that do not change: if the file is truncated while in use,
-  // the process ends.
+  // Maps the file. Only for checkpoints that do not change: the process ends if the file is
+  // truncated while in use.
   static Result<std::shared_ptr<const SafeTensors>> open(const std::string& path);
   // Reads the file into memory: for files that may change while the server runs. kPayloadTooLarge
   // if it is larger than max_bytes.
   static Result<std::shared_ptr<const SafeTensors>> read(const std::string& path, size_t max_bytes);
-  // Reads the header, and the values of the tensors whose names are wanted. Others have no bytes.
+  // Reads the header, and the values of tensors for which wanted(name) is true; the others have no
+  // bytes.
   static Result<std::shared_ptr<const SafeTensors>> read(
       const std::string& path, size_t max_bytes,
       const std::function<bool(const std::string& name)>& wanted);
@@ -63,9 +64,9 @@ class SafeTensors {
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const TensorView* find(const std::string& name) const;
   const std::string& path() const { return path_; }
-  // The whole file; empty if only a part was read.
+  // The whole file; empty if only parts were read.
   std::span<const uint8_t> bytes() const { return bytes_; }
-  // The identity of the file that was read. open() and from_bytes() do not set it.
+  // The identity of the file at the time of reading. Not set by open() and from_bytes().
   const FileIdentity& identity() const { return identity_; }
 
  private:

@@ -62,13 +62,13 @@ TEST_F(SafeTensorsTest, ReadsTensorsAtAnyAlignment) {
   }
 }
 
-TEST_F(SafeTensorsTest, ReadsFilesWithoutTensorsAndPassesOverMetadata) {
+TEST_F(SafeTensorsTest, ReadsEmptyFilesAndSkipsMetadata) {
   const auto file = open(safetensors_text(R"({"__metadata__":{"format":"pt"}})", ""));
   ASSERT_TRUE(file.ok()) << file.error().message;
   EXPECT_TRUE(file.value()->tensors().empty());
 }
 
-TEST_F(SafeTensorsTest, EmptyTensorsMayShareAnOffsetWithAnother) {
+TEST_F(SafeTensorsTest, EmptyTensorMaySharePositionWithNext) {
   EXPECT_TRUE(
       open(
           safetensors_text(
@@ -78,7 +78,7 @@ TEST_F(SafeTensorsTest, EmptyTensorsMayShareAnOffsetWithAnother) {
           .ok());
 }
 
-TEST_F(SafeTensorsTest, EveryTruncationIsRefused) {
+TEST_F(SafeTensorsTest, RefusesEveryTruncation) {
   const std::string whole = safetensors_text({{"w", f32_tensor({3}, {1, 2, 3})}});
   ASSERT_TRUE(open(whole).ok());
   for (size_t size = 0; size < whole.size(); ++size)
@@ -105,7 +105,7 @@ TEST_F(SafeTensorsTest, RefusesDataOutsideTheFileOrOfTheWrongSize) {
   expect_contains(one("U8", "[0,18446744073709551615]", "[0,0]"), "overflows");
 }
 
-TEST_F(SafeTensorsTest, RefusesOverlapsHolesAndSurplus) {
+TEST_F(SafeTensorsTest, RefusesOverlapsGapsAndTrailingData) {
   const auto two = [&](const std::string& first, const std::string& second, size_t data_bytes) {
     return refusal(
         "{" + entry("a", "U8", "[4]", first) + "," + entry("b", "U8", "[4]", second) + "}",
@@ -152,8 +152,8 @@ TEST_F(SafeTensorsTest, LongNamesAreShortenedBetweenCharacters) {
   EXPECT_NO_THROW((void)Json(message).dump());
 }
 
-// With a map, reading pages past the new end would raise SIGBUS.
-TEST_F(SafeTensorsTest, WhatWasReadOutlivesItsFile) {
+// If the file were mapped, reading pages past its new end would raise SIGBUS.
+TEST_F(SafeTensorsTest, ReadValuesSurviveTruncation) {
   const std::string text = safetensors_text({{"w", {"U8", {1 << 16}, std::string(1 << 16, 'x')}}});
   const std::string path = dir_.write("read.safetensors", text);
   const auto file = SafeTensors::read(path, text.size());
@@ -163,7 +163,7 @@ TEST_F(SafeTensorsTest, WhatWasReadOutlivesItsFile) {
   EXPECT_EQ((*file)->find("w")->bytes.back(), 'x');
 }
 
-TEST_F(SafeTensorsTest, ReadTakesNoMoreThanItMay) {
+TEST_F(SafeTensorsTest, ReadRefusesFileOverLimit) {
   const std::string text = safetensors_text({{"w", f32_tensor({1}, {1})}});
   const auto file = SafeTensors::read(dir_.write("read.safetensors", text), text.size() - 1);
   ASSERT_FALSE(file.ok());
@@ -204,7 +204,7 @@ TEST_F(SafeTensorsTest, ReadsOnlyTheWantedValues) {
   }
 }
 
-TEST_F(SafeTensorsTest, GitLfsPointersAreNamed) {
+TEST_F(SafeTensorsTest, ReportsGitLfsPointer) {
   const std::string pointer =
       "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   expect_contains(refusal(pointer), "is a Git LFS pointer, not the file: run git lfs pull");
@@ -214,7 +214,7 @@ TEST_F(SafeTensorsTest, GitLfsPointersAreNamed) {
   expect_contains(refusal("versions"), "not a safetensors file");
 }
 
-TEST_F(SafeTensorsTest, AFileThatChangedHasAnotherIdentity) {
+TEST_F(SafeTensorsTest, ChangedFileHasNewIdentity) {
   const auto identity = [&](const std::string& content) {
     dir_.write("new", safetensors_text({{"a", {"U8", {2}, content}}}));
     std::filesystem::rename(dir_.file("new"), dir_.file("x"));

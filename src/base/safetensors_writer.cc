@@ -33,7 +33,7 @@ Status write_safetensors(const std::string& path, std::vector<NamedTensor> tenso
     offset += wanted;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data begins aligned
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // to align the data
   const uint64_t length = text.size();
   std::vector<uint8_t> file(sizeof length + text.size() + offset);
   std::memcpy(file.data(), &length, sizeof length);

@@ -1,4 +1,4 @@
-// Writes a safetensors file (base/safetensors.h) completely or not at all.
+// Writes a safetensors file (base/safetensors.h) atomically.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct NamedTensor {
   std::span<const uint8_t> bytes;  // row-major
 };
 
-// Tensors are ordered by dtype, widest first, so that all are aligned, then by name. `metadata` is
+// Orders tensors by dtype, widest first, so that all are aligned, then by name. `metadata` becomes
 // the header's "__metadata__".
 Status write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                          const std::map<std::string, std::string>& metadata = {});

@@ -1,4 +1,4 @@
-// Helpers for strings from outside sources.
+// Helpers for strings from external sources.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace valora {
 
-// For error messages: UTF-8 text cut to at most `max_bytes` at a character boundary.
+// For error messages: UTF-8 text truncated to `max_bytes` at a character boundary.
 inline std::string shortened(std::string_view text, size_t max_bytes = 200) {
   if (text.size() <= max_bytes) return std::string(text);
   while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0) == 0x80) --max_bytes;
   return std::string(text.substr(0, max_bytes)) + "…";
 }
 
-// ASCII letters alone.
+// Converts only ASCII letters.
 inline std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)

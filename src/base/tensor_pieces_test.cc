@@ -23,7 +23,7 @@ std::vector<float> numbered(size_t count) {
 
 class TensorPieces : public ::testing::Test {
  protected:
-  // A file of which nothing but the header is read.
+  // A file of which only the header is read.
   std::shared_ptr<const SafeTensors> headers(size_t padding = 0) {
     dir_.write("x", safetensors_text({{"a", f32_tensor({2}, {7, 8})},
                                       {"many", f32_tensor({kMany, 1}, numbered(kMany))},
@@ -35,7 +35,7 @@ class TensorPieces : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(TensorPieces, CoverATensorInOrder) {
+TEST_F(TensorPieces, VisitsWholeTensorInOrder) {
   for (const size_t padding : {0, 3}) {
     const auto file = headers(padding);
     std::vector<float> read;
@@ -52,13 +52,13 @@ TEST_F(TensorPieces, CoverATensorInOrder) {
   }
 }
 
-TEST_F(TensorPieces, AnEmptyTensorHasNone) {
+TEST_F(TensorPieces, EmptyTensorHasNoPieces) {
   EXPECT_TRUE(visit_pieces(*headers(), "none", [](size_t, const TensorView&) {
                 return Status(invalid("visited"));
               }).ok());
 }
 
-TEST_F(TensorPieces, EndAtTheFirstError) {
+TEST_F(TensorPieces, StopsAtFirstVisitorError) {
   size_t visited = 0;
   const Status done = visit_pieces(*headers(), "many", [&](size_t, const TensorView&) {
     return ++visited < 2 ? Status() : Status(invalid("enough"));
@@ -68,7 +68,7 @@ TEST_F(TensorPieces, EndAtTheFirstError) {
   EXPECT_EQ(visited, 2u);
 }
 
-TEST_F(TensorPieces, OfAnotherFileAreRefused) {
+TEST_F(TensorPieces, RefusesChangedFile) {
   const auto file = headers();
   dir_.write("x", safetensors_text({{"many", f32_tensor({1}, {1})}}));
   const Status done =

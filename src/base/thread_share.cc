@@ -6,11 +6,11 @@
 namespace valora {
 namespace {
 
-// CPUs that others must keep busy before a thread is given up, and below which all return. One busy
-// program has at least half of a CPU that it shares with one thread.
+// CPUs that other programs must keep busy before a thread is dropped, and the level below which all
+// threads return. A busy program that shares a CPU with one thread gets at least half of it.
 constexpr double kBegin = 0.3, kEnd = 0.15;
-// The share of their time that the process's threads must have waited: a program that only takes
-// idle time disturbs nobody.
+// The share of their runnable time that our threads must have waited: a program that uses only idle
+// CPUs is no reason to drop one.
 constexpr double kWaiting = 0.1;
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace valora {
 namespace {
 
-// One second in which others kept `others` CPUs busy and our threads ran for `own` seconds.
+// One second in which others used `others` CPU seconds and our threads ran for `own` seconds.
 CoreLoad second(double others, double own, double waited) {
   return {.all = others + own, .own = own, .waited = waited};
 }
@@ -30,23 +30,23 @@ TEST(ThreadShare, KeepsOneThreadHoweverBusyOthersAre) {
   EXPECT_EQ(share.threads(), 1);
 }
 
-TEST(ThreadShare, FreeCpusAreLeftToOthersFirst) {
+TEST(ThreadShare, OtherProgramsUseFreeCpusFirst) {
   ThreadShare share(4, 16);
   share.update(second(8, 4, 1), 1);
   EXPECT_EQ(share.threads(), 4);
 }
 
-TEST(ThreadShare, ProgramsThatMakeNobodyWaitCostNothing) {
+TEST(ThreadShare, ProgramsWithoutContentionCostNoThread) {
   ThreadShare share(2, 2);
   share.update(second(0.9, 1, 0.05), 1);
   EXPECT_EQ(share.threads(), 2);
 }
 
-TEST(ThreadShare, ThreadsReturnOnlyOnceTheOthersHaveGone) {
+TEST(ThreadShare, ThreadsReturnWhenOtherLoadEnds) {
   ThreadShare share(2, 2);
   share.update(second(1, 1, 1), 1);
   ASSERT_EQ(share.threads(), 1);
-  share.update(second(1, 1, 0), 1);  // with one thread, nobody waits
+  share.update(second(1, 1, 0), 1);  // with one thread, nothing waits
   EXPECT_EQ(share.threads(), 1);
   share.update(second(0.2, 1, 0), 1);
   EXPECT_NEAR(share.others(), 0.2, 1e-9);

@@ -1,4 +1,4 @@
-// How a model writes the calls of functions ("tools") in its answer.
+// How a model writes function calls ("tool calls") in its answer.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ enum class ToolCallStyle : uint8_t {
   kPythonic,    // [f(a=1), g(b="x")]
 };
 
-// As in --tool-call-parser.
+// The names in --tool-call-parser.
 inline constexpr std::array<std::pair<std::string_view, ToolCallStyle>, 3> kToolCallStyles = {
     {{"hermes", ToolCallStyle::kHermes},
      {"llama3_json", ToolCallStyle::kLlama3Json},

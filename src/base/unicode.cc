@@ -30,7 +30,7 @@ LeadByte lead_byte(uint8_t b) {
   return {0};
 }
 
-// The property Other_Alphabetic of symbols: circled and squared letters are word characters.
+// Symbols with the property Other_Alphabetic: circled and squared letters count as word characters.
 bool is_alphabetic_symbol(char32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);

@@ -1,4 +1,4 @@
-// Where the Unicode data of `tokenizers` differs from that of PCRE2 and utf8proc. The ranges are
+// Differences between the Unicode data of `tokenizers` and that of PCRE2 and utf8proc. Ranges are
 // sorted and disjoint.
 #pragma once
 
@@ -31,12 +31,12 @@ inline bool in_ranges(std::span<const CodePointRange> ranges, char32_t c) {
   return it != ranges.end() && it->first <= c;
 }
 
-// Code points assigned after Unicode 14, which the libraries may not know, with their general
-// category.
+// Code points assigned after Unicode 14, with their general category; the libraries may not know
+// them.
 std::span<const CategoryRange> added_categories();
-// Lower cases that the libraries may not know.
+// Lower-case mappings that the libraries may not know.
 std::span<const LowerCaseRange> added_lower_cases();
-// Code points that the reference does not normalize (its data is Unicode 9), although newer data
+// Code points that the reference, with Unicode 9 data, does not normalize, although newer data
 // gives them a combining class or a decomposition.
 std::span<const CodePointRange> unknown_to_normalizer();
 

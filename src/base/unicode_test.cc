@@ -6,7 +6,7 @@ namespace valora {
 namespace {
 
 TEST(Utf8, ReplacesEachLongestInvalidPrefix) {
-  // Tables 3-8 and 3-11 of the Unicode standard: maximal subparts.
+  // Tables 3-8 and 3-11 of the Unicode standard: maximal subparts of ill-formed sequences.
   EXPECT_EQ(to_valid_utf8("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41"), "��������A");
   EXPECT_EQ(to_valid_utf8("\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41"), "��������A");
   EXPECT_EQ(to_valid_utf8("\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42"), "�����A��B");
@@ -15,7 +15,7 @@ TEST(Utf8, ReplacesEachLongestInvalidPrefix) {
   EXPECT_EQ(to_valid_utf8("é字😀"), "é字😀");
 }
 
-TEST(Utf8, TellsAnIncompleteCharacterFromAnInvalidOne) {
+TEST(Utf8, DistinguishesIncompleteFromInvalid) {
   EXPECT_EQ(decode_utf8("\xF0\x9F\x98").status, Utf8Status::kIncomplete);
   EXPECT_EQ(decode_utf8("\xF0\x9F\x98").length, 3);
   EXPECT_EQ(decode_utf8("\xF0\x9F"

@@ -1,4 +1,4 @@
-// What the parser of requests and the reader of videos must see alike.
+// Definitions that the request parser and the video reader must share.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace valora {
 
-// The highest rate of frames per second that can be asked for.
+// The highest frame rate, per second, that a request may ask for.
 inline constexpr double kMaxFps = 240;
 
 // True if the URL is a list of frames (`data:video/jpeg;base64,…`) instead of one file.

@@ -1,5 +1,5 @@
-// Characters that change how text around them is shown: terminals act on control characters, and
-// bidirectional controls reorder a line.
+// Characters that change how the text around them is displayed: terminals obey control characters,
+// and bidirectional controls reorder a line.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace valora {
 bool has_hidden_characters(std::string_view text);
 
 // True if the text contains an invisible character (Unicode's Default_Ignorable_Code_Point:
-// zero-width spaces and joiners, variation selectors): it looks like the text without it.
+// zero-width spaces and joiners, variation selectors), which makes it look like a different text.
 bool has_invisible_characters(std::string_view text);
 
-// The text with hidden characters escaped: "\n" becomes "\\n", U+202E "\\u{202e}", a byte that is
-// not UTF-8 "\\xff". Tabs are kept.
+// Escapes hidden characters: "\n" becomes "\\n", U+202E "\\u{202e}", and a byte that is not UTF-8
+// "\\xff". Tabs are kept.
 std::string visible(std::string_view text);
 
 }  // namespace valora

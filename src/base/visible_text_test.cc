@@ -10,7 +10,7 @@
 namespace valora {
 namespace {
 
-TEST(VisibleText, FindsWhatChangesTheTextAroundIt) {
+TEST(VisibleText, FindsHiddenCharacters) {
   for (const char* text : {"", "plain", "caf\xC3\xA9", "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D",
                            "\xF0\x9F\x98\x80", "a\xE2\x80\x8D"})
     EXPECT_FALSE(has_hidden_characters(text)) << text;
@@ -24,7 +24,7 @@ TEST(VisibleText, FindsWhatChangesTheTextAroundIt) {
     EXPECT_TRUE(has_hidden_characters(text)) << visible(text);
 }
 
-TEST(VisibleText, FindsWhatIsNotSeen) {
+TEST(VisibleText, FindsInvisibleCharacters) {
   for (const char* text : {"", "plain", "caf\xC3\xA9", "\xF0\x9F\x98\x80", "a b"})
     EXPECT_FALSE(has_invisible_characters(text)) << text;
   for (const char* text : {"a\u200Bb", "a\u200D", "\u2060", "a\u00AD", "\uFEFF", "a\uFE0F",
@@ -32,13 +32,13 @@ TEST(VisibleText, FindsWhatIsNotSeen) {
     EXPECT_TRUE(has_invisible_characters(text)) << text;
 }
 
-TEST(VisibleText, EscapesIt) {
+TEST(VisibleText, EscapesHiddenCharacters) {
   EXPECT_EQ(visible("caf\xC3\xA9\t1"), "caf\xC3\xA9\t1");
   EXPECT_EQ(visible("a\r\n\x1B[31m\x7F"), "a\\r\\n\\x1b[31m\\x7f");
   EXPECT_EQ(visible("x\xE2\x80\xAEy\xFFz"), "x\\u{202e}y\\xffz");
 }
 
-TEST(Log, AMessageIsOneVisibleLine) {
+TEST(Log, EscapesControlCharacters) {
   std::ostringstream out;
   spdlog::sinks::ostream_sink_mt sink(out);
   sink.set_formatter(log_formatter());

@@ -9,7 +9,7 @@
 namespace valora {
 namespace {
 
-TEST(WorkerPool, RunsWhatWasPostedInOrderBeforeItEnds) {
+TEST(WorkerPool, DestructorRunsPostedJobsInOrder) {
   std::vector<int> order;
   std::promise<void> go;
   {
@@ -36,17 +36,17 @@ TEST(WorkerPool, JobsFromManyThreadsRunOnceEach) {
   EXPECT_EQ(runs, 1000);
 }
 
-TEST(WorkerPool, WorksSideBySide) {
+TEST(WorkerPool, RunsJobsConcurrently) {
   std::promise<void> first, second;
   WorkerPool pool(2);
-  // Each waits for the other: with one thread this would never end.
+  // Each job waits for the other: a single thread would deadlock.
   pool.post([&] { first.set_value(), second.get_future().wait(); });
   std::promise<void> done;
   pool.post([&] { second.set_value(), first.get_future().wait(), done.set_value(); });
   done.get_future().wait();
 }
 
-TEST(WorkerPool, LetsGoOfAJobWhenItHasRun) {
+TEST(WorkerPool, DestroysJobAfterRun) {
   auto held = std::make_shared<int>(1);
   const std::weak_ptr<int> watch = held;
   WorkerPool pool(1);

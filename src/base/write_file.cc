@@ -30,7 +30,7 @@ int write_all(int file, std::span<const uint8_t> bytes) {
   return ::fsync(file) == 0 ? 0 : errno;
 }
 
-// A rename is durable once its folder is synced.
+// A rename is durable only once its folder is synced.
 void sync_folder(const fs::path& dir) {
   const int file = ::open(dir.empty() ? "." : dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return;
@@ -63,7 +63,7 @@ Status write_file_and_folder(const std::string& path, std::string_view text) {
   std::error_code error;
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty()) fs::create_directories(folder, error);
-  if (error) return invalid(folder.string() + " cannot be made: " + error.message(), path);
+  if (error) return invalid(folder.string() + " cannot be created: " + error.message(), path);
   return write_file(path, text);
 }
 

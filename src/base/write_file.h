@@ -1,4 +1,4 @@
-// Atomic writes of files and folders: written next to the target, synced, then renamed.
+// Writes files and folders atomically: next to the target, synced, then renamed.
 #pragma once
 
 #include <functional>
@@ -10,19 +10,19 @@
 
 namespace valora {
 
-// Writes PATH.part and renames it. Errors (no space, no permission) name the path and leave the old
-// file unchanged.
+// Writes PATH.part and renames it. Errors (no space, no permission) name the path; the old file is
+// then unchanged.
 Status write_file(const std::string& path, std::span<const uint8_t> bytes);
 Status write_file(const std::string& path, std::string_view text);
-// Makes the folder of the path first, if it is not there.
+// Creates the parent folder first if it does not exist.
 Status write_file_and_folder(const std::string& path, std::string_view text);
 
-// Calls fill(DIR.part) to write a new folder, which then replaces `dir` with all that was in it. On
-// an error the old folder stays and the new one is removed.
+// Calls fill(DIR.part) to write a new folder, then replaces `dir` and its contents by it. On error,
+// removes the new folder and keeps the old one.
 Status write_folder(const std::string& dir,
                     const std::function<Status(const std::string& staged)>& fill);
 
-// Renames a folder, so durably as write_folder. What was at `to` is removed.
+// Renames a folder as durably as write_folder(). Removes any folder already at `to`.
 Status move_folder(const std::string& from, const std::string& to);
 
 }  // namespace valora

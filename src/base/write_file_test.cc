@@ -35,14 +35,14 @@ class WriteFileTest : public ::testing::Test {
   fs::path dir_;
 };
 
-TEST_F(WriteFileTest, ReplacesAFileAndLeavesNothingBeside) {
+TEST_F(WriteFileTest, ReplacesFileAndLeavesNoTemporary) {
   ASSERT_TRUE(write_file(path("a"), std::string_view("old")).ok());
   ASSERT_TRUE(write_file(path("a"), std::string_view("new text")).ok());
   EXPECT_EQ(*read_file(path("a"), 100), "new text");
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(WriteFileTest, NamesThePathThatCannotBeWritten) {
+TEST_F(WriteFileTest, ErrorNamesUnwritablePath) {
   const Status status = write_file(path("missing/a"), std::string_view("text"));
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message,
@@ -50,7 +50,7 @@ TEST_F(WriteFileTest, NamesThePathThatCannotBeWritten) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(WriteFileTest, AFolderIsReplacedAsAWhole) {
+TEST_F(WriteFileTest, ReplacesWholeFolder) {
   const auto fill = [](const std::string& name) {
     return [name](const std::string& staged) {
       return write_file(staged + "/" + name, std::string_view("x"));
@@ -63,7 +63,7 @@ TEST_F(WriteFileTest, AFolderIsReplacedAsAWhole) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(WriteFileTest, AFolderThatFailsLeavesTheOldOne) {
+TEST_F(WriteFileTest, FailedFolderKeepsOldOne) {
   ASSERT_TRUE(write_folder(path("dir"), [](const std::string& staged) {
                 return write_file(staged + "/one", std::string_view("x"));
               }).ok());
@@ -77,7 +77,7 @@ TEST_F(WriteFileTest, AFolderThatFailsLeavesTheOldOne) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(WriteFileTest, AFolderIsLockedOnce) {
+TEST_F(WriteFileTest, FolderLockIsExclusive) {
   auto first = FolderLock::take(dir_.string());
   ASSERT_TRUE(first.ok());
   const auto second = FolderLock::take(dir_.string());
@@ -93,7 +93,7 @@ std::span<const uint8_t> bytes_of(const std::vector<float>& values) {
   return {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)};
 }
 
-TEST_F(WriteFileTest, SafetensorsAreReadBack) {
+TEST_F(WriteFileTest, SafetensorsRoundTrip) {
   const std::vector<float> wide{1, 2, 3, 4, 5, 6};
   const std::vector<uint8_t> narrow{9, 8, 7};
   ASSERT_TRUE(write_safetensors(path("t"),
@@ -114,7 +114,7 @@ TEST_F(WriteFileTest, SafetensorsAreReadBack) {
   EXPECT_TRUE(std::equal(b->bytes.begin(), b->bytes.end(), narrow.begin()));
 }
 
-TEST_F(WriteFileTest, ATensorOfAnotherSizeThanItsShapeIsRefused) {
+TEST_F(WriteFileTest, RefusesTensorWithWrongByteCount) {
   const std::vector<float> values{1, 2};
   const Status status = write_safetensors(path("t"), {{"a", DType::kF32, {3}, bytes_of(values)}});
   ASSERT_FALSE(status.ok());

@@ -50,7 +50,7 @@ std::map<std::string, TaskNames> tasks_by_folder(const Manifest& manifest) {
   return tasks;
 }
 
-// The name of a loaded folder: its only task's name, else the folder's name.
+// The name of a loaded folder: its task's name if it has only one, else the folder's name.
 std::string first_name(const std::string& folder, const TaskNames& tasks) {
   return tasks.size() == 1 ? tasks.front() : std::filesystem::path(folder).filename().string();
 }
@@ -76,7 +76,7 @@ void plan_folder(const Manifest& manifest, const std::string& folder, const Task
     if (name != first) plan_task(name);
 }
 
-// In the order of names, so that every start is alike.
+// Sorted by name, so that every start is the same.
 Status plan_subfolders(const std::string& dir, std::vector<Planned>& plan) {
   std::error_code error;
   std::vector<std::filesystem::path> folders;

@@ -22,13 +22,13 @@ struct AdaptersAtStart {
   server::DefaultAdapters defaults;
 };
 
-// Lists the adapters of --lora-modules (NAME=PATH, or JSON {"name", "path"}) and then those of
-// --manifest (a file; empty: none), in load order. A manifest's folders are loaded once each. Each
-// task becomes a name of its folder that answers with the task's head. A folder with several tasks
-// also gets its own name. Then come the subfolders of --lora-dir that have an adapter_config.json,
-// as lazy adapters of their names, and last the folders of --default-mm-loras. kInvalidArgument if
-// a name is given twice or is a name of the base model, or if --default-mm-loras is wrong;
-// kNotFound if a --lora-dir is no folder.
+// Lists the adapters to load, in order: those of --lora-modules (NAME=PATH, or JSON {"name",
+// "path"}), then those of --manifest (a file; empty: none). Each folder in a manifest is loaded
+// once. Each of its tasks becomes a name for the folder that answers with the task's head. A folder
+// with several tasks also gets its own name. Then come the subfolders of --lora-dir that contain an
+// adapter_config.json, as lazy adapters under their folder names, and last the folders of
+// --default-mm-loras. kInvalidArgument if a name is given twice or belongs to the base model, or if
+// --default-mm-loras is wrong; kNotFound if a --lora-dir is not a folder.
 Result<AdaptersAtStart> adapters_at_start(const AdapterSources& sources,
                                           const std::vector<std::string>& base_names);
 

@@ -1,4 +1,4 @@
-// The options that demand a form of answers, of several commands.
+// Options that constrain the form of answers, shared by several commands.
 #pragma once
 
 #include <optional>
@@ -16,9 +16,9 @@ struct AnswerFormFlags {
   std::vector<std::string> choices;
 };
 
-// --json-schema, --regex and --choice.
+// Adds --json-schema, --regex and --choice.
 void add_answer_form_flags(Command command, AnswerFormFlags& flags);
-// None if no option is given. Reads the schema's file.
+// Absent if no option is given. Reads the schema file.
 Result<std::optional<AnswerConstraint>> constraint_of(const AnswerFormFlags& flags);
 
 }  // namespace valora::cli

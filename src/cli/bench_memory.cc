@@ -1,5 +1,5 @@
-// `valora bench memory`: the memory pool against its rivals and against itself without single
-// parts, simulated.
+// `valora bench memory`: simulates the memory pool against its rivals, and with single features
+// turned off.
 #include <iostream>
 
 #include "bench/memory/book_keeping.h"
@@ -30,7 +30,7 @@ int run_bench_memory(const BenchMemoryFlags& flags) {
   if (flags.peak && flags.up_to_peak)
     return fail(invalid("--peak and --up-to-peak exclude each other", "up_to_peak"));
   ScenarioFlags wanted = flags.scenarios;
-  if (flags.up_to_peak) wanted.rates = {0};  // they are searched
+  if (flags.up_to_peak) wanted.rates = {0};  // the rates are searched for
   const auto scenarios = scenarios_of(wanted);
   Json out = Json::array();
   std::string text;

@@ -49,7 +49,7 @@ Result<bench::LiveReport> run_variant(const BenchMemoryLiveFlags& flags,
   variant.change_options(options.memory);
   VALORA_TRY(engine, start_engine(options));
   for (int i = 0; i < scenario.adapters; ++i)
-    VALORA_CHECK(load_adapter_now(*engine, adapters.loads[static_cast<size_t>(i)]));
+    VALORA_CHECK(load_adapter_sync(*engine, adapters.loads[static_cast<size_t>(i)]));
   return bench::run_live(*engine, sim::make_scenario(scenario), adapters.names);
 }
 
@@ -58,8 +58,8 @@ bool chosen(const BenchMemoryLiveFlags& flags, const bench::ComparedVariant& var
          std::ranges::find(flags.variants, variant.name) != flags.variants.end();
 }
 
-// Each round runs the variants in another order, so that a slow moment of the machine is not
-// always the same one's.
+// Each round runs the variants in a different order, so that slow phases of the machine do not
+// always hit the same one.
 Result<std::vector<bench::ComparedRun>> compare_live(const BenchMemoryLiveFlags& flags,
                                                      const sim::ScenarioConfig& scenario,
                                                      const Adapters& adapters, ProgressBar& bar) {
@@ -88,10 +88,10 @@ struct ComparedScenario {
   std::vector<bench::ComparedRun> runs;
 };
 
-// True if the mean TTFT has no meaning: requests failed, or there were none.
+// True if the mean TTFT is meaningless: requests failed, or there were none.
 bool no_figure(const bench::ComparedRun& run) { return run.failed > 0 || run.ttft == 0; }
 
-// Sets the peaks of scenarios that differ only in their rate.
+// Sets the peaks of scenarios that differ only in rate.
 void set_peaks(std::span<ComparedScenario> rates) {
   for (size_t v = 0; v < rates[0].runs.size(); ++v) {
     std::vector<bench::RatePoint> points;
@@ -115,7 +115,7 @@ int run_bench_memory_live(const BenchMemoryLiveFlags& flags) {
   if (!adapters.ok()) return fail(adapters.error());
   Json out = Json::array();
   const size_t rates = flags.scenarios.rates.size();
-  std::vector<ComparedScenario> compared;  // that differ in their rate alone
+  std::vector<ComparedScenario> compared;  // scenarios that differ only in rate
   for (const sim::ScenarioConfig& scenario : scenarios_of(flags.scenarios)) {
     ProgressBar bar;
     const auto runs = compare_live(flags, scenario, *adapters, bar);

@@ -20,7 +20,8 @@ struct BenchServeFlags {
   bool json = false;
 };
 
-// Two integers with `separator` between. If `may_be_one`, a single integer stands for both.
+// Parses two integers with `separator` in between. If `may_be_one`, a single integer stands for
+// both.
 std::optional<std::pair<int, int>> parse_pair(const std::string& text, char separator,
                                               bool may_be_one) {
   const auto number = [](const std::string& part) {

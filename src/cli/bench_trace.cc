@@ -1,5 +1,5 @@
-// `valora bench trace`: workloads on the schedulers side by side, on an engine or in simulated
-// time, or on servers side by side.
+// `valora bench trace`: runs workloads on several schedulers, on an engine, in simulated time or on
+// servers.
 #include <iostream>
 #include <memory>
 
@@ -13,11 +13,11 @@ namespace {
 
 struct BenchTraceFlags {
   TraceComparison comparison;
-  std::string api_key;  // of all servers
+  std::string api_key;  // used for all servers
   bool json = false;
 };
 
-// NAME=URL, or a URL, whose name is itself.
+// Parses NAME=URL, or a plain URL, which is its own name.
 bench::ServerAddress address_of(const std::string& text) {
   const size_t name = text.find('=');
   if (name == std::string::npos || name > text.find("://")) return {text, text, {}};
@@ -89,7 +89,7 @@ void add_bench_trace(Command bench, std::function<int()>& run) {
       .positive_number()
       .capture_default_str();
   c.add_option("--timeline", comparison.timeline,
-               "Add what the steps did to --json, in intervals of so many seconds")
+               "Add what the steps did to --json, in intervals of this many seconds")
       .positive_number();
   c.add_option("--fit-costs", comparison.fit_costs,
                "Write to this file what the steps of all runs on an engine cost, for --simulate");

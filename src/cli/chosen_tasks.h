@@ -1,4 +1,4 @@
-// Selects the tasks of a tasks file that a command runs.
+// Selects the tasks of a tasks file that a command runs on.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The subcommands of `valora` and their shared parts.
+// The subcommands of `valora` and what they share.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace valora::cli {
 
-// The exit status of fuse and eval if a task is below its floor.
+// Exit status of fuse and eval if a task misses its floor.
 inline constexpr int kFloorMissed = 3;
 
 // Prints "error: …" to stderr and returns the exit status.
 int fail(const Error& error);
 
-// Each adds one subcommand. Parsing then sets `run` to the function of the given command, which
+// Each function adds one subcommand. Parsing sets `run` to the function of the command given, which
 // returns the exit status.
 void add_serve(Command app, std::function<int()>& run);
 void add_generate(Command app, std::function<int()>& run);
@@ -33,17 +33,17 @@ void add_bench_memory(Command bench, std::function<int()>& run);
 void add_bench_memory_live(Command bench, std::function<int()>& run);
 void add_bench_trace(Command bench, std::function<int()>& run);
 
-// How weights, inputs and KV are rounded, and ranks: those of the options below that change what
-// steps cost.
+// Options for the rounding of weights, inputs and KV, and for ranks: the engine options that change
+// what steps cost.
 void add_rounding_flags(Command command, EngineOptions& options);
 void add_rank_flags(Command command, EngineOptions& options);
-// The options that serve, generate and eval share: model, dtype, device, kernels, policy, threads,
-// lengths, memory, and those above.
+// Options shared by serve, generate and eval: model, dtype, device, kernels, policy, threads,
+// lengths, memory, and the options above.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
-// What comparisons exchange in policies and memory.
+// Options that exchange policies and memory features, for comparisons.
 void add_experiment_flags(Command command, EngineOptions& options);
 
-// The options of serve and generate for media without settings of their own: JSON objects, for
+// Options of serve and generate for media without their own settings: JSON objects, for
 // read_media_defaults().
 struct MediaDefaultTexts {
   std::string processor, io;

@@ -18,9 +18,9 @@ constexpr Duration kLeast = std::chrono::seconds(5);
 
 int end_engine(std::unique_ptr<serving::LocalEngine> engine, double stall_timeout) {
   if (stall_timeout <= 0) return 0;
-  const bool stands_still = !engine->standstill().empty();
+  const bool is_stalled = !engine->standstill().empty();
   const Duration limit =
-      stands_still ? kLeast : std::max<Duration>(kLeast, from_seconds(stall_timeout));
+      is_stalled ? kLeast : std::max<Duration>(kLeast, from_seconds(stall_timeout));
   std::promise<void> ended;
   std::thread ending([&ended, last = std::move(engine)]() mutable {
     last.reset();

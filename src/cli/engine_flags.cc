@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kGibibyte = 1 << 30;
 
-// A whole number; nothing for vLLM's names of the model's own length.
+// Parses an integer; nullopt for vLLM's names for the model's own length.
 std::optional<int> model_len(const std::string& text) {
   if (text == "auto" || text == "-1") return {};
   char* end = nullptr;
@@ -19,7 +19,7 @@ std::optional<int> model_len(const std::string& text) {
   return static_cast<int>(length);
 }
 
-// vLLM's values are GiB, and no swap file has less than 1024 bytes.
+// Values below 1024 are GiB, as in vLLM; no swap file is smaller than 1024 bytes.
 int64_t swap_bytes(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -33,7 +33,7 @@ std::string policy_name(const std::string& name) {
   return name == "fcfs" || name == "priority" ? name_of(SchedulingPolicy::kUnmerged) : name;
 }
 
-// The policies of other systems are for comparisons.
+// The policies of other systems are only for comparisons.
 Result<SchedulingPolicy> served_policy(const std::string& name) {
   VALORA_TRY(policy, parse_scheduling_policy(name));
   if (policy == SchedulingPolicy::kDlora || policy == SchedulingPolicy::kVllm)
@@ -44,7 +44,7 @@ Result<SchedulingPolicy> served_policy(const std::string& name) {
   return policy;
 }
 
-// Two names of one option. If both are given, they must agree.
+// Two names for one option. If both are given, they must agree.
 void add_policy(Command command, SchedulingPolicy& policy) {
   command
       .add_option_function<std::vector<std::string>>(
@@ -148,16 +148,15 @@ void add_memory(Command command, MemoryOptions& m) {
 }  // namespace
 
 void add_rounding_flags(Command command, EngineOptions& o) {
-  add_named_option(
-      command, "--quantization", o.quantization, parse_quantization,
-      "Weights of the decoder's linears on CPUs: none (of the data type), int8, or int4 "
-      "(the output layer: int8)");
+  add_named_option(command, "--quantization", o.quantization, parse_quantization,
+                   "Weights of the decoder's linears: none (of the data type), int8, or int4 "
+                   "(the output layer: int8)");
   add_named_option(
       command, "--activations", o.activations, parse_activations,
       "Inputs of linears in integers, on CPUs: auto (of the data type), or int8 (rounded in each "
       "product: faster, less exact)");
   add_named_option(command, "--kv-cache-dtype", o.kv_cache_dtype, parse_kv_cache_dtype,
-                   "KV cache: auto (of the data type), or on CPUs int8 or fp8 (8 bits with a scale "
+                   "KV cache: auto (of the data type), int8 or fp8 (8 bits with a scale "
                    "per token and head: nearly twice as many tokens, less exact)");
 }
 
@@ -165,8 +164,8 @@ void add_rank_flags(Command command, EngineOptions& o) {
   command
       .add_option(
           "--tensor-parallel-size", o.tensor_parallel_size,
-          "Ranks that share the decoder's linears, KV heads and adapters, on CPUs; each has "
-          "its part of the compute threads")
+          "Ranks that share the decoder's linears, KV heads and adapters; each has its part of "
+          "the compute threads, or a GPU")
       .capture_default_str();
   command
       .add_option(

@@ -93,22 +93,22 @@ Result<std::set<std::string>> adapters_of(const EvalFlags& flags, const Manifest
 Result<std::unique_ptr<serving::LocalEngine>> open_engine(EvalFlags& flags,
                                                           const std::set<std::string>& adapters) {
   EngineOptions& options = flags.engine;
-  options.fetch.allowed_local_path = "/";  // the command's user chooses the files
+  options.fetch.allowed_local_path = "/";  // whoever runs the command may read any file
   options.max_waiting = std::max(options.max_waiting, flags.concurrency);
-  // + 1: a teacher adapter
+  // + 1 for a teacher adapter
   options.max_loras = std::max(options.max_loras, static_cast<int>(adapters.size()) + 1);
   VALORA_TRY(engine, start_engine(options));
   for (const std::string& adapter : adapters) {
-    const auto card = load_adapter_now(*engine, {.name = adapter, .path = adapter});
+    const auto card = load_adapter_sync(*engine, {.name = adapter, .path = adapter});
     if (!card.ok())
       return Error{card.error().code, "adapter " + adapter + ": " + card.error().message, {}};
   }
   return engine;
 }
 
-// A classification that lists no labels has those of its training data. Returns what {labels} in
-// the question stands for; empty: the task's labels.
-Result<std::vector<std::string>> settle_labels(GeneratorTask& task) {
+// A classification task without labels takes those of its training data. Returns the replacement
+// for {labels} in the question; empty: the task's labels.
+Result<std::vector<std::string>> resolve_labels(GeneratorTask& task) {
   const bool classifies = task.type == generator::TaskType::kClassification;
   const bool asks = generator::question_template(task).find("{labels}") != std::string::npos;
   if (!task.labels.empty() || !task.train || (!classifies && !asks))
@@ -121,15 +121,15 @@ Result<std::vector<std::string>> settle_labels(GeneratorTask& task) {
   return generator::question_labels(task, train);
 }
 
-// The evaluation of all tasks.
+// Evaluates all tasks.
 class Examination {
  public:
   Examination(const EvalFlags& flags, const Manifest& manifest, Engine& engine)
       : flags_(flags), manifest_(manifest), engine_(engine) {}
 
-  // Runs the task with each of its models.
+  // Evaluates the task with each of its models.
   Status run(GeneratorTask task) {
-    VALORA_TRY(labels, settle_labels(task));
+    VALORA_TRY(labels, resolve_labels(task));
     VALORA_TRY(samples, validation_samples(task));
     if (flags_.limit && samples.size() > static_cast<size_t>(*flags_.limit))
       samples.resize(static_cast<size_t>(*flags_.limit));
@@ -150,7 +150,7 @@ class Examination {
   const std::vector<TaskResult>& results() const { return results_; }
 
  private:
-  // The task's validation data, or the validation part of its teacher's data.
+  // The task's validation data, or the validation split of its teacher's data.
   Result<std::vector<Sample>> validation_samples(GeneratorTask& task) {
     if (task.validation) return generator::read_samples(*task.validation, task);
     generator::TeacherOptions options;

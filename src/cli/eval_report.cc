@@ -12,7 +12,7 @@ namespace {
 
 using generator::ConfusionTable;
 
-// labels of a confusion table; with more, the most frequent mistakes are printed instead
+// most labels of a confusion table; with more, the most frequent mistakes are printed instead
 constexpr size_t kWidestTable = 16;
 constexpr size_t kMistakes = 10;
 constexpr size_t kLabelWidth = 12;
@@ -52,7 +52,7 @@ std::string cut(const std::string& label) {
   return label.substr(0, at) + "…";
 }
 
-// Aligns the first column and those in `left` to the left, the others to the right.
+// Left-aligns the first column and those in `left`, and right-aligns the others.
 std::string table_text(const std::vector<std::vector<std::string>>& rows, size_t left,
                        const std::string& indent) {
   std::vector<size_t> widths(rows.front().size());

@@ -10,7 +10,7 @@
 
 namespace valora::cli {
 
-// The result of one task with the base model or one adapter.
+// The result of one task, for the base model or one adapter.
 struct TaskResult {
   generator::Task task;
   std::string adapter;  // folder; empty: the base model
@@ -18,7 +18,7 @@ struct TaskResult {
   generator::Evaluation evaluation;
 };
 
-// True if a task is below its floor. The base model counts only if no adapter was measured.
+// True if a task misses its floor. The base model counts only if no adapter was evaluated.
 bool misses_a_floor(const std::vector<TaskResult>& results);
 std::string eval_text(const std::vector<TaskResult>& results);
 Json eval_json(const ModelCard& model, const std::vector<TaskResult>& results);

@@ -1,12 +1,12 @@
-// Options of comparisons: parts of the pool and of the policies that can be exchanged. No server
-// needs them.
+// Options that exchange parts of the pool and of the policies, for comparisons. No server needs
+// them.
 #include "cli/command.h"
 #include "cli/named_option.h"
 
 namespace valora::cli {
 namespace {
 
-// Adds options that are numbers, under a heading of --help.
+// Adds numeric options under a heading of --help.
 auto numbers_in(Command command, const std::string& group) {
   return [command, group](const char* name, double& value, const char* help) mutable {
     command.add_option(name, value, help).capture_default_str().group(group);

@@ -62,7 +62,7 @@ class CollectingSink final : public ResponseSink {
   std::promise<Result<Answer>> promise_;
 };
 
-// Parses "DIR" or "DIR:0.5". An existing folder with that whole name wins.
+// Parses "DIR" or "DIR:0.5". An existing folder with the whole text as its name takes precedence.
 AdapterUse parse_adapter(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || std::filesystem::exists(text)) return {text, 1};
@@ -77,7 +77,7 @@ Result<std::vector<AdapterUse>> load_adapters(serving::LocalEngine& engine,
   std::vector<AdapterUse> uses;
   for (const std::string& flag : flags) {
     const AdapterUse use = parse_adapter(flag);
-    VALORA_TRY(card, load_adapter_now(engine, {.name = use.name, .path = use.name}));
+    VALORA_TRY(card, load_adapter_sync(engine, {.name = use.name, .path = use.name}));
     uses.push_back({card.name, use.scale});
   }
   return uses;
@@ -153,7 +153,7 @@ int run_generate(GenerateFlags& flags) {
   if (flags.raw && (!flags.images.empty() || !flags.videos.empty() || !flags.system.empty()))
     return fail(
         invalid("--raw takes no --image, --video or --system: the prompt is sent as it is"));
-  flags.engine.fetch.allowed_local_path = "/";  // the command's user chooses the files
+  flags.engine.fetch.allowed_local_path = "/";  // whoever runs the command may read any file
   flags.engine.fetch.allow_http = true;
   flags.engine.fetch.private_addresses = true;
   flags.engine.fetch.use_proxy = true;

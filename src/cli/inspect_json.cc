@@ -3,7 +3,7 @@
 namespace valora::cli {
 namespace {
 
-// The modules that adapters may target, and whether each can be served.
+// The modules that adapters may target, and whether each is supported.
 Json modules_json(const models::ModelSpec& spec) {
   Json modules = Json::array();
   for (const adapters::Module& m : spec.modules.modules())

@@ -31,7 +31,7 @@ std::string plural(size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// The name's last part: "q_proj" of "model.layers.3.self_attn.q_proj".
+// The last part of a name: "q_proj" in "model.layers.3.self_attn.q_proj".
 std::string kind_of(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
 std::string ranks_text(const adapters::AdapterSpec& spec) {
@@ -44,7 +44,7 @@ std::string ranks_text(const adapters::AdapterSpec& spec) {
   return fmt::format("{}, scale {}", fmt::join(ranks, ", "), fmt::join(scales, ", "));
 }
 
-// "14 linears: q_proj × 7, v_proj × 7"
+// Formats "14 linears: q_proj × 7, v_proj × 7".
 std::string targets_text(const AdapterReport& report) {
   std::map<std::string, int> kinds;
   for (const adapters::LoraTarget& target : report.spec->targets)

@@ -1,4 +1,4 @@
-// What the two benchmarks of the memory pool share: their scenarios, and the form of their results.
+// Shared by the two memory pool benchmarks: their scenarios and the format of their results.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct ScenarioFlags {
 };
 
 void add_scenario_flags(Command command, ScenarioFlags& flags);
-// Those that differ in their rate alone follow each other, by rate.
+// Scenarios that differ only in rate are adjacent, sorted by rate.
 std::vector<sim::ScenarioConfig> scenarios_of(const ScenarioFlags& flags);
 Json json_of(const sim::ScenarioConfig& scenario, const std::vector<bench::ComparedRun>& runs);
 

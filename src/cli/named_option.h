@@ -10,7 +10,7 @@
 
 namespace valora::cli {
 
-// Callbacks of options can only report errors by throwing; main() prints them.
+// Option callbacks can only report errors by throwing; main() prints them.
 template <typename T>
 T value_or_throw(Result<T> result) {
   if (!result.ok()) throw std::invalid_argument(result.error().message);

@@ -1,4 +1,5 @@
-// `valora quantize`: writes a model folder whose decoder has linears in integers.
+// `valora quantize`: writes a model folder in which the decoder's linears are quantised to
+// integers.
 #include <fmt/format.h>
 
 #include "cli/command.h"
@@ -28,7 +29,7 @@ void print_report(const QuantiseOptions& options, const QuantiseReport& report) 
 
 int run_quantize(QuantiseOptions& options) {
   const StopSignals signals;
-  options.engine.fetch.allowed_local_path = "/";  // the command's user chooses the files
+  options.engine.fetch.allowed_local_path = "/";  // whoever runs the command may read any file
   Result<QuantiseReport> report = [&] {
     ProgressBar bar;
     return generator::quantise_folder(

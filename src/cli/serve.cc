@@ -37,7 +37,7 @@ struct ServeFlags {
   std::string tool_call_parser = "auto";
   bool tokenizer_info = false;
   double stall_timeout = 60;       // seconds; 0: never
-  std::vector<std::string> notes;  // of vLLM's flags
+  std::vector<std::string> notes;  // about vLLM's flags
 };
 
 Status read_applications(const std::string& path, server::ServerOptions& options) {
@@ -54,10 +54,10 @@ Status read_users(const std::string& path, server::ServerOptions& options) {
   return {};
 }
 
-// One broken folder among the thousands of a --lora-dir is left out. Its name is then unknown.
+// A broken folder among the thousands in a --lora-dir is skipped; its name is then unknown.
 Status load_adapters(serving::LocalEngine& engine, const std::vector<LoadAdapter>& adapters) {
   for (const LoadAdapter& request : adapters) {
-    const auto card = load_adapter_now(engine, request);
+    const auto card = load_adapter_sync(engine, request);
     if (card.ok()) continue;
     const std::string message = "adapter " + request.name + ": " + card.error().message;
     if (!request.lazy || card.error().code == ErrorCode::kUnavailable)
@@ -103,7 +103,7 @@ std::vector<std::string> tool_call_parsers() {
   return names;
 }
 
-// Without tools in the template, the prompt asks for the Hermes style.
+// If the template does not support tools, the prompt asks for the Hermes style.
 void warn_about_parser(const serving::LocalEngine& engine, const server::ServerOptions& options) {
   const ModelCard& model = engine.model();
   if (options.tool_call_style && !model.template_takes_tools &&
@@ -140,7 +140,7 @@ Status apply_structured_outputs(ServeFlags& flags) {
   return {};
 }
 
-// vllm: none of the file's sampling defaults, as overrides say it.
+// "vllm" ignores the file's sampling defaults, which is expressed as overrides.
 Status apply_generation_config(ServeFlags& flags) {
   if (flags.generation_config != "vllm") return {};
   Json overrides = {{"do_sample", true},
@@ -151,7 +151,7 @@ Status apply_generation_config(ServeFlags& flags) {
   std::string& text = flags.engine.generation_overrides;
   if (!text.empty()) {
     VALORA_TRY(own, parse_json(text, "--override-generation-config"));
-    if (!own.is_object()) return {};  // the engine refuses it
+    if (!own.is_object()) return {};  // reported by the engine
     overrides.update(own);
   }
   text = overrides.dump();
@@ -172,25 +172,25 @@ int run_serve(ServeFlags& flags) {
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
   flags.server.max_waiting = flags.engine.max_waiting;
-  flags.engine.max_waiting = std::numeric_limits<int>::max();  // the server bounds the queue
+  flags.engine.max_waiting = std::numeric_limits<int>::max();  // the server limits the queue
   std::vector<std::string> base_names = flags.server.served_model_names;
   if (base_names.empty()) base_names = {flags.engine.model_path};
   if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());
   const auto adapters = adapters_at_start(flags.adapters, base_names);
   if (!adapters.ok()) return fail(adapters.error());
   flags.server.default_adapters = adapters->defaults;
-  std::unique_ptr<serving::LocalEngine> engine;  // ends after the server
+  std::unique_ptr<serving::LocalEngine> engine;  // destroyed after the server
   auto server = server::Server::listen(flags.server);
   if (!server.ok()) return fail(server.error());
   spdlog::info("listening on {}; /ready is 503 until the model is loaded", (*server)->url());
   auto started = start_engine(flags.engine);
   if (!started.ok()) return fail(started.error());
   engine = std::move(*started);
-  if (flags.stall_timeout > 0) engine->watch_progress(from_seconds(flags.stall_timeout));
+  if (flags.stall_timeout > 0) engine->start_watchdog(from_seconds(flags.stall_timeout));
   if (const Status s = load_adapters(*engine, adapters->loads); !s.ok()) return fail(s.error());
   warn_about_parser(*engine, flags.server);
   if (const Status s = (*server)->serve(*engine); !s.ok()) return fail(s.error());
-  (*server)->watch_signals();  // who reads the welcome may stop it
+  (*server)->watch_signals();  // before printing: a reader of the message may stop the server
   print_welcome(*engine, **server, flags.server.page && flags.server.uds.empty());
   (*server)->run_until_stopped();
   server->reset();

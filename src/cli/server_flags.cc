@@ -7,7 +7,7 @@
 namespace valora::cli {
 namespace {
 
-// As of chmod: 660.
+// Parses an octal mode as in chmod: 660.
 unsigned file_mode(const std::string& text) {
   char* end = nullptr;
   const unsigned long mode = std::strtoul(text.c_str(), &end, 8);
@@ -16,7 +16,7 @@ unsigned file_mode(const std::string& text) {
   return static_cast<unsigned>(mode);
 }
 
-// The parser has split a JSON list, ["*"], without a look at its quotes.
+// The parser splits a JSON list such as ["*"] without regard to quotes.
 std::string unquoted(const std::string& text) {
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
   return text.substr(1, text.size() - 2);

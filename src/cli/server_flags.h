@@ -1,4 +1,4 @@
-// The options of `valora serve` that are the HTTP server's.
+// The options of `valora serve` that configure the HTTP server.
 #pragma once
 
 #include "cli/command.h"

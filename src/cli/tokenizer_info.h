@@ -1,4 +1,4 @@
-// The JSON of /tokenizer_info.
+// Builds the JSON of /tokenizer_info.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace valora::cli {
 
-// tokenizer_config.json of the model's folder, with the chat template that the engine uses; null
-// for a model with a built-in format.
+// The model folder's tokenizer_config.json, with the chat template that the engine uses; null for a
+// model with a built-in format.
 Result<std::string> tokenizer_info(const EngineOptions& options);
 
 }  // namespace valora::cli

@@ -33,14 +33,14 @@ std::vector<const TraceSystem*> chosen_systems(const TraceComparison& comparison
   return chosen;
 }
 
-// A chosen system that brings its own operators, or null.
+// A chosen system that uses its own operators, or null.
 const TraceSystem* with_other_operators(const TraceComparison& comparison) {
   for (const TraceSystem* system : chosen_systems(comparison))
     if (system->operators != bench::Operators::kOurs) return system;
   return nullptr;
 }
 
-// What is compared: a system of this engine, or a server.
+// One side of a comparison: a system on this engine, or a server.
 struct Rival {
   std::string name;
   const TraceSystem* system = nullptr;
@@ -60,13 +60,13 @@ std::vector<Rival> rivals_of(const TraceComparison& comparison) {
 Status check_servers(const TraceComparison& comparison) {
   if (comparison.simulated) return invalid("--url and --simulate exclude each other", "url");
   if (!comparison.policies.empty())
-    return invalid("--policies: the policy of a server is its own", "policies");
+    return invalid("--policies: a running server has its own policy", "policies");
   if (comparison.timeline > 0)
-    return invalid("--timeline: a server does not tell its steps", "timeline");
+    return invalid("--timeline: a server does not report its steps", "timeline");
   return {};
 }
 
-// The dtype, which `auto` leaves to the model, is checked once the engine has started.
+// A dtype of `auto` depends on the model and is checked once the engine has started.
 Status check_operators(const TraceComparison& comparison) {
   const TraceSystem* other = with_other_operators(comparison);
   if (!other) return {};
@@ -76,8 +76,7 @@ Status check_operators(const TraceComparison& comparison) {
         "--policies: the operators of " + other->name + " need --device cpu and --kernels native",
         "policies");
   if (!comparison.fit_costs.empty())
-    return invalid("--fit-costs: the steps of " + other->name + " cost something else",
-                   "fit_costs");
+    return invalid("--fit-costs: the steps of " + other->name + " have other costs", "fit_costs");
   return {};
 }
 
@@ -88,7 +87,7 @@ Status check(const TraceComparison& comparison) {
     return invalid("--fit-costs needs an engine", "fit_costs");
   if (comparison.simulated) return {};
   if (!comparison.fit_costs.empty() && !comparison.servers.empty())
-    return invalid("--fit-costs: a server does not tell its steps", "fit_costs");
+    return invalid("--fit-costs: a server does not report its steps", "fit_costs");
   if (replicas.size() != 1 || replicas[0] != 1)
     return invalid("--replicas needs --simulate", "replicas");
   if (!comparison.servers.empty()) return {};
@@ -99,7 +98,7 @@ Status check(const TraceComparison& comparison) {
   return check_operators(comparison);
 }
 
-// Fills in what the server costs and holds.
+// Fills in the server's costs and capacities.
 Status simulate_server(const TraceComparison& comparison, bench::SimulatedServer& server) {
   const std::string& costs = comparison.costs;
   const int ranks = comparison.engine.tensor_parallel_size;
@@ -147,7 +146,7 @@ bench::LiveTrace live_setting(const TraceComparison& comparison) {
           .ttft_target = comparison.workload.ttft_target};
 }
 
-// What the systems run on: an engine, or simulated costs.
+// Where the systems run: on an engine, or with simulated costs.
 struct Ground {
   std::unique_ptr<bench::TraceEngine> engine;
   bench::SimulatedServer server;
@@ -175,11 +174,11 @@ Result<Ground> ground_of(const TraceComparison& comparison) {
   return ground;
 }
 
-// A run of a rival at a point.
+// One run of a rival at a point.
 struct Run {
   const bench::TracePoint& point;
   const Rival& rival;
-  size_t system;  // its index, if it is one
+  size_t system;  // its index, if the rival is a system
   const std::vector<sim::Arrival>& arrivals;
 };
 
@@ -198,14 +197,14 @@ Result<bench::TraceOutcome> run_one(const TraceComparison& comparison, const Gro
   return bench::TraceOutcome{summary, std::move(timeline)};
 }
 
-// Each round runs the systems in another order, so that a slow moment of the machine is not
-// always the same one's.
+// Each round runs the systems in a different order, so that slow phases of the machine do not
+// always hit the same one.
 Result<std::vector<bench::ComparedTrace>> run_point(
     const TraceComparison& comparison, const Ground& ground, const bench::TracePoint& point,
     const std::string& name, const std::vector<sim::Arrival>& arrivals, RunsProgress& progress) {
   const std::vector<Rival> rivals = rivals_of(comparison);
   const size_t rounds = comparison.simulated ? 1 : static_cast<size_t>(comparison.rounds);
-  // Steps with other operators make the machine seem slower than it is.
+  // Other operators make steps slower, which would be mistaken for a slow machine.
   const bool corrected = !with_other_operators(comparison);
   std::vector<std::vector<TraceSummary>> summaries(rivals.size());
   std::vector<bench::ComparedTrace> rows;

@@ -12,23 +12,23 @@
 
 namespace valora::cli {
 
-// On an engine, in simulated time, or on servers.
+// Runs on an engine, in simulated time, or on servers.
 struct TraceComparison {
   EngineOptions engine;
   TraceWorkload workload;
-  std::string lora_dir;               // of an engine's adapters
-  std::vector<std::string> policies;  // names of bench::trace_systems(); empty: the usual ones
+  std::string lora_dir;               // adapters of the engine
+  std::vector<std::string> policies;  // names from bench::trace_systems(); empty: the usual ones
   std::vector<bench::ServerAddress> servers;  // instead of an engine
   bool simulated = false;
   std::string costs;       // of simulated time: a file, a100, or one of bench::simulated_models()
   std::string fit_costs;   // file to write
   int picture_size = 224;  // pixels
-  int rank = 16;           // of the adapters in simulated time
+  int rank = 16;           // of adapters in simulated time
   int rounds = 1;
   double timeline = 0;  // seconds per interval; 0: none
 };
 
-// One row per point and system. Errors say which option is wrong or what could not be started.
+// One row per point and system. Errors name the wrong option, or what could not be started.
 Result<std::vector<bench::ComparedTrace>> run_comparison(const TraceComparison& comparison);
 
 }  // namespace valora::cli

@@ -46,8 +46,9 @@ void add_arrival_flags(Command c, TraceWorkload& w) {
   c.add_option("--trace", w.trace_file,
                "CSV of Azure's LLM inference trace: its times and lengths, scaled to --rate");
   add_value(c, "--cv", first.cv, "Coefficient of variation of gamma's inter-arrival times");
-  c.add_option("--clients", w.clients,
-               "A closed loop: so many clients send their next request when they have an answer");
+  c.add_option(
+      "--clients", w.clients,
+      "A closed loop: this many clients, each sending its next request when it has an answer");
   add_value(c, "--seconds", first.seconds, "Seconds in which requests arrive");
   add_value(c, "--seed", first.seed, "Seed of the requests");
   add_named_option(c, "--popularity", first.shares, sim::parse_adapter_shares,
@@ -118,7 +119,7 @@ Result<std::vector<bench::TracePoint>> points_of(const TraceWorkload& w) {
   if (video && !w.trace_file.empty())
     return invalid("--trace does not go with --application video", "trace");
   if (!w.retrieval.first.phases.empty() && w.skewness.size() > 1)
-    return invalid("--phases takes the place of --skewness", "phases");
+    return invalid("--phases replaces --skewness; give one of them", "phases");
   std::vector<bench::TracePoint> points;
   for (const int replicas : w.replicas)
     for (const int adapters : w.adapters)

@@ -1,4 +1,4 @@
-// The options of `valora bench trace` that say which requests come, and the points of its sweep.
+// Options of `valora bench trace` that define the requests and the points of its sweep.
 #pragma once
 
 #include <string>
@@ -17,23 +17,23 @@ const char* name_of(TraceApplication application);  // "requests", "retrieval", 
 
 struct TraceWorkload {
   TraceApplication application = TraceApplication::kRequests;
-  sim::RetrievalConfig retrieval;  // `first` is of kRequests, too
+  sim::RetrievalConfig retrieval;  // `first` applies to kRequests too
   sim::StreamConfig streams;
   std::string trace_file;
-  int clients = 0;         // above 0: a closed loop
+  int clients = 0;         // above 0: closed loop
   double ttft_target = 6;  // seconds, S-LoRA §7.1
-  bool targets = false;    // the requests have it
-  // The points of the sweep are all combinations.
+  bool targets = false;    // give the requests the TTFT target
+  // The sweep covers all combinations.
   std::vector<double> rates{2}, skewness{0.5};
   std::vector<int> adapters{8}, cameras{1}, replicas{1};
 };
 
 void add_workload_flags(Command command, TraceWorkload& workload);
 
-// The points of the sweep; at least one. kInvalidArgument: options that exclude each other.
+// The points of the sweep; at least one. kInvalidArgument: mutually exclusive options.
 Result<std::vector<bench::TracePoint>> points_of(const TraceWorkload& workload);
 
-// The requests of a point. trace: rows of trace_file, if there is one.
+// The requests of a point. trace: rows of trace_file, if one is given.
 Result<std::vector<sim::Arrival>> arrivals_of(const TraceWorkload& workload,
                                               const bench::TracePoint& point,
                                               const std::vector<sim::TraceRow>& trace);

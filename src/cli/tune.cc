@@ -1,5 +1,5 @@
-// `valora tune`: measures tile sizes for the shapes of a model, or the costs of its steps, and
-// writes the file that engines use.
+// `valora tune`: measures tile sizes for a model's shapes, or the costs of its steps, and writes
+// the file that engines use.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ void print_costs(const bench::TunedCosts& tuned) {
 
 Status tune_costs_of(const TuneFlags& flags) {
   bench::CostTuning tuning{.engine = flags.engine, .seconds = flags.seconds_or_default()};
-  // Fixed: costs hold for one number of threads.
+  // The number of threads is fixed, because costs hold only for one.
   const int threads = flags.threads.value_or(0);
   tuning.engine.threads = threads > 0 ? threads : at::get_num_threads();
   Result<bench::TunedCosts> tuned = [&] {

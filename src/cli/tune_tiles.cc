@@ -24,7 +24,7 @@
 namespace valora::cli {
 namespace {
 
-// One thread, since more give noisy results on a busy machine.
+// A single thread by default, because more give noisy results on a busy machine.
 int threads_for_tiles(const TuneFlags& flags) { return flags.threads.value_or(1); }
 Status check_tiles(const TuneFlags& flags) {
   const EngineOptions &o = flags.engine, defaults;
@@ -43,8 +43,8 @@ Result<models::ModelSpec> spec_of(const TuneFlags& flags, const models::ConfigRe
   return spec;
 }
 
-// The linears of a decoder layer that are projected together: those of one input side by side in
-// one part of it.
+// The groups of a decoder layer's linears that are projected together: adjacent ones in the same
+// block with inputs of one size.
 Result<kernels::CudaTuneSpace> cuda_space_of(const TuneFlags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.engine.model_path));
   VALORA_TRY(spec, spec_of(flags, config));
@@ -66,8 +66,8 @@ Result<kernels::CudaTuneSpace> cuda_space_of(const TuneFlags& flags) {
   return space;
 }
 
-// The sizes of the products of a model's linears on all ranks, from its configuration. Only the
-// dtype is read from the checkpoint.
+// The product sizes of a model's linears on all ranks, from its configuration. Only the dtype is
+// read from the checkpoint.
 Result<kernels::TuneSpace> space_of(const TuneFlags& flags) {
   const EngineOptions& options = flags.engine;
   const int ranks = options.tensor_parallel_size;
@@ -106,7 +106,7 @@ Result<std::string> output_path(const TuneFlags& flags, const kernels::Hardware&
   return path;
 }
 
-// With --resume: the entries that the file has already.
+// With --resume: the entries already in the file.
 Result<std::vector<kernels::TileEntry>> known_entries(const TuneFlags& flags,
                                                       const std::string& path,
                                                       const kernels::Hardware& hardware) {
@@ -183,7 +183,7 @@ class Journal {
   Status status_;
 };
 
-// What is measured, on which hardware.
+// The shapes to measure, and the hardware.
 struct Search {
   kernels::Hardware hardware;
   std::vector<kernels::ProductShape> shapes;
@@ -194,7 +194,7 @@ Status run(const TuneFlags& flags, const Search& search, const Clock& clock) {
   VALORA_TRY(path, output_path(flags, search.hardware));
   VALORA_TRY(known, known_entries(flags, path, search.hardware));
   Journal journal(path, search.hardware, known, clock);
-  VALORA_CHECK(journal.write());  // fail early if the file cannot be written
+  VALORA_CHECK(journal.write());  // fail early if the file is not writable
   std::vector<kernels::TunedShape> tuned;
   size_t done = 0;
   {

@@ -1,4 +1,4 @@
-// `valora tune`: what is asked, and the search for tiles.
+// `valora tune`: its options, and the search for tiles.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct TuneFlags {
   double seconds_or_default() const { return seconds > 0 ? seconds : cost ? 150 : 300; }
 };
 
-// Measures tile sizes on this machine's CPU or GPU for the shapes of a model, and writes the table
-// that engines use.
+// Measures tile sizes on this machine's CPU or GPU for a model's shapes, and writes the table that
+// engines use.
 Status tune_tiles(const TuneFlags& flags);
 
 }  // namespace valora::cli

@@ -11,9 +11,9 @@
 namespace valora {
 namespace {
 
-constexpr size_t kMostKept = size_t{256} << 20;  // bytes of adapters that were not in the pool yet
+constexpr size_t kMostKept = size_t{256} << 20;  // bytes of specs cached for a first read()
 
-// Of a rank's blocks, those that its panels are in: another rank may need more.
+// The blocks of a rank that its panels occupy: another rank may need more.
 std::span<std::byte* const> used(const std::vector<std::byte*>& blocks,
                                  const ops::AdapterWeights& weights) {
   return std::span(blocks).first(static_cast<size_t>(weights.layout()->blocks()));
@@ -24,7 +24,7 @@ void place(RankWeights& weights, const RankBlocks& blocks) {
     weights[rank].place(used(blocks[rank], weights[rank]));
 }
 
-// For clients that ask for the adapter, who need not know where its folder is: the log says it.
+// An error for clients, who need not know where the adapter's folder is; the path goes to the log.
 Error unreadable(const std::string& path, const Error& error) {
   spdlog::warn("the adapter in {} can no longer be read: {}", path, error.message);
   std::string message = error.message;
@@ -69,7 +69,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
   const memory::AdapterNeed need{
       spec->digest, std::ranges::max_element(layouts, {}, &ops::PanelLayout::blocks)->blocks()};
   const bool has_values = spec->digest != spec->headers_digest;
-  // Before the lock, which the engine may want: it reads all values.
+  // Before locking, because it reads all values and the engine thread may want the lock.
   const bool safe = has_values && safe_to_merge(*spec, modules_);
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= sweep_at_ || kept_bytes_ + spec->bytes > kMostKept) drop_unused();
@@ -134,7 +134,7 @@ void AdapterStore::release_kept(Entry& entry) {
   entry.kept.reset();
 }
 
-// Content in the pool stays known, because it may be loaded again before it leaves.
+// Content in the pool is kept, because it may be loaded again before it is evicted.
 void AdapterStore::drop_unused() {
   for (auto& [digest, entry] : entries_)
     if (entry.weights.expired()) release_kept(entry);
@@ -144,7 +144,7 @@ void AdapterStore::drop_unused() {
   std::erase_if(parts_, [](const auto& entry) {
     return entry.second.matrix.expired() && entry.second.blocks.empty();
   });
-  sweep_at_ = 2 * entries_.size() + 64;  // so that thousands of loads do not each look at all
+  sweep_at_ = 2 * entries_.size() + 64;  // so that thousands of loads do not each scan all entries
 }
 
 Result<AdapterStore::Source> AdapterStore::source_of(const Digest& digest) const {
@@ -170,7 +170,7 @@ std::optional<Digest> AdapterStore::content_of(const Digest& digest) const {
 }
 
 void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {
-  // Before the lock, as in add().
+  // Before locking, as in add().
   const bool safe = safe_to_merge(spec, modules_);
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
@@ -268,7 +268,7 @@ serving::AdapterBackend::Residency AdapterStore::residency(const Digest& digest)
   return {place, entry.last_load};
 }
 
-void AdapterStore::note_load(const Digest& digest, const AdapterLoad& load) {
+void AdapterStore::record_load(const Digest& digest, const AdapterLoad& load) {
   const std::lock_guard lock(mutex_);
   if (const auto it = entries_.find(digest); it != entries_.end()) it->second.last_load = load;
 }

@@ -1,5 +1,4 @@
-// The content of adapters by digest: the folders that hold it, and its panels in the pool.
-// Thread-safe.
+// Adapter contents by digest: their source folders and their panels in the pool. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,73 +22,73 @@
 
 namespace valora {
 
-// The addresses of a list of the pool's blocks, by rank: each rank has memory for every block.
+// Block addresses by rank, then by block: each rank has its own memory for every block of the pool.
 using RankBlocks = std::vector<std::vector<std::byte*>>;
 
 class AdapterStore {
  public:
-  // dtype, block_bytes: of a rank's part of the pool; form: in which kernels read adapters there.
-  // modules must outlive the store.
+  // dtype, block_bytes: of a rank's part of the pool. form: the layout in which kernels read
+  // adapters there. modules must outlive the store.
   AdapterStore(const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits,
                at::ScalarType dtype, size_t block_bytes, ops::WeightForm form, int ranks)
       : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {
     for (int rank = 0; rank < ranks; ++rank) shares_.emplace_back(modules, rank, ranks);
   }
 
-  // A part of an adapter, which adapters with the same part share.
+  // A part of an adapter, shared by all adapters with the same part.
   struct StoredPart {
     memory::AdapterNeed need;
-    std::shared_ptr<ops::PlacedMatrix> matrix;  // as `weights`
+    std::shared_ptr<ops::PlacedMatrix> matrix;  // like Stored::weights
   };
   struct Stored {
     memory::AdapterNeed need;
-    // Without panels until they are in the pool. Adapters of equal content share them. Only the
+    // Has no panels until they are in the pool. Shared by adapters of equal content. Only the
     // engine thread may read panels.
     std::shared_ptr<RankWeights> weights;
-    std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false before the values were read
-    std::vector<StoredPart> parts;                           // as AdapterSpec::parts
+    std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false until the values were read
+    std::vector<StoredPart> parts;                           // in the order of AdapterSpec::parts
   };
-  // The digests here are those of needs: of an adapter, or of one of its parts.
+  // Digests in this class are those of AdapterNeed: of an adapter or of one of its parts.
   //
-  // Takes note of spec->path as a source of the content, and keeps the spec for the first read(),
-  // if not too many bytes are kept so. A spec of headers is accepted: its values are checked by the
-  // first read(). kUnprocessable: a panel does not fit into a block.
+  // Records spec->path as a source of this content. Caches the spec for the first read() unless the
+  // cache is full. Accepts a spec read from headers only; the first read() then checks its values.
+  // kUnprocessable: a panel does not fit into a block.
   Result<Stored> add(const std::shared_ptr<const adapters::AdapterSpec>& spec);
 
-  // The digest of the adapter's values; absent until they were read and checked.
+  // The digest of the adapter's values; nullopt until they have been read and checked.
   std::optional<Digest> content_of(const Digest& digest) const;
-  // Writes the panels to blocks of host memory, from the kept spec or from the files, which are
-  // read once for all ranks. Errors name the folder: kNotFound (it is gone), kConflict (it holds
-  // something else by now), or those of adapters::read_adapter().
+  // Writes the panels to blocks of host memory, from the cached spec or from the files, which are
+  // read once for all ranks. Errors name the folder: kNotFound (it is gone), kConflict (its content
+  // has changed), or those of adapters::read_adapter().
   Status read(const Digest& digest, const RankBlocks& blocks);
 
-  // The panels are in these blocks from now on, or in none. Called by the engine thread.
+  // Tells the store that the panels are now in these blocks. Called by the engine thread.
   void placed(const Digest& digest, RankBlocks blocks);
   void on_evicted(const Digest& digest);
-  // In the pool, kept here, or in its file.
+  // Whether the adapter is in the pool, cached here, or only in its file.
   serving::AdapterBackend::Residency residency(const Digest& digest) const;
-  void note_load(const Digest& digest, const AdapterLoad& load);
+  void record_load(const Digest& digest, const AdapterLoad& load);
 
  private:
   struct Entry {
     std::weak_ptr<RankWeights> weights;
     std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
     Digest headers;                 // AdapterSpec::panels_headers_digest
-    std::optional<Digest> content;  // of the values; absent until they were read
-    std::vector<FolderPath> paths;  // the newest last
-    RankBlocks blocks;              // in the pool; empty: absent
+    std::optional<Digest> content;  // digest of the values; absent until they have been read
+    std::vector<FolderPath> paths;  // newest last
+    RankBlocks blocks;              // in the pool; empty: not there
     std::shared_ptr<const adapters::AdapterSpec> kept;
     std::optional<AdapterLoad> last_load;
   };
 
   struct PartEntry {
     std::weak_ptr<ops::PlacedMatrix> matrix;
-    // Folders that hold it, the newest last, each with the names of its tensors there.
+    // Folders that hold it, newest last, each with the names of its tensors there.
     std::vector<std::pair<FolderPath, adapters::AdapterPart>> sources;
-    std::vector<std::byte*> blocks;  // of rank 0
+    std::vector<std::byte*> blocks;  // rank 0's
   };
 
-  // What a read needs, so that it runs without the lock.
+  // Copies of everything a read needs, so that it runs without the lock.
   struct Source {
     std::shared_ptr<const RankWeights> weights;
     std::shared_ptr<const adapters::AdapterSpec> kept;
@@ -100,12 +99,12 @@ class AdapterStore {
 
   Result<Source> source_of(const Digest& digest) const;
   Result<std::vector<ops::PanelLayout>> layouts(const adapters::AdapterSpec& spec) const;
-  // On all ranks.
+  // Writes the panels of all ranks.
   void write(const adapters::AdapterSpec& spec, const RankWeights& weights,
              const RankBlocks& blocks) const;
   // The layouts of all parts, in order.
   Result<std::vector<ops::PanelLayout>> part_layouts(const adapters::AdapterSpec& spec) const;
-  // With the lock held.
+  // Requires the lock.
   StoredPart add_part(const adapters::AdapterPart& part, ops::PanelLayout layout,
                       const FolderPath& source);
   Status read_part(const PartEntry& entry, const ops::PanelLayout& layout,
@@ -124,7 +123,7 @@ class AdapterStore {
   std::unordered_map<Digest, Entry> entries_;
   std::unordered_map<Digest, PartEntry> parts_;
   size_t kept_bytes_ = 0;
-  size_t sweep_at_ = 64;  // entries at which unused ones are dropped
+  size_t sweep_at_ = 64;  // number of entries at which unused ones are dropped
 };
 
 }  // namespace valora

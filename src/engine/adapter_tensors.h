@@ -1,5 +1,4 @@
-// The weights of adapters and heads, as the room `serving` holds them without knowing what they
-// are.
+// The weights of adapters and heads, which the room `serving` holds as opaque objects.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,16 +13,16 @@
 
 namespace valora {
 
-// By rank.
+// The adapter's weights on each rank.
 using RankWeights = std::vector<ops::AdapterWeights>;
 
 struct AdapterTensors final : serving::Tensors {
   explicit AdapterTensors(std::shared_ptr<const RankWeights> weights_,
                           ops::VocabularyWeights vocabulary_ = {})
       : weights(std::move(weights_)), vocabulary(std::move(vocabulary_)) {}
-  // In the pool, shared by adapters of equal content (AdapterStore::Stored).
+  // Panels in the pool, shared by adapters of equal content (AdapterStore::Stored).
   std::shared_ptr<const RankWeights> weights;
-  // Rank 0's, which all ranks read.
+  // Rank 0's; all ranks read them.
   ops::VocabularyWeights vocabulary;
 };
 
@@ -31,7 +30,7 @@ struct HeadTensors final : serving::Tensors {
   HeadTensors(at::Tensor weight_, at::Tensor bias_)
       : weight(std::move(weight_)), bias(std::move(bias_)) {}
   at::Tensor weight;  // float [labels, hidden]
-  at::Tensor bias;    // float [labels]; undefined if there is none
+  at::Tensor bias;    // float [labels]; undefined if the head has none
 };
 
 inline const ops::AdapterWeights& weights_of(const serving::LoadedAdapter& adapter, int rank) {

@@ -11,7 +11,7 @@
 namespace valora {
 namespace {
 
-// Copied: the file may be overwritten, or the name unloaded, while requests use the values.
+// A copy, because the file may be overwritten or the adapter unloaded while requests use it.
 at::Tensor tensor(const TensorView& view, at::ScalarType dtype, at::Device device) {
   return models::tensor_of(view).to(at::TensorOptions().dtype(dtype).device(device),
                                     /*non_blocking=*/false, /*copy=*/true);
@@ -31,12 +31,13 @@ ops::AdapterWeights own_weights(const adapters::AdapterSpec& spec,
   return weights;
 }
 
-// A part in memory of its own.
+// A part with its own memory, outside the pool.
 Result<std::shared_ptr<const ops::PlacedMatrix>> own_part(const adapters::AdapterSpec& spec,
                                                           const adapters::AdapterPart& part,
                                                           const adapters::AdapterLimits& limits,
-                                                          at::ScalarType dtype) {
-  const at::Tensor values = at::empty({part.rows, part.columns}, dtype);
+                                                          at::ScalarType dtype, at::Device device) {
+  const at::Tensor values =
+      at::empty({part.rows, part.columns}, at::TensorOptions().dtype(dtype).device(device));
   VALORA_CHECK(adapters::read_part(
       {spec.path, spec.root}, part, limits, [&](int64_t first, const TensorView& rows) -> Status {
         values.narrow(0, first, rows.shape[0]).copy_(models::tensor_of(rows));
@@ -54,13 +55,16 @@ ops::VocabularyWeights vocabulary_of(const adapters::VocabularyChange& change, c
           part(change.embedding_rows),
           part(change.head),
           part(change.head_rows),
+          part(change.head_lora),
           change.scale,
+          change.head_scale,
+          change.embedding_gain,
           change.embedding_ids,
           change.head_ids,
           change.tokens};
 }
 
-// Which parts of the model it changes.
+// Sets which parts of the model the adapter changes.
 void set_reach(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules,
                serving::LoadedAdapter& loaded) {
   const auto reach = [&](int index) {
@@ -72,14 +76,6 @@ void set_reach(const adapters::AdapterSpec& spec, const adapters::ModuleTable& m
   for (const adapters::OutputValues& shift : spec.shifts) reach(shift.module);
 }
 
-bool needs_cpu(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
-  const auto on_head = [&](const adapters::LoraTarget& target) {
-    return modules.modules()[target.module].kind == adapters::ModuleKind::kHead;
-  };
-  return !spec.parts.empty() || !spec.shifts.empty() || !spec.gains.empty() ||
-         std::ranges::any_of(spec.targets, on_head);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
@@ -87,11 +83,6 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits,
     AdapterStore* store) {
   const adapters::AdapterSpec& spec = *shared;
-  if (!device.is_cpu() && needs_cpu(spec, modules))
-    return unprocessable(spec.path +
-                             " changes embeddings, the output layer or biases: such adapters are "
-                             "served on CPUs only",
-                         spec.path);
   auto loaded = std::make_shared<serving::LoadedAdapter>();
   loaded->digest = spec.digest;
   loaded->has_weights = !spec.targets.empty() || !spec.parts.empty() || !spec.shifts.empty();
@@ -114,7 +105,7 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     loaded->safe_to_merge = std::make_shared<std::atomic<bool>>(safe_to_merge(spec, modules));
     Parts parts;
     for (const adapters::AdapterPart& part : spec.parts) {
-      VALORA_TRY(own, own_part(spec, part, limits, dtype));
+      VALORA_TRY(own, own_part(spec, part, limits, dtype, device));
       parts.push_back(std::move(own));
     }
     auto weights = std::make_shared<RankWeights>();

@@ -1,4 +1,4 @@
-// From what an adapter's folder holds to what requests apply.
+// Turns an adapter's folder into the weights that requests apply.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,11 +11,10 @@
 
 namespace valora {
 
-// An adapter whose panels the store brings to the pool when they are needed, or, without a store,
-// one that owns its weights, copied to the model's dtype and device: then the spec has values.
-// Heads become float. limits: of reading its parts. Errors are those of AdapterStore::add();
-// kUnprocessable for what is served on CPUs only. Throws c10::Error or std::bad_alloc
-// if memory runs out.
+// Builds an adapter whose panels the store brings into the pool on demand, or, without a store, one
+// that owns its weights, copied to the model's dtype and device; the spec must then have values.
+// Heads become float. limits: for reading its parts. Errors: those of AdapterStore::add().
+// Throws c10::Error or std::bad_alloc if memory runs out.
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits = {},

@@ -1,4 +1,4 @@
-// Conversions between the dtypes of the options, ATen and the model card.
+// Converts between the dtypes of the options, ATen and the model card.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -12,11 +12,11 @@
 
 namespace valora {
 
-// Absent for kAuto: models::load_model() then chooses.
+// nullopt for kAuto: models::load_model() then chooses.
 std::optional<at::ScalarType> scalar_type(ComputeDtype dtype);
 std::string dtype_name(at::ScalarType type);
 kernels::KvFormat kv_format_of(const EngineOptions& options);
-// What the KV cache is stored in beside activations of this dtype: "int8", "bfloat16", …
+// The dtype of the KV cache if activations have this dtype: "int8", "bfloat16", …
 std::string kv_dtype_name(const EngineOptions& options, at::ScalarType dtype);
 models::Rounding rounding_of(const EngineOptions& options);
 

@@ -1,4 +1,4 @@
-// The device that a model is computed on.
+// Selects the device that runs the model.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,9 +9,9 @@
 
 namespace valora {
 
-// kUnprocessable if there is none of this kind that the kernels run on.
+// kUnprocessable if there is no device of this kind that the kernels support.
 Result<at::Device> find_device(DeviceKind kind);
-// By which tables of tiles are found.
+// The key for looking up tables of tiles.
 kernels::Hardware hardware_of(at::Device device);
 
 }  // namespace valora

@@ -4,7 +4,7 @@ namespace valora {
 
 models::Batch flat_batch(const serving::FlatTokens& flat) {
   models::Batch batch;
-  batch.tokens = at::tensor(flat.ids, at::kLong);
+  batch.tokens = batch.host_tokens = at::tensor(flat.ids, at::kLong);
   std::vector<at::Tensor> axes;
   for (const auto& axis : flat.positions) axes.push_back(at::tensor(axis, at::kLong));
   batch.positions = at::stack(axes);

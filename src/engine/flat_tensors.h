@@ -1,4 +1,4 @@
-// Flat tokens as the tensors of a batch.
+// Converts flat tokens to the tensors of a batch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,9 +8,9 @@
 
 namespace valora {
 
-// A batch with these tokens, positions, lengths and spans, on the host.
+// A batch with these tokens, positions, lengths and spans, in host memory.
 models::Batch flat_batch(const serving::FlatTokens& flat);
-// The same on the device.
+// Moves the batch's tensors to the device.
 void to_device(models::Batch& batch, at::Device device);
 
 }  // namespace valora

@@ -1,4 +1,4 @@
-// What steps need of a GPU's memory beside weights, pool, merged weights and caches.
+// Estimates the GPU memory that steps need in addition to weights, pool, merged weights and caches.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,9 +10,10 @@
 
 namespace valora {
 
-// Bytes, by arithmetic, for the largest step of these options: activations of its tokens, logits,
-// the largest piece of a vision tower, low-rank values, and what libraries and captured steps keep.
+// Bytes, calculated for the largest step that the options allow: activations, logits, the largest
+// piece of a vision tower, low-rank values, and memory held by libraries and captured steps.
+// integers: the weights are integers.
 int64_t gpu_working_bytes(const EngineOptions& options, const models::ModelSpec& spec,
-                          at::ScalarType dtype);
+                          at::ScalarType dtype, bool integers = false);
 
 }  // namespace valora

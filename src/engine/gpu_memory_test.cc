@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Qwen2.5-VL-7B: 28 layers of 3,584 and 18,944, a tower of 1,280 and 3,420.
+// Qwen2.5-VL-7B: 28 layers of width 3,584 and 18,944, a tower of 1,280 and 3,420.
 models::ModelSpec large_model(bool images) {
   models::ModelSpec spec;
   spec.vocab = 152'064, spec.hidden = 3584, spec.layers = 28;
@@ -30,14 +30,14 @@ int64_t working(const EngineOptions& options, const models::ModelSpec& spec) {
   return gpu_working_bytes(options, spec, at::kBFloat16);
 }
 
-TEST(GpuMemory, FollowsTheTokensOfAStep) {
+TEST(GpuMemory, WorkingMemoryFollowsStepTokens) {
   EngineOptions options;
   const models::ModelSpec spec = large_model(false);
   const int64_t usual = working(options, spec);
-  // 2,048 tokens of 14,336 + 56,832 + 9,216 values are 329 MB.
+  // 2,048 tokens of 14,336 + 56,832 + 9,216 values each are 329 MB.
   EXPECT_GT(usual, (512 + 330) * kMiB);
   EXPECT_LT(usual, 1300 * kMiB);
-  // 512 tokens of captured steps are 82 MB, and 7 MB of embeddings and hidden states.
+  // Captured steps of 512 tokens take 82 MB, plus 7 MB of embeddings and hidden states.
   EXPECT_GT(usual, (512 + 330 + 89) * kMiB);
   options.max_num_batched_tokens = 8192;
   EXPECT_GT(working(options, spec) - usual, 3 * 329'000'000);
@@ -47,6 +47,16 @@ TEST(GpuMemory, FollowsTheTokensOfAStep) {
   options.max_num_seqs = 1;
   options.max_num_batched_tokens = INT32_MAX;
   EXPECT_LT(working(options, spec), int64_t{40} << 30) << "a step has one sequence at most";
+}
+
+TEST(GpuMemory, IntegerProductsNeedMemoryForSums) {
+  EngineOptions options;
+  const models::ModelSpec spec = large_model(false);
+  const int64_t floats = gpu_working_bytes(options, spec, at::kBFloat16, false),
+                integers = gpu_working_bytes(options, spec, at::kBFloat16, true);
+  // Sums of gate and up for 2,048 tokens, and 512 of captured steps: 388 MB.
+  EXPECT_GT(integers - floats, 387'000'000);
+  EXPECT_LT(integers - floats, 387'000'000 * 5 / 4 + kMiB * 16);
 }
 
 TEST(GpuMemory, TowersCountIfTheModelTakesImages) {
@@ -69,7 +79,7 @@ TEST(GpuMemory, HugeNumbersSaturate) {
   EXPECT_GT(working(options, spec), int64_t{1} << 62);
 }
 
-TEST(GpuMemory, APoolThatLeavesNoRoomIsRefusedWithTheNumbers) {
+TEST(GpuMemory, PoolWithoutWorkingRoomIsRefusedWithNumbers) {
   EngineOptions options;
   const models::ModelSpec spec = large_model(true);
   const BlockSizes sizes{kMiB, kMiB};
@@ -89,7 +99,7 @@ TEST(GpuMemory, APoolThatLeavesNoRoomIsRefusedWithTheNumbers) {
   EXPECT_LE(plan_memory(options, spec, sizes, free, kept)->blocks, (free - kept) / 4 / kMiB);
 }
 
-TEST(GpuMemory, AloneItPreventsNoStart) {
+TEST(GpuMemory, WorkingMemoryEstimateAloneDoesNotPreventStart) {
   EngineOptions options;
   const models::ModelSpec spec = large_model(true);
   const BlockSizes sizes{kMiB, kMiB};

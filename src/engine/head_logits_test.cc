@@ -20,7 +20,7 @@ serving::LoadedHead head_of(const at::Tensor& bias = {}) {
                                         bias)};
 }
 
-TEST(HeadLogits, AreTheProductWithTheBias) {
+TEST(HeadLogits, EqualMatrixProductPlusBias) {
   const at::Tensor hidden = at::tensor({3.f, 1.f});
   EXPECT_EQ(*label_logits(head_of(at::tensor({0.f, 2.f, 0.f})), hidden),
             (std::vector<float>{3, 4, -4}));
@@ -31,12 +31,12 @@ TEST(HeadLogits, ReadsHiddenStatesOfTheModelsDtype) {
   EXPECT_EQ((*label_logits(head_of(), at::tensor({3.f, 1.f}).to(at::kBFloat16)))[0], 3);
 }
 
-TEST(HeadLogits, NotANumberIsAnError) {
+TEST(HeadLogits, NanIsAnError) {
   EXPECT_EQ(label_logits(head_of(), at::tensor({NAN, 1.f})).error().code, ErrorCode::kInternal);
   EXPECT_EQ(embedding_of(at::tensor({NAN, 1.f})).error().code, ErrorCode::kInternal);
 }
 
-TEST(HeadLogits, ProbabilitiesFollowTheProblem) {
+TEST(HeadLogits, ProbabilitiesFollowProblemType) {
   const std::vector<float> logits{3, 4, -4};
   EXPECT_NEAR(probabilities_of(logits, ProblemType::kSingleLabel)[1],
               std::exp(4.0) / (std::exp(3.0) + std::exp(4.0) + std::exp(-4.0)), 1e-6);

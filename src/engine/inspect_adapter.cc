@@ -20,8 +20,8 @@ Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
   return std::move(spec.modules);
 }
 
-// For the tensors that the adapter's file may repeat. On the meta device none is read in advance.
-// Absent if the folder has no whole checkpoint.
+// The checkpoint, for comparison with tensors that the adapter's file repeats. On the meta device,
+// so no tensor is loaded in advance. nullopt if the folder has no complete checkpoint.
 std::optional<models::LoadedModel> checkpoint_of(const std::string& dir) {
   const auto config = models::read_model_config(dir);
   auto loaded = models::load_model(dir, std::nullopt, at::Device(at::kMeta));
@@ -40,7 +40,7 @@ adapters::ModuleKind vocabulary_kind(const std::string& module) {
   return module.ends_with("lm_head") ? adapters::ModuleKind::kHead : adapters::ModuleKind::kLinear;
 }
 
-// Whether its tokenizer and chat template can be used. Faults of the model are not the adapter's.
+// Checks the adapter's own tokenizer and chat template. Faults of the model are ignored here.
 Status check_language(const adapters::AdapterSpec& spec, const std::string& model_dir) {
   if (spec.parts.empty() || model_dir.empty()) return {};
   const auto config = models::read_model_config(model_dir);
@@ -57,7 +57,7 @@ Status check_language(const adapters::AdapterSpec& spec, const std::string& mode
   return language.ok() ? Status() : language.error();
 }
 
-// What a tensor of the file says of its module, or of the width of heads.
+// Derives the sizes of a module, or the width of heads, from the shape of a tensor.
 void add_module(const adapters::TensorName& name, const std::vector<int64_t>& shape,
                 std::map<std::string, adapters::Module>& modules, int64_t& hidden) {
   using adapters::TensorRole;
@@ -73,7 +73,7 @@ void add_module(const adapters::TensorName& name, const std::vector<int64_t>& sh
     case TensorRole::kLoraB:
     case TensorRole::kEmbeddingB: return set(0, shape[0]);
     case TensorRole::kTokenRows: {
-      constexpr int64_t kUnknown = int64_t{1} << 32;  // of the vocabulary
+      constexpr int64_t kUnknown = int64_t{1} << 32;  // vocabulary size
       return kind == adapters::ModuleKind::kHead ? set(shape[1], kUnknown)
                                                  : set(kUnknown, shape[1]);
     }
@@ -89,8 +89,8 @@ void add_module(const adapters::TensorName& name, const std::vector<int64_t>& sh
   }
 }
 
-// A module table made of the adapter's own tensors. With it, read_adapter() checks everything but
-// whether a model has these linears. Errors in the file are left for read_adapter() to report.
+// A module table derived from the adapter's own tensors. With it, read_adapter() checks everything
+// except that a model has these linears. Errors in the file are left for read_adapter() to report.
 adapters::ModuleTable modules_of_adapter(const std::string& dir) {
   std::map<std::string, adapters::Module> modules;
   int64_t hidden = 0;

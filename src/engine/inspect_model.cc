@@ -11,7 +11,7 @@
 namespace valora {
 namespace {
 
-// The value; an error becomes a problem of the report.
+// Returns the value, or adds the error to the report's problems.
 template <typename T>
 std::optional<T> keep(Result<T> result, ModelReport& report) {
   if (result.ok()) return std::move(result).value();
@@ -35,8 +35,8 @@ void inspect_text(const models::Family& family, ModelReport& report) {
   options.model_path = report.path;
   if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok())
     report.tokenizer_size = (*tokenizer)->vocab_size();
-  // Frontend::open() checks what the engine needs: the tokenizer and its size, generation config,
-  // chat format and image processor.
+  // Frontend::open() checks what the engine needs: the tokenizer and its size, the generation
+  // config, the chat format and the image processor.
   const auto frontend = keep(serving::Frontend::open(options, family, *report.spec), report);
   if (!frontend) return;
   const auto example =
@@ -46,7 +46,7 @@ void inspect_text(const models::Family& family, ModelReport& report) {
 
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype,
                                      KvCacheDtype kv_cache_dtype) {
-  // On the meta device every tensor is found and its shape checked, but none is read.
+  // On the meta device, every tensor is looked up and its shape checked, but no values are read.
   VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;

@@ -24,7 +24,7 @@ RawTensor zeros(std::vector<int64_t> shape) {
                                      std::vector<float>(static_cast<size_t>(count)));
 }
 
-// A one-layer Qwen2 with a byte tokenizer, which tests then damage.
+// A one-layer Qwen2 folder with a byte tokenizer, for tests to damage.
 struct ModelFolder {
   ModelFolder() {
     config = {{"architectures", {"Qwen2ForCausalLM"}},
@@ -110,7 +110,7 @@ struct ModelFolder {
   std::map<std::string, RawTensor> tensors;
 };
 
-TEST(InspectModel, SaysWhatAServableModelIs) {
+TEST(InspectModel, DescribesServableModel) {
   const ModelReport report = ModelFolder().inspect();
   EXPECT_THAT(report.problems, IsEmpty());
   EXPECT_EQ(report.architecture, "Qwen2ForCausalLM");
@@ -137,7 +137,7 @@ TEST(InspectModel, SaysWhatAServableModelIs) {
 
 TEST(InspectModel, CountsTheBytesOfACacheInEightBits) {
   ModelFolder folder;
-  EXPECT_TRUE(folder.inspect().problems.empty());  // writes it
+  EXPECT_TRUE(folder.inspect().problems.empty());  // also writes the folder
   const ModelReport report =
       inspect_model(folder.dir.path(), ComputeDtype::kAuto, KvCacheDtype::kInt8);
   EXPECT_EQ(report.served->kv_dtype, "int8");
@@ -156,7 +156,7 @@ TEST(InspectModel, AsksForEveryTensorAndItsShape) {
   EXPECT_TRUE(report.stored);
 }
 
-TEST(InspectModel, WarnsOfTensorsThatNothingUses) {
+TEST(InspectModel, WarnsOfUnusedTensors) {
   ModelFolder folder;
   folder.tensors["model.extra.weight"] = zeros({2});
   const ModelReport report = folder.inspect();
@@ -164,7 +164,7 @@ TEST(InspectModel, WarnsOfTensorsThatNothingUses) {
   EXPECT_THAT(report.warnings, Contains("tensor model.extra.weight is not used"));
 }
 
-TEST(InspectModel, NamesEachProblem) {
+TEST(InspectModel, ListsEveryProblem) {
   ModelFolder folder;
   EXPECT_THAT(folder.inspect(ComputeDtype::kFloat16).problems,
               ElementsAre(HasSubstr("float16 is served on GPUs only")));
@@ -177,7 +177,7 @@ TEST(InspectModel, NamesEachProblem) {
   EXPECT_THAT(other.problems, ElementsAre(HasSubstr("OtherForCausalLM is not supported")));
 }
 
-TEST(InspectModel, ATokenizerLargerThanTheVocabularyIsServed) {
+TEST(InspectModel, TokenizerLargerThanVocabularyIsAccepted) {
   ModelFolder folder;
   folder.config["vocab_size"] = kStoredVocab - 1;
   folder.tensors["model.embed_tokens.weight"] = zeros({kStoredVocab - 1, kStoredHidden});
@@ -208,7 +208,7 @@ class InspectAdapter : public ::testing::Test {
   std::map<std::string, RawTensor> tensors_;
 };
 
-TEST_F(InspectAdapter, WithAndWithoutItsModel) {
+TEST_F(InspectAdapter, ReportIsSameWithAndWithoutModel) {
   tensors_["base_model.model.score.weight"] = zeros({3, kStoredHidden});
   for (const bool with_model : {false, true}) {
     const AdapterReport report = inspect(with_model);
@@ -224,20 +224,20 @@ TEST_F(InspectAdapter, WithAndWithoutItsModel) {
   }
 }
 
-TEST_F(InspectAdapter, OnlyTheModelKnowsWhatItLacks) {
+TEST_F(InspectAdapter, UnknownModuleIsReportedOnlyWithModel) {
   add("model.layers.7.mlp.extra", kStoredInner, kStoredHidden);
   EXPECT_THAT(inspect(false).problems, IsEmpty());
   EXPECT_THAT(inspect(true).problems, ElementsAre(HasSubstr("model.layers.7.mlp.extra")));
 }
 
-TEST_F(InspectAdapter, TheFolderAloneTellsWhatIsBroken) {
+TEST_F(InspectAdapter, BrokenFilesAreReportedWithoutModel) {
   tensors_.erase("base_model.model.model.layers.0.mlp.up_proj.lora_B.weight");
   EXPECT_THAT(inspect(false).problems, ElementsAre(HasSubstr("no lora_B")));
   tensors_ = {{"other.tensor", zeros({2})}};
   EXPECT_THAT(inspect(false).problems, ElementsAre(HasSubstr("other.tensor")));
 }
 
-TEST(FolderKind, ByTheFilesInIt) {
+TEST(FolderKind, FollowsFilesInFolder) {
   const TempDir dir;
   EXPECT_EQ(folder_kind(dir.path()).error().code, ErrorCode::kNotFound);
   dir.write("config.json", "{}");

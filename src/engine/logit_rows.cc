@@ -16,7 +16,7 @@ bool is_switched_off() {
   return given != nullptr && std::string_view(given) == "0";
 }
 
-// What of the logits a choice has to be copied; nothing if its query is answered instead.
+// The logits to copy for a choice; undefined if its query is answered instead.
 at::Tensor wanted_of(const at::Tensor& logits, const ChoiceRows& choice) {
   if (!choice.query || choice.missing.all) return logits.narrow(0, choice.first, choice.count);
   if (!choice.missing) return {};
@@ -25,8 +25,8 @@ at::Tensor wanted_of(const at::Tensor& logits, const ChoiceRows& choice) {
                                      std::min<int64_t>(kernels::kPartTokens, choice.vocab - begin));
 }
 
-// Copies begin, each into its place of one memory.
-void copy_wanted(const at::Tensor& logits, std::span<ChoiceRows* const> choices) {
+// Starts the copies, all into one buffer.
+void copy_requested(const at::Tensor& logits, std::span<ChoiceRows* const> choices) {
   int64_t floats = 0;
   for (const ChoiceRows* choice : choices)
     if (const at::Tensor wanted = wanted_of(logits, *choice); wanted.defined())
@@ -62,7 +62,7 @@ void LogitRows::fetch(const at::Tensor& logits, std::span<ChoiceRows* const> cho
     return;
   }
   find(logits, choices);
-  copy_wanted(logits, choices);
+  copy_requested(logits, choices);
   launched_.wait();
   size_t found = 0;
   for (ChoiceRows* choice : choices)

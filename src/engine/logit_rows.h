@@ -1,6 +1,7 @@
-// The logits of a step for the host's samplers. On CPUs they are there; a GPU keeps them, where it
-// has kernels for it, and tells what the samplers ask (serving/sampling/logit_row.h), or copies
-// whole rows. VALORA_GPU_SAMPLING=0 makes it copy all rows. Used by the engine thread.
+// A step's logits for the samplers on the host. On CPUs the logits are there already. A GPU with
+// the necessary kernels keeps them and answers the samplers' queries
+// (serving/sampling/logit_row.h); others copy whole rows, and so do all with VALORA_GPU_SAMPLING=0.
+// Used by the engine thread.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,28 +17,29 @@
 
 namespace valora {
 
-// The rows from which the tokens of a sequence are chosen.
+// The rows of logits from which a sequence's tokens are chosen.
 struct ChoiceRows {
-  int64_t first = 0, count = 1;                  // of the step's logits
-  int32_t vocab = 0;                             // the columns that count
-  std::optional<kernels::CandidateQuery> query;  // absent: they are wanted whole
-  serving::Missing missing;                      // after a choice that lacked something
+  int64_t first = 0, count = 1;                  // in the step's logits
+  int32_t vocab = 0;                             // number of valid columns
+  std::optional<kernels::CandidateQuery> query;  // absent: whole rows are needed
+  serving::Missing missing;                      // data that the last attempt at a choice lacked
 
-  // By LogitRows::fetch():
-  kernels::Candidates found;  // of the query; valid until the next step's
-  at::Tensor copied;          // whole rows, [count, columns], or a part of the row, [tokens]
-  int part = -1;              // which one
+  // Set by LogitRows::fetch():
+  kernels::Candidates found;  // answer to the query; valid until the next step's queries
+  at::Tensor copied;          // whole rows, [count, columns], or one part of a row, [tokens]
+  int part = -1;              // index of that part
 };
 
 class LogitRows {
  public:
-  // launched: what runs on the device; must outlive it.
+  // launched: the work queued on the device; must outlive this object.
   LogitRows(at::Device device, ops::LaunchedWork& launched);
 
-  // Whether queries are answered.
+  // True if queries are answered; otherwise rows are copied whole.
   bool answers() const { return candidates_ != nullptr; }
-  // logits: float [rows, columns] on the device. What the choices lack: answers to their queries,
-  // or whole rows, at first; then what is missing. When it returns, nothing runs on the device.
+  // logits: float [rows, columns] on the device. Provides what each choice lacks: on the first call
+  // answers to queries, or whole rows; later the missing data. No work is left on the device when
+  // it returns.
   void fetch(const at::Tensor& logits, std::span<ChoiceRows* const> choices);
 
  private:
@@ -47,7 +49,7 @@ class LogitRows {
   std::unique_ptr<ops::LogitCandidates> candidates_;  // null: rows are copied whole
 };
 
-// In host memory; waits for what computes them.
+// Copies to host memory; waits until the logits are computed.
 at::Tensor to_host(const at::Tensor& logits);
 
 }  // namespace valora

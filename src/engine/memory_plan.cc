@@ -12,7 +12,7 @@
 namespace valora {
 namespace {
 
-// Saturates: options and configurations are not checked for overflow.
+// Saturating product: options and configurations are not checked for overflow.
 int64_t product(int64_t a, int64_t b) {
   int64_t result;
   return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
@@ -22,7 +22,7 @@ int64_t blocks_for(int64_t tokens) {
   return (tokens + memory::kBlockTokens - 1) / memory::kBlockTokens;
 }
 
-// Whether --pool-memory leaves room for steps.
+// Refuses a --pool-memory that leaves no room for steps.
 Status check_pool(int64_t wanted, int64_t available, int64_t kept) {
   if (wanted <= available - kept) return {};
   std::string why = "--pool-memory asks for " + std::to_string(wanted) + " bytes, but " +
@@ -35,7 +35,7 @@ Status check_pool(int64_t wanted, int64_t available, int64_t kept) {
   return invalid(why, "pool_memory");
 }
 
-// The shares of the pool, and the second tier.
+// Plans the shares of the pool, and the second tier.
 Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
   if (options.swap_bytes < 0 || options.swap_bytes / plan.kv_block_bytes > INT32_MAX)
     return invalid("--swap-space must be 0 or above, and below 2^31 blocks", "swap_space");
@@ -80,7 +80,7 @@ Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::D
   const std::string option = "--kv-cache-dtype " + name_of(options.kv_cache_dtype);
   return unprocessable(device.is_cpu()
                            ? option + " needs --kernels native"
-                           : option + ": KV caches in 8 bits are served on CPUs only; leave it out",
+                           : option + ": this build has no kernels for GPUs; leave it out",
                        "kv_cache_dtype");
 }
 
@@ -92,17 +92,18 @@ BlockSizes block_sizes(const models::ModelSpec& spec, int max_lora_rank, at::Sca
     if (module.kind == adapters::ModuleKind::kLinear)
       for (int rank = 0; rank < ranks; ++rank)
         widest = std::max(widest, slice_of(module, rank, ranks).in.size());
-  // Higher ranks than the widest input occur in tests alone, and would make every block larger.
+  // Ranks above the widest input occur in tests only, and would make every block larger.
   const int64_t rank = std::clamp<int64_t>(max_lora_rank, 1, std::max<int64_t>(widest, 64));
   const ops::WeightForm form = ops::paged_form(dtype, device).value_or(ops::WeightForm::kPanels);
   size_t panel = ops::largest_panel_bytes(widest, rank, dtype, form);
-  // A KV block in 8 bits may be smaller than the panels of the widest inputs. They are cut, so that
-  // blocks are not larger than KV needs. Rows of the vocabulary are not.
-  if (kernels::in_bytes(kv_format))
+  // A KV block in 8 bits may be smaller than the panels of the widest inputs. Those panels are
+  // split, so that blocks need not be larger than KV requires. Rows of the vocabulary and weights
+  // in the plain form are not split.
+  if (kernels::in_bytes(kv_format) && form == ops::WeightForm::kPanels)
     panel = std::min(
         panel, std::max(ops::largest_panel_bytes(std::min(widest, spec.hidden), rank, dtype, form),
                         ops::least_cut_block_bytes(dtype)));
-  const kernels::StateShape state = models::state_shape(spec.state, dtype);
+  const kernels::StateShape state = models::state_shape(spec.state.part(ranks), dtype);
   panel = std::max(panel, ops::StateLayout::least_block_bytes(state));
   const auto pool = static_cast<int64_t>(ops::pool_block_bytes(static_cast<size_t>(kv), panel));
   return {ranks * pool, ranks * kv, ops::StateLayout(state, static_cast<size_t>(pool)).blocks()};
@@ -128,13 +129,13 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
   if (options.max_model_len && *options.max_model_len < 1)
     return invalid("--max-model-len must be at least 1", "max_model_len");
   const int64_t wanted_len = options.max_model_len.value_or(static_cast<int>(spec.max_positions));
-  // Default: every sequence at full length, and half as much again for adapters and history, at
-  // most a quarter of the free memory.
+  // Default: every sequence at full length plus 50 % for adapters and history, but at most a
+  // quarter of the free memory.
   const int64_t everything = product(product(blocks_for(wanted_len) + state, options.max_num_seqs),
                                      product(block_bytes, 3) / 2);
   if (options.memory.pool_bytes)
     VALORA_CHECK(check_pool(*options.memory.pool_bytes, available_bytes, kept_bytes));
-  // What steps need is an estimate, so that it alone never prevents a start.
+  // kept_bytes is an estimate, so it must not prevent a start on its own.
   const int64_t room = std::max(available_bytes - kept_bytes, available_bytes / 2);
   const int64_t budget = options.memory.pool_bytes.value_or(std::min(everything, room / 4));
   if (budget > available_bytes - kept_bytes)
@@ -167,15 +168,6 @@ Result<MemoryPlan> plan_memory(const EngineOptions& options, const models::Model
       static_cast<int>(std::min<int64_t>(wanted_len, (blocks - state) * memory::kBlockTokens));
   VALORA_CHECK(plan_tiers(options.memory, plan));
   return plan;
-}
-
-Status check_gpu_windows(const models::ModelSpec& spec, int max_model_len) {
-  if (spec.window == 0 || max_model_len <= spec.window) return {};
-  return invalid("layers of this model attend to windows of " + std::to_string(spec.window) +
-                     " positions, which the GPU kernels do not support; set --max-model-len to at "
-                     "most " +
-                     std::to_string(spec.window) + ", or --device cpu",
-                 "max_model_len");
 }
 
 Result<int64_t> plan_caches(const EngineOptions& options, const models::ModelSpec& spec,

@@ -6,6 +6,7 @@
 
 #include "engine/dtype.h"
 #include "models/delta_net.h"
+#include "ops/devices.h"
 
 namespace valora {
 
@@ -17,20 +18,23 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   std::unique_ptr<MemoryTiers> tiers(new MemoryTiers());
   const int ranks = options.tensor_parallel_size;
   const auto block_bytes = static_cast<size_t>(plan.block_bytes / ranks);
+  const ops::StateLayout states(models::state_shape(spec.state.part(ranks), dtype), block_bytes);
   for (int rank = 0; rank < ranks; ++rank) {
-    tiers->memory_.emplace_back(plan.blocks, block_bytes, device);
+    const at::Device own = ops::device_of_rank(device, rank);
+    tiers->memory_.emplace_back(plan.blocks, block_bytes, own);
+    if (spec.state.layers > 0) tiers->states_.emplace_back(tiers->memory_.back(), states);
     tiers->kv_.emplace_back(tiers->memory_.back(),
-                            kv_shape(spec, ranks, dtype, kv_format_of(options)), device);
+                            kv_shape(spec, ranks, dtype, kv_format_of(options)), own);
   }
-  if (spec.state.layers > 0)
-    tiers->states_.emplace(tiers->memory_.front(),
-                           ops::StateLayout(models::state_shape(spec.state, dtype), block_bytes));
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes / ranks);
   if (const auto form = ops::paged_form(dtype, device))
     tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form, ranks);
-  if (!device.is_cpu())
-    tiers->host_.emplace(HostTier{
-        ops::DeviceCopier(device), TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
+  if (!device.is_cpu()) {
+    tiers->host_.emplace(
+        HostTier{{}, TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});
+    for (int rank = 0; rank < ranks; ++rank)
+      tiers->host_->copiers.emplace_back(ops::device_of_rank(device, rank));
+  }
   VALORA_CHECK(tiers->reserve_swap(plan, options.memory));
   return tiers;
 }
@@ -38,7 +42,7 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
 Status MemoryTiers::reserve_swap(const MemoryPlan& plan, const MemoryOptions& options) {
   if (plan.swap_blocks == 0) return {};
   if (host_) {
-    host_->kv.emplace(plan.swap_blocks, kv_bytes_);
+    host_->kv.emplace(plan.swap_blocks, kv_bytes_ * memory_.size());
     return {};
   }
   for (size_t rank = 0; rank < memory_.size(); ++rank) {
@@ -60,7 +64,7 @@ Status MemoryTiers::copy(const memory::Move& move) {
   const bool loads = move.kind == memory::MoveKind::kLoadAdapter;
   if (loads) return load(move);
   if (host_) return copy_beside_device(move);
-  // Complete when all ranks have it.
+  // A swapped block is complete once every rank has stored its part.
   for (size_t rank = 0; rank < memory_.size(); ++rank) {
     const std::span block(memory_[rank].block(move.blocks[0]), kv_bytes_);
     VALORA_CHECK(move.kind == memory::MoveKind::kReadKv ? swap_[rank]->read(move.swapped, block)
@@ -73,7 +77,7 @@ Status MemoryTiers::load(const memory::Move& move) {
   const auto begin = std::chrono::steady_clock::now();
   VALORA_CHECK(host_ ? load_to_device(move) : adapters_->read(move.key, addresses(move.blocks)));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  adapters_->note_load(move.key, {taken.count(), std::time(nullptr)});
+  adapters_->record_load(move.key, {taken.count(), std::time(nullptr)});
   return {};
 }
 
@@ -87,7 +91,7 @@ serving::AdapterBackend::Residency MemoryTiers::residency(const Digest& adapter)
   return residency;
 }
 
-// An undefined tensor if the cache does not have it.
+// Undefined if the cache does not have it.
 at::Tensor MemoryTiers::cached(const memory::Move& move) {
   const auto content = adapters_->content_of(move.key);
   if (!content) return {};
@@ -96,37 +100,53 @@ at::Tensor MemoryTiers::cached(const memory::Move& move) {
 }
 
 Status MemoryTiers::load_to_device(const memory::Move& move) {
-  const ops::PoolMemory& memory = memory_[0];  // a GPU is one rank
-  const auto bytes = static_cast<int64_t>(memory.block_bytes());
-  const auto count = static_cast<int64_t>(move.blocks.size());
+  const size_t block_bytes = memory_[0].block_bytes();  // of one rank
+  const auto bytes = static_cast<int64_t>(block_bytes);
+  const auto count = static_cast<int64_t>(move.blocks.size()),
+             all = count * static_cast<int64_t>(memory_.size());
   at::Tensor packed = cached(move);
   if (!packed.defined()) {
-    // All that the allocator takes for it, so that the cache counts it.
+    // Rounded up to the allocator's actual size, so that the cache accounts for all of it.
     packed =
-        ops::pinned_bytes(static_cast<int64_t>(std::bit_ceil(static_cast<size_t>(count * bytes))));
-    std::vector<std::byte*> blocks;
-    for (int64_t i = 0; i < count; ++i)
-      blocks.push_back(static_cast<std::byte*>(packed.data_ptr()) + i * bytes);
-    VALORA_CHECK(adapters_->read(move.key, {blocks}));
+        ops::pinned_bytes(static_cast<int64_t>(std::bit_ceil(static_cast<size_t>(all * bytes))));
+    RankBlocks blocks(memory_.size());
+    for (int64_t i = 0; i < all; ++i)
+      blocks[static_cast<size_t>(i / count)].push_back(static_cast<std::byte*>(packed.data_ptr()) +
+                                                       i * bytes);
+    VALORA_CHECK(adapters_->read(move.key, blocks));
     if (const auto content = adapters_->content_of(move.key)) {
       const std::lock_guard lock(cache_mutex_);
       host_->adapters.insert(*content, packed);
     }
   }
-  std::vector<ops::Copy> copies;
-  for (int64_t i = 0; i < count; ++i)
-    copies.push_back({memory.bytes_of(move.blocks[i], memory.block_bytes()),
-                      packed.narrow(0, i * bytes, bytes)});
-  ops::copy_all(host_->copier, copies);
+  std::vector<std::vector<ops::Copy>> copies(memory_.size());
+  for (int64_t i = 0; i < all; ++i) {
+    const auto rank = static_cast<size_t>(i / count), block = static_cast<size_t>(i % count);
+    copies[rank].push_back({memory_[rank].bytes_of(move.blocks[block], block_bytes),
+                            packed.narrow(0, i * bytes, bytes)});
+  }
+  copy_on_all(copies);
   return {};
 }
 
+void MemoryTiers::copy_on_all(std::span<const std::vector<ops::Copy>> copies) {
+  std::vector<ops::CopyList> lists;
+  for (size_t rank = 0; rank < copies.size(); ++rank)
+    lists.push_back({host_->copiers[rank], copies[rank]});
+  ops::copy_all(lists);
+}
+
 Status MemoryTiers::copy_beside_device(const memory::Move& move) {
-  const at::Tensor block = memory_[0].bytes_of(move.blocks[0], kv_bytes_),
-                   swapped = host_->kv->block(move.swapped);
+  const at::Tensor swapped = host_->kv->block(move.swapped);
   const bool reads = move.kind == memory::MoveKind::kReadKv;
-  const ops::Copy one{reads ? block : swapped, reads ? swapped : block};
-  ops::copy_all(host_->copier, {&one, 1});
+  std::vector<std::vector<ops::Copy>> copies;
+  for (size_t rank = 0; rank < memory_.size(); ++rank) {
+    const auto bytes = static_cast<int64_t>(kv_bytes_);
+    const at::Tensor block = memory_[rank].bytes_of(move.blocks[0], kv_bytes_),
+                     part = swapped.narrow(0, static_cast<int64_t>(rank) * bytes, bytes);
+    copies.push_back({{reads ? block : part, reads ? part : block}});
+  }
+  copy_on_all(copies);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The memory behind the pool's book-keeping: its blocks, the swap space and the adapters' files,
-// and the copies between them. Behind a pool in a GPU's memory lies pinned host memory.
+// The memory that the pool manages: its blocks, the swap space, the adapters' files, and copies
+// between them. A pool in GPU memory is backed by pinned host memory.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,15 @@ class MemoryTiers final : public serving::PoolBacking {
                                                    const adapters::AdapterLimits& limits);
 
   const ops::KvArena& kv_arena(int rank) const { return kv_[static_cast<size_t>(rank)]; }
-  // Absent if the model's sequences have no state besides their KV.
-  const std::optional<ops::StateArena>& states() const { return states_; }
-  // Null if adapters are not in the pool: with the reference kernels, and with a CUDA torch in a
-  // build without CUDA kernels.
+  // Absent if sequences have no state in addition to their KV.
+  std::optional<ops::StateArena> states(int rank) const {
+    return states_.empty() ? std::nullopt : std::optional(states_[static_cast<size_t>(rank)]);
+  }
+  // Null if adapters are not kept in the pool: with the reference kernels, and with a CUDA torch in
+  // a build without CUDA kernels.
   AdapterStore* adapters() { return adapters_ ? &*adapters_ : nullptr; }
 
-  // Thread-safe. Adapters that are not in the pool are where the model reads them.
+  // Thread-safe. kPool for every adapter if adapters() is null.
   serving::AdapterBackend::Residency residency(const Digest& adapter) const;
 
   Status copy(const memory::Move& move) override;
@@ -47,12 +49,13 @@ class MemoryTiers final : public serving::PoolBacking {
   void on_left(const Digest& adapter) override;
 
  private:
-  // Of a pool in the memory of a GPU.
+  // The host side of a pool in GPU memory.
   struct HostTier {
-    ops::DeviceCopier copier;
-    TensorCache adapters;            // packed, by content: they come back at the speed of the bus
-                                     // (cache_mutex_)
-    std::optional<PinnedBlocks> kv;  // the swap space
+    std::vector<ops::DeviceCopier> copiers;  // by rank
+    // Packed adapters by content, the parts of all ranks in sequence, so that they are reloaded at
+    // the full speed of the bus (guarded by cache_mutex_).
+    TensorCache adapters;
+    std::optional<PinnedBlocks> kv;  // the swap space; a block holds the parts of all ranks
   };
 
   MemoryTiers() = default;
@@ -62,13 +65,15 @@ class MemoryTiers final : public serving::PoolBacking {
   Status load_to_device(const memory::Move& move);
   at::Tensor cached(const memory::Move& move);
   Status copy_beside_device(const memory::Move& move);
+  // Starts the copies of all ranks, then waits for all of them.
+  void copy_on_all(std::span<const std::vector<ops::Copy>> copies);
 
-  // By rank: the books know a block by its number, under which each rank has its part.
+  // By rank: the pool knows a block by its number, under which each rank stores its part.
   std::vector<ops::PoolMemory> memory_;
   std::vector<ops::KvArena> kv_;
-  std::optional<ops::StateArena> states_;  // of one rank
+  std::vector<ops::StateArena> states_;  // by rank; empty without states
   std::vector<std::unique_ptr<memory::SwapFile>> swap_;
-  size_t kv_bytes_ = 0;  // of a block on one rank
+  size_t kv_bytes_ = 0;  // per block and rank
   std::optional<AdapterStore> adapters_;
   std::optional<HostTier> host_;
   mutable std::mutex cache_mutex_;

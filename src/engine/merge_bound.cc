@@ -8,7 +8,7 @@
 namespace valora {
 namespace {
 
-// Of the root mean square of scale · B A: some hundred times what training makes.
+// Limit of the root mean square of scale · B A: several hundred times what training produces.
 constexpr double kLargestChange = 16;
 
 // An upper bound of the root mean square of scale · B A.
@@ -21,7 +21,7 @@ double largest_change(const adapters::LoraTarget& target) {
 
 bool safe_to_merge(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules) {
   return std::ranges::all_of(spec.targets, [&](const adapters::LoraTarget& target) {
-    // NaN compares as false: not safe.
+    // The comparison is false for NaN, so NaN is not safe.
     const adapters::Module& module = modules.modules()[target.module];
     return module.visual || module.kind != adapters::ModuleKind::kLinear ||
            largest_change(target) <= kLargestChange;

@@ -1,13 +1,13 @@
-// Which adapters may be merged into weights that requests of others run on.
+// Decides which adapters may be merged into weights that other requests use.
 #pragma once
 
 #include "adapters/adapter_spec.h"
 
 namespace valora {
 
-// Whether the adapter's change of the decoder's weights is not too large. In mixture mode a merged
+// True if the adapter's change to the decoder's weights is small enough. In mixture mode a merged
 // adapter is subtracted again from the tokens of other requests, which leaves rounding errors of
-// its magnitude, and infinities must not reach them. The spec must have values.
+// its magnitude; infinities must not reach those requests. The spec must have values.
 bool safe_to_merge(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
 }  // namespace valora

@@ -48,10 +48,11 @@ void ModeSwitcher::make_shadow() {
   int64_t elements = 0;
   for (const Target& target : targets_) elements += ops::aligned_elements(target.linear->weight());
   const ops::Weight& like = targets_.front().linear->weight();
-  at::Tensor shadow = like.data().is_cpu() ? ops::huge_zeros(elements, like.dtype())
-                                           : at::empty({elements}, like.data().options());
-  // Touched now, so that the first merge does not wait for page faults, and a lack of memory shows
-  // at start.
+  at::Tensor shadow = like.data().is_cpu()
+                          ? ops::huge_zeros(elements, like.dtype())
+                          : at::empty({elements}, like.data().options().dtype(like.dtype()));
+  // Written now, so that page faults do not delay the first merge and a lack of memory shows at
+  // start-up.
   shadow.zero_();
   int64_t at = 0;
   for (Target& target : targets_) {
@@ -98,13 +99,13 @@ void ModeSwitcher::merge(const std::shared_ptr<const serving::LoadedAdapter>& ad
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);
-  launched_->wait();  // so that its time is the device's
+  launched_->wait();  // so that merge_seconds includes the device's time
   held_ = adapter;
   ++stats_.merges;
   stats_.merge_seconds += seconds(clock_.now() - begin);
 }
 
-// Reads overwritten base weights from the checkpoint again: subtracting the adapter would leave
+// Rereads overwritten base weights from the checkpoint, because subtracting the adapter would leave
 // rounding errors.
 void ModeSwitcher::restore() try {
   if (overwritten_.empty()) return;
@@ -118,8 +119,8 @@ void ModeSwitcher::restore() try {
   overwritten_.clear();
   stats_.merge_seconds += seconds(clock_.now() - begin);
 } catch (const models::LoadError& e) {
-  throw LostWeights(e.error().message +
-                    ": the base model cannot be restored from it (--merge inplace)");
+  throw WeightsLostError(e.error().message +
+                         ": the base model cannot be restored from it (--merge inplace)");
 }
 
 }  // namespace valora

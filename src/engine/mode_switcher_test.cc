@@ -1,4 +1,5 @@
-// Random switches: base weights return bit for bit, and merged weights equal a merge from the base.
+// Random switches: base weights are restored bit-exactly, and merged weights equal a merge from the
+// base.
 #include "engine/mode_switcher.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
                          loaded_.dtype, at::kCPU)
         .value();
   }
-  // Copies of the weights in use, [out, in] each.
+  // Copies of the current weights, [out, in] each.
   std::vector<at::Tensor> values(const models::MergedWeights* merged) const {
     std::vector<at::Tensor> copies;
     for (const models::Linear* linear : loaded_.model->decoder_linears()) {
@@ -69,7 +70,7 @@ class Switcher : public ::testing::TestWithParam<Setting> {
     for (size_t i = 0; i < a.size(); ++i)
       ASSERT_TRUE(at::equal(a[i], b[i])) << what << ": linear " << i;
   }
-  // base + scale · B A in double, rounded to the dtype.
+  // Expects base + scale · B A, computed in double and rounded to the dtype.
   void expect_merged(const std::vector<at::Tensor>& got, const serving::LoadedAdapter& adapter) {
     const auto linears = loaded_.model->decoder_linears();
     bool changed = false;
@@ -126,7 +127,7 @@ TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {
   EXPECT_EQ(switcher_->stats().merges, 3);
 }
 
-TEST_P(Switcher, AThousandSwitchesLeaveNoTrace) {
+TEST_P(Switcher, ThousandSwitchesRestoreExactWeights) {
   std::vector<std::vector<at::Tensor>> merged;
   for (const auto& adapter : adapters_) merged.push_back(values(switcher_->use(adapter)));
   std::mt19937 rng(1);
@@ -142,7 +143,7 @@ TEST_P(Switcher, AThousandSwitchesLeaveNoTrace) {
   EXPECT_GT(switcher_->stats().switches, 600);
 }
 
-TEST_P(Switcher, BaseWeightsStayAsTheyAreBesideAShadow) {
+TEST_P(Switcher, ShadowLeavesBaseWeightsUnchanged) {
   if (GetParam().place != MergePlace::kShadow) GTEST_SKIP() << "in place they are written over";
   for (const auto& adapter : adapters_) {
     switcher_->use(adapter);
@@ -150,7 +151,7 @@ TEST_P(Switcher, BaseWeightsStayAsTheyAreBesideAShadow) {
   }
 }
 
-TEST_P(Switcher, GoingBackToAnAdapterThatIsStillThereCostsNothing) {
+TEST_P(Switcher, SwitchingBackToHeldAdapterIsFree) {
   const uint64_t expected = GetParam().place == MergePlace::kShadow ? 1 : 3;
   for (int i = 0; i < 3; ++i) {
     switcher_->use(adapters_[0]);
@@ -159,7 +160,7 @@ TEST_P(Switcher, GoingBackToAnAdapterThatIsStillThereCostsNothing) {
   }
   EXPECT_EQ(switcher_->stats().merges, expected);
   EXPECT_EQ(switcher_->stats().switches, 6);
-  // The same content under another name.
+  // The same content as a different adapter object.
   switcher_->use(make_adapter(20));
   EXPECT_EQ(switcher_->stats().merges, GetParam().place == MergePlace::kShadow ? 1 : 4);
 }
@@ -173,7 +174,7 @@ TEST_P(Switcher, KeepsTheMergedAdapterAlive) {
   EXPECT_TRUE(first.expired());
 }
 
-// A device that computes for a second what the host launches at once.
+// A device that takes a second for work that the host launches immediately.
 class SlowMerges final : public ops::LaunchedWork {
  public:
   explicit SlowMerges(SimulatedClock& clock) : clock_(clock) {}
@@ -184,7 +185,7 @@ class SlowMerges final : public ops::LaunchedWork {
   SimulatedClock& clock_;
 };
 
-TEST_P(Switcher, TheTimeOfAMergeIsThatOfTheDevice) {
+TEST_P(Switcher, MergeTimeIncludesDeviceTime) {
   SimulatedClock clock;
   ModeSwitcher switcher(*loaded_.model, *loaded_.weights, 0, GetParam().place,
                         std::make_unique<SlowMerges>(clock), clock);
@@ -203,7 +204,7 @@ TEST_P(Switcher, AShadowHasRoomForEveryLinear) {
   EXPECT_LT(ModeSwitcher::shadow_bytes(*loaded_.model), bytes + 64 * 14 + 1);
 }
 
-TEST_P(Switcher, ARemovedCheckpointIsStillRestoredFrom) {
+TEST_P(Switcher, RestoresFromDeletedCheckpoint) {
   const std::string file = folder_.file("model.safetensors");
   fs::rename(file, file + ".old");
   folder_.write("model.safetensors", "another");
@@ -213,7 +214,7 @@ TEST_P(Switcher, ARemovedCheckpointIsStillRestoredFrom) {
   expect_equal(values(nullptr), base_, "the base");
 }
 
-TEST_P(Switcher, AChangedCheckpointIsNeverRestoredFrom) {
+TEST_P(Switcher, RefusesToRestoreFromChangedCheckpoint) {
   const std::string file = folder_.file("model.safetensors");
   switcher_->use(adapters_[0]);
   for (const bool truncated : {false, true}) {
@@ -222,8 +223,8 @@ TEST_P(Switcher, AChangedCheckpointIsNeverRestoredFrom) {
     else
       folder_.write("model.safetensors", std::string(fs::file_size(file), 'x'));
     if (GetParam().place == MergePlace::kInPlace) {
-      EXPECT_THROW(switcher_->use(nullptr), LostWeights);
-      EXPECT_THROW(switcher_->use(adapters_[1]), LostWeights) << "nor anything merged on top";
+      EXPECT_THROW(switcher_->use(nullptr), WeightsLostError);
+      EXPECT_THROW(switcher_->use(adapters_[1]), WeightsLostError) << "nor anything merged on top";
     } else {
       expect_equal(values(switcher_->use(nullptr)), base_, "the base");
       switcher_->use(adapters_[0]);

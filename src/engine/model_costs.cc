@@ -16,7 +16,7 @@
 namespace valora {
 namespace {
 
-// Bytes and operations per second.
+// Bytes and operations per second that the machine sustains.
 struct Speed {
   double bytes, operations;
 };
@@ -28,7 +28,7 @@ Speed speed_of(at::Device device, int ranks) {
 
 struct Sizes {
   double linears = 0;  // weights of the decoder's linears
-  double ends = 0;     // sum of their inputs and outputs
+  double ends = 0;     // sum of the linears' inputs and outputs
   int count = 0;
 };
 
@@ -43,7 +43,7 @@ Sizes sizes_of(const models::ModelSpec& spec) {
   return sizes;
 }
 
-// Two all-reduces per layer: the ranks wait for each other, and add the parts of each token's sums.
+// Two all-reduces per layer: the ranks wait for each other and add up each token's partial sums.
 void add_collectives(const models::ModelSpec& spec, int ranks, const Speed& speed,
                      scheduler::StepCosts& costs) {
   if (ranks == 1) return;
@@ -95,12 +95,12 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
   const double read = integers ? static_cast<double>(held.decoder + held.head)
                                : (sizes.linears + vocabulary) * bytes;
   const double merged = sizes.linears * bytes;
-  const double call = 2e-6;  // seconds of starting one product
+  const double call = 2e-6;  // seconds to start one product
   scheduler::StepCosts costs;
   costs.step = read / speed.bytes + sizes.count * call;
   costs.prefill_token = 2 * sizes.linears / speed.operations;
   costs.free_tokens = device.is_cpu() ? 8 : 128;
-  // A sequence reads and writes its state in each step.
+  // Each step reads and writes the state of a sequence.
   const auto state = static_cast<double>(models::state_shape(spec.state, model.dtype).bytes());
   costs.decode_token =
       2 * (sizes.linears + vocabulary) / speed.operations + 2 * state / speed.bytes;
@@ -129,7 +129,7 @@ Result<KnownCosts> find_costs(const EngineOptions& options, const models::Loaded
       spdlog::warn("{}; it is not used", file.error().message);
     } else if (file->model != key.model) {
       if (!named.empty())
-        return invalid(fmt::format("--costs {}: it is of another model: {}; this is {}", named,
+        return invalid(fmt::format("--costs {}: the file is for the model {}; this is {}", named,
                                    file->model, key.model),
                        "costs");
     } else {

@@ -1,4 +1,4 @@
-// What the steps of a model cost on this machine, before the first step ran.
+// Estimates the costs of a model's steps on this machine before any step has run.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace valora {
 serving::CostKey cost_key(const EngineOptions& options, const models::LoadedModel& model,
                           at::Device device);
 
-// From the sizes of the model, by what a processor core or a GPU of today commonly reads and
-// computes. The machine corrects it (scheduler/costs/live_costs.h), but not the ratios within it.
+// Derived from the model's sizes and the typical speed of a current CPU core or GPU. Measurements
+// correct the scale later (scheduler/costs/live_costs.h), but not the ratios.
 scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::LoadedModel& model,
                                     at::Device device);
 
@@ -23,8 +23,8 @@ struct KnownCosts {
   scheduler::StepCosts costs;
   std::string source;  // for messages
 };
-// options.costs, else the user's file of this machine and model, else the estimate. An error only
-// if the named file cannot be used.
+// options.costs, else the user's cost file for this machine and model, else the estimate. Fails
+// only if a file named in the options cannot be used.
 Result<KnownCosts> find_costs(const EngineOptions& options, const models::LoadedModel& model,
                               at::Device device);
 

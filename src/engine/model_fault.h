@@ -1,4 +1,4 @@
-// What torch's exceptions say, and what is left of the device after one.
+// Interprets torch's exceptions, and checks whether the device survived one.
 #pragma once
 
 #include <exception>
@@ -10,20 +10,19 @@
 
 namespace valora {
 
-// The message of an exception, without the backtrace that torch appends to its own.
+// The message of an exception without torch's backtrace.
 const char* reason_of(const std::exception& e) noexcept;
-// Whether it says that there is no memory, on the host or on a device.
-bool lacks_memory(const std::exception& e) noexcept;
+// True if it reports a lack of memory, on the host or on a device.
+bool is_out_of_memory(const std::exception& e) noexcept;
 // fault() (base/fault.h) with this message.
 Error model_fault(std::string_view what, const std::exception& e) noexcept;
 
-// The device answers no call any more: no step can run, and another process may do better.
-struct LostDevice : std::runtime_error {
+// The device no longer answers any call: no step can run, but a new process may succeed.
+struct DeviceLostError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// After `e`: waits for what was launched. Throws LostDevice if that fails as well, as it does after
-// each error that a GPU does not get over (an illegal address, a memory error, a launch that timed
-// out).
+// Waits for launched work after exception `e`. Throws DeviceLostError if that fails too, as it does
+// after every error that a GPU cannot recover from (illegal address, memory error, launch timeout).
 void check_device(ops::LaunchedWork& launched, const std::exception& e);
 
 }  // namespace valora

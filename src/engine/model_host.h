@@ -1,5 +1,5 @@
-// The tensor side of an engine in this process: what holds the model, its adapters' weights and the
-// memory of the pool, behind the interfaces of serving/model_side.h.
+// The tensor side of an engine in this process: holds the model, the adapters' weights and the
+// pool's memory behind the interfaces of serving/model_side.h.
 #pragma once
 
 #include <memory>

@@ -38,18 +38,19 @@ Status check_needs(const EngineOptions& options, const models::ModelSpec& spec) 
                    "device");
   if (spec.state.layers > 0 && options.speculation.tokens > 0)
     return invalid(
-        fmt::format("--speculative-config: {} keeps a state of each sequence, which cannot go back "
-                    "behind wrong guesses; leave it out",
+        fmt::format("--speculative-config: {} keeps a state of each sequence, which cannot be "
+                    "rolled back after wrong guesses; leave it out",
                     spec.architecture),
         "speculative_config");
   if (spec.joint_tokens == 0) return {};
-  // Beside the tokens of all others in decode, or a picture could wait for ever.
+  // It must fit together with the decode tokens of all other sequences, or a picture could wait
+  // forever.
   const int64_t decodes = int64_t{options.max_num_seqs} * (1 + options.speculation.tokens),
                 needed = spec.joint_tokens + decodes;
   if (options.max_num_batched_tokens >= needed) return {};
   return invalid(
       fmt::format("--max-num-batched-tokens {}: the {} tokens of a picture run in one step, "
-                  "beside {} of other requests: at least {} are needed, or a smaller "
+                  "together with {} of other requests: raise it to at least {}, or lower "
                   "--max-num-seqs",
                   options.max_num_batched_tokens, spec.joint_tokens, decodes, needed),
       "max_num_batched_tokens");

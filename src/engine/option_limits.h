@@ -1,4 +1,4 @@
-// What options allow before anything is read.
+// Checks of options before anything is read.
 #pragma once
 
 #include "api/options.h"
@@ -7,9 +7,9 @@
 
 namespace valora {
 
-// kInvalidArgument names the option that is out of its range.
+// kInvalidArgument naming the option that is out of range.
 Status check_limits(const EngineOptions& options);
-// What a model's layers need of the options.
+// Checks options against the requirements of a model's layers.
 Status check_needs(const EngineOptions& options, const models::ModelSpec& spec);
 
 }  // namespace valora

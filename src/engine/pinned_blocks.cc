@@ -7,7 +7,7 @@
 namespace valora {
 namespace {
 
-// The allocator of pinned memory rounds up to powers of two: larger chunks would waste more.
+// The pinned-memory allocator rounds up to powers of two: larger chunks would waste more.
 constexpr int64_t kChunkBytes = int64_t{64} << 20;
 
 }  // namespace

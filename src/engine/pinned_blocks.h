@@ -1,4 +1,4 @@
-// Pinned host memory behind a pool in the memory of a GPU.
+// Pinned host memory that backs a pool in GPU memory.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace valora {
 
-// Blocks of equal size. Thread-safe for different blocks.
+// Blocks of equal size. Threads may use different blocks at the same time.
 class PinnedBlocks {
  public:
   // Throws c10::Error if memory is exhausted.

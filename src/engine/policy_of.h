@@ -1,4 +1,4 @@
-// The scheduling policy that options ask for.
+// Creates the scheduling policy that the options select.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace valora {
 
-// Times of the options are in seconds.
+// Options give times in seconds.
 Result<std::unique_ptr<scheduler::Policy>> policy_of(const SchedulingOptions& options);
 
 }  // namespace valora

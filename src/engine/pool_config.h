@@ -1,4 +1,4 @@
-// The pool's settings from the plan of memory and the options.
+// The pool's settings, from the memory plan and the options.
 #pragma once
 
 #include "api/options.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "ops/devices.h"
 #include "ops/parallel.h"
 
 namespace valora {
@@ -12,10 +13,21 @@ namespace valora {
 RankGroup::RankGroup(std::vector<std::unique_ptr<RankRunner>> ranks,
                      std::unique_ptr<Communicator> communicator, std::vector<CoreSet> cores)
     : ranks_(std::move(ranks)), communicator_(std::move(communicator)), cores_(std::move(cores)) {
-  if (communicator_) threads_.emplace(*communicator_);
+  if (!communicator_) return;
+  threads_.emplace(*communicator_);
+  if (!ranks_[0]->device().is_cpu()) watch_.emplace(*communicator_, StepWatch::Settings{});
 }
 
-// Before the threads of the ranks make any for their computations, which are then bound as well.
+std::unique_ptr<StepWatch::Step> RankGroup::watched() {
+  return std::make_unique<StepWatch::Step>(watch_ ? &*watch_ : nullptr);
+}
+
+void RankGroup::check() const {
+  if (!communicator_) return;
+  if (const auto failure = communicator_->failure()) throw RankLostError(*failure);
+}
+
+// Called before the ranks' threads create compute threads, which inherit the binding.
 void RankGroup::bind_threads() {
   if (std::exchange(bound_, true) || cores_.empty()) return;
   const auto bind = [&](int rank) {
@@ -32,8 +44,10 @@ void RankGroup::on_all(const std::function<void(RankRunner&, int rank)>& body) {
   bind_threads();
   if (!threads_) return body(*ranks_[0], 0);
   threads_->run([&](int rank) {
-    const c10::InferenceMode no_gradients;  // of each thread
-    body(*ranks_[static_cast<size_t>(rank)], rank);
+    const c10::InferenceMode no_gradients;  // per thread
+    RankRunner& runner = *ranks_[static_cast<size_t>(rank)];
+    const ops::OnDevice current(runner.device());
+    body(runner, rank);
   });
 }
 
@@ -46,11 +60,10 @@ at::Tensor RankGroup::forward(const serving::BatchMessage& message, const Visual
   return hidden;
 }
 
-// The hidden states of all ranks have the same bits.
-at::Tensor RankGroup::logits(const at::Tensor& hidden, const serving::ScoredRows& scored) {
+at::Tensor RankGroup::logits(int64_t first, int64_t count, const serving::ScoredRows& scored) {
   at::Tensor logits;
   on_all([&](RankRunner& runner, int rank) {
-    const at::Tensor own = runner.logits(hidden, scored);
+    const at::Tensor own = runner.logits(first, count, scored);
     if (rank == 0) logits = own;
   });
   return logits;
@@ -58,6 +71,33 @@ at::Tensor RankGroup::logits(const at::Tensor& hidden, const serving::ScoredRows
 
 void RankGroup::forget_merged() {
   on_all([](RankRunner& runner, int) { runner.forget_merged(); });
+}
+
+void RankGroup::expect_adapter(const serving::LoadedAdapter& adapter) {
+  if (!ranks_[0]->captures_steps()) return;
+  on_all([&](RankRunner& runner, int) { runner.expect_adapter(adapter); });
+}
+
+bool RankGroup::capture_ahead(bool first) {
+  if (!ranks_[0]->captures_steps()) return false;
+  bool more = false;
+  const Communicator::Stats before = collectives();
+  on_all([&](RankRunner& runner, int rank) {
+    const bool own = runner.capture_ahead(first);  // the same on all ranks
+    if (rank == 0) more = own;
+  });
+  const Communicator::Stats after = collectives();
+  ahead_.collectives += after.collectives - before.collectives;
+  ahead_.bytes += after.bytes - before.bytes;
+  ahead_.seconds += after.seconds - before.seconds;
+  return more;
+}
+
+Communicator::Stats RankGroup::collectives() const {
+  if (!communicator_) return {};
+  const Communicator::Stats all = communicator_->stats();
+  return {all.collectives - ahead_.collectives, all.bytes - ahead_.bytes,
+          all.seconds - ahead_.seconds};
 }
 
 void RankGroup::release_threads() {

@@ -6,13 +6,18 @@
 #include <string>
 
 #include "base/cores.h"
+#include "base/host_communicator.h"
+#include "ops/devices.h"
+#include "ops/gpu.h"
+#include "ops/gpu_communicator.h"
 
 namespace valora {
 namespace {
 
 constexpr int kMostRanks = 64;  // more would spend their time in collectives
 
-// As many ranks on each node, with equal parts of its CPUs; none if that is not possible.
+// Places equally many ranks on each node, with equal shares of its CPUs; empty if that is
+// impossible.
 std::vector<CoreSet> ranks_of_nodes(const std::vector<CoreSet>& nodes, size_t ranks) {
   std::vector<CoreSet> sets;
   if (nodes.size() < 2 || ranks % nodes.size() != 0) return sets;
@@ -28,6 +33,28 @@ std::vector<CoreSet> ranks_of_nodes(const std::vector<CoreSet>& nodes, size_t ra
   return sets;
 }
 
+// Why GPUs cannot run the ranks; empty if they can. Kernels are chosen for one kind of GPU, and all
+// ranks have the same number of blocks.
+std::string why_not_on_gpus(int ranks) {
+  if (std::string why = ops::why_no_gpu_communicator(); !why.empty()) return why;
+  const int count = ops::gpu_count();
+  if (count < ranks)
+    return "each rank has a GPU, and " + std::to_string(count) + (count == 1 ? " is" : " are") +
+           " visible";
+  const at::Device first(at::kCUDA, 0);
+  const auto gpu_of = [&](int rank) {
+    const ops::OnDevice current(ops::device_of_rank(first, rank));
+    return ops::this_gpu();
+  };
+  const ops::Gpu of_first = gpu_of(0);
+  for (int rank = 1; rank < ranks; ++rank)
+    if (const ops::Gpu other = gpu_of(rank);
+        other.name != of_first.name || other.capability != of_first.capability)
+      return "GPUs of one kind are served, but GPU 0 is " + of_first.name + ", and GPU " +
+             std::to_string(rank) + " is " + other.name;
+  return {};
+}
+
 }  // namespace
 
 Status check_rank_options(const EngineOptions& o) {
@@ -41,23 +68,25 @@ Status check_rank_options(const EngineOptions& o) {
   };
   if (ranks > kMostRanks)
     return refused("at most " + std::to_string(kMostRanks) + " ranks are served");
-  if (o.device != DeviceKind::kCpu) return refused("ranks are served on CPUs only");
   if (o.kernels != KernelBackend::kNative) return refused("ranks need --kernels native");
-  return {};
+  const std::string why = o.device == DeviceKind::kCpu ? "" : why_not_on_gpus(ranks);
+  return why.empty() ? Status() : Status(refused(why));
 }
 
 Result<std::vector<CoreSet>> rank_cores(const EngineOptions& o, const std::vector<CoreSet>& nodes) {
   const auto ranks = static_cast<size_t>(o.tensor_parallel_size);
   if (o.rank_cores == "none" || (o.rank_cores == "auto" && ranks == 1))
     return std::vector<CoreSet>();
-  if (o.rank_cores == "auto") return ranks_of_nodes(nodes, ranks);
+  if (o.rank_cores == "auto")
+    return o.device == DeviceKind::kCpu ? ranks_of_nodes(nodes, ranks) : std::vector<CoreSet>();
   const auto refused = [](const std::string& what) {
     return invalid("--rank-cores: " + what, "rank_cores");
   };
   auto sets = parse_core_sets(o.rank_cores);
   if (!sets.ok()) return refused(sets.error().message);
   if (sets->size() != ranks)
-    return refused(std::to_string(sets->size()) + " sets for " + std::to_string(ranks) + " ranks");
+    return refused("one CPU set per rank is needed: expected " + std::to_string(ranks) + ", got " +
+                   std::to_string(sets->size()));
   const std::vector<int> usable = cpus_of_affinity();
   for (const CoreSet& set : *sets)
     for (const int core : set)
@@ -80,10 +109,11 @@ void split_threads(const EngineOptions& options, const std::vector<CoreSet>& cor
 std::unique_ptr<Communicator> make_communicator(const EngineOptions& options) {
   const int ranks = options.tensor_parallel_size;
   if (ranks == 1) return nullptr;
-  Communicator::Settings settings;
-  // Ranks that share cores would keep each other from coming.
+  if (options.device != DeviceKind::kCpu) return ops::make_gpu_communicator(ranks);
+  HostCommunicator::Settings settings;
+  // Ranks that share cores would keep each other from running by spinning.
   if (ranks * at::get_num_threads() > usable_cores()) settings.spin = {};
-  return std::make_unique<Communicator>(ranks, settings);
+  return std::make_unique<HostCommunicator>(ranks, settings);
 }
 
 }  // namespace valora

@@ -1,4 +1,4 @@
-// What the options say of ranks.
+// Interprets the options about ranks.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,18 @@
 
 namespace valora {
 
-// kInvalidArgument or kUnprocessable for what is not served on ranks, as far as the options tell.
+// kInvalidArgument or kUnprocessable if ranks do not support the configuration, as far as the
+// options and the machine's devices show.
 Status check_rank_options(const EngineOptions& options);
-// The CPUs of each rank; empty: any. nodes: of this machine (numa_nodes()). kInvalidArgument for
-// sets that are not one per rank, or that this process may not use.
+// The CPUs of each rank; empty: any. nodes: this machine's (numa_nodes()). kInvalidArgument if the
+// sets are not one per rank, or contain CPUs that this process may not use.
 Result<std::vector<CoreSet>> rank_cores(const EngineOptions& options,
                                         const std::vector<CoreSet>& nodes);
-// Gives each rank's thread, as those that are made from now on, its part of the compute threads:
-// one for each of its cores, of the rank that has the fewest, if --threads does not say how many.
+// Sets the number of compute threads per rank, for this thread and those created later: without
+// --threads, as many as the smallest core set has CPUs; otherwise an equal share of all threads.
 void split_threads(const EngineOptions& options, const std::vector<CoreSet>& cores);
-// Null with one rank. After split_threads().
+// Null with one rank. Must be called after split_threads(). Throws c10::Error or RankLostError if
+// the GPUs fail to connect.
 std::unique_ptr<Communicator> make_communicator(const EngineOptions& options);
 
 }  // namespace valora

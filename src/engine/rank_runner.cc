@@ -11,21 +11,23 @@ using serving::ScoredRows;
 
 RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena,
                        std::optional<ops::StateArena> states, at::Device device,
-                       std::unique_ptr<ModeSwitcher> switcher)
+                       std::unique_ptr<ModeSwitcher> switcher, Communicator* communicator,
+                       const StepLimits& limits)
     : rank_(rank),
       model_(model),
       arena_(std::move(arena)),
       states_(std::move(states)),
       device_(device),
       switcher_(std::move(switcher)),
-      graphs_(StepGraphs::make(model, arena_)),
+      graphs_(StepGraphs::make(model, arena_, limits, rank, communicator)),
+      launched_(rank > 0 ? ops::launched_work(device) : nullptr),
       head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)) {}
 
 void RankRunner::forget_merged() {
   if (switcher_) switcher_->forget();
 }
 
-// With tokens, positions and lengths on the host.
+// Tokens, positions and lengths are in host memory.
 models::Batch RankRunner::batch_of(const BatchMessage& message, const VisualEncoder& visuals) {
   models::Batch batch = flat_batch(message.tokens);
   batch.kv = &arena_;
@@ -42,17 +44,33 @@ models::Batch RankRunner::batch_of(const BatchMessage& message, const VisualEnco
       batch.vocabulary.push_back(
           {rows.begin, rows.end, &vocabulary_of(*rows.adapter), rows.coefficient});
   }
-  for (const serving::VisualUse& use : message.visual)
-    batch.visual.push_back({use.token, visuals.get(use.key).narrow(0, use.first_row, use.rows)});
+  // Visual embeddings are on rank 0's device, which embeds the tokens; other ranks need them for
+  // later layers only.
+  const bool later = rank_ > 0 && model_.spec().visual_levels > 0;
+  for (const serving::VisualUse& use : message.visual) {
+    const at::Tensor rows = visuals.get(use.key).narrow(0, use.first_row, use.rows);
+    batch.visual.push_back({use.token, later ? rows.to(device_) : rows});
+  }
   return batch;
 }
 
 at::Tensor RankRunner::forward(const BatchMessage& message, const VisualEncoder& visuals) {
+  if (launched_) launched_->wait();  // for the previous step
   models::Batch batch = batch_of(message, visuals);
   if (graphs_)
-    if (const auto hidden = graphs_->forward(batch)) return *hidden;
+    if (const auto hidden = graphs_->forward(batch)) return hidden_ = *hidden;
   to_device(batch, device_);
-  return model_.forward(batch);
+  return hidden_ = model_.forward(batch);
+}
+
+void RankRunner::expect_adapter(const serving::LoadedAdapter& adapter) {
+  if (graphs_) graphs_->expect_adapter(weights_of(adapter, rank_));
+}
+
+bool RankRunner::capture_ahead(bool first) {
+  if (!graphs_) return false;
+  if (launched_) launched_->wait();  // for the previous step
+  return graphs_->capture_ahead(first);
 }
 
 models::HeadAdaptation RankRunner::heads_of(const ScoredRows& scored) const {
@@ -77,8 +95,9 @@ models::HeadAdaptation RankRunner::heads_of(const ScoredRows& scored) const {
   return heads;
 }
 
-at::Tensor RankRunner::logits(const at::Tensor& hidden, const ScoredRows& scored) const {
-  // All rows are in order, each once.
+at::Tensor RankRunner::logits(int64_t first, int64_t count, const ScoredRows& scored) const {
+  const at::Tensor hidden = hidden_.narrow(0, first, count);
+  // If every row is scored, they are in order.
   const bool all = static_cast<int64_t>(scored.rows.size()) == hidden.size(0);
   const at::Tensor states =
       all ? hidden : hidden.index_select(0, at::tensor(scored.rows, at::kLong).to(device_));

@@ -8,17 +8,26 @@ namespace {
 
 using adapters::LoraTarget;
 using adapters::Share;
+using adapters::Shares;
 
-// Rows of a matrix are a part of its bytes.
-TensorView rows_of(const TensorView& matrix, const Share& rows) {
+// Adjacent rows are returned as a view of the matrix's bytes; others are copied to `copy`.
+TensorView rows_of(const TensorView& matrix, const Shares& rows, std::vector<uint8_t>& copy) {
   const size_t row = static_cast<size_t>(matrix.shape[1]) * dtype_size(matrix.dtype);
-  return {matrix.dtype,
-          {rows.size(), matrix.shape[1]},
-          matrix.bytes.subspan(static_cast<size_t>(rows.begin) * row,
-                               static_cast<size_t>(rows.size()) * row)};
+  const auto bytes_of = [&](const Share& section) {
+    return matrix.bytes.subspan(static_cast<size_t>(section.begin) * row,
+                                static_cast<size_t>(section.size()) * row);
+  };
+  const std::vector<int64_t> shape{rows.size(), matrix.shape[1]};
+  if (rows.count == 1) return {matrix.dtype, shape, bytes_of(rows.of[0])};
+  copy.clear();
+  for (size_t i = 0; i < rows.count; ++i) {
+    const auto section = bytes_of(rows.of[i]);
+    copy.insert(copy.end(), section.begin(), section.end());
+  }
+  return {matrix.dtype, shape, copy};
 }
 
-// Columns are copied to `copy`, unless they are all.
+// Copies the columns to `copy`, unless they are the whole matrix.
 TensorView columns_of(const TensorView& matrix, const Share& columns, std::vector<uint8_t>& copy) {
   if (columns.size() == matrix.shape[1]) return matrix;
   const size_t value = dtype_size(matrix.dtype);
@@ -31,8 +40,11 @@ TensorView columns_of(const TensorView& matrix, const Share& columns, std::vecto
   return {matrix.dtype, {matrix.shape[0], columns.size()}, copy};
 }
 
-at::Tensor output_part(const std::vector<float>& values, const Share& share) {
-  return at::tensor(at::ArrayRef<float>(values).slice(share.begin, share.size()), at::kFloat);
+at::Tensor output_part(const std::vector<float>& values, const Shares& shares) {
+  std::vector<float> part;
+  for (size_t i = 0; i < shares.count; ++i)
+    part.insert(part.end(), values.begin() + shares.of[i].begin, values.begin() + shares.of[i].end);
+  return at::tensor(part, at::kFloat);
 }
 
 }  // namespace
@@ -58,18 +70,19 @@ std::vector<ops::LoraShape> RankShare::shapes(const adapters::AdapterSpec& spec)
 void RankShare::write(const adapters::AdapterSpec& spec, const ops::PanelLayout& layout,
                       std::span<std::byte* const> blocks) const {
   size_t index = 0;
-  std::vector<uint8_t> copy;
+  std::vector<uint8_t> inputs, outputs;
   for (const LoraTarget& target : spec.targets) {
     if (!has(target.module)) continue;
     const adapters::MatrixSlice part = slice(target.module);
-    layout.write(index++, columns_of(target.a, part.in, copy), rows_of(target.b, part.out), blocks);
+    layout.write(index++, columns_of(target.a, part.in, inputs),
+                 rows_of(target.b, part.out, outputs), blocks);
   }
 }
 
 void RankShare::set_outputs(const adapters::AdapterSpec& spec, ops::AdapterWeights& weights) const {
   std::map<int, ops::OutputChange> changes;
   for (const adapters::OutputValues& shift : spec.shifts) {
-    // Added once to a sum of the ranks.
+    // Added on one rank only, because the ranks sum their outputs.
     if (!has(shift.module) || slice(shift.module).in.begin > 0) continue;
     changes[shift.module].shift = output_part(shift.values, slice(shift.module).out);
   }

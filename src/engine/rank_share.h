@@ -1,7 +1,7 @@
-// What one rank has of an adapter (S-LoRA §6): of a linear that is split by outputs all of A and
-// the outputs of B, of one that is split by inputs the inputs of A and all of B, whose products are
-// parts of sums that the ranks add with those of the base model. So adapters need no communication
-// of their own. What only rank 0 computes, the towers, rank 0 has alone.
+// The part of an adapter that one rank holds (S-LoRA §6). For a linear split by outputs: all of A
+// and the rank's outputs of B. For one split by inputs: the rank's inputs of A and all of B; its
+// products are partial sums that the ranks add together with the base model's. So adapters need no
+// communication of their own. Towers run on rank 0 only, so it holds their adapters alone.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -20,12 +20,12 @@ class RankShare {
   RankShare(const adapters::ModuleTable& modules, int rank, int ranks)
       : modules_(modules), rank_(rank), ranks_(ranks) {}
 
-  // Of the adapter's targets that the rank has, in order.
+  // The shapes of the adapter's targets on this rank, in order.
   std::vector<ops::LoraShape> shapes(const adapters::AdapterSpec& spec) const;
-  // Writes the panels of these targets to blocks. layout: of shapes().
+  // Writes the panels of these targets to blocks. layout: made from shapes().
   void write(const adapters::AdapterSpec& spec, const ops::PanelLayout& layout,
              std::span<std::byte* const> blocks) const;
-  // What the adapter makes of outputs, beside its low-rank products.
+  // Sets the adapter's changes to outputs other than its low-rank products.
   void set_outputs(const adapters::AdapterSpec& spec, ops::AdapterWeights& weights) const;
 
  private:

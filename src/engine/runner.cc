@@ -23,13 +23,13 @@ using serving::for_each_visual;
 using serving::Sequence;
 using serving::sequence_of;
 
-// How long the encoding of images holds up a step: for twice the time of a step of decodes, so that
-// a stream goes on at a third of its speed, or for so long. With no step to hold up, the engine
-// looks for new requests so often.
+// How long encoding images may delay a step: twice the time of a decode step, so that a stream
+// continues at a third of its speed, but at least kHoldUp. If there is no step to delay, the engine
+// checks for new requests every kUndisturbed.
 constexpr Duration kHoldUp = std::chrono::milliseconds(20);
 constexpr Duration kUndisturbed = std::chrono::milliseconds(50);
 
-// The other ranks wait while the first one runs the tower: it takes their compute threads.
+// While the first rank runs the tower, the other ranks are idle, so it takes their compute threads.
 class AllThreads {
  public:
   explicit AllThreads(int ranks) : own_(at::get_num_threads()) {
@@ -45,7 +45,7 @@ class AllThreads {
   const int own_;
 };
 
-// The engine's log says what the exception means, not torch's stack.
+// Drops torch's backtrace from the message: the engine's log explains the exception.
 template <typename Body>
 auto without_backtrace(Body&& body) {
   try {
@@ -91,6 +91,7 @@ std::vector<FailedRequest> Runner::prepare(const StepPlan& plan) {
 
 void Runner::forget_merged() {
   builder_.forget_merged();
+  const auto watched = ranks_->watched();
   without_backtrace([&] { ranks_->forget_merged(); });
 }
 
@@ -131,10 +132,10 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
     auto outputs = forward(plan);
     if (plan.shape.prefill_tokens == 0) decode_time_ = clock_.now() - begin;
     return outputs;
-  } catch (const LostWeights&) {
+  } catch (const WeightsLostError&) {
     if (masks_) masks_->stop();
     throw;
-  } catch (const LostRank&) {
+  } catch (const RankLostError&) {
     if (masks_) masks_->stop();
     throw;
   } catch (const std::exception& e) {
@@ -148,6 +149,7 @@ Result<std::vector<StepOutput>> Runner::run(const StepPlan& plan) {
 
 std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   fill_masks(plan);
+  const auto watched = ranks_->watched();
   const serving::BatchMessage message = builder_.build(plan);
   const at::Tensor hidden = ranks_->forward(message, visuals_);
   std::vector<StepOutput> outputs;
@@ -155,20 +157,21 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     const StepItem& item = plan.items[i];
     const kernels::QuerySpan& span = message.tokens.spans[i];
     const serving::ActiveRequest& owner = *sequence_of(item).owner;
-    if (owner.prompt_logprobs) score_prompt(item, hidden.narrow(0, span.begin, span.queries));
+    if (owner.prompt_logprobs) score_prompt(item, span.begin);
     if (!item.yields) continue;
     outputs.push_back({item.request, {}, {}, {}});
     if (!owner.generates()) read_state(outputs.back(), hidden[span.begin + span.queries - 1]);
   }
   if (!message.sampled.rows.empty()) {
-    sample(plan, outputs, ranks_->logits(hidden, message.sampled));
+    sample(plan, outputs, ranks_->logits(0, hidden.size(0), message.sampled));
   } else {
-    launched_->wait();  // the step ends here: for its time, and for the next one's tables
+    launched_->wait();  // the step ends here, for its timing and for the next step's tables
   }
+  ranks_->check();
   return outputs;
 }
 
-// What a task head or an embedding makes of the state of the last prompt token.
+// Computes the output of a task head or an embedding from the last prompt token's state.
 void Runner::read_state(StepOutput& output, const at::Tensor& state) {
   for_output(output, [&] {
     const serving::LoadedHead* head = sequence_of(output).owner->head;

@@ -1,4 +1,4 @@
-// Runs the plan of a step on the model: visual embeddings, forward pass, logits, sampling and task
+// Runs a step's plan on the model: visual embeddings, forward pass, logits, sampling and task
 // heads. Only the engine thread uses it.
 #pragma once
 
@@ -26,7 +26,7 @@ inline serving::Sequence& sequence_of(const scheduler::StepOutput& output) {
   return static_cast<serving::Sequence&>(*output.request);
 }
 
-// What fails for one output, as an allocation may, ends its request alone.
+// Runs `body`; an exception, such as a failed allocation, fails only this output's request.
 template <typename Body>
 void for_output(scheduler::StepOutput& output, Body&& body) {
   try {
@@ -40,20 +40,20 @@ class Runner final : public serving::ModelRunner {
  public:
   struct Options {
     size_t visual_cache_bytes = 0;  // capacity of the cache of visual embeddings
-    // CPU time of a step for masks of grammars (FormLimits::step). Without a limit for models whose
-    // sequences have states: a request that waits for its mask would run its last token twice.
+    // CPU time per step for grammar masks (FormLimits::step). No limit for models with recurrent
+    // state: a request that waits for its mask would run its last token twice.
     double mask_seconds = 0;
-    bool adapts_threads = false;  // fewer compute threads while other programs use the cores
+    bool adapts_threads = false;  // use fewer compute threads while other programs need the cores
   };
-  // The models of all ranks and the clock must outlive it. model: rank 0's. launched: what runs on
-  // the device.
+  // model: rank 0's. launched: the work queued on the device. The models of all ranks and the clock
+  // must outlive this object.
   Runner(const models::Model& model, std::unique_ptr<RankGroup> ranks, at::ScalarType dtype,
          at::Device device, std::unique_ptr<ops::LaunchedWork> launched, const Options& options,
          const Clock& clock);
 
-  // Whether the images of these tokens are encoded.
+  // True if the images among these tokens have been encoded.
   bool ready(const scheduler::Request& request, int begin, int end) const override;
-  // Encodes images for as long as the step may be held up.
+  // Encodes images for as long as the step may be delayed.
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan& plan) override;
   Result<std::vector<scheduler::StepOutput>> run(const scheduler::StepPlan& plan) override;
 
@@ -61,6 +61,9 @@ class Runner final : public serving::ModelRunner {
   void before_step() override;
   void release_threads() override;
   void on_idle() override;
+  std::string warm_up() override;
+  void expect_adapter(const serving::LoadedAdapter& adapter) override;
+  bool prepare_ahead() override;
   void forget_merged() override;
   double merge_seconds() const override;
   void fill(EngineStats& stats) const override;
@@ -68,12 +71,13 @@ class Runner final : public serving::ModelRunner {
                                            const std::vector<float>& logits) const override;
 
  private:
+  bool capture_ahead(bool first);
   std::vector<scheduler::FailedRequest> prepare_visuals(const scheduler::StepPlan& plan);
   Duration time_for_visuals(const scheduler::StepPlan& plan) const;
   std::vector<scheduler::StepOutput> forward(const scheduler::StepPlan& plan);
   void fill_masks(const scheduler::StepPlan& plan);
   static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
-  void score_prompt(const scheduler::StepItem& item, const at::Tensor& hidden);
+  void score_prompt(const scheduler::StepItem& item, int64_t first);
   void sample(const scheduler::StepPlan& plan, std::vector<scheduler::StepOutput>& outputs,
               const at::Tensor& logits);
 
@@ -85,9 +89,9 @@ class Runner final : public serving::ModelRunner {
   VisualEncoder visuals_;
   serving::BatchBuilder builder_;
   const std::unique_ptr<RankGroup> ranks_;
-  Duration decode_time_{};                      // of the last step without prompts
-  std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model leaves no core free
-  std::optional<ops::ComputeThreads> threads_;  // within run_thread(), if they are adapted
+  Duration decode_time_{};                      // time of the last step without prompt tokens
+  std::unique_ptr<grammar::MaskFiller> masks_;  // null if the model occupies all cores
+  std::optional<ops::ComputeThreads> threads_;  // set within run_thread() if threads are adapted
 };
 
 }  // namespace valora

@@ -1,4 +1,4 @@
-// The probabilities of prompt tokens.
+// Log probabilities of prompt tokens.
 #include "base/parts_done.h"
 #include "engine/runner.h"
 #include "ops/parallel.h"
@@ -8,18 +8,18 @@ namespace {
 
 using scheduler::StepItem;
 
-// Rows of logits that are held at a time while a prompt is scored: tens of MB with large
-// vocabularies.
+// Rows of logits in memory at a time while scoring a prompt: tens of MB for large vocabularies.
 constexpr size_t kScoredRows = 64;
 
 }  // namespace
 
-// hidden: [tokens of the item, hidden size]. Each row tells how likely the next token was.
-void Runner::score_prompt(const StepItem& item, const at::Tensor& hidden) {
+// first: the step's row for the item's first token. Each row gives the probability of the token
+// after its own.
+void Runner::score_prompt(const StepItem& item, int64_t first) {
   const serving::Sequence& s = serving::sequence_of(item);
   serving::PromptLogprobs& scores = *s.owner->prompt_logprobs;
   const auto score = [&](const serving::ScoredRows& scored) {
-    const at::Tensor logits = to_host(ranks_->logits(hidden, scored));
+    const at::Tensor logits = to_host(ranks_->logits(first, item.tokens, scored));
     const int64_t columns = logits.size(1);
     const auto vocab = static_cast<size_t>(s.owner->language->vocab);
     const float* data = logits.const_data_ptr<float>();

@@ -1,4 +1,4 @@
-// How the tokens of a step are chosen: the masks of grammars, the rows of logits, the samplers.
+// Chooses the tokens of a step: grammar masks, rows of logits, samplers.
 #include <algorithm>
 #include <atomic>
 
@@ -14,12 +14,12 @@ using scheduler::StepPlan;
 using serving::Sequence;
 using serving::sequence_of;
 
-// The place of its choice among those of the step, the lowest first.
+// The order of its choice within the step, lowest first.
 double turn_in_step(const Sequence& s) {
   return s.grammar ? grammar::turn_of(*s.owner->masks, s.waited) : 0;
 }
 
-// The tokens of an item that are to be chosen.
+// The tokens to choose for one item.
 struct Choice {
   const StepItem* item;
   StepOutput* output;
@@ -47,7 +47,7 @@ std::vector<Choice> choices_of(const StepPlan& plan, std::vector<StepOutput>& ou
   return choices;
 }
 
-// What is asked of a row after a draft depends on the choice before it.
+// With drafts, no query: a later row depends on the choice before it.
 void ask(Choice& choice) {
   for_output(*choice.output, [&] {
     if (choice.item->drafts.empty())
@@ -75,8 +75,9 @@ void choose(Choice& choice, grammar::StepMasks& masks, bool again) {
 
 }  // namespace
 
-// While the model runs, if it leaves a core free. Else one thread would fill masks at the expense
-// of the model's threads, which wait for each other, and sampling does it on all of them.
+// Runs during the forward pass if the model leaves a core free. Otherwise a mask-filling thread
+// would slow the model's threads, which wait for each other; sampling then fills masks on all of
+// them.
 void Runner::fill_masks(const StepPlan& plan) {
   if (!masks_) return;
   std::vector<Sequence*> sequences;
@@ -88,14 +89,14 @@ void Runner::fill_masks(const StepPlan& plan) {
   masks_->begin(std::move(matchers));
 }
 
-// logits: of the scored rows of the items, in plan order.
+// logits: the scored rows of the items, in plan order.
 void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
                     const at::Tensor& logits) {
   std::vector<Choice> choices = choices_of(plan, outputs);
   std::ranges::stable_sort(
       choices, {}, [](const Choice& choice) { return turn_in_step(sequence_of(*choice.item)); });
   if (masks_) {
-    if (std::ranges::any_of(choices, has_grammar)) launched_->wait();  // they are filled meanwhile
+    if (std::ranges::any_of(choices, has_grammar)) launched_->wait();  // masks are being filled
     masks_->stop();
   }
   if (rows_.answers())
@@ -107,7 +108,7 @@ void Runner::sample(const StepPlan& plan, std::vector<StepOutput>& outputs,
     std::vector<ChoiceRows*> wanted;
     for (Choice* choice : open) wanted.push_back(&choice->rows);
     rows_.fetch(logits, wanted);
-    std::atomic<size_t> next = 0;  // across the threads, so that the order holds
+    std::atomic<size_t> next = 0;  // shared by the threads, to keep the order
     ops::torch_parallel()(0, static_cast<int64_t>(open.size()), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Choice& choice = *open[next++];

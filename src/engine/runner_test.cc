@@ -1,12 +1,15 @@
-// What a step that fails leaves of the engine: all, or nothing if its device is lost.
+// After a failed step, the engine keeps working, or ends if its device is lost.
 #include "engine/runner.h"
 
 #include <gtest/gtest.h>
 
+#include "base/host_communicator.h"
 #include "engine/model_fault.h"
 
 namespace valora {
 namespace {
+
+using enum Communicator::Reduction;
 
 class FailingModel final : public models::Model {
  public:
@@ -26,7 +29,7 @@ class FailingModel final : public models::Model {
   bool no_memory = false;
 };
 
-// A device that a call failed on: it gets over it, or answers none any more.
+// A device on which a call failed: it recovers, or it no longer answers.
 class FailedDevice final : public ops::LaunchedWork {
  public:
   FailedDevice(bool lost, int& waits) : lost_(lost), waits_(waits) {}
@@ -41,14 +44,14 @@ class FailedDevice final : public ops::LaunchedWork {
   int& waits_;
 };
 
-// A rank that does its part of a step.
+// A rank that does its part of a step and waits for the others in a collective.
 class WaitingModel final : public models::Model {
  public:
   explicit WaitingModel(Communicator& communicator)
       : Model(FailingModel::spec()), communicator_(communicator) {}
   at::Tensor forward(const models::Batch&) const override {
     std::vector<float> sums(8);
-    communicator_.all_reduce(0, sums, serial_for);
+    communicator_.all_reduce(0, sums, serial_for, kSum);
     return at::zeros({1, 1});
   }
   at::Tensor logits(const at::Tensor&, const models::HeadAdaptation&) const override { return {}; }
@@ -78,7 +81,7 @@ class FailedSteps : public ::testing::Test {
   int waits_ = 0;
 };
 
-TEST_F(FailedSteps, AStepThatFailsOnASoundDeviceFailsAlone) {
+TEST_F(FailedSteps, FailureOnHealthyDeviceEndsOnlyTheStep) {
   auto failed = run_on(false);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, ErrorCode::kInternal);
@@ -89,8 +92,8 @@ TEST_F(FailedSteps, AStepThatFailsOnASoundDeviceFailsAlone) {
   EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(FailedSteps, ARankThatFailsEndsTheEngine) {
-  auto communicator = std::make_unique<Communicator>(2, Communicator::Settings{});
+TEST_F(FailedSteps, FailedRankEndsEngine) {
+  auto communicator = std::make_unique<HostCommunicator>(2, HostCommunicator::Settings{});
   const WaitingModel waiting(*communicator);
   std::vector<std::unique_ptr<RankRunner>> ranks;
   ranks.push_back(rank_on(0, waiting));
@@ -100,18 +103,18 @@ TEST_F(FailedSteps, ARankThatFailsEndsTheEngine) {
   for (int i = 0; i < 2; ++i) try {
       static_cast<void>(runner.run({}));
       ADD_FAILURE() << "no fault";
-    } catch (const LostRank& lost) {
+    } catch (const RankLostError& lost) {
       EXPECT_STREQ(lost.what(),
                    "rank 1 of 2 failed: CUDA error: an illegal memory access was encountered");
     }
-  runner.release_threads();  // as the engine may do while it is idle
+  runner.release_threads();  // as the engine does when idle
 }
 
-TEST_F(FailedSteps, ADeviceThatAnswersNoMoreEndsTheEngine) {
-  EXPECT_THROW(run_on(true), LostDevice);
+TEST_F(FailedSteps, UnresponsiveDeviceEndsEngine) {
+  EXPECT_THROW(run_on(true), DeviceLostError);
   try {
     static_cast<void>(run_on(true));
-  } catch (const LostDevice& lost) {
+  } catch (const DeviceLostError& lost) {
     const std::string text = lost.what();
     EXPECT_NE(text.find("illegal memory access"), std::string::npos) << text;
     EXPECT_NE(text.find("unspecified launch failure"), std::string::npos) << text;

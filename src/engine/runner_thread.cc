@@ -1,11 +1,18 @@
-// What the engine thread needs of the runner besides steps.
+// The runner's tasks outside of steps.
 #include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
 
+#include "base/log.h"
 #include "engine/head_logits.h"
 #include "engine/model_fault.h"
 #include "engine/runner.h"
 
 namespace valora {
+namespace {
+
+constexpr Duration kWarmUp = std::chrono::seconds(3);
+
+}  // namespace
 
 void Runner::run_thread(const std::function<void()>& loop) {
   const c10::InferenceMode no_gradients;
@@ -22,6 +29,41 @@ void Runner::release_threads() { ranks_->release_threads(); }
 
 void Runner::on_idle() { visuals_.request({}); }
 
+std::string Runner::warm_up() {
+  const TimePoint begin = clock_.now();
+  bool more = true;
+  while (more && clock_.now() - begin < kWarmUp) more = capture_ahead(true);
+  const GraphStats graphs = ranks_->graph_stats();
+  if (graphs.graphs == 0) return {};
+  return fmt::format(
+      "{} kinds of steps were captured as CUDA graphs in {:.1f} s{}; more are while no request "
+      "runs",
+      graphs.graphs, seconds(clock_.now() - begin), more ? ", all the time there is at start" : "");
+}
+
+void Runner::expect_adapter(const serving::LoadedAdapter& adapter) {
+  if (adapter.on_decoder) ranks_->expect_adapter(adapter);
+}
+
+bool Runner::prepare_ahead() { return capture_ahead(false); }
+
+// A failed capture costs nothing but the capture, unless the device or a rank is lost with it.
+bool Runner::capture_ahead(bool first) {
+  try {
+    const auto watched = ranks_->watched();
+    const bool more = ranks_->capture_ahead(first);
+    launched_->wait();
+    ranks_->check();
+    return more;
+  } catch (const RankLostError&) {
+    throw;
+  } catch (const std::exception& e) {
+    spdlog::warn("no steps are captured ahead: {}", reason_of(e));
+    check_device(*launched_, e);
+    return false;
+  }
+}
+
 double Runner::merge_seconds() const { return ranks_->mode_stats().merge_seconds; }
 
 void Runner::fill(EngineStats& stats) const {
@@ -30,6 +72,9 @@ void Runner::fill(EngineStats& stats) const {
   stats.mode_switches = modes.switches;
   stats.merges = modes.merges;
   const Communicator::Stats collectives = ranks_->collectives();
+  const GraphStats graphs = ranks_->graph_stats();
+  stats.captured_steps = graphs.graphs;
+  stats.replayed_steps = graphs.replays;
   stats.collectives = collectives.collectives;
   stats.collective_bytes = collectives.bytes;
   stats.collective_seconds = collectives.seconds;

@@ -1,5 +1,5 @@
-// Adapters in an engine with a tiny model: identity, loading and unloading while requests run,
-// heads.
+// Adapters in an engine with a tiny model: identity, heads, and loading and unloading while
+// requests run.
 #include <cmath>
 
 #include "engine/testing/engine_fixture.h"
@@ -14,7 +14,7 @@ class AdapterTest : public TwoAdapterTest {
   AdapterTest() { start_with_adapters(); }
 };
 
-TEST_F(AdapterTest, MixedInOneBatchEachAnswersAsAlone) {
+TEST_F(AdapterTest, MixedBatchAnswersEqualSingleAnswers) {
   const std::vector<GenerateRequest> requests{base_,
                                               with(base_, {{"one", 1}}),
                                               with(base_, {{"two", 1}}),
@@ -37,7 +37,7 @@ TEST_F(AdapterTest, MixedInOneBatchEachAnswersAsAlone) {
     EXPECT_EQ(sinks[i]->wait().first().tokens, alone[i % requests.size()].first().tokens) << i;
 }
 
-TEST_F(AdapterTest, UnloadingLeavesRunningRequestsAlone) {
+TEST_F(AdapterTest, UnloadDoesNotAffectRunningRequests) {
   const auto request = with(base_, {{"one", 1}});
   const auto undisturbed = tokens_of(request);
   Gate gate;
@@ -46,7 +46,7 @@ TEST_F(AdapterTest, UnloadingLeavesRunningRequestsAlone) {
   gate.wait_for_arrival();
   ASSERT_TRUE(unload("one").ok());
   one_.write("adapter_model.safetensors",
-             "");  // reading a map of the old file would fault from here on
+             "");  // a memory map of the old file would fault from here on
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(engine_->adapters().size(), 1);
   gate.open();
@@ -54,7 +54,7 @@ TEST_F(AdapterTest, UnloadingLeavesRunningRequestsAlone) {
   EXPECT_EQ(unload("one").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(AdapterTest, AReloadedNameNeverAnswersFromTheOldContent) {
+TEST_F(AdapterTest, ReloadedNameUsesNewContent) {
   const auto request = with(base_, {{"one", 1}});
   const auto old_tokens = tokens_of(request), new_tokens = tokens_of(with(base_, {{"two", 1}}));
   Gate gate;
@@ -73,7 +73,7 @@ TEST_F(AdapterTest, AReloadedNameNeverAnswersFromTheOldContent) {
   EXPECT_EQ(run(request).done->usage.cached_tokens, 32);
 }
 
-TEST_F(AdapterTest, NotANumberIsTheFaultOfOneRequest) {
+TEST_F(AdapterTest, NanFailsOnlyItsRequest) {
   TempDir huge;
   write_overflowing_adapter(huge);
   ASSERT_TRUE(load("huge", huge.path()).ok());
@@ -105,7 +105,7 @@ TEST_F(AdapterTest, StatsNameTheAdaptersOfEachQueue) {
   EXPECT_TRUE(engine_->stats().running_adapters.empty());
 }
 
-TEST_F(AdapterTest, HeadsAnswerInOneRound) {
+TEST_F(AdapterTest, HeadAnswersWithoutDecoding) {
   TempDir folder;
   write_tiny_adapter(folder, 15, 5);
   folder.write(
@@ -127,7 +127,7 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   EXPECT_NEAR(total, 1, 1e-5);
   EXPECT_EQ(classified.done->usage.completion_tokens, 0);
 
-  // In a chat completion the head gives the same label for the same prompt.
+  // In a chat completion, the head gives the same label for the same prompt.
   request.task = Task::kGenerate;
   const Answer chatted = run(request);
   EXPECT_EQ(chatted.first().text, result.labels[result.best]);
@@ -153,7 +153,7 @@ TEST_F(AdapterTest, HeadsAnswerInOneRound) {
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(AdapterTest, NamesShareAnAdapter) {
+TEST_F(AdapterTest, SeveralNamesShareOneAdapter) {
   TempDir folder;
   write_tiny_adapter(folder, 15, 5);
   folder.write(
@@ -184,7 +184,7 @@ TEST_F(AdapterTest, NamesShareAnAdapter) {
   EXPECT_EQ(tokens_of(with(base_, {{"words", 1}})), words) << "no name needs another";
 }
 
-TEST_F(AdapterTest, ANameIsRefusedWithItsReason) {
+TEST_F(AdapterTest, RefusedNameGivesReason) {
   const auto error_of = [&](const LoadAdapter& request) { return load(request).error(); };
   EXPECT_EQ(error_of({.name = "x", .same_as = "nobody"}).code, ErrorCode::kNotFound);
   EXPECT_EQ(error_of({.name = "two", .same_as = "one"}).code, ErrorCode::kInvalidArgument);
@@ -195,7 +195,7 @@ TEST_F(AdapterTest, ANameIsRefusedWithItsReason) {
   EXPECT_EQ(engine_->adapters().size(), 2);
 }
 
-TEST_F(AdapterTest, UnloadingAHeadAloneKeepsTheBaseModelsCache) {
+TEST_F(AdapterTest, UnloadingHeadOnlyAdapterKeepsBaseCache) {
   TempDir folder;
   folder.write(
       "adapter_config.json",

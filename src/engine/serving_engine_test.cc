@@ -1,4 +1,4 @@
-// Requests in an engine with a tiny model: what is the same however steps are made.
+// Requests in an engine with a tiny model: results that must not depend on how steps are formed.
 #include <thread>
 
 #include "base/parts_done.h"
@@ -99,7 +99,7 @@ TEST_F(EngineTest, StopStringsAndTokensEndWithTheirReason) {
   EXPECT_GE(tokens_of(request).size(), 12);
 }
 
-TEST_F(EngineTest, EachLayerIsAPartOfAStep) {
+TEST_F(EngineTest, EachLayerCountsAsProgress) {
   start();
   const uint64_t before = parts_done();
   EXPECT_TRUE(run(ask(numbered_prompt(4, 1), 1)).done);

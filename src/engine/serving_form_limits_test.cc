@@ -1,4 +1,4 @@
-// What the forms of answers may take, and their white space.
+// Limits on answer forms: their cost and white space.
 #include <gmock/gmock.h>
 
 #include "base/json.h"
@@ -16,15 +16,15 @@ class FormLimitsTest : public GrammarTest {
   }
 };
 
-// One choice in each step: the others run their last tokens again.
-TEST_F(FormLimitsTest, ChoicesThatWaitForAnotherStepAreTheSame) {
+// One choice per step: the other requests rerun their last tokens.
+TEST_F(FormLimitsTest, DeferredChoicesGiveSameAnswers) {
   start();
   const AnswerConstraint form = regex("([a-f]{3}[0-9]){9}");
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 6; ++i)
     requests.push_back(sampled(under(ask(numbered_prompt(14 + i, 40 * i), 40), form), i));
   requests.back().sampling.n = 3;
-  requests.push_back(ask(numbered_prompt(9, 5), 40));  // waits for none
+  requests.push_back(ask(numbered_prompt(9, 5), 40));  // needs no mask
   const auto answers_of = [&] {
     std::vector<std::shared_ptr<WaitingSink>> sinks;
     for (const auto& request : requests) sinks.push_back(submit(request));
@@ -48,7 +48,7 @@ TEST_F(FormLimitsTest, ChoicesThatWaitForAnotherStepAreTheSame) {
   }
 }
 
-TEST_F(FormLimitsTest, OtherRequestsGoOnWhileChoicesWait) {
+TEST_F(FormLimitsTest, OtherRequestsContinueWhileChoicesWait) {
   options_.form_limits.step = 0;
   start();
   GenerateRequest many = under(ask(numbered_prompt(10, 3), 30), regex("[a-z]{30}"));
@@ -62,7 +62,7 @@ TEST_F(FormLimitsTest, OtherRequestsGoOnWhileChoicesWait) {
   EXPECT_LT(plain.done->timings.e2e_seconds, answer.done->timings.e2e_seconds);
 }
 
-TEST_F(FormLimitsTest, ARequestWhoseMasksTakeTooLongEnds) {
+TEST_F(FormLimitsTest, SlowMasksEndTheRequest) {
   options_.form_limits.request = options_.form_limits.token = 0;
   start();
   const auto plain = submit(ask(numbered_prompt(12, 9), 30));
@@ -74,7 +74,7 @@ TEST_F(FormLimitsTest, ARequestWhoseMasksTakeTooLongEnds) {
   EXPECT_EQ(plain->wait().first().tokens.size(), 30);
 }
 
-TEST_F(FormLimitsTest, AFormThatIsNotQuickIsCompiledElsewhere) {
+TEST_F(FormLimitsTest, SlowFormIsCompiledInSlowLane) {
   options_.form_limits.quick = 0;
   start();
   const AnswerConstraint form = schema(R"({"type": "object", "required": ["a", "b"], "properties":
@@ -92,7 +92,7 @@ TEST_F(FormLimitsTest, AFormThatIsNotQuickIsCompiledElsewhere) {
   EXPECT_THAT(refused.error->message, ::testing::HasSubstr("too complex"));
 }
 
-TEST_F(FormLimitsTest, WhiteSpaceIsTheEnginesUnlessTheRequestSays) {
+TEST_F(FormLimitsTest, RequestOverridesEngineWhiteSpace) {
   options_.json_whitespace = JsonSpacing::kCompact;
   start();
   GenerateRequest request = under(ask_, schema(R"({"type": "array", "items": {"enum": [1]},

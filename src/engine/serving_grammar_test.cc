@@ -1,4 +1,4 @@
-// Answers in a demanded form, on every way that a sequence can take through the engine.
+// Answers in a required form, on every path a sequence can take through the engine.
 #include <gmock/gmock.h>
 
 #include <regex>
@@ -48,10 +48,10 @@ TEST_F(GrammarTest, AnswersUnderASchemaAreJsonOfItsForm) {
   EXPECT_GT(finished, 20);
 }
 
-TEST_F(GrammarTest, AGrammarThatAllowsEverythingChangesNothing) {
+TEST_F(GrammarTest, PermissiveGrammarChangesNothing) {
   start();
   GenerateRequest plain = ask_;
-  plain.sampling.logit_bias = {{259, -100}};  // text alone: a grammar has no special tokens
+  plain.sampling.logit_bias = {{259, -100}};  // text only: a grammar allows no special tokens
   for (int id = 0x80; id <= 0xFF; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
   for (int id = 260; id < kVocab; ++id) plain.sampling.logit_bias.emplace_back(id, -100);
   for (const bool random : {false, true}) {
@@ -60,7 +60,7 @@ TEST_F(GrammarTest, AGrammarThatAllowsEverythingChangesNothing) {
   }
 }
 
-// Calls that a model may make ("tool_choice": "auto"): text is free until one begins.
+// Optional tool calls ("tool_choice": "auto"): text is unconstrained until a call begins.
 TEST_F(GrammarTest, TagsWithATriggerLeaveOtherTextAlone) {
   start();
   const AnswerConstraint calls{Kind::kStructuralTag,
@@ -90,7 +90,7 @@ TEST_F(GrammarTest, TagsWithATriggerLeaveOtherTextAlone) {
   EXPECT_GT(begun, 5);
 }
 
-TEST_F(GrammarTest, AFallbackReplacesWhatNoGrammarExpresses) {
+TEST_F(GrammarTest, FallbackReplacesUnsupportedSchema) {
   start();
   AnswerConstraint schema{
       Kind::kJsonSchema, R"({"type": "boolean", "not": {"const": true}})", {}, true, {}};
@@ -101,7 +101,7 @@ TEST_F(GrammarTest, AFallbackReplacesWhatNoGrammarExpresses) {
   EXPECT_EQ(run(under(ask_, schema)).error->code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(GrammarTest, EveryChoiceFollowsItsOwn) {
+TEST_F(GrammarTest, EachChoiceHasItsOwnMatcher) {
   start();
   GenerateRequest request = sampled(under(ask_, choice({"left", "right", "up"})), 5);
   request.sampling.n = 12;
@@ -116,7 +116,7 @@ TEST_F(GrammarTest, EveryChoiceFollowsItsOwn) {
   EXPECT_GT(seen.size(), 1);
 }
 
-TEST_F(GrammarTest, EndsWithoutAnEosTokenWhereNothingCanFollow) {
+TEST_F(GrammarTest, CompleteAnswerEndsWithoutEos) {
   start();
   GenerateRequest request = under(ask_, choice({"abc"}));
   request.sampling.ignore_eos = true;
@@ -127,7 +127,7 @@ TEST_F(GrammarTest, EndsWithoutAnEosTokenWhereNothingCanFollow) {
   EXPECT_THAT(answer.first().tokens, ::testing::Not(::testing::Contains(kEos)));
 }
 
-TEST_F(GrammarTest, TheEosTokenNeedsACompleteAnswer) {
+TEST_F(GrammarTest, EosRequiresCompleteAnswer) {
   start();
   GenerateRequest request = under(ask_, regex("a{5}b*"));
   request.sampling.logit_bias = {{kEos, 100}};
@@ -156,14 +156,13 @@ TEST_F(GrammarTest, ChunksAndPreemptionChangeNothing) {
   start();
   const AnswerConstraint form = regex("([a-f]{3}[0-9]){17}");
   std::vector<GenerateRequest> requests;
-  for (int i = 0; i < 15;
-       ++i)  // so many that some run side by side, whenever their forms are ready
+  for (int i = 0; i < 15; ++i)  // enough that some run together, whenever their grammars are ready
     requests.push_back(sampled(under(ask(numbered_prompt(20 + i % 5, 40 * i), 75), form), i));
   options_.max_num_batched_tokens = 7;
   expect_the_same_when_preempted(requests);
 }
 
-TEST_F(GrammarTest, ABadConstraintIsTheErrorOfItsRequestAlone) {
+TEST_F(GrammarTest, BadConstraintFailsOnlyItsRequest) {
   start();
   const auto good = submit(under(ask_, choice({"yes"})));
   const Answer bad = run(under(ask_, regex("(a")));

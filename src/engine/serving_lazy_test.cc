@@ -1,4 +1,4 @@
-// Adapters of which only the headers were read: their values come with the first request.
+// Adapters loaded by their headers only: their values are read with the first request.
 #include <filesystem>
 #include <fstream>
 
@@ -31,7 +31,7 @@ class LazyTest : public EngineTest {
     return request;
   }
   std::string file(int i) const { return folders_[i]->file("adapter_model.safetensors"); }
-  // The last value becomes NaN.
+  // Overwrites the last value with NaN.
   void break_values(int i) {
     std::fstream stream(file(i), std::ios::in | std::ios::out | std::ios::binary);
     stream.seekp(-4, std::ios::end);
@@ -41,7 +41,7 @@ class LazyTest : public EngineTest {
   std::vector<std::unique_ptr<TempDir>> folders_;
 };
 
-TEST_F(LazyTest, AnswersAreThoseOfAdaptersThatWereReadAtOnce) {
+TEST_F(LazyTest, LazyAdaptersAnswerLikeEagerOnes) {
   constexpr int kAdapters = 30;
   write_adapters(kAdapters);
   start_with_blocks(400);
@@ -63,7 +63,7 @@ TEST_F(LazyTest, AnswersAreThoseOfAdaptersThatWereReadAtOnce) {
   EXPECT_GE(engine_->stats().memory.loads.moves, static_cast<uint64_t>(kAdapters));
 }
 
-TEST_F(LazyTest, FaultsOfValuesFailTheRequestsThatNeedThem) {
+TEST_F(LazyTest, BadValuesFailRequestsOnFirstUse) {
   write_adapters(2);
   break_values(0);
   start_with_blocks(40);
@@ -79,7 +79,7 @@ TEST_F(LazyTest, FaultsOfValuesFailTheRequestsThatNeedThem) {
   }
 }
 
-TEST_F(LazyTest, AFolderThatChangedBeforeItsFirstUseIsRefused) {
+TEST_F(LazyTest, FolderChangedBeforeFirstUseIsRefused) {
   write_adapters(3);
   start_with_blocks(40);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(load_lazily(i).ok());
@@ -89,13 +89,13 @@ TEST_F(LazyTest, AFolderThatChangedBeforeItsFirstUseIsRefused) {
   EXPECT_EQ(run(request(0)).error->code, ErrorCode::kNotFound);
   EXPECT_EQ(run(request(1)).error->code, ErrorCode::kConflict);
   EXPECT_FALSE(run(request(2)).error);
-  // Loaded again, it answers with its new content.
+  // After reloading, the new content is used.
   ASSERT_TRUE(
       load({.name = name(1), .path = folders_[1]->path(), .replace = true, .lazy = true}).ok());
   EXPECT_FALSE(run(request(1)).error);
 }
 
-TEST_F(LazyTest, AfterItsFirstUseTheContentCounts) {
+TEST_F(LazyTest, AfterFirstUseOnlyContentMatters) {
   write_adapters(2);
   start_with_blocks(20);
   ASSERT_TRUE(load_lazily(0).ok());
@@ -111,7 +111,7 @@ TEST_F(LazyTest, AfterItsFirstUseTheContentCounts) {
   EXPECT_EQ(run(request(0)).error->code, ErrorCode::kConflict);
 }
 
-TEST_F(LazyTest, MergesOnceItsValuesAreKnown) {
+TEST_F(LazyTest, LazyAdapterMergesOnceValuesAreRead) {
   write_adapters(1);
   options_.scheduling.policy = SchedulingPolicy::kMerged;
   std::vector<int32_t> tokens;
@@ -127,7 +127,7 @@ TEST_F(LazyTest, MergesOnceItsValuesAreKnown) {
     return engine_->stats().merges;
   };
   EXPECT_EQ(merges_of(1, false), 1u);
-  // The first request runs unmerged if its prompt is ready before the values are.
+  // The first request runs unmerged if its prompt is ready before the adapter's values.
   EXPECT_LE(merges_of(1, true), 1u);
   EXPECT_EQ(merges_of(2, true), 1u);
 }

@@ -1,5 +1,5 @@
-// An engine whose pool is far too small for its adapters and conversations: answers stay right, and
-// faults stay with their requests.
+// An engine whose pool is far too small for its adapters and conversations: answers stay correct,
+// and faults affect only their own requests.
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -37,7 +37,7 @@ class MemoryTest : public EngineTest {
     options_.memory.swap_bytes = swap_blocks * kTinyBlockBytes;
     start();
   }
-  // Single adapters, scaled ones, sums, and the base model.
+  // Cycles through single adapters, scaled ones, sums, and the base model.
   GenerateRequest request(int i) const {
     GenerateRequest request = ask(numbered_prompt(35 + i % 3 * 20, i % 7), 8);
     if (i % 11 == 10) return request;
@@ -56,7 +56,7 @@ class MemoryTest : public EngineTest {
 
 class CrowdedTest : public MemoryTest, public ::testing::WithParamInterface<CrowdedSetting> {};
 
-TEST_P(CrowdedTest, EveryAnswerEqualsTheOneGivenAlone) {
+TEST_P(CrowdedTest, AnswersEqualThoseWithoutContention) {
   constexpr int kRequests = 256;  // at once
   write_adapters();
   start_with_blocks(1000);
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      [](MemoryOptions& m) { m.history = false; }}),
     [](const auto& info) { return info.param.name; });
 
-TEST_F(MemoryTest, AConversationThatWasPressedOutFindsItsPrefixInTheSwapSpace) {
+TEST_F(MemoryTest, EvictedConversationFindsPrefixInSwap) {
   start_with_blocks(20, 100);
   const GenerateRequest turn = ask(numbered_prompt(100, 3), 4);
   const auto tokens = run_slowly(turn).first().tokens;
@@ -119,7 +119,7 @@ TEST_F(MemoryTest, AConversationThatWasPressedOutFindsItsPrefixInTheSwapSpace) {
   EXPECT_GE(engine_->stats().memory.swapped_tokens, 16u);
 }
 
-TEST_F(MemoryTest, AnAdapterComesWhenItIsAskedForAndLeavesUnderPressure) {
+TEST_F(MemoryTest, AdapterLoadsOnDemandAndIsEvictedUnderPressure) {
   write_adapters(1);
   start_with_blocks(20);
   load_all();
@@ -131,7 +131,7 @@ TEST_F(MemoryTest, AnAdapterComesWhenItIsAskedForAndLeavesUnderPressure) {
   EXPECT_EQ(tokens_of(request), tokens);
 }
 
-TEST_F(MemoryTest, FilesThatVanishedOrChangedFailTheirRequestsAndNoOthers) {
+TEST_F(MemoryTest, MissingOrChangedFilesFailOnlyTheirRequests) {
   write_adapters(3);
   start_with_blocks(20);
   load_all();
@@ -148,12 +148,12 @@ TEST_F(MemoryTest, FilesThatVanishedOrChangedFailTheirRequestsAndNoOthers) {
   EXPECT_EQ(other.error->code, ErrorCode::kConflict);
   EXPECT_NE(other.error->message.find("has changed"), std::string::npos);
   EXPECT_EQ(fine->wait().first().tokens, third);
-  // Loaded again, the name answers with the new content.
+  // After reloading, the name answers with the new content.
   EXPECT_TRUE(load(name(1), folders_[1]->path(), true).ok());
   EXPECT_FALSE(run(request(1)).error);
 }
 
-TEST_F(MemoryTest, AFolderThatBecameALinkOutOfItsRootIsNotReadAgain) {
+TEST_F(MemoryTest, FolderReplacedByLinkOutOfRootIsNotReread) {
   namespace fs = std::filesystem;
   const TempDir root, outside;
   const auto copy = [](const std::string& from, const std::string& to) {
@@ -173,7 +173,7 @@ TEST_F(MemoryTest, AFolderThatBecameALinkOutOfItsRootIsNotReadAgain) {
   EXPECT_TRUE(run(request(0)).error) << "the content is the same, but outside";
 }
 
-TEST_F(MemoryTest, WhatIsReplacedUnderLoadNeverAnswersFromItsPredecessor) {
+TEST_F(MemoryTest, AdapterReplacedUnderLoadUsesNewContent) {
   write_adapters(8);
   TempDir first, second;
   write_tiny_adapter(first, 501);
@@ -201,7 +201,7 @@ TEST_F(MemoryTest, WhatIsReplacedUnderLoadNeverAnswersFromItsPredecessor) {
   }
 }
 
-TEST_F(MemoryTest, WhatDoesNotFitIsRefusedWithTheBytes) {
+TEST_F(MemoryTest, OversizedRequestIsRefusedWithBytes) {
   write_adapters(3);
   options_.max_model_len = 32;
   start_with_blocks(2);
@@ -211,7 +211,7 @@ TEST_F(MemoryTest, WhatDoesNotFitIsRefusedWithTheBytes) {
   EXPECT_NE(large.error().message.find(std::to_string(2 * kTinyBlockBytes)), std::string::npos);
   start_with_blocks(4);
   load_all();
-  // Alone each fits, together with its tokens; a sum of two does not.
+  // Each adapter fits together with its tokens, but not a sum of two.
   GenerateRequest sum = ask(numbered_prompt(8, 1), 4);
   sum.adapters = {{name(0), 1}};
   EXPECT_FALSE(run(sum).error);
@@ -224,7 +224,7 @@ TEST_F(MemoryTest, WhatDoesNotFitIsRefusedWithTheBytes) {
 TEST_F(MemoryTest, PinnedAdaptersStayUpToTheirShare) {
   write_adapters(3);
   options_.max_model_len = 160;
-  start_with_blocks(20);  // a quarter of 20 for pinned ones: two adapters of 2 blocks
+  start_with_blocks(20);  // a quarter of 20 for pinned adapters: two of 2 blocks
   for (const int i : {0, 1})
     ASSERT_TRUE(load({.name = name(i), .path = folders_[i]->path(), .pinned = true}).ok());
   const auto third = load({.name = name(2), .path = folders_[2]->path(), .pinned = true});
@@ -240,16 +240,16 @@ TEST_F(MemoryTest, PinnedAdaptersStayUpToTheirShare) {
       load({.name = name(2), .path = folders_[2]->path(), .replace = true, .pinned = true}).ok());
 }
 
-TEST_F(MemoryTest, ALoadThatFailsPinsNothing) {
+TEST_F(MemoryTest, FailedLoadPinsNothing) {
   write_adapters(2);
   options_.max_model_len = 160;
-  start_with_blocks(12);  // a quarter for pinned ones: one adapter of 2 blocks
+  start_with_blocks(12);  // a quarter for pinned adapters: one of 2 blocks
   const auto unknown_head =
       load({.name = name(0), .path = folders_[0]->path(), .head = "none", .pinned = true});
   ASSERT_FALSE(unknown_head.ok());
   const auto second = load({.name = name(1), .path = folders_[1]->path(), .pinned = true});
   EXPECT_TRUE(second.ok()) << second.error().message;
-  // The same content under another name that is refused: it stays pinned.
+  // A refused load of the same content under another name: it stays pinned.
   ASSERT_FALSE(
       load({.name = "b", .path = folders_[1]->path(), .head = "none", .pinned = true}).ok());
   run(request(1));

@@ -1,5 +1,4 @@
-// Merged and mixture modes in an engine with a tiny model: the answers equal those of unmerged
-// serving.
+// Merged and mixture modes in an engine with a tiny model: answers equal those of unmerged serving.
 #include "engine/testing/engine_fixture.h"
 #include "scheduler/costs/cost_file.h"
 
@@ -17,12 +16,12 @@ class ModeEngine : public TwoAdapterTest {
  protected:
   void start_in(SchedulingPolicy policy, MergePlace merge = MergePlace::kShadow) {
     options_.merge = merge;
-    if (policy == SchedulingPolicy::kValora) make_merging_pay();
+    if (policy == SchedulingPolicy::kValora) make_merging_profitable();
     options_.scheduling.policy = policy;
     start_with_adapters();
   }
-  // Costs by which valora changes its mode all the time.
-  void make_merging_pay() {
+  // Costs that make valora change its mode constantly.
+  void make_merging_profitable() {
     options_.scheduling = {.tolerance = 1, .merged_share = 0};
     start();
     const serving::CostKey key = engine_->cost_key();
@@ -68,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ModeSetting{SchedulingPolicy::kDlora, MergePlace::kInPlace}),
     [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
 
-TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
+TEST_P(ModeTest, AnswersEqualUnmergedServing) {
   start_in(SchedulingPolicy::kUnmerged);
   const auto expected = answers_to(requests_);
   EXPECT_EQ(engine_->stats().merges, 0);
@@ -82,7 +81,7 @@ TEST_P(ModeTest, AnswersAsUnmergedServingDoes) {
   EXPECT_GT(stats.merge_seconds, 0);
 }
 
-TEST_P(ModeTest, AfterForgettingMergedWeightsTheBaseAnswersAndTheNextMergeIsMade) {
+TEST_P(ModeTest, ForgettingMergedWeightsRestoresBaseAndRemerges) {
   const auto adapted = with(base_, {{"one", 1}});
   const std::vector<GenerateRequest> all_adapted(6, adapted);
   start_in(SchedulingPolicy::kUnmerged);
@@ -104,7 +103,7 @@ TEST_P(ModeTest, AfterForgettingMergedWeightsTheBaseAnswersAndTheNextMergeIsMade
   EXPECT_GT(engine_->stats().merges, merges);
 }
 
-TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
+TEST_P(ModeTest, ReloadWhileMergedUsesNewContent) {
   start_in(SchedulingPolicy::kUnmerged);
   const auto old_one = tokens_of(with(base_, {{"one", 1}})),
              two = tokens_of(with(base_, {{"two", 1}}));
@@ -126,8 +125,8 @@ TEST_P(ModeTest, ANameLoadedAgainWhileItIsMergedAnswersByItsNewContent) {
   EXPECT_EQ(tokens_of(with(base_, {{"two", 1}})), two);
 }
 
-// If it were merged, its infinities would reach all requests.
-TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
+// If it were merged, its infinities would reach every request.
+TEST_P(ModeTest, OverflowingAdapterAffectsNoOtherRequest) {
   TempDir huge;
   write_overflowing_adapter(huge);
   start_in(GetParam().policy, GetParam().merge);
@@ -141,9 +140,9 @@ TEST_P(ModeTest, AnAdapterWhoseProductsOverflowHarmsNobodyElse) {
   EXPECT_EQ(adapted->wait().first().tokens, one);
 }
 
-TEST_F(ModeEngine, TheModeOfTheLastStepIsReported) {
+TEST_F(ModeEngine, ReportsModeOfLastStep) {
   start_in(SchedulingPolicy::kMixture);
-  tokens_of(with(base_, {{"two", 1}, {"one", 1}}));  // one is merged, and the other beside it
+  tokens_of(with(base_, {{"two", 1}, {"one", 1}}));  // one is merged, the other applied on top
   EXPECT_EQ(engine_->stats().mode, "mixture");
   tokens_of(with(base_, {{"one", 1}}));
   EXPECT_EQ(engine_->stats().mode, "merged");

@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing;
 
-// Keeps the prompts of a request's choices.
+// Records the prompts of a request's choices.
 class PromptSink final : public ResponseSink {
  public:
   void on_output(OutputChunk chunk) override {
@@ -58,7 +58,7 @@ class PromptLogprobsTest : public EngineTest {
   }
 };
 
-TEST_F(PromptLogprobsTest, EveryTokenHasOneWithItsRank) {
+TEST_F(PromptLogprobsTest, EveryTokenHasLogprobAndRank) {
   start();
   const auto sink = finish(scored(40, 5));
   const std::vector<TokenOutput>& prompt = *sink->prompts.at(0);
@@ -92,7 +92,7 @@ TEST_F(PromptLogprobsTest, ChunksOfThePromptChangeNothing) {
   expect_same(*whole->prompts.at(0), *parts->prompts.at(0));
 }
 
-TEST_F(PromptLogprobsTest, APromptThatIsCachedIsComputedAnew) {
+TEST_F(PromptLogprobsTest, CachedPromptIsRecomputed) {
   start();
   const auto plain = ask(numbered_prompt(64, 9), 4);
   run(plain);
@@ -103,7 +103,7 @@ TEST_F(PromptLogprobsTest, APromptThatIsCachedIsComputedAnew) {
   EXPECT_GT(run(plain).done->usage.cached_tokens, 0) << "others keep their prefix";
 }
 
-TEST_F(PromptLogprobsTest, AllChoicesHaveThem) {
+TEST_F(PromptLogprobsTest, AllChoicesReportPromptLogprobs) {
   start();
   GenerateRequest request = scored(50, 1, 0);
   request.sampling.n = 3;
@@ -112,7 +112,7 @@ TEST_F(PromptLogprobsTest, AllChoicesHaveThem) {
   for (const auto& [index, prompt] : sink->prompts) EXPECT_EQ(prompt, sink->prompts.at(0));
 }
 
-TEST_F(PromptLogprobsTest, AreTheSameWithoutAnAnswer) {
+TEST_F(PromptLogprobsTest, SameWithoutGeneratedTokens) {
   start();
   GenerateRequest request = scored(50, 1);
   const auto answered = finish(request);
@@ -127,7 +127,7 @@ TEST_F(PromptLogprobsTest, PreemptionChangesNothing) {
   start();
   std::vector<GenerateRequest> requests;
   std::vector<std::shared_ptr<PromptSink>> alone, crowded;
-  for (int i = 0; i < 15; ++i) {  // so many that some run side by side
+  for (int i = 0; i < 15; ++i) {  // enough that some run together
     requests.push_back(scored(20 + i % 5, 40 * i));
     requests.back().sampling.max_tokens = 40;
     alone.push_back(finish(requests.back()));
@@ -145,7 +145,7 @@ TEST_F(PromptLogprobsTest, PreemptionChangesNothing) {
   EXPECT_GT(preemptions, 0);
 }
 
-TEST_F(PromptLogprobsTest, AreBounded) {
+TEST_F(PromptLogprobsTest, ExcessiveRequestsAreRefused) {
   options_.max_logprobs = 5;
   start();
   const auto refused = engine_->submit(scored(4, 0, 6), std::make_shared<PromptSink>());

@@ -1,5 +1,5 @@
-// An engine whose model several ranks share: the answers equal those of one rank, and a rank that
-// fails ends the engine.
+// An engine whose model is shared by several ranks: answers equal those of one rank, and a failing
+// rank ends the engine.
 #include <thread>
 
 #include "base/cores.h"
@@ -30,7 +30,7 @@ class RanksEngine : public TwoAdapterTest {
       with(base_, {{"two", 1}, {"one", -1}})};
 };
 
-TEST_F(RanksEngine, AnswersAreThoseOfOneRank) {
+TEST_F(RanksEngine, AnswersEqualOneRank) {
   const auto alone = answers_with(1, SchedulingPolicy::kUnmerged);
   EXPECT_EQ(engine_->stats().collectives, 0);
   for (const int ranks : {2, 4})
@@ -41,7 +41,7 @@ TEST_F(RanksEngine, AnswersAreThoseOfOneRank) {
     }
 }
 
-TEST_F(RanksEngine, AnswersOfBoundRanksAreTheSame) {
+TEST_F(RanksEngine, BindingRanksToCoresKeepsAnswers) {
   const std::vector<int> usable = cpus_of_affinity();
   const auto alone = answers_with(1, SchedulingPolicy::kUnmerged);
   options_.rank_cores = std::to_string(usable.front());
@@ -52,8 +52,8 @@ TEST_F(RanksEngine, AnswersOfBoundRanksAreTheSame) {
   EXPECT_EQ(cpus_of_affinity(), usable) << "of the thread that starts engines";
 }
 
-// One head of keys and values is on each of two ranks, and on two of four.
-TEST_F(RanksEngine, TokensOfTheCacheTakeTheSameBytesUntilHeadsAreRepeated) {
+// With two KV heads, each of two ranks has one; on four ranks, each head is on two.
+TEST_F(RanksEngine, CacheBytesStayEqualUntilHeadsRepeat) {
   std::vector<int64_t> bytes;
   for (const int ranks : {1, 2, 4}) {
     options_.tensor_parallel_size = ranks;
@@ -64,13 +64,13 @@ TEST_F(RanksEngine, TokensOfTheCacheTakeTheSameBytesUntilHeadsAreRepeated) {
   EXPECT_EQ(bytes[2], 2 * bytes[0]);
 }
 
-// Low-rank products that fail on one thread.
+// Low-rank products that fail on all threads but the first.
 class FailsOnOthers final : public ops::LowRankProducts {
  public:
   FailsOnOthers() { ops::set_low_rank_products(this); }
   ~FailsOnOthers() override { ops::set_low_rank_products(nullptr); }
   void add(const at::Tensor&, const ops::LoraBatch&, int, const at::Tensor&) override {
-    // The first thread that comes is a rank.
+    // The first caller is one of the ranks.
     std::thread::id none;
     if (first_.compare_exchange_strong(none, std::this_thread::get_id())) return;
     TORCH_CHECK(first_ == std::this_thread::get_id(), "no luck");
@@ -80,7 +80,7 @@ class FailsOnOthers final : public ops::LowRankProducts {
   std::atomic<std::thread::id> first_;
 };
 
-TEST_F(RanksEngine, ARankThatFailsEndsTheEngine) {
+TEST_F(RanksEngine, FailedRankEndsEngine) {
   options_.tensor_parallel_size = 2;
   start_with_adapters();
   EXPECT_FALSE(run(base_).error);
@@ -95,7 +95,7 @@ TEST_F(RanksEngine, ARankThatFailsEndsTheEngine) {
   EXPECT_FALSE(engine_->submit(base_, std::make_shared<WaitingSink>()).ok());
 }
 
-TEST_F(RanksEngine, WhatRanksDoNotServeIsRefused) {
+TEST_F(RanksEngine, UnsupportedRankOptionsAreRefused) {
   const auto refusal = [&](int ranks) {
     options_.tensor_parallel_size = ranks;
     const auto engine = make_engine();

@@ -1,9 +1,8 @@
-// The start of an engine: options, prompts, model, memory, card.
+// Starts an engine: options, prompts, model, memory, model card.
 #include "engine/start_engine.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <c10/core/CachingDeviceAllocator.h>
 
 #include <ctime>
 #include <limits>
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "engine/dtype.h"
 #include "engine/find_device.h"
+#include "engine/free_memory.h"
 #include "engine/gpu_memory.h"
 #include "engine/memory_plan.h"
 #include "engine/mode_switcher.h"
@@ -21,12 +21,11 @@
 #include "engine/policy_of.h"
 #include "engine/pool_config.h"
 #include "engine/rank_options.h"
+#include "engine/set_up_compute.h"
 #include "engine/start_notes.h"
-#include "kernels/cpu/isa/isa.h"
-#include "kernels/tiles/find_tiles.h"
-#include "ops/backend.h"
+#include "ops/devices.h"
 #include "ops/dispatch.h"
-#include "ops/gpu.h"
+#include "ops/parallel.h"
 #include "serving/serving_engine.h"
 
 namespace valora {
@@ -35,36 +34,15 @@ namespace {
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");
 
-int64_t available_memory(at::Device device) {
-  if (device.is_cpu()) return available_host_memory();
-  at::DeviceAllocator& allocator = *at::getDeviceAllocator(device.type());
-  allocator.emptyCache();  // what loading needed meanwhile is free, too
-  return static_cast<int64_t>(allocator.getMemoryInfo(device.index()).first);
-}
-
-ops::Backend backend_of(KernelBackend kernels) {
-  return kernels == KernelBackend::kNative ? ops::Backend::kNative : ops::Backend::kReference;
-}
-
-// Settings of the process: instruction set, tiles, kernels, threads of torch's pool.
-Status set_up_compute(const EngineOptions& options, at::Device device) {
-  VALORA_CHECK(kernels::select_isa());
-  VALORA_CHECK(kernels::load_tiles(options.tiles, hardware_of(device)));
-  if (!device.is_cpu()) ops::prepare_gpu();
-  ops::set_backend(backend_of(options.kernels));
-  if (options.threads > 0) at::set_num_threads(options.threads);
-  return {};
-}
-
 using Started = Result<std::unique_ptr<serving::LocalEngine>>;
 
-// What a start has made so far.
+// The objects created so far during a start.
 class EngineStart {
  public:
   EngineStart(const EngineOptions& options, const Clock& clock)
       : options_(options), clock_(clock) {}
 
-  // policy: null: the options'.
+  // policy: null: as the options say.
   Started run(std::unique_ptr<scheduler::Policy> policy);
 
  private:
@@ -73,7 +51,10 @@ class EngineStart {
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
   Status make_tiers();
-  std::unique_ptr<ModeSwitcher> make_switcher(int rank, models::Model& model);
+  models::Model& model_of(int rank) const {
+    return rank == 0 ? *loaded_.model : *loaded_.others[static_cast<size_t>(rank) - 1];
+  }
+  std::unique_ptr<ModeSwitcher> make_switcher(int rank);
   Status make_runner(const scheduler::Policy& policy);
   Status set_up_core(std::unique_ptr<scheduler::Policy> policy);
   void fill_card();
@@ -83,7 +64,7 @@ class EngineStart {
   at::Device device_ = at::kCPU;
   std::unique_ptr<serving::Frontend> frontend_;
   std::unique_ptr<Communicator> communicator_;  // null with one rank
-  std::vector<CoreSet> rank_cores_;             // empty: the ranks are not bound
+  std::vector<CoreSet> rank_cores_;             // empty: ranks are not bound
   models::LoadedModel loaded_;
   MemoryPlan plan_;
   adapters::AdapterLimits limits_;
@@ -106,9 +87,10 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .notes = std::move(notes_)};
     parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
                                               std::move(runner_), limits_, device_);
-    return std::unique_ptr<serving::LocalEngine>(
-        std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_));
-  } catch (const std::exception& e) {  // mostly a failed allocation
+    auto engine = std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_);
+    engine->warm_up();
+    return std::unique_ptr<serving::LocalEngine>(std::move(engine));
+  } catch (const std::exception& e) {  // usually a failed allocation
     return unprocessable(options_.model_path + " could not be loaded: " + reason_of(e),
                          options_.model_path);
   }
@@ -150,7 +132,8 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   return {};
 }
 
-// Before the weights, which may take minutes: a broken tokenizer or chat template shows at once.
+// Before the weights, which may take minutes, so that a broken tokenizer or chat template shows at
+// once.
 Status EngineStart::open_frontend() {
   VALORA_TRY(config, models::read_model_config(options_.model_path));
   VALORA_TRY(family, models::find_family(config));
@@ -175,28 +158,40 @@ Status EngineStart::load_weights() {
 
 Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   const bool shadowed = policy.merges() && options_.merge == MergePlace::kShadow;
-  int64_t shadow_bytes = shadowed ? ModeSwitcher::shadow_bytes(*loaded_.model) : 0;
-  if (shadowed)
-    for (const auto& model : loaded_.others) shadow_bytes += ModeSwitcher::shadow_bytes(*model);
-  const int64_t available = available_memory(device_);
-  VALORA_CHECK(
-      check_shadow(policy.name(), shadow_bytes, available, loaded_.weights->keeps_integers()));
+  const int ranks = options_.tensor_parallel_size;
+  FreeMemory free;
+  int64_t shadow_bytes = 0;  // total of all ranks
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == 0 || !device_.is_cpu())
+      free.add(available_memory(ops::device_of_rank(device_, rank)));
+    if (!shadowed) continue;
+    const int64_t own = ModeSwitcher::shadow_bytes(model_of(rank));
+    VALORA_CHECK(check_shadow(policy.name(), own, free.of(free.devices() - 1),
+                              loaded_.weights->keeps_integers()));
+    free.take(free.devices() - 1, own);
+    shadow_bytes += own;
+  }
   const models::ModelSpec& spec = loaded_.model->spec();
   VALORA_CHECK(check_kv_format(options_, loaded_.dtype, device_));
-  const int64_t kept = device_.is_cpu() ? 0 : gpu_working_bytes(options_, spec, loaded_.dtype);
-  VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), available - shadow_bytes));
+  const int64_t kept = device_.is_cpu()
+                           ? 0
+                           : ranks * gpu_working_bytes(options_, spec, loaded_.dtype,
+                                                       loaded_.weights->keeps_integers());
+  VALORA_TRY(cache_bytes, plan_caches(options_, spec, device_.is_cpu(), free.of(0)));
+  free.take(0, cache_bytes);
   VALORA_TRY(
       plan, plan_memory(options_, spec,
                         block_sizes(spec, options_.max_lora_rank, loaded_.dtype,
                                     kv_format_of(options_), device_, options_.tensor_parallel_size),
-                        available - shadow_bytes - cache_bytes, kept));
-  if (ops::target_of(loaded_.dtype, device_) == ops::Target::kCuda)
-    VALORA_CHECK(check_gpu_windows(spec, plan.max_model_len));
+                        free.for_pool(), kept));
   if (!device_.is_cpu()) {
     VALORA_TRY(cache, plan_adapter_cache(options_.memory, available_host_memory()));
     plan.adapter_cache_bytes = cache;
   }
   notes_ = memory_notes(options_, loaded_, plan, {shadowed, shadow_bytes, kept});
+  for (int rank = 0; ranks > 1 && !device_.is_cpu() && rank < ranks; ++rank)
+    notes_.push_back(
+        fmt::format("rank {} runs on {}", rank, ops::device_of_rank(device_, rank).str()));
   for (size_t rank = 0; rank < rank_cores_.size(); ++rank)
     notes_.push_back(fmt::format("rank {} runs on CPUs {}", rank, to_text(rank_cores_[rank])));
   return plan;
@@ -210,18 +205,21 @@ Status EngineStart::make_tiers() {
   return {};
 }
 
-std::unique_ptr<ModeSwitcher> EngineStart::make_switcher(int rank, models::Model& model) {
-  return std::make_unique<ModeSwitcher>(model, *loaded_.weights, rank, options_.merge,
-                                        ops::launched_work(device_), clock_);
+std::unique_ptr<ModeSwitcher> EngineStart::make_switcher(int rank) {
+  return std::make_unique<ModeSwitcher>(model_of(rank), *loaded_.weights, rank, options_.merge,
+                                        ops::launched_work(ops::device_of_rank(device_, rank)),
+                                        clock_);
 }
 
 Status EngineStart::make_runner(const scheduler::Policy& policy) {
   std::vector<std::unique_ptr<RankRunner>> ranks;
   for (int rank = 0; rank < options_.tensor_parallel_size; ++rank) {
-    models::Model& model = rank == 0 ? *loaded_.model : *loaded_.others[rank - 1];
-    ranks.push_back(
-        std::make_unique<RankRunner>(rank, model, tiers_->kv_arena(rank), tiers_->states(), device_,
-                                     policy.merges() ? make_switcher(rank, model) : nullptr));
+    const at::Device own = ops::device_of_rank(device_, rank);
+    const ops::OnDevice current(own);
+    ranks.push_back(std::make_unique<RankRunner>(
+        rank, model_of(rank), tiers_->kv_arena(rank), tiers_->states(rank), own,
+        policy.merges() ? make_switcher(rank) : nullptr, communicator_.get(),
+        StepLimits{options_.max_num_seqs, options_.max_num_batched_tokens, plan_.max_model_len}));
   }
   const Runner::Options options{
       .visual_cache_bytes = options_.visual_cache_bytes,
@@ -296,7 +294,9 @@ Result<std::unique_ptr<serving::LocalEngine>> start_engine(const EngineOptions& 
 
 Result<std::unique_ptr<serving::LocalEngine>> start_engine(
     const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
-  return EngineStart(options, clock).run(std::move(policy));
+  auto engine = EngineStart(options, clock).run(std::move(policy));
+  ops::release_threads();  // those that loaded the weights, so that the engine's own may spin
+  return engine;
 }
 
 }  // namespace valora

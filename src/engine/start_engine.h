@@ -1,4 +1,4 @@
-// The start of an engine in this process.
+// Starts an engine in this process.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace valora {
 // outlive the engine.
 Result<std::unique_ptr<serving::LocalEngine>> start_engine(const EngineOptions& options,
                                                            const Clock& clock = real_clock());
-// With a policy for measurements instead of the options'.
+// As above, but with `policy` instead of the policy that `options` names; for measurements.
 Result<std::unique_ptr<serving::LocalEngine>> start_engine(
     const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy);
 

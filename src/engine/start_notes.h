@@ -1,4 +1,4 @@
-// What the start of an engine tells its user of formats and memory.
+// Notes on formats and memory that the start of an engine reports to the user.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace valora {
 
-// Bytes beside the pool.
+// Memory reserved in addition to the pool.
 struct ReservedMemory {
-  bool shadow = false;       // merged weights have memory of their own
-  int64_t shadow_bytes = 0;  // of these
-  int64_t gpu_bytes = 0;     // of a GPU, for activations, workspaces and captured steps
+  bool shadow = false;       // merged weights have separate memory
+  int64_t shadow_bytes = 0;  // size of that memory
+  int64_t gpu_bytes = 0;     // GPU memory for activations, workspaces and captured steps
 };
 
-// Those of the plan, and further ones: a sentence each.
+// The plan's notes and additional ones, one sentence each.
 std::vector<std::string> memory_notes(const EngineOptions& options,
                                       const models::LoadedModel& loaded, const MemoryPlan& plan,
                                       const ReservedMemory& reserved);

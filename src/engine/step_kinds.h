@@ -1,5 +1,4 @@
-// The kinds of steps of which graphs are kept, and when a kind gets one. Needs neither torch nor a
-// GPU.
+// The kinds of steps with cached graphs, and when a kind gets one. Independent of torch and GPUs.
 #pragma once
 
 #include <algorithm>
@@ -13,37 +12,52 @@
 
 namespace valora {
 
-// Steps whose launches are the same but for what is in the tables.
+// Steps with identical launches except for the contents of the tables.
 struct StepKind {
   ops::StepBounds bounds;
-  // Modules that adapters touch beside the weights, a bit each. Those of more adapters than the
-  // step has make a step slower by empty launches, but a kind more frequent.
+  // Modules that adapters touch through LoRA, one bit each. Including modules of adapters outside
+  // the step costs empty launches, but lets more steps share a kind.
   std::vector<uint64_t> touched;
+  std::vector<uint64_t> changed;     // modules whose outputs they change, likewise
   const void* merged = nullptr;      // the merged weights; null: none
-  std::vector<bool> merged_modules;  // that the merged adapter touches
+  std::vector<bool> merged_modules;  // modules that the merged adapter touches
   bool operator==(const StepKind&) const = default;
 };
 
-// All modules that any adapter of a step so far touches. It grows with adapters of other targets,
-// each time of which the kinds before are no longer met; it never depends on who else is in a step.
+// The union of modules touched by the adapters of all steps so far. When an adapter with new
+// targets extends it, earlier kinds are no longer used; it never depends on which adapters share a
+// step.
 class TouchedModules {
  public:
-  // → the modules to launch for: none if the step has no adapters
+  // The modules to launch for: none if the step has no adapters.
   const std::vector<uint64_t>& of_step(const std::vector<uint64_t>& touched) {
-    if (std::ranges::all_of(touched, [](uint64_t bits) { return bits == 0; })) return none_;
+    if (!any(touched)) return none_;
+    add(touched);
+    return all_;
+  }
+  // As if a step had touched these.
+  void add(const std::vector<uint64_t>& touched) {
+    if (!any(touched)) return;
     all_.resize(std::max(all_.size(), touched.size()));
     for (size_t i = 0; i < touched.size(); ++i) all_[i] |= touched[i];
-    return all_;
+  }
+  static bool any(const std::vector<uint64_t>& touched) {
+    return std::ranges::any_of(touched, [](uint64_t bits) { return bits != 0; });
+  }
+  const std::vector<uint64_t>& all() const { return all_; }
+  // False for the modules of kinds that no step will have any more.
+  bool current(const std::vector<uint64_t>& touched) const {
+    return touched.empty() || touched == all_;
   }
 
  private:
   std::vector<uint64_t> all_, none_;
 };
 
-// Whether captures are tried. A lack of memory passes; other failures mostly come again.
+// Decides whether to try a capture. A lack of memory may pass; other failures mostly recur.
 class CaptureTries {
  public:
-  // Counts a step that would be captured. → whether to try.
+  // Counts a step that qualifies for capture. Returns true if it should be tried.
   bool now() {
     if (ended()) return false;
     if (pause_ > 0) --pause_;
@@ -66,21 +80,22 @@ class CaptureTries {
   int64_t pause_ = 0, next_pause_ = kFirstPause;
 };
 
-// The graphs of kinds, the least recently used of which ends when there are too many.
+// An LRU cache of graphs by kind.
 template <typename Graph>
 class StepKinds {
  public:
   struct Limits {
     size_t graphs = 128;
-    size_t waiting = 512;  // kinds that were seen and have no graph
-    int seen_before = 2;   // steps of a kind that run without a graph first
+    size_t waiting = 512;  // kinds seen that have no graph yet
+    int seen_before = 2;   // steps of a kind that run before it gets a graph
+    size_t ahead = 96;     // graphs, beyond which none is made for a kind that is not due
   };
   explicit StepKinds(Limits limits = {}) : limits_(limits) {}
 
-  // Null: the kind has none. Valid until the next insert().
+  // Null if the kind has no graph. Valid until the next insert().
   Graph* find(const StepKind& kind) { return touch(graphs_, kind); }
 
-  // Counts a step of a kind without a graph. → whether it is time for one.
+  // Counts a step of a kind without a graph. Returns true if it should get one.
   bool due(const StepKind& kind) {
     int* seen = touch(waiting_, kind);
     if (!seen) {
@@ -93,14 +108,35 @@ class StepKinds {
     return false;
   }
 
-  // make(): a graph of a kind that has none. If it throws, nothing has changed, but that the least
-  // recently used one has ended to make room.
+  // make(): creates the graph of a kind that has none. If it throws, nothing changes, except that
+  // the least recently used graph may have been evicted.
   template <typename Make>
   Graph& insert(const StepKind& kind, Make&& make) {
     while (graphs_.size() >= limits_.graphs) graphs_.pop_back();
-    graphs_.emplace_front(kind, make());
-    std::erase_if(waiting_, [&](const auto& entry) { return entry.first == kind; });
-    return graphs_.front().second;
+    return *graph_of(graphs_.begin(), kind, make);
+  }
+  // The same for a kind that no step needs now, while has_room_ahead(): evicts nothing, and is the
+  // first to be evicted until a step uses it.
+  template <typename Make>
+  Graph& insert_ahead(const StepKind& kind, Make&& make) {
+    return *graph_of(graphs_.end(), kind, make);
+  }
+  bool has_room_ahead() const { return graphs_.size() < std::min(limits_.ahead, limits_.graphs); }
+
+  bool has(const StepKind& kind) const {
+    return std::ranges::any_of(graphs_, [&](const auto& e) { return e.first == kind; });
+  }
+  // The kind that a step had last among those without a graph for which wanted() is true; null:
+  // none.
+  template <typename Wanted>
+  const StepKind* find_waiting(Wanted&& wanted) const {
+    const auto it = std::ranges::find_if(waiting_, [&](const auto& e) { return wanted(e.first); });
+    return it == waiting_.end() ? nullptr : &it->first;
+  }
+  template <typename Gone>
+  void erase_if(Gone&& gone) {
+    std::erase_if(graphs_, [&](const auto& e) { return gone(e.first); });
+    std::erase_if(waiting_, [&](const auto& e) { return gone(e.first); });
   }
 
   size_t graphs() const { return graphs_.size(); }
@@ -108,7 +144,14 @@ class StepKinds {
 
  private:
   template <typename Value>
-  using Entries = std::list<std::pair<StepKind, Value>>;  // the last used first
+  using Entries = std::list<std::pair<StepKind, Value>>;  // most recently used first
+
+  template <typename Make>
+  Graph* graph_of(typename Entries<Graph>::iterator before, const StepKind& kind, Make&& make) {
+    const auto it = graphs_.emplace(before, kind, make());
+    std::erase_if(waiting_, [&](const auto& entry) { return entry.first == kind; });
+    return &it->second;
+  }
 
   template <typename Value>
   static Value* touch(Entries<Value>& entries, const StepKind& kind) {

@@ -1,4 +1,4 @@
-// Which steps of a mixed fleet find a graph, without a GPU.
+// Which steps of a mixed load find a graph, without a GPU.
 #include "engine/step_kinds.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace valora {
 namespace {
 
-// A graph that counts how many there are.
+// A graph that counts its instances.
 class Counted {
  public:
   explicit Counted(int& count) : count_(&count) { ++count; }
@@ -24,7 +24,7 @@ class Counted {
 
 StepKind kind(int32_t tokens) { return {.bounds = {.tokens = tokens, .longest = 512}}; }
 
-// What an engine does with a step. → whether a graph ran it.
+// Handles a step as the engine does. Returns true if a graph ran it.
 bool run(StepKinds<Counted>& kinds, const StepKind& kind, int& graphs) {
   if (kinds.find(kind)) return true;
   if (!kinds.due(kind)) return false;
@@ -41,7 +41,7 @@ TEST(StepKinds, TheThirdStepOfAKindIsCaptured) {
   EXPECT_EQ(kinds.waiting(), 1u) << "a kind with a graph waits for none";
 }
 
-TEST(StepKinds, RareKindsTakeNoGraphsPlace) {
+TEST(StepKinds, RareKindsEvictNoGraph) {
   int graphs = 0;
   StepKinds<Counted> kinds({.graphs = 4, .waiting = 8, .seen_before = 2});
   for (int step = 0; step < 3; ++step)
@@ -52,7 +52,7 @@ TEST(StepKinds, RareKindsTakeNoGraphsPlace) {
   EXPECT_EQ(graphs, 4);
 }
 
-TEST(StepKinds, TheLeastRecentlyUsedGraphEndsAlone) {
+TEST(StepKinds, OnlyLeastRecentlyUsedGraphIsEvicted) {
   int graphs = 0;
   StepKinds<Counted> kinds({.graphs = 3, .waiting = 8, .seen_before = 0});
   for (const int32_t i : {1, 2, 3, 1, 4}) EXPECT_TRUE(run(kinds, kind(i), graphs));
@@ -73,8 +73,8 @@ TEST(StepKinds, AFailedCaptureChangesNothingElse) {
   EXPECT_TRUE(run(kinds, kind(2), graphs)) << "it is still due";
 }
 
-// 20 adapters with 5 sets of targets in random batches: with the exact union of the targets each
-// step would be of one of 32 times as many kinds.
+// 20 adapters with 5 sets of targets in random batches: if kinds used the exact union of targets,
+// there would be up to 32 times as many.
 TEST(StepKinds, TargetsOfAdaptersDoNotMultiplyTheKinds) {
   const uint64_t targets[] = {0b0001, 0b0011, 0b0100, 0b1010, 0b11111};
   const int32_t sizes[] = {1, 2, 4, 8, 16};
@@ -112,7 +112,7 @@ TEST(StepKinds, TargetsOfAdaptersDoNotMultiplyTheKinds) {
   }
 }
 
-TEST(TouchedModules, GrowWithNewTargetsAlone) {
+TEST(TouchedModules, GrowOnlyWithNewTargets) {
   TouchedModules touched;
   EXPECT_TRUE(touched.of_step({}).empty());
   EXPECT_EQ(touched.of_step({0b01, 0}), (std::vector<uint64_t>{0b01, 0}));
@@ -121,7 +121,7 @@ TEST(TouchedModules, GrowWithNewTargetsAlone) {
   EXPECT_TRUE(touched.of_step({0, 0}).empty());
 }
 
-TEST(CaptureTries, ALackOfMemoryPassesAndThreeOtherFailuresEndThem) {
+TEST(CaptureTries, OutOfMemoryRetriesAndThreeOtherFailuresStop) {
   CaptureTries tries;
   const auto steps_until_next = [&] {
     int64_t steps = 0;

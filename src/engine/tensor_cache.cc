@@ -15,7 +15,7 @@ void TensorCache::insert(const Digest& key, at::Tensor tensor) {
   if (index_.contains(key)) return;
   const size_t bytes = tensor.nbytes();
   if (bytes > capacity_) return;
-  // Complete before it is in place, so that a lack of memory changes nothing.
+  // Built before it is inserted, so that a failed allocation changes nothing.
   std::list<Entry> added;
   added.push_front({key, std::move(tensor)});
   index_.emplace(key, added.begin());

@@ -1,4 +1,4 @@
-// LRU cache of tensors by a digest of what they were made of.
+// LRU cache of tensors, keyed by a digest of their inputs.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,14 +10,14 @@
 
 namespace valora {
 
-// Evicts the least recently used entries above the capacity (bytes). A tensor in use stays alive
-// with its holder. Used by one thread.
+// Evicts the least recently used entries beyond the capacity (bytes). A tensor in use stays alive
+// with its holder. Not thread-safe.
 class TensorCache {
  public:
   explicit TensorCache(size_t capacity_bytes) : capacity_(capacity_bytes) {}
 
   bool contains(const Digest& key) const { return index_.contains(key); }
-  // An undefined tensor if the key is missing.
+  // Undefined if the key is missing.
   at::Tensor find(const Digest& key);
   void insert(const Digest& key, at::Tensor tensor);
   size_t bytes() const { return bytes_; }

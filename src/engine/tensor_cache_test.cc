@@ -23,7 +23,7 @@ TEST(TensorCache, KeepsTheRecentlyUsedWithinItsBytes) {
   EXPECT_EQ(cache.hits(), 4);
 }
 
-TEST(TensorCache, AnEntryTooLargeLeavesNothingBehind) {
+TEST(TensorCache, OversizedEntryIsNotStored) {
   TensorCache cache(100);
   const at::Tensor large = at::ones({26}, at::kFloat);
   cache.insert(key(1), large);
@@ -32,7 +32,7 @@ TEST(TensorCache, AnEntryTooLargeLeavesNothingBehind) {
   EXPECT_EQ(large.sum().item<float>(), 26);
 }
 
-TEST(TensorCache, TheFirstOfAKeyStays) {
+TEST(TensorCache, FirstInsertOfKeyWins) {
   TensorCache cache(100);
   cache.insert(key(1), at::zeros({5}, at::kFloat));
   cache.insert(key(1), at::ones({5}, at::kFloat));

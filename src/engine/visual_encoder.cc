@@ -9,8 +9,8 @@
 namespace valora {
 namespace {
 
-// Patches of images that are encoded together. More would not run faster, and each would come
-// later.
+// Patches of images that are encoded together. A larger batch would not be faster, and would delay
+// each image.
 constexpr int64_t kPatchesTogether = 1 << 12;
 
 }  // namespace
@@ -47,14 +47,14 @@ const Result<at::Tensor>* VisualEncoder::find(const Digest& key) const {
 
 const at::Tensor& VisualEncoder::get(const Digest& key) const {
   const Result<at::Tensor>* result = find(key);
-  TORCH_CHECK(result && result->ok(), "an image is needed that is not encoded");
+  TORCH_CHECK(result && result->ok(), "an image or video has not been encoded");
   return result->value();
 }
 
 void VisualEncoder::request(std::span<const WantedVisual> wanted) {
   needed_.clear();
   for (const WantedVisual& visual : wanted) needed_.insert(visual.key);
-  drop_unneeded();
+  drop_unrequested();
   for (const WantedVisual& visual : wanted) {
     const auto has_it = [&](const Tower& tower) { return tower.has(visual.key); };
     if (results_.contains(visual.key) || std::ranges::any_of(towers_, has_it)) continue;
@@ -65,9 +65,9 @@ void VisualEncoder::request(std::span<const WantedVisual> wanted) {
   }
 }
 
-// An adapter is in memory only as long as a request needs it. So if a run has lost a request with
-// adapters, its other images are encoded anew, by request().
-void VisualEncoder::drop_unneeded() {
+// An adapter stays in memory only while a request needs it. So if a run has lost a request with
+// adapters, request() starts its other images again.
+void VisualEncoder::drop_unrequested() {
   std::erase_if(results_, [&](const auto& result) { return !needed_.contains(result.first); });
   towers_.remove_if([&](const Tower& tower) {
     bool needed = false, sound = true;
@@ -102,8 +102,8 @@ void VisualEncoder::run(Duration time) {
 }
 
 std::list<VisualEncoder::Tower>::iterator VisualEncoder::next() {
-  oldest_next_ = !oldest_next_;
-  if (!oldest_next_) return towers_.begin();
+  oldest_first_ = !oldest_first_;
+  if (!oldest_first_) return towers_.begin();
   return std::ranges::min_element(towers_, {}, [](const Tower& tower) { return tower.left(); });
 }
 
@@ -131,8 +131,8 @@ void VisualEncoder::finish(Tower& tower) {
   }
 }
 
-// If a run of several images fails, each is encoded alone, so that one request's image cannot fail
-// another request.
+// If a run of several images fails, each is encoded on its own, so that one request's image cannot
+// fail another's.
 void VisualEncoder::advance(std::list<Tower>::iterator tower) {
   try {
     if (!tower->encoding) begin(*tower);

@@ -21,39 +21,39 @@ namespace valora {
 
 // An image or video that a request needs, with the adapters that change its embeddings.
 struct WantedVisual {
-  Digest key;  // of its pixels and adapters
+  Digest key;  // digest of its pixels and adapters
   std::shared_ptr<const media::VisualInput> input;
   std::vector<serving::AppliedAdapter> adapters;
 };
 
-// Small images are encoded together. Of the time for pieces, half goes to the run of the tower that
-// is the oldest, half to the one with the least left: a large image does not hold up small ones,
-// nor they it. Not thread-safe: only the engine thread uses it.
+// Small images are encoded together. Pieces alternate between the oldest run of the tower and the
+// one with the least work left, so that large and small images do not delay each other. Not
+// thread-safe: only the engine thread uses it.
 class VisualEncoder {
  public:
-  // cache_bytes: capacity of the cache of embeddings. launched: what the model launches. The model,
-  // the clock and `launched` must outlive it.
+  // cache_bytes: capacity of the cache of embeddings. launched: the model's queued work. The model,
+  // the clock and `launched` must outlive this object.
   VisualEncoder(const models::Model& model, at::ScalarType dtype, size_t cache_bytes,
                 const Clock& clock, models::PieceSize pieces, ops::LaunchedWork& launched);
 
-  // What the requests need from now on, in order; several may name one key. What nobody needs any
-  // more is dropped at once, also a run under way. The adapters of what is wanted must be in memory
-  // until the next call. Throws std::bad_alloc; it is then called again.
+  // Sets the inputs needed from now on, in order; keys may repeat. Drops everything no longer
+  // needed at once, even runs in progress. The adapters of `wanted` must stay in memory until the
+  // next call. If it throws std::bad_alloc, it must be called again.
   void request(std::span<const WantedVisual> wanted);
-  // Runs pieces until nothing is missing, or until so much time has passed on the device: at least
-  // one. On a GPU one more may have been launched, whose end it waits for, too. Throws c10::Error
-  // or LostDevice if the device fails, std::bad_alloc as request().
+  // Runs pieces, at least one, until everything is encoded or `time` has passed on the device. On a
+  // GPU one more piece may already be launched; it is waited for. Throws c10::Error or
+  // DeviceLostError if the device fails, std::bad_alloc as request().
   void run(Duration time);
 
-  // Whether find() has a result once it is wanted.
+  // True if find() would have a result after request().
   bool has(const Digest& key) const { return results_.contains(key) || cache_.contains(key); }
-  // The embeddings of what is wanted, or why there are none. Null: they are not made yet.
+  // The requested embeddings, or the error. Null: not encoded yet.
   const Result<at::Tensor>* find(const Digest& key) const;
-  // Throws c10::Error if there are none.
+  // Throws c10::Error if they are not available.
   const at::Tensor& get(const Digest& key) const;
   const TensorCache& cache() const { return cache_; }
 
-  // Since the start.
+  // Totals since the start.
   struct Work {
     uint64_t visuals = 0;  // encoded images and videos
     double seconds = 0;
@@ -61,19 +61,19 @@ class VisualEncoder {
   const Work& work() const { return work_; }
 
  private:
-  // A run of the tower, not begun if `encoding` is null.
+  // A run of the tower; not started while `encoding` is null.
   struct Tower {
     std::vector<WantedVisual> visuals;
     std::unique_ptr<models::Encoding> encoding;
     double total = 0;  // multiply-adds
 
     int64_t patches() const;
-    // What is left to do, as patches.
+    // Remaining work, in patches.
     double left() const;
     bool has(const Digest& key) const;
   };
 
-  void drop_unneeded();
+  void drop_unrequested();
   void add(const WantedVisual& visual);
   std::list<Tower>::iterator next();
   void advance(std::list<Tower>::iterator tower);
@@ -87,9 +87,9 @@ class VisualEncoder {
   ops::LaunchedWork& launched_;
   TensorCache cache_;
   std::unordered_set<Digest> needed_;
-  std::unordered_map<Digest, Result<at::Tensor>> results_;  // of what is needed
-  std::list<Tower> towers_;                                 // the oldest first
-  bool oldest_next_ = true;
+  std::unordered_map<Digest, Result<at::Tensor>> results_;  // for needed_ keys
+  std::list<Tower> towers_;                                 // oldest first
+  bool oldest_first_ = true;
   Work work_;
 };
 

@@ -1,4 +1,4 @@
-// Images are encoded in pieces between steps, on a tower whose pieces the test writes.
+// Encoding images in pieces between steps, on a fake tower.
 #include "engine/visual_encoder.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A piece per patch, which takes 10 ms. Notes the first patch value of the item it works on.
+// Encodes one patch per piece, 10 ms each, and records the first patch value of each piece's item.
 class SlowTower final : public models::Model {
  public:
   explicit SlowTower(SimulatedClock& clock) : Model({}), clock_(clock) {}
@@ -63,7 +63,7 @@ class VisualEncoderTest : public ::testing::Test {
     return visual;
   }
   void request(const std::vector<WantedVisual>& visuals) { encoder_.request(visuals); }
-  // What was worked on, in order, in so many pieces.
+  // Runs for the time of `pieces` pieces. Returns the items worked on, in order.
   std::vector<int> run(int pieces) {
     tower_.worked.clear();
     encoder_.run(std::chrono::milliseconds(10 * pieces));
@@ -77,7 +77,7 @@ class VisualEncoderTest : public ::testing::Test {
   VisualEncoder encoder_{tower_, at::kFloat, 1 << 10, clock_, {}, *nothing_};
 };
 
-TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
+TEST_F(VisualEncoderTest, LargeImageUsesGivenTimeBudget) {
   const auto image = visual(1, 5000);
   request({image});
   EXPECT_EQ(run(3).size(), 3u);
@@ -93,7 +93,7 @@ TEST_F(VisualEncoderTest, ALargeImageTakesAsMuchTimeAsItIsGiven) {
   EXPECT_NEAR(encoder_.work().seconds, 50, 1e-6);
 }
 
-TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {
+TEST_F(VisualEncoderTest, UnneededImageIsDroppedAtOnce) {
   const auto large = visual(1, 5000), other = visual(2, 2);
   request({large});
   run(10);
@@ -102,10 +102,10 @@ TEST_F(VisualEncoderTest, AnImageThatNobodyNeedsAnyMoreIsDroppedAtOnce) {
   request({});
   EXPECT_THAT(run(100), IsEmpty());
   request({large});
-  EXPECT_EQ(run(6000).size(), 5000u) << "it begins anew";
+  EXPECT_EQ(run(6000).size(), 5000u) << "it starts over";
 }
 
-TEST_F(VisualEncoderTest, ResultsAreKeptAsLongAsTheyAreNeeded) {
+TEST_F(VisualEncoderTest, ResultsLiveWhileNeeded) {
   const auto one = visual(1, 2), two = visual(2, 2);
   VisualEncoder without_cache(tower_, at::kFloat, 0, clock_, {}, *nothing_);
   without_cache.request(std::vector{one, two});
@@ -132,14 +132,14 @@ TEST_F(VisualEncoderTest, CachedImagesAreReadyAtOnce) {
 TEST_F(VisualEncoderTest, SmallImagesAreEncodedTogether) {
   std::vector<WantedVisual> images;
   for (int i = 0; i < 3; ++i) images.push_back(visual(i, 2000));
-  images.push_back(images[0]);  // two requests with one image
+  images.push_back(images[0]);  // two requests share one image
   request(images);
   run(10000);
   EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
   for (const WantedVisual& image : images) EXPECT_TRUE(encoder_.has(image.key));
 }
 
-TEST_F(VisualEncoderTest, ASmallImageDoesNotWaitForALargeOne) {
+TEST_F(VisualEncoderTest, SmallImageOvertakesLargeImage) {
   const auto large = visual(1, 5000), small = visual(2, 3), equal = visual(3, 5000);
   request({large});
   run(2);
@@ -150,7 +150,7 @@ TEST_F(VisualEncoderTest, ASmallImageDoesNotWaitForALargeOne) {
   EXPECT_THAT(worked, ::testing::Each(1)) << "equal ones come one after the other";
 }
 
-TEST_F(VisualEncoderTest, AFailureEndsItsImageAlone) {
+TEST_F(VisualEncoderTest, FailureEndsOnlyItsImage) {
   const auto sound = visual(1, 3), broken = visual(2, 3);
   tower_.broken = 2;
   request({sound, broken});
@@ -164,7 +164,7 @@ TEST_F(VisualEncoderTest, AFailureEndsItsImageAlone) {
   EXPECT_FALSE(encoder_.has(broken.key)) << "the next request tries again";
 }
 
-TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
+TEST_F(VisualEncoderTest, RunIsDroppedWhenItsAdapterMayBeEvicted) {
   serving::LoadedAdapter loaded;
   auto weights = std::make_shared<RankWeights>();
   weights->emplace_back(0);
@@ -174,7 +174,7 @@ TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
   const auto adapted = visual(1, 3, &adapter), plain = visual(2, 3);
   request({adapted, plain});
   run(4);
-  request({plain});  // the adapter may leave memory now
+  request({plain});  // the adapter may be evicted now
   EXPECT_THAT(run(100), ElementsAre(2, 2, 2));
   EXPECT_THAT(tower_.runs, ElementsAre(2, 1));
 
@@ -186,7 +186,7 @@ TEST_F(VisualEncoderTest, ARunEndsWithTheAdaptersThatItReads) {
   EXPECT_THAT(run(100), ElementsAre(4, 4)) << "without adapters the run goes on";
 }
 
-// A device on which a piece takes a second, and which the host tells so without waiting.
+// A GPU-like device: a piece takes a second, and launching does not wait for it.
 class SlowDevice final : public ops::LaunchedWork {
  public:
   explicit SlowDevice(SimulatedClock& clock) : clock_(clock) {}
@@ -211,10 +211,10 @@ class SlowDevice final : public ops::LaunchedWork {
   }
 
   SimulatedClock& clock_;
-  int running_ = 0, most_ = 0;  // parts
+  int running_ = 0, most_ = 0;  // in parts
 };
 
-TEST_F(VisualEncoderTest, TheTimeOfPiecesIsThatOfTheDevice) {
+TEST_F(VisualEncoderTest, PieceTimeIncludesDeviceTime) {
   SlowDevice device(clock_);
   VisualEncoder encoder(tower_, at::kFloat, 0, clock_, {}, device);
   encoder.request(std::vector{visual(1, 20)});
@@ -228,17 +228,17 @@ TEST_F(VisualEncoderTest, TheTimeOfPiecesIsThatOfTheDevice) {
   EXPECT_EQ(encoder.work().seconds, taken);
 }
 
-TEST_F(VisualEncoderTest, ADeviceThatFailsIsNoFaultOfAnImage) {
+TEST_F(VisualEncoderTest, DeviceFailureIsNotBlamedOnImage) {
   SlowDevice device(clock_);
   VisualEncoder encoder(tower_, at::kFloat, 0, clock_, {}, device);
   const auto image = visual(1, 3);
   encoder.request(std::vector{image});
   device.broken = true;
   EXPECT_THROW(encoder.run(std::chrono::seconds(100)), c10::Error);
-  const auto refused = visual(2, 3);  // at the launch of a piece
+  const auto refused = visual(2, 3);  // fails when a piece is launched
   tower_.broken = 2;
   encoder.request(std::vector{refused});
-  EXPECT_THROW(encoder.run(std::chrono::seconds(100)), LostDevice);
+  EXPECT_THROW(encoder.run(std::chrono::seconds(100)), DeviceLostError);
   EXPECT_FALSE(encoder.has(refused.key));
 }
 

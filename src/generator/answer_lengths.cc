@@ -9,7 +9,7 @@
 namespace valora::generator {
 namespace {
 
-// With the others, the part of an answer that is there counts.
+// The other metrics give credit for the part of an answer that is present.
 bool takes_whole_answers(Metric metric) {
   return metric == Metric::kTop1 || metric == Metric::kExact || metric == Metric::kVqa;
 }

@@ -1,4 +1,4 @@
-// Answers that are longer than their task lets the language model answer.
+// Checks for answers that are longer than their task allows.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace valora::generator {
 
-// Logs how many of the samples' answers have more tokens than task.max_answer_tokens. part: of the
-// data, e.g. "validation". kInvalidArgument if all have and the metric takes only whole answers.
-// samples: after apply_templates.
+// Logs how many of the samples' answers exceed task.max_answer_tokens. part: name of the data, e.g.
+// "validation". kInvalidArgument if all do and the metric accepts only whole answers. samples:
+// after apply_templates.
 Status check_answer_lengths(const Engine& engine, const Task& task, std::span<const Sample> samples,
                             const std::string& part);
 

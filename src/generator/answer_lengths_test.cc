@@ -20,7 +20,7 @@ Task task_with(Metric metric) {
   return task;
 }
 
-TEST(AnswerLengths, AnErrorWhereNoAnswerCouldBeRight) {
+TEST(AnswerLengths, ErrorIfNoReferenceFits) {
   const FakeEngine engine({});
   const std::vector<Sample> longer{{.answer = "one two three four"}, {.answer = "a b c d e"}};
   for (const Metric metric : {Metric::kTop1, Metric::kExact, Metric::kVqa}) {
@@ -34,7 +34,7 @@ TEST(AnswerLengths, AnErrorWhereNoAnswerCouldBeRight) {
     EXPECT_TRUE(check_answer_lengths(engine, task_with(metric), longer, "validation").ok());
 }
 
-TEST(AnswerLengths, SomeMayBeLonger) {
+TEST(AnswerLengths, AcceptsAMixOfShortAndLongAnswers) {
   const FakeEngine engine({});
   const std::vector<Sample> mixed{{.answer = "a b c d e"}, {.answer = "a"}};
   EXPECT_TRUE(check_answer_lengths(engine, task_with(Metric::kExact), mixed, "training").ok());

@@ -1,4 +1,4 @@
-// Adapters learn the format that the engine reads for `response_format` of type boxes.
+// Adapters must learn the box format that the engine parses for `response_format` of type boxes.
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 namespace valora::generator {
 namespace {
 
-TEST(BoxAnswers, TheEngineReadsWhatTrainingWrites) {
+TEST(BoxAnswers, EngineReadsTrainingFormat) {
   const std::vector<LabelledBox> boxes = {
       {"car", {0.1, 0.25, 0.5, 1}}, {"a \"b\"", {0, 0, 0.01, 0.5}}, {"car", {0.75, 0.5, 1, 0.75}}};
   for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
@@ -31,8 +31,8 @@ TEST(BoxAnswers, TheEngineReadsWhatTrainingWrites) {
   }
 }
 
-// An answer that max_tokens cuts has the same boxes for the metrics as for a client.
-TEST(BoxAnswers, ACutAnswerIsReadAsServed) {
+// An answer cut off by max_tokens has the same boxes for the metrics as for a client.
+TEST(BoxAnswers, TruncatedAnswerYieldsTheSameBoxesAsTheServer) {
   const std::vector<LabelledBox> boxes = {{"car", {0.1, 0.25, 0.5, 1}}, {"car", {0, 0, 0.5, 0.5}}};
   for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
     const std::string whole = write_boxes(boxes, format);

@@ -9,7 +9,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr int kNoRequest = -1;  // the index of a failure that is of no request
+constexpr int kNoRequest = -1;  // for a failure that belongs to no request
 
 // State shared by the sinks of one call.
 class Round {
@@ -34,7 +34,7 @@ class Round {
     changed_.notify_all();
   }
   void stop() { failed(kNoRequest, stopped()); }
-  void sink_gone() {
+  void on_sink_destroyed() {
     const std::lock_guard lock(mutex_);
     --sinks_;
     changed_.notify_all();
@@ -66,7 +66,7 @@ class Round {
     int index;
     Error error;
   };
-  // Valid when no sink is left.
+  // Valid once all sinks are released.
   const std::optional<Failure>& failure() const { return failure_; }
   std::vector<EngineAnswer> take_answers() { return std::move(answers_); }
 
@@ -76,7 +76,7 @@ class Round {
   std::vector<EngineAnswer> answers_;
   std::optional<Failure> failure_;
   int open_ = 0, done_ = 0, told_ = 0;
-  int sinks_ = 0;  // sinks that the engine still holds
+  int sinks_ = 0;  // still held by the engine
 };
 
 class AnswerSink final : public ResponseSink {
@@ -84,7 +84,7 @@ class AnswerSink final : public ResponseSink {
   AnswerSink(std::shared_ptr<Round> round, int index) : round_(std::move(round)), index_(index) {
     round_->open();
   }
-  ~AnswerSink() override { round_->sink_gone(); }
+  ~AnswerSink() override { round_->on_sink_destroyed(); }
 
   void on_output(OutputChunk chunk) override {
     answer_.text += chunk.text;

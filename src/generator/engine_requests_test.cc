@@ -28,7 +28,7 @@ EngineRequests numbered(int count, int concurrency) {
   return requests;
 }
 
-TEST(EngineRequests, AnswersComeInOrderThroughABoundedNumber) {
+TEST(EngineRequests, ReturnsAnswersInOrderWithBoundedConcurrency) {
   FakeEngine engine({.script = echo, .newest_first = {{.total = 20, .patience = 4}}});
   const auto answers = ask_all(engine, numbered(20, 4));
   ASSERT_TRUE(answers.ok()) << answers.error().message;
@@ -38,7 +38,7 @@ TEST(EngineRequests, AnswersComeInOrderThroughABoundedNumber) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ((*answers)[i].text, "re: " + std::to_string(i));
 }
 
-TEST(EngineRequests, ProgressEndsWithAll) {
+TEST(EngineRequests, ProgressEndsAtTheTotal) {
   FakeEngine engine({.script = echo, .newest_first = {{.total = 5}}});
   auto requests = numbered(5, 2);
   std::vector<int> seen;
@@ -51,7 +51,7 @@ TEST(EngineRequests, ProgressEndsWithAll) {
   EXPECT_EQ(seen.back(), 5);
 }
 
-TEST(EngineRequests, NothingToAskIsNoError) {
+TEST(EngineRequests, EmptyListIsNotAnError) {
   FakeEngine engine({.script = echo});
   const auto answers = ask_all(engine, numbered(0, 4));
   ASSERT_TRUE(answers.ok());
@@ -59,8 +59,8 @@ TEST(EngineRequests, NothingToAskIsNoError) {
   EXPECT_EQ(ask_all(engine, numbered(3, 0)).error().code, ErrorCode::kInvalidArgument);
 }
 
-// The engine waits for all eight, fails the newest, and still sends to the cancelled ones.
-TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
+// The engine waits for all eight, fails the newest, and still sends output to the cancelled ones.
+TEST(EngineRequests, FailureCancelsAndAwaitsTheOthers) {
   const auto script = [](const GenerateRequest& request) {
     if (text_of(request.prompt) != "7") return echo(request);
     return Reply{.error = Error{ErrorCode::kUnprocessable, "the picture is broken", {}}};
@@ -75,7 +75,7 @@ TEST(EngineRequests, AFailureCancelsTheOthersAndWaitsForThem) {
   EXPECT_LE(engine.requests().size(), 9u);
 }
 
-TEST(EngineRequests, AStopCancelsWhatIsUnderWay) {
+TEST(EngineRequests, StopCancelsRunningRequests) {
   FakeEngine engine({.script = echo, .newest_first = {{.total = 100, .patience = 4}}});
   auto requests = numbered(100, 4);
   std::stop_source stop;
@@ -91,7 +91,7 @@ TEST(EngineRequests, AStopCancelsWhatIsUnderWay) {
   EXPECT_LE(engine.requests().size(), 20u);
 }
 
-TEST(EngineRequests, WhatCannotBeSubmittedEndsItToo) {
+TEST(EngineRequests, SubmissionFailureEndsTheRun) {
   const auto script = [](const GenerateRequest& request) {
     if (text_of(request.prompt) != "3") return echo(request);
     return Reply{.refusal = invalid("refused at the door")};

@@ -10,7 +10,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // threshold of a multi-label head's probabilities
+constexpr float kYes = 0.5f;  // threshold on a multi-label head's probabilities
 
 // The head that answers; empty: the language model.
 Result<std::string> choose_head(const Engine& engine, const Task& task,

@@ -17,8 +17,8 @@ namespace valora::generator {
 
 struct EvaluationOptions {
   std::string adapter;   // name in the engine; empty: the base model
-  bool use_head = true;  // if task and adapter have one; false: the language model answers
-  int concurrency = 64;  // requests in the engine at once
+  bool use_head = true;  // if the task and the adapter have one; false: the language model answers
+  int concurrency = 64;  // in the engine at the same time
   // Applies to every answer. kInvalidArgument if a head answers.
   std::optional<AnswerConstraint> constraint;
   std::function<void(int done, int total)> progress;
@@ -36,12 +36,12 @@ struct Evaluation {
 };
 
 // samples must have questions and answers (apply_templates). Decodes greedily. If the engine
-// refuses a sample, the evaluation ends with an error that names the sample's origin.
+// rejects a sample, the evaluation ends with an error that names the sample's origin.
 Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sample> samples,
                             const EvaluationOptions& options);
 
-// The prompt for training and serving: the media, then the question, in one user turn. Video frames
-// in separate files are sent as one data: URL.
+// The prompt for training and serving: one user turn with the media, then the question. Video
+// frames in separate files are sent as a single data: URL.
 Result<Prompt> prompt_of(const Sample& sample);
 
 }  // namespace valora::generator

@@ -35,7 +35,7 @@ std::vector<Sample> numbers(int count) {
   return samples;
 }
 
-// Right except for 3, which it calls even.
+// Answers correctly except for 3, which it calls even.
 Reply parity(const GenerateRequest& request) {
   const int number = std::stoi(text_of(request.prompt));
   Reply reply = say(number % 2 && number != 3 ? "odd" : "even", {-1, -1});
@@ -80,7 +80,7 @@ Reply by_head(const GenerateRequest& request) {
   return {.classification = c};
 }
 
-TEST(Evaluator, TheHeadAnswersWhereTaskAndAdapterHaveIt) {
+TEST(Evaluator, UsesTheHeadIfTaskAndAdapterHaveIt) {
   FakeEngine engine({.script = by_head, .newest_first = {{.total = 4}}});
   engine.add_adapter("heads", {{"parity", {"even", "odd"}}});
   engine.add_adapter("other", {{"colour", {"red", "blue"}}});
@@ -103,7 +103,7 @@ TEST(Evaluator, TheHeadAnswersWhereTaskAndAdapterHaveIt) {
   EXPECT_DOUBLE_EQ(asked({.adapter = "heads"}), 0.75);
 }
 
-TEST(Evaluator, AMultiLabelHeadSaysYesFromAHalf) {
+TEST(Evaluator, MultiLabelThresholdIsOneHalf) {
   FakeEngine engine({.script = by_head, .newest_first = {{.total = 2}}});
   engine.add_adapter("heads", {{"parity", {"even", "odd"}}});
   Task task = parity_task();
@@ -116,7 +116,7 @@ TEST(Evaluator, AMultiLabelHeadSaysYesFromAHalf) {
   EXPECT_EQ(evaluation->predictions[1].labels, (std::vector<std::string>{"odd"}));
 }
 
-TEST(Evaluator, NamesTheSampleThatFails) {
+TEST(Evaluator, NamesTheFailedSample) {
   const auto script = [](const GenerateRequest& request) {
     if (text_of(request.prompt) != "6") return parity(request);
     return Reply{.error = invalid("the image is truncated")};
@@ -129,7 +129,7 @@ TEST(Evaluator, NamesTheSampleThatFails) {
   EXPECT_EQ(engine.held_sinks(), 0u);
 }
 
-TEST(Evaluator, RefusesWhatCannotBeEvaluated) {
+TEST(Evaluator, RefusesTasksThatCannotBeEvaluated) {
   FakeEngine engine({.script = parity});
   const auto samples = numbers(1);
   EXPECT_EQ(evaluate(engine, parity_task(), samples, {.adapter = "nobody"}).error().message,

@@ -17,7 +17,7 @@ std::vector<ContentPart> parts_of(const Prompt& prompt) {
   return messages.front().parts;
 }
 
-TEST(PromptOf, MediaThenQuestionInOneTurn) {
+TEST(PromptOf, PutsMediaBeforeTheQuestionInOneTurn) {
   Sample sample;
   sample.media = {{Medium::Kind::kImage, {"/data/50% off.png"}},
                   {Medium::Kind::kVideo, {"/data/film.mp4"}}};
@@ -34,7 +34,7 @@ TEST(PromptOf, MediaThenQuestionInOneTurn) {
   EXPECT_FALSE(std::get<ChatPrompt>(*prompt).add_generation_prompt);
 }
 
-TEST(PromptOf, AFileIsFoundUnderItsUrl) {
+TEST(PromptOf, FindsAFileByItsUrl) {
   const TempDir dir;
   Sample sample;
   sample.media = {{Medium::Kind::kImage, {dir.write("%41 ü#?.png", "bytes")}}};
@@ -47,7 +47,7 @@ TEST(PromptOf, AFileIsFoundUnderItsUrl) {
   EXPECT_EQ(std::string(items->front().begin(), items->front().end()), "bytes");
 }
 
-TEST(PromptOf, FramesBecomeOneList) {
+TEST(PromptOf, JoinsFramesIntoOneList) {
   const TempDir dir;
   Sample sample;
   sample.media = {
@@ -62,7 +62,7 @@ TEST(PromptOf, FramesBecomeOneList) {
   EXPECT_EQ(std::string((*frames)[1].begin(), (*frames)[1].end()), "second");
 }
 
-TEST(PromptOf, NamesTheFrameThatIsWrong) {
+TEST(PromptOf, NamesTheInvalidFrame) {
   const TempDir dir;
   const auto refused = [&](const std::string& second) {
     Sample sample;

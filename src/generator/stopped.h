@@ -1,4 +1,4 @@
-// The error of work that its caller's stop token has ended.
+// The error for work ended by its caller's stop token.
 #pragma once
 
 #include "base/result.h"

@@ -26,7 +26,7 @@ Status check(const Task& task, const Engine* engine) {
   return {};
 }
 
-// Inputs and their lessons, in parallel vectors.
+// Inputs with their lessons, in parallel vectors.
 struct Lessons {
   std::vector<Sample> inputs;
   std::vector<Lesson> lessons;
@@ -48,7 +48,7 @@ Result<Lessons> ask(const Task& task, std::vector<Sample> inputs, Engine* engine
   return Lessons{std::move(asked), std::move(lessons).value()};
 }
 
-// A picture without a box teaches that there is no object, unless the question names one that is in
+// A picture without boxes teaches that there is no object, unless the question names one that is in
 // the picture (docs/tasks.md).
 bool teaches_nothing_there(const Task& task, const Sample& input, const Lesson& lesson) {
   const std::string question = input.question.empty() ? question_template(task) : input.question;
@@ -56,7 +56,7 @@ bool teaches_nothing_there(const Task& task, const Sample& input, const Lesson& 
          lesson.foreign_boxes == 0;
 }
 
-// Counts a lesson and returns whether it is kept.
+// Counts a lesson. Returns true if it is kept.
 bool judge(const Task& task, const Sample& input, const Lesson& lesson, TeacherCounts& counts) {
   counts.unsure_boxes += lesson.unsure_boxes;
   counts.foreign_boxes += lesson.foreign_boxes;

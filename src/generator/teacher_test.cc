@@ -1,4 +1,4 @@
-// Tests the samples that a teacher keeps, drops and counts, with an adapter as the teacher.
+// Tests which samples of a teacher are kept, dropped and counted, with an adapter as the teacher.
 // tests/generator/test_teachers.py tests TorchScript files and endpoints.
 #include "generator/teacher.h"
 
@@ -42,14 +42,14 @@ class AdapterTeacher : public ::testing::Test {
   Task task_;
 };
 
-// Answers 0 with text that is no label, and 1 with low confidence.
+// Answers 0 with text that is not a label, and 1 with low confidence.
 Reply unsure_parity(const GenerateRequest& request) {
   const int number = std::stoi(text_of(request.prompt));
   if (number == 0) return say("neither", {0});
   return say(number % 2 ? "odd" : "even", {number == 1 ? -3.0f : -0.1f});
 }
 
-TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
+TEST_F(AdapterTeacher, KeepsConfidentAnswers) {
   FakeEngine engine({.script = unsure_parity, .newest_first = {{.total = kInputs}}});
   const auto data = ask_teacher(task_, &engine);
   ASSERT_TRUE(data.ok()) << data.error().message;
@@ -71,7 +71,7 @@ TEST_F(AdapterTeacher, KeepsWhatItIsSureOf) {
   EXPECT_EQ(engine.requests().front().head, "");
 }
 
-TEST_F(AdapterTeacher, OwnValidationDataNeedsNoneOfIt) {
+TEST_F(AdapterTeacher, TakesNoValidationSplitIfTheTaskHasOne) {
   FakeEngine engine({.script = unsure_parity, .newest_first = {{.total = kInputs}}});
   task_.validation.emplace();
   const auto data = ask_teacher(task_, &engine);
@@ -80,7 +80,7 @@ TEST_F(AdapterTeacher, OwnValidationDataNeedsNoneOfIt) {
   EXPECT_TRUE(data->validation.empty());
 }
 
-TEST_F(AdapterTeacher, AHeadSaysHowSureItIs) {
+TEST_F(AdapterTeacher, HeadProbabilityIsTheConfidence) {
   const auto script = [](const GenerateRequest& request) {
     const int number = std::stoi(text_of(request.prompt));
     Classification c{*request.head, {"even", "odd"}, {0, 0}, {0.6f, 0.4f}, 0};
@@ -101,7 +101,7 @@ TEST_F(AdapterTeacher, AHeadSaysHowSureItIs) {
             std::string::npos);
 }
 
-TEST_F(AdapterTeacher, TextTasksGetItsAnswers) {
+TEST_F(AdapterTeacher, LabelsTextTasksWithItsAnswers) {
   const auto script = [](const GenerateRequest& request) {
     const std::string question = text_of(request.prompt);
     return say(question == "3" ? " \n" : " about " + question);
@@ -118,7 +118,7 @@ TEST_F(AdapterTeacher, TextTasksGetItsAnswers) {
   EXPECT_EQ(data->train.at(4).answer, "about 5");
 }
 
-TEST_F(AdapterTeacher, ErrorsNameWhatIsWrong) {
+TEST_F(AdapterTeacher, ErrorsNameTheirCause) {
   const auto message = [&](Engine* engine) {
     const auto data = ask_teacher(task_, engine);
     EXPECT_FALSE(data.ok());

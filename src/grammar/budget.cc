@@ -12,7 +12,7 @@ namespace {
 
 thread_local Budget* budget = nullptr;
 
-// How many allocations pass between two looks at the clock, which takes some 200 ns.
+// Number of allocations between two checks of the clock, which takes some 200 ns.
 constexpr uint32_t kCallsPerLook = 256;
 
 void* allocate(size_t size) {
@@ -65,7 +65,7 @@ void Budget::charge(int64_t bytes) {
   }
   if (used_ + bytes > limits_.bytes) throw BudgetExceeded(false);
   if (look && thread_seconds() - started_ > limits_.cpu_seconds) {
-    --calls_;  // the next allocation looks again, should this exception be caught on its way
+    --calls_;  // the next allocation checks again, in case this exception is swallowed
     throw BudgetExceeded(true);
   }
   used_ += bytes;

@@ -1,7 +1,7 @@
-// Bounds what code of others may take, on the thread that runs it: the memory that `operator new`
-// gives it and has not got back, and the thread's CPU time. Over a bound, `operator new` throws
-// BudgetExceeded. This room replaces the global operators for it; on other threads they cost a
-// test of one thread-local pointer.
+// Limits what third-party code may use on the thread that runs it: memory allocated by `operator
+// new` and not yet freed, and the thread's CPU time. Over a limit, `operator new` throws
+// BudgetExceeded. For this, the global operators are replaced; on other threads this costs a test
+// of one thread-local pointer.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class BudgetExceeded final : public std::bad_alloc {
   bool time_;
 };
 
-// Applies to this thread from its construction to its destruction. Not nested.
+// Applies to this thread from construction to destruction. Not nestable.
 class Budget {
  public:
   explicit Budget(BudgetLimits limits);
@@ -34,11 +34,11 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // For the operators. Throws unless an exception is in flight.
+  // Called by the operators. Throws unless an exception is in flight.
   void charge(int64_t bytes);
   void give_back(int64_t bytes) { used_ -= bytes; }
 
-  // While one exists, nothing is charged: for code that must not throw.
+  // Suspends charging during its lifetime, for code that must not throw.
   class Pause {
    public:
     Pause();

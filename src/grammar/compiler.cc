@@ -61,7 +61,7 @@ const char* name_of(const GrammarSpec& spec) {
 
 using Shared = std::shared_ptr<const CompiledGrammar>;
 
-// By content. Values have weights; the least recently used ones leave.
+// LRU cache keyed by content, with weighted values.
 template <typename Value>
 class Cache {
  public:
@@ -76,7 +76,7 @@ class Cache {
 
   void insert(const Digest& key, Value value, size_t weight) {
     if (weight > capacity_ || places_.contains(key)) return;
-    // Complete before it is in place, so that a lack of memory changes nothing.
+    // The entry is complete before it is linked in, so that running out of memory changes nothing.
     std::list<Entry> added;
     added.push_front({key, std::move(value), weight});
     places_.emplace(key, added.begin());
@@ -133,14 +133,14 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<const Parts> parts) : parts_(st
 CompiledGrammar::~CompiledGrammar() = default;
 size_t CompiledGrammar::bytes() const { return parts_->grammar.MemorySizeBytes(); }
 
-// Compilations of one after the other.
+// Compilations in a lane run one at a time.
 struct Lane {
   Lane(const xgrammar::TokenizerInfo& tokens, BudgetLimits limits_)
       : limits(limits_), compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false) {}
 
   const BudgetLimits limits;
   std::mutex mutex;
-  xgrammar::GrammarCompiler compiler;  // under `mutex`
+  xgrammar::GrammarCompiler compiler;  // guarded by `mutex`
 };
 
 struct GrammarCompiler::State {
@@ -153,7 +153,7 @@ struct GrammarCompiler::State {
         refused(options.refusals),
         long_ones(options.refusals) {}
 
-  // What became of the same description before.
+  // The earlier result for the same description, if cached.
   std::optional<Result<Shared>> find(const Digest& key) {
     const std::lock_guard lock(mutex);
     const Shared* grammar = made.find(key);
@@ -174,7 +174,7 @@ struct GrammarCompiler::State {
     }
   }
 
-  // True if an earlier compilation of the grammar took more than the quick time.
+  // True if an earlier compilation of this grammar exceeded the quick time.
   bool is_long(const Digest& key) {
     const std::lock_guard lock(mutex);
     return long_ones.find(key) != nullptr;
@@ -185,7 +185,7 @@ struct GrammarCompiler::State {
     long_ones.insert(key, true, 1);
   }
 
-  // Under the lane's mutex.
+  // Requires the lane's mutex.
   Result<Shared> build(Lane& lane, const GrammarSpec& spec, Spent& spent) {
     VALORA_CHECK(check(spec));
     std::unique_ptr<CompiledGrammar::Parts> parts;
@@ -214,7 +214,7 @@ struct GrammarCompiler::State {
   const std::shared_ptr<const TokenTable> table;
   xgrammar::TokenizerInfo tokens;
   Lane slow, quick;
-  mutable std::mutex mutex;  // of what follows
+  mutable std::mutex mutex;  // guards the members below
   Cache<Shared> made;
   Cache<Error> refused;
   Cache<bool> long_ones;
@@ -229,7 +229,7 @@ Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec) {
   const Digest key = digest_of(spec);
   if (auto known = state_->find(key)) return *std::move(known);
   const std::lock_guard alone(state_->slow.mutex);
-  if (auto known = state_->find(key)) return *std::move(known);  // made while this call waited
+  if (auto known = state_->find(key)) return *std::move(known);  // compiled while this call waited
   Spent spent;
   auto made = state_->build(state_->slow, spec, spent);
   state_->keep(key, made);

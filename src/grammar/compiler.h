@@ -1,4 +1,4 @@
-// From a description of answers to a grammar over the tokens of one vocabulary.
+// Compiles descriptions of answers into grammars over the tokens of one vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 namespace valora::grammar {
 
 struct Vocabulary {
-  // The bytes that each token adds to the answer, by id. Empty: a grammar never allows the token
+  // The bytes that each token adds to the answer, by id. Empty: no grammar allows the token
   // (special tokens, unknown ids).
   std::vector<std::string> bytes;
   int32_t size = 0;  // of the model's output; ids from bytes.size() on are never allowed
 };
 
-// Immutable; shared by any number of matchers on any threads.
+// Immutable; may be shared by any number of matchers on any threads.
 class CompiledGrammar {
  public:
-  struct Parts;  // xgrammar's
+  struct Parts;  // xgrammar types
   explicit CompiledGrammar(std::unique_ptr<const Parts> parts);
   ~CompiledGrammar();
   CompiledGrammar(const CompiledGrammar&) = delete;
   CompiledGrammar& operator=(const CompiledGrammar&) = delete;
 
-  size_t bytes() const;  // memory, about
+  size_t bytes() const;  // approximate memory use
   const Parts& parts() const { return *parts_; }
 
  private:
@@ -38,14 +38,14 @@ class CompiledGrammar {
 
 struct CompilerOptions {
   size_t cache_bytes = 64 << 20;
-  size_t refusals = 1024;  // how many errors are kept
+  size_t refusals = 1024;  // number of cached errors
   // Limits of one compilation.
   BudgetLimits limits{int64_t{512} << 20, 5};
-  double quick_seconds = 0.2;  // of CPU time, of one that nothing else should wait for
+  double quick_seconds = 0.2;  // CPU time limit of try_compile()
 };
 
-// Thread-safe. compile() runs one compilation at a time, and so does try_compile(), in parallel to
-// compile(). Cached grammars and errors do not wait.
+// Thread-safe. compile() runs one compilation at a time, and so does try_compile(), in parallel
+// with compile(). Cached grammars and errors are returned without waiting.
 class GrammarCompiler {
  public:
   explicit GrammarCompiler(Vocabulary vocabulary, CompilerOptions options = {});
@@ -53,18 +53,19 @@ class GrammarCompiler {
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
-  // Those of check(); kInvalidArgument also if the description takes more than the limits, allows
-  // no answer, only the empty one, or none of this vocabulary.
+  // Errors: those of check(); kInvalidArgument also if compiling exceeds the limits, or if the
+  // grammar allows no answer, only the empty one, or none in this vocabulary.
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec);
 
-  // The same, but nothing if it takes more than the quick time; the next call then says so at once.
+  // The same, but gives up and returns nullopt after the quick time; later calls then return
+  // nullopt at once.
   std::optional<Result<std::shared_ptr<const CompiledGrammar>>> try_compile(
       const GrammarSpec& spec);
 
   struct Stats {
     int64_t compiled = 0, refused = 0, hits = 0;
     size_t entries = 0, bytes = 0;  // grammars in the cache
-    size_t refusals = 0;            // errors in it
+    size_t refusals = 0;            // cached errors
   };
   Stats stats() const;
 

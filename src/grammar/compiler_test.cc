@@ -32,13 +32,13 @@ class CompilerTest : public ::testing::Test {
   GrammarCompiler compiler_{byte_vocabulary()};
 };
 
-TEST_F(CompilerTest, AnyJsonObject) {
+TEST_F(CompilerTest, JsonObjectSpecMatchesAnyObject) {
   EXPECT_TRUE(has(JsonObjectSpec{}, R"({"a": [1, {"b": null}], "c": "é\n"})"));
   EXPECT_FALSE(has(JsonObjectSpec{}, "[1]"));
   EXPECT_FALSE(has(JsonObjectSpec{}, R"({"a": 1)"));
 }
 
-TEST_F(CompilerTest, ASchemaWithAndWithoutOtherProperties) {
+TEST_F(CompilerTest, AdditionalPropertiesFollowTheSchema) {
   const std::string schema =
       R"({"type": "object", "properties": {"a": {"type": "integer", "minimum": 3, "maximum": 12}},
           "required": ["a"]})";
@@ -48,7 +48,7 @@ TEST_F(CompilerTest, ASchemaWithAndWithoutOtherProperties) {
   EXPECT_TRUE(has(JsonSchemaSpec{schema, false}, R"({"a": 3, "b": 1})"));
 }
 
-TEST_F(CompilerTest, OtherPropertiesAreNotTheNamedOnes) {
+TEST_F(CompilerTest, AdditionalPropertiesExcludeNamedOnes) {
   const JsonSchemaSpec spec{R"({"type": "object", "properties": {
       "ab": {"type": "null"}, "g\u00f6": {"type": "null"}, "q\"r": {"type": "null"}}})",
                             false};
@@ -67,13 +67,13 @@ TEST_F(CompilerTest, PropertiesKeepTheirOrder) {
   EXPECT_FALSE(has(spec, R"({"a": null, "z": null})"));
 }
 
-TEST_F(CompilerTest, ARegexMatchesTheWholeAnswer) {
+TEST_F(CompilerTest, RegexMatchesTheWholeAnswer) {
   EXPECT_TRUE(has(RegexSpec{"[A-Z]{2}-\\d+"}, "AB-12"));
   EXPECT_FALSE(has(RegexSpec{"[A-Z]{2}-\\d+"}, "AB-"));
   EXPECT_FALSE(has(RegexSpec{"ab"}, "abc"));
 }
 
-TEST_F(CompilerTest, ChoicesAreLiterals) {
+TEST_F(CompilerTest, ChoicesMatchLiterally) {
   const ChoiceSpec spec{{"yes", "a\"b\\c", "line\none", "é☃", "[x]"}};
   for (const std::string& choice : spec.choices) EXPECT_TRUE(has(spec, choice)) << choice;
   EXPECT_FALSE(has(spec, "ye"));
@@ -86,7 +86,7 @@ TEST_F(CompilerTest, EbnfMayBeRecursive) {
   EXPECT_FALSE(has(spec, "((x)"));
 }
 
-TEST_F(CompilerTest, AStructuralTag) {
+TEST_F(CompilerTest, StructuralTagConstrainsItsContent) {
   const StructuralTagSpec spec{
       R"({"type": "structural_tag", "format": {"type": "tag", "begin": "<a>",
           "content": {"type": "json_schema", "json_schema": {"type": "boolean"}}, "end": "</a>"}})"};
@@ -94,7 +94,7 @@ TEST_F(CompilerTest, AStructuralTag) {
   EXPECT_FALSE(has(spec, "<a>1</a>"));
 }
 
-TEST_F(CompilerTest, ATriggerBeginsATagInFreeText) {
+TEST_F(CompilerTest, TriggerStartsATagInFreeText) {
   const StructuralTagSpec spec{
       R"({"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<c>"],
           "tags": [{"type": "tag", "begin": "<c>1", "end": "</c>",
@@ -106,14 +106,14 @@ TEST_F(CompilerTest, ATriggerBeginsATagInFreeText) {
   EXPECT_FALSE(has(spec, "<c>11</c>"));
 }
 
-TEST_F(CompilerTest, ARecursiveSchemaWorks) {
+TEST_F(CompilerTest, RecursiveSchemaMatches) {
   const JsonSchemaSpec spec{
       R"({"$defs": {"n": {"type": "object", "properties": {"c": {"$ref": "#/$defs/n"}}}},
           "$ref": "#/$defs/n"})"};
   EXPECT_TRUE(has(spec, R"({"c": {"c": {}}})"));
 }
 
-TEST_F(CompilerTest, RefusesWhatItCannotApply) {
+TEST_F(CompilerTest, RefusesUnsupportedSpecs) {
   const auto schema = [&](const std::string& text) { return refusal(JsonSchemaSpec{text}); };
   EXPECT_THAT(schema(R"({"allOf": [{"type": "integer"}, {"type": "integer"}]})"),
               HasSubstr("cannot be applied in full"));
@@ -132,7 +132,7 @@ TEST_F(CompilerTest, RefusesWhatItCannotApply) {
   EXPECT_THAT(refusal(StructuralTagSpec{R"({"type": "structural_tag"})"}), HasSubstr("format"));
 }
 
-// Takes more time and memory than a compiler gives it.
+// Exceeds any time and memory limit of a compiler.
 JsonSchemaSpec endless() {
   Json properties = Json::object();
   for (int i = 0; i < 300; ++i) properties["p" + std::to_string(i)] = {{"type", "integer"}};
@@ -143,7 +143,7 @@ JsonSchemaSpec endless() {
               .dump()};
 }
 
-TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
+TEST_F(CompilerTest, CompilationStopsAtItsTimeAndMemoryLimits) {
   const JsonSchemaSpec spec = endless();
   GrammarCompiler short_of_time(byte_vocabulary(), {.limits = {int64_t{1} << 30, 0.2}});
   EXPECT_THAT(short_of_time.compile(spec).error().message, HasSubstr("more than 0.2 seconds"));
@@ -152,7 +152,7 @@ TEST_F(CompilerTest, ABudgetOfTimeAndMemoryEndsACompilation) {
   EXPECT_TRUE(short_of_memory.compile(RegexSpec{"a"}).ok());
 }
 
-TEST_F(CompilerTest, WhatIsQuickIsNotTriedTwice) {
+TEST_F(CompilerTest, TryCompileCachesQuickResults) {
   const auto quick = compiler_.try_compile(RegexSpec{"a+"});
   ASSERT_TRUE(quick && quick->ok());
   EXPECT_EQ(compiler_.compile(RegexSpec{"a+"})->get(), (*quick)->get());
@@ -162,7 +162,7 @@ TEST_F(CompilerTest, WhatIsQuickIsNotTriedTwice) {
   EXPECT_EQ(compiler_.stats().hits, 1);
 }
 
-TEST_F(CompilerTest, WhatIsSlowIsLeftToThoseWhoWait) {
+TEST_F(CompilerTest, SlowCompilationIsLeftToBlockingCalls) {
   GrammarCompiler compiler(byte_vocabulary(),
                            {.limits = {int64_t{1} << 30, 0.5}, .quick_seconds = 0.05});
   EXPECT_FALSE(compiler.try_compile(endless()));
@@ -174,7 +174,7 @@ TEST_F(CompilerTest, WhatIsSlowIsLeftToThoseWhoWait) {
   EXPECT_THAT(known->error().message, HasSubstr("more than 0.5 seconds"));
 }
 
-TEST_F(CompilerTest, AQuickOneDoesNotWaitForASlowOne) {
+TEST_F(CompilerTest, QuickCompilationDoesNotWaitForASlowOne) {
   GrammarCompiler compiler(byte_vocabulary(), {.limits = {int64_t{4} << 30, 2}});
   std::atomic<bool> begun = false, over = false;
   std::thread slow([&] {
@@ -183,14 +183,14 @@ TEST_F(CompilerTest, AQuickOneDoesNotWaitForASlowOne) {
     over = true;
   });
   while (!begun) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it has its lane
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until the thread holds its lane
   const auto quick = compiler.try_compile(RegexSpec{"[a-z]{3}"});
   EXPECT_FALSE(over);
   EXPECT_TRUE(quick && quick->ok());
   slow.join();
 }
 
-TEST_F(CompilerTest, FormatsOfStringsWriteJson) {
+TEST_F(CompilerTest, StringFormatsYieldValidJson) {
   const auto of_format = [](const std::string& format) {
     return JsonSchemaSpec{R"({"type": "string", "format": ")" + format + "\"}"};
   };
@@ -212,16 +212,16 @@ TEST_F(CompilerTest, FormatsOfStringsWriteJson) {
     EXPECT_FALSE(has(of_format(format), "\" \\t\"")) << format;
   }
   EXPECT_FALSE(has(of_format("email"), R"("\"\a\"@c.de")"));  // \a is not JSON
-  EXPECT_TRUE(has(of_format("colour"), "\" \\t\""));          // not known: any string
+  EXPECT_TRUE(has(of_format("colour"), "\" \\t\""));          // unknown format: any string
   for (const char* format : {"json-pointer", "relative-json-pointer"})
     EXPECT_THAT(refusal(of_format(format)), HasSubstr("\"format\" that is not supported"));
   EXPECT_THAT(refusal(JsonSchemaSpec{R"({"type": "string", "format": "date", "pattern": "2$"})"}),
-              HasSubstr("\"pattern\" beside \"format\""));
+              HasSubstr("\"pattern\" together with \"format\""));
   EXPECT_THAT(refusal(JsonSchemaSpec{R"({"type": "string", "format": "date", "maxLength": 2})"}),
               HasSubstr("cannot be applied in full"));
 }
 
-TEST_F(CompilerTest, ErrorsAreKeptToo) {
+TEST_F(CompilerTest, ErrorsAreCached) {
   GrammarCompiler compiler(byte_vocabulary(), {.refusals = 2, .limits = {int64_t{1} << 30, 0.1}});
   const RegexSpec wrong{"(a"}, slow{"((a{90}){100}b?){100}"};
   const auto message = [&](const GrammarSpec& spec) {
@@ -234,7 +234,7 @@ TEST_F(CompilerTest, ErrorsAreKeptToo) {
   EXPECT_EQ(compiler.stats().refused, 1);
   EXPECT_EQ(compiler.stats().hits, 1);
   EXPECT_NE(message(wrong), "");
-  EXPECT_NE(message(JsonSchemaSpec{"{"}), "");  // the third: the first one leaves
+  EXPECT_NE(message(JsonSchemaSpec{"{"}), "");  // the third error evicts the first
   EXPECT_EQ(compiler.stats().refusals, 2);
   EXPECT_EQ(message(slow), first);
   EXPECT_EQ(compiler.stats().refused, 4);
@@ -242,7 +242,7 @@ TEST_F(CompilerTest, ErrorsAreKeptToo) {
   EXPECT_EQ(compiler.stats().entries, 1);
 }
 
-TEST_F(CompilerTest, EqualDescriptionsAreCompiledOnce) {
+TEST_F(CompilerTest, EqualSpecsAreCompiledOnce) {
   const auto first = compiler_.compile(RegexSpec{"a+"}), again = compiler_.compile(RegexSpec{"a+"});
   EXPECT_EQ(first->get(), again->get());
   EXPECT_NE(first->get(), compiler_.compile(ChoiceSpec{{"a+"}})->get());
@@ -250,7 +250,7 @@ TEST_F(CompilerTest, EqualDescriptionsAreCompiledOnce) {
   EXPECT_EQ(compiler_.stats().hits, 1);
 }
 
-TEST_F(CompilerTest, TheCacheKeepsWhatWasUsedLast) {
+TEST_F(CompilerTest, CacheEvictsLeastRecentlyUsed) {
   const size_t one = (*compiler_.compile(RegexSpec{"[a-z]{5}0"}))->bytes();
   GrammarCompiler small(byte_vocabulary(), {.cache_bytes = 3 * one + one / 2});
   const auto spec = [](int i) { return RegexSpec{"[a-z]{5}" + std::to_string(i)}; };

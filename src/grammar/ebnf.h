@@ -1,4 +1,4 @@
-// The notation of EbnfSpec, for those who write grammars in it.
+// Helpers to write grammars in the notation of EbnfSpec.
 #pragma once
 
 #include <string>

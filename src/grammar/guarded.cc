@@ -13,7 +13,7 @@
 namespace valora::grammar {
 namespace {
 
-// The first thing that the calls running on this thread ignored.
+// The first warning that xgrammar logged on this thread.
 thread_local std::optional<std::string>* ignored = nullptr;
 
 class Watch {
@@ -74,7 +74,7 @@ Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
 
 }  // namespace valora::grammar
 
-// xgrammar is built to log through these.
+// xgrammar is built to log through these functions.
 namespace xgrammar {
 
 void LogFatalImpl(const std::string& file, int line, const std::string& message) {
@@ -83,7 +83,7 @@ void LogFatalImpl(const std::string& file, int line, const std::string& message)
 
 void LogMessageImpl(const std::string& file, int line, int level, const std::string& message) {
   using valora::grammar::ignored;
-  const valora::grammar::Budget::Pause pause;  // called by a destructor
+  const valora::grammar::Budget::Pause pause;  // may be called from a destructor
   if (level >= XGRAMMAR_LOG_LEVEL_WARNING && ignored != nullptr && !*ignored) *ignored = message;
   spdlog::debug("{}:{}: {}", file, line, message);
 }

@@ -1,4 +1,4 @@
-// Included by xgrammar's mended converter of schemas (cmake/xgrammar.cmake) alone.
+// Included only by the patched JSON schema converter of xgrammar (cmake/xgrammar.cmake).
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace xgrammar {
 
-// From the grammar of a text to one of the text between the quotation marks of a JSON string, as
-// JSON writes it: literals have escapes. Classes have the characters that need none; one of others
-// alone has their escapes.
+// Converts the grammar of a text to the grammar of its JSON string encoding, without the quotation
+// marks. Literals are escaped. Character classes keep only characters that need no escape; a class
+// with none of these becomes the escapes of its characters.
 class JSONStringBody : public GrammarFunctor<int32_t, Grammar> {
  private:
   using Ranges = std::vector<GrammarBuilder::CharacterClassElement>;
@@ -40,7 +40,7 @@ class JSONStringBody : public GrammarFunctor<int32_t, Grammar> {
     return builder_->AddByteString(text);
   }
 
-  // The plain characters of a class, which stays as it is if it is negative but for the others.
+  // The class without characters that need escapes; a negated class excludes these in addition.
   static Ranges plain_of(const GrammarExpr& expr) {
     Ranges ranges;
     for (int i = 1; i + 1 < expr.size(); i += 2) {

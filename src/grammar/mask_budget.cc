@@ -7,8 +7,8 @@
 namespace valora::grammar {
 namespace {
 
-// The share of the expected time that remains after a cheaper choice: a grammar that is slow only
-// now and then stays expensive.
+// Share of the expected time that is kept after a cheaper choice, so that a grammar that is slow
+// only now and then still counts as expensive.
 constexpr double kRemembered = 0.9;
 
 }  // namespace

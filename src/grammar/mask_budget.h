@@ -1,5 +1,5 @@
-// How much CPU time the masks of answers take: of a step, so that other answers go on, and of a
-// request, so that it ends. In seconds; the callers measure (GrammarMatcher::cpu_seconds()).
+// Limits the CPU time spent on masks: per step, so that other answers make progress, and per
+// request, so that it ends. In seconds; callers measure it (GrammarMatcher::cpu_seconds()).
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace valora::grammar {
 
-// The CPU time for the masks of one request, shared by its answers. It begins with `most` seconds.
-// Each choice adds `token` seconds, up to `most`, and its mask's time is charged. Thread-safe.
+// CPU time for the masks of one request, shared by its answers. The balance starts at `most`
+// seconds. Each choice adds `token` seconds, up to `most`, and pays for its mask. Thread-safe.
 class MaskAccount {
  public:
   struct Limits {
@@ -17,14 +17,14 @@ class MaskAccount {
   };
   explicit MaskAccount(Limits limits) : limits_(limits), left_(limits.most) {}
 
-  // What the next choice may take. Of one that nothing is known about, more than most take, so
-  // that others go first.
+  // Expected time of a choice about which nothing is known yet: more than most take, so that others
+  // go first.
   static constexpr double kUnknown = 1e-3;
 
-  // A choice took this.
+  // Charges the time that a choice took.
   void charge(double seconds);
   double expected() const { return expected_; }
-  // kInvalidArgument if less than nothing is left.
+  // kInvalidArgument if the balance is negative.
   Status check() const;
 
  private:
@@ -32,12 +32,12 @@ class MaskAccount {
   std::atomic<double> left_, expected_ = kUnknown;
 };
 
-// The CPU time for the masks of one step. Thread-safe.
+// CPU time for the masks of one step. Thread-safe.
 class StepMasks {
  public:
   explicit StepMasks(double limit) : limit_(limit) {}
 
-  // True if the step may make one more choice. It may always make the first one.
+  // True if the step may make one more choice. The first one is always allowed.
   bool begin() { return begun_++ == 0 || spent_ < limit_; }
   void charge(double seconds) { spent_ += seconds; }
 
@@ -47,8 +47,8 @@ class StepMasks {
   std::atomic<double> spent_ = 0;
 };
 
-// The place of an answer among those of a step, the lowest first: cheap ones, but none waits for
-// ever. waited: for how many steps it did.
+// Sort key of an answer within a step, lowest first: cheap ones go first, but none waits forever.
+// waited: number of steps it has waited.
 inline double turn_of(const MaskAccount& account, int waited) {
   return account.expected() / (1 + waited);
 }

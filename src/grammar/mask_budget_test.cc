@@ -6,7 +6,7 @@
 namespace valora::grammar {
 namespace {
 
-TEST(MaskAccount, EndsARequestThatTookMoreThanItEarned) {
+TEST(MaskAccount, EndsARequestThatOverspends) {
   MaskAccount account({.most = 1, .token = 0.25});
   EXPECT_TRUE(account.check().ok());
   account.charge(0.75);
@@ -18,7 +18,7 @@ TEST(MaskAccount, EndsARequestThatTookMoreThanItEarned) {
   EXPECT_THAT(over.error().message, ::testing::HasSubstr("too complex"));
 }
 
-TEST(MaskAccount, CheapChoicesSaveNoMoreThanTheMost) {
+TEST(MaskAccount, SavingsAreCapped) {
   MaskAccount account({.most = 1, .token = 0.25});
   for (int i = 0; i < 1000; ++i) account.charge(0);
   account.charge(1);
@@ -29,14 +29,14 @@ TEST(MaskAccount, CheapChoicesSaveNoMoreThanTheMost) {
   EXPECT_FALSE(account.check().ok()) << "what they take is what they earn";
 }
 
-TEST(MaskAccount, NothingIsTooMuchWithoutAnAllowance) {
+TEST(MaskAccount, UnlimitedWithoutAnAllowance) {
   MaskAccount account({.most = 0, .token = 0});
   EXPECT_TRUE(account.check().ok());
   account.charge(1e-9);
   EXPECT_FALSE(account.check().ok());
 }
 
-TEST(MaskAccount, ExpectsWhatWasSlowToBeSlowAgain) {
+TEST(MaskAccount, PredictsCostFromPastSlowMasks) {
   MaskAccount account({});
   EXPECT_DOUBLE_EQ(account.expected(), MaskAccount::kUnknown);
   account.charge(0.2);
@@ -47,14 +47,14 @@ TEST(MaskAccount, ExpectsWhatWasSlowToBeSlowAgain) {
   EXPECT_DOUBLE_EQ(account.expected(), 1e-4);
 }
 
-TEST(StepMasks, TheFirstChoiceIsAlwaysMade) {
+TEST(StepMasks, AlwaysMakesTheFirstMask) {
   StepMasks none(0);
   EXPECT_TRUE(none.begin());
   EXPECT_FALSE(none.begin());
   EXPECT_FALSE(none.begin());
 }
 
-TEST(StepMasks, LaterOnesWaitOnceTheTimeIsSpent) {
+TEST(StepMasks, DefersLaterMasksOnceTheTimeIsSpent) {
   StepMasks step(0.1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(step.begin()) << i;
@@ -63,7 +63,7 @@ TEST(StepMasks, LaterOnesWaitOnceTheTimeIsSpent) {
   EXPECT_FALSE(step.begin());
 }
 
-TEST(StepMasks, CheapAnswersGoFirstAndSlowOnesAreNotForgotten) {
+TEST(StepMasks, CheapMasksGoFirstWithoutStarvingSlowOnes) {
   MaskAccount cheap{{}}, slow{{}}, fresh{{}};
   for (int i = 0; i < 100; ++i) cheap.charge(1e-4);
   slow.charge(0.05);

@@ -25,7 +25,7 @@ void MaskFiller::fill() {
     try {
       (void)matcher->mask();
       ++filled_;
-    } catch (const std::exception& e) {  // not of the grammar: whoever needs the mask tries again
+    } catch (const std::exception& e) {  // not the grammar's fault: whoever needs the mask retries
       spdlog::debug("a mask was not filled ahead: {}", e.what());
     }
   }

@@ -1,5 +1,5 @@
-// Fills the masks of a step's answers on a thread of its own, while the model computes the logits
-// that they are for.
+// Fills the masks of a step's answers on its own thread, while the model computes the logits they
+// apply to.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@ class MaskFiller {
   MaskFiller(const MaskFiller&) = delete;
   MaskFiller& operator=(const MaskFiller&) = delete;
 
-  // Fills them in this order. Until stop() they must live and no other thread may use them. An
-  // error is kept by its matcher; without memory for the work nothing is filled ahead. After
-  // stop() only.
+  // Fills the masks in this order. Until stop(), the matchers must stay alive and must not be used
+  // by other threads. Each matcher keeps its own error; if there is no memory for the work, nothing
+  // is filled ahead. Call only when stopped.
   void begin(std::vector<GrammarMatcher*> matchers);
-  // Waits for the mask in progress and begins no other; GrammarMatcher::mask() fills the rest.
-  // Returns the number of masks filled since begin(); 0 without one.
+  // Waits for the mask in progress and starts no other; GrammarMatcher::mask() fills the rest.
+  // Returns the number of masks filled since begin(), or 0 if begin() was not called.
   size_t stop();
 
  private:

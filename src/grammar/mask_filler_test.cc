@@ -25,7 +25,7 @@ int32_t any_allowed(GrammarMatcher& matcher, std::mt19937& random) {
   return ids.at(random() % ids.size());
 }
 
-// Ahead of their use, however slow the machine is.
+// Makes sure all masks are filled ahead, however slow the machine is.
 void fill_all(MaskFiller& filler, const std::vector<GrammarMatcher*>& wanted) {
   size_t filled = 0;
   for (auto wait = std::chrono::milliseconds(1); filled < wanted.size() && wait.count() < 10000;
@@ -37,7 +37,7 @@ void fill_all(MaskFiller& filler, const std::vector<GrammarMatcher*>& wanted) {
   ASSERT_EQ(filled, wanted.size());
 }
 
-TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
+TEST(MaskFiller, MasksDoNotDependOnTheFillingThread) {
   std::mt19937 random(3);
   std::vector<GrammarMatcher> ahead;
   for (int i = 0; i < 8; ++i)
@@ -55,7 +55,7 @@ TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
     }
     if (step % 2 == 0) {
       ASSERT_NO_FATAL_FAILURE(fill_all(filler, wanted));
-    } else {  // some, or none
+    } else {  // fills some masks, or none
       filler.begin(wanted);
       EXPECT_LE(filler.stop(), wanted.size());
     }
@@ -63,7 +63,7 @@ TEST(MaskFiller, MasksAreTheSameWhoeverFillsThem) {
   }
 }
 
-TEST(MaskFiller, ADeadEndStaysAnError) {
+TEST(MaskFiller, DeadEndStaysAnError) {
   Vocabulary letters;
   letters.bytes = {"a", "b"};
   letters.size = 2;
@@ -78,7 +78,7 @@ TEST(MaskFiller, ADeadEndStaysAnError) {
   EXPECT_EQ(matcher.mask().error().code, ErrorCode::kUnprocessable);
 }
 
-TEST(MaskFiller, NothingToFillIsNoWork) {
+TEST(MaskFiller, EmptyBatchDoesNoWork) {
   MaskFiller filler;
   EXPECT_EQ(filler.stop(), 0);
   filler.begin({});

@@ -36,9 +36,9 @@ struct GrammarMatcher::State {
   std::shared_ptr<const CompiledGrammar> grammar;
   xgrammar::GrammarMatcher matcher;
   std::vector<uint32_t> mask;
-  std::optional<Status> filled;  // the mask, after the last token
+  std::optional<Status> filled;  // status of the mask since the last token
   bool may_end = false;
-  bool can_go_on = false;  // known once the mask is filled
+  bool can_go_on = false;  // valid once the mask is filled
   bool after_ed = false;   // the answer ends with the byte 0xED
   Spent spent;
 };
@@ -47,7 +47,7 @@ GrammarMatcher::GrammarMatcher(std::unique_ptr<State> state) : state_(std::move(
 GrammarMatcher::GrammarMatcher(const GrammarMatcher& other)
     : state_(std::make_unique<State>(*other.state_)) {
   state_->matcher =
-      other.state_->matcher.Fork();  // copies of xgrammar's matchers share their state
+      other.state_->matcher.Fork();  // plain copies of xgrammar's matchers share state
 }
 GrammarMatcher& GrammarMatcher::operator=(const GrammarMatcher& other) {
   return *this = GrammarMatcher(other);
@@ -89,7 +89,7 @@ Status GrammarMatcher::fill() {
   VALORA_CHECK(guarded(kTokenLimits, "the grammar", s.spent, [&] {
     int64_t size = 0;
     DLTensor view = view_of(s.mask, size);
-    // Without a need for a mask, its words are not all written.
+    // If no mask is needed, xgrammar does not write all of its words.
     if (!s.matcher.FillNextTokenBitmask(&view)) std::ranges::fill(s.mask, ~uint32_t{0});
   }));
   const TokenTable& tokens = *s.grammar->parts().tokens;

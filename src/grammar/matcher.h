@@ -1,4 +1,4 @@
-// Follows one answer through a grammar and tells which tokens may come next.
+// Follows one answer through a grammar and reports which tokens may come next.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline bool allows(MaskView mask, int32_t id) {
 // Not thread-safe. Copies are independent.
 class GrammarMatcher {
  public:
-  // At the start of an answer.
+  // Starts at the beginning of an answer.
   static Result<GrammarMatcher> start(std::shared_ptr<const CompiledGrammar> grammar);
   GrammarMatcher(const GrammarMatcher& other);
   GrammarMatcher& operator=(const GrammarMatcher& other);
@@ -31,22 +31,22 @@ class GrammarMatcher {
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
   ~GrammarMatcher();
 
-  // The tokens that may follow, without those that end an answer. The first call after a
-  // token fills the mask, the others return it, or the same error: kUnprocessable if no token of
-  // the vocabulary continues the answer although it is not complete; kInvalidArgument if finding
-  // out takes more than 0.25 seconds or 256 MiB; kUnavailable without memory.
+  // The tokens that may follow, excluding those that end an answer. The first call after a token
+  // fills the mask; further calls return the same mask or error. Errors: kUnprocessable if the
+  // answer is incomplete and no token of the vocabulary continues it; kInvalidArgument if filling
+  // takes more than 0.25 seconds or 256 MiB; kUnavailable if memory runs out.
   Result<MaskView> mask();
-  // The same if it has been called since the last token, and gave a mask.
+  // The mask if mask() has succeeded since the last token.
   std::optional<MaskView> known_mask() const;
   // may_end(): the answer so far is complete. must_end(): nothing can follow it.
   bool may_end() const;
   bool must_end() const;
 
-  // CPU time of the calls above and below so far, with those of what this is a copy of.
+  // CPU time of all calls so far, including those of the matcher that this one was copied from.
   double cpu_seconds() const;
 
-  // Takes a token that the mask allows. kInvalidArgument for any other. Where the answer may end,
-  // the mask is filled at once, because must_end() depends on it, and may be an error as above.
+  // Accepts a token that the mask allows; kInvalidArgument for any other. Where the answer may end,
+  // the mask is filled at once, because must_end() depends on it; this can fail as above.
   Status accept(int32_t token);
 
  private:

@@ -31,13 +31,13 @@ TEST(GrammarMatcher, AllowsEveryTokenThatContinuesAnAnswer) {
   EXPECT_TRUE(allowed(matcher).empty());
 }
 
-TEST(GrammarMatcher, ALongTokenIsAllOfItsBytes) {
+TEST(GrammarMatcher, MultiByteTokenMustMatchCompletely) {
   GrammarMatcher matcher = start(ChoiceSpec{{"true", "tree"}});
   ASSERT_TRUE(matcher.accept(258).ok());
   EXPECT_TRUE(matcher.must_end());
 }
 
-TEST(GrammarMatcher, MayEndWhereMoreMayFollow) {
+TEST(GrammarMatcher, MayEndEvenIfMoreIsAllowed) {
   GrammarMatcher matcher = start(RegexSpec{"a+"});
   ASSERT_TRUE(matcher.accept('a').ok());
   EXPECT_TRUE(matcher.may_end());
@@ -45,7 +45,7 @@ TEST(GrammarMatcher, MayEndWhereMoreMayFollow) {
   EXPECT_EQ(allowed(matcher), std::vector<int32_t>{'a'});
 }
 
-TEST(GrammarMatcher, KnowsAMaskOnceItWasAskedFor) {
+TEST(GrammarMatcher, CachesTheMaskAfterTheFirstCall) {
   GrammarMatcher matcher = start(RegexSpec{"ab+"});
   ASSERT_TRUE(matcher.known_mask()) << "of the start";
   ASSERT_TRUE(matcher.accept('a').ok());
@@ -58,7 +58,7 @@ TEST(GrammarMatcher, KnowsAMaskOnceItWasAskedFor) {
   EXPECT_TRUE(matcher.known_mask()) << "where the answer may end it is filled with the token";
 }
 
-TEST(GrammarMatcher, RefusesOtherTokensAndStaysWhereItIs) {
+TEST(GrammarMatcher, RefusedTokenDoesNotChangeTheState) {
   GrammarMatcher matcher = start(ChoiceSpec{{"ab"}});
   for (const int32_t token : {int32_t{'b'}, kSpecialToken, kTestVocabulary, 100000, -1})
     EXPECT_FALSE(matcher.accept(token).ok()) << token;
@@ -95,7 +95,7 @@ TEST(GrammarMatcher, NeverAllowsSurrogates) {
   EXPECT_TRUE(allows(*matcher.mask(), 0xA0));
 }
 
-TEST(GrammarMatcher, ADeadEndIsAnError) {
+TEST(GrammarMatcher, DeadEndIsAnError) {
   Vocabulary letters;
   letters.bytes = {"a", "b"};
   letters.size = 2;
@@ -113,7 +113,7 @@ TEST(GrammarMatcher, ADeadEndIsAnError) {
   EXPECT_EQ(matcher.accept(1).error().code, ErrorCode::kUnprocessable);
 }
 
-TEST(GrammarMatcher, CountsItsTime) {
+TEST(GrammarMatcher, MeasuresItsTime) {
   GrammarMatcher matcher = start(RegexSpec{"[a-z]+"});
   const double begun = matcher.cpu_seconds();
   EXPECT_GT(begun, 0);
@@ -123,8 +123,8 @@ TEST(GrammarMatcher, CountsItsTime) {
   EXPECT_DOUBLE_EQ(copy.cpu_seconds(), begun);
 }
 
-// What follows can be read in ever more ways.
-TEST(GrammarMatcher, AnAmbiguousRecursionEndsWithAnError) {
+// The number of ways to parse the text grows with every character.
+TEST(GrammarMatcher, AmbiguousRecursionEndsWithAnError) {
   GrammarMatcher matcher = start(EbnfSpec{"root ::= s\ns ::= s s s | s s | [a-z ]"});
   Status taken;
   for (int i = 0; taken.ok() && i < 5000; ++i) taken = matcher.accept('a' + i % 26);
@@ -133,7 +133,7 @@ TEST(GrammarMatcher, AnAmbiguousRecursionEndsWithAnError) {
   EXPECT_NE(taken.error().message.find("too complex"), std::string::npos) << taken.error().message;
 }
 
-// An answer of random tokens.
+// Generates an answer of random tokens.
 std::string walk(GrammarMatcher matcher, std::mt19937& random) {
   std::string text;
   for (int steps = 0; !matcher.must_end() && !(matcher.may_end() && random() % 4 == 0); ++steps) {
@@ -146,7 +146,7 @@ std::string walk(GrammarMatcher matcher, std::mt19937& random) {
   return text;
 }
 
-TEST(GrammarMatcher, RandomWalksUnderASchemaAreJson) {
+TEST(GrammarMatcher, RandomWalksUnderASchemaYieldJson) {
   const JsonSchemaSpec spec{R"({"type": "object", "required": ["kind", "box", "note"],
     "properties": {"kind": {"enum": ["cat", "dog", 3, null]},
                    "box": {"type": "array", "items": {"type": "integer", "minimum": 0,
@@ -161,7 +161,7 @@ TEST(GrammarMatcher, RandomWalksUnderASchemaAreJson) {
   }
 }
 
-TEST(GrammarMatcher, RandomWalksUnderFormatsAreJsonStrings) {
+TEST(GrammarMatcher, RandomWalksUnderFormatsYieldJsonStrings) {
   std::mt19937 random(8);
   for (const std::string format :
        {"email", "date", "time", "date-time", "duration", "ipv4", "ipv6", "hostname", "uuid", "uri",

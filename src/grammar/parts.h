@@ -1,4 +1,4 @@
-// What is behind the interface of this room. Only its own sources include it.
+// Internals of this room, included only by its own sources.
 #pragma once
 
 #include <xgrammar/xgrammar.h>
@@ -14,12 +14,12 @@
 
 namespace valora::grammar {
 
-// What every grammar of a compiler shares.
+// Shared by all grammars of a compiler.
 struct TokenTable {
   std::vector<std::string> bytes;
   int32_t size = 0;  // of the vocabulary
-  // Bits of the tokens that begin with a byte from 0xA0 to 0xBF. After 0xED they would make a
-  // surrogate, which is no character of UTF-8; xgrammar allows them.
+  // Mask of the tokens that begin with a byte from 0xA0 to 0xBF. After 0xED they would form a
+  // surrogate, which is not valid UTF-8; xgrammar allows them.
   std::vector<uint32_t> surrogates;
 };
 
@@ -28,14 +28,14 @@ struct CompiledGrammar::Parts {
   std::shared_ptr<const TokenTable> tokens;
 };
 
-// What guarded calls took.
+// The cost of guarded calls.
 struct Spent {
-  double seconds = 0;        // CPU time, of all of them
-  bool out_of_time = false;  // whether the last one ended for it
+  double seconds = 0;        // total CPU time
+  bool out_of_time = false;  // the last call exceeded its time
 };
 
-// Runs calls of xgrammar on this thread under a budget. Its exceptions become errors:
-// kInvalidArgument if it refuses the input, or if it logs that it would apply only a part.
+// Runs xgrammar calls on this thread under a budget and turns its exceptions into errors:
+// kInvalidArgument if it rejects the input, or if it logs that it would apply only part of it.
 Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
                const std::function<void()>& body);
 

@@ -18,11 +18,11 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxValues = 20000;
-constexpr size_t kMaxEnum = 2000;        // values of all lists
-constexpr size_t kMaxProperties = 1000;  // of all objects
+constexpr size_t kMaxEnum = 2000;        // values in all lists together
+constexpr size_t kMaxProperties = 1000;  // in all objects together
 constexpr int64_t kMaxBound = kMaxRepetition;
 
-// Keywords that no grammar here expresses.
+// Keywords that cannot be expressed in a grammar here.
 constexpr Keys kRefused = {"not",
                            "if",
                            "then",
@@ -37,7 +37,7 @@ constexpr Keys kRefused = {"not",
                            "dependencies",
                            "additionalItems",
                            "unevaluatedItems"};
-// Each of these keywords defines the value alone: xgrammar ignores its siblings.
+// Each of these keywords alone defines the value: xgrammar ignores its siblings.
 constexpr Keys kDeciding = {"$ref", "const", "enum", "anyOf", "oneOf", "allOf"};
 constexpr Keys kOfStrings = {"minLength", "maxLength", "pattern"};
 constexpr Keys kOfNumbers = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -49,7 +49,7 @@ constexpr Keys kOfObjects = {"properties",    "required",         "additionalPro
 constexpr Keys kCounts = {"minLength", "maxLength",     "minItems",
                           "maxItems",  "minProperties", "maxProperties"};
 
-// The formats that xgrammar enforces. A string of another format may be any string.
+// The formats that xgrammar enforces. With any other format, all strings are allowed.
 constexpr Keys kFormats = {"date",          "date-time",    "duration", "email",
                            "hostname",      "ipv4",         "ipv6",     "time",
                            "uri-reference", "uri-template", "uri",      "uuid"};
@@ -77,7 +77,7 @@ class SchemaCheck {
 
   Status run() {
     VALORA_CHECK(visit(root_, "#"));
-    // The targets of references may be where no keyword makes them schemas.
+    // References may point to places that no keyword marks as schemas.
     for (size_t i = 0; i < targets_.size(); ++i)
       if (const auto [target, place] = targets_[i]; !visited_.contains(target))
         VALORA_CHECK(visit(*target, place));
@@ -119,12 +119,12 @@ class SchemaCheck {
                      fmt::format("must be an integer from 0 to {}", kMaxBound));
       if (holds(kOfNumbers, key) && !value.is_number())
         return fault(step_into(place, key), "must be a number");
-      // xgrammar's grammars of these write what must be escaped in JSON.
+      // xgrammar's grammars for these formats produce characters that JSON must escape.
       if (key == "format" && (value == "json-pointer" || value == "relative-json-pointer"))
         return fault(place, "has a \"format\" that is not supported");
-      // xgrammar applies the former alone.
+      // xgrammar applies only "format".
       if (key == "format" && is_known_format(value) && schema.contains("pattern"))
-        return fault(place, "has \"pattern\" beside \"format\", which is not supported");
+        return fault(place, "has \"pattern\" together with \"format\", which is not supported");
       if (key == "required" && !(value.is_array() && std::ranges::all_of(value, is_string)))
         return fault(step_into(place, key), "must be a list of strings");
     }
@@ -136,22 +136,23 @@ class SchemaCheck {
     return value.is_string() && holds(kFormats, value.get_ref<const std::string&>());
   }
 
-  // What would be ignored is refused.
+  // Rejects keywords that xgrammar would ignore.
   static Status check_beside(const Json& schema, const std::string& place) {
     const std::string_view deciding = first_of(kDeciding, schema);
     for (const auto& [key, value] : schema.items()) {
       const bool bounds = holds(kOfStrings, key) || holds(kOfNumbers, key) ||
                           holds(kOfArrays, key) || holds(kOfObjects, key);
       if (!deciding.empty() && (bounds || (holds(kDeciding, key) && key != deciding)))
-        return fault(
-            place, fmt::format("has \"{}\" beside \"{}\", which is not supported", key, deciding));
+        return fault(place, fmt::format("has \"{}\" together with \"{}\", which is not supported",
+                                        key, deciding));
     }
     const Json& type = schema.contains("type") ? schema["type"] : Json();
     if (deciding == "const" || deciding == "enum") return check_listed(schema, type, place);
     if (!deciding.empty() && !type.is_null())
-      return fault(place, fmt::format("has \"type\" beside \"{}\"; put it into the schemas of the "
-                                      "latter",
-                                      deciding));
+      return fault(place,
+                   fmt::format("has \"type\" together with \"{}\"; put it into the schemas of "
+                               "the latter",
+                               deciding));
     if (!deciding.empty() || !type.is_null()) return check_type(type, place);
     return check_untyped(schema, place);
   }
@@ -188,7 +189,8 @@ class SchemaCheck {
     return {};
   }
 
-  // xgrammar holds a property to its name or to one pattern, not to all that match.
+  // xgrammar checks a property against its name or one pattern, not against all patterns that
+  // match.
   static Status check_patterns(const Json& schema, const std::string& place) {
     if (!schema.contains("patternProperties")) return {};
     const Json& patterns = schema["patternProperties"];
@@ -196,13 +198,13 @@ class SchemaCheck {
       return fault(step_into(place, "patternProperties"), "has several patterns; one is supported");
     for (const char* key : {"properties", "additionalProperties", "unevaluatedProperties"})
       if (schema.contains(key) && schema[key] != false && schema[key] != Json::object())
-        return fault(place, fmt::format("has \"patternProperties\" beside \"{}\", which is not "
-                                        "supported",
+        return fault(place, fmt::format("has \"patternProperties\" together with \"{}\", which is "
+                                        "not supported",
                                         key));
     return {};
   }
 
-  // The grammar writes the named properties alone in the order of "properties".
+  // The grammar produces only the named properties, in the order of "properties".
   static Status check_required(const Json& schema, const std::string& place) {
     if (!schema.contains("required")) return {};
     for (const Json& name : schema["required"])
@@ -270,7 +272,7 @@ class SchemaCheck {
   const Json& root_;
   const bool strict_;
   std::set<const Json*> visited_;
-  std::vector<std::pair<const Json*, std::string>> targets_;  // of references, and their places
+  std::vector<std::pair<const Json*, std::string>> targets_;  // reference targets, locations
   size_t enumerated_ = 0, properties_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Refuses JSON schemas that would be applied in part, or whose grammar would be too large.
+// Rejects JSON schemas that xgrammar would apply only in part, or whose grammar would be too large.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace valora::grammar {
 
 inline constexpr size_t kMaxSchemaBytes = 128 << 10;
 
-// strict: JsonSchemaSpec::strict.
+// strict: as JsonSchemaSpec::strict.
 Status check_schema(const std::string& schema, bool strict);
 
 }  // namespace valora::grammar

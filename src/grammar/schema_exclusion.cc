@@ -22,12 +22,12 @@ const OrderedJson* member_of(const OrderedJson& object, const char* key) {
 
 bool is_false(const OrderedJson* schema) { return schema != nullptr && *schema == false; }
 
-// Equal as JSON Schema has it: 1 is 1.0, and the order of properties does not matter.
+// Equality in the sense of JSON Schema: 1 equals 1.0, and the order of properties does not matter.
 bool equal(const OrderedJson& a, const OrderedJson& b) {
   return a.is_structured() ? Json(a) == Json(b) : a == b;
 }
 
-// Listed by "enum" or "const"; null: any number of values.
+// The values listed by "enum" or "const"; null: not limited to a list.
 const OrderedJson* listed(const OrderedJson& schema, OrderedJson& one) {
   if (const OrderedJson* values = member_of(schema, "enum")) return values;
   const OrderedJson* value = member_of(schema, "const");
@@ -41,8 +41,9 @@ const OrderedJson* alternatives(const OrderedJson& schema) {
   return any != nullptr ? any : member_of(schema, "oneOf");
 }
 
-// The types that the grammar of a schema writes, or that are valid under it: without "type" a
-// schema with "properties" is written as an object, but any other value is valid under it.
+// The types that the schema's grammar produces (`written`), or that are valid under the schema.
+// Without "type", a schema with "properties" produces objects, but any other value is valid under
+// it.
 std::vector<std::string> types_of(const OrderedJson& schema, bool written) {
   const OrderedJson* type = member_of(schema, "type");
   if (type != nullptr && type->is_string()) return {type->get<std::string>()};
@@ -64,7 +65,7 @@ bool valid_type(const OrderedJson& value, const std::string& type) {
   return type == "integer" ? is_integral(value) : is_of_type(value, type);
 }
 
-// Beyond 2^53 a double may be another number, which proves nothing.
+// Beyond 2^53 a double may not equal the integer, so it proves nothing.
 double number_or(const OrderedJson& schema, const char* key, double fallback) {
   const OrderedJson* value = member_of(schema, key);
   if (value == nullptr || !value->is_number()) return fallback;
@@ -72,7 +73,7 @@ double number_or(const OrderedJson& schema, const char* key, double fallback) {
   return std::abs(number) < 0x1p53 ? number : fallback;
 }
 
-// True if all numbers under `low` are below all numbers under `high`.
+// True if all numbers allowed by `low` are below all numbers allowed by `high`.
 bool below(const OrderedJson& low, const OrderedJson& high) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const double most = number_or(low, "maximum", kNone),
@@ -99,13 +100,13 @@ const OrderedJson* property(const OrderedJson& schema, const std::string& name) 
   return properties == nullptr ? nullptr : member_of(*properties, name.c_str());
 }
 
-// True if every property other than the named ones is invalid.
+// True if all properties other than the named ones are invalid.
 bool closed(const OrderedJson& schema) {
   return is_false(member_of(schema, "additionalProperties")) &&
          !schema.contains("patternProperties");
 }
 
-// True if the grammar writes the named properties only.
+// True if the grammar produces only the named properties.
 bool written_closed(const OrderedJson& schema, bool strict) {
   if (schema.contains("patternProperties") || schema.contains("propertyNames")) return false;
   if (schema.contains("additionalProperties")) return closed(schema);

@@ -1,4 +1,4 @@
-// Proofs that two JSON schemas exclude each other, for "oneOf".
+// Proves that two JSON schemas exclude each other, for "oneOf".
 #pragma once
 
 #include <optional>
@@ -8,21 +8,21 @@
 
 namespace valora::grammar {
 
-// Proves that schemas exclude each other. They are parts of a schema that SchemaCheck accepted. A
-// claim that it cannot prove, or not within its number of steps, counts as false.
+// Proves that schemas exclude each other. Both must be parts of a schema that SchemaCheck accepted.
+// A claim that cannot be proved within the step limit counts as false.
 class SchemaExclusion {
  public:
-  // strict: the grammar's objects have no properties that their schema does not mention.
+  // strict: the grammar's objects have no properties beyond those in their schema.
   SchemaExclusion(const OrderedJson& root, bool strict) : root_(root), strict_(strict) {}
 
-  // True if no value that the grammar of `written` writes is valid under `other`.
+  // True if no value produced by the grammar of `written` is valid under `other`.
   bool holds(const OrderedJson& written, const OrderedJson& other);
 
-  // A property of which both schemas, of objects, list the values, no value in both lists: they
+  // The name of a property for which the two object schemas list disjoint values, so that they
   // exclude each other if both require it.
   std::optional<std::string> tag(const OrderedJson& one, const OrderedJson& other);
 
-  // The schema behind references and an "allOf" of one; null if there is none.
+  // The schema after following references and single-element "allOf"; null if there is none.
   const OrderedJson* resolved(const OrderedJson& schema) const;
 
  private:

@@ -53,7 +53,7 @@ class SchemaRewriter {
   }
 
  private:
-  // Proves what "oneOf" demands, and collects the references.
+  // Proves the exclusions that "oneOf" requires, and collects the references.
   Status survey(const OrderedJson& schema, const std::string& place) {
     seen_.insert(&schema);
     if (!schema.is_object()) return {};
@@ -156,9 +156,9 @@ class SchemaRewriter {
   bool changes_ = false;
   int64_t values_ = 0;
   std::set<const OrderedJson*> seen_;
-  std::vector<const OrderedJson*> refs_;                        // the strings
-  std::map<const OrderedJson*, std::set<std::string>> tags_;    // to be required, by schema
-  std::map<const OrderedJson*, std::string> copies_, renamed_;  // targets' names; references
+  std::vector<const OrderedJson*> refs_;                        // the "$ref" strings
+  std::map<const OrderedJson*, std::set<std::string>> tags_;    // properties to require, by schema
+  std::map<const OrderedJson*, std::string> copies_, renamed_;  // target to name, reference to text
 };
 
 }  // namespace

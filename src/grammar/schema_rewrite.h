@@ -7,12 +7,13 @@
 
 namespace valora::grammar {
 
-// schema: one that check_schema() has accepted. Unchanged unless it has
-// - "oneOf", which becomes "anyOf" if its cases certainly exclude each other. Cases of objects that
-//   do so by the listed values of a property get it among their required ones;
-// - "$ref" with escapes, through arrays, or to places that no keyword makes schemas: their targets
+// schema: must have passed check_schema(). Unchanged unless it contains
+// - "oneOf", which becomes "anyOf" if its cases certainly exclude each other. Object cases that
+//   do so by the listed values of a property are made to require that property;
+// - "$ref" with escapes, through arrays, or to places that no keyword marks as schemas: their
+//   targets
 //   are copied to "$defs".
-// kInvalidArgument, with the place, if cases of a "oneOf" may not exclude each other, or if the
+// kInvalidArgument, with the location, if cases of a "oneOf" may not exclude each other, or if the
 // copies exceed a limit.
 Result<std::string> rewritten_schema(const std::string& schema, bool strict);
 

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// "oneOf" of these cases, with definitions that they may refer to.
+// A "oneOf" of these cases, with definitions they may refer to.
 std::string one_of(const std::string& cases, const std::string& definitions = "{}") {
   return R"({"oneOf": [)" + cases + R"(], "$defs": )" + definitions + "}";
 }
@@ -34,14 +34,14 @@ constexpr const char* kPets = R"({
   "Dog": {"type": "object", "properties": {"kind": {"enum": ["dog"]}, "name": {"type": "string"}},
           "required": ["kind", "name"]}})";
 
-TEST(SchemaRewrite, OneOfCasesBehindReferencesWithATag) {
+TEST(SchemaRewrite, ResolvesReferencedOneOfCasesWithATag) {
   const std::string pets = one_of(R"({"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"})", kPets);
   EXPECT_TRUE(has(pets, R"({"kind": "cat", "lives": 9})"));
   EXPECT_TRUE(has(pets, R"({"kind": "dog", "name": "x"})"));
   EXPECT_FALSE(has(pets, R"({"kind": "dog", "lives": 9})"));
 }
 
-TEST(SchemaRewrite, ATagThatCasesDoNotRequireIsWritten) {
+TEST(SchemaRewrite, RequiresTheTagEvenIfCasesDoNot) {
   const std::string pets = one_of(
       R"({"type": "object", "properties": {"kind": {"const": "cat"}, "age": {"type": "integer"}}},
          {"type": "object", "properties": {"kind": {"const": "dog"}}})");
@@ -51,7 +51,7 @@ TEST(SchemaRewrite, ATagThatCasesDoNotRequireIsWritten) {
   EXPECT_FALSE(has(pets, R"({"age": 3})"));
 }
 
-TEST(SchemaRewrite, ADiscriminatorIsWritten) {
+TEST(SchemaRewrite, RequiresTheDiscriminator) {
   const std::string cases = R"("oneOf": [
       {"type": "object", "properties": {"kind": {"const": "cat"}, "a": {"type": "null"}}, "required": ["a"]},
       {"type": "object", "properties": {"kind": {"const": "dog"}, "b": {"type": "null"}}, "required": ["b"]}])";
@@ -64,7 +64,7 @@ TEST(SchemaRewrite, ADiscriminatorIsWritten) {
     EXPECT_TRUE(has("{" + cases + R"(, "discriminator": )" + other + "}", R"({"b": null})"));
 }
 
-TEST(SchemaRewrite, TagsWithinTags) {
+TEST(SchemaRewrite, HandlesNestedTaggedUnions) {
   const std::string nested = one_of(
       R"({"$ref": "#/$defs/Pet"}, {"type": "object", "properties": {"kind": {"const": "car"}}, "required": ["kind"]})",
       R"({"Pet": {"oneOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]},)" +
@@ -73,7 +73,7 @@ TEST(SchemaRewrite, TagsWithinTags) {
   EXPECT_TRUE(has(nested, R"({"kind": "car"})"));
 }
 
-TEST(SchemaRewrite, OneOfCasesThatExcludeEachOther) {
+TEST(SchemaRewrite, AcceptsMutuallyExclusiveOneOfCases) {
   for (const char* cases :
        {R"({"type": "object", "properties": {"a": {"type": "boolean"}}}, {"type": "null"})",
         R"({"type": "integer", "minimum": 0, "maximum": 500}, {"$ref": "#/$defs/L"})",
@@ -97,7 +97,7 @@ TEST(SchemaRewrite, OneOfCasesThatExcludeEachOther) {
         << cases;
 }
 
-TEST(SchemaRewrite, OneOfCasesThatMayHoldTogetherAreRefusedByName) {
+TEST(SchemaRewrite, RefusesOverlappingOneOfCasesByName) {
   for (
       const char* cases :
       {R"({"type": "integer"}, {"type": "number"})", R"({"const": 1}, {"const": 1.0})",
@@ -108,7 +108,7 @@ TEST(SchemaRewrite, OneOfCasesThatMayHoldTogetherAreRefusedByName) {
                 {"type": "integer", "minimum": 9007199254740992})",
        R"({}, {"type": "null"})", R"({"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"})",
        R"({"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}})",
-       // Any value but an object is valid under the first one.
+       // Under the first schema, any value except an object is valid.
        R"({"properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"type": "null"})",
        R"({"type": "object", "properties": {"a": {"type": "integer"}}},
               {"type": "object", "properties": {"b": {"type": "integer"}}})",
@@ -118,7 +118,7 @@ TEST(SchemaRewrite, OneOfCasesThatMayHoldTogetherAreRefusedByName) {
         << cases;
 }
 
-TEST(SchemaRewrite, OpenObjectsMayHaveThePropertiesOfOthers) {
+TEST(SchemaRewrite, RefusesOpenObjectsThatMayOverlap) {
   const std::string contacts = one_of(
       R"({"type": "object", "properties": {"mail": {"type": "null"}}, "required": ["mail"]},
          {"type": "object", "properties": {"phone": {"type": "null"}}, "required": ["phone"]})");
@@ -126,7 +126,7 @@ TEST(SchemaRewrite, OpenObjectsMayHaveThePropertiesOfOthers) {
   EXPECT_NE(refusal(contacts, false), "") << "an object may have both";
 }
 
-TEST(SchemaRewrite, AProofHasAnEnd) {
+TEST(SchemaRewrite, ExclusionProofOfRecursiveCasesTerminates) {
   EXPECT_NE(refusal(one_of(R"({"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"})",
                            R"({"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]},
                                "B": {"anyOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/A"}]}})")),
@@ -134,7 +134,7 @@ TEST(SchemaRewrite, AProofHasAnEnd) {
   EXPECT_NE(refusal(R"({"oneOf": [{"$ref": "#"}, {"$ref": "#"}]})"), "");
 }
 
-TEST(SchemaRewrite, ReferencesWithEscapes) {
+TEST(SchemaRewrite, ResolvesEscapedReferences) {
   const auto under = [](const std::string& ref, const std::string& definitions) {
     return R"({"type": "object", "properties": {"p": {"$ref": ")" + ref +
            R"("}}, "required": ["p"], )" + definitions + "}";
@@ -164,21 +164,21 @@ TEST(SchemaRewrite, ReferencesWithEscapes) {
         << ref;
 }
 
-TEST(SchemaRewrite, ATargetOutsideOfTheKeywordsIsCheckedAsWell) {
+TEST(SchemaRewrite, ChecksReferenceTargetsOutsideKeywords) {
   EXPECT_THAT(refusal(R"({"$ref": "#/x/y", "x": {"y": {"type": "object", "not": {}}}})"),
               HasSubstr("#/x/y has \"not\""));
   EXPECT_THAT(refusal(R"({"$ref": "#/x/y", "x": {"y": {"oneOf": [{}, {}]}}})"),
               HasSubstr("#/x/y/oneOf"));
 }
 
-TEST(SchemaRewrite, RecursionThroughEscapesEnds) {
+TEST(SchemaRewrite, RecursionThroughEscapedReferencesTerminates) {
   const std::string tree =
       R"({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "object", "properties":
       {"next": {"anyOf": [{"$ref": "#/$defs/a~1b"}, {"type": "null"}]}}, "required": ["next"]}}})";
   EXPECT_TRUE(has(tree, R"({"next": {"next": {"next": null}}})"));
 }
 
-TEST(SchemaRewrite, ManyCopiesAreRefused) {
+TEST(SchemaRewrite, RefusesTooManyCopies) {
   std::string refs, targets;
   for (int i = 0; i < 300; ++i) {
     const std::string name = std::to_string(i);
@@ -191,7 +191,7 @@ TEST(SchemaRewrite, ManyCopiesAreRefused) {
     return "{\"x\": {" + targets + "}, \"anyOf\": [" + refs + "]" + more + "}";
   };
   EXPECT_TRUE(rewritten_schema(of(""), true).ok());
-  // Each of these holds all the others.
+  // Each level contains all further ones.
   std::string nested = "{\"anyOf\": [{\"$ref\": \"#/y~1\"}], \"y/\": ", end = "}";
   for (int level = 0; level < 60; ++level) {
     nested += R"({"anyOf": [{"$ref": "#/y~1)";
@@ -206,7 +206,7 @@ TEST(SchemaRewrite, ManyCopiesAreRefused) {
   EXPECT_THAT(rewritten_schema(nested, true).error().message, HasSubstr("too many references"));
 }
 
-TEST(SchemaRewrite, OthersStayAsTheyAre) {
+TEST(SchemaRewrite, LeavesOtherSchemasUnchanged) {
   for (const char* schema :
        {R"({"z": 1, "a": {"$ref": 3}})", R"({"const": {"oneOf": [{"$ref": "#/x"}]}})",
         R"({"$ref": "#/$defs/A", "$defs": {"A": {"type": "null"}}})"})

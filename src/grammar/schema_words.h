@@ -1,4 +1,4 @@
-// JSON Schema's keywords, by the kind of their values, and the places of their subschemas.
+// JSON Schema's keywords, grouped by the kind of their values, and where they hold subschemas.
 #pragma once
 
 #include <algorithm>
@@ -34,15 +34,15 @@ bool is_of_type(const AnyJson& value, std::string_view type) {
   return type == "object" && value.is_object();
 }
 
-// The parts of a "$ref" that begins with #, a JSON pointer with percent escapes, and whether it
-// has any escapes. None if it is not well-formed.
+// A parsed "$ref" that begins with #: the parts of its JSON pointer, and whether any of them was
+// escaped. Absent if malformed.
 struct SchemaPointer {
   std::vector<std::string> parts;
   bool escaped = false;
 };
 std::optional<SchemaPointer> schema_pointer(std::string_view ref);
 
-// What it points to; null if there is nothing.
+// The value that the pointer refers to; null if there is none.
 template <typename AnyJson>
 const AnyJson* find(const AnyJson& root, const SchemaPointer& pointer) {
   const AnyJson* at = &root;

@@ -1,4 +1,4 @@
-// How xgrammar is told which white space JSON may have.
+// Tells xgrammar which white space JSON may contain.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace valora::grammar {
 
-// For its max_whitespace_cnt: one of the two values beyond any that a client may ask for, to which
-// cmake/xgrammar.cmake gives a meaning; none: any number of characters.
+// The value for xgrammar's max_whitespace_cnt: either of two values above any that a client may ask
+// for, whose meaning cmake/xgrammar.cmake defines; nullopt: any number of characters.
 constexpr std::optional<int> whitespace_of(JsonSpacing spacing) {
   switch (spacing) {
     case JsonSpacing::kBounded: return 1000001;

@@ -13,7 +13,7 @@ bool has(const std::string& text, const char* schema = kNested) {
   return matches(start(JsonSchemaSpec{schema}), text);
 }
 
-TEST(JsonSpacing, BoundedTakesWhatPrintersWrite) {
+TEST(JsonSpacing, BoundedAcceptsPrettyPrintedJson) {
   for (const char* text :
        {R"({"a":[1,2],"b":{"c":"x"}})", R"({"a": [1, 2], "b": {"c": "x"}})",
         R"({ "a": [ 1, 2 ], "b": { "c": "x" } })", R"({"a" : [], "b" : {}})",
@@ -24,7 +24,7 @@ TEST(JsonSpacing, BoundedTakesWhatPrintersWrite) {
   }
 }
 
-TEST(JsonSpacing, BoundedEndsWhatSmallModelsWrite) {
+TEST(JsonSpacing, BoundedStopsEndlessWhiteSpace) {
   for (const char* text :
        {"{\n\n\"a\": [],\"b\":{}}", "{\"a\"\n: [],\"b\":{}}", "{\"a\": [] ,\"b\":{}}",
         "{\"a\": []\n,\"b\":{}}", "{\"a\":\n[],\"b\":{}}", "{\"a\":  [],\"b\":{}}",
@@ -35,7 +35,7 @@ TEST(JsonSpacing, BoundedEndsWhatSmallModelsWrite) {
   EXPECT_FALSE(has("{\n" + std::string(33, ' ') + "\"a\":[],\"b\":{}}"));
 }
 
-TEST(JsonSpacing, HoldsForObjectsOfAnyKind) {
+TEST(JsonSpacing, AppliesToJsonObjects) {
   EXPECT_TRUE(matches(start(JsonObjectSpec{}), "{\"a\": {\"b\": [1, null]}}"));
   EXPECT_FALSE(matches(start(JsonObjectSpec{}), "{\"a\"\n: 1}"));
 }
@@ -46,7 +46,7 @@ StructuralTagSpec tag(const std::string& fields) {
           fields + "}}"};
 }
 
-TEST(JsonSpacing, HoldsForSchemasInATagUnlessItSaysOtherwise) {
+TEST(JsonSpacing, AppliesToSchemasInATagByDefault) {
   EXPECT_TRUE(matches(start(tag("")), "[\n  null,\n  null\n]"));
   EXPECT_FALSE(matches(start(tag("")), "[\n\nnull]"));
   const std::string two = R"(, "max_whitespace_cnt": 2)";
@@ -54,13 +54,13 @@ TEST(JsonSpacing, HoldsForSchemasInATagUnlessItSaysOtherwise) {
   EXPECT_FALSE(matches(start(tag(two)), "[\n\n\nnull]"));
 }
 
-TEST(JsonSpacing, CountsOfATagAreBounded) {
+TEST(JsonSpacing, WhiteSpaceCountOfATagIsBounded) {
   for (const char* most : {"0", "-1", "1.5", "10001", "1000001", "\"2\""})
     EXPECT_FALSE(check(tag(std::string(R"(, "max_whitespace_cnt": )") + most)).ok()) << most;
   EXPECT_TRUE(check(tag(R"(, "max_whitespace_cnt": null)")).ok());
 }
 
-TEST(JsonSpacing, CompactIsOneLineAsOfVllm) {
+TEST(JsonSpacing, CompactIsOneLineLikeVllm) {
   const auto compact = [](const std::string& text) {
     return matches(start(JsonSchemaSpec{kNested, true, JsonSpacing::kCompact}), text);
   };
@@ -78,7 +78,7 @@ TEST(JsonSpacing, CompactIsOneLineAsOfVllm) {
   EXPECT_FALSE(matches(start(any), "{\"a\":\n1}"));
 }
 
-TEST(JsonSpacing, FreeIsAny) {
+TEST(JsonSpacing, FreeAcceptsAnyWhiteSpace) {
   const std::string much = std::string(200, '\n') + std::string(300, ' ') + "\t\r";
   const std::string text = "{" + much + "\"a\"" + much + ":" + much + "[1" + much + "," + much +
                            "2]" + much + ",\"b\":{" + much + "}}";
@@ -87,7 +87,7 @@ TEST(JsonSpacing, FreeIsAny) {
   EXPECT_TRUE(matches(start(JsonObjectSpec{JsonSpacing::kFree}), text));
 }
 
-TEST(JsonSpacing, OfATag) {
+TEST(JsonSpacing, TagLimitOverridesFreeSpacingButNotCompact) {
   const auto spaced = [](JsonSpacing spacing, const std::string& fields) {
     StructuralTagSpec spec = tag(fields);
     spec.spacing = spacing;
@@ -107,7 +107,7 @@ bool is_number(const std::string& schema, const std::string& text) {
   return has(text, schema.c_str());
 }
 
-TEST(JsonNumbers, HaveTheDigitsOf64Bits) {
+TEST(JsonNumbers, IntegersHaveAtMostTheDigitsOf64Bits) {
   for (const char* schema :
        {R"({"type": "integer"})", R"({"type": "integer", "format": "int64"})",
         R"({"type": "integer", "minimum": 3})", R"({"type": ["integer", "null"]})", "{}"}) {
@@ -120,7 +120,7 @@ TEST(JsonNumbers, HaveTheDigitsOf64Bits) {
   EXPECT_FALSE(is_number(R"({"type": "integer", "maximum": 3})", "-" + std::string(25, '9')));
 }
 
-TEST(JsonNumbers, HaveTheDigitsOfADouble) {
+TEST(JsonNumbers, NumbersHaveAtMostTheDigitsOfADouble) {
   for (const char* schema :
        {R"({"type": "number"})", R"({"type": "number", "format": "double"})", "{}"}) {
     for (const char* text :
@@ -133,7 +133,7 @@ TEST(JsonNumbers, HaveTheDigitsOfADouble) {
   EXPECT_FALSE(is_number(R"({"type": "number", "minimum": 0})", std::string(30, '9')));
 }
 
-TEST(JsonNumbers, TimesHaveNanoseconds) {
+TEST(JsonNumbers, TimesHaveAtMostNanoseconds) {
   const std::string schema = R"({"type": "string", "format": "date-time"})";
   EXPECT_TRUE(is_number(schema, "\"2024-01-01T00:00:00.123456789Z\""));
   EXPECT_FALSE(is_number(schema, "\"2024-01-01T00:00:00.1234567890Z\""));

@@ -11,14 +11,14 @@ namespace valora::grammar {
 namespace {
 
 constexpr size_t kMaxChoices = 1000;
-constexpr size_t kMaxChoiceBytes = 64 << 10;  // of all together
+constexpr size_t kMaxChoiceBytes = 64 << 10;  // of all choices together
 constexpr size_t kMaxTagBytes = 128 << 10;
 
 Status check_choices(const std::vector<std::string>& choices) {
   if (choices.empty()) return invalid("the list of choices is empty");
   if (choices.size() > kMaxChoices)
     return invalid(
-        fmt::format("{} choices are given; at most {} are taken", choices.size(), kMaxChoices));
+        fmt::format("{} choices are given; at most {} are allowed", choices.size(), kMaxChoices));
   size_t bytes = 0;
   for (size_t i = 0; i < choices.size(); ++i) {
     if (choices[i].empty()) return invalid(fmt::format("choice {} is empty", i));
@@ -29,7 +29,7 @@ Status check_choices(const std::vector<std::string>& choices) {
   }
   if (bytes > kMaxChoiceBytes)
     return invalid(
-        fmt::format("the choices have {} bytes; at most {} are taken", bytes, kMaxChoiceBytes));
+        fmt::format("the choices have {} bytes; at most {} are allowed", bytes, kMaxChoiceBytes));
   return {};
 }
 
@@ -40,7 +40,7 @@ Status check_space(const Json& most) {
       fmt::format("\"max_whitespace_cnt\" must be an integer from 1 to {}", kMaxRepetition));
 }
 
-// The schemas anywhere in a structural tag.
+// Checks the schemas anywhere in a structural tag.
 Status check_schemas_in(const Json& tag) {
   if (!tag.is_structured()) return {};
   const auto schema = tag.is_object() ? tag.find("json_schema") : tag.end();

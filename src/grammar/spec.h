@@ -1,4 +1,4 @@
-// What an answer must look like, and the limits of such descriptions.
+// Descriptions of what an answer must look like, and their limits.
 #pragma once
 
 #include <string>
@@ -16,30 +16,30 @@ struct JsonObjectSpec {  // any JSON object
 };
 struct JsonSchemaSpec {
   std::string schema;  // JSON
-  // Objects have no properties, and arrays no items, that the schema does not mention.
+  // Objects have no properties, and arrays no items, beyond those in the schema.
   bool strict = true;
   JsonSpacing spacing = JsonSpacing::kBounded;
 };
 struct RegexSpec {
-  std::string pattern;  // matches the whole answer
+  std::string pattern;  // must match the whole answer
 };
 struct ChoiceSpec {
   std::vector<std::string> choices;
 };
 struct EbnfSpec {
-  std::string text;  // in the GBNF notation; the first rule is "root"
+  std::string text;  // GBNF notation; the first rule is "root"
 };
 struct StructuralTagSpec {
   std::string json;
-  // Applies to the JSON schemas without "max_whitespace_cnt"; kCompact applies to all.
+  // Applies to JSON schemas without "max_whitespace_cnt"; kCompact applies to all.
   JsonSpacing spacing = JsonSpacing::kBounded;
 };
 
 using GrammarSpec = std::variant<JsonObjectSpec, JsonSchemaSpec, RegexSpec, ChoiceSpec, EbnfSpec,
                                  StructuralTagSpec>;
 
-// kInvalidArgument if a description is not well-formed, exceeds the limits, or asks for what no
-// grammar here expresses. The message names the place, of a schema as a JSON pointer.
+// kInvalidArgument if a description is malformed, exceeds the limits, or asks for something no
+// grammar here can express. The message gives the location, as a JSON pointer within schemas.
 Status check(const GrammarSpec& spec);
 
 Digest digest_of(const GrammarSpec& spec);

@@ -9,7 +9,7 @@
 namespace valora::grammar {
 namespace {
 
-// A style other than JSON's own has no JSON between its marks.
+// With a style other than "json", the tag contains no JSON.
 bool is_json(const OrderedJson& format) {
   const auto style = format.find("style");
   return style == format.end() || style->is_null() || *style == "json";

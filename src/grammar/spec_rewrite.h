@@ -1,4 +1,4 @@
-// From what clients describe to what xgrammar takes.
+// Converts clients' descriptions to what xgrammar accepts.
 #pragma once
 
 #include "base/result.h"
@@ -6,7 +6,7 @@
 
 namespace valora::grammar {
 
-// Rewrites a description that check() accepts. Schemas become those of rewritten_schema(), with its
+// Rewrites a description that passed check(). Schemas go through rewritten_schema(), with its
 // errors; schemas in a structural tag state their spacing.
 Result<GrammarSpec> rewritten(const GrammarSpec& spec);
 

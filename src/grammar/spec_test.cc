@@ -25,7 +25,7 @@ std::string repeated(const std::string& text, int times) {
   return out;
 }
 
-TEST(GrammarSpec, TakesTheUsualSchemas) {
+TEST(GrammarSpec, AcceptsCommonSchemas) {
   for (const char* text :
        {R"({})", "true", R"({"type": "object"})", R"({"type": ["string", "null"]})",
         R"({"type": "string", "enum": ["a", "b"], "title": "T", "default": "a"})",
@@ -40,7 +40,7 @@ TEST(GrammarSpec, TakesTheUsualSchemas) {
     EXPECT_EQ(schema(text), "") << text;
 }
 
-TEST(GrammarSpec, NamesThePlaceInTheSchema) {
+TEST(GrammarSpec, ErrorsNameThePathInTheSchema) {
   EXPECT_THAT(schema(R"({"properties": {"a": {"items": {"not": {}}}}})"),
               HasSubstr("#/properties/a/items has \"not\""));
   EXPECT_THAT(schema(R"({"anyOf": [{}, {"type": "array", "uniqueItems": true}]})"),
@@ -55,9 +55,9 @@ TEST(GrammarSpec, NamesThePlaceInTheSchema) {
   EXPECT_THAT(schema(R"({"type": "string", "format": "json-pointer"})"), HasSubstr("\"format\""));
 }
 
-TEST(GrammarSpec, RefusesKeywordsThatWouldBeIgnored) {
-  EXPECT_THAT(schema(R"({"type": "object", "anyOf": [{}]})"), HasSubstr("beside \"anyOf\""));
-  EXPECT_THAT(schema(R"({"$ref": "#", "minimum": 3})"), HasSubstr("beside \"$ref\""));
+TEST(GrammarSpec, RefusesKeywordsThatWouldHaveNoEffect) {
+  EXPECT_THAT(schema(R"({"type": "object", "anyOf": [{}]})"), HasSubstr("together with \"anyOf\""));
+  EXPECT_THAT(schema(R"({"$ref": "#", "minimum": 3})"), HasSubstr("together with \"$ref\""));
   EXPECT_THAT(schema(R"({"minLength": 3})"), HasSubstr("no \"type\""));
   EXPECT_THAT(schema(R"({"type": "string", "enum": ["a", 3]})"), HasSubstr("excludes"));
   EXPECT_THAT(schema(R"({"type": "object", "required": ["a"]})"), HasSubstr("requires \"a\""));
@@ -91,7 +91,7 @@ TEST(GrammarSpec, LimitsRegularExpressions) {
   EXPECT_NE(regex(""), "");
 }
 
-TEST(GrammarSpec, LimitsTheRest) {
+TEST(GrammarSpec, LimitsGrammarsChoicesAndTags) {
   EXPECT_EQ(reason(EbnfSpec{"root ::= \"({\" [(] # ((\n x{3}"}), "");
   EXPECT_NE(reason(EbnfSpec{"root ::= ((\"a\"{200}){200})"}), "");
   EXPECT_NE(reason(EbnfSpec{std::string(kMaxEbnfBytes + 1, 'a')}), "");
@@ -104,7 +104,7 @@ TEST(GrammarSpec, LimitsTheRest) {
   EXPECT_NE(reason(StructuralTagSpec{"{"}), "");
 }
 
-TEST(GrammarSpec, ChecksTheSchemasWithinATag) {
+TEST(GrammarSpec, ChecksSchemasInsideTags) {
   const auto tag = [](const std::string& schema) {
     return StructuralTagSpec{
         R"({"type": "structural_tag", "format": {"type": "tags_with_separator", "separator": ";",
@@ -116,7 +116,7 @@ TEST(GrammarSpec, ChecksTheSchemasWithinATag) {
   EXPECT_THAT(reason(tag(R"({"type": "object", "not": {}})")), ::testing::HasSubstr("not"));
 }
 
-TEST(GrammarSpec, DigestsTellDescriptionsApart) {
+TEST(GrammarSpec, DifferentSpecsHaveDifferentDigests) {
   EXPECT_NE(digest_of(GrammarSpec(RegexSpec{"a"})), digest_of(GrammarSpec(EbnfSpec{"a"})));
   EXPECT_NE(digest_of(GrammarSpec(JsonSchemaSpec{"{}", true})),
             digest_of(GrammarSpec(JsonSchemaSpec{"{}", false})));

@@ -10,12 +10,12 @@
 namespace valora::grammar {
 namespace {
 
-// A group that is open.
+// An open group.
 struct Level {
-  int64_t inside = 1;  // the largest product of repetitions within the group so far
+  int64_t inside = 1;  // largest product of nested repetitions in the group so far
 };
 
-// The highest number of a repetition "{…}" at text[at], or 0 if it is none.
+// The upper bound of a repetition "{…}" at text[at], or 0 if there is none.
 int64_t repetition_at(std::string_view text, size_t at, size_t& end) {
   int64_t value = 0, highest = 0;
   bool digits = false;
@@ -37,7 +37,7 @@ int64_t repetition_at(std::string_view text, size_t at, size_t& end) {
   return 0;
 }
 
-// Follows groups and repetitions; `quotes`: "…" are literals, as in EBNF.
+// Tracks groups and repetitions. `quotes`: "…" are literals, as in EBNF.
 class Scan {
  public:
   Scan(std::string_view text, const std::string& what, bool quotes)
@@ -113,14 +113,14 @@ class Scan {
   std::string what_;
   bool quotes_;
   size_t at_ = 0;
-  int64_t closed_ = 1;  // product of the repetitions within the part that a following {…} repeats
+  int64_t closed_ = 1;  // product of the repetitions within the item that a following {…} repeats
   std::vector<Level> levels_;
 };
 
 Status check_text(std::string_view text, const std::string& what, size_t most) {
   if (text.empty()) return invalid(what + " is empty");
   if (text.size() > most)
-    return invalid(fmt::format("{} has {} bytes; at most {} are taken", what, text.size(), most));
+    return invalid(fmt::format("{} has {} bytes; at most {} are allowed", what, text.size(), most));
   if (text.find('\0') != std::string_view::npos) return invalid(what + " has a null character");
   if (!is_valid_utf8(text)) return invalid(what + " is not UTF-8");
   return {};

@@ -42,14 +42,14 @@ struct Slice {
 struct Arguments {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
-  ExprPtr unpacked, unpacked_named;  // of *list and **dict, or null
+  ExprPtr unpacked, unpacked_named;  // for *list and **dict; may be null
 };
 struct Call {
   ExprPtr function;
   Arguments arguments;
 };
 struct Filter {
-  ExprPtr subject;  // null in a filter block, which filters its text
+  ExprPtr subject;  // null in a filter block, which filters its own text
   std::string name;
   Arguments arguments;
 };
@@ -113,7 +113,7 @@ using Body = std::vector<Statement>;
 // What is assigned to: a name, a namespace's attribute, or a tuple of targets.
 struct Target {
   std::string name, attribute;  // attribute may be empty
-  std::vector<Target> parts;    // of a tuple, whose name is empty
+  std::vector<Target> parts;    // for a tuple, whose name is empty
   bool tuple = false;
 };
 
@@ -143,7 +143,7 @@ struct SetBlock {
 };
 struct Macro {
   std::string name;
-  std::vector<std::pair<std::string, ExprPtr>> parameters;  // with the default value or null
+  std::vector<std::pair<std::string, ExprPtr>> parameters;  // with the default value, or null
   Body body;
 };
 struct FilterBlock {
@@ -178,7 +178,7 @@ struct Overloaded : Cases... {
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 16 does not deduce it for the aggregate
 
-// Calls visit(const Expr&) for each part that is present, in source order.
+// Calls visit(const Expr&) for each part that exists, in source order.
 template <typename Visit>
 void each_part(const Expr& expr, Visit visit) {
   const auto one = [&](const ExprPtr& part) {

@@ -1,4 +1,4 @@
-// Counts the cost of a rendering and ends it at the limits.
+// Counts the cost of a rendering and stops it at the limits.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace valora::jinja {
 
-// An error of the template or of the data it is rendered with. It is the request's error.
+// An error in the template or the data it is rendered with, reported as the request's error.
 inline Error fault(std::string message) { return invalid(std::move(message), "messages"); }
 
 class Budget {
  public:
-  // Called before the start: a long conversation is allowed more steps.
+  // Called before rendering: a long conversation gets more steps.
   void allow_for(size_t input_bytes) {
     steps_left_ += std::min(input_bytes, kMaxMoreSteps / kStepsPerByte) * kStepsPerByte;
   }
@@ -34,7 +34,7 @@ class Budget {
     bytes_left_ -= bytes;
     return {};
   }
-  // Called before a string of `bytes` is made.
+  // Called before a string of `bytes` is created.
   Status take_string(size_t bytes) {
     if (bytes > kMaxStringBytes)
       return fault("the template makes a string of more than " +

@@ -72,7 +72,7 @@ std::u32string code_points_of(std::string_view text) {
   return out;
 }
 
-// Characters after which the filter begins a new word.
+// Characters after which the title filter starts a new word.
 bool begins_word(char32_t c) {
   return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
 }

@@ -1,5 +1,5 @@
-// What Python's str knows about characters beyond simple case mapping and general category. All
-// tables ascend.
+// Python's knowledge of characters beyond simple case mapping and general category. All tables are
+// in ascending order.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace valora::jinja {
 
-// A character whose upper or title case has several characters.
+// A character whose upper or title case is several characters long.
 struct LongCase {
   char32_t code_point;
   std::string_view text;
@@ -17,7 +17,7 @@ struct LongCase {
 extern const std::array<LongCase, 102> kLongUpper;
 extern const std::array<LongCase, 48> kLongTitle;
 
-// Characters that Python counts as upper, lower, digit or numeric in spite of their category.
+// Characters that Python counts as upper, lower, digit or numeric despite their category.
 extern const std::array<CodePointRange, 5> kOtherUpper;
 extern const std::array<CodePointRange, 24> kOtherLower;
 extern const std::array<CodePointRange, 20> kOtherDigit;

@@ -5,8 +5,7 @@
 
 namespace valora::jinja {
 
-// The text of a value, escaped and marked as safe. Text that is already marked is not escaped
-// again.
+// A value's text, escaped and marked as safe. Text that is already marked is not escaped again.
 Result<Value> escaped(Budget& budget, const Value& value);
 
 }  // namespace valora::jinja

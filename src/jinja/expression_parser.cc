@@ -24,7 +24,7 @@ Error too_deep(int line) {
 
 }  // namespace
 
-// Refuses nodes deeper than the interpreter's limit.
+// Refuses nodes nested deeper than the interpreter's limit.
 Result<ExprPtr> ExpressionParser::make(int line, Expr::Node node) {
   auto expr = std::make_unique<Expr>(Expr{line, std::move(node)});
   each_part(*expr, [&](const Expr& part) { expr->depth = std::max(expr->depth, part.depth + 1); });

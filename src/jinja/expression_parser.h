@@ -14,10 +14,10 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   Result<ExprPtr> expression(bool with_conditional = true);
-  // One expression, or a tuple of several with commas between them. Also ends before the name
+  // One expression, or a tuple of several separated by commas. Also stops before the name
   // `end_name`.
   Result<ExprPtr> tuple(bool with_conditional = true, std::string_view end_name = {});
-  // name[(arguments)] and further filters after bars. The subject is null: the text of a block.
+  // name[(arguments)] and further filters after bars. The subject is null: the block's text.
   Result<ExprPtr> filter_chain();
 
  private:

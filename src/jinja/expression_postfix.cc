@@ -1,4 +1,4 @@
-// What follows an operand: attributes, subscripts, calls, filters and tests.
+// Parses what follows an operand: attributes, subscripts, calls, filters and tests.
 #include <array>
 
 #include "base/strings.h"
@@ -10,8 +10,8 @@
 namespace valora::jinja {
 namespace {
 
-// map, select and reject take the name of a filter or a test. If the template names it by a
-// literal, it must be a known one.
+// map, select and reject take the name of a filter or test. If it is a literal, it must be a known
+// name.
 Status check_named(int line, const std::string& filter, const Arguments& arguments) {
   const size_t at = filter == "map" || filter == "select" || filter == "reject" ? 0
                     : filter == "selectattr" || filter == "rejectattr"          ? 1

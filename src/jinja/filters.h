@@ -10,7 +10,7 @@ Result<Value> apply_filter(Runtime& runtime, const std::string& name, const Valu
                            CallArgs args);
 
 using FilterFunction = Result<Value> (*)(Runtime& runtime, const Value& subject, CallArgs args);
-// By group; null for names outside the group.
+// Filters by group; null for names outside the group.
 FilterFunction text_filter(std::string_view name);
 FilterFunction number_filter(std::string_view name);
 FilterFunction sequence_filter(std::string_view name);

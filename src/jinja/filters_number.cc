@@ -11,7 +11,7 @@
 namespace valora::jinja {
 namespace {
 
-// A number's text without the underscores between digits; nullopt if an underscore is elsewhere.
+// A number's text without underscores between digits; nullopt if an underscore is elsewhere.
 std::optional<std::string> plain_digits(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,7 @@ std::optional<std::string> plain_digits(std::string_view text) {
   return out;
 }
 
-// int(text, base); nullopt if the text is no integer.
+// int(text, base); nullopt if the text is not an integer.
 Result<std::optional<int64_t>> parse_integer(std::string_view text, int64_t base) {
   auto digits = plain_digits(strip(text, Side::kBoth));
   if (!digits || (base != 0 && (base < 2 || base > 36))) return std::optional<int64_t>{};

@@ -20,8 +20,8 @@ Result<Value> without_case(Budget& budget, const Value& value, bool case_sensiti
   return make_string(budget, lower(value.text()));
 }
 
-// The key that an item is ordered by. With `several`, the attribute may be a comma-separated list
-// and the key is a list.
+// The sort key of an item. With `several`, the attribute may be a comma-separated list, and the key
+// is a list.
 Result<Value> key_of(Runtime& runtime, const Value& item, const std::optional<Value>& attribute,
                      bool case_sensitive, bool several) {
   if (!attribute || attribute->is_none()) return without_case(runtime.budget, item, case_sensitive);

@@ -106,7 +106,8 @@ Result<Value> truncate(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(leeway, integer_or(bound[3], 5, "the leeway"));
   const std::string_view mark = end.value_or("...");
   if (length < code_points(mark) || leeway < 0)
-    return fault("truncate() is asked for less than its end mark");
+    return fault(
+        "truncate() needs a length of at least that of its end mark, and a leeway of at least 0");
   VALORA_TRY(size, length_of(subject));
   if (size - leeway <= length) return subject;
   VALORA_TRY(text, expect_string(subject, "what is truncated"));
@@ -156,7 +157,7 @@ Result<JsonStyle> json_style(const Bound& bound) {
   return style;
 }
 
-// As transformers defines it: without HTML escapes.
+// As defined by transformers: without HTML escapes.
 Result<Value> tojson(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0,
                          std::move(args)));

@@ -14,7 +14,7 @@ std::string string_repr(std::string_view text);
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  std::optional<std::string> indent;  // per level; without it, everything is on one line
+  std::optional<std::string> indent;  // indentation per level; nullopt: everything on one line
   std::string item_separator = ", ", key_separator = ": ";
 };
 Result<std::string> to_json(Budget& budget, const Value& value, const JsonStyle& style);

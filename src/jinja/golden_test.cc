@@ -1,4 +1,4 @@
-// Every construct compared with jinja2's output (testdata/golden.json, written by
+// Compares every construct with jinja2's output (testdata/golden.json, written by
 // tests/parity/make_jinja_golden.py).
 #include <gtest/gtest.h>
 

@@ -117,8 +117,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const If& node) {
   return execute(node.otherwise);
 }
 
-// The loop's condition sees the item, but no variables of the body. As in jinja2, an item that is
-// unpacked continues as a tuple.
+// The loop's condition sees the item, but none of the body's variables. As in jinja2, an item that
+// is unpacked is from then on a tuple.
 Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& item) {
   VALORA_TRY(scope, new_scope(scope_));
   const Entered entered(*this, std::move(scope));
@@ -130,7 +130,7 @@ Result<std::optional<Value>> Interpreter::wanted(const For& node, const Value& i
   return std::optional<Value>(std::move(parts));
 }
 
-// Returns whether an iteration reached its end. If none did, the else block runs.
+// Returns true if any iteration ran to its end. If none did, the else block runs.
 Result<bool> Interpreter::run_iterations(const For& node, Loop& loop, const Value& loop_value) {
   bool completed = false;
   for (;;) {
@@ -150,8 +150,8 @@ Result<Interpreter::Flow> Interpreter::run_node(const For& node) {
   VALORA_TRY(iterable, evaluate(*node.iterable));
   VALORA_TRY(iterator, Iterator::over(iterable));
   Loop::Condition condition;
-  // Also called from the body, since loop.last looks ahead, but always evaluated in the scope
-  // around the loop.
+  // The body may trigger it too, because loop.last looks ahead, but it is always evaluated in the
+  // scope around the loop.
   if (node.condition)
     condition = [this, &node, around = scope_](const Value& item) -> Result<std::optional<Value>> {
       const Entered entered(*this, around);

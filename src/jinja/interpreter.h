@@ -11,7 +11,7 @@ namespace valora::jinja {
 
 using Variables = std::unordered_map<std::string, Value>;
 
-// The rendered text or the fault that ended it: the template's own message if it raised one,
+// The rendered text, or the fault that ended it: the template's own message if it raised one,
 // otherwise a message with the line.
 Result<std::string> render(const Template& source, Runtime& runtime, const Variables& variables);
 

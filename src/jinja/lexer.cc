@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 26> kOperators = {
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-// With \n for every line end, and without the last one.
+// Normalises line ends to \n and removes the last one.
 std::string normal_lines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -62,7 +62,7 @@ class Lexer {
     tokens_.push_back({kind, line_, std::move(text)});
   }
 
-  // Adds the literal text before a tag, whose sign says how the text's end is stripped.
+  // Adds the literal text before a tag; `sign` determines how its end is stripped.
   void push_text(std::string_view text, char sign, bool is_output) {
     std::string_view kept = text;
     if (sign == '-') {
@@ -91,7 +91,7 @@ class Lexer {
     return sign;
   }
 
-  // Reads text up to the next tag, and that tag.
+  // Reads text up to and including the next tag.
   Status next_part() {
     const size_t tag = find_tag();
     if (tag == std::string::npos) {
@@ -134,7 +134,7 @@ class Lexer {
     line_starting_ = at_ > begin && source_[at_ - 1] == '\n';
   }
 
-  // Returns whether `word` and the tag's end come next. If so, skips them and the white space that
+  // Returns true if `word` and the tag's end come next; then skips them and the white space that
   // the end strips.
   bool tag_word(std::string_view word, bool trims) {
     const size_t at = at_;
@@ -179,7 +179,7 @@ class Lexer {
     return syntax_error(line, "a raw block is not closed");
   }
 
-  // A tag's end counts only outside brackets.
+  // A tag can only end outside brackets.
   bool end_of_tag(bool is_output) {
     if (!open_.empty()) return false;
     const std::string_view close = is_output ? "}}" : "%}";
@@ -262,7 +262,7 @@ class Lexer {
   size_t at_ = 0;
   int line_ = 1;
   bool line_starting_ = true;
-  std::string open_;  // the closing brackets that are expected
+  std::string open_;  // the closing brackets still expected
   std::vector<Token> tokens_;
 };
 

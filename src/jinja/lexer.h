@@ -1,5 +1,5 @@
-// Template source to tokens, with white space control applied: trim_blocks and lstrip_blocks are
-// on, as in transformers.
+// Converts template source to tokens and applies white-space control: trim_blocks and lstrip_blocks
+// are on, as in transformers.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Token {
   double number = 0;
 };
 
-// A fault of the template's source, found when it is loaded.
+// An error in the template's source, found when it is loaded.
 Error syntax_error(int line, const std::string& message);
 Result<std::vector<Token>> tokenize(std::string_view source);
 

@@ -1,4 +1,4 @@
-// Hostile templates and data end in an error within little time and memory.
+// Hostile templates and data cause an error within little time and memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using testing::failure;
 using ::testing::HasSubstr;
 
-// The failure of a template that may take a tenth of the steps: the limit is the same code.
+// The failure of a template limited to a tenth of the steps, to save time: the code is the same.
 std::string soon(std::string_view source) {
   return failure(source, Json::object(), kMaxSteps / 10);
 }
@@ -21,7 +21,7 @@ std::string repeat(std::string_view text, size_t times) {
   return out;
 }
 
-TEST(JinjaLimits, StringsAreBoundedBeforeTheyAreMade) {
+TEST(JinjaLimits, StringSizeIsCheckedBeforeAllocation) {
   for (const char* source :
        {"{{ 'a' * 10 ** 9 }}", "{{ 'a' * 9223372036854775807 }}", "{{ 'a'.ljust(10 ** 12) }}",
         "{{ 'a'.zfill(10 ** 12) }}", "{{ 'a'|center(10 ** 12) }}",
@@ -39,7 +39,7 @@ TEST(JinjaLimits, StringsAreBoundedBeforeTheyAreMade) {
               HasSubstr("writes more than 16 MiB"));
 }
 
-TEST(JinjaLimits, ListsAreBoundedBeforeTheyAreMade) {
+TEST(JinjaLimits, ListSizeIsCheckedBeforeAllocation) {
   EXPECT_THAT(soon("{{ [1] * 10 ** 9 }}"), HasSubstr("steps"));
   EXPECT_THAT(soon("{{ [1, 2] * 9223372036854775807 }}"), HasSubstr("steps"));
   EXPECT_THAT(soon("{{ range(10 ** 9) }}"), HasSubstr("Range too big"));
@@ -63,7 +63,7 @@ TEST(JinjaLimits, WorkIsBounded) {
               HasSubstr("steps"));
 }
 
-TEST(JinjaLimits, ARenderingMayTakeAllSteps) {
+TEST(JinjaLimits, RenderingMayUseAllSteps) {
   const std::string loop = "{% for a in range(100000) %}{% endfor %}";
   EXPECT_EQ(failure(repeat(loop, 8)), "");
   EXPECT_THAT(soon(repeat(loop, 8)), HasSubstr("steps"));
@@ -93,7 +93,7 @@ TEST(JinjaLimits, DepthIsBounded) {
             "");
 }
 
-TEST(JinjaLimits, NamespacesThatHoldThemselvesAreFreed) {
+TEST(JinjaLimits, CyclicNamespacesAreFreed) {
   EXPECT_EQ(failure("{% set ns = namespace() %}{% set ns.me = ns %}{% set ns.list = [ns] %}{% for "
                     "x in [ns] %}{% set "
                     "ns.loop = loop %}{% endfor %}"
@@ -101,7 +101,7 @@ TEST(JinjaLimits, NamespacesThatHoldThemselvesAreFreed) {
             "");
 }
 
-TEST(JinjaLimits, LoopsMayBeKeptBeyondTheirEnd) {
+TEST(JinjaLimits, LoopVariableOutlivesLoop) {
   EXPECT_EQ(
       *testing::render(
           "{% set ns = namespace() %}{% for x in [1, 2, 3] if x %}{% set ns.l = loop %}{% break "
@@ -109,7 +109,7 @@ TEST(JinjaLimits, LoopsMayBeKeptBeyondTheirEnd) {
       "1False");
 }
 
-TEST(JinjaLimits, MacrosOutliveTheirLoopAsAnError) {
+TEST(JinjaLimits, MacroCalledAfterItsLoopIsAnError) {
   EXPECT_THAT(failure("{% set ns = namespace() %}{% for x in [1] %}{% macro m() %}{{ x }}{% "
                       "endmacro %}{% set ns.m = m "
                       "%}{% endfor %}{{ ns.m() }}"),

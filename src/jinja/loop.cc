@@ -31,9 +31,9 @@ Result<Value> LoopCall::call(Runtime& runtime, CallArgs args) const {
     VALORA_TRY(equals, equal(runtime.budget, *loop->last_changed_, now));
     same = equals;
   }
-  // The loop keeps the value, so it must not nest deeper than the loop's own depth.
+  // The loop stores the value, so it must not nest deeper than the loop itself.
   if (depth_of(now) > loop->depth_)
-    return fault("loop.changed() of values that nest deeper than what is looped over");
+    return fault("loop.changed() got values that nest deeper than the loop's own");
   loop->last_changed_ = std::move(now);
   return Value(!same);
 }

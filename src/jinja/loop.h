@@ -1,4 +1,4 @@
-// The loop variable of a for block. Looks one item ahead only if the template needs it.
+// The loop variable of a for block. Looks one item ahead only if the template requires it.
 #pragma once
 
 #include <deque>
@@ -13,13 +13,13 @@ class Loop : public std::enable_shared_from_this<Loop> {
   // The block's `if`: returns the item to use, or nullopt to skip it. May be empty.
   using Condition = std::function<Result<std::optional<Value>>(const Value&)>;
   Loop(const Value& iterated, Iterator iterator, Condition condition)
-      : depth_(depth_of(iterated) + 2),  // since its items may become tuples
+      : depth_(depth_of(iterated) + 2),  // because items may become tuples
         iterator_(std::move(iterator)),
         condition_(std::move(condition)) {}
 
   // The next item; nullopt at the end.
   Result<std::optional<Value>> next(Budget& budget);
-  // Called when the block ends: the scope that its condition reads no longer exists.
+  // Called at the end of the block, when the scope that its condition reads no longer exists.
   void finish() { condition_ = nullptr; }
   // nullopt if the loop variable has no such attribute.
   Result<std::optional<Value>> attribute(Budget& budget, std::string_view name);

@@ -1,4 +1,4 @@
-// Methods of lists, tuples, ranges and dicts that change nothing.
+// Non-mutating methods of lists, tuples, ranges and dicts.
 #include "jinja/arguments.h"
 #include "jinja/compare.h"
 #include "jinja/methods.h"

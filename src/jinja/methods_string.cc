@@ -25,7 +25,7 @@ Result<Value> list_of(Budget& budget, const std::vector<std::string_view>& parts
 template <std::string (*convert)(std::string_view)>
 Result<Value> convert_method(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(none, bind("the string method", {}, 0, std::move(args)));
-  // A character becomes at most three.
+  // A character may become up to three.
   VALORA_CHECK(runtime.budget.take_string(self.text().size()));
   return make_string(runtime.budget, convert(self.text()));
 }
@@ -44,7 +44,7 @@ Result<Value> split_method(Runtime& runtime, const Value& self, CallArgs args) {
   VALORA_TRY(separator, optional_string(bound[0], "the separator"));
   VALORA_TRY(limit, integer_or(bound[1], -1, "maxsplit"));
   if (separator && separator->empty()) return fault("empty separator");
-  // For the list of views, which is made before the list of strings.
+  // For the list of views, which is created before the list of strings.
   VALORA_CHECK(
       runtime.budget.take(self.text().size() * (separator ? 16 / separator->size() + 1 : 8)));
   const auto parts = from_right ? split_from_right(self.text(), separator, limit)
@@ -74,11 +74,11 @@ Result<Value> partition_method(Runtime& runtime, const Value& self, CallArgs arg
   return list_of(runtime.budget, parts, Sequence::Kind::kTuple);
 }
 
-// The part of a string that a method's optional arguments start and end select, and its offset.
+// The part of a string selected by a method's optional start and end arguments, and its offset.
 struct Part {
   std::string_view text;
   int64_t start = 0;
-  bool empty_range = false;  // start is after end: nothing is found there, not even ""
+  bool empty_range = false;  // start is after end: nothing is found, not even ""
 };
 
 Result<Part> part_of(const Value& self, const std::optional<Value>& from,

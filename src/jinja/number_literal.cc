@@ -10,7 +10,7 @@ namespace {
 
 bool is_hex(char c) { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
-// Digits with single underscores between them. Moves `at` past the last.
+// Digits separated by single underscores at most. Moves `at` past the last one.
 std::string digits(std::string_view source, size_t& at, bool (*wanted)(char)) {
   std::string out;
   while (at < source.size()) {

@@ -11,10 +11,10 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 struct NumberLiteral {
   Token token;
-  size_t length;  // bytes of the source
+  size_t length;  // in bytes
 };
 // The literal at the start of `source`, which begins with a digit. After a dot, as in "x.0.1", it
-// is an integer.
+// is always an integer.
 Result<NumberLiteral> scan_number(std::string_view source, bool after_dot, int line);
 
 }  // namespace valora::jinja

@@ -103,7 +103,7 @@ Result<Value> floats(Op op, double a, double b) {
                                      : "float floor division by zero");
   if (op == Op::kDivide) return Value(a / b);
   if (op == Op::kModulo) return Value(modulo(a, b));
-  // As in Python: computed from the remainder, so that both agree.
+  // As in Python, computed from the remainder so that both are consistent.
   const double quotient = (a - modulo(a, b)) / b;
   if (quotient == 0) return Value(std::copysign(0.0, a / b));
   const double down = std::floor(quotient);
@@ -139,7 +139,7 @@ Result<Value> add_sequences(Budget& budget, const Sequence& a, const Sequence& b
 }  // namespace
 
 Result<Value> apply(Budget& budget, Op op, const Value& left, const Value& right) {
-  // "…" % undefined prints the value; every other use is a fault.
+  // "…" % undefined prints the value; any other use is a fault.
   if (left.is_undefined()) return undefined_fault(left);
   if (op == Op::kModulo && left.is_string()) return format_percent(budget, left.text(), right);
   if (right.is_undefined()) return undefined_fault(right);

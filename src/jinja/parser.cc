@@ -26,8 +26,8 @@ class Parser {
  private:
   using Ends = std::initializer_list<std::string_view>;
 
-  // Parses up to a tag that begins with one of `ends`, whose name is not consumed, or to the
-  // template's end.
+  // Parses up to a tag that begins with one of `ends`, without consuming its name, or to the end of
+  // the template.
   Result<Body> statements(Ends ends) {
     Body body;
     for (;;) {
@@ -154,7 +154,7 @@ class Parser {
     return Statement{line, std::move(node)};
   }
 
-  // Parses a block that produces its own text. Break and continue cannot leave it.
+  // Parses a block that produces separate text. Break and continue cannot leave it.
   Result<Body> closed_block(std::string_view end) {
     const int loops = std::exchange(loops_, 0);
     auto body = whole_block(end);

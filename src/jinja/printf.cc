@@ -13,7 +13,7 @@
 namespace valora::jinja {
 namespace {
 
-constexpr int kMaxWidth = 1000;  // of one field
+constexpr int kMaxWidth = 1000;  // for one field
 
 struct Field {
   bool left = false, plus = false, space = false, zero = false, alternate = false;

@@ -16,7 +16,7 @@ std::string refusal(std::string_view source) {
   return parsed.error().message;
 }
 
-TEST(JinjaRefusals, NameWhatIsNotSupportedAndItsLine) {
+TEST(JinjaRefusals, NameUnsupportedFeatureAndLine) {
   const std::pair<std::string, std::string> cases[] = {
       {"a\n\n{{ x | xmlattr }}", "line 3: the filter 'xmlattr' is not supported"},
       {"{% filter nope %}{% endfilter %}", "line 1: the filter 'nope' is not supported"},
@@ -43,7 +43,7 @@ TEST(JinjaRefusals, NameWhatIsNotSupportedAndItsLine) {
     EXPECT_THAT(refusal(source), StartsWith(message)) << source;
 }
 
-TEST(JinjaRefusals, MalformedTemplates) {
+TEST(JinjaRefusals, MalformedTemplatesAreRefused) {
   const std::pair<std::string, std::string> cases[] = {
       {"{{ x", "a tag is not closed"},
       {"{% if x %}", "expected 'endif'"},
@@ -74,7 +74,7 @@ TEST(JinjaRefusals, MalformedTemplates) {
     EXPECT_THAT(refusal(source), HasSubstr(message)) << source;
 }
 
-TEST(JinjaRefusals, FaultsSayTheirLine) {
+TEST(JinjaRefusals, ErrorsNameLine) {
   EXPECT_EQ(testing::failure("a\n{{ nope.x }}"),
             "the chat template failed at line 2: 'nope' is undefined");
   EXPECT_EQ(testing::failure("{% set x = {} %}\n\n{{ x.y.z }}"),
@@ -85,7 +85,7 @@ TEST(JinjaRefusals, FaultsSayTheirLine) {
             "unsafe.");
 }
 
-TEST(JinjaRefusals, WhatHasNoFixedText) {
+TEST(JinjaRefusals, ValuesWithoutFixedTextAreRefused) {
   EXPECT_THAT(testing::failure("{{ [1]|select }}"), HasSubstr("an iterator has no fixed text"));
   EXPECT_THAT(testing::failure("{{ range }}"), HasSubstr("has no fixed text"));
   EXPECT_THAT(testing::failure("{{ [''.upper] }}"), HasSubstr("has no fixed text"));

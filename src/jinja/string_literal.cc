@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kEscapes = "\\\\''\"\"a\ab\bf\fn\nr\rt\tv\v";
 
-// Reads the digits of \x, \u and \U. All digits are required.
+// Reads the digits of \x, \u and \U. None may be missing.
 Status append_code(std::string& out, std::string_view& rest, size_t digits) {
   uint32_t code = 0;
   const std::string_view text = rest.substr(0, digits);

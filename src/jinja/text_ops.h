@@ -25,19 +25,19 @@ void each_code_point(std::string_view text, Visit visit) {
 }
 
 enum class Side : uint8_t { kLeft, kRight, kBoth };
-// Strips white space if `chars` is not given.
+// Strips white space if `chars` is absent.
 std::string_view strip(std::string_view text, Side side,
                        std::optional<std::string_view> chars = {});
 // Splits at white space if no separator is given. A separator must not be empty. A negative limit
-// means none.
+// means no limit.
 std::vector<std::string_view> split(std::string_view text,
                                     std::optional<std::string_view> separator, int64_t limit);
 std::vector<std::string_view> split_from_right(std::string_view text,
                                                std::optional<std::string_view> separator,
                                                int64_t limit);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
-// How often `part` occurs in `text`. An empty one occurs between all characters. At most `limit`,
-// unless that is negative.
+// The number of occurrences of `part` in `text`, at most `limit` unless that is negative. An empty
+// part occurs between all characters.
 int64_t count_of(std::string_view text, std::string_view part, int64_t limit = -1);
 std::string replace(std::string_view text, std::string_view from, std::string_view to,
                     int64_t limit);
@@ -45,9 +45,8 @@ std::string replace(std::string_view text, std::string_view from, std::string_vi
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
 std::string capitalize(std::string_view text);
-std::string title(std::string_view text);  // str.title()
-std::string title_filter(
-    std::string_view text);  // jinja2's filter, which knows fewer word boundaries
+std::string title(std::string_view text);         // str.title()
+std::string title_filter(std::string_view text);  // jinja2's filter, with fewer word boundaries
 std::string swap_case(std::string_view text);
 bool is_upper(std::string_view text);
 bool is_lower(std::string_view text);

@@ -1,4 +1,4 @@
-// The stream of tokens that the parsers of statements and expressions consume.
+// The token stream consumed by the parsers of statements and expressions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace valora::jinja {
 
-// A name for error messages.
+// Quotes a name for error messages.
 inline std::string quoted(std::string_view name) { return "'" + shortened(name, 80) + "'"; }
 
 class TokenStream {

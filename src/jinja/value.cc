@@ -12,7 +12,7 @@ namespace valora::jinja {
 namespace {
 
 size_t hash_number(double number) {
-  // Equal numbers of different types are the same key.
+  // Equal numbers of different types must be the same key.
   if (number == std::floor(number) && std::abs(number) < 9.0e18)
     return std::hash<int64_t>{}(static_cast<int64_t>(number));
   return std::hash<double>{}(number);

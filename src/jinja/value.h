@@ -24,7 +24,7 @@ struct Sequence;
 struct Str;
 
 struct None {};
-// Prints as nothing and iterates over nothing. Other uses are faults with the message `why`.
+// Prints nothing and iterates over nothing. Other uses are faults with the message `why`.
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
@@ -53,7 +53,7 @@ class Value {
   bool is_none() const { return std::holds_alternative<None>(data_); }
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_string() const { return std::holds_alternative<StrPtr>(data_); }
-  const std::string& text() const;  // of a string
+  const std::string& text() const;  // for strings only
   const Data& data() const { return data_; }
 
  private:
@@ -62,7 +62,7 @@ class Value {
 
 struct Str {
   std::string text;     // valid UTF-8
-  bool ascii = false;   // if so, an index is a byte offset
+  bool ascii = false;   // if true, an index is a byte offset
   bool markup = false;  // marked as safe or escaped
 };
 
@@ -72,8 +72,8 @@ struct Sequence {
   Kind kind = Kind::kList;
   std::vector<Value> items;
   int depth = 1;
-  int64_t start = 0, stop = 0, step = 1;  // of a range
-  mutable size_t consumed = 0;            // of an iterator
+  int64_t start = 0, stop = 0, step = 1;  // for a range
+  mutable size_t consumed = 0;            // for an iterator
 
   bool has_length() const { return kind != Kind::kIterator; }
   bool indexable() const {
@@ -123,7 +123,7 @@ struct Callable {
 };
 
 Result<Value> make_string(Budget& budget, std::string text, bool markup = false);
-// Not counted by a budget: for literals and short texts. The text must be valid UTF-8.
+// Exempt from any budget: for literals and short texts. The text must be valid UTF-8.
 Value literal_string(std::string text);
 Result<Value> make_sequence(Budget& budget, Sequence::Kind kind, std::vector<Value> items);
 inline Result<Value> make_list(Budget& budget, std::vector<Value> items) {

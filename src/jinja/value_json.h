@@ -1,4 +1,4 @@
-// JSON as template values. Objects keep the order that they have in the given type.
+// Converts JSON to template values. Objects keep the order of the given type.
 #pragma once
 
 #include "base/json.h"

@@ -11,8 +11,8 @@ namespace valora::kernels {
 // x must not be empty.
 Argmax argmax(std::span<const float> x);
 
-// Sets the values whose bits are 0 to minus infinity: bit i % 32 of word i / 32. Values without a
-// word have none.
+// Sets values whose bit is 0 to -infinity. The bit of x[i] is bit i % 32 of word i / 32; it is 0 if
+// there is no such word.
 void keep_allowed(std::span<float> x, std::span<const uint32_t> allowed);
 
 }  // namespace valora::kernels

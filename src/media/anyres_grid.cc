@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kMaxPinpoints = 1024, kMaxResolution = 1 << 14;
 
-// int(round(x, 7)) of Python: just below a whole number is that number.
+// Python's int(round(x, 7)): a value just below a whole number becomes that number.
 int whole_pixels(double x) {
   const double below = std::floor(x);
   return static_cast<int>(below + 1 - x <= 5e-8 ? below + 1 : below);
 }
 
-// int(a // b) of Python's floats.
+// Python's int(a // b) for floats.
 int floor_division(double a, double b) {
   const double quotient = (a - std::fmod(a, b)) / b, below = std::floor(quotient);
   return static_cast<int>(quotient - below > 0.5 ? below + 1 : below);

@@ -1,6 +1,6 @@
-// Pictures in one of several resolutions, as LLaVA-NeXT and LLaVA-OneVision see them: which
-// resolution a picture gets, and which patches of its tiles become tokens. In the arithmetic of the
-// reference (transformers: image_processing_utils.py, unpad_image), in Python's doubles.
+// Pictures at one of several resolutions, for LLaVA-NeXT and LLaVA-OneVision: which resolution a
+// picture gets, and which patches of its tiles become tokens. Uses the reference's arithmetic
+// (transformers: image_processing_utils.py, unpad_image) in Python's doubles.
 #pragma once
 
 #include <vector>
@@ -13,26 +13,27 @@ namespace valora::media {
 
 inline constexpr int kMaxAnyresTiles = 1024;
 
-// A list of pairs of height and width. Errors: the clause behind the name of the setting.
+// Reads a list of [height, width] pairs. Errors are a clause to follow the setting's name.
 Result<std::vector<PixelSize>> parse_pinpoints(const Json& value);
 
-// Whether all are made of whole tiles, and not of more than kMaxAnyresTiles.
+// True if every resolution consists of whole tiles, at most kMaxAnyresTiles of them.
 bool fits(const std::vector<PixelSize>& pinpoints, int tile);
 
-// Tiles of `tile` pixels a side.
+// Tiles with sides of `tile` pixels.
 struct AnyresTiles {
   int tile = 336;
-  int side = 24;  // patches a side
-  // Above so many tiles' patches, by more than a fifth, rows and columns are resized to fewer; 0:
-  // never.
+  int side = 24;  // patches per side
+  // If the patches exceed those of this many tiles by more than about a fifth, their rows and
+  // columns are resized to fewer; 0: never.
   int most = 0;
 };
 
-// The resolution that keeps the most pixels of a picture, of these the one with the least padding.
+// The resolution that preserves the most pixels of the picture; among equals, the one with the
+// least padding.
 PixelSize best_resolution(PixelSize picture, const std::vector<PixelSize>& pinpoints);
-// The size that the picture is resized to within a resolution, before it is padded.
+// The size to which the picture is resized within a resolution, before padding.
 PixelSize size_within(PixelSize picture, PixelSize resolution);
-// Which patches of the tiles of a resolution become tokens. kInvalidArgument: none would.
+// Which patches of a resolution's tiles become tokens. kInvalidArgument if none would.
 Result<UnpaddedTiles> unpadded_tiles(PixelSize picture, PixelSize resolution,
                                      const AnyresTiles& tiles);
 

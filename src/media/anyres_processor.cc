@@ -1,5 +1,5 @@
-// The image processor of LLaVA-NeXT and LLaVA-OneVision: the whole picture as a square, and the
-// picture in one of several resolutions, cut into tiles.
+// The image processor of LLaVA-NeXT and LLaVA-OneVision: the whole picture as a square, plus the
+// picture at one of several resolutions, cut into tiles.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 
 using Colour = std::array<uint8_t, kChannels>;
 
-// The picture in the middle of a larger one; of an odd rest, less is before it.
+// The picture centred in a larger one; if the padding is odd, the smaller part comes first.
 Image centred(const Image& image, PixelSize size, const Colour& around) {
   Image out{size.width, size.height, {}};
   out.rgb.resize(size_t(size.width) * size.height * kChannels);
@@ -114,7 +114,7 @@ class AnyresProcessor final : public Processor {
                unpadded_tiles(picture, best_resolution(picture, target_.pinpoints), tiles_));
     return tokens_of(unpadded);
   }
-  // Two by two patches become one token, and one token is behind all frames.
+  // Two by two patches become one token; one token follows all frames.
   Result<int64_t> video_tokens(int, int, int64_t frames) const override {
     if (!videos_) return no_anyres_videos();
     const int64_t pooled = (tiles_.side + 1) / 2;
@@ -150,10 +150,12 @@ class AnyresProcessor final : public Processor {
     digest.add(static_cast<int>(settings.filter));
     add_to_digest(digest, settings.values);
   }
-  static Error no_anyres_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_anyres_videos() {
+    return invalid("this model does not support videos", "messages");
+  }
 
   int64_t square_tokens() const { return int64_t{tiles_.side} * tiles_.side + 1; }
-  // Those of the whole picture, and rows with one more at the end.
+  // The whole picture's tokens, then rows with one extra token at the end of each.
   int64_t tokens_of(const UnpaddedTiles& unpadded) const {
     return int64_t{tiles_.side} * tiles_.side + int64_t{unpadded.rows} * (unpadded.columns + 1);
   }
@@ -174,8 +176,8 @@ class AnyresProcessor final : public Processor {
   TileTarget patches_;
   PixelTable table_, video_table_{};
   std::optional<Videos> videos_;
-  std::optional<UniformSampling> uniform_;  // in place of the videos' own sampling
-  bool squares_ = false;                    // the pictures of a prompt with several
+  std::optional<UniformSampling> uniform_;  // replaces the videos' own sampling
+  bool squares_ = false;                    // for prompts with several pictures
 };
 
 }  // namespace
@@ -183,7 +185,7 @@ class AnyresProcessor final : public Processor {
 Result<std::shared_ptr<const Processor>> make_anyres_processor(const ProcessorFiles& files,
                                                                const AnyresTarget& target) {
   if (!fits(target.pinpoints, target.image_size))
-    return refuse_setting("image_grid_pinpoints", "has sides that are no multiples of the tile's");
+    return refuse_setting("image_grid_pinpoints", "has sides that are not multiples of the tile's");
   VALORA_TRY(settings, read_anyres_settings(files.image, target));
   VALORA_CHECK(check_anyres_tokens(files.both, target));
   std::optional<AnyresProcessor::Videos> videos;

@@ -11,7 +11,7 @@ using testing::make_picture;
 const std::vector<PixelSize> kGrids{{8, 4}, {4, 8}, {8, 8}, {12, 4}};
 const Json kGridsText = {{4, 8}, {8, 4}, {8, 8}, {4, 12}};
 
-// Tiles of 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
+// Tiles of 4 x 4 pixels with patches of 2 x 2; bytes are not rescaled.
 Json anyres_of_four(const Json& more = Json::object()) {
   Json json{{"size", {{"height", 4}, {"width", 4}}},
             {"crop_size", {{"height", 4}, {"width", 4}}},
@@ -28,7 +28,7 @@ Result<std::shared_ptr<const Processor>> anyres(int most, const Json& image,
   return make_anyres_processor({image, video, both}, {4, 2, kGrids, kGrids, most});
 }
 
-TEST(AnyresProcessor, TheWholePictureComesBeforeItsPaddedTiles) {
+TEST(AnyresProcessor, WholePicturePrecedesPaddedTiles) {
   const Image picture = make_picture(8, 3);
   const auto input = (*anyres(0, anyres_of_four()))->image(picture);
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -41,14 +41,14 @@ TEST(AnyresProcessor, TheWholePictureComesBeforeItsPaddedTiles) {
   EXPECT_EQ(input->patches[0], whole.rgb[0]);
   const float* value = &input->patches[size_t(4 + 4) * 12];  // the right tile's first patch
   for (int c = 0; c < 3; ++c) {
-    EXPECT_EQ(*value++, picture.rgb[4 * 3 + c]);  // of an odd rest, less padding is above
+    EXPECT_EQ(*value++, picture.rgb[4 * 3 + c]);  // odd padding: the smaller part is above
     EXPECT_EQ(*value++, picture.rgb[5 * 3 + c]);
     value += 2;
   }
   EXPECT_EQ(input->patches[size_t(4 + 2) * 12 + 2], 0) << "below the picture";
 }
 
-TEST(AnyresProcessor, PaddingAndTooManyPatchesBecomeNoTokens) {
+TEST(AnyresProcessor, DropsPaddingAndSurplusPatches) {
   const AnyresTiles plain{4, 2, 0}, most{4, 2, 1};
   const auto cut = unpadded_tiles({9, 3}, {8, 8}, plain);
   EXPECT_EQ(cut->cut_rows, 1) << "4 / 3 of 4 rows, and half of the rest at each end";
@@ -60,7 +60,7 @@ TEST(AnyresProcessor, PaddingAndTooManyPatchesBecomeNoTokens) {
   EXPECT_FALSE(unpadded_tiles({1000, 1}, {48, 4}, {4, 1, 1}).ok());
 }
 
-TEST(AnyresProcessor, TheBestResolutionKeepsTheMostPixels) {
+TEST(AnyresProcessor, BestResolutionPreservesMostPixels) {
   const auto best = [](int width, int height) {
     const PixelSize found = best_resolution({width, height}, kGrids);
     return std::pair(found.width, found.height);
@@ -71,7 +71,7 @@ TEST(AnyresProcessor, TheBestResolutionKeepsTheMostPixels) {
   EXPECT_EQ(best(5000, 1), std::pair(8, 4)) << "none keeps a pixel";
 }
 
-TEST(AnyresProcessor, SeveralPicturesAreSquaresOnTheirMean) {
+TEST(AnyresProcessor, SeveralPicturesArePaddedToSquares) {
   const Json settings = anyres_of_four({{"image_mean", {0.5, 0.1, 0}}});
   const auto one = *anyres(9, settings), several = one->of_several();
   ASSERT_TRUE(several);
@@ -88,7 +88,7 @@ TEST(AnyresProcessor, SeveralPicturesAreSquaresOnTheirMean) {
   EXPECT_FALSE(several->settings_digest() == one->settings_digest());
 }
 
-TEST(AnyresProcessor, FramesAreSquaresOfHalvedRows) {
+TEST(AnyresProcessor, FramesArePooledTwoByTwo) {
   const auto processor = *anyres(9, anyres_of_four());
   const auto input = processor->video({make_picture(9, 5), make_picture(3, 7)}, 0, {});
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -111,7 +111,7 @@ TEST(AnyresProcessor, FramesAreSquaresOfHalvedRows) {
   EXPECT_FALSE(sample().ok()) << "fewer frames than it keeps";
 }
 
-TEST(AnyresProcessor, RefusesByNameWhatIsNotTheModels) {
+TEST(AnyresProcessor, NamesSettingsThatDoNotFit) {
   const auto refused = [](int most, const Json& image, const Json& both = nullptr,
                           const Json& video = nullptr) {
     const auto made = anyres(most, anyres_of_four(image), video, both);

@@ -19,7 +19,7 @@ constexpr std::string_view kAnyresKeys[] = {
     "image_std",
     "rescale_factor",
     "image_grid_pinpoints",
-    "do_pad",  // of the batch of a request, to equally many tiles
+    "do_pad",  // pads a request's batch to equally many tiles
     "image_processor_type",
     "num_frames",
     "fps",
@@ -41,7 +41,8 @@ Error other_side(std::string_view key, int tile) {
                                          tile));
 }
 
-// A square of the tower's size, in any form that the reference reads; absent: `fallback` a side.
+// Checks for a square of the tower's size, in any form the reference reads; an absent key means
+// `fallback` pixels per side.
 Status check_square(const Json& json, std::string_view key, int fallback, int tile) {
   const auto it = json.find(std::string(key));
   int side = fallback;
@@ -63,7 +64,7 @@ Status check_square(const Json& json, std::string_view key, int fallback, int ti
   return side == tile ? Status() : other_side(key, tile);
 }
 
-// The resolutions of the processor must be those that the model puts its tiles together by.
+// The processor's resolutions must equal those by which the model reassembles tiles.
 Status check_pinpoints(const Json& json, const AnyresTarget& target) {
   constexpr std::string_view kKey = "image_grid_pinpoints";
   std::vector<PixelSize> sizes = target.default_pinpoints;
@@ -151,12 +152,13 @@ Status check_anyres_tokens(const Json& both, const AnyresTarget& target) {
   if (left_out && target.most_tiles > 0)
     return refuse_setting("vision_feature_select_strategy",
                           "is default, but the vision tower has no class token to leave out");
-  // Processors of before 4.47 count a class token without saying so.
+  // Before 4.47, processors counted a class token without saying so.
   VALORA_TRY(more, optional_field<int64_t>(both, "num_additional_image_tokens"));
   if (more && *more != left_out)
     return refuse_setting(
         "num_additional_image_tokens",
-        fmt::format("is {}, with which a prompt has other tokens than the model makes", *more));
+        fmt::format("is {}, which does not match the tokens that the model makes of a picture",
+                    *more));
   VALORA_TRY(aspect, optional_field<std::string>(both, "vision_aspect_ratio"));
   if (aspect && target.most_tiles > 0 && *aspect != fmt::format("anyres_max_{}", target.most_tiles))
     return refuse_setting("vision_aspect_ratio", "is not that of config.json");

@@ -16,21 +16,21 @@ struct AnyresSettings {
   PixelValues values;
 };
 
-// Which frames are kept of a video file.
+// Which frames of a video file are kept.
 struct AnyresSampling {
   bool all = true;
   std::optional<int64_t> num_frames;  // instead of a rate
   std::optional<double> fps;
 };
 
-// json: an object. kUnprocessable names a setting that is unknown and neither null nor false, or
-// that does not fit the target.
+// json: an object. kUnprocessable names a setting that does not fit the target, or that is unknown
+// and neither null nor false.
 Result<AnyresSettings> read_anyres_settings(const Json& json, const AnyresTarget& target);
-// Of videos, whose frames are not cut.
+// For videos, whose frames are not tiled.
 Result<AnyresSettings> read_anyres_videos(Json json, const AnyresTarget& target);
 Result<AnyresSampling> read_anyres_sampling(const Json& json);
-// What processor_config.json says of the number of tokens must be what the model makes. both: null
-// if there is no such file.
+// The token count in processor_config.json must be the one the model produces. both: null if there
+// is no such file.
 Status check_anyres_tokens(const Json& both, const AnyresTarget& target);
 
 Result<std::vector<int64_t>> sample_anyres(const VideoInfo& video, const AnyresSampling& sampling);

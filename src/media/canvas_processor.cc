@@ -1,5 +1,5 @@
-// The image processor of InternVL: a picture becomes the grid of square tiles whose aspect ratio is
-// closest to its own, and the whole picture in a tile's size behind them.
+// InternVL's image processor: a picture becomes the grid of square tiles with the closest aspect
+// ratio, followed by the whole picture at a tile's size.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ struct CanvasGrid {
   int tiles() const { return columns * rows; }
 };
 
-// By number of tiles; of equal ones, the narrowest first.
+// Ascending by number of tiles, then by width.
 std::vector<CanvasGrid> canvas_grids(const CanvasSettings& settings) {
   std::vector<CanvasGrid> grids;
   for (int columns = 1; columns <= settings.most; ++columns)
@@ -101,7 +101,10 @@ class CanvasProcessor final : public Processor {
   Digest settings_digest() const override {
     DigestBuilder digest;
     digest.add(std::string_view("canvas")).add(target_.patch_size).add(target_.merge_size);
-    digest.add(settings_.tile).add(settings_.least).add(settings_.most).add(settings_.adds_whole);
+    digest.add(settings_.tile)
+        .add(settings_.least)
+        .add(settings_.most)
+        .add(settings_.adds_thumbnail);
     add_to_digest(digest, settings_.values);
     if (videos_) {
       const CanvasSampling& s = videos_->sampling;
@@ -114,17 +117,19 @@ class CanvasProcessor final : public Processor {
   }
 
  private:
-  static Error no_canvas_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_canvas_videos() {
+    return invalid("this model does not support videos", "messages");
+  }
 
   int tokens_per_tile() const {
     const int tokens = side_ / target_.merge_size;
     return tokens * tokens;
   }
   int tiles_of(const CanvasGrid& grid) const {
-    return grid.tiles() + (settings_.adds_whole && grid.tiles() > 1 ? 1 : 0);
+    return grid.tiles() + (settings_.adds_thumbnail && grid.tiles() > 1 ? 1 : 0);
   }
 
-  // Of grids whose ratios are equally far, the larger one unless the picture fills less than half
+  // Among grids with equally close ratios, the larger one, unless the picture fills less than half
   // of it.
   CanvasGrid closest(int width, int height) const {
     CanvasGrid best;
@@ -142,11 +147,11 @@ class CanvasProcessor final : public Processor {
 
   CanvasSettings settings_;
   TileTarget target_;
-  int side_;  // of a tile, in patches
+  int side_;  // patches per tile side
   std::vector<CanvasGrid> grids_;
   PixelTable table_, video_table_{};
   std::optional<CanvasVideos> videos_;
-  std::optional<UniformSampling> uniform_;  // in place of the videos' own sampling
+  std::optional<UniformSampling> uniform_;  // replaces the videos' own sampling
 };
 
 }  // namespace
@@ -181,7 +186,7 @@ Result<std::shared_ptr<const Processor>> make_canvas_processor(const ProcessorFi
   VALORA_TRY(sampling, read_canvas_sampling(json));
   VALORA_TRY(frames, read_canvas_videos(json));
   if (frames.tile != settings.tile)
-    return refuse_setting("size", "of videos is another one than that of pictures");
+    return refuse_setting("size", "differs between videos and pictures");
   return make_canvas_processor(settings, target, CanvasVideos{frames.values, sampling});
 }
 

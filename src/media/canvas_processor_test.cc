@@ -8,7 +8,7 @@ namespace {
 
 using testing::make_picture;
 
-// Tiles of 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
+// Tiles of 4 x 4 pixels with patches of 2 x 2; bytes are not rescaled.
 Json canvas_of_four(const Json& more = Json::object()) {
   Json json{{"size", {{"height", 4}, {"width", 4}}},
             {"do_rescale", false},
@@ -23,7 +23,7 @@ Result<std::shared_ptr<const Processor>> canvas(const Json& image, const Json& v
   return make_canvas_processor({image, video, both}, {2, 2});
 }
 
-TEST(CanvasProcessor, CutsTheClosestGridRowByRowAndAddsTheWholePicture) {
+TEST(CanvasProcessor, CutsClosestGridThenAppendsWholePicture) {
   const Image picture = make_picture(8, 12);
   const auto input = (*canvas(canvas_of_four()))->image(picture);
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -41,18 +41,18 @@ int64_t tiles(const Json& settings, int width, int height) {
   return (*canvas(settings))->image_tokens(width, height).value();
 }
 
-TEST(CanvasProcessor, TheNumberOfTilesFollowsTheSize) {
+TEST(CanvasProcessor, TileCountFollowsSize) {
   const Json settings = canvas_of_four();
   EXPECT_EQ(tiles(settings, 5, 5), 1) << "one tile needs no whole picture";
   EXPECT_EQ(tiles(settings, 6, 6), 5) << "larger than half of 2 x 2 tiles";
   EXPECT_EQ(tiles(settings, 50, 5), 7) << "6 x 1, the longest";
   EXPECT_EQ(tiles(canvas_of_four({{"max_patches", 1}}), 50, 5), 1);
-  EXPECT_EQ(tiles(canvas_of_four({{"min_patches", 7}}), 50, 5), 1) << "no grid has so many";
+  EXPECT_EQ(tiles(canvas_of_four({{"min_patches", 7}}), 50, 5), 1) << "no grid has that many tiles";
   EXPECT_EQ(tiles(canvas_of_four({{"crop_to_patches", false}}), 50, 5), 7)
       << "the reference's processor of prompts cuts all the same";
 }
 
-TEST(CanvasProcessor, FramesAreTilesAndAllOfAFileAreKept) {
+TEST(CanvasProcessor, KeepsAllFramesAsTiles) {
   const auto processor = *canvas(canvas_of_four());
   const auto input = processor->video({make_picture(9, 5), make_picture(3, 7)}, 0, {});
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -68,7 +68,7 @@ TEST(CanvasProcessor, FramesAreTilesAndAllOfAFileAreKept) {
   EXPECT_FALSE(processor->frame_sampler()(film).ok());
 }
 
-TEST(CanvasProcessor, ARequestChoosesTheNumberOfFrames) {
+TEST(CanvasProcessor, RequestChoosesFrameCount) {
   const auto processor = *canvas(canvas_of_four());
   ProcessorOverrides four{.kind = MediaKind::kVideo, .frames = UniformSampling{4, {}}};
   const auto chosen = processor->with(four);
@@ -83,7 +83,7 @@ TEST(CanvasProcessor, ARequestChoosesTheNumberOfFrames) {
   EXPECT_FALSE(processor->with({.kind = MediaKind::kImage, .min_pixels = 5}).ok());
 }
 
-TEST(CanvasProcessor, FramesAreTakenFromTheMiddleOfEqualParts) {
+TEST(CanvasProcessor, SamplesMiddleOfEqualSegments) {
   Json video = canvas_of_four({{"do_sample_frames", true}, {"num_frames", 5}});
   VideoInfo film;
   film.frames = 10;
@@ -99,7 +99,7 @@ TEST(CanvasProcessor, FramesAreTakenFromTheMiddleOfEqualParts) {
   EXPECT_EQ(sample().value(), (std::vector<int64_t>{0, 2}));
 }
 
-TEST(CanvasProcessor, RefusesByNameWhatIsNotTheReferences) {
+TEST(CanvasProcessor, NamesUnsupportedSettings) {
   const auto refused = [](const Json& image, const Json& video = nullptr,
                           const Json& both = nullptr) {
     const auto made = canvas(image, video, both);

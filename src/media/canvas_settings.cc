@@ -41,7 +41,7 @@ Result<int> read_canvas_tile(const Json& json, int fallback) {
     return refuse_setting("size", "must hold height and width");
   VALORA_TRY(height, positive(size, "height", fallback, kMaxCanvasTile));
   VALORA_TRY(width, positive(size, "width", fallback, kMaxCanvasTile));
-  if (height != width) return refuse_setting("size", "is no square");
+  if (height != width) return refuse_setting("size", "is not square");
   return height;
 }
 
@@ -132,7 +132,7 @@ Result<std::vector<int64_t>> sample_canvas(const VideoInfo& video, const CanvasS
     std::iota(indices.begin(), indices.end(), 0);
     return indices;
   }
-  // torch.arange(first, frames, step).int(), whose values are floats
+  // torch.arange(first, frames, step).int(), where the values are floats
   const double frames = double(video.frames), step = frames / double(kept),
                first = sampling.first.value_or(step / 2);
   const double count = std::ceil((frames - first) / step);

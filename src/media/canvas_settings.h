@@ -15,13 +15,13 @@ namespace valora::media {
 inline constexpr int kMaxCanvasTiles = 1024, kMaxCanvasTile = 1 << 13;
 
 struct CanvasSettings {
-  int tile = 384;            // pixels per side
-  int least = 1, most = 12;  // tiles of a picture, without the whole one; most 1: it is not cut
-  bool adds_whole = true;    // the whole picture in a tile's size behind its tiles
+  int tile = 384;              // pixels per side
+  int least = 1, most = 12;    // tiles of a picture, not counting the whole one; most 1: not tiled
+  bool adds_thumbnail = true;  // the whole picture at a tile's size, after its tiles
   PixelValues values;
 };
 
-// Which frames are kept of a video file.
+// Which frames of a video file are kept.
 struct CanvasSampling {
   bool all = true;
   std::optional<int64_t> num_frames;  // instead of a rate
@@ -34,10 +34,10 @@ struct CanvasVideos {
   CanvasSampling sampling;
 };
 
-// json: an object. kUnprocessable names a setting that is unknown and neither null nor false. The
-// reference's processor of prompts always cuts pictures, so crop_to_patches has no effect.
+// json: an object. kUnprocessable names a setting that is unknown and neither null nor false.
+// crop_to_patches has no effect, because the reference's prompt processor always tiles pictures.
 Result<CanvasSettings> read_canvas_settings(const Json& json);
-// Of videos, whose frames are not cut.
+// For videos, whose frames are not tiled.
 Result<CanvasSettings> read_canvas_videos(Json json);
 Result<CanvasSampling> read_canvas_sampling(const Json& json);
 

@@ -1,4 +1,4 @@
-// CLIP's image processor as LLaVA uses it: resize the shorter edge, crop the centre, cut into one
+// CLIP's image processor as LLaVA uses it: resizes the shorter edge, crops the centre, and cuts one
 // square of patches.
 #include <algorithm>
 #include <vector>
@@ -16,25 +16,26 @@ constexpr std::string_view kClipKeys[] = {
     "do_rescale",     "do_normalize", "image_mean",           "image_std",
     "rescale_factor", "resample",     "image_processor_type",
 };
-// Without do_pad, LLaVA's own class does what CLIP's does.
+// Without do_pad, LLaVA's own class behaves like CLIP's.
 constexpr std::string_view kTypes[] = {"CLIPImageProcessor",      "CLIPImageProcessorFast",
                                        "CLIPImageProcessorPil",   "LlavaImageProcessor",
                                        "LlavaImageProcessorFast", "LlavaImageProcessorPil"};
 constexpr int kMaxSide = 1 << 13;
-// A longer picture would be resized to thousands of pixels, most of which are cropped.
+// A more elongated picture would be resized to thousands of pixels, only for most of them to be
+// cropped.
 constexpr int64_t kMaxAspect = 200;
 constexpr int64_t kMaxResizedPixels = int64_t{64} << 20;
 
 struct ClipSettings {
   bool do_resize = true;
-  int shortest_edge = 224;  // 0: resized to `fixed`
+  int shortest_edge = 224;  // 0: resize to `fixed` instead
   PixelSize fixed;
   bool do_center_crop = true;
   PixelSize crop{224, 224};
   PixelValues values;
 };
 
-// {"height", "width"}, or one number for both.
+// Reads {"height", "width"} or one number for both.
 Result<PixelSize> read_sides(const Json& json, std::string_view key, PixelSize fallback) {
   const auto it = json.find(std::string(key));
   if (it == json.end() || it->is_null()) return fallback;
@@ -52,7 +53,7 @@ Result<PixelSize> read_sides(const Json& json, std::string_view key, PixelSize f
 Status read_size(const Json& json, ClipSettings& settings) {
   const auto it = json.find("size");
   if (it == json.end() || it->is_null()) return {};
-  if (it->is_number_integer()) {  // files of old versions
+  if (it->is_number_integer()) {  // in files of old versions
     VALORA_TRY(edge, positive(json, "size", 1, kMaxSide));
     settings.shortest_edge = edge;
     return {};
@@ -85,11 +86,11 @@ Result<ClipSettings> read_settings(const Json& json) {
   return settings;
 }
 
-// The centre of the picture. Outside the picture it is black.
+// The centre of the picture, padded with black where the picture is smaller.
 Image centre_crop(const Image& image, PixelSize size) {
   Image out{size.width, size.height,
             std::vector<uint8_t>(size_t(size.width) * size.height * kChannels)};
-  // Rounded as in the reference: down for cropping, up for padding.
+  // Rounded as in the reference: down when cropping, up when padding.
   const auto offset = [](int have, int want) {
     return have >= want ? (have - want) / 2 : -((want - have + 1) / 2);
   };
@@ -116,9 +117,9 @@ class ClipProcessor final : public Processor {
     VALORA_CHECK(check_aspect(image.width, image.height));
     const Image square = cut(image);
     if (square.width != target_.image_size || square.height != target_.image_size)
-      return invalid(fmt::format(
-          "the picture is {} x {} pixels after preparation; the vision tower takes {} x {}",
-          square.width, square.height, target_.image_size, target_.image_size));
+      return invalid(
+          fmt::format("preprocessing yields {} x {} pixels, but the vision tower expects {} x {}",
+                      square.width, square.height, target_.image_size, target_.image_size));
     VisualInput input;
     input.kind = MediaKind::kImage;
     input.grid_h = input.grid_w = grid_;
@@ -155,7 +156,7 @@ class ClipProcessor final : public Processor {
   }
 
  private:
-  static Error no_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_videos() { return invalid("this model does not support videos", "messages"); }
 
   int tokens() const { return grid_ * grid_ + (target_.class_token ? 1 : 0); }
 
@@ -171,7 +172,7 @@ class ClipProcessor final : public Processor {
     return {};
   }
 
-  // Resized and cropped; upright RGB.
+  // Resizes and crops; upright RGB.
   Image cut(const Image& image) const {
     const Image resized = settings_.do_resize ? resize(image) : image;
     return settings_.do_center_crop ? centre_crop(resized, settings_.crop) : resized;

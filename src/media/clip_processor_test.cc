@@ -8,7 +8,7 @@ namespace {
 
 using testing::make_picture;
 
-// 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
+// 4 x 4 pixels with patches of 2 x 2; bytes are not rescaled.
 Json plain(const Json& more = Json::object()) {
   Json json{{"size", {{"shortest_edge", 4}}},
             {"crop_size", {{"height", 4}, {"width", 4}}},
@@ -40,7 +40,7 @@ TEST(ClipProcessor, CutsTheCentreIntoPatchesInReadingOrder) {
         EXPECT_EQ(*value++, picture.rgb[((2 + y) * 7 + 1 + x) * 3 + c]) << "(7 - 4) / 2 is 1";
 }
 
-TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
+TEST(ClipProcessor, PadsSmallPicturesWithBlack) {
   Image white{3, 1, std::vector<uint8_t>(9, 255)};
   const auto input = make_clip(plain({{"do_resize", false}}))->image(white);
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -52,13 +52,13 @@ TEST(ClipProcessor, PadsWhatIsTooSmallWithBlack) {
   EXPECT_EQ(input->patches[2 * 12 + 0], 0);
 }
 
-TEST(ClipProcessor, TheClassTokenCountsWhereItIsKept) {
+TEST(ClipProcessor, CountsClassTokenIfKept) {
   EXPECT_EQ(*make_clip(plain())->image_tokens(10, 20), 4);
   EXPECT_EQ(*make_clip(plain(), {4, 2, true})->image_tokens(10, 20), 5);
   EXPECT_EQ(make_clip(plain(), {4, 2, true})->image(make_picture(10, 20))->tokens, 5);
 }
 
-TEST(ClipProcessor, ExtremeAspectsAreErrorsOfTheRequest) {
+TEST(ClipProcessor, RefusesExtremeAspectRatios) {
   const auto processor = make_clip(plain());
   EXPECT_TRUE(processor->image_tokens(200, 1).ok());
   EXPECT_FALSE(processor->image_tokens(201, 1).ok());
@@ -71,14 +71,14 @@ TEST(ClipProcessor, ExtremeAspectsAreErrorsOfTheRequest) {
                   .ok());
 }
 
-TEST(ClipProcessor, TakesNoVideos) {
+TEST(ClipProcessor, RefusesVideos) {
   const auto processor = make_clip(plain());
   EXPECT_FALSE(processor->video({make_picture(4, 4)}, 1).ok());
   EXPECT_FALSE(processor->video_tokens(4, 4, 1).ok());
   EXPECT_FALSE(processor->frame_sampler()(VideoInfo{}).ok());
 }
 
-TEST(ClipProcessor, RefusesWhatItCannotHonour) {
+TEST(ClipProcessor, NamesUnsupportedSettings) {
   const auto refusal = [](const Json& more, const ClipTarget& target = kTarget) {
     const auto processor = make_clip_processor(plain(more), target);
     return processor.ok() ? std::string("served") : processor.error().param;
@@ -94,7 +94,7 @@ TEST(ClipProcessor, RefusesWhatItCannotHonour) {
   EXPECT_EQ(refusal({{"image_processor_type", "Qwen2VLImageProcessor"}}), "image_processor_type");
 }
 
-TEST(ClipProcessor, DigestHoldsEverySetting) {
+TEST(ClipProcessor, DigestCoversEverySetting) {
   const Digest digest = make_clip(plain())->settings_digest();
   EXPECT_EQ(make_clip(plain({{"do_convert_rgb", true}}))->settings_digest(), digest);
   for (const Json& setting :

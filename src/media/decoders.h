@@ -1,5 +1,5 @@
-// The decoders of decode_image, one per format. Each checks the header's size before it allocates
-// memory for pixels, and returns the stored pixels; decode_image applies the orientation.
+// One decoder per format for decode_image(). Each checks the header's size before it allocates
+// pixels, and returns the pixels as stored; decode_image() applies the orientation.
 #pragma once
 
 #include <span>
@@ -33,9 +33,9 @@ Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits);
 Result<StoredSize> gif_size(ByteSpan bytes, const Limits& limits);
 
 Error broken_image(std::string_view what, std::string_view reason);
-// kPayloadTooLarge above limits.max_pixels, kInvalidArgument for an empty picture.
+// kPayloadTooLarge above limits.max_pixels; kInvalidArgument for an empty picture.
 Status check_size(std::string_view what, int64_t width, int64_t height, const Limits& limits);
-// Zeroed pixels. The size must have been checked.
+// Zeroed pixels. The caller must have checked the size.
 Image blank_image(int64_t width, int64_t height);
 
 }  // namespace valora::media

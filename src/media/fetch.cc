@@ -12,13 +12,13 @@ namespace {
 // Bounds the number of small allocations for one URL full of commas.
 constexpr int64_t kMaxListedFrames = 8192;
 
-// Lower case; empty without a colon.
+// In lower case; empty if there is no colon.
 std::string scheme_of(std::string_view url) {
   const size_t colon = url.find(':');
   return colon == url.npos ? "" : lower_case(url.substr(0, std::min<size_t>(colon, 16)));
 }
 
-// "video/jpeg" of "video/jpeg;base64,…", lower case.
+// "video/jpeg" from "video/jpeg;base64,…", in lower case.
 std::string media_type(std::string_view data_url_rest) {
   // No media type is this long, but a URL without a comma may be as long as a request body.
   const std::string_view head = data_url_rest.substr(0, 256);
@@ -59,8 +59,9 @@ Result<std::vector<Bytes>> fetch_data(std::string_view rest, MediaKind kind, siz
   const std::string_view head = rest.substr(0, comma);
   std::string_view data = rest.substr(comma + 1);
   if (!is_base64(head))
-    return invalid("the data URL is not base64: only data:<type>;base64,<data> is served");
-  // Padding and white space only make the text longer than its bytes.
+    return invalid("the data URL is not base64: only data:<type>;base64,<data> is supported");
+  // The text may be longer than its bytes need, because of padding and white space: allow an
+  // eighth.
   if (data.size() / 4 * 3 > max_bytes + max_bytes / 8 + 3) return too_large(kind, max_bytes);
 
   const bool list = kind == MediaKind::kVideo && media_type(rest) == "video/jpeg";

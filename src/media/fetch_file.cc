@@ -47,15 +47,15 @@ Result<Bytes> fetch_file(std::string_view rest, MediaKind kind, size_t max_bytes
   }
   if (rest.size() > PATH_MAX * 3) return invalid("the file URL is too long");
   VALORA_TRY(path, percent_decode(rest));
-  // The same message for files outside the root and files that do not exist, so that clients learn
-  // nothing about the file system.
+  // Files outside the root and missing files get the same message, so that clients learn nothing
+  // about the file system.
   const std::string& root = policy.allowed_local_path;
   const auto below = path.starts_with('/') ? path_below(root, path) : std::nullopt;
   if (!below || below->empty())
     return invalid(
         fmt::format("the {} is not a file under the allowed local media path", kind_name(kind)));
 
-  // O_NONBLOCK: a named pipe is refused; without it, opening would block.
+  // O_NONBLOCK: opening a named pipe would block; opened without blocking, it is then refused.
   const int descriptor = open_below(root, *below, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return invalid(fmt::format("the {} file cannot be opened", kind_name(kind)));
   const auto file = InputFile::from_descriptor(fmt::format("the {}", kind_name(kind)), descriptor);

@@ -17,7 +17,7 @@ constexpr size_t kMaxUrl = 8192;
 
 using Curl = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 using Multi = std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)>;
-// libcurl's own waiting is longer only if nothing is to happen before.
+// An upper bound: libcurl wakes up earlier whenever it has something to do.
 constexpr int kPollMilliseconds = 1000;
 
 void init_curl_once() {
@@ -25,7 +25,7 @@ void init_curl_once() {
   (void)done;
 }
 
-// The host as libcurl parses it; empty if libcurl would refuse the URL.
+// The host as libcurl parses it; empty if libcurl rejects the URL.
 std::string host_of(const std::string& url) {
   const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
   char* host = nullptr;
@@ -53,14 +53,15 @@ struct Download {
   Bytes bytes;
   size_t max_bytes = 0;
   bool over_limit = false;
-  bool private_address = false;  // the host has one, which the policy forbids
+  bool private_address = false;  // the host has a private address, which the policy forbids
 };
 
 bool public_only(const FetchPolicy& policy) {
   return policy.allowed_hosts.empty() && !policy.private_addresses && !policy.use_proxy;
 }
 
-// Called with the address that a name resolved to, so a name cannot lead to another one later.
+// Called with the resolved address that will be used, so a later DNS answer cannot redirect the
+// connection.
 curl_socket_t open_public_socket(void* user, curlsocktype, curl_sockaddr* address) {
   if (is_public(address->addr))
     return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -77,7 +78,7 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
   try {
     download.bytes.insert(download.bytes.end(), data, data + count);
   } catch (const std::bad_alloc&) {
-    return 0;  // no exception may pass through libcurl
+    return 0;  // exceptions must not pass through libcurl
   }
   return count;
 }
@@ -89,10 +90,10 @@ void set_options(CURL* curl, Download& download, const FetchPolicy& policy) {
   }
   if (!policy.use_proxy) curl_easy_setopt(curl, CURLOPT_PROXY, "");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  // A name that is still being resolved delays neither the timeout nor a stop.
+  // Do not let a pending DNS lookup delay a timeout or a stop.
   curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  // Redirects are followed here, with a check of each host.
+  // Redirects are followed by our code, which checks each host.
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(download.max_bytes));
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "valora/" VALORA_VERSION);
@@ -100,7 +101,7 @@ void set_options(CURL* curl, Download& download, const FetchPolicy& policy) {
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &download);
 }
 
-// As curl_easy_perform, but ends with CURLE_ABORTED_BY_CALLBACK as soon as a stop is requested.
+// Like curl_easy_perform(), but returns CURLE_ABORTED_BY_CALLBACK as soon as a stop is requested.
 CURLcode perform(CURLM* multi, CURL* curl, const std::stop_token& stop) {
   if (curl_multi_add_handle(multi, curl) != CURLM_OK) return CURLE_FAILED_INIT;
   CURLcode code = CURLE_ABORTED_BY_CALLBACK;
@@ -117,7 +118,7 @@ CURLcode perform(CURLM* multi, CURL* curl, const std::stop_token& stop) {
   return code;
 }
 
-// One request: fills the download, or returns the URL that it redirects to.
+// Sends one request: fills the download, or returns the URL it redirects to.
 Result<std::string> get_once(CURLM* multi, CURL* curl, const std::string& url, MediaKind kind,
                              Download& download, std::chrono::milliseconds time_left,
                              const FetchPolicy& policy, const std::stop_token& stop) {
@@ -132,7 +133,7 @@ Result<std::string> get_once(CURLM* multi, CURL* curl, const std::string& url, M
   if (download.private_address)
     return invalid(
         fmt::format("the {} cannot be fetched: its host has no public address", kind_name(kind)));
-  // Why a host cannot be reached would tell a client which of its ports are open.
+  // The reason for a failed connection would tell a client which of the host's ports are open.
   if (code != CURLE_OK && public_only(policy))
     return invalid(fmt::format("the {} cannot be fetched", kind_name(kind)));
   if (code != CURLE_OK)

@@ -27,7 +27,7 @@ Result<std::string> fetch_text(const std::string& url, const FetchPolicy& policy
   return text(items.at(0));
 }
 
-TEST(FetchData, GivesTheBytes) {
+TEST(FetchData, DecodesBase64) {
   EXPECT_EQ(*fetch_text("data:image/png;base64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("DATA:image/png;charset=x;BASE64,Zm9v"), "foo");
   EXPECT_EQ(*fetch_text("data:;base64,Zm9v"), "foo");
@@ -36,7 +36,7 @@ TEST(FetchData, GivesTheBytes) {
     EXPECT_EQ(fetch_text(wrong).error().code, ErrorCode::kInvalidArgument) << wrong;
 }
 
-TEST(FetchData, IsBounded) {
+TEST(FetchData, EnforcesByteLimit) {
   EXPECT_TRUE(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 6).ok());
   EXPECT_EQ(fetch_text("data:image/png;base64,Zm9vYmFy", {}, 5).error().code,
             ErrorCode::kPayloadTooLarge);
@@ -44,7 +44,7 @@ TEST(FetchData, IsBounded) {
   EXPECT_EQ(fetch_text(long_url, {}, 1000).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-TEST(FetchData, FrameListsAreOneItemAFrame) {
+TEST(FetchData, FrameListYieldsOneItemPerFrame) {
   const auto frames = fetch("data:video/jpeg;base64,Zm9v,YmFy,Zg==", MediaKind::kVideo, 100, {});
   ASSERT_TRUE(frames.ok()) << frames.error().message;
   ASSERT_EQ(frames->size(), 3u);
@@ -101,7 +101,7 @@ TEST_F(FetchFile, ReadsUnderTheAllowedRoot) {
   EXPECT_EQ(get("open/a b.txt", 5).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
+TEST_F(FetchFile, OutsideFilesLookMissing) {
   fs::create_symlink(folder_ / "open-not/secret.txt", folder_ / "open/link.txt");
   fs::create_directory_symlink(folder_ / "open-not", folder_ / "open/folder");
   const auto missing = get("open/nothing.txt");
@@ -117,8 +117,9 @@ TEST_F(FetchFile, NothingOutsideIsReadOrTold) {
   EXPECT_FALSE(get("open/inner/c.txt%00.png").ok());
 }
 
-// Another process swaps a folder of the root for a link to one outside, while files are fetched.
-TEST_F(FetchFile, AFolderThatIsSwappedForALinkLeadsNowhere) {
+// Another thread keeps swapping a folder of the root with a link that leads outside, while files
+// are fetched.
+TEST_F(FetchFile, RacingLinkSwapNeverLeavesRoot) {
   fs::create_directories(folder_ / "open/album");
   fs::create_directories(folder_ / "outside");
   write("open/album/x.txt", "inside");
@@ -141,7 +142,7 @@ TEST_F(FetchFile, AFolderThatIsSwappedForALinkLeadsNowhere) {
   EXPECT_EQ(outside, 0);
 }
 
-TEST_F(FetchFile, OnlyRegularFilesAreRead) {
+TEST_F(FetchFile, RefusesNonRegularFiles) {
   ASSERT_EQ(::mkfifo((folder_ / "open/pipe").c_str(), 0600), 0);
   write("open/empty", "");
   for (const char* name : {"open/pipe", "open/inner", "open/empty"})
@@ -176,7 +177,7 @@ TEST_F(FetchHttp, DownloadsAndFollowsRedirects) {
   EXPECT_EQ(*get("/picture"), "foo");
 }
 
-TEST_F(FetchHttp, WithoutAListHostsNeedAPublicAddress) {
+TEST_F(FetchHttp, RefusesPrivateAddressesWithoutHostList) {
   policy_.allowed_hosts.clear();
   const std::string reason = "the image cannot be fetched: its host has no public address";
   EXPECT_EQ(get("/picture").error().message, reason);
@@ -191,7 +192,7 @@ TEST_F(FetchHttp, WithoutAListHostsNeedAPublicAddress) {
   EXPECT_EQ(host_.requests(), 0);
 }
 
-TEST_F(FetchHttp, TheEnvironmentsProxyIsUsedOnRequestAlone) {
+TEST_F(FetchHttp, UsesEnvironmentProxyOnlyIfEnabled) {
   ::unsetenv("no_proxy");
   ::setenv("http_proxy", "http://127.0.0.1:1", 1);
   EXPECT_EQ(*get("/picture"), "foo");
@@ -211,33 +212,33 @@ TEST_F(FetchHttp, RefusesWhatThePolicyForbids) {
   EXPECT_EQ(host_.requests(), 1) << "only the redirecting page was asked for";
 }
 
-TEST_F(FetchHttp, RedirectsStayOnHttpAndEnd) {
+TEST_F(FetchHttp, LimitsRedirects) {
   policy_.allowed_hosts.clear();
   policy_.private_addresses = true;
   EXPECT_FALSE(get("/file").ok());
   EXPECT_NE(get("/loop").error().message.find("redirects"), std::string::npos);
 }
 
-TEST_F(FetchHttp, IsBounded) {
+TEST_F(FetchHttp, EnforcesByteLimit) {
   EXPECT_EQ(get("/endless").error().code, ErrorCode::kPayloadTooLarge);
   EXPECT_EQ(get("/long").error().code, ErrorCode::kPayloadTooLarge);
   EXPECT_EQ(get("/picture", 2).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-TEST(Fetch, OnlyHttpWaitsForAnotherHost) {
+TEST(Fetch, OnlyHttpIsRemote) {
   EXPECT_TRUE(is_remote("http://a/b") && is_remote("HTTPS://a/b"));
   EXPECT_FALSE(is_remote("data:image/png;base64,http://") || is_remote("file:///http:") ||
                is_remote("http") || is_remote(""));
 }
 
-TEST_F(FetchHttp, FailuresAreTheRequestsFault) {
+TEST_F(FetchHttp, FailuresAreInvalidArgument) {
   for (const char* path : {"/missing", "/empty"})
     EXPECT_EQ(get(path).error().code, ErrorCode::kInvalidArgument) << path;
   policy_.image_timeout = std::chrono::seconds(0);
   EXPECT_EQ(fetch_text(host_.silent_url(), policy_).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(FetchHttp, AStopEndsTheWaitForASilentHost) {
+TEST_F(FetchHttp, StopCancelsWaitForSilentHost) {
   policy_.image_timeout = std::chrono::seconds(600);
   std::stop_source stop;
   auto waiting = std::async(std::launch::async, [&] {

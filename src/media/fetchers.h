@@ -1,4 +1,4 @@
-// The implementations of fetch, one per URL scheme. `rest` is the URL after the scheme and colon.
+// Implementations of fetch(), one per URL scheme. `rest` is the URL after the scheme and colon.
 #pragma once
 
 #include "media/fetch.h"

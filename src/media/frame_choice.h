@@ -1,4 +1,4 @@
-// A request's choice of a video's frames, for families that take no other settings of media.
+// A request's choice of video frames, for model families without other media settings.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace valora::media {
 
-// The rule; absent: the family's own. kInvalidArgument: the request has other settings.
+// The requested rule; absent: the family's own. kInvalidArgument if the request has other settings.
 Result<std::optional<UniformSampling>> frame_choice(const ProcessorOverrides& asked);
 
 }  // namespace valora::media

@@ -8,10 +8,10 @@
 namespace valora::media {
 namespace {
 
-// Far above what models sample. A settings file may name any number, and a container may claim as
-// many frames.
+// Far above what models sample. A settings file may ask for any number of frames, and a container
+// may claim to have that many.
 constexpr int64_t kMaxSampledFrames = int64_t{1} << 16;
-// Up to here numbers of frames are exact in doubles.
+// Up to this limit, doubles represent frame counts exactly.
 constexpr int64_t kMaxCountedFrames = int64_t{1} << 52;
 
 Error too_many_sampled() {
@@ -21,7 +21,7 @@ Error too_many_sampled() {
 
 Error no_frame_rate() { return invalid("the video has no frame rate"); }
 
-// To the nearest multiple of the temporal patch, halves to the even one, as Python rounds.
+// Rounds to a multiple of the temporal patch, half to even as in Python.
 int64_t whole_patches(int64_t frames, int64_t patch) {
   return static_cast<int64_t>(std::nearbyint(double(frames) / double(patch))) * patch;
 }
@@ -62,8 +62,8 @@ Result<std::vector<int64_t>> sample(const VideoInfo& video, const FrameSampling&
   const int64_t kept =
       wanted > 0 ? wanted : std::min<int64_t>(video.frames, sampling.temporal_patch);
   std::vector<int64_t> indices(static_cast<size_t>(kept));
-  // The reference computes the indices in 32-bit floats, which may be off by one beyond about
-  // 10,000 frames.
+  // The reference computes the indices in 32-bit floats, so beyond about 10,000 frames its indices
+  // may be off by one.
   for (int64_t i = 0; i < kept; ++i)
     indices[i] = static_cast<int64_t>(__int128{i} * video.frames / kept);
   return indices;
@@ -101,7 +101,8 @@ Result<int64_t> frames_of_span(int64_t frames, double video_fps, const SpanSampl
   return static_cast<int64_t>(kept) / patch * patch;
 }
 
-// torch.linspace(first, last, kept).round() in its 32-bit floats: from both ends to the middle.
+// torch.linspace(first, last, kept).round() in 32-bit floats, computed from both ends towards the
+// middle.
 std::vector<int64_t> spread_both_ends(const FrameSpan& span, int64_t kept) {
   const auto first = static_cast<float>(span.first), last = static_cast<float>(span.last);
   const float step = kept > 1 ? (last - first) / static_cast<float>(kept - 1) : 0;
@@ -118,10 +119,8 @@ Result<std::vector<int64_t>> sample(const VideoInfo& video, const SpanSampling& 
   VALORA_TRY(span, span_of(video, sampling));
   VALORA_TRY(kept, frames_of_span(span.frames(), video.fps, sampling));
   if (kept > span.frames() || kept < sampling.temporal_patch)
-    return invalid(
-        fmt::format("{} of the video's frames are asked for; that must be from {} to {}, the "
-                    "frames that there are",
-                    kept, sampling.temporal_patch, span.frames()));
+    return invalid(fmt::format("{} frames are requested, but this video allows from {} to {}", kept,
+                               sampling.temporal_patch, span.frames()));
   if (kept > kMaxSampledFrames) return too_many_sampled();
   return spread_both_ends(span, kept);
 }

@@ -1,4 +1,4 @@
-// The frames that are kept of a video file.
+// Which frames of a video file are kept.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace valora::media {
 
-// As Qwen's video processors sample: num_frames, or the video's seconds times fps, clamped to the
-// minimum and maximum and to the frames that there are; rounded to a multiple of the temporal patch
-// and spread evenly from the first frame. A video shorter than one temporal patch keeps all frames.
-// both_ends, as Qwen3-VL's: not rounded, and spread from the first frame to the last.
+// Qwen's video processors: num_frames, or the duration times fps, clamped to the minimum, the
+// maximum and the frame count, rounded to a multiple of the temporal patch, and spread evenly from
+// the first frame. A video shorter than one temporal patch keeps all frames. both_ends (Qwen3-VL):
+// not rounded, and spread from the first frame to the last.
 struct FrameSampling {
   std::optional<int64_t> num_frames;  // a fixed number instead of a rate
   double fps = 2.0;
@@ -22,20 +22,20 @@ struct FrameSampling {
   bool both_ends = false;
 };
 
-// As qwen_vl_utils samples: the frames between two times, both ends included. nframes, or the
-// seconds of that part times fps within the minimum and maximum, in multiples of the temporal
-// patch. Fewer than one patch, or more than there are, is an error.
+// qwen_vl_utils: the frames between two times, both ends included. nframes, or the duration of that
+// span times fps within the minimum and maximum, in multiples of the temporal patch. Less than one
+// temporal patch, or more frames than the span has, is an error.
 struct SpanSampling {
   std::optional<int64_t> nframes;  // instead of a rate
   double fps = 2.0;
   int64_t min_frames = 4;
   int64_t max_frames = 768;
-  std::optional<double> start, end;  // seconds; absent: those of the video
+  std::optional<double> start, end;  // seconds; absent: start and end of the video
   int temporal_patch = 2;
 };
 
-// As vLLM's loader samples: spread over the whole video, both ends included, the lower number of
-// the two, at least one frame.
+// vLLM's loader: spread over the whole video, both ends included; the lower of the two counts, at
+// least one frame.
 struct UniformSampling {
   std::optional<int64_t> num_frames;  // absent: all
   std::optional<double> fps;          // absent: any
@@ -46,7 +46,7 @@ using FrameRule = std::variant<FrameSampling, SpanSampling, UniformSampling>;
 
 Result<std::vector<int64_t>> sample_frames(const VideoInfo& video, const FrameRule& rule);
 
-// Frames per second of the video's time if the rule keeps `kept` frames.
+// The rate, in frames per second of video, if the rule keeps `kept` frames.
 double sampled_rate(const VideoInfo& video, int64_t kept, const FrameRule& rule);
 
 void add_to_digest(DigestBuilder& digest, const FrameRule& rule);

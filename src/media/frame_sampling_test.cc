@@ -7,7 +7,7 @@
 namespace valora::media {
 namespace {
 
-TEST(FrameSampling, ANumberThatNoVideoHasTakesNoMemory) {
+TEST(FrameSampling, HugeFrameCountDoesNotAllocate) {
   const VideoInfo video{.frames = INT64_MAX, .fps = 30, .width = 2, .height = 2};
   for (const int64_t many : {int64_t{1} << 17, int64_t{1} << 40, INT64_MAX}) {
     for (const FrameRule& rule : std::vector<FrameRule>{
@@ -35,7 +35,7 @@ Indices indices(int64_t frames, double fps, const FrameRule& rule) {
   return result.ok() ? *result : Indices{};
 }
 
-// Numbers of qwen_vl_utils 0.0.14.
+// Expected values from qwen_vl_utils 0.0.14.
 TEST(SpanSampling, SpreadsOverBothEnds) {
   EXPECT_EQ(indices(60, 20, SpanSampling{}), (Indices{0, 12, 24, 35, 47, 59}));
   EXPECT_EQ(indices(10, 100, SpanSampling{}), (Indices{0, 3, 6, 9})) << "at least four";
@@ -51,7 +51,7 @@ TEST(SpanSampling, SpreadsOverBothEnds) {
   EXPECT_EQ(indices(10, 0, SpanSampling{}), Indices{}) << "no frame rate";
 }
 
-TEST(SpanSampling, TakesAPartOfTheVideo) {
+TEST(SpanSampling, SamplesRequestedSpan) {
   const auto part = [](std::optional<double> start, std::optional<double> end) {
     return indices(100, 10, SpanSampling{.nframes = 2, .start = start, .end = end});
   };
@@ -67,7 +67,7 @@ TEST(SpanSampling, TakesAPartOfTheVideo) {
   EXPECT_DOUBLE_EQ(sampled_rate(video, 4, SpanSampling{}), 0.4);
 }
 
-TEST(UniformSampling, TakesTheLowerNumber) {
+TEST(UniformSampling, UsesLowerOfCountAndRate) {
   const auto kept = [](std::optional<int64_t> most, std::optional<double> fps) {
     return indices(100, 10, UniformSampling{most, fps});
   };

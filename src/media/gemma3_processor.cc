@@ -16,7 +16,7 @@ constexpr std::string_view kGemma3Keys[] = {
     "image_std",
     "rescale_factor",
     "image_processor_type",
-    // Of the crops that do_pan_and_scan would add.
+    // Crops that only do_pan_and_scan would add.
     "pan_and_scan_min_crop_size",
     "pan_and_scan_max_num_crops",
     "pan_and_scan_min_ratio_to_activate",
@@ -42,7 +42,8 @@ Result<PixelSize> read_square(const Json& json) {
 
 Result<Gemma3Settings> read_gemma3_settings(const Json& json, const SquareTarget& target) {
   VALORA_TRY(crops, field_or(json, "do_pan_and_scan", false));
-  if (crops) return refuse_setting("do_pan_and_scan", "is true: crops of pictures are not made");
+  if (crops)
+    return refuse_setting("do_pan_and_scan", "is true, but cropping pictures is not supported");
   VALORA_CHECK(check_keys(json, kGemma3Keys));
   VALORA_CHECK(check_type(json, "image_processor_type", kGemma3Types));
   Gemma3Settings settings;
@@ -61,7 +62,7 @@ Result<Gemma3Settings> read_gemma3_settings(const Json& json, const SquareTarget
   return settings;
 }
 
-// processor_config.json; null if there is none.
+// both: processor_config.json; null if there is none.
 Status check_gemma3_tokens(const Json& both, const SquareTarget& target) {
   if (!both.is_object()) return {};
   VALORA_TRY(tokens, optional_field<int64_t>(both, "image_seq_length"));

@@ -17,7 +17,7 @@ Json gemma3_json(const Json& more = Json::object()) {
   return json;
 }
 
-TEST(Gemma3Processor, APictureOfTheSizeIsCutInReadingOrder) {
+TEST(Gemma3Processor, CutsPatchesInReadingOrder) {
   const Image picture = make_picture(12, 12);
   const auto processor = make_gemma3_processor({gemma3_json(), nullptr, nullptr}, kSquare);
   ASSERT_TRUE(processor.ok()) << processor.error().message;
@@ -34,7 +34,7 @@ TEST(Gemma3Processor, APictureOfTheSizeIsCutInReadingOrder) {
   EXPECT_FALSE((*processor)->video({picture}, 1).ok());
 }
 
-TEST(Gemma3Processor, RefusesByNameWhatIsNotTheModels) {
+TEST(Gemma3Processor, NamesSettingsThatDoNotFit) {
   const auto refused = [](const Json& image, const Json& both = nullptr) {
     const auto made = make_gemma3_processor({gemma3_json(image), nullptr, both}, kSquare);
     return made.ok() ? "" : made.error().param;

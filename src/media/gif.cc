@@ -9,7 +9,7 @@
 namespace valora::media {
 namespace {
 
-// Reads forward. Past the end it returns zeros and records that it did.
+// A forward reader. Past the end it returns zeros and records the overrun.
 class Reader {
  public:
   explicit Reader(ByteSpan bytes) : bytes_(bytes) {}
@@ -122,7 +122,7 @@ Status decode_lzw(Reader& reader, int min_bits, std::vector<uint8_t>& out) {
   return {};
 }
 
-// The image row of the n-th stored row.
+// The image rows in the order in which the file stores them.
 std::vector<int> row_order(int height, bool interlaced) {
   std::vector<int> order;
   order.reserve(height);
@@ -141,14 +141,14 @@ ByteSpan read_palette(Reader& reader, int flags) {
   return flags & 0x80 ? reader.take(size_t{3} << ((flags & 7) + 1)) : ByteSpan{};
 }
 
-// PIL reads a palette of plain grey levels as a grey picture.
+// PIL opens a GIF whose palette is a plain grey ramp as a grey picture.
 bool is_grey_ramp(ByteSpan palette) {
   for (size_t i = 0; i < palette.size(); ++i)
     if (palette[i] != i / 3) return false;
   return true;
 }
 
-// Skips to the first image descriptor and records a transparent index on the way.
+// Skips to the first image descriptor, noting the transparent index on the way.
 Result<Frame> read_frame_header(Reader& reader, ByteSpan global_palette) {
   Frame frame;
   for (int block = reader.byte(); block != ','; block = reader.byte()) {
@@ -180,7 +180,7 @@ struct Header {
   Frame frame;
 };
 
-// Reads up to the frame's pixels. A frame that exceeds the screen extends it.
+// Reads everything before the frame's pixels. A frame larger than the screen enlarges it.
 Result<Header> read_header(Reader& reader, const Limits& limits) {
   reader.take(6);  // the signature
   const int screen_width = reader.word(), screen_height = reader.word();

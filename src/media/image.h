@@ -1,4 +1,4 @@
-// Decoded pictures: 8-bit RGB, row-major, equal to PIL's Image.open(...), exif_transpose,
+// Decoded pictures: 8-bit RGB, row-major, identical to PIL's Image.open(...), exif_transpose,
 // convert("RGB").
 #pragma once
 
@@ -19,32 +19,33 @@ struct Image {
 };
 
 struct Limits {
-  size_t max_bytes = size_t{32} << 20;     // of one encoded image
+  size_t max_bytes = size_t{32} << 20;     // per encoded image
   int64_t max_pixels = int64_t{64} << 20;  // width * height after decoding, also of a video frame
-  size_t max_video_bytes = size_t{256} << 20;     // of one encoded video
-  int max_frames = 768;                           // kept frames of one video
-  int64_t max_video_pixels = int64_t{256} << 20;  // of all kept frames (3 bytes each)
-  int64_t max_decoded_frames = 200'000;           // of one video, kept or not
-  std::chrono::seconds max_decode_time{60};       // of one video
-  int max_visual_tokens = 65'536;  // of one image or video, checked before patches are made
+  size_t max_video_bytes = size_t{256} << 20;     // per encoded video
+  int max_frames = 768;                           // kept frames per video
+  int64_t max_video_pixels = int64_t{256} << 20;  // over all kept frames (3 bytes each)
+  int64_t max_decoded_frames = 200'000;           // per video, kept or not
+  std::chrono::seconds max_decode_time{60};       // per video
+  int max_visual_tokens = 65'536;  // per image or video; checked before patches are made
 };
 
-// JPEG, PNG (alpha dropped as in PIL's convert, 16 bit, palette, interlaced), WebP and GIF (the
-// first frame of animated files). The orientation of EXIF is applied, or of XMP if EXIF has none
-// (except in compressed PNG text). The header is checked against the limits before pixels are
-// allocated. Above a limit: kPayloadTooLarge. Truncated, corrupt or other bytes: kInvalidArgument
-// with the reason.
+// Decodes JPEG, PNG (16-bit, palette and interlaced included; alpha dropped as in PIL's convert),
+// WebP and GIF (the first frame of animated files). Applies the orientation from EXIF, or else from
+// XMP (except in compressed PNG text). Checks the header against the limits before allocating
+// pixels: kPayloadTooLarge above a limit. Truncated, corrupt or other data: kInvalidArgument with
+// the reason.
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits);
 
 struct ImageSize {
   int width = 0;
   int height = 0;
 };
-// The size of decode_image's result, from the header alone: pixels are neither decoded nor checked.
+// The size of decode_image()'s result, from the header alone; pixels are neither decoded nor
+// checked.
 Result<ImageSize> image_size(std::span<const uint8_t> bytes, const Limits& limits);
 
 enum class Resample : uint8_t { kBicubic, kLanczos, kBilinear };
-// PIL's Image.resize((width, height), …), bit for bit. All sides are at least 1.
+// PIL's Image.resize((width, height), …), bit for bit. All sides must be at least 1.
 Image resize_image(const Image& image, int width, int height, Resample filter);
 inline Image resize_bicubic(const Image& image, int width, int height) {
   return resize_image(image, width, height, Resample::kBicubic);

@@ -8,7 +8,7 @@ namespace {
 
 using namespace testing;
 
-// Inserts an EXIF block with only the orientation after a JPEG's first marker.
+// Inserts an EXIF block that holds only the orientation after a JPEG's first marker.
 Bytes oriented_jpeg(int width, int height, uint8_t orientation) {
   Bytes jpeg = encode_jpeg(make_picture(width, height));
   const Bytes app1{0xFF, 0xE1, 0, 34, 'E', 'x',         'i', 'f', 0,    0,    'M', 'M',
@@ -18,7 +18,7 @@ Bytes oriented_jpeg(int width, int height, uint8_t orientation) {
   return jpeg;
 }
 
-TEST(ImageSize, IsThatOfTheDecodedPictureInEveryFormat) {
+TEST(ImageSize, EqualsDecodedSizeInEveryFormat) {
   const Image picture = make_picture(70, 40);
   for (const Bytes& bytes :
        {encode_jpeg(picture), encode_jpeg(picture, true), encode_png(picture), encode_webp(picture),
@@ -32,7 +32,7 @@ TEST(ImageSize, IsThatOfTheDecodedPictureInEveryFormat) {
   EXPECT_EQ(image_size(oriented_jpeg(30, 20, 6), Limits{})->width, 20);
 }
 
-TEST(ImageSize, NeedsTheHeaderAlone) {
+TEST(ImageSize, NeedsOnlyHeader) {
   Bytes png = encode_png(make_picture(70, 40));
   png.resize(100);
   ASSERT_FALSE(decode_image(png, Limits{}).ok());

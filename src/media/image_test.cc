@@ -19,7 +19,7 @@ std::vector<Bytes> one_of_each_format() {
           encode_webp(picture), tiny_gif()};
 }
 
-TEST(DecodeImage, LosslessFormatsGiveThePixelsBack) {
+TEST(DecodeImage, LosslessFormatsRoundTrip) {
   const Image picture = make_picture(31, 17);
   for (const Bytes& bytes : {encode_png(picture), encode_webp(picture)}) {
     const auto decoded = decode_image(bytes, Limits{});
@@ -33,7 +33,7 @@ TEST(DecodeImage, LosslessFormatsGiveThePixelsBack) {
   EXPECT_EQ(gif->rgb, (std::vector<uint8_t>{255, 0, 0, 0, 255, 0}));
 }
 
-TEST(DecodeImage, ForeignBytesAreRefused) {
+TEST(DecodeImage, RefusesOtherFormats) {
   const std::string text = "This is a text file and no picture at all.";
   EXPECT_EQ(decode_image(Bytes(text.begin(), text.end()), Limits{}).error().code,
             ErrorCode::kInvalidArgument);
@@ -46,7 +46,7 @@ TEST(DecodeImage, ForeignBytesAreRefused) {
   }
 }
 
-TEST(DecodeImage, HugeHeadersAreRefusedBeforeMemoryIsTaken) {
+TEST(DecodeImage, RefusesHugeHeaderBeforeAllocating) {
   Bytes png = png_header(65000, 65000);
   append(png, png_chunk("IDAT", zlib_of_zeros(1000)));
   EXPECT_EQ(decode_image(png, Limits{}).error().code, ErrorCode::kPayloadTooLarge);
@@ -76,9 +76,9 @@ TEST(DecodeImage, LimitsHoldInEveryFormat) {
   }
 }
 
-TEST(DecodeImage, EveryTruncationIsAnError) {
+TEST(DecodeImage, RefusesEveryTruncation) {
   for (const Bytes& bytes : one_of_each_format()) {
-    // A GIF's trailer and last block terminator come after its pixels.
+    // A GIF's last block terminator and trailer come after its pixels.
     const size_t pixels_end = bytes[0] == 'G' ? bytes.size() - 3 : bytes.size() - 1;
     for (size_t size = 0; size <= pixels_end; ++size)
       ASSERT_FALSE(decode_image(std::span(bytes).first(size), Limits{}).ok())
@@ -86,22 +86,22 @@ TEST(DecodeImage, EveryTruncationIsAnError) {
   }
 }
 
-TEST(DecodeImage, AJpegWithMissingDataIsNoHalfGreyPicture) {
+TEST(DecodeImage, RefusesJpegWithMissingData) {
   for (const bool progressive : {false, true}) {
     Bytes bytes = encode_jpeg(make_picture(200, 200), progressive);
     bytes.resize(bytes.size() / 2);
-    append(bytes, {0xff, 0xd9});  // a valid end after half of the data
+    append(bytes, {0xff, 0xd9});  // a valid end marker after half of the data
     EXPECT_FALSE(decode_image(bytes, Limits{}).ok());
   }
 }
 
-TEST(DecodeImage, AJpegOfEndlessScansIsRefused) {
+TEST(DecodeImage, RefusesJpegWithTooManyScans) {
   const Bytes bytes = encode_jpeg(make_picture(64, 64), true);
   const auto marker = [&](size_t from, uint8_t code) {
     while (bytes[from] != 0xff || bytes[from + 1] != code) ++from;
     return bytes.begin() + from;
   };
-  // The first scan, which has the lowest frequencies, may be repeated without an error.
+  // Repeating the first scan, which has the lowest frequencies, is not an error.
   const auto scan = marker(0, 0xda);
   const auto rest = marker(scan - bytes.begin() + 2, 0xc4);
   Bytes many(bytes.begin(), scan);
@@ -112,7 +112,7 @@ TEST(DecodeImage, AJpegOfEndlessScansIsRefused) {
   EXPECT_NE(decoded.error().message.find("scans"), std::string::npos) << decoded.error().message;
 }
 
-TEST(DecodeImage, PngBombsCostNothing) {
+TEST(DecodeImage, PngBombIsNotInflated) {
   const Bytes bomb = zlib_of_zeros(size_t{64} << 20);
   const Bytes plain = valid_png();
   const size_t after_header = 33;  // signature and IHDR
@@ -125,7 +125,7 @@ TEST(DecodeImage, PngBombsCostNothing) {
     bytes.insert(bytes.end(), plain.begin() + after_header, plain.end());
     EXPECT_TRUE(decode_image(bytes, Limits{}).ok()) << name;
   }
-  // Pixel data far larger than the header's size is not inflated beyond it.
+  // Excess pixel data, beyond what the header's size needs, is not inflated.
   Bytes bytes = png_header(4, 4);
   append(bytes, png_chunk("IDAT", bomb));
   append(bytes, png_chunk("IEND", {}));
@@ -155,7 +155,7 @@ TEST(ResizeBicubic, KeepsFlatColours) {
   }
 }
 
-TEST(ResizeBicubic, KeepsAPictureOfTheSameSize) {
+TEST(ResizeBicubic, SameSizeIsUnchanged) {
   const Image picture = make_picture(30, 20);
   EXPECT_EQ(resize_bicubic(picture, 30, 20).rgb, picture.rgb);
 }

@@ -28,7 +28,8 @@ struct ErrorState {
   std::longjmp(state->jump, 1);
 }
 
-// libjpeg only warns if it fills missing or broken data with grey.
+// libjpeg only warns when it fills missing or broken data with grey; treat these warnings as
+// errors.
 void emit_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   switch (info->err->msg_code) {
@@ -58,15 +59,15 @@ void grey_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, rgb += 3) rgb[0] = rgb[1] = rgb[2] = in[x];
 }
 
-// Adobe's convention, which PIL assumes for all four-channel files: the inks are stored inverted.
+// PIL assumes Adobe's convention for all four-channel files: inks are stored inverted.
 void inverted_cmyk_to_rgb(const uint8_t* in, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, in += 4)
     for (int c = 0; c < 3; ++c)
       *rgb++ = static_cast<uint8_t>(in[3] - multiply_255(255 - in[c], in[3]));
 }
 
-// libjpeg reports errors by longjmp, which runs no destructors. Methods that call setjmp therefore
-// have only trivial locals.
+// libjpeg reports errors by longjmp, which runs no destructors, so methods that call setjmp have
+// only trivial locals.
 class JpegReader {
  public:
   JpegReader() {
@@ -131,7 +132,7 @@ class JpegReader {
   jpeg_progress_mgr progress_{};
 };
 
-// Must run before the pixels are read: libjpeg drops its markers when it has finished.
+// Call before reading the pixels: libjpeg drops its markers once it has finished.
 int stored_orientation(const JpegReader& reader) {
   using namespace std::string_view_literals;
   const std::string exif = reader.app1("Exif\0\0"sv);

@@ -36,8 +36,8 @@ Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
 
 Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
                     const Limits& limits, const std::stop_token& stop) {
-  // The tokens are known from the header and the sampling, before memory for the kept frames is
-  // allocated.
+  // The number of tokens follows from the header and the sampling; it is checked before memory for
+  // the kept frames is allocated.
   const FrameSampler sampler = [&, sample = processor.frame_sampler()](
                                    const VideoInfo& info) -> Result<std::vector<int64_t>> {
     VALORA_TRY(indices, sample(info));
@@ -54,7 +54,7 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
   return input;
 }
 
-// A list of frames is a video that its sender has sampled: every frame is kept.
+// A list of frames is a video already sampled by the client: every frame is kept.
 Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor,
                      const Limits& limits, const std::stop_token& stop) {
   if (items.size() > size_t(limits.max_frames))
@@ -138,7 +138,7 @@ Result<FetchedMedia> Loader::fetch(const std::string& url, MediaKind kind,
   VALORA_TRY(items, media::fetch(url, kind, most, impl_->policy, stop));
   media.items = std::move(items);
   DigestBuilder digest;
-  // Equal bytes of another kind of media give other pixels.
+  // The same bytes give other pixels as another kind of media.
   digest.add(media.processor->settings_digest())
       .add(std::string_view(image              ? "image"
                             : media.frame_list ? "frames"

@@ -55,7 +55,7 @@ TEST(Loader, EqualBytesArePreparedOnce) {
   EXPECT_EQ(loader.stats().hits, 2u);
 }
 
-TEST(Loader, NotesTheSizeOfThePictureAsSent) {
+TEST(Loader, RecordsOriginalPictureSize) {
   Loader loader = make_loader();
   const auto input =
       loader.load(data_url("image/png", encode_png(make_picture(71, 45, 1))), MediaKind::kImage);
@@ -64,7 +64,7 @@ TEST(Loader, NotesTheSizeOfThePictureAsSent) {
   EXPECT_EQ((*input)->height, 45);
 }
 
-TEST(Loader, DigestsTellSettingsAndKindsApart) {
+TEST(Loader, DigestDependsOnSettingsAndKind) {
   const Bytes bytes = encode_jpeg(make_picture(56, 56));
   Loader loader = make_loader();
   Loader other(qwen({{"image_mean", 0.5}}), FetchPolicy{}, Limits{}, 0);
@@ -76,7 +76,7 @@ TEST(Loader, DigestsTellSettingsAndKindsApart) {
   EXPECT_EQ((*frame)->kind, MediaKind::kVideo);
 }
 
-TEST(Loader, LeastRecentlyUsedLeave) {
+TEST(Loader, EvictsLeastRecentlyUsed) {
   Loader sizing = make_loader();
   const size_t one =
       sizeof(VisualInput) + (*sizing.load(image_url(0), MediaKind::kImage))->patches.size() * 4;
@@ -98,7 +98,7 @@ TEST(Loader, LeastRecentlyUsedLeave) {
   EXPECT_EQ(none.stats().hits, 0u);
 }
 
-TEST(Loader, ErrorsAreGivenAndNotKept) {
+TEST(Loader, ReturnsErrorsWithoutCaching) {
   Loader loader = make_loader();
   Bytes broken = encode_jpeg(make_picture(56, 56));
   broken.resize(broken.size() / 2);
@@ -133,7 +133,7 @@ TEST(Loader, VideoFilesAreSampled) {
   EXPECT_EQ(load_video(loader, encode_clip(clip)).value(), *video);
 }
 
-TEST(Loader, TooManyTokensAreRefused) {
+TEST(Loader, RefusesTooManyTokens) {
   Loader loader = make_loader(0, {.max_visual_tokens = 8});
   EXPECT_TRUE(loader.load(image_url(1, 56), MediaKind::kImage).ok());
   EXPECT_EQ(loader.load(image_url(1, 112), MediaKind::kImage).error().code,
@@ -143,7 +143,7 @@ TEST(Loader, TooManyTokensAreRefused) {
   EXPECT_EQ(load_video(loader, encode_clip(clip)).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-// Blocks every preparation until it is released, and counts them.
+// A processor that blocks every preparation until it is released, and counts them.
 class HeldProcessor final : public Processor {
  public:
   Result<VisualInput> image(const Image& image) const override {
@@ -179,7 +179,7 @@ Bytes short_clip() {
   return encode_clip(clip);
 }
 
-// Two requests for one video, of which the first prepares it.
+// Two requests for one video; the first one prepares it.
 class SharedVideo : public ::testing::Test {
  protected:
   void begin() {
@@ -198,7 +198,7 @@ class SharedVideo : public ::testing::Test {
   std::future<Result<std::shared_ptr<const VisualInput>>> first_, second_;
 };
 
-TEST_F(SharedVideo, TheOneWhoPreparesMayLeave) {
+TEST_F(SharedVideo, PreparerMayCancel) {
   begin();
   first_stop_.request_stop();
   processor_->released = true;
@@ -209,7 +209,7 @@ TEST_F(SharedVideo, TheOneWhoPreparesMayLeave) {
   EXPECT_EQ(processor_->started, 1) << "it was kept";
 }
 
-TEST_F(SharedVideo, TheOneWhoWaitsMayLeave) {
+TEST_F(SharedVideo, WaiterMayCancel) {
   begin();
   second_stop_.request_stop();
   EXPECT_EQ(second_.get().error().code, ErrorCode::kCancelled) << "at once, though it is prepared";
@@ -217,7 +217,7 @@ TEST_F(SharedVideo, TheOneWhoWaitsMayLeave) {
   EXPECT_TRUE(first_.get().ok());
 }
 
-TEST_F(SharedVideo, WorkThatNobodyWaitsForStopsAndIsBegunAnew) {
+TEST_F(SharedVideo, AbandonedWorkStopsAndRestarts) {
   begin();
   first_stop_.request_stop();
   second_stop_.request_stop();
@@ -228,7 +228,7 @@ TEST_F(SharedVideo, WorkThatNobodyWaitsForStopsAndIsBegunAnew) {
   EXPECT_EQ(processor_->started, 2);
 }
 
-TEST(Loader, OnlyWhatIsPreparedIsFound) {
+TEST(Loader, FindReturnsOnlyCachedInputs) {
   Loader loader = make_loader();
   const auto fetched = loader.fetch(image_url(1), MediaKind::kImage);
   ASSERT_TRUE(fetched.ok());

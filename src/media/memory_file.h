@@ -1,4 +1,4 @@
-// A file in memory with libav's callbacks for reading and seeking. `opaque` is the MemoryFile.
+// An in-memory file with read and seek callbacks for libav. `opaque` is the MemoryFile.
 #pragma once
 
 #include <cstdint>

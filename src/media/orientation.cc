@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint16_t kOrientationTag = 0x0112;
 
-// Reads integers of a TIFF block in its byte order. The caller checks the bounds.
+// Reads integers from a TIFF block in its byte order. The caller checks bounds.
 class TiffBlock {
  public:
   TiffBlock(std::span<const uint8_t> bytes, bool little_endian)
@@ -27,7 +27,7 @@ class TiffBlock {
   bool little_endian_;
 };
 
-// Bytes of one integer of this TIFF type; 0 for types that do not store an orientation.
+// Size in bytes of an integer of this TIFF type; 0 for types that cannot hold an orientation.
 int integer_size(uint32_t type) {
   switch (type) {
     case 1:
@@ -88,7 +88,7 @@ int orientation_of(std::span<const uint8_t> exif, std::string_view xmp) {
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   const ptrdiff_t w = image.width, h = image.height;
-  // The source of output pixel (x, y) is at start + x * x_step + y * y_step, in pixels.
+  // Output pixel (x, y) is read from start + x * x_step + y * y_step, in pixels.
   ptrdiff_t start = 0, x_step = 0, y_step = 0;
   switch (orientation) {
     case 2: start = w - 1, x_step = -1, y_step = w; break;

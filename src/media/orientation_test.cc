@@ -17,7 +17,7 @@ Bytes tiff(uint16_t tag, uint16_t type, uint32_t count, uint32_t value) {
   return bytes;
 }
 
-TEST(Orientation, IsReadFromExif) {
+TEST(Orientation, ReadsExif) {
   EXPECT_EQ(exif_orientation(tiff(0x112, 3, 1, 6)), 6);
   EXPECT_EQ(exif_orientation(tiff(0x112, 4, 1, 8)), 8);
   EXPECT_EQ(exif_orientation(tiff(0x111, 3, 1, 6)), std::nullopt) << "another tag";
@@ -25,7 +25,7 @@ TEST(Orientation, IsReadFromExif) {
   EXPECT_EQ(exif_orientation(tiff(0x112, 3, 2, 6)), std::nullopt) << "a list";
 }
 
-TEST(Orientation, BrokenExifIsNone) {
+TEST(Orientation, IgnoresBrokenExif) {
   const Bytes whole = tiff(0x112, 3, 1, 6);
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_EQ(exif_orientation(std::span(whole).first(size)), std::nullopt) << size;
@@ -33,11 +33,11 @@ TEST(Orientation, BrokenExifIsNone) {
   std::fill_n(far.begin() + 4, 4, uint8_t{0xff});  // the directory's offset
   EXPECT_EQ(exif_orientation(far), std::nullopt);
   Bytes many = tiff(0x111, 3, 1, 6);
-  many[8] = many[9] = 0xff;  // entries that do not exist
+  many[8] = many[9] = 0xff;  // more entries than the block contains
   EXPECT_EQ(exif_orientation(many), std::nullopt);
 }
 
-TEST(Orientation, ExifWinsOverXmp) {
+TEST(Orientation, ExifTakesPrecedenceOverXmp) {
   const std::string xmp = R"(<d xmlns:tiff="x" tiff:Orientation="3"/>)";
   EXPECT_EQ(xmp_orientation(xmp), 3);
   EXPECT_EQ(xmp_orientation("<tiff:Orientation>8</tiff:Orientation>"), 8);
@@ -47,7 +47,7 @@ TEST(Orientation, ExifWinsOverXmp) {
   EXPECT_EQ(orientation_of({}, ""), 1);
 }
 
-TEST(Orientation, TurnsAsExifDefinesIt) {
+TEST(Orientation, AppliesEveryExifOrientation) {
   // a b c
   // d e f
   Image image{3, 2, {}};

@@ -1,5 +1,5 @@
-// The image processor of Pixtral and Mistral 3: a picture of any size in whole blocks of patches,
-// whose rows stand apart in the prompt.
+// The image processor of Pixtral and Mistral 3: a picture of any size, in whole blocks of patches;
+// the prompt separates their rows.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kPixtralKeys[] = {
     "do_resize",  "size",      "resample",       "do_rescale",           "do_normalize",
     "image_mean", "image_std", "rescale_factor", "image_processor_type",
-    "do_pad",      // of the pictures of a request, to one size
-    "patch_size",  // which that of processor_config.json replaces
+    "do_pad",      // pads a request's pictures to one size
+    "patch_size",  // overridden by processor_config.json
 };
 constexpr std::string_view kPixtralTypes[] = {"PixtralImageProcessor", "PixtralImageProcessorFast",
                                               "PixtralImageProcessorPil"};
@@ -51,7 +51,7 @@ Result<PixtralSettings> read_pixtral_settings(const Json& json, const PixtralTar
   VALORA_TRY(do_resize, field_or(json, "do_resize", true));
   if (!do_resize)
     return refuse_setting("do_resize", "is false, and pictures are not in whole patches");
-  // Where transformers 4 has no positions of its own.
+  // Beyond most_patches, transformers 4 has no distinct positions.
   const int block = target.patch_size * target.merge_size;
   const auto patches = [&](int side) { return ((side - 1) / block + 1) * target.merge_size; };
   if (std::max(patches(most.width), patches(most.height)) > target.most_patches)
@@ -64,7 +64,7 @@ Result<PixtralSettings> read_pixtral_settings(const Json& json, const PixtralTar
   return settings;
 }
 
-// processor_config.json; null if there is none.
+// both: processor_config.json; null if there is none.
 Status check_pixtral_tokens(const Json& both, const PixtralTarget& target) {
   if (!both.is_object()) return {};
   VALORA_TRY(patch, optional_field<int64_t>(both, "patch_size"));
@@ -125,9 +125,11 @@ class PixtralPictures final : public Processor {
   }
 
  private:
-  static Error no_pixtral_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_pixtral_videos() {
+    return invalid("this model does not support videos", "messages");
+  }
 
-  // Blocks on each side of the picture in its new size.
+  // Blocks per side after resizing.
   Result<PixelSize> blocks_of(PixelSize picture) const {
     if (picture.width < 1 || picture.height < 1) return invalid("the picture has no pixels");
     const double ratio = std::max(double(picture.height) / settings_.most.height,

@@ -10,7 +10,7 @@ using testing::make_picture;
 
 constexpr PixtralTarget kPixtral{2, 2, 6};
 
-// Blocks of 2 x 2 patches of 2 x 2 pixels, bytes unchanged.
+// Blocks of 2 x 2 patches of 2 x 2 pixels; bytes are not rescaled.
 Json pixtral_of_twelve(const Json& more = Json::object()) {
   Json json{{"size", {{"longest_edge", 12}}}, {"do_rescale", false}, {"do_normalize", false}};
   json.update(more);
@@ -21,7 +21,7 @@ Result<std::shared_ptr<const Processor>> pixtral(const Json& image, const Json& 
   return make_pixtral_processor({image, nullptr, both}, kPixtral);
 }
 
-TEST(PixtralProcessor, PatchesStandByBlockAndTokensInRows) {
+TEST(PixtralProcessor, OrdersPatchesByBlockAndTokensByRow) {
   const Image picture = make_picture(8, 4);
   const auto input = (*pixtral(pixtral_of_twelve()))->image(picture);
   ASSERT_TRUE(input.ok()) << input.error().message;
@@ -35,7 +35,7 @@ TEST(PixtralProcessor, PatchesStandByBlockAndTokensInRows) {
   EXPECT_EQ(first(4), picture.rgb[4 * 3]) << "the second block";
 }
 
-TEST(PixtralProcessor, SidesAreWholeBlocksWithinTheLimit) {
+TEST(PixtralProcessor, ResizesToWholeBlocksWithinLimit) {
   const auto processor = *pixtral(pixtral_of_twelve());
   EXPECT_EQ(processor->image_tokens(12, 12).value(), 9);
   EXPECT_EQ(processor->image_tokens(1, 5).value(), 2);
@@ -44,7 +44,7 @@ TEST(PixtralProcessor, SidesAreWholeBlocksWithinTheLimit) {
   EXPECT_FALSE(processor->video({make_picture(4, 4)}, 1).ok());
 }
 
-TEST(PixtralProcessor, RefusesByNameWhatIsNotTheModels) {
+TEST(PixtralProcessor, NamesSettingsThatDoNotFit) {
   const auto refused = [](const Json& image, const Json& both = nullptr) {
     const auto made = pixtral(pixtral_of_twelve(image), both);
     return made.ok() ? "" : made.error().param;

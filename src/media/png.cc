@@ -30,9 +30,9 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
-// The layout of libpng's rows, chosen by PIL's modes.
+// The layout of libpng's rows; follows PIL's modes.
 enum class Layout {
-  kGrey,    // 1 byte: grey, also if alpha was stripped
+  kGrey,    // 1 byte: grey, including grey whose alpha was stripped
   kGrey16,  // 2 bytes: PIL keeps 16-bit grey and clips it to 255
   kIndex,   // 1 byte: palette index
   kRgb,     // 3 bytes; the high byte of 16-bit samples
@@ -42,8 +42,8 @@ size_t bytes_per_pixel(Layout layout) {
   return layout == Layout::kRgb ? 3 : layout == Layout::kGrey16 ? 2 : 1;
 }
 
-// libpng reports errors by longjmp, which runs no destructors. Methods that call setjmp therefore
-// have only trivial locals.
+// libpng reports errors by longjmp, which runs no destructors, so methods that call setjmp have
+// only trivial locals.
 class PngReader {
  public:
   explicit PngReader(ByteSpan bytes) : source_{bytes} {
@@ -58,7 +58,7 @@ class PngReader {
     if (!png_ || !info_) return false;
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, &source_, read_bytes);
-    // Ancillary chunks are neither kept nor inflated, so a profile or text cannot be a
+    // Ancillary chunks are neither kept nor inflated, so that a profile or text cannot be a
     // decompression bomb.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
@@ -124,7 +124,7 @@ void expand(const std::vector<uint8_t>& stored, Layout layout, std::span<const p
   }
 }
 
-// The orientation is read from the chunks here, because libpng skips them.
+// Reads the orientation from the chunks itself, because libpng skips them.
 int png_orientation(ByteSpan bytes) {
   using namespace std::string_view_literals;
   ByteSpan exif;
@@ -137,7 +137,7 @@ int png_orientation(ByteSpan bytes) {
     const std::string_view type(reinterpret_cast<const char*>(&bytes[at + 4]), 4);
     const std::string_view data(reinterpret_cast<const char*>(&bytes[at + 8]), length);
     if (type == "eXIf") exif = bytes.subspan(at + 8, length);
-    // Keyword, then the flag and the method of no compression.
+    // The keyword, then zero bytes: compression flag and method (uncompressed).
     if (type == "iTXt" && data.starts_with("XML:com.adobe.xmp\0\0\0"sv)) xmp = data;
     at += 12 + length;
   }

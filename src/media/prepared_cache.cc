@@ -41,14 +41,14 @@ Result<PreparedInput> PreparedCache::get(const Digest& digest, const Prepare& pr
   Lock lock(mutex_);
   ++stats_.queries;
   if (PreparedInput found = find_kept(digest)) return found;
-  // Work that was stopped will give nothing: it is begun again.
-  const auto it = under_way_.find(digest);
-  if (it != under_way_.end() && !it->second->stop.stop_requested())
+  // Stopped work will yield no result, so it is started again.
+  const auto it = in_flight_.find(digest);
+  if (it != in_flight_.end() && !it->second->stop.stop_requested())
     return wait(lock, Work(it->second), stop);
   return run(lock, digest, prepare, stop);
 }
 
-void PreparedCache::leave(UnderWay& work) {
+void PreparedCache::leave(InFlight& work) {
   if (--work.wanted == 0) work.stop.request_stop();
 }
 
@@ -65,8 +65,8 @@ Result<PreparedInput> PreparedCache::wait(Lock& lock, const Work& work,
 
 Result<PreparedInput> PreparedCache::run(Lock& lock, const Digest& digest, const Prepare& prepare,
                                          const std::stop_token& stop) {
-  const Work work = std::make_shared<UnderWay>();
-  under_way_.insert_or_assign(digest, work);
+  const Work work = std::make_shared<InFlight>();
+  in_flight_.insert_or_assign(digest, work);
   lock.unlock();
   {
     const std::stop_callback gone(stop, [&] {
@@ -76,16 +76,17 @@ Result<PreparedInput> PreparedCache::run(Lock& lock, const Digest& digest, const
     Result<PreparedInput> outcome = outcome_of(prepare, work->stop.get_token());
     lock.lock();
     work->outcome = std::move(outcome);
-    const auto it = under_way_.find(digest);
-    if (it != under_way_.end() && it->second == work) under_way_.erase(it);
+    const auto it = in_flight_.find(digest);
+    if (it != in_flight_.end() && it->second == work) in_flight_.erase(it);
     if (work->outcome->ok()) keep(digest, **work->outcome);
-    lock.unlock();  // the callback may wait for it, and its end is waited for here
+    // The stop callback may be waiting for the lock, and its destructor waits for the callback.
+    lock.unlock();
   }
   work->ended.notify_all();
   return *work->outcome;
 }
 
-// What there is no memory to keep is prepared again.
+// If memory for the entry runs out, the input is not cached.
 void PreparedCache::keep(const Digest& digest, const PreparedInput& input) {
   const size_t bytes = bytes_of(*input);
   if (bytes > max_bytes_ || kept_.contains(digest)) return;

@@ -8,7 +8,7 @@
 namespace valora::media {
 namespace {
 
-// Settings without effect on the pixels of a decoded RGB picture.
+// Settings that do not affect the pixels of a decoded RGB picture.
 constexpr std::string_view kWithoutEffect[] = {
     "do_convert_rgb",       "processor_class",  "feature_extractor_type", "auto_map",
     "return_tensors",       "data_format",      "input_data_format",      "disable_grouping",
@@ -16,13 +16,13 @@ constexpr std::string_view kWithoutEffect[] = {
     "transformers_version",
 };
 
-constexpr int64_t kLanczos = 1, kBilinear = 2, kBicubic = 3;  // of PIL's resampling filters
+constexpr int64_t kLanczos = 1, kBilinear = 2, kBicubic = 3;  // PIL's filter numbers
 
 bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// One number for all channels, or three.
+// Reads one number for all channels, or three numbers.
 Result<std::array<double, 3>> channels(const Json& json, std::string_view key,
                                        std::array<double, 3> fallback) {
   const auto it = json.find(std::string(key));
@@ -83,7 +83,7 @@ Result<Resample> read_resample(const Json& json, Resample fallback) {
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most) {
   VALORA_TRY(value, field_or<int32_t>(json, key, fallback));
   if (value < 1 || value > most)
-    return refuse_setting(key, fmt::format("must lie between 1 and {}", most));
+    return refuse_setting(key, fmt::format("must be between 1 and {}", most));
   return value;
 }
 

@@ -1,4 +1,4 @@
-// Settings of preprocessor_config.json that the image processors of all families share.
+// preprocessor_config.json settings shared by all families' image processors.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace valora::media {
 
 inline constexpr int kChannels = 3;
 
-// The conversion of a byte to a number.
+// How a byte becomes a float.
 struct PixelValues {
   bool do_rescale = true;
   bool do_normalize = true;
@@ -23,16 +23,16 @@ struct PixelValues {
   std::array<double, 3> std{0.26862954, 0.26130258, 0.27577711};
 };
 
-// values: for keys that are absent.
+// values: defaults for absent keys.
 Result<PixelValues> read_pixel_values(const Json& json, PixelValues values = {});
 void add_to_digest(DigestBuilder& digest, const PixelValues& values);
 
-// Every byte's value by channel, rounded in the reference's order: rescaled as double, stored as
-// float, normalised as float.
+// The value of every byte per channel, rounded in the reference's order: rescaled as double, stored
+// as float, normalised as float.
 using PixelTable = std::array<std::array<float, 256>, kChannels>;
 PixelTable make_pixel_table(const PixelValues& values);
 
-// The patches that a vision tower reads. The processor's settings must match them.
+// The patches that a vision tower reads; the processor's settings must match.
 struct PatchLayout {
   int patch_size = 14;
   int temporal_patch_size = 2;
@@ -40,12 +40,12 @@ struct PatchLayout {
 };
 
 Error refuse_setting(std::string_view key, std::string_view why);
-// Refuses a key that is set, is not in `known` and may change pixels in some family.
+// Refuses a key that is set, not in `known`, and able to change pixels in some family.
 Status check_keys(const Json& json, std::span<const std::string_view> known);
-// Refuses another processor's settings. An absent `key` is accepted.
+// Refuses the settings of another processor. An absent `key` is accepted.
 Status check_type(const Json& json, std::string_view key, std::span<const std::string_view> types);
 Status check_bicubic(const Json& json);
-// "resample", of which Lanczos, bilinear and bicubic are supported.
+// Reads "resample": Lanczos, bilinear or bicubic.
 Result<Resample> read_resample(const Json& json, Resample fallback);
 Result<int> positive(const Json& json, std::string_view key, int fallback, int most);
 

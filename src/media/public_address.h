@@ -6,8 +6,7 @@
 namespace valora::media {
 
 // False for loopback, private, link-local, shared, multicast and reserved addresses (IANA's
-// special-purpose registries), for IPv6 addresses that hold such an IPv4 one, and for other
-// families.
+// special-purpose registries), for IPv6 addresses that embed one, and for other address families.
 bool is_public(const sockaddr& address);
 
 }  // namespace valora::media

@@ -23,7 +23,7 @@ bool is_public_text(const char* text) {
   return is_public(reinterpret_cast<const sockaddr&>(storage));
 }
 
-TEST(PublicAddress, HostsThatAnybodyMayAsk) {
+TEST(PublicAddress, AcceptsPublicAddresses) {
   for (const char* text :
        {"1.1.1.1", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "172.15.255.255",
         "172.32.0.0", "192.167.0.1", "223.255.255.255", "2606:4700::1", "2a00::1",
@@ -31,7 +31,7 @@ TEST(PublicAddress, HostsThatAnybodyMayAsk) {
     EXPECT_TRUE(is_public_text(text)) << text;
 }
 
-TEST(PublicAddress, HostsThatOnlyThisNetworkMayAsk) {
+TEST(PublicAddress, RefusesPrivateAddresses) {
   for (const char* text : {"0.0.0.0",
                            "10.1.2.3",
                            "100.64.0.1",
@@ -62,7 +62,7 @@ TEST(PublicAddress, HostsThatOnlyThisNetworkMayAsk) {
     EXPECT_FALSE(is_public_text(text)) << text;
 }
 
-TEST(PublicAddress, OtherFamiliesAreNot) {
+TEST(PublicAddress, RefusesOtherAddressFamilies) {
   sockaddr unix_address{};
   unix_address.sa_family = AF_UNIX;
   EXPECT_FALSE(is_public(unix_address));

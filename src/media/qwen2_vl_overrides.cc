@@ -18,7 +18,7 @@ Status check_range(const char* name, const std::optional<int64_t>& value, int64_
   return invalid(fmt::format("{} must be from 1 to {}, not {}", name, most, *value));
 }
 
-// Written so that NaN fails.
+// The comparison also rejects NaN.
 Status check_rate(const char* name, const std::optional<double>& fps) {
   if (!fps || (*fps > 0 && *fps <= kMaxFps)) return {};
   return invalid(fmt::format("{} must be above 0 and at most {}", name, kMaxFps));
@@ -40,8 +40,7 @@ Status override_bounds(PixelBounds& pixels, const ProcessorOverrides& overrides)
 
 Status override_resized(PatchSettings& settings, const ProcessorOverrides& overrides) {
   const auto &height = overrides.resized_height, &width = overrides.resized_width;
-  if (!height || !width)
-    return invalid("resized_height and resized_width are a size together; give both");
+  if (!height || !width) return invalid("resized_height and resized_width must be given together");
   VALORA_CHECK(check_range("resized_height", height, kMaxResized));
   VALORA_CHECK(check_range("resized_width", width, kMaxResized));
   const PixelSize asked{static_cast<int>(*width), static_cast<int>(*height)};
@@ -63,7 +62,8 @@ Status override_span(FrameSettings& frames, const ProcessorOverrides::SpanChoice
   VALORA_CHECK(check_range("max_frames", choice.max_frames, kMaxFrameNumber));
   for (const auto& [name, time] :
        {std::pair{"video_start", choice.start}, std::pair{"video_end", choice.end}})
-    if (time && !std::isfinite(*time)) return invalid(fmt::format("{} must be seconds", name));
+    if (time && !std::isfinite(*time))
+      return invalid(fmt::format("{} must be a number of seconds", name));
   const FrameSampling& model = frames.model;
   frames.rule = SpanSampling{.nframes = choice.nframes,
                              .fps = choice.fps.value_or(model.fps),
@@ -83,7 +83,7 @@ Status override_sizes(PatchSettings& settings, const ProcessorOverrides& overrid
     return {};
   if (!settings.do_resize) return invalid("the model's processor does not resize");
   if (overrides.resized_height || overrides.resized_width)
-    return override_resized(settings, overrides);  // as in qwen_vl_utils, before all bounds
+    return override_resized(settings, overrides);  // overrides all bounds, as in qwen_vl_utils
   if (settings.whole_video)
     return invalid(
         "min_pixels, max_pixels and total_pixels of a video are not supported for this model, "

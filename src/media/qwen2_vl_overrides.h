@@ -1,4 +1,4 @@
-// The settings of one picture or video in place of those of Qwen2-VL's processors.
+// Overrides the settings of Qwen2-VL's processors for one picture or video.
 #pragma once
 
 #include "media/processor.h"
@@ -7,19 +7,19 @@
 namespace valora::media {
 
 struct FrameSettings {
-  FrameSampling model;         // of the model's files
-  FrameRule rule;              // how frames of a file are chosen
-  std::optional<double> rate;  // of the frames, whatever they were taken from; absent: as sampled
+  FrameSampling model;         // from the model's files
+  FrameRule rule;              // how frames of a video file are chosen
+  std::optional<double> rate;  // of the frames, from whatever source; absent: as sampled
 };
 
-// kInvalidArgument: a size beyond the model's own bounds. The minimum is lowered to a maximum that
-// is given alone.
+// kInvalidArgument if a size exceeds the model's own bounds. If only a maximum is given, the
+// minimum is lowered to it where needed.
 Status override_sizes(PatchSettings& settings, const ProcessorOverrides& overrides);
 
-// kInvalidArgument: a rate that no video has, an empty range, or a number and a rate.
+// kInvalidArgument for an impossible rate, an empty range, or a frame count together with a rate.
 Status override_frames(FrameSettings& frames, const ProcessorOverrides& overrides);
 
-// What pictures become that are to have this size: qwen_vl_utils' smart_resize, within its own
+// The size after resizing a picture to a requested size: qwen_vl_utils' smart_resize within its own
 // bounds of 4 and 16,384 merge blocks.
 Result<PixelSize> resized_size(PixelSize size, int factor);
 

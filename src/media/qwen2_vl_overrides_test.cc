@@ -24,7 +24,7 @@ std::shared_ptr<const Processor> make_small(bool resizes = true) {
   return *make_qwen2_vl_processor(image, video, {2, 2, 2});
 }
 
-// Tokens of a picture, or of a video of `frames` frames, of 20 x 20 pixels; -1: refused.
+// Tokens of a 20 x 20 picture, or of a video with `frames` such frames; -1 if refused.
 int64_t tokens_with(const Overrides& overrides, int64_t frames = 2) {
   const auto processor = make_small()->with(overrides);
   if (!processor.ok()) return -1;
@@ -33,7 +33,7 @@ int64_t tokens_with(const Overrides& overrides, int64_t frames = 2) {
   return tokens.ok() ? *tokens : -1;
 }
 
-TEST(ProcessorOverrides, BoundsOfPixelsAreWithinTheModels) {
+TEST(ProcessorOverrides, PixelBoundsStayWithinModels) {
   EXPECT_EQ(tokens_with({.kind = kImage}), 25);
   EXPECT_LE(tokens_with({.kind = kImage, .max_pixels = 100}), 6);
   EXPECT_GT(*(*make_small()->with({.kind = kImage, .min_pixels = 300}))->image_tokens(4, 4), 1);
@@ -49,7 +49,7 @@ TEST(ProcessorOverrides, BoundsOfPixelsAreWithinTheModels) {
   EXPECT_TRUE(make_small(false)->with({.kind = kVideo, .fps = 1.0}).ok());
 }
 
-TEST(ProcessorOverrides, AFixedSizeIsRoundedToMergeBlocks) {
+TEST(ProcessorOverrides, FixedSizeRoundsToMergeBlocks) {
   const auto size = [](int64_t height, int64_t width) {
     return tokens_with({.kind = kImage, .resized_height = height, .resized_width = width});
   };
@@ -65,7 +65,7 @@ TEST(ProcessorOverrides, AFixedSizeIsRoundedToMergeBlocks) {
 }
 
 // qwen_vl_utils: max(total / frames · 2, int(1.05 · min)), at most max_pixels.
-TEST(ProcessorOverrides, TheFramesOfAVideoShareItsPixels) {
+TEST(ProcessorOverrides, FramesShareTotalPixels) {
   const auto tokens = [](int64_t total, int64_t frames, std::optional<int64_t> max = {}) {
     return tokens_with({.kind = kVideo, .max_pixels = max, .total_pixels = total}, frames);
   };
@@ -77,14 +77,14 @@ TEST(ProcessorOverrides, TheFramesOfAVideoShareItsPixels) {
   EXPECT_EQ(tokens(128, 4, 20), 2 * 1);
 }
 
-TEST(ProcessorOverrides, ThinPicturesAreRoundedAsQwensClientDoes) {
+TEST(ProcessorOverrides, ThinPicturesRoundAsInQwenVlUtils) {
   const auto model = make_small(), own = *model->with({.kind = kImage, .min_pixels = 8}),
              part = *model->with({.kind = kImage, .min_pixels = 8, .whole_sides = true});
   EXPECT_EQ(*own->image_tokens(100, 1), 8) << "a side rounds to nothing: enlarged to 8 pixels";
   EXPECT_EQ(*part->image_tokens(100, 1), 25);
 }
 
-TEST(ProcessorOverrides, FramesAreChosenByAnotherRule) {
+TEST(ProcessorOverrides, FrameRuleReplacesModelSampling) {
   const VideoInfo clip{.frames = 100, .fps = 10, .width = 8, .height = 8};
   const auto frames = [&](const Overrides& overrides) -> std::vector<int64_t> {
     const auto processor = make_small()->with(overrides);
@@ -124,7 +124,7 @@ TEST(ProcessorOverrides, PositionsFollowTheRateOfTheFrames) {
   EXPECT_DOUBLE_EQ(make_small()->video(list, 0)->seconds_per_grid, 1.0);
 }
 
-TEST(ProcessorOverrides, EveryOneOfThemChangesTheDigest) {
+TEST(ProcessorOverrides, EveryOverrideChangesDigest) {
   std::vector<Digest> digests{make_small()->settings_digest()};
   for (const Overrides& overrides :
        {Overrides{.kind = kVideo, .min_pixels = 20}, Overrides{.kind = kVideo, .max_pixels = 90},

@@ -11,7 +11,7 @@
 namespace valora::media {
 namespace {
 
-// Per picture or video: 2 GiB.
+// Per picture or video: 2 GiB of floats.
 constexpr int64_t kMaxValues = int64_t{1} << 29;
 
 // Resizes pictures of one kind and cuts them into patches.
@@ -25,7 +25,7 @@ class Patcher {
     return kChannels * settings_.temporal_patch_size * settings_.patch_size * settings_.patch_size;
   }
 
-  // The size that pictures of this size are resized to, in whole merge blocks.
+  // The size to which such a picture is resized, in whole merge blocks.
   Result<PixelSize> target_size(int width, int height, int64_t frames) const {
     const int factor = settings_.patch_size * settings_.merge_size;
     if (settings_.resized) return resized_size(*settings_.resized, factor);
@@ -37,8 +37,8 @@ class Patcher {
                           settings_.whole_sides ? factor : 0);
     if (width <= 0 || height <= 0 || width % factor != 0 || height % factor != 0)
       return invalid(fmt::format(
-          "{} x {} pixels are no multiple of {} and the model's processor does not resize", width,
-          height, factor));
+          "{} x {} pixels are not a multiple of {} and the model's processor does not resize",
+          width, height, factor));
     return PixelSize{width, height};
   }
 
@@ -48,7 +48,7 @@ class Patcher {
     return grid_t(frames) * (size.width / factor) * (size.height / factor);
   }
 
-  // An incomplete last group is filled by repeating the last frame.
+  // Fills an incomplete last group by repeating the last frame.
   Result<VisualInput> patches(std::span<const Image> frames, MediaKind kind,
                               const std::stop_token& stop = {}) const {
     const Image& first = frames.front();
@@ -79,13 +79,13 @@ class Patcher {
   }
 
  private:
-  // The bounds of each frame of a video of `frames` frames, rounded as in the reference.
+  // The bounds of each frame in a video of `frames` frames, rounded as in the reference.
   PixelBounds bounds_of(int64_t frames, int factor) const {
     PixelBounds bounds = settings_.pixels;
     const int64_t group = settings_.temporal_patch_size;
     const auto least = static_cast<double>(static_cast<int64_t>(bounds.min * 1.05));
     if (settings_.total_pixels > 0) {
-      // qwen_vl_utils divides among the frames of whole groups and does not round.
+      // qwen_vl_utils divides by the number of frames in whole groups, and does not round.
       const double share = settings_.total_pixels / double(grid_t(frames) * group) * double(group);
       bounds.max = std::min(bounds.max, std::max(share, least));
     } else if (settings_.video_tokens > 0) {
@@ -97,7 +97,7 @@ class Patcher {
     return bounds;
   }
 
-  // The bounds of all frames of a video together.
+  // The bounds for all frames of a video together.
   PixelBounds bounds_of_all(int64_t frames, int factor) const {
     PixelBounds bounds = settings_.pixels;
     if (settings_.video_tokens == 0) return bounds;
@@ -121,7 +121,7 @@ class Patcher {
     return out;
   }
 
-  // One row: by channel, frame, then the patch's pixels.
+  // One row: ordered by channel, frame, then pixel of the patch.
   float* append_patch(std::span<const Image> group, int patch_y, int patch_x, float* out) const {
     const int side = settings_.patch_size;
     for (int c = 0; c < kChannels; ++c) {
@@ -244,7 +244,7 @@ class Qwen2VlProcessor final : public Processor {
   FrameSettings frames_;
 };
 
-// Without video_json, image_json is that of videos as well.
+// If video_json is null, image_json also applies to videos.
 Result<std::shared_ptr<const Processor>> make_processor(
     const Json& image_json, const Json& video_json, const PatchLayout& tower,
     Result<PatchSettings> (*video_settings)(const Json&)) {

@@ -20,11 +20,11 @@ std::shared_ptr<const Processor> make_qwen2_vl(const Json& image, const Json& vi
   return processor.ok() ? *processor : nullptr;
 }
 
-// Patches of 2 x 2 pixels, merged by 2 x 2, with bytes unchanged.
+// Patches of 2 x 2 pixels, merged by 2 x 2; bytes are not rescaled.
 const Json kPlain = {{"patch_size", 2},    {"merge_size", 2},     {"temporal_patch_size", 2},
                      {"do_resize", false}, {"do_rescale", false}, {"do_normalize", false}};
 
-TEST(SmartResize, KeepsToMultiplesAndBounds) {
+TEST(SmartResize, RoundsToMultiplesWithinBounds) {
   const auto size = [](int width, int height, PixelBounds bounds = {}) {
     const auto result = smart_resize(width, height, 28, bounds);
     return result.ok() ? std::pair(result->width, result->height) : std::pair(0, 0);
@@ -75,13 +75,13 @@ TEST(Qwen2VlProcessor, PadsVideosWithTheLastFrame) {
       << "an unknown rate is taken for the default of 2";
 }
 
-TEST(Qwen2VlProcessor, FramesAreOfOneSize) {
+TEST(Qwen2VlProcessor, RefusesFramesOfDifferentSizes) {
   const auto processor = make_qwen2_vl(kPlain);
   EXPECT_FALSE(processor->video({}, 1).ok());
   EXPECT_FALSE(processor->video({make_picture(4, 4), make_picture(8, 4)}, 1).ok());
 }
 
-TEST(Qwen2VlProcessor, TokensAreKnownFromTheSize) {
+TEST(Qwen2VlProcessor, PredictsTokensFromSize) {
   const auto processor = make_qwen2_vl(Json::object());
   for (const auto& [width, height] : {std::pair{100, 200}, {640, 480}, {3000, 20}}) {
     const auto input = processor->image(make_picture(width, height));
@@ -92,7 +92,7 @@ TEST(Qwen2VlProcessor, TokensAreKnownFromTheSize) {
   EXPECT_FALSE(processor->image_tokens(5000, 10).ok());
 }
 
-TEST(Qwen2VlProcessor, VideosHaveTheirOwnBounds) {
+TEST(Qwen2VlProcessor, VideosUseTheirOwnPixelBounds) {
   const Json image = {{"min_pixels", 56 * 56}, {"max_pixels", 28 * 28 * 8}};
   EXPECT_EQ(*make_qwen2_vl(image)->video_tokens(1000, 1000, 2),
             *make_qwen2_vl(image)->image_tokens(1000, 1000))
@@ -102,7 +102,7 @@ TEST(Qwen2VlProcessor, VideosHaveTheirOwnBounds) {
   EXPECT_EQ(*make_qwen2_vl(image, small)->video_tokens(500, 500, 2), 1);
 }
 
-TEST(Qwen2VlProcessor, TakesBothSpellingsOfBounds) {
+TEST(Qwen2VlProcessor, AcceptsBothSpellingsOfPixelBounds) {
   const auto tokens = [](const Json& image) {
     return *make_qwen2_vl(image)->image_tokens(1000, 1000);
   };
@@ -113,12 +113,12 @@ TEST(Qwen2VlProcessor, TakesBothSpellingsOfBounds) {
   EXPECT_EQ(tokens({{"size", pixels}}), 9);
   Json both = pixels;
   both["size"] = {{"min_pixels", 784}, {"max_pixels", 784 * 99}};
-  EXPECT_EQ(tokens(both), 9) << "the setting beside `size` wins";
+  EXPECT_EQ(tokens(both), 9) << "the setting next to `size` wins";
   both["size"] = Json::object();
   EXPECT_EQ(tokens(both), 9);
 }
 
-// Numbers of transformers 5.24's Qwen2VLVideoProcessor.resize().
+// Expected values from transformers 5.24's Qwen2VLVideoProcessor.resize().
 TEST(Qwen2VlProcessor, FramesShareTheTokensOfAVideo) {
   Json video = {{"max_video_tokens", 100}};
   const auto tokens = [&](int64_t frames) {
@@ -134,7 +134,7 @@ TEST(Qwen2VlProcessor, FramesShareTheTokensOfAVideo) {
   EXPECT_EQ(tokens(4), 2 * 21 * 21) << "352800 pixels for each";
 }
 
-TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
+TEST(Qwen2VlProcessor, DigestCoversEverySetting) {
   const Digest plain = make_qwen2_vl(Json::object())->settings_digest();
   EXPECT_EQ(make_qwen2_vl(Json::object())->settings_digest(), plain);
   EXPECT_EQ(make_qwen2_vl({{"do_convert_rgb", true}, {"processor_class", "X"}})->settings_digest(),
@@ -149,7 +149,7 @@ TEST(Qwen2VlProcessor, DigestHoldsEverySetting) {
     EXPECT_NE(make_qwen2_vl(setting)->settings_digest(), plain) << setting;
 }
 
-TEST(Qwen2VlProcessor, RefusesWhatItCannotHonour) {
+TEST(Qwen2VlProcessor, NamesUnsupportedSettings) {
   const auto refusal = [](const Json& image, const Json& video = nullptr) {
     const auto processor = make_qwen2_vl_processor(image, video, {});
     return processor.ok() ? std::string("served") : processor.error().param;

@@ -31,11 +31,11 @@ constexpr std::string_view kQwen2VlKeys[] = {
     "video_processor_type",
     "cap_pixels_per_frame",
     "max_video_tokens",
-    // The classes of these models read none of these, though their base classes have them.
+    // These models' classes ignore the following keys, although their base classes read them.
     "do_center_crop",
     "do_pad",
     "use_token_compression",
-    // No effect on video files: frames of files are always sampled; do_sample_frames is for callers
+    // No effect on video files, whose frames are always sampled; do_sample_frames is for callers
     // with decoded frames.
     "crop_size",
     "pad_size",
@@ -73,7 +73,7 @@ Result<PixelBounds> pixel_bounds(const Json& json, PixelBounds defaults) {
   return PixelBounds{double(min), double(max)};
 }
 
-// settings: for keys that are absent.
+// settings: defaults for absent keys.
 Result<PatchSettings> read_settings(const Json& json, PatchSettings settings) {
   VALORA_CHECK(check_keys(json, kQwen2VlKeys));
   VALORA_TRY(do_resize, field_or(json, "do_resize", true));
@@ -92,7 +92,7 @@ Result<PatchSettings> read_settings(const Json& json, PatchSettings settings) {
   return settings;
 }
 
-// 0 without cap_pixels_per_frame.
+// 0 unless cap_pixels_per_frame is set.
 Result<int64_t> video_tokens(const Json& json, int fallback) {
   VALORA_TRY(capped, field_or(json, "cap_pixels_per_frame", false));
   if (!capped) return 0;

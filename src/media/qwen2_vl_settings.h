@@ -14,13 +14,13 @@ struct PatchSettings {
   bool do_resize = true;
   PixelValues values;
   PixelBounds pixels;
-  // Pictures are resized to what smart_resize makes of this size instead of their own.
+  // Resize pictures to what smart_resize makes of this size, not of their own size.
   std::optional<PixelSize> resized;
-  double total_pixels = 0;   // of all frames of a video; 0: no bound
-  bool whole_sides = false;  // no side becomes less than one merge block, as in qwen_vl_utils
-  // Videos: the frames share the pixels of this many tokens (cap_pixels_per_frame); 0: no bound.
+  double total_pixels = 0;   // over all frames of a video; 0: no bound
+  bool whole_sides = false;  // as in qwen_vl_utils, no side shrinks below one merge block
+  // Videos: frames share the pixels of this many tokens (cap_pixels_per_frame); 0: no bound.
   int64_t video_tokens = 0;
-  // Videos: `pixels` bounds all frames together, and video_tokens those of each (Qwen3-VL).
+  // Videos: `pixels` bounds all frames together and video_tokens each frame (Qwen3-VL).
   bool whole_video = false;
   int patch_size = 14;
   int temporal_patch_size = 2;
@@ -33,7 +33,7 @@ struct PatchSettings {
 Result<PatchSettings> read_image_settings(const Json& json);
 Result<PatchSettings> read_video_settings(const Json& json);
 Result<FrameSampling> read_frame_sampling(const Json& json);
-// Those of Qwen3-VL's videos.
+// For Qwen3-VL's videos.
 Result<PatchSettings> read_whole_video_settings(const Json& json);
 
 }  // namespace valora::media

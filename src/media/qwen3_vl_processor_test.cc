@@ -1,4 +1,4 @@
-// Numbers of Qwen3VLVideoProcessor and Qwen3VLProcessor in transformers 5.24.
+// Expected values from Qwen3VLVideoProcessor and Qwen3VLProcessor in transformers 5.24.
 #include <gtest/gtest.h>
 
 #include "media/frame_sampling.h"
@@ -32,7 +32,7 @@ TEST(Qwen3VlVideos, PixelsOfAllFramesAreBoundedTogether) {
   EXPECT_EQ(*small_qwen3_vl()->video_tokens(200, 100, 8), 4 * 3 * 6);
 }
 
-TEST(Qwen3VlVideos, ACapBoundsTheFramesOfShortVideos) {
+TEST(Qwen3VlVideos, TokenCapLimitsFramesOfShortVideos) {
   const Json capped = {{"cap_pixels_per_frame", true},
                        {"max_video_tokens", 6},
                        {"size", {{"shortest_edge", 1024}, {"longest_edge", 768 * 1024}}}};
@@ -49,7 +49,7 @@ TEST(Qwen3VlVideos, FramesAreSpreadOverBothEnds) {
   EXPECT_EQ(kept(5, 1), (std::vector<int64_t>{0, 1, 2, 3, 4})) << "an odd number";
 }
 
-TEST(Qwen3VlVideos, ATemporalPatchHasTheMeanTimeOfItsEnds) {
+TEST(Qwen3VlVideos, PatchTimeIsMeanOfFirstAndLastFrame) {
   const std::vector<int64_t> kept{0, 20, 41, 61, 70};
   EXPECT_EQ(small_qwen3_vl()->patch_times({.frames = 80, .fps = 10}, kept),
             (std::vector<double>{1.0, 5.1, 7.0}));
@@ -62,7 +62,7 @@ TEST(Qwen3VlVideos, ATemporalPatchHasTheMeanTimeOfItsEnds) {
             (std::vector<double>{0.125, 0.625, 1}));
 }
 
-TEST(Qwen3VlVideos, BoundsOfEachFrameAreRefusedByName) {
+TEST(Qwen3VlVideos, RefusesPerFrameBounds) {
   ProcessorOverrides overrides{.kind = MediaKind::kVideo};
   overrides.max_pixels = 100'000;
   const auto refused = small_qwen3_vl()->with(overrides);
@@ -72,7 +72,7 @@ TEST(Qwen3VlVideos, BoundsOfEachFrameAreRefusedByName) {
   EXPECT_TRUE(small_qwen3_vl()->with(overrides).ok());
 }
 
-TEST(Qwen3VlVideos, AnotherModelsSettingsAreRefused) {
+TEST(Qwen3VlVideos, RefusesOtherModelsSettings) {
   const auto made = make_qwen3_vl_processor(
       {{"patch_size", 16}}, {{"video_processor_type", "Qwen2VLVideoProcessor"}}, {16, 2, 2});
   ASSERT_FALSE(made.ok());

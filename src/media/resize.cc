@@ -1,14 +1,14 @@
-// PIL's 8-bit resampling, bit for bit: a horizontal then a vertical pass of weighted sums
-// in 22-bit fixed point, each rounded and clipped to a byte. A pass that does not change the size
-// is skipped. Since Pillow 13 the vertical pass is first if it removes many rows.
+// PIL's 8-bit resampling, bit for bit: a horizontal and then a vertical pass of weighted sums in
+// 22-bit fixed point, each rounded and clipped to a byte. A pass that would not change the size is
+// skipped. Since Pillow 13, the vertical pass comes first if it removes many rows.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "media/image.h"
 
-// Compiled for AVX2 and for the baseline; the choice is made at start-up. Not with sanitizers,
-// which are not initialised at that time.
+// Compiled for AVX2 and for the baseline, chosen at program start. Not under sanitizers, which are
+// not yet initialised when the choice is made.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define VALORA_VECTOR_CLONES __attribute__((target_clones("avx2", "default")))
@@ -101,7 +101,7 @@ inline uint8_t to_byte(int32_t sum) {
   return static_cast<uint8_t>(std::clamp(sum >> kPrecisionBits, 0, 255));
 }
 
-// out[lane] = the weighted sum over k of in[k * stride + lane]. Lanes are adjacent, so that the
+// out[lane] = the weighted sum over k of in[k * stride + lane]. Lanes are adjacent so that the
 // compiler can vectorise.
 template <int kLanes>
 inline void weighted_sum(const uint8_t* in, size_t stride, Window window, uint8_t* out) {
@@ -115,8 +115,8 @@ inline void weighted_sum(const uint8_t* in, size_t stride, Window window, uint8_
 constexpr int kBlockRows = 8;
 constexpr int kBlockLanes = kBlockRows * 3;
 
-// Eight rows at a time, interleaved so that one position's 24 bytes are adjacent. The last block
-// repeats finished rows.
+// Processes eight rows at a time, interleaved so that one position's 24 bytes are adjacent. The
+// last block overlaps finished rows.
 VALORA_VECTOR_CLONES void resize_rows(const uint8_t* in, int height, int in_width, uint8_t* out,
                                       int out_width, const Windows& windows, uint8_t* block) {
   uint8_t sums[kBlockLanes];
@@ -167,7 +167,7 @@ Image resize_vertically(const Image& image, int height, const Kernel& kernel) {
   return out;
 }
 
-// Pillow's rule.
+// The same rule as in Pillow.
 bool vertical_first(const Image& image, int width, int height) {
   const int64_t rows = int64_t{image.height} - height, columns = int64_t{image.width} - width;
   return rows > 0 && rows > 2 * columns;

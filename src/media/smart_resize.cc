@@ -36,7 +36,7 @@ Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bo
     w = std::ceil(width * beta / factor) * factor;
   }
   if (h < 1 || w < 1)
-    return invalid(fmt::format("the picture of {} x {} pixels is too small", width, height));
+    return invalid(fmt::format("the {} x {} picture is too small", width, height));
   return PixelSize{static_cast<int>(w), static_cast<int>(h)};
 }
 
@@ -44,7 +44,7 @@ Result<PixelSize> smart_resize_video(int width, int height, int64_t frames, int 
                                      int factor, PixelBounds bounds) {
   VALORA_CHECK(check_shape(width, height));
   if (frames < temporal_patch)
-    return invalid(fmt::format("the model reads {} frames of a video together, and this has {}",
+    return invalid(fmt::format("the model reads {} frames at a time, but the video has only {}",
                                temporal_patch, frames));
   if (width < factor || height < factor) {
     const double scale = std::max(double(factor) / height, double(factor) / width);
@@ -65,7 +65,7 @@ Result<PixelSize> smart_resize_video(int width, int height, int64_t frames, int 
     w = std::ceil(width * beta / factor) * factor;
   }
   if (h < 1 || w < 1)
-    return invalid(fmt::format("the frames of {} x {} pixels are too small", width, height));
+    return invalid(fmt::format("the {} x {} frames are too small", width, height));
   return PixelSize{static_cast<int>(w), static_cast<int>(h)};
 }
 

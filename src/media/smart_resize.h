@@ -15,15 +15,15 @@ struct PixelSize {
   int height = 0;
 };
 
-// Both sides become multiples of `factor`, and the area is within `bounds`, with the aspect ratio
-// kept as closely as possible. An aspect ratio over 200 is an error. least: what a side is at least
-// rounded to: 0 as in transformers, where a picture that is too thin is enlarged, or `factor` as in
-// qwen_vl_utils.
+// Rounds both sides to multiples of `factor` and keeps the area within `bounds`, preserving the
+// aspect ratio as closely as possible. An aspect ratio over 200 is an error. least: lower limit of
+// a rounded side: 0 as in transformers, which then enlarges a picture that is too thin, or `factor`
+// as in qwen_vl_utils.
 Result<PixelSize> smart_resize(int width, int height, int factor, PixelBounds bounds,
                                int least = 0);
 
 // The same for the frames of a video whose pixels are bounded together (Qwen3-VL). Frames with a
-// side below `factor` are first enlarged. Fewer frames than a temporal patch are an error.
+// side below `factor` are enlarged first. Fewer frames than one temporal patch are an error.
 Result<PixelSize> smart_resize_video(int width, int height, int64_t frames, int temporal_patch,
                                      int factor, PixelBounds bounds);
 

@@ -40,7 +40,9 @@ class SquareProcessor final : public Processor {
   }
 
  private:
-  static Error no_square_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_square_videos() {
+    return invalid("this model does not support videos", "messages");
+  }
 
   SquareTarget target_;
   Resample filter_;

@@ -1,4 +1,4 @@
-// Pictures that are resized to one square, whatever their shape.
+// Resizes every picture to the same square, whatever its aspect ratio.
 #pragma once
 
 #include <memory>

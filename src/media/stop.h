@@ -1,4 +1,4 @@
-// Stops work that no request needs: the request was cancelled, or the engine stops.
+// Stops work that no longer has a recipient: the request was cancelled or the engine is stopping.
 #pragma once
 
 #include <stop_token>

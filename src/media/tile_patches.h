@@ -1,4 +1,4 @@
-// The patches of square tiles, as the processors of Idefics3 and InternVL cut them.
+// Cuts square tiles into patches, as the processors of Idefics3 and InternVL do.
 #pragma once
 
 #include "media/image.h"
@@ -11,16 +11,16 @@ struct TileCorner {
   int left = 0, top = 0;  // in pixels
 };
 
-// Writes the patches of the tile at a corner, of `side` patches per side, by merge block, and
-// returns the end. Pixels beyond whole patches are not read.
+// Writes the patches of one tile, `side` per side, in merge-block order, and returns the end. Does
+// not read pixels beyond whole patches.
 float* append_tile(const Image& image, TileCorner corner, int side, const TileTarget& target,
                    const PixelTable& table, float* out);
 
-// The same of a grid of patches that is no square, of whole merge blocks.
+// The same for a rectangular grid of patches, in whole merge blocks.
 float* append_patches(const Image& image, TileCorner corner, PixelSize patches,
                       const TileTarget& target, const PixelTable& table, float* out);
 
-// A VisualInput with room for the patches of so many tiles.
+// A VisualInput with space for the patches of `tiles` tiles.
 VisualInput make_tiles(MediaKind kind, int tiles, int side, const TileTarget& target);
 
 }  // namespace valora::media

@@ -1,5 +1,5 @@
-// The image processor of Idefics3 and SmolVLM: a picture becomes square tiles of one size, and the
-// whole picture in the same size behind them.
+// The image processor of Idefics3 and SmolVLM: a picture becomes square tiles of one size, followed
+// by the whole picture at that size.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -14,15 +14,16 @@
 namespace valora::media {
 namespace {
 
-constexpr int kMaxTiledSide = 4096;  // of a picture that is resized to its longest edge
-constexpr double kListRate = 24;     // frames per second of a list of frames, as in the reference
+constexpr int kMaxTiledSide = 4096;  // limit for a picture resized to its longest edge
+constexpr double kListRate = 24;     // frames per second of a frame list, as in the reference
 
-// A side that keeps the aspect ratio to the other one, in the reference's arithmetic.
+// The side that preserves the aspect ratio, given the other side; in the reference's arithmetic.
 int side_at(int other, double ratio) { return std::max(static_cast<int>(other / ratio), 1); }
 
 int next_even(int side) { return side + side % 2; }
 
-// Sides are first rounded to even numbers; then a picture over the limit shrinks.
+// Resizes the longer side to `edge` and rounds the other up to an even number; then shrinks a
+// picture over the limit.
 PixelSize resized_to_edge(PixelSize size, int edge) {
   double ratio = double(size.width) / size.height;
   if (size.width >= size.height)
@@ -128,7 +129,7 @@ class TileProcessor final : public Processor {
 
  private:
   struct Grid {
-    int rows = 0, columns = 0;  // both 0: the picture is one tile
+    int rows = 0, columns = 0;  // both 0: not tiled
   };
 
   static void add_settings(DigestBuilder& digest, const TileSettings& settings) {
@@ -138,7 +139,9 @@ class TileProcessor final : public Processor {
     add_to_digest(digest, settings.values);
   }
 
-  static Error no_tiled_videos() { return invalid("this model takes no videos", "messages"); }
+  static Error no_tiled_videos() {
+    return invalid("this model does not support videos", "messages");
+  }
 
   int tokens_per_tile() const {
     const int tokens = side_ / target_.merge_size;
@@ -151,7 +154,8 @@ class TileProcessor final : public Processor {
                                      : settings.fixed;
   }
 
-  // The longer side becomes a multiple of the tile; the other one follows, and becomes one too.
+  // Rounds the longer side to a multiple of the tile; the other side follows and is rounded
+  // likewise.
   Grid cut(PixelSize size) const {
     if (!settings_.splits) return {};
     const int tile = settings_.tile;
@@ -170,7 +174,7 @@ class TileProcessor final : public Processor {
 
   TileSettings settings_;
   TileTarget target_;
-  int side_;  // of a tile, in patches; pixels beyond whole patches are not read
+  int side_;  // patches per tile side; pixels beyond whole patches are not read
   PixelTable table_, video_table_;
   std::optional<Videos> videos_;
 };
@@ -202,7 +206,7 @@ Result<std::shared_ptr<const Processor>> make_tile_processor(const ProcessorFile
     VALORA_TRY(sampling, read_tile_sampling(json));
     VALORA_TRY(frames, read_tiled_videos(json));
     if (frames.tile != settings.tile)
-      return refuse_setting("max_image_size", "of videos is another one than that of pictures");
+      return refuse_setting("max_image_size", "differs between videos and pictures");
     of_videos = {frames, sampling};
   }
   return std::shared_ptr<const Processor>(

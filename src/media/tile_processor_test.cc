@@ -8,7 +8,7 @@ namespace {
 
 using testing::make_picture;
 
-// Tiles of 4 x 4 pixels in patches of 2 x 2, bytes unchanged.
+// Tiles of 4 x 4 pixels with patches of 2 x 2; bytes are not rescaled.
 Json tiles_of_four(const Json& more = Json::object()) {
   Json json{{"size", {{"longest_edge", 8}}},
             {"max_image_size", {{"longest_edge", 4}}},
@@ -46,7 +46,7 @@ TEST(TileProcessor, CutsRowByRowAndAddsTheWholePicture) {
 }
 
 TEST(TileProcessor, RowsAreOrderedByMergeBlock) {
-  // Tiles of 4 x 4 patches of one pixel.
+  // Tiles of 4 x 4 patches, one pixel each.
   const Image picture = make_picture(4, 4);
   const auto input =
       make_tiles(tiles_of_four({{"do_resize", false}, {"do_image_splitting", false}}), {1, 2})
@@ -58,7 +58,7 @@ TEST(TileProcessor, RowsAreOrderedByMergeBlock) {
               picture.rgb[size_t(places[i].first * 4 + places[i].second) * 3]);
 }
 
-TEST(TileProcessor, APictureOfOneTileIsThatTileAlone) {
+TEST(TileProcessor, SmallPictureIsSingleTile) {
   for (const Json& more : {Json{{"do_image_splitting", false}}, Json{{"do_resize", false}}}) {
     const auto input = make_tiles(tiles_of_four(more))->image(make_picture(3, 4));
     ASSERT_TRUE(input.ok()) << input.error().message;
@@ -67,7 +67,7 @@ TEST(TileProcessor, APictureOfOneTileIsThatTileAlone) {
   }
 }
 
-TEST(TileProcessor, TokensFollowFromTheSize) {
+TEST(TileProcessor, PredictsTokensFromSize) {
   const auto processor = make_tiles(tiles_of_four());
   for (const auto& [width, height] :
        {std::pair{1, 1}, {9, 2}, {2, 9}, {400, 3}, {3, 400}, {5, 5}, {100, 51}}) {
@@ -81,7 +81,7 @@ TEST(TileProcessor, TokensFollowFromTheSize) {
       << "no more than 4096 pixels a side";
 }
 
-TEST(TileProcessor, PixelsBeyondWholePatchesAreLeftOut) {
+TEST(TileProcessor, DropsPixelsBeyondWholePatches) {
   const auto input = make_tiles(tiles_of_four({{"max_image_size", {{"longest_edge", 5}}},
                                                {"do_image_splitting", false}}))
                          ->image(make_picture(5, 5));
@@ -89,7 +89,7 @@ TEST(TileProcessor, PixelsBeyondWholePatchesAreLeftOut) {
   EXPECT_EQ(input->grid_h, 2);
 }
 
-TEST(TileProcessor, RefusesByNameWhatItCannotDo) {
+TEST(TileProcessor, NamesUnsupportedSettings) {
   const auto refused = [](const Json& more, const TileTarget& target = kTwoByTwo,
                           const Json& both = nullptr) {
     const auto processor = make_tile_processor({tiles_of_four(more), nullptr, both}, target);
@@ -119,7 +119,7 @@ TEST(TileProcessor, SettingsThatChangePixelsChangeTheDigest) {
   EXPECT_EQ(digest({{"do_pad", true}, {"do_convert_rgb", true}}), plain);
 }
 
-TEST(TileProcessor, FramesAreWholePictures) {
+TEST(TileProcessor, VideoFramesAreNotTiled) {
   const Json json = tiles_of_four({{"video_sampling", {{"fps", 2}, {"max_frames", 3}}}});
   const auto processor = *make_tile_processor({json, nullptr, nullptr}, kTwoByTwo, true);
   const std::vector<Image> frames{make_picture(9, 4), make_picture(9, 4)};
@@ -140,7 +140,7 @@ TEST(TileProcessor, FramesAreWholePictures) {
   EXPECT_EQ(processor->patch_times({.frames = 5}, kept), (std::vector<double>{0, 0.125}));
 }
 
-TEST(TileProcessor, SettingsOfVideosAreRefusedByName) {
+TEST(TileProcessor, NamesUnsupportedVideoSettings) {
   const auto refused = [](const Json& more) {
     Json video = tiles_of_four(more);
     const auto processor = make_tile_processor({tiles_of_four(), video, nullptr}, kTwoByTwo, true);

@@ -92,7 +92,7 @@ Result<TileSampling> read_tile_sampling(const Json& json) {
 Result<TileSettings> read_tiled_videos(Json json) {
   VALORA_CHECK(check_type(json, "video_processor_type", kVideoTypes));
   for (const std::string_view key : kVideoKeys) json.erase(std::string(key));
-  // Without a size of their own, that of the sampling.
+  // Without its own size, use the one in "video_sampling".
   if (!is_set(json, "size") && is_set(json, "video_sampling") &&
       json.at("video_sampling").is_object() && is_set(json.at("video_sampling"), "video_size"))
     json["size"] = json.at("video_sampling").at("video_size");
@@ -119,7 +119,7 @@ Result<std::vector<int64_t>> sample_tiled(const VideoInfo& video, const TileSamp
     last = std::min(static_cast<int64_t>(double(video.frames) - video.fps), last);
   }
   if (first >= last) first = 0, last = video.frames - 1;
-  // numpy.linspace(first, last, kept, dtype=int), each once
+  // numpy.linspace(first, last, kept, dtype=int) without duplicates
   std::vector<int64_t> indices;
   const double step = kept > 1 ? double(last - first) / double(kept - 1) : 0;
   for (int64_t i = 0; i < kept; ++i) {

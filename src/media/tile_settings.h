@@ -14,7 +14,7 @@ namespace valora::media {
 
 struct TileSettings {
   bool do_resize = true;
-  int longest_edge = 4 * 364;  // 0: resized to `fixed`
+  int longest_edge = 4 * 364;  // 0: resize to `fixed` instead
   PixelSize fixed;
   bool splits = true;
   int tile = 364;  // pixels per side
@@ -22,21 +22,21 @@ struct TileSettings {
   PixelValues values;
 };
 
-// Of a video file.
+// How frames of a video file are sampled.
 struct TileSampling {
-  int64_t most = 0;  // frames; 0: the files do not say
+  int64_t most = 0;  // frames; 0: not given in the files
   double fps = 0;    // frames kept per second
 };
 
-// kUnprocessable names a setting that is unknown and neither null nor false. json: an object, but
-// for read_tile_settings().
+// kUnprocessable names a setting that is unknown and neither null nor false. json must be an
+// object, except for read_tile_settings().
 Result<TileSettings> read_tile_settings(const Json& json);
-// Of videos, whose files have the keys of pictures and more.
+// For videos, whose files have the keys of pictures and more.
 Result<TileSettings> read_tiled_videos(Json json);
-// From a video_preprocessor_config.json, or the "video_sampling" of older files.
+// Reads a video_preprocessor_config.json, or "video_sampling" in older files.
 Result<TileSampling> read_tile_sampling(const Json& json);
-// The frames that are kept: as many as the rate says, spread over the video; a second at each end
-// of a long one is left out.
+// The frames to keep: as many as the rate implies, spread over the video, without the first and the
+// last second if the video is long.
 Result<std::vector<int64_t>> sample_tiled(const VideoInfo& video, const TileSampling& sampling);
 
 }  // namespace valora::media

@@ -36,8 +36,8 @@ Status check_indices(const std::vector<int64_t>& indices, const VideoInfo& info,
   return {};
 }
 
-// Stores the frames of `indices`. Returns how many frames were decoded, which is less than the last
-// index + 1 if the file ends early.
+// Stores the frames at `indices`. Returns how many frames were decoded: fewer than the last index +
+// 1 if the file ends early.
 Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& indices,
                             const Limits& limits, std::vector<Image>& frames) {
   int64_t pixels = 0;
@@ -50,7 +50,7 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
     VALORA_TRY(image, stream.to_rgb(*frame));
     if (!frames.empty() && (image.width != frames[0].width || image.height != frames[0].height))
       return invalid("the video changes its frame size");
-    // The container's size was checked, but the frames may have another.
+    // The container's size was checked, but decoded frames may differ from it.
     for (; wanted < indices.size() && indices[wanted] == at; ++wanted) {
       pixels += int64_t{image.width} * image.height;
       if (pixels > limits.max_video_pixels)

@@ -1,5 +1,5 @@
-// Video files to sampled frames through libav, decoded from memory on the calling thread only. No
-// demuxer may open other files or URLs that the content names.
+// Samples frames from video files through libav, decoding from memory on the calling thread only.
+// Demuxers may not open other files or URLs named in the content.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@ struct VideoInfo {
   // Counted by decoding if the container does not state it or states too many.
   int64_t frames = 0;
   double fps = 0;  // 0: unknown
-  int width = 0;   // as displayed: a stored rotation by quarter turns is applied
+  int width = 0;   // as displayed: after rotation by quarter turns
   int height = 0;
 };
 
-// The indices of the frames to keep, ascending, for a video of this shape. Each family has its own
-// rule.
+// Returns the indices of the frames to keep, ascending. Each family has its own rule.
 using FrameSampler = std::function<Result<std::vector<int64_t>>(const VideoInfo&)>;
 
 struct Video {
   VideoInfo info;
   std::vector<Image> frames;     // the sampled frames, all of equal size
-  std::vector<int64_t> indices;  // theirs in the file
+  std::vector<int64_t> indices;  // of the sampled frames in the file
 };
 
-// No video stream or no decodable frame: kInvalidArgument. Above a limit: kPayloadTooLarge. Frames
-// lost in a damaged or truncated file are not counted. The sampler is called again if the first
-// count was wrong. If a stop is requested, decoding ends at the next frame: kCancelled.
+// kInvalidArgument without a video stream or a decodable frame; kPayloadTooLarge above a limit.
+// Frames lost in a damaged or truncated file are not counted. The sampler is called again if the
+// first frame count turns out wrong. If a stop is requested, decoding ends at the next frame:
+// kCancelled.
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
                            const Limits& limits, const std::stop_token& stop = {});
 

@@ -23,8 +23,8 @@ extern "C" {
 namespace valora::media {
 namespace {
 
-// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) refer to other
-// files and are excluded.
+// Demuxers of plain container files. Playlists and scripts (hls, dash, concat, …) are excluded
+// because they refer to other files.
 constexpr char kContainers[] =
     "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,h264,hevc,flv,ogg,asf,ivf,gif,mjpeg,nut";
 constexpr int kIoBuffer = 64 << 10;
@@ -62,7 +62,7 @@ int spent(void* opaque) {
   return budget.stop.stop_requested() || std::chrono::steady_clock::now() > budget.deadline;
 }
 
-// EXIF's orientation for the quarter turns that a player applies.
+// The EXIF orientation equivalent to the quarter turns that a player applies.
 int display_orientation(const AVStream& stream) {
   size_t size = 0;
   const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
@@ -149,7 +149,7 @@ Status VideoStream::Impl::probe() {
         parameters.height > 0)
       VALORA_CHECK(check_size("video", parameters.width, parameters.height, limits));
   }
-  // Probing also decodes frames, so it gets the decoder's limits.
+  // Probing also decodes frames, so the decoder's limits apply to it.
   AVDictionary* options = nullptr;
   av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
   av_dict_set_int(&options, "threads", 1, 0);
@@ -186,7 +186,7 @@ Status VideoStream::Impl::open_decoder() {
   return {};
 }
 
-// Sends the next packet of the stream, or the end. Damaged packets are skipped, as players do.
+// Sends the stream's next packet, or the end marker. Skips damaged packets, as players do.
 Result<bool> VideoStream::Impl::feed_decoder() {
   while (true) {
     if (spent(&budget)) return over_budget(budget);
@@ -255,15 +255,15 @@ Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
   VALORA_CHECK(check_size("video", frame.width, frame.height, impl_->limits));
   bool full_range = frame.color_range == AVCOL_RANGE_JPEG;
   const AVPixelFormat format = plain_format(static_cast<AVPixelFormat>(frame.format), full_range);
-  // Chroma is interpolated at full resolution with exact rounding, the same on every CPU. The
-  // default is visibly coarser.
+  // Interpolates chroma at full resolution with exact rounding, identical on every CPU. The default
+  // is visibly coarser.
   constexpr int kFlags =
       SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT;
   impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height,
                                            format, frame.width, frame.height, AV_PIX_FMT_RGB24,
                                            kFlags, nullptr, nullptr, nullptr));
   if (!impl_->scaler) return broken_video("its pixel format is not known");
-  // An unspecified matrix is read as BT.601, as in other readers.
+  // As in other readers, an unspecified matrix means BT.601.
   sws_setColorspaceDetails(impl_->scaler.get(), sws_getCoefficients(frame.colorspace), full_range,
                            sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
 

@@ -13,11 +13,11 @@ struct AVFrame;
 
 namespace valora::media {
 
-// The work allowed for one video, over all passes.
+// The work allowed for one video, summed over all passes.
 struct DecodeBudget {
   int64_t frames_left;
   std::chrono::steady_clock::time_point deadline;
-  std::stop_token stop;  // no request waits for the video
+  std::stop_token stop;  // requested once no request is waiting for the video
 };
 
 class VideoStream {
@@ -27,9 +27,9 @@ class VideoStream {
                                                    const Limits& limits, DecodeBudget& budget);
   ~VideoStream();
 
-  // The frame count is the container's; 0 if it states none.
+  // Frame count as declared by the container; 0 if it declares none.
   VideoInfo info() const;
-  // The container's duration in seconds; 0 if it states none.
+  // The container's duration in seconds; 0 if it declares none.
   double duration() const;
   // The next frame in display order, valid until the next call; null at the end.
   Result<const AVFrame*> next_frame();

@@ -39,7 +39,7 @@ bool is_white(const Image& frame, int x, int y) {
 
 class EveryContainer : public ::testing::TestWithParam<Clip> {};
 
-TEST_P(EveryContainer, GivesTheSampledFramesInOrder) {
+TEST_P(EveryContainer, YieldsSampledFramesInOrder) {
   Clip clip = GetParam();
   clip.levels = ramp(23);
   const auto video = decode_video(encode_clip(clip), every(3), Limits{});
@@ -107,7 +107,7 @@ TEST(Video, StoredRotationIsApplied) {
   }
 }
 
-TEST(Video, AFileCutShortGivesTheFramesItHas) {
+TEST(Video, TruncatedFileYieldsDecodableFrames) {
   Clip clip{"avi", "mjpeg", AV_PIX_FMT_YUVJ420P};
   clip.levels = ramp(40);
   Bytes bytes = encode_clip(clip);
@@ -127,7 +127,7 @@ TEST(Video, AFileCutShortGivesTheFramesItHas) {
   EXPECT_EQ(video->frames.size(), size_t(video->info.frames));
 }
 
-TEST(Video, WhatIsNoVideoIsRefused) {
+TEST(Video, RefusesNonVideos) {
   EXPECT_EQ(decode_video({}, every(1), Limits{}).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(decode_video(testing::encode_silence(), every(1), Limits{}).error().code,
             ErrorCode::kInvalidArgument);
@@ -142,7 +142,7 @@ TEST(Video, WhatIsNoVideoIsRefused) {
   }
 }
 
-TEST(Video, ContentOpensNoOtherFile) {
+TEST(Video, NeverOpensFilesNamedInContent) {
   for (const std::string text : {"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n#EXT-X-ENDLIST\n",
                                  "ffconcat version 1.0\nfile '/etc/hostname'\n"}) {
     const auto video = decode_video(Bytes(text.begin(), text.end()), every(1), Limits{});
@@ -151,7 +151,7 @@ TEST(Video, ContentOpensNoOtherFile) {
   }
 }
 
-TEST(Video, LimitsHold) {
+TEST(Video, EnforcesLimits) {
   Clip clip;
   clip.levels = ramp(30);
   const Bytes bytes = encode_clip(clip);
@@ -169,7 +169,7 @@ TEST(Video, LimitsHold) {
   EXPECT_EQ(code({.max_decode_time = std::chrono::seconds(-1)}), ErrorCode::kPayloadTooLarge);
 }
 
-TEST(Video, AStopEndsDecodingAtTheNextFrame) {
+TEST(Video, StopEndsDecodingAtNextFrame) {
   Clip clip;
   clip.levels.assign(20, 99);
   std::stop_source stop;
@@ -182,7 +182,7 @@ TEST(Video, AStopEndsDecodingAtTheNextFrame) {
   EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
 }
 
-TEST(Video, TheSamplersErrorIsGivenOn) {
+TEST(Video, PropagatesSamplerError) {
   Clip clip;
   clip.levels = ramp(3);
   const FrameSampler refusing = [](const VideoInfo&) -> Result<std::vector<int64_t>> {

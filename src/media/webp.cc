@@ -40,7 +40,7 @@ Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits) {
   return read_size(demuxer.get(), limits);
 }
 
-// Still files also use the animation decoder, as in PIL: the first frame on its canvas, with alpha
+// As in PIL, still files also use the animation decoder: the first frame on its canvas, with alpha
 // dropped.
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   const WebPData data{bytes.data(), bytes.size()};
@@ -48,7 +48,8 @@ Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits) {
   VALORA_TRY(size, read_size(demuxer.get(), limits));
 
   WebPAnimDecoderOptions options;
-  if (!WebPAnimDecoderOptionsInit(&options)) return internal("libwebp differs from its headers");
+  if (!WebPAnimDecoderOptionsInit(&options))
+    return internal("libwebp does not match the headers of this build");
   options.color_mode = MODE_RGBA;
   const AnimationDecoder decoder(WebPAnimDecoderNew(&data, &options), WebPAnimDecoderDelete);
   WebPAnimInfo info;

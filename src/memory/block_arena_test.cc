@@ -33,7 +33,7 @@ TEST(BlockArena, OnlyTheLastReleaseFrees) {
   EXPECT_EQ(arena.allocate(), block);
 }
 
-TEST(BlockArena, AnEmptyOneHasNothingToGive) {
+TEST(BlockArena, EmptyArenaHasNoBlocks) {
   for (int32_t blocks : {0, -3}) {
     BlockArena arena(blocks);
     EXPECT_EQ(arena.total_blocks(), 0);

@@ -10,13 +10,13 @@ namespace {
 using testing::count_from;
 using testing::keys_of;
 
-TEST(BlockKeys, OnlyFullBlocksHaveOne) {
+TEST(BlockKeys, OnlyFullBlocksHaveKeys) {
   EXPECT_EQ(keys_of({}, count_from(0, 15)).size(), 0u);
   EXPECT_EQ(keys_of({}, count_from(0, 16)).size(), 1u);
   EXPECT_EQ(keys_of({}, count_from(0, 47)).size(), 2u);
 }
 
-TEST(BlockKeys, ExtendingEqualsStartingAnew) {
+TEST(BlockKeys, ExtendingEqualsRecomputing) {
   const KvIdentity identity{digest_of("adapter"), {}, {{20, 30, digest_of("image")}}};
   const auto tokens = count_from(0, 100);
   std::vector<Digest> keys;
@@ -26,7 +26,7 @@ TEST(BlockKeys, ExtendingEqualsStartingAnew) {
   }
 }
 
-TEST(BlockKeys, AChangeReachesItsBlockAndAllLaterOnes) {
+TEST(BlockKeys, ChangeAffectsItsBlockAndAllLater) {
   auto tokens = count_from(0, 64);
   const auto before = keys_of({}, tokens);
   tokens[20] = -1;
@@ -49,7 +49,7 @@ TEST(BlockKeys, AdapterAndScaleAreInEveryKey) {
   EXPECT_EQ(one, keys_of({scaled(1), {}, {}}, tokens));
 }
 
-TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
+TEST(BlockKeys, MediaAffectsOverlappedBlocks) {
   const auto tokens = count_from(0, 80);
   const Digest cat = digest_of("cat"), dog = digest_of("dog");
   const auto with = [&](std::vector<MediaSpan> media) {
@@ -59,44 +59,46 @@ TEST(BlockKeys, MediaCountsInTheBlocksItTouches) {
   EXPECT_EQ(plain[0], cats[0]);
   EXPECT_NE(plain[1], cats[1]);
   EXPECT_NE(cats[1], dogs[1]);
-  EXPECT_NE(cats[4], dogs[4]);  // the keys of later blocks differ through the chain
+  EXPECT_NE(cats[4], dogs[4]);  // later keys differ because they are chained
   EXPECT_EQ(cats, with({{18, 20, cat}}));
   EXPECT_NE(cats[1], with({{19, 20, cat}})[1]);  // another offset
   EXPECT_NE(cats[1], with({{18, 21, cat}})[1]);  // another length
-  // The order of two items in one block matters.
+  // The order of two items within a block matters.
   EXPECT_NE(with({{1, 3, cat}, {5, 3, dog}})[0], with({{1, 3, dog}, {5, 3, cat}})[0]);
-  // An item that ends or begins at a block's border does not affect the neighbouring block.
+  // An item that ends or begins at a block boundary does not affect the adjacent block.
   EXPECT_EQ(with({{0, 16, cat}, {32, 8, dog}})[1], with({{0, 16, cat}})[1]);
 }
 
-// Keys of `tokens` tokens, of which the first `prompt` are the prompt and the rest are generated.
+// Keys of `tokens` tokens: `prompt` tokens of prompt, the rest generated.
 std::vector<Digest> with_rope(int prompt, int tokens, bool each, int64_t limit = 40) {
   return keys_of({{}, {}, {}, {limit, each, prompt, prompt, 0}}, count_from(0, tokens));
 }
 
-TEST(BlockKeys, WithinTheLimitOfARopeAllAreAsWithout) {
+TEST(BlockKeys, WithinRopeLimitKeysArePlain) {
   const auto plain = keys_of({}, count_from(0, 96));
   for (const bool each : {false, true}) {
     EXPECT_EQ(with_rope(40, 32, each), keys_of({}, count_from(0, 32)));
-    const auto crossing = with_rope(20, 96, each);  // generated tokens from 40 on are beyond
+    const auto crossing = with_rope(20, 96, each);  // generated tokens from 40 on exceed it
     EXPECT_EQ(crossing[1], plain[1]);
     for (int i = 2; i < 6; ++i) EXPECT_NE(crossing[i], plain[i]) << i;
     EXPECT_EQ(crossing, with_rope(37, 96, each)) << "the same frequencies for each token";
   }
 }
 
-TEST(BlockKeys, BeyondItPromptsShareWhatHasTheSameFrequencies) {
+TEST(BlockKeys, BeyondRopeLimitEqualFrequenciesShare) {
   const auto shared = [](const std::vector<Digest>& a, const std::vector<Digest>& b) {
     return std::ranges::mismatch(a, b).in1 - a.begin();
   };
-  // One set of frequencies beyond: all long prompts and their answers share, with no short one.
+  // One set of frequencies beyond the limit: all long prompts and their answers share blocks, but
+  // not with short prompts.
   EXPECT_EQ(shared(with_rope(41, 96, false), with_rope(96, 96, false)), 6);
   EXPECT_EQ(shared(with_rope(40, 96, false), with_rope(41, 96, false)), 0);
-  // One per length: prompts of the same length share, and their answers.
+  // One set per length: only prompts of equal length share, answers included.
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(64, 80, true)), 5);
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(65, 96, true)), 0);
   EXPECT_EQ(shared(with_rope(64, 96, true), with_rope(40, 96, true)), 0);
-  // By doublings of the limit: prompts between two share, and their answers have what they have.
+  // One set per doubling of the limit: prompts within one doubling share, and answers keep their
+  // prompt's frequencies.
   const auto doubling = [](int prompt, int tokens) {
     return keys_of({{}, {}, {}, {40, true, prompt, prompt, 0, true}}, count_from(0, tokens));
   };
@@ -107,8 +109,9 @@ TEST(BlockKeys, BeyondItPromptsShareWhatHasTheSameFrequencies) {
   EXPECT_EQ(shared(doubling(81, 96), doubling(160, 96)), 6);
 }
 
-// With M-RoPE, positions are not indices: a picture takes fewer, a video may take more.
-TEST(BlockKeys, ARopeFollowsPositionsNotIndices) {
+// With M-RoPE, positions differ from indices: an image advances positions by fewer than its tokens,
+// a video may advance them by more.
+TEST(BlockKeys, RopeVariantFollowsPositions) {
   const RopeLengths picture{40, true, 60, 30, -30}, video{40, false, 10, 50, 40};
   EXPECT_EQ(picture.variant(59), 0);
   EXPECT_EQ(picture.of(60), 31);
@@ -117,7 +120,7 @@ TEST(BlockKeys, ARopeFollowsPositionsNotIndices) {
   EXPECT_EQ(video.of(10), 51);
 }
 
-TEST(BlockKeys, BlocksBeforeALateAdapterAreThoseWithoutIt) {
+TEST(BlockKeys, BlocksBeforeLateAdapterHavePlainKeys) {
   const auto tokens = count_from(0, 80);
   const auto late = [&](int from, const char* adapter = "late") {
     KvIdentity identity;

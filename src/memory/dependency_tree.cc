@@ -13,11 +13,11 @@ DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool depende
       by_block_(arena.total_blocks(), nullptr),
       by_swap_(swap.total_blocks(), nullptr),
       by_checkpoint_(arena.total_blocks(), nullptr) {
-  leaves_.reserve(arena.total_blocks());  // each has a block of its own
+  leaves_.reserve(arena.total_blocks());  // at most one per block
   checkpoints_.reserve(arena.total_blocks());
 }
 
-// A node that changes between idle and busy may change its parent, and so on up to the root.
+// When a node turns busy or idle, its parent may do so too, and so on up to the root.
 template <typename Change>
 void DependencyTree::change(KvNode& node, Change&& apply) {
   KvNode* at = &node;
@@ -27,7 +27,7 @@ void DependencyTree::change(KvNode& node, Change&& apply) {
   counts_.held_kv += static_cast<int32_t>(node.held) - static_cast<int32_t>(was_held);
   while (true) {
     counts_.idle_kv += static_cast<int32_t>(at->idle()) - static_cast<int32_t>(was_idle);
-    relist(*at);
+    update_lists(*at);
     KvNode* parent = at->parent;
     if (!parent || at->busy() == was_busy) return;
     const int step = at->busy() ? 1 : -1;
@@ -39,8 +39,8 @@ void DependencyTree::change(KvNode& node, Change&& apply) {
   }
 }
 
-// Keeps leaves_ equal to the idle nodes without children in the pool.
-void DependencyTree::relist(KvNode& node) {
+// Maintains leaves_: the idle nodes without children in the pool.
+void DependencyTree::update_lists(KvNode& node) {
   const bool wanted = node.idle() && node.present_children == 0;
   if (wanted == (node.leaf >= 0)) return;
   if (wanted) {
@@ -54,12 +54,12 @@ void DependencyTree::relist(KvNode& node) {
   }
 }
 
-void DependencyTree::count_presence(KvNode& node, int step) {
+void DependencyTree::update_presence(KvNode& node, int step) {
   counts_.kv += step;
   node.root->blocks += step;
   if (node.parent) {
     node.parent->present_children += step;
-    relist(*node.parent);
+    update_lists(*node.parent);
     return;
   }
   KvRoot& root = *node.root;
@@ -154,7 +154,7 @@ KvNode* DependencyTree::insert(KvRoot& root, std::span<const Digest> keys, Block
     node.block = block;
     node.held = arena_.references(block) > 1;
   });
-  count_presence(node, 1);
+  update_presence(node, 1);
   return &node;
 }
 
@@ -180,14 +180,14 @@ void DependencyTree::begin_fill(KvNode& node, BlockId block) {
     node.block = block;
     node.flight = Flight::kIn;
   });
-  count_presence(node, 1);
+  update_presence(node, 1);
 }
 
 void DependencyTree::end_fill(KvNode& node) {
   change(node, [&] { node.flight = Flight::kNone; });
 }
 
-void DependencyTree::cancel_fill(KvNode& node) { leave_pool(node); }
+void DependencyTree::cancel_fill(KvNode& node) { remove_from_pool(node); }
 
 void DependencyTree::begin_save(KvNode& node, BlockId swapped) {
   assert(node.resident() && node.swapped == kNoBlock);
@@ -211,7 +211,7 @@ void DependencyTree::drop_copy(KvNode& node) {
   node.unreadable = false;
 }
 
-void DependencyTree::leave_pool(KvNode& node) {
+void DependencyTree::remove_from_pool(KvNode& node) {
   if (!node.checkpoint.empty()) drop_checkpoint(node);
   change(node, [&] {
     node.flight = Flight::kNone;
@@ -221,7 +221,7 @@ void DependencyTree::leave_pool(KvNode& node) {
     node.block = kNoBlock;
     set_leaving(node, false);
   });
-  count_presence(node, -1);
+  update_presence(node, -1);
 }
 
 int32_t DependencyTree::invalid_kv() const {

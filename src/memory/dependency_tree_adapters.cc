@@ -75,7 +75,7 @@ void DependencyTree::keep(AdapterNode& node, bool kept) {
 }
 
 bool DependencyTree::erase(AdapterNode& node) {
-  // The last one takes the place of a root that goes.
+  // Backwards, because a removed root is replaced by the last one.
   for (size_t i = node.roots.size(); i-- > 0;) clear(*node.roots[i]);
   if (node.pinned() || node.flight != Flight::kNone || !node.roots.empty()) return false;
   if (node.present()) release_blocks(node);

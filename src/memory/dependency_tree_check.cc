@@ -1,4 +1,4 @@
-// DependencyTree::check(): compares the tree with the arenas, and its counts with its nodes.
+// DependencyTree::check(): compares the tree with the arenas, and the counts with the nodes.
 #include <fmt/format.h>
 
 #include "memory/dependency_tree.h"

@@ -1,4 +1,4 @@
-// Checkpoints of nodes: the states of sequences at the ends of their blocks.
+// Checkpoints of nodes: the states of sequences at the ends of the nodes' blocks.
 #include <cassert>
 #include <utility>
 
@@ -16,7 +16,7 @@ void DependencyTree::set_checkpoint(KvNode& node, std::vector<BlockId> blocks) {
   by_checkpoint_[blocks.front()] = &node;
   node.checkpoint = std::move(blocks);
   node.checkpoint_place = static_cast<int32_t>(checkpoints_.size());
-  checkpoints_.push_back(&node);  // has room
+  checkpoints_.push_back(&node);  // the constructor reserved capacity
   counts_.checkpoint_blocks += count;
   counts_.idle_checkpoint_blocks += idle_checkpoint(node) ? count : 0;
 }

@@ -1,4 +1,4 @@
-// Removal of KV nodes and of roots that became empty.
+// Removal of KV nodes and of roots that have become empty.
 #include <algorithm>
 #include <cassert>
 
@@ -12,8 +12,8 @@ KvNode* deepest(KvNode* node) {
   return node;
 }
 
-// Visits these siblings and their descendants, children before their parents, the last sibling
-// first. body may remove the node that it gets.
+// Visits these siblings and their descendants, children before parents and the last sibling first.
+// body may remove the node it is called with.
 template <typename Body>
 void visit_upwards(const std::vector<KvNode*>& top, Body&& body) {
   if (top.empty()) return;
@@ -26,7 +26,7 @@ void visit_upwards(const std::vector<KvNode*>& top, Body&& body) {
     if (place > 0)
       at = deepest((parent == above ? top : parent->children)[place - 1]);
     else if (parent == above)
-      return;  // `top` may be gone
+      return;  // `top` may have been freed
     else
       at = parent;
   }
@@ -43,7 +43,7 @@ void erase_from(List& list, const Item& item) {
 
 void DependencyTree::evict(KvNode& node) {
   assert(node.leaf >= 0 && node.flight == Flight::kNone);
-  leave_pool(node);
+  remove_from_pool(node);
   if (node.saved()) return;
   remove_below(node);
   remove(node);
@@ -57,7 +57,7 @@ void DependencyTree::unswap(KvNode& node) {
   remove(node);
 }
 
-// What is below a node outside the pool is outside the pool, too, and not in flight.
+// Everything below a node outside the pool is also outside the pool and not in flight.
 void DependencyTree::remove_below(KvNode& node) {
   visit_upwards(node.children, [this](KvNode& one) {
     assert(!one.present());
@@ -66,7 +66,7 @@ void DependencyTree::remove_below(KvNode& node) {
   });
 }
 
-// Unlinks a node without children and without blocks.
+// Unlinks a node that has neither children nor blocks.
 void DependencyTree::remove(KvNode& node) {
   assert(node.children.empty() && !node.present());
   KvRoot& root = *node.root;
@@ -79,7 +79,7 @@ void DependencyTree::remove(KvNode& node) {
 }
 
 void DependencyTree::clear(KvRoot& root) {
-  // Removing the last node removes the root.
+  // Removing the last node also removes the root.
   visit_upwards(root.children, [this](KvNode& node) {
     if (node.busy() || node.flight != Flight::kNone || !node.children.empty()) return;
     if (node.present() && node.saved()) unswap(node);

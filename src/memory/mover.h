@@ -1,5 +1,5 @@
-// Copies between the tiers of memory. The pool decides what moves; a mover does it: with threads
-// (memory/thread_mover.h), or in simulated time (sim/simulated_mover.h).
+// Copies between memory tiers. The pool decides what moves; a mover carries it out, with threads
+// (memory/thread_mover.h) or in simulated time (memory/simulated_mover.h).
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ enum class MoveKind : uint8_t {
   kWriteKv,      // from blocks[0] to swap block `swapped`
 };
 
-// In the order in which moves start.
+// Most urgent first.
 enum class Urgency : uint8_t {
   kAdapterOfRequest,
   kKvOfRequest,
-  kRoom,        // a request waits for the room
-  kBackground,  // a wish of the swapper
+  kRoom,        // a request waits for the freed room
+  kBackground,  // planned by the swapper
 };
 
 struct Move {
   uint64_t id = 0;  // never 0
   MoveKind kind = MoveKind::kLoadAdapter;
   Urgency urgency = Urgency::kBackground;
-  Digest key;  // of the node
+  Digest key;  // the node's
   std::vector<BlockId> blocks;
   BlockId swapped = kNoBlock;
   int64_t bytes = 0;
@@ -38,22 +38,22 @@ struct Move {
 struct MoveResult {
   uint64_t id = 0;
   Status status;
-  double seconds = 0;  // of the copy itself, without the time in the queue
+  double seconds = 0;  // of the copy itself, excluding the time in the queue
 };
 
-// Used by one thread.
+// Must be used from one thread.
 class Mover {
  public:
   virtual ~Mover() = default;
-  // Never waits. The blocks belong to the move until its result, or until cancel() returns true.
-  // Throws std::bad_alloc before anything has begun; what else may throw is poll(), which then has
-  // the same results the next time.
+  // Never blocks. The blocks belong to the move until poll() returns its result or cancel() returns
+  // true. Throws std::bad_alloc only before the move is queued. poll() may also throw; its next
+  // call then returns the same results.
   virtual void start(Move move) = 0;
-  // The results since the last call, in the order in which the moves ended.
+  // The results since the last call, in the order in which moves ended.
   virtual std::vector<MoveResult> poll() = 0;
-  // Makes a move that has not begun more urgent. No effect on others.
+  // Raises the priority of a move that has not started; otherwise has no effect.
   virtual void raise_priority(uint64_t id, Urgency urgency) = 0;
-  // True: the move had not begun, and has no result. False: it goes on.
+  // True: the move had not started and will have no result. False: it continues.
   virtual bool cancel(uint64_t id) = 0;
 };
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kBatchSeconds = 5;  // FastLibra §5.1
 
-// With shares for each kind, an adapter cannot wait for its KV to leave. And where the worth of
-// each is learned, it need not: KV without its adapter still saves its computation.
+// With fixed shares, evicting an adapter cannot wait for its KV, which belongs to the other share.
+// With learned values it need not: KV whose adapter is absent still saves its recomputation.
 PoolConfig settled(PoolConfig config) {
   if (config.adapter_blocks || config.swapper.policy == MemoryPolicy::kLearned)
     config.dependencies = false;
@@ -25,13 +25,14 @@ PoolConfig settled(PoolConfig config) {
 
 }  // namespace
 
-Error Pool::too_much_kept(int32_t blocks, int32_t wanted) const {
-  return {ErrorCode::kUnavailable,
-          fmt::format("the adapter needs {} bytes of the pool; pinned adapters would take {}, but "
-                      "may take {}; pin fewer or raise --pool-memory",
-                      blocks * config_.block_bytes, wanted * config_.block_bytes,
-                      config_.kept_limit * config_.block_bytes),
-          "pinned"};
+Error Pool::pinned_limit_error(int32_t blocks, int32_t wanted) const {
+  return {
+      ErrorCode::kUnavailable,
+      fmt::format("the adapter needs {} bytes of the pool; pinned adapters would take {} bytes, "
+                  "over their limit of {} bytes; pin fewer or raise --pool-memory",
+                  blocks * config_.block_bytes, wanted * config_.block_bytes,
+                  config_.kept_limit * config_.block_bytes),
+      "pinned"};
 }
 
 Pool::Pool(const PoolConfig& config, Mover& mover, const Clock& clock, PoolListener* listener)
@@ -71,22 +72,22 @@ void Pool::note_step(int sequences) {
   batch_ += (sequences - batch_) * -std::expm1(-age / kBatchSeconds);
 }
 
-// An adapter that may leave does.
+// Evicts an adapter; the caller has checked that it may leave.
 void Pool::evict(AdapterNode& node) {
   tree_.release_blocks(node);
   ++totals_.adapters_left;
   if (listener_) listener_->on_left(node.key);
 }
 
-// The keys that a sequence may reuse: at least one token must remain to be computed.
+// The keys that a sequence may reuse: at least one token must be left to compute.
 std::span<const Digest> Pool::reusable(std::span<const Digest> keys, int tokens) {
   return keys.first(std::min<size_t>(keys.size(), std::max(0, tokens - 1) / kBlockTokens));
 }
 
-// The resident prefix that a sequence can go on from.
+// The resident prefix from which a sequence can continue.
 std::vector<KvNode*> Pool::usable_prefix(const KvIdentity& identity, std::span<const Digest> keys) {
   std::vector<KvNode*> prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
-  if (config_.state_blocks > 0) cut_to_checkpoint(prefix);
+  if (config_.state_blocks > 0) truncate_to_checkpoint(prefix);
   return prefix;
 }
 
@@ -101,7 +102,7 @@ int32_t Pool::blocks_to_start(const KvIdentity& identity, std::span<const Digest
   const std::vector<KvNode*> prefix = usable_prefix(identity, reusable(keys, tokens));
   int32_t needed = alone;
   for (const KvNode* node : prefix) needed -= node->idle() ? 0 : 1;
-  // The checkpoint cannot leave while it is read.
+  // The checkpoint cannot be evicted while it is read.
   if (config_.state_blocks > 0 && !prefix.empty() && tree_.idle_checkpoint(*prefix.back()))
     needed += config_.state_blocks;
   return std::min(alone, needed);
@@ -113,7 +114,7 @@ void Pool::hold_prefix(BlockTable& table, const KvIdentity& identity,
   std::vector<KvNode*> prefix = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   if (config_.state_blocks > 0) {
     table.branch = static_cast<int>(prefix.size());
-    cut_to_checkpoint(prefix);
+    truncate_to_checkpoint(prefix);
     if (!prefix.empty()) table.start = tree_.hold_checkpoint(*prefix.back());
   }
   reserve_more(table.blocks, prefix.size());
@@ -139,7 +140,7 @@ Room Pool::start(Claim& claim, BlockTable& table, const KvIdentity& identity,
     drop(table);
     return room;
   }
-  note_return(table);
+  record_reuse(table);
   drop(claim.prefix);
   visit_prefix(table, claim);
   if (config_.prefix_caching) {
@@ -168,7 +169,7 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
   if (!config_.prefix_caching) return;
   const int full = std::min(computed / kBlockTokens, static_cast<int>(keys.size()));
   if (full <= table.committed) return;
-  // An unloaded adapter's KV is not kept.
+  // KV of an unloaded adapter is not kept.
   for (const AdapterNeed& need : identity.adapters)
     if (const AdapterNode* node = tree_.find_adapter(need.digest); node && node->forgotten) return;
   KvRoot& root = tree_.root(identity);
@@ -177,7 +178,8 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
     KvRoot& root;
     ~Tidy() { tree.erase_if_empty(root); }
   } const tidy{tree_, root};
-  // Earlier keys may be unstored: their nodes were being filled at the time, or have left.
+  // Blocks of earlier keys may be missing: their nodes were still being filled, or have been
+  // evicted.
   const auto shares = [&](int i) {
     const KvNode* node = tree_.find_resident(root, keys[i]);
     return node && node->block == table.blocks[i];
@@ -194,8 +196,8 @@ void Pool::commit(BlockTable& table, const KvIdentity& identity, std::span<const
   table.committed = full;
 }
 
-// The node's block replaces a table's own one of the same key. With both, a sequence would keep two
-// blocks per key in the pool, because the node stays as long as the blocks below it.
+// Replaces a table's private block by the node's block with the same key. Otherwise the sequence
+// would occupy two pool blocks per key, because the node stays as long as the blocks below it.
 void Pool::adopt(BlockId& own, KvNode& node) {
   if (!node.held) reuse_.visit(ReuseModel::group_of(node), seconds(now_ - node.last_use));
   tree_.hold(node);
@@ -208,7 +210,7 @@ void Pool::release(BlockTable& table) {
   drop(table);
 }
 
-// Children before their parents, so that without history each becomes a leaf in turn.
+// Children before parents, so that without history each node becomes a leaf in turn.
 void Pool::drop(BlockTable& table) {
   drop_states(table);
   for (auto block = table.blocks.rbegin(); block != table.blocks.rend(); ++block) {
@@ -229,10 +231,10 @@ Status Pool::keep(const AdapterNeed& need, bool kept) {
   if (need.blocks == 0 || (!kept && !tree_.find_adapter(need.digest))) return {};
   AdapterNode& node = tree_.adapter(need);
   if (node.kept == kept) return {};
-  const int32_t blocks = kept_blocks_ + (kept ? need.blocks : -need.blocks);
-  if (kept && blocks > config_.kept_limit) return too_much_kept(need.blocks, blocks);
+  const int32_t blocks = pinned_blocks_ + (kept ? need.blocks : -need.blocks);
+  if (kept && blocks > config_.kept_limit) return pinned_limit_error(need.blocks, blocks);
   if (kept) reserve_more(kept_);
-  kept_blocks_ = blocks;
+  pinned_blocks_ = blocks;
   tree_.keep(node, kept);
   std::erase(kept_, need.digest);
   if (kept && !node.present()) kept_.push_back(need.digest);
@@ -243,9 +245,10 @@ void Pool::forget(const Digest& adapter) {
   AdapterNode* node = tree_.find_adapter(adapter);
   if (!node) return;
   (void)keep({adapter, node->size}, false);  // cannot fail
-  reserve_more(forgotten_);
+  reserve_more(pending_removals_);
   node->forgotten = true;
-  if (std::ranges::find(forgotten_, adapter) == forgotten_.end()) forgotten_.push_back(adapter);
+  if (std::ranges::find(pending_removals_, adapter) == pending_removals_.end())
+    pending_removals_.push_back(adapter);
   if (node->pins == 0) drop_if_unused(*node);
 }
 

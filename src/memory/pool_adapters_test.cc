@@ -22,7 +22,7 @@ Readiness claim(World& world, User& user) {
   return world.pool.claim(user.claim, user.identity, user.keys, 1);
 }
 
-TEST(PoolAdapters, AClaimLoadsAndThenHolds) {
+TEST(PoolAdapters, ClaimLoadsAndHoldsAdapter) {
   World world({.blocks = 8});
   User user = user_of(kA);
   EXPECT_EQ(claim(world, user), Readiness::kLoadingAdapter);
@@ -33,7 +33,7 @@ TEST(PoolAdapters, AClaimLoadsAndThenHolds) {
   EXPECT_TRUE(world.pool.resident(kA.digest));
   EXPECT_EQ(world.pool.available_blocks(), 5);
   world.end(user);
-  EXPECT_TRUE(world.pool.resident(kA.digest));  // history
+  EXPECT_TRUE(world.pool.resident(kA.digest));  // as history
   EXPECT_EQ(world.pool.available_blocks(), 8);
   EXPECT_EQ(world.pool.stats().adapter_queries, 1u);
   EXPECT_EQ(world.pool.stats().adapter_hits, 0u);
@@ -41,7 +41,7 @@ TEST(PoolAdapters, AClaimLoadsAndThenHolds) {
   EXPECT_EQ(world.pool.stats().adapter_hits, 1u);
 }
 
-TEST(PoolAdapters, ALoadTakesTheRoomOfWhatIsIdleOnly) {
+TEST(PoolAdapters, LoadEvictsOnlyIdleNodes) {
   World world({.blocks = 8});
   User first = user_of(kA), second = user_of(kB), third = user_of(kC);
   claim(world, first);
@@ -58,14 +58,14 @@ TEST(PoolAdapters, ALoadTakesTheRoomOfWhatIsIdleOnly) {
   EXPECT_EQ(world.pool.stats().adapters_left, 1u);
 }
 
-TEST(PoolAdapters, AnAbandonedLoadThatHasNotBegunIsCancelled) {
+TEST(PoolAdapters, CancelsUnstartedAbandonedLoad) {
   World world({.blocks = 8});
   User first = user_of(kA), second = user_of(kB);
   claim(world, first);
   claim(world, second);
   world.end(second);
   EXPECT_EQ(world.pool.stats().adapter_blocks, 3);
-  world.end(first);  // its copy runs already
+  world.end(first);  // its copy is already running
   EXPECT_EQ(world.pool.stats().adapter_blocks, 3);
   world.settle();
   EXPECT_TRUE(world.pool.resident(kA.digest));
@@ -73,7 +73,7 @@ TEST(PoolAdapters, AnAbandonedLoadThatHasNotBegunIsCancelled) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolAdapters, AFailedLoadFailsItsRequestsAndIsTriedAgainForOthers) {
+TEST(PoolAdapters, FailedLoadFailsClaimsAndIsRetriedForOthers) {
   bool broken = true;
   World world({.blocks = 8}, [&](const Move&) {
     return SimulatedMover::Outcome{broken ? Status(not_found("no such file")) : Status(), 1};
@@ -95,7 +95,7 @@ TEST(PoolAdapters, AFailedLoadFailsItsRequestsAndIsTriedAgainForOthers) {
   EXPECT_EQ(world.serve(identity_of(kA), count_from(0, 20)), 0);
 }
 
-TEST(PoolAdapters, SumsNeedAllOfThem) {
+TEST(PoolAdapters, CombinedAdaptersMustAllBeResident) {
   World world({.blocks = 8});
   User sum{{digest_of("sum"), {kA, kB}, {}}, {}, {}, {}};
   EXPECT_EQ(claim(world, sum), Readiness::kLoadingAdapter);
@@ -107,7 +107,7 @@ TEST(PoolAdapters, SumsNeedAllOfThem) {
   EXPECT_EQ(check(world.pool, {&sum}), "");
 }
 
-TEST(PoolAdapters, OneAdapterAtTwoScalesIsLoadedOnceAndSharesNoKv) {
+TEST(PoolAdapters, TwoScalesShareAdapterButNotKv) {
   World world({.blocks = 12});
   EXPECT_EQ(world.serve(identity_of(kA, 1), count_from(0, 40)), 0);
   EXPECT_EQ(world.serve(identity_of(kA, 2), count_from(0, 40)), 0);
@@ -115,11 +115,11 @@ TEST(PoolAdapters, OneAdapterAtTwoScalesIsLoadedOnceAndSharesNoKv) {
   EXPECT_EQ(world.pool.stats().loads.moves, 1u);
 }
 
-TEST(PoolAdapters, AnAdapterStaysWhileItsKvDoes) {
+TEST(PoolAdapters, AdapterStaysWhileItsKvDoes) {
   World world({.blocks = 8, .swapper = {.policy = MemoryPolicy::kBenefit}});
-  world.serve(identity_of(kA), count_from(0, 33));  // 3 + 2 blocks of history
+  world.serve(identity_of(kA), count_from(0, 33));  // 3 + 2 blocks stay as history
   User second = user_of(kB);
-  EXPECT_EQ(claim(world, second), Readiness::kLoadingAdapter);  // 3 free ones
+  EXPECT_EQ(claim(world, second), Readiness::kLoadingAdapter);  // 3 blocks are free
   world.settle();
   BlockTable table;
   ASSERT_EQ(world.pool.reserve(table, 16), Room::kReserved);
@@ -130,14 +130,14 @@ TEST(PoolAdapters, AnAdapterStaysWhileItsKvDoes) {
   EXPECT_EQ(check(world.pool, {&second}), "");
 }
 
-TEST(PoolAdapters, WithoutDependenciesKvMayLieThereWithoutUse) {
+TEST(PoolAdapters, WithoutDependenciesKvMayBeInvalid) {
   World world({.blocks = 8, .dependencies = false});
   world.serve(identity_of(kA), count_from(0, 33));
-  // The adapter is no more used than its KV, and frees more per decision.
+  // The adapter is used no more than its KV, and evicting it frees more blocks at once.
   for (int i = 0; i < 5; ++i) {
     world.wait(std::chrono::seconds(1));
     User toucher = user_of(kA);
-    toucher.identity.adapters.clear();  // its KV is used, not the adapter
+    toucher.identity.adapters.clear();  // uses the KV but not the adapter
     world.run(toucher, count_from(0, 33));
     world.end(toucher);
   }
@@ -150,7 +150,7 @@ TEST(PoolAdapters, WithoutDependenciesKvMayLieThereWithoutUse) {
   EXPECT_EQ(check(world.pool, {&second, &third}), "");
 }
 
-TEST(PoolAdapters, AFixedShareIsNotUsedByTheOther) {
+TEST(PoolAdapters, FixedSharesAreExclusive) {
   World world({.blocks = 10, .adapter_blocks = 3});
   User first = user_of(kA), second = user_of(kB);
   claim(world, first);
@@ -165,7 +165,7 @@ TEST(PoolAdapters, AFixedShareIsNotUsedByTheOther) {
   EXPECT_EQ(claim(world, second), Readiness::kLoadingAdapter);
 }
 
-TEST(PoolAdapters, KeptOnesStayWithinTheirLimit) {
+TEST(PoolAdapters, KeptAdaptersRespectLimit) {
   World world({.blocks = 9, .kept_limit = 4});
   ASSERT_TRUE(world.pool.keep(kA, true).ok());
   world.pool.advance();
@@ -182,7 +182,7 @@ TEST(PoolAdapters, KeptOnesStayWithinTheirLimit) {
   EXPECT_TRUE(world.pool.keep(kB, true).ok());
 }
 
-TEST(PoolAdapters, AForgottenOneGoesWithItsLastRequest) {
+TEST(PoolAdapters, ForgottenAdapterLeavesWithLastRequest) {
   World world({.blocks = 16});
   User user = user_of(kA);
   claim(world, user);
@@ -194,18 +194,18 @@ TEST(PoolAdapters, AForgottenOneGoesWithItsLastRequest) {
   world.end(user);
   EXPECT_EQ(world.pool.stats().free, 16);
   EXPECT_EQ(world.pool.tree().adapters().size(), 0u);
-  // The same content again: nothing of it was kept.
+  // The same content again: none of its KV was kept.
   EXPECT_EQ(world.serve(identity_of(kA), count_from(0, 40)), 0);
   EXPECT_EQ(world.pool.stats().loads.moves, 2u);
 }
 
-TEST(PoolAdapters, WithoutHistoryAnAdapterGoesWithItsLastRequest) {
+TEST(PoolAdapters, WithoutHistoryAdapterLeavesWithLastRequest) {
   World world({.blocks = 16, .history = false});
   world.serve(identity_of(kA), count_from(0, 40));
   EXPECT_EQ(world.pool.stats().free, 16);
 }
 
-TEST(PoolAdapters, ExpectTakesOnlyFreeRoom) {
+TEST(PoolAdapters, ExpectUsesOnlyFreeBlocks) {
   World world({.blocks = 8});
   world.pool.expect(kA);
   world.pool.expect(kB);
@@ -215,8 +215,8 @@ TEST(PoolAdapters, ExpectTakesOnlyFreeRoom) {
   EXPECT_FALSE(world.pool.resident(kC.digest));
 }
 
-// Activated LoRA: the base model's blocks do not depend on the adapter that made them.
-TEST(PoolAdapters, WhatALateAdapterLeavesBeforeItsTokensIsTheBaseModels) {
+// Activated LoRA: the base model's blocks do not depend on the adapter whose request computed them.
+TEST(PoolAdapters, KvBeforeLateAdapterIsSharedWithBase) {
   World world({.blocks = 12});
   KvIdentity late;
   late.adapters = {kA};

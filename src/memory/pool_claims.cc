@@ -1,4 +1,4 @@
-// Claims: request and pin the adapters and KV that a request needs before it can start.
+// Claims: request and pin the adapters and KV that a request needs before it starts.
 #include <algorithm>
 
 #include "base/reserve.h"
@@ -7,12 +7,12 @@
 namespace valora::memory {
 namespace {
 
-// How long KV that a request asked for waits for it. Longer than copies and steps take.
+// How long KV read for a request is protected from eviction. Longer than copies and steps take.
 constexpr Duration kAwaitedFor = std::chrono::seconds(10);
 
 }  // namespace
 
-// Keeps the resident prefix of a sequence in the pool. Not a use of it.
+// Holds the resident prefix of a sequence in the pool without counting as a use.
 class Pool::HeldPrefix {
  public:
   HeldPrefix(Pool& pool, const KvIdentity& identity, std::span<const Digest> keys) : pool_(pool) {
@@ -36,7 +36,7 @@ Readiness Pool::claim(Claim& claim, const KvIdentity& identity, std::span<const 
     return kv;
   if (swaps()) {
     hold_prefix(claim.prefix, identity, reusable(keys, tokens));
-    note_return(claim.prefix);
+    record_reuse(claim.prefix);
   }
   claim.ready = true;
   return Readiness::kReady;
@@ -61,7 +61,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
     }
     if (std::ranges::find(claim.pinned, &node) == claim.pinned.end()) {
       reserve_more(claim.pinned);
-      // Pinned before the load, so that making room for it takes no adapter of this request.
+      // Pinned before the load, so that making room does not evict adapters of this request.
       tree_.pin(node, 1);
       claim.pinned.push_back(&node);
     }
@@ -78,7 +78,7 @@ Readiness Pool::claim_adapters(Claim& claim, const KvIdentity& identity) {
   return readiness;
 }
 
-// Requests the prefix blocks that are in the swap space, then waits for them.
+// Requests prefix blocks that are only in the swap space; not ready until they have been read.
 Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> keys) {
   if (!swaps() || !config_.prefix_caching) return Readiness::kReady;
   const KvRoot* root = tree_.find_root(identity.adapter);
@@ -89,31 +89,31 @@ Readiness Pool::claim_kv(const KvIdentity& identity, std::span<const Digest> key
     mover_.raise_priority(next->move, Urgency::kKvOfRequest);
     return Readiness::kLoadingKv;
   }
-  if (next->unreadable || !statistics().worth_saving()) return Readiness::kReady;
+  if (next->unreadable || !statistics().swap_pays_off()) return Readiness::kReady;
   const size_t resident = path.size();
   for (KvNode* node; (node = next_of(path, identity, keys)) && !node->unreadable;)
     path.push_back(node);
   const auto wanted = static_cast<int32_t>(path.size() - resident);
-  // Making room must not take it, to be filled by the rest in turn.
+  // Making room must not evict the resident prefix, only to be followed by reading it back.
   const HeldPrefix held(*this, identity, keys);
   const Room room = make_room(Kind::kKv, wanted);
   if (room == Room::kSoon) return Readiness::kLoadingKv;
-  // It needs that room to run in any case.
+  // The request could not run without that room anyway.
   if (room == Room::kNone) return Readiness::kFull;
-  // Making room may have taken nodes from the swap space.
+  // Making room may have removed nodes from the swap space.
   path = tree_.resident_prefix(tree_.find_root(identity.adapter), keys);
   const size_t begin = path.size();
   while (path.size() < begin + wanted) {
     KvNode* node = next_of(path, identity, keys);
     if (!node || node->present() || !fill(*node, Urgency::kKvOfRequest)) break;
-    node->awaited_until = now_ + kAwaitedFor;  // or it could leave again before the request starts
+    node->awaited_until = now_ + kAwaitedFor;  // protects it from eviction until the request starts
     totals_.swapped_tokens += kBlockTokens;
     path.push_back(node);
   }
   return path.size() > begin ? Readiness::kLoadingKv : Readiness::kReady;
 }
 
-// The node after a path from the root along `keys`, in any tier; null if there is none.
+// The node that continues a path along `keys`, in any tier; null if there is none.
 KvNode* Pool::next_of(std::span<KvNode* const> path, const KvIdentity& identity,
                       std::span<const Digest> keys) {
   if (path.size() == keys.size()) return nullptr;
@@ -132,7 +132,8 @@ void Pool::unclaim(Claim& claim) {
   drop(claim.prefix);
 }
 
-// An adapter lost its last pin: cancels its load, and removes it if it is marked for removal.
+// For an adapter that may have lost its last pin: cancels its load, and removes it if it is marked
+// for removal.
 void Pool::drop_if_unused(AdapterNode& node) {
   node.failure.reset();
   if (node.pinned()) return;
@@ -146,7 +147,7 @@ void Pool::drop_if_unused(AdapterNode& node) {
     const Digest key = node.key;
     const bool resident = node.resident();
     if (!tree_.erase(node)) return;
-    std::erase(forgotten_, key);
+    std::erase(pending_removals_, key);
     if (resident && listener_) listener_->on_left(key);
   }
 }

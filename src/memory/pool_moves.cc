@@ -16,7 +16,7 @@ constexpr double kNewest = 0.2;  // weight of the newest measurement
 void Pool::advance() {
   now_ = clock_.now();
   for (const MoveResult& result : mover_.poll()) finish(result);
-  if (!kept_.empty() || !forgotten_.empty()) retry_kept_and_forgotten();
+  if (!kept_.empty() || !pending_removals_.empty()) retry_pinned_and_removed();
   if (now_ < next_plan_) return;
   next_plan_ = now_ + config_.period;
   const size_t before = moves_.size();
@@ -65,7 +65,7 @@ bool Pool::fill(KvNode& node, Urgency urgency) {
   return true;
 }
 
-// Takes no memory: each copy has its result.
+// Must not allocate: the result of a copy must not be lost.
 void Pool::finish(const MoveResult& result) {
   const auto it = moves_.find(result.id);
   if (it == moves_.end()) return;
@@ -120,7 +120,7 @@ std::optional<Error> Pool::announce(const AdapterNode& node) {
     return {};
   } catch (const std::exception& e) {
     listener_->on_left(node.key);
-    return fault("an adapter could not be put into its place", e);
+    return fault("an adapter could not be loaded into the pool", e);
   }
 }
 
@@ -134,10 +134,10 @@ void Pool::finish_read(KvNode& node, const Status& status) {
   unwind(node);
 }
 
-// Removes a node whose fill failed from the pool, with the filled nodes below it. A node that is
-// still being filled is removed when its move ends.
+// Removes a node whose fill failed, and the filled nodes below it, from the pool. Nodes that are
+// still being filled are removed when their moves end.
 void Pool::unwind(KvNode& node) {
-  // The last one takes the place of a child that goes.
+  // Backwards, because a removed child is replaced by the last one.
   for (size_t i = node.children.size(); i-- > 0;) {
     KvNode* child = node.children[i];
     if (!child->present()) continue;
@@ -167,7 +167,7 @@ void Pool::unwind(KvNode& node) {
 void Pool::finish_write(KvNode& node, const Status& status) {
   if (status.ok()) {
     tree_.end_save(node);
-    evict_upwards(&node);
+    evict_ancestors(&node);
     return;
   }
   tree_.cancel_save(node);
@@ -175,8 +175,8 @@ void Pool::finish_write(KvNode& node, const Status& status) {
     tree_.set_leaving(*above, false);
 }
 
-void Pool::retry_kept_and_forgotten() {
-  const std::vector<Digest> kept = kept_, forgotten = forgotten_;
+void Pool::retry_pinned_and_removed() {
+  const std::vector<Digest> kept = kept_, forgotten = pending_removals_;
   for (const Digest& key : kept) {
     AdapterNode* node = tree_.find_adapter(key);
     if (!node || node->resident())
@@ -187,13 +187,13 @@ void Pool::retry_kept_and_forgotten() {
   for (const Digest& key : forgotten) {
     AdapterNode* node = tree_.find_adapter(key);
     if (!node || !node->forgotten)
-      std::erase(forgotten_, key);
+      std::erase(pending_removals_, key);
     else if (node->pins == 0)
       drop_if_unused(*node);
   }
 }
 
-// FastLibra §5.3: above the high mark the least valuable nodes leave, below the low mark the most
+// FastLibra §5.3: above the high mark, the least valuable nodes leave; below the low mark, the most
 // valuable ones come in.
 void Pool::plan() {
   if (!config_.history) return;
@@ -215,15 +215,15 @@ void Pool::plan_for(Kinds kinds, int32_t used, int32_t capacity) {
   if (used - tree_.counts().leaving > high) {
     int32_t beyond = used - tree_.counts().leaving - high;
     for (const AnyNode& node : swapper_.leave(tree_, statistics(), beyond, kinds)) {
-      if (beyond <= 0) break;  // a node's checkpoint leaves with it
+      if (beyond <= 0) break;  // includes nodes' checkpoints, which leave with them
       if (const auto* kv = std::get_if<KvNode*>(&node))
         beyond -= static_cast<int32_t>((*kv)->checkpoint.size());
-      if (leaves_next(node) && tree_node(node).rests_until <= now_)
-        let_leave(node, Urgency::kBackground);
+      if (is_next_victim(node) && tree_node(node).rests_until <= now_)
+        begin_eviction(node, Urgency::kBackground);
     }
     return;
   }
-  // With a fixed share, vLLM's way, nothing comes in before a request asks for it.
+  // With a fixed share (as in vLLM), nothing is loaded before a request asks for it.
   if (used >= low || config_.adapter_blocks) return;
   for (const AnyNode& node : swapper_.bring(tree_, statistics(), low - used, kinds)) {
     if (const auto* adapter = std::get_if<AdapterNode*>(&node)) {

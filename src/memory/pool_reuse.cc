@@ -1,4 +1,4 @@
-// What the pool tells its ReuseModel: which nodes wait, and which are visited again.
+// Feeds the ReuseModel: which nodes are idle, and which are visited again.
 #include <algorithm>
 #include <utility>
 
@@ -7,17 +7,17 @@
 namespace valora::memory {
 namespace {
 
-// The KV nodes that one sample_idle_times() looks at, as a share of all blocks.
+// Each sample_idle_times() looks at 1 / kWatched of all KV blocks.
 constexpr int32_t kWatched = 64;
-// What observations keep of their weight after one slot of the window.
+// Factor on the weight of past observations, applied once per slot of the visit window.
 constexpr double kFade = 0.85;
-// References to a block that only one table uses: the tree's and the table's.
+// References to a block used by a single table: the tree's and the table's.
 constexpr int kIdleReferences = 2;
 
 }  // namespace
 
-// Adds the time since the last call to the groups of the idle nodes: of all adapters, and of a
-// sample of the KV in both tiers.
+// Adds the time since the last call to the groups of idle nodes: all adapters, and a sample of the
+// KV in both tiers.
 void Pool::sample_idle_times() {
   const Slot now_slot = slot();
   const double time = seconds(now_ - sampled_at_);
@@ -35,8 +35,8 @@ void Pool::sample_idle_times() {
     reuse_.wait(ReuseModel::group_of(*node), seconds(now_ - node->last_use), time,
                 static_cast<double>(total) / count);
   }
-  if (faded_ != now_slot) reuse_.fade(kFade);
-  faded_ = now_slot;
+  if (last_fade_slot_ != now_slot) reuse_.fade(kFade);
+  last_fade_slot_ = now_slot;
   reuse_.refresh();
 }
 
@@ -46,15 +46,16 @@ void Pool::visit(TreeNode& node) {
   node.last_use = now_;
 }
 
-// By a request that asks for it; others may use it.
+// A request asks for the adapter, which others may already be using.
 void Pool::visit_adapter(AdapterNode& node) {
   if (node.uses > 0 && !node.pinned())
     reuse_.visit(ReuseModel::group_of(node, slot()), seconds(now_ - node.last_use));
   visit(node);
 }
 
-// A request holds this prefix from now on: the idle time of what nobody held before ends.
-void Pool::note_return(const BlockTable& prefix) {
+// A request holds this prefix from now on, which ends the idle time of blocks that nobody else
+// held.
+void Pool::record_reuse(const BlockTable& prefix) {
   for (const BlockId block : prefix.blocks) {
     const KvNode* node = tree_.node_of(block);
     if (node && arena_.references(block) == kIdleReferences)
@@ -62,8 +63,9 @@ void Pool::note_return(const BlockTable& prefix) {
   }
 }
 
-// The stored prefix that a sequence starts with. What a sequence still holds is no earlier turn of
-// its conversation: several answers to one prompt, or equal prompts at the same time.
+// Counts a visit to the stored prefix that a sequence starts with. If another sequence still holds
+// it, this is not the next turn of a conversation, but another answer to the same prompt or an
+// equal prompt.
 void Pool::visit_prefix(const BlockTable& table, Claim& claim) {
   const bool again = std::exchange(claim.visited, true);  // it was preempted
   if (table.committed == 0) return;

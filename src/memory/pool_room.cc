@@ -7,7 +7,8 @@
 namespace valora::memory {
 namespace {
 
-// Candidates that are ordered at once, so that a step that needs a block seldom orders them again.
+// Each ordering yields at least a 32nd of the pool as candidates, so that steps that need a block
+// rarely have to compute another.
 constexpr int32_t kVictimShare = 32;
 
 bool covered_by_leaving(const KvNode& node) {
@@ -45,7 +46,7 @@ int32_t Pool::idle_for(Kind kind) const {
   return kind == Kind::kAdapter ? counts.idle_adapter_blocks : idle_kv;
 }
 
-// Blocks in use that a pool which shrank must get rid of.
+// Blocks in use beyond the capacity, after the pool has shrunk.
 int32_t Pool::over_capacity() const {
   return std::max(0, arena_.used_blocks() - arena_.capacity());
 }
@@ -62,14 +63,14 @@ double Pool::usage() const {
 
 Room Pool::make_room(Kind kind, int32_t blocks) {
   const int32_t over = over_capacity();
-  // Nothing leaves for what will not fit.
+  // Evict nothing if the request cannot fit anyway.
   if (blocks > free_for(kind) + idle_for(kind) - over) return Room::kNone;
   while (free_for(kind) < blocks) {
     const int32_t missing = blocks - free_for(kind) + over - tree_.counts().leaving;
     if (missing <= 0) return Room::kSoon;
     const bool states_too = kind == Kind::kKv || !config_.adapter_blocks;
     if (const std::optional<AnyNode> victim = next_victim(kind, missing))
-      let_leave(*victim, Urgency::kRoom);
+      begin_eviction(*victim, Urgency::kRoom);
     else if (!states_too || !drop_oldest_checkpoint())
       return Room::kNone;
   }
@@ -81,11 +82,11 @@ Pool::Victim Pool::victim_of(const AnyNode& any) {
   return {node.key, std::holds_alternative<AdapterNode*>(any), node.last_use, node.awaited_until};
 }
 
-// Empty if it is gone, was visited or asked for since, or may not leave now.
+// nullopt if the node is gone, has been visited or requested since, or may not leave now.
 std::optional<AnyNode> Pool::find_victim(const Victim& victim) {
   const auto still = [&](auto* node) -> std::optional<AnyNode> {
     if (!node || node->last_use != victim.last_use || node->awaited_until != victim.awaited_until ||
-        !leaves_next(node))
+        !is_next_victim(node))
       return std::nullopt;
     return node;
   };
@@ -93,7 +94,7 @@ std::optional<AnyNode> Pool::find_victim(const Victim& victim) {
                         : still(tree_.find_node(victim.key));
 }
 
-// The next node to leave, from an order that is renewed every period, or when it is used up.
+// The next node to evict, from an order that is renewed every period or when used up.
 std::optional<AnyNode> Pool::next_victim(Kind kind, int32_t blocks) {
   auto& victims = victims_[static_cast<int>(kind)];
   TimePoint& end = victims_end_[static_cast<int>(kind)];
@@ -115,14 +116,14 @@ std::optional<AnyNode> Pool::next_victim(Kind kind, int32_t blocks) {
   }
 }
 
-// A KV node may be saved while those below it are still being saved.
-bool Pool::leaves_next(const AnyNode& any) const {
+// A KV node may be chosen while nodes below it are still being saved.
+bool Pool::is_next_victim(const AnyNode& any) const {
   if (const auto* adapter = std::get_if<AdapterNode*>(&any)) return tree_.evictable(**adapter);
   const KvNode& node = *std::get<KvNode*>(any);
   return node.idle() && node.flight == Flight::kNone && !node.leaving && covered_by_leaving(node);
 }
 
-void Pool::let_leave(const AnyNode& any, Urgency urgency) {
+void Pool::begin_eviction(const AnyNode& any, Urgency urgency) {
   if (const auto* adapter = std::get_if<AdapterNode*>(&any)) {
     AdapterNode& node = **adapter;
     evict(node);
@@ -132,17 +133,17 @@ void Pool::let_leave(const AnyNode& any, Urgency urgency) {
   KvNode& node = *std::get<KvNode*>(any);
   if (node.saved() || (node.rests_until <= now_ && save(node, urgency))) {
     tree_.set_leaving(node, true);
-    evict_upwards(&node);
+    evict_ancestors(&node);
   } else if (node.leaf >= 0) {
     evict(node);
   } else {
-    tree_.set_leaving(node, true);  // goes after those below it
+    tree_.set_leaving(node, true);  // evicted after the nodes below it
   }
 }
 
-// Starts the copy to the swap space. False: there is no room there, or it is not worth it.
+// Starts a copy to the swap space. False if there is no room for it or it would not pay off.
 bool Pool::save(KvNode& node, Urgency urgency) {
-  if (!statistics().worth_saving()) return false;
+  if (!statistics().swap_pays_off()) return false;
   if (!make_swap_room()) return false;
   TakenBlocks taken(swap_, 1);
   start_move({.kind = MoveKind::kWriteKv,
@@ -169,8 +170,8 @@ void Pool::evict(KvNode& node) {
   tree_.evict(node);
 }
 
-// Evicts a leaving node whose copy is written, and then those above it that wait for it.
-void Pool::evict_upwards(KvNode* node) {
+// Evicts a leaving node whose copy is complete, and then the ancestors that were waiting for it.
+void Pool::evict_ancestors(KvNode* node) {
   while (node && node->leaving && node->leaf >= 0 && node->flight == Flight::kNone) {
     KvNode* parent = node->parent;
     node->rests_until = now_ + from_seconds(read_seconds_);

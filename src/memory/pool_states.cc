@@ -1,4 +1,4 @@
-// States of sequences besides their KV: those of running ones, and the checkpoints of nodes.
+// States of sequences besides their KV: those of running sequences, and the nodes' checkpoints.
 #include <utility>
 
 #include "base/reserve.h"
@@ -6,7 +6,7 @@
 
 namespace valora::memory {
 
-void Pool::cut_to_checkpoint(std::vector<KvNode*>& prefix) {
+void Pool::truncate_to_checkpoint(std::vector<KvNode*>& prefix) {
   while (!prefix.empty() && prefix.back()->checkpoint.empty()) prefix.pop_back();
 }
 
@@ -32,7 +32,7 @@ int Pool::reserve_checkpoints(BlockTable& table, int count) {
   return count;
 }
 
-void Pool::note_state(BlockTable& table, int begin, std::span<const int> checkpoints) {
+void Pool::record_state(BlockTable& table, int begin, std::span<const int> checkpoints) {
   tree_.release_checkpoint(table.start);
   for (size_t i = 0; i < checkpoints.size(); ++i) {
     std::vector<BlockId>& blocks = table.kept[i];
@@ -44,7 +44,7 @@ void Pool::note_state(BlockTable& table, int begin, std::span<const int> checkpo
   for (auto& blocks : table.kept) release_all(blocks);
 }
 
-// Of a node that cannot leave now: it and what is below it can still be used by those that hold it.
+// For nodes that cannot be evicted now: sequences that hold their KV do not need the checkpoint.
 bool Pool::drop_oldest_checkpoint() {
   KvNode* oldest = nullptr;
   for (KvNode* node : tree_.checkpoints())

@@ -1,4 +1,4 @@
-// States of sequences: their blocks, the checkpoints of nodes, and prefixes that end at them.
+// States of sequences: their blocks, nodes' checkpoints, and prefixes that end at a checkpoint.
 #include <gtest/gtest.h>
 
 #include "memory/testing/pool_world.h"
@@ -15,7 +15,7 @@ constexpr int kState = 3;  // blocks
 
 PoolConfig states_in(int32_t blocks) { return {.blocks = blocks, .state_blocks = kState}; }
 
-// Runs all tokens in one step that keeps the state after the first `kept` ones.
+// Runs all tokens in one step that keeps the state after the first `kept` tokens.
 bool run_keeping(World& world, User& user, const std::vector<int32_t>& tokens, int kept) {
   const int n = static_cast<int>(tokens.size());
   user.keys = testing::keys_of(user.identity, tokens);
@@ -26,11 +26,11 @@ bool run_keeping(World& world, User& user, const std::vector<int32_t>& tokens, i
   const int rows[] = {kept - world.cached};
   const int count = rows[0] > 0 ? world.pool.reserve_checkpoints(user.table, 1) : 0;
   world.pool.commit(user.table, user.identity, user.keys, n);
-  world.pool.note_state(user.table, world.cached, {rows, static_cast<size_t>(count)});
+  world.pool.record_state(user.table, world.cached, {rows, static_cast<size_t>(count)});
   return true;
 }
 
-TEST(PoolStates, APrefixIsFoundUpToACheckpoint) {
+TEST(PoolStates, PrefixEndsAtCheckpoint) {
   World world(states_in(40));
   User first, second, third;
   ASSERT_TRUE(run_keeping(world, first, count_from(0, 70), 32));
@@ -42,7 +42,7 @@ TEST(PoolStates, APrefixIsFoundUpToACheckpoint) {
             5 + kState);
   ASSERT_TRUE(run_keeping(world, second, count_from(0, 70), 64));
   EXPECT_EQ(world.cached, 32);
-  EXPECT_EQ(second.table.branch, 4);  // its KV goes on to 64
+  EXPECT_EQ(second.table.branch, 4);  // its stored KV continues to token 64
   EXPECT_EQ(check(world.pool, {&second}), "");
   ASSERT_TRUE(run_keeping(world, third, count_from(0, 90), 0));
   EXPECT_EQ(world.cached, 64);
@@ -52,7 +52,7 @@ TEST(PoolStates, APrefixIsFoundUpToACheckpoint) {
   EXPECT_EQ(world.pool.usage(), 0);
 }
 
-TEST(PoolStates, ACheckpointThatIsReadStays) {
+TEST(PoolStates, CheckpointInUseStays) {
   World world(states_in(40));
   User first, reader;
   ASSERT_TRUE(run_keeping(world, first, count_from(0, 40), 32));
@@ -66,14 +66,14 @@ TEST(PoolStates, ACheckpointThatIsReadStays) {
   for (const BlockId block : reader.table.start)
     for (const BlockId own : reader.table.state) EXPECT_NE(block, own);
   EXPECT_EQ(check(world.pool, {&reader}), "");
-  // Other sequences want all that is left, and one block more.
+  // Another sequence asks for one block more than is left.
   User other;
   const int32_t room = world.pool.available_blocks();
   EXPECT_EQ(world.pool.reserve(other.table, (room - kState + 1) * kBlockTokens), Room::kNone);
   ASSERT_EQ(world.pool.reserve(other.table, (room - kState) * kBlockTokens), Room::kReserved);
   EXPECT_EQ(world.pool.tree().counts().checkpoint_blocks, kState);
   EXPECT_EQ(check(world.pool, {&reader, &other}), "");
-  world.pool.note_state(reader.table, 32, {});
+  world.pool.record_state(reader.table, 32, {});
   EXPECT_TRUE(reader.table.start.empty());
   EXPECT_EQ(world.pool.tree().counts().idle_checkpoint_blocks, kState);
   world.end(reader);
@@ -81,8 +81,9 @@ TEST(PoolStates, ACheckpointThatIsReadStays) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-// Its own prefix' checkpoint must not keep the longest sequence from starting or growing.
-TEST(PoolStates, TheLongestSequenceHasRoom) {
+// The checkpoint of its own prefix must not keep the longest possible sequence from starting or
+// growing.
+TEST(PoolStates, LongestSequenceFits) {
   World world(states_in(12));
   EXPECT_EQ(world.pool.max_tokens(), (12 - kState) * kBlockTokens);
   User first, longest;
@@ -95,7 +96,7 @@ TEST(PoolStates, TheLongestSequenceHasRoom) {
   EXPECT_EQ(world.cached, 0);
   EXPECT_EQ(check(world.pool, {&longest}), "");
   world.end(longest);
-  // One that grows takes the checkpoints of the nodes that it holds itself.
+  // A growing sequence drops checkpoints of nodes that it holds itself.
   ASSERT_TRUE(run_keeping(world, first, count_from(500, 40), 32));
   EXPECT_EQ(world.pool.tree().counts().checkpoint_blocks, kState);
   ASSERT_EQ(world.pool.reserve(first.table, most), Room::kReserved);
@@ -116,12 +117,12 @@ TEST(PoolStates, CheckpointsLeaveWithTheirNodes) {
   EXPECT_GE(world.pool.tree().counts().checkpoint_blocks, kState);
   EXPECT_LT(world.pool.tree().counts().checkpoint_blocks, 6 * kState);
   EXPECT_EQ(check(world.pool), "");
-  // The last one is still found.
+  // The last checkpoint is still found.
   EXPECT_EQ(world.pool.resident_tokens({}, testing::keys_of({}, count_from(500, 40))), 32);
 }
 
-// What a plan took for checkpoints that no step wrote is given back.
-TEST(PoolStates, AStepThatDidNotRunKeepsNothing) {
+// Checkpoint blocks reserved for a step that did not run are returned.
+TEST(PoolStates, UnusedCheckpointBlocksAreReturned) {
   World world(states_in(40));
   User user;
   user.keys = testing::keys_of({}, count_from(0, 40));
@@ -131,7 +132,7 @@ TEST(PoolStates, AStepThatDidNotRunKeepsNothing) {
   ASSERT_EQ(world.pool.reserve_checkpoints(user.table, 1), 1);
   EXPECT_TRUE(user.table.kept[1].empty());
   EXPECT_EQ(check(world.pool, {&user}), "");
-  world.pool.note_state(user.table, 0, {});
+  world.pool.record_state(user.table, 0, {});
   EXPECT_EQ(world.pool.tree().counts().checkpoint_blocks, 0);
   EXPECT_EQ(check(world.pool, {&user}), "");
   world.end(user);

@@ -1,4 +1,4 @@
-// KV in the swap space: returns, failures, drops.
+// KV in the swap space: reading back, failures, evictions.
 #include <gtest/gtest.h>
 
 #include "memory/testing/pool_world.h"
@@ -16,7 +16,7 @@ using testing::World;
 
 const auto kAdapter = adapter(1, 3);
 
-// Takes all blocks for a moment, so that all history leaves.
+// Briefly takes all blocks, which evicts all history.
 void press(World& world) {
   BlockTable table;
   for (int i = 0; i < 20; ++i) {
@@ -28,7 +28,7 @@ void press(World& world) {
   world.pool.release(table);
 }
 
-// Copies of this kind fail while `broken`, which must outlive it.
+// Moves of this kind fail while `broken` is true; it must outlive the returned function.
 SimulatedMover::Fate failing(MoveKind kind, const bool& broken) {
   return [kind, &broken](const Move& move) {
     const bool fails = broken && move.kind == kind;
@@ -36,7 +36,7 @@ SimulatedMover::Fate failing(MoveKind kind, const bool& broken) {
   };
 }
 
-TEST(PoolSwap, AConversationThatReturnsFindsItsPrefix) {
+TEST(PoolSwap, ReturningConversationFindsPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
   const KvIdentity identity = identity_of(kAdapter);
   world.serve(identity, count_from(0, 100));
@@ -49,7 +49,7 @@ TEST(PoolSwap, AConversationThatReturnsFindsItsPrefix) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolSwap, ABlockThatIsInBothTiersLeavesWithoutACopy) {
+TEST(PoolSwap, SavedBlockLeavesWithoutCopy) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 100));
   press(world);
@@ -60,16 +60,16 @@ TEST(PoolSwap, ABlockThatIsInBothTiersLeavesWithoutACopy) {
   EXPECT_EQ(world.serve({}, count_from(0, 100)), 96);
 }
 
-TEST(PoolSwap, WhatIsCheaperToComputeIsNotSaved) {
+TEST(PoolSwap, DoesNotSaveKvCheaperToRecompute) {
   World world({.blocks = 12, .swap_blocks = 20});
-  for (int i = 0; i < 300; ++i) world.pool.note_prefill(i % 2 * 1000, 1e-9);
+  for (int i = 0; i < 300; ++i) world.pool.record_prefill(i % 2 * 1000, 1e-9);
   world.serve({}, count_from(0, 100));
   press(world);
   EXPECT_EQ(world.pool.stats().swap_used, 0);
   EXPECT_EQ(world.pool.stats().kv_dropped, 6u);
 }
 
-// A waiting request that asked for its KV in the swap space, which has been read by now.
+// A waiting request whose KV has just been read from the swap space.
 User waiting_for_kv(World& world, const std::vector<int32_t>& tokens) {
   User user{{}, {}, {}, {}};
   user.keys = testing::keys_of(user.identity, tokens);
@@ -79,8 +79,8 @@ User waiting_for_kv(World& world, const std::vector<int32_t>& tokens) {
   return user;
 }
 
-// The sequence keeps its own blocks until then.
-TEST(PoolSwap, ASequenceTakesOverBlocksOnceTheyAreRead) {
+// Until then, the sequence keeps its own blocks.
+TEST(PoolSwap, SequenceAdoptsBlocksOnceRead) {
   World world({.blocks = 12, .swap_blocks = 20});
   const auto tokens = count_from(0, 65);
   world.serve({}, count_from(0, 49));
@@ -106,11 +106,11 @@ TEST(PoolSwap, ASequenceTakesOverBlocksOnceTheyAreRead) {
   world.end(user);
 }
 
-TEST(PoolSwap, KvThatWasReadForARequestIsTheLastToLeave) {
+TEST(PoolSwap, AwaitedKvIsEvictedLast) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));
   press(world);
-  for (int i = 0; i < 20; ++i) world.serve({}, count_from(500, 65));  // popular
+  for (int i = 0; i < 20; ++i) world.serve({}, count_from(500, 65));  // makes these blocks popular
   User user = waiting_for_kv(world, count_from(0, 97));
   BlockTable other;
   ASSERT_EQ(world.pool.reserve(other, 4 * 16), Room::kSoon);
@@ -122,12 +122,12 @@ TEST(PoolSwap, KvThatWasReadForARequestIsTheLastToLeave) {
   world.end(user);
 }
 
-TEST(PoolSwap, KvThatLeftBeforeItsRequestStartedIsReadAgain) {
+TEST(PoolSwap, RereadsKvEvictedBeforeStart) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));
   press(world);
   User user = waiting_for_kv(world, count_from(0, 97));
-  press(world);  // for requests that run, all that is idle leaves
+  press(world);  // evicts everything idle, as a running request would
   EXPECT_FALSE(world.run(user, count_from(0, 97)));
   world.settle();
   ASSERT_TRUE(world.run(user, count_from(0, 97)));
@@ -136,11 +136,11 @@ TEST(PoolSwap, KvThatLeftBeforeItsRequestStartedIsReadAgain) {
   world.end(user);
 }
 
-TEST(PoolSwap, ARequestDoesNotGiveUpItsPrefixForTheRestOfIt) {
+TEST(PoolSwap, ReadingRestKeepsResidentPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));
   press(world);
-  world.serve({}, count_from(0, 49));  // three of its six blocks return
+  world.serve({}, count_from(0, 49));  // three of its six blocks are read back
   BlockTable other;
   ASSERT_EQ(world.pool.reserve(other, 8 * 16), Room::kReserved);
   User user{{}, {}, {}, {}};
@@ -153,7 +153,7 @@ TEST(PoolSwap, ARequestDoesNotGiveUpItsPrefixForTheRestOfIt) {
   world.end(user);
 }
 
-TEST(PoolSwap, AFailedCopyIsWrittenAgain) {
+TEST(PoolSwap, RetriesFailedWrite) {
   bool broken = false;
   World world({.blocks = 12, .swap_blocks = 20}, failing(MoveKind::kReadKv, broken));
   world.serve({}, count_from(0, 97));
@@ -169,7 +169,7 @@ TEST(PoolSwap, AFailedCopyIsWrittenAgain) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
+TEST(PoolSwap, ReadyRequestHoldsPrefix) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 97));
   User user{{}, {}, {}, {}};
@@ -183,7 +183,7 @@ TEST(PoolSwap, AReadyRequestHoldsItsPrefix) {
   EXPECT_EQ(world.pool.available_blocks(), 12);
 }
 
-TEST(PoolSwap, WhatIsBeingReadIsNotCountedAsInUse) {
+TEST(PoolSwap, KvBeingReadIsNotCountedAsUsed) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve({}, count_from(0, 100));
   press(world);
@@ -201,7 +201,7 @@ TEST(PoolSwap, WhatIsBeingReadIsNotCountedAsInUse) {
   EXPECT_EQ(world.pool.stats().running_blocks, 0);
 }
 
-TEST(PoolSwap, AFailedReadIsComputedAgain) {
+TEST(PoolSwap, FailedReadIsRecomputed) {
   bool broken = false;
   World world({.blocks = 12, .swap_blocks = 20}, failing(MoveKind::kReadKv, broken));
   world.serve({}, count_from(0, 100));
@@ -210,11 +210,11 @@ TEST(PoolSwap, AFailedReadIsComputedAgain) {
   EXPECT_EQ(world.serve({}, count_from(0, 100)), 0);
   EXPECT_EQ(world.pool.stats().reads.failed, 6u);
   EXPECT_EQ(check(world.pool), "");
-  EXPECT_EQ(world.serve({}, count_from(0, 100)), 96);  // computed again, in the pool
+  EXPECT_EQ(world.serve({}, count_from(0, 100)), 96);  // recomputed, in the pool
 }
 
-// The first block of the chain fails, those below it arrive.
-TEST(PoolSwap, WhatArrivesBelowAFailedBlockGoesWithIt) {
+// Reading the first block of the chain fails; the blocks below it arrive.
+TEST(PoolSwap, BlocksBelowFailedReadAreRemoved) {
   int reads = 0;
   World world({.blocks = 12, .swap_blocks = 20}, [&](const Move& move) {
     const bool fails = move.kind == MoveKind::kReadKv && ++reads == 2;
@@ -226,7 +226,7 @@ TEST(PoolSwap, WhatArrivesBelowAFailedBlockGoesWithIt) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolSwap, AFailedWriteLeavesTheBlockWhereItIs) {
+TEST(PoolSwap, FailedWriteKeepsBlock) {
   bool broken = true;
   World world({.blocks = 8, .swap_blocks = 20}, failing(MoveKind::kWriteKv, broken));
   world.serve({}, count_from(0, 100));
@@ -236,14 +236,14 @@ TEST(PoolSwap, AFailedWriteLeavesTheBlockWhereItIs) {
   EXPECT_EQ(world.pool.stats().history_blocks, 6);
   EXPECT_EQ(world.pool.stats().swap_used, 0);
   EXPECT_GT(world.pool.stats().writes.failed, 0u);
-  // Tried again at once, it would fail again: now the blocks are dropped.
+  // An immediate retry would fail again, so the blocks are dropped now.
   EXPECT_EQ(world.pool.reserve(table, 4 * 16), Room::kReserved);
   EXPECT_EQ(world.pool.stats().kv_dropped, 2u);
   world.pool.release(table);
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolSwap, AVisitKeepsABlockThatIsAboutToLeave) {
+TEST(PoolSwap, VisitKeepsLeavingBlock) {
   World world({.blocks = 8, .swap_blocks = 20});
   world.serve({}, count_from(0, 80));
   BlockTable table;
@@ -257,7 +257,7 @@ TEST(PoolSwap, AVisitKeepsABlockThatIsAboutToLeave) {
   world.end(user);
 }
 
-TEST(PoolSwap, AFullSwapSpaceGivesUpWhatIsWorthLeast) {
+TEST(PoolSwap, FullSwapEvictsLeastValuable) {
   World world({.blocks = 12, .swap_blocks = 6});
   world.serve({}, count_from(0, 97));
   press(world);
@@ -270,7 +270,7 @@ TEST(PoolSwap, AFullSwapSpaceGivesUpWhatIsWorthLeast) {
   EXPECT_EQ(check(world.pool), "");
 }
 
-TEST(PoolSwap, AForgottenAdapterTakesItsSwappedKvWithIt) {
+TEST(PoolSwap, ForgottenAdapterRemovesSwappedKv) {
   World world({.blocks = 12, .swap_blocks = 20});
   world.serve(identity_of(kAdapter), count_from(0, 100));
   press(world);

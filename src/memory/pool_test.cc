@@ -1,4 +1,4 @@
-// Sequences and history in the pool, without adapters and without a swap space.
+// Sequences and history in the pool, without adapters or swap space.
 #include "memory/pool.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using valora::testing::AllocationFault;
 
 class PoolTest : public ::testing::Test {
  protected:
-  // Fills the pool with blocks that a sequence holds.
+  // Occupies blocks of the pool on behalf of a sequence.
   Room hold(BlockTable& table, int blocks) { return world.pool.reserve(table, blocks * 16); }
   std::string check_tables(const std::vector<const BlockTable*>& tables) const {
     return world.pool.check(tables, {});
@@ -31,7 +31,7 @@ class PoolTest : public ::testing::Test {
   const KvIdentity base;
 };
 
-TEST_F(PoolTest, TheTurnsOfAConversationAreItsRequests) {
+TEST_F(PoolTest, CountsConversationTurns) {
   World roomy({.blocks = 40});
   const auto tokens = count_from(0, 100);
   const auto turn_of = [&](const User& user) {
@@ -44,7 +44,7 @@ TEST_F(PoolTest, TheTurnsOfAConversationAreItsRequests) {
     EXPECT_EQ(turn_of(first), turn);
     roomy.end(first);
   }
-  ASSERT_TRUE(roomy.run(first, tokens));  // as after a preemption: it has started before
+  ASSERT_TRUE(roomy.run(first, tokens));  // as after a preemption: the request has started before
   EXPECT_EQ(turn_of(first), 3u);
   User second{base, {}, {}, {}};
   ASSERT_TRUE(roomy.run(second, tokens));  // another answer to the same prompt
@@ -104,7 +104,7 @@ TEST_F(PoolTest, EvictionShortensPrefixesFromTheirEnd) {
   BlockTable hog;
   ASSERT_EQ(hold(hog, 6), Room::kReserved);
   User user{base, {}, {}, {}};
-  EXPECT_FALSE(world.run(user, count_from(0, 65)));  // 3 blocks more are not there
+  EXPECT_FALSE(world.run(user, count_from(0, 65)));  // 3 more blocks are not available
   EXPECT_TRUE(user.table.blocks.empty());
   pool.release(hog);
   ASSERT_TRUE(world.run(user, count_from(0, 65)));
@@ -126,7 +126,7 @@ TEST_F(PoolTest, ReserveIsAllOrNothing) {
   EXPECT_EQ(check_tables({&held, &table}), "");
 }
 
-TEST_F(PoolTest, BlocksToStartIsWhatStartingTakes) {
+TEST_F(PoolTest, BlocksToStartPredictsStart) {
   world.serve(base, count_from(0, 48));
   User sharer{base, {}, {}, {}};
   ASSERT_TRUE(world.run(sharer, count_from(0, 17)));
@@ -143,7 +143,7 @@ TEST_F(PoolTest, BlocksToStartIsWhatStartingTakes) {
   }
 }
 
-TEST_F(PoolTest, EqualComputationsAtOnceShareWhatIsStored) {
+TEST_F(PoolTest, ConcurrentEqualSequencesShareBlocks) {
   BlockTable first, second;
   const auto keys = keys_of(base, count_from(0, 48));
   ASSERT_EQ(hold(first, 3), Room::kReserved);
@@ -162,8 +162,9 @@ TEST_F(PoolTest, EqualComputationsAtOnceShareWhatIsStored) {
   EXPECT_EQ(world.serve(base, count_from(0, 49)), 48);
 }
 
-// A pool that a sequence fills exactly suffices, even if another one stored its first blocks.
-TEST_F(PoolTest, ASequenceTakesNoMoreBlocksThanItHas) {
+// A pool that one sequence fills exactly is large enough even if another sequence stored its first
+// blocks.
+TEST_F(PoolTest, SharedPrefixDoesNotTakeExtraBlocks) {
   BlockTable first, second;
   const auto keys = keys_of(base, count_from(0, 128));
   ASSERT_EQ(hold(first, 2), Room::kReserved);
@@ -175,7 +176,7 @@ TEST_F(PoolTest, ASequenceTakesNoMoreBlocksThanItHas) {
   EXPECT_EQ(check_tables({&second}), "");
 }
 
-TEST_F(PoolTest, WhatFollowsABlockOfAnotherSequenceIsStored) {
+TEST_F(PoolTest, StoresBlocksAfterAnothersBlock) {
   BlockTable first, second, hog;
   const auto keys = keys_of(base, count_from(0, 48));
   ASSERT_EQ(hold(first, 3), Room::kReserved);
@@ -196,8 +197,8 @@ TEST_F(PoolTest, WhatFollowsABlockOfAnotherSequenceIsStored) {
   EXPECT_EQ(third.table.blocks[2], second.blocks[2]);
 }
 
-// Where memory ended in the middle, the next commit goes on.
-TEST(PoolFaults, ACommitThatFailsIsMadeUpForByTheNext) {
+// After a failed allocation in the middle of a commit, the next commit completes it.
+TEST(PoolFaults, NextCommitCompletesFailedOne) {
   const auto keys = keys_of({}, count_from(0, 64));
   int struck = 0;
   for (int n = 0; n < 20; ++n) {
@@ -227,26 +228,26 @@ TEST_F(PoolTest, WithoutPrefixCachingNothingIsShared) {
   EXPECT_EQ(plain.pool.stats().queried_tokens, 0u);
 }
 
-TEST_F(PoolTest, WithoutHistoryNothingStays) {
+TEST_F(PoolTest, WithoutHistoryKeepsNothing) {
   World slora({.blocks = 8, .history = false});
   EXPECT_EQ(slora.serve(base, count_from(0, 64)), 0);
   EXPECT_EQ(slora.serve(base, count_from(0, 64)), 0);
   EXPECT_EQ(slora.pool.stats().free, 8);
 }
 
-TEST_F(PoolTest, APoolThatShrinksGivesNothingUntilEnoughIsReleased) {
+TEST_F(PoolTest, ShrunkPoolAllocatesOnlyBelowCapacity) {
   BlockTable held, more;
   world.serve(base, count_from(0, 48));
   ASSERT_EQ(hold(held, 4), Room::kReserved);
   pool.set_capacity(5);
-  ASSERT_EQ(hold(more, 1), Room::kReserved);  // history leaves
+  ASSERT_EQ(hold(more, 1), Room::kReserved);  // evicts history
   EXPECT_EQ(hold(more, 2), Room::kNone);
   pool.set_capacity(8);
   EXPECT_EQ(hold(more, 4), Room::kReserved);
   EXPECT_EQ(check_tables({&held, &more}), "");
 }
 
-TEST_F(PoolTest, CheckSeesALostTable) {
+TEST_F(PoolTest, CheckDetectsMissingTable) {
   BlockTable table;
   ASSERT_EQ(hold(table, 1), Room::kReserved);
   EXPECT_EQ(check_tables({&table}), "");

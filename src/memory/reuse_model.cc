@@ -8,16 +8,16 @@
 namespace valora::memory {
 namespace {
 
-constexpr double kFirstBucket = 0.25;  // seconds: where it ends
+constexpr double kFirstBucket = 0.25;  // end of the first bucket, in seconds
 
-// Weights of the priors, in visits: for the rate of all groups before anything is known, and for
-// the rate of a group before it differs from the others of its kind. The blocks of a request are
-// visited together, so they are weak evidence.
+// Weights of the priors, in visits: kAssumed for the overall rate before anything is known, the
+// others for a group's rate before it departs from the rest of its kind. KV blocks of one request
+// are visited together, so each is weak evidence.
 constexpr double kAssumed = 1;
 constexpr double kPooledAdapters = 5;
 constexpr double kPooledKv = 200;
 
-// The ends of the buckets, in seconds.
+// Upper ends of the buckets, in seconds.
 constexpr ReuseModel::Row kEnds = [] {
   ReuseModel::Row ends{kFirstBucket, kFirstBucket * std::numbers::sqrt2};
   for (size_t b = 2; b < ends.size(); ++b) ends[b] = 2 * ends[b - 2];
@@ -27,7 +27,7 @@ constexpr ReuseModel::Row kEnds = [] {
 double end_of(int bucket) { return kEnds[bucket]; }
 double begin_of(int bucket) { return bucket == 0 ? 0 : kEnds[bucket - 1]; }
 
-// It falls with the idle time, as LRU has it.
+// Falls with idle time, as LRU assumes.
 double assumed_rate(int bucket) { return 0.5 / (end_of(bucket) + 5); }
 
 int doublings(uint32_t count) { return count > 1 ? std::bit_width(count - 1) : 0; }
@@ -65,7 +65,7 @@ void ReuseModel::fade(double factor) {
       for (double& value : row) value *= factor;
 }
 
-// Twice with the weights 1, 2, 1.
+// Two passes with weights 1, 2, 1.
 ReuseModel::Row ReuseModel::smoothed(const Row& row) {
   Row out = row;
   for (int pass = 0; pass < 2; ++pass) {
@@ -76,10 +76,10 @@ ReuseModel::Row ReuseModel::smoothed(const Row& row) {
   return out;
 }
 
-// rates: visits per second of an idle node, by bucket.
+// rates: visits per second of an idle node, per bucket.
 ReuseModel::Row ReuseModel::log_rates_of(const Row& rates) {
-  Row used;   // the share of the nodes that reach a bucket which is visited in it
-  Row stays;  // mean seconds of these nodes in the bucket
+  Row used;   // share of the nodes reaching a bucket that are visited within it
+  Row stays;  // mean seconds that those nodes spend in the bucket
   for (int b = 0; b < kBuckets; ++b) {
     used[b] = -std::expm1(-rates[b] * (end_of(b) - begin_of(b)));
     stays[b] = used[b] / rates[b];
@@ -113,7 +113,7 @@ void ReuseModel::refresh_kind(int first_group, double pooled_weight) {
     pooled[b] = (visits[b] + kAssumed) / (seconds[b] + kAssumed / assumed_rate(b));
   const Row pooled_logs = log_rates_of(pooled);
   for (int g = first_group; g < first_group + kGroupsOfAKind; ++g) {
-    if (visits_[g] == Row{} && seconds_[g] == Row{}) {  // as most groups of most loads
+    if (visits_[g] == Row{} && seconds_[g] == Row{}) {  // true of most groups in most workloads
       log_rates_[g] = pooled_logs;
       continue;
     }

@@ -23,7 +23,7 @@ AdapterNode visited(int times) {
   return node;
 }
 
-// Nodes of a group that are visited at `rate` per second, watched for `seconds` each at most.
+// Nodes of a group that are visited at `rate` per second, each observed for at most `seconds`.
 void observe(ReuseModel& model, int group, double rate, double seconds, int nodes = 2000) {
   std::mt19937 random(1);
   std::exponential_distribution<double> until(rate);
@@ -37,7 +37,7 @@ void observe(ReuseModel& model, int group, double rate, double seconds, int node
   model.refresh();
 }
 
-TEST(ReuseModel, BeforeItKnowsAnythingTheOldestIsWorthLeast) {
+TEST(ReuseModel, WithoutDataOldestIsLeastValuable) {
   const ReuseModel model;
   const int group = ReuseModel::group_of(visited(1), 1);
   for (double idle = 0.1; idle < 1000; idle *= 3)
@@ -55,9 +55,9 @@ TEST(ReuseModel, LearnsTheRateOfEachGroup) {
   EXPECT_NEAR(std::exp(model.log_rate(often, 2)), 0.5, 0.1);
 }
 
-// As on a camera that sends a chunk every ten seconds: right after a visit it will be long until
-// the next one, then it becomes likely.
-TEST(ReuseModel, AVisitMayBecomeMoreLikelyWithTime) {
+// For example a camera that sends a chunk every ten seconds: right after a visit the next one is
+// far off, then it becomes likely.
+TEST(ReuseModel, LearnsRisingVisitRate) {
   ReuseModel model;
   const int group = ReuseModel::group_of(visited(2), 1);
   for (int i = 0; i < 2000; ++i) {
@@ -77,11 +77,11 @@ TEST(ReuseModel, OldObservationsFade) {
   EXPECT_LT(std::exp(model.log_rate(group, 5)), 0.1);
 }
 
-TEST(ReuseModel, BlocksOfAConversationAreOneGroupAndAPrefixOfSeveralAnother) {
+TEST(ReuseModel, GroupsConversationApartFromSharedPrefix) {
   World world({.blocks = 64});
   world.serve({}, count_from(0, 81));
   world.serve({}, count_from(0, 161));
-  DependencyTree& tree = const_cast<DependencyTree&>(world.pool.tree());  // NOLINT: to look
+  DependencyTree& tree = const_cast<DependencyTree&>(world.pool.tree());  // for inspection
   const auto groups = [&](const std::vector<int32_t>& tokens) {
     std::vector<int> found;
     for (const KvNode* node :
@@ -99,11 +99,11 @@ TEST(ReuseModel, BlocksOfAConversationAreOneGroupAndAPrefixOfSeveralAnother) {
   const std::vector<int> now = groups(count_from(0, 161));
   for (int i = 0; i < 3; ++i) EXPECT_NE(now[i], now.back());
   for (int i = 3; i < 10; ++i) EXPECT_EQ(now[i], now.back());
-  EXPECT_NE(groups(branch).back(), now.back());  // a first turn
+  EXPECT_NE(groups(branch).back(), now.back());  // the other conversation is in its first turn
 }
 
-// Adapters that cost little stay away for KV that costs much, even if they were used later.
-TEST(ReuseModel, WhatCostsMuchStays) {
+// Cheap adapters are evicted in favour of expensive KV, even if they were used more recently.
+TEST(ReuseModel, ExpensiveNodesStay) {
   World world({.blocks = 16});
   const AdapterNeed first = adapter(1, 4), second = adapter(2, 4);
   for (int i = 0; i < 30; ++i) {
@@ -120,11 +120,11 @@ TEST(ReuseModel, WhatCostsMuchStays) {
 TEST(RunningSlope, FollowsThePoints) {
   RunningSlope slope(5, 1);
   EXPECT_EQ(slope.slope(), 5);
-  for (int i = 0; i < 50; ++i) slope.add(7, 100);  // says nothing of the slope
+  for (int i = 0; i < 50; ++i) slope.add(7, 100);  // equal x: no information about the slope
   EXPECT_EQ(slope.slope(), 5);
   for (int i = 0; i < 400; ++i) slope.add(i % 10 * 10, 3 + i % 10 * 20);
   EXPECT_NEAR(slope.slope(), 2, 0.05);
-  for (int i = 0; i < 1000; ++i) slope.add(0, 3);  // decodes alone
+  for (int i = 0; i < 1000; ++i) slope.add(0, 3);  // decode steps only
   EXPECT_NEAR(slope.slope(), 2, 0.05);
   for (int i = 0; i < 400; ++i) slope.add(i % 10 * 10, 3 - i % 10 * 20);
   EXPECT_EQ(slope.slope(), 0);

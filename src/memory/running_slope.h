@@ -1,4 +1,4 @@
-// The slope of a line through points that come one after the other, of which older ones count less.
+// The slope of a line through a stream of points; older points count less.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace valora::memory {
 
 class RunningSlope {
  public:
-  // slope: assumed before the points say otherwise. weight: the variance of x that counts as much
-  // as that assumption.
+  // slope: assumed until the points show otherwise. weight: the variance of x at which the points
+  // count as much as that assumption.
   RunningSlope(double slope, double weight) : assumed_(slope), weight_(weight) {}
 
   void add(double x, double y) {
@@ -19,9 +19,9 @@ class RunningSlope {
     y_ += part * dy;
     xx_ = (1 - part) * (xx_ + part * dx * dx);
     xy_ = (1 - part) * (xy_ + part * dx * dy);
-    if (xx_ > weight_) assumed_ = slope();  // holds while x does not change
+    if (xx_ > weight_) assumed_ = slope();  // kept while x does not vary
   }
-  // At least 0.
+  // Never negative.
   double slope() const {
     const double slope = (xy_ + weight_ * assumed_) / (xx_ + weight_);
     return slope > 0 ? slope : 0;

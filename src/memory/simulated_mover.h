@@ -1,4 +1,4 @@
-// A mover in simulated time: one link that copies one move at a time, the most urgent first.
+// A mover in simulated time: a single link that copies one move at a time, most urgent first.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@ namespace valora::memory {
 
 struct LinkCost {
   double latency = 0;           // seconds per move
-  double load_bandwidth = 1e9;  // bytes/s of adapters
-  double swap_bandwidth = 1e9;  // bytes/s of KV blocks, each way
+  double load_bandwidth = 1e9;  // bytes/s, for adapters
+  double swap_bandwidth = 1e9;  // bytes/s, for KV blocks in either direction
 };
 
 class SimulatedMover final : public Mover {
  public:
-  // The outcome of a move, e.g. for tests of faults, and a factor of its time.
+  // The outcome of a move and a factor on its duration, for example to test faults.
   struct Outcome {
     Status status;
     double slowdown = 1;
@@ -33,9 +33,9 @@ class SimulatedMover final : public Mover {
   void raise_priority(uint64_t id, Urgency urgency) override;
   bool cancel(uint64_t id) override;
 
-  // When the move under way ends; empty: none is under way.
+  // When the current move ends; nullopt if there is none.
   std::optional<TimePoint> next_end();
-  // Called with each move that ended well, before poll() returns its result.
+  // Called for each successful move before poll() returns its result.
   std::function<void(const Move&)> on_copied;
 
  private:
@@ -44,7 +44,7 @@ class SimulatedMover final : public Mover {
   LinkCost cost_;
   const Clock& clock_;
   Fate fate_;
-  std::vector<Move> queue_;  // in the order of start()
+  std::vector<Move> queue_;  // in order of start()
   std::optional<Move> current_;
   Outcome outcome_;
   TimePoint begin_{}, end_{};

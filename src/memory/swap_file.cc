@@ -23,7 +23,7 @@ Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, in
   unlink(path.c_str());
   std::unique_ptr<SwapFile> swap(new SwapFile(file, block_bytes));
   const auto bytes = static_cast<off_t>(blocks) * static_cast<off_t>(block_bytes);
-  // posix_fallocate() writes the file where the file system cannot reserve space.
+  // If the file system cannot reserve space, posix_fallocate() writes to every block of the file.
   if (const int error = bytes > 0 ? posix_fallocate(file, 0, bytes) : 0; error != 0)
     return invalid(fmt::format("the swap space of {} bytes does not fit into {}: {}", bytes, folder,
                                std::strerror(error)),

@@ -1,4 +1,4 @@
-// The swap space of KV blocks: a file without a name, of a fixed size that is reserved at start.
+// The swap space for KV blocks: an unnamed file of fixed size, reserved at start-up.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@
 
 namespace valora::memory {
 
-// Thread-safe for different blocks.
+// Thread-safe as long as threads use different blocks.
 class SwapFile {
  public:
-  // Creates the file in `folder` and removes its name, so that it goes with the process.
-  // kInvalidArgument, with the folder and the bytes: the folder is missing, not writable, or the
-  // disk too small.
+  // Creates the file in `folder` and unlinks it, so that it disappears with the process.
+  // kInvalidArgument, naming folder and bytes, if the folder is missing or not writable, or the
+  // disk is too small.
   static Result<std::unique_ptr<SwapFile>> create(const std::string& folder, int32_t blocks,
                                                   size_t block_bytes);
   ~SwapFile();
   SwapFile(const SwapFile&) = delete;
   SwapFile& operator=(const SwapFile&) = delete;
 
-  // `bytes` of block_bytes. kInternal: the copy failed or was short; the target is undefined then.
+  // bytes: block_bytes long. kInternal: the copy failed or was short; the destination is then
+  // undefined.
   Status write(BlockId block, std::span<const std::byte> bytes) const;
   Status read(BlockId block, std::span<std::byte> bytes) const;
 

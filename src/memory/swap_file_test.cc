@@ -10,7 +10,7 @@
 namespace valora::memory {
 namespace {
 
-TEST(SwapFile, KeepsBlocksApartAndLeavesNoName) {
+TEST(SwapFile, StoresBlocksInUnnamedFile) {
   const valora::testing::TempDir folder;
   auto swap = SwapFile::create(folder.path(), 3, 1000);
   ASSERT_TRUE(swap.ok()) << swap.error().message;
@@ -25,10 +25,10 @@ TEST(SwapFile, KeepsBlocksApartAndLeavesNoName) {
     EXPECT_EQ(read[0], static_cast<std::byte>(id + 1));
     EXPECT_EQ(read[999], static_cast<std::byte>(id + 1));
   }
-  EXPECT_FALSE((*swap)->read(3, read).ok());  // beyond its end
+  EXPECT_FALSE((*swap)->read(3, read).ok());  // beyond the end of the file
 }
 
-TEST(SwapFile, AFolderOrASizeThatCannotBeIsRefusedAtStart) {
+TEST(SwapFile, RefusesBadFolderOrSize) {
   const auto nowhere = SwapFile::create("/no/such/folder", 1, 1000);
   ASSERT_FALSE(nowhere.ok());
   EXPECT_EQ(nowhere.error().param, "swap_dir");

@@ -19,7 +19,7 @@ double age(const TreeNode& node, const SwapStatistics& s) {
 // log(1 - sigmoid(x)) for x >= 0
 double log_recency(double x) { return x > 30 ? -x : -std::log1p(std::exp(x)); }
 
-// The value of a node, with the time of its last use for nodes of equal value.
+// A node with its value; ties are broken by last use.
 struct Candidate {
   double value = 0;
   TimePoint last_use{};
@@ -31,7 +31,7 @@ bool less_valuable(const Candidate& a, const Candidate& b) {
 }
 bool more_valuable(const Candidate& a, const Candidate& b) { return less_valuable(b, a); }
 
-// A priority queue of candidates; others may be added while it is drained.
+// A priority queue of candidates that accepts additions while it is drained.
 class Queue {
  public:
   using Before = bool (*)(const Candidate&, const Candidate&);
@@ -64,7 +64,7 @@ class Queue {
 
 bool may_leave(const KvNode& node) { return node.flight == Flight::kNone && !node.leaving; }
 
-// The nodes that one call of leave() returns: an evicted node turns its parent into a leaf.
+// One call of leave(). Evicting a node may turn its parent into a leaf, which becomes a candidate.
 class Leaving {
  public:
   Leaving(const Swapper& swapper, const DependencyTree& tree, const SwapStatistics& s, Kinds kinds)
@@ -105,16 +105,17 @@ class Leaving {
     return {swapper_.log_eval(node, s_), node.last_use, &node};
   }
 
-  // What the node covered becomes a candidate if nothing else covers it.
+  // A node's parent or adapters become candidates once nothing else covers them.
   void uncover(const KvNode& node) {
     if (KvNode* parent = node.parent) {
-      if (++gone_[parent] == parent->present_children && parent->idle() && may_leave(*parent))
+      if (++chosen_children_[parent] == parent->present_children && parent->idle() &&
+          may_leave(*parent))
         queue_.push(candidate(*parent));
       return;
     }
-    if (!adapters_too_ || ++gone_[node.root] < node.root->present_children) return;
+    if (!adapters_too_ || ++chosen_children_[node.root] < node.root->present_children) return;
     for (AdapterNode* adapter : node.root->adapters)
-      if (++gone_[adapter] == adapter->present_roots && !tree_.evictable(*adapter) &&
+      if (++chosen_children_[adapter] == adapter->present_roots && !tree_.evictable(*adapter) &&
           adapter->resident() && !adapter->pinned())
         queue_.push(candidate(*adapter));
   }
@@ -124,7 +125,8 @@ class Leaving {
   const SwapStatistics& s_;
   bool adapters_too_ = true;
   Queue queue_{less_valuable};
-  std::unordered_map<const void*, int32_t> gone_;  // children that leave, per parent
+  std::unordered_map<const void*, int32_t>
+      chosen_children_;  // per parent: children chosen to leave
 };
 
 }  // namespace
@@ -147,8 +149,9 @@ double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
   if (node.awaited_until > s.now) return kLeavesLast;
   if (config_.policy == MemoryPolicy::kLearned)
-    return std::log(s.kv_back()) + s.reuse->log_rate(ReuseModel::group_of(node), age(node, s));
-  return retain(node, s, s.kv_back());
+    return std::log(s.kv_restore_seconds()) +
+           s.reuse->log_rate(ReuseModel::group_of(node), age(node, s));
+  return retain(node, s, s.kv_restore_seconds());
 }
 
 double Swapper::log_reward(const DependencyTree& tree, const SwapStatistics& s) const {

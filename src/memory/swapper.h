@@ -1,5 +1,5 @@
-// Decides what leaves the pool and what comes in (FastLibra §5): by the expected time that a node's
-// presence saves, per block and second of its stay. Pure: its answers depend only on the arguments.
+// Decides what leaves the pool and what comes in (FastLibra §5), by the time that a node's presence
+// is expected to save per block and second. Pure: results depend only on the arguments.
 #pragma once
 
 #include <cstdint>
@@ -11,45 +11,47 @@
 
 namespace valora::memory {
 
-// What leaves first. kLearned: what saves the least by the rates of visits that were measured
-// (memory/reuse_model.h). kBenefit: FastLibra's Eval, below. kLru: the least recently used.
+// What is evicted first. kLearned: what saves least at the measured visit rates
+// (memory/reuse_model.h). kBenefit: the lowest Eval of FastLibra, see below. kLru: the least
+// recently used.
 enum class MemoryPolicy : uint8_t { kLearned, kBenefit, kLru };
 
 struct SwapperConfig {
   MemoryPolicy policy = MemoryPolicy::kLearned;
-  bool adapter_reward = true;  // of kBenefit: LoRA_Eval; false: 1
-  double high = 0.95;          // shares of the pool: nodes leave above, and come in below
+  bool adapter_reward = true;  // kBenefit: apply LoRA_Eval; false: use 1
+  double high = 0.95;          // shares of the pool: evict above `high`, bring in below `low`
   double low = 0.70;
-  double recency_seconds = 1;  // of kBenefit: τ
+  double recency_seconds = 1;  // kBenefit: τ
 };
 
-// The swapper's inputs besides the tree.
+// The swapper's inputs other than the tree.
 struct SwapStatistics {
   TimePoint now{};
-  Slot slot = 0;        // of the visit windows
-  double requests = 0;  // in the visit window
-  double batch = 0;     // mean sequences per step of the last seconds: BS of the paper
+  Slot slot = 0;        // current slot of the visit windows
+  double requests = 0;  // within the visit window
+  double batch = 0;     // mean sequences per step over the last seconds; BS in the paper
   // Seconds per pool block:
-  double load = 0;                    // to load an adapter from its file
-  double read = 0;                    // to read KV from the swap space
-  double compute = 0;                 // to compute KV again
+  double load = 0;                    // loading an adapter from its file
+  double read = 0;                    // reading KV from the swap space
+  double compute = 0;                 // recomputing KV
   bool swaps = false;                 // there is a swap space
-  const ReuseModel* reuse = nullptr;  // not null with kLearned
-  double log_reward = 0;              // of log_reward(), which need not be computed for each answer
+  const ReuseModel* reuse = nullptr;  // not null for kLearned
+  double log_reward = 0;              // cached result of log_reward()
 
-  // True if reading a KV block back takes less time than computing it again.
-  bool worth_saving() const { return swaps && read < compute; }
-  double kv_back() const { return worth_saving() ? read : compute; }
+  // True if reading a KV block back is faster than recomputing it.
+  bool swap_pays_off() const { return swaps && read < compute; }
+  double kv_restore_seconds() const { return swap_pays_off() ? read : compute; }
 };
 
-// A node that may leave or come in.
+// A node to evict or bring in.
 using AnyNode = std::variant<AdapterNode*, KvNode*>;
 
 inline TreeNode& tree_node(const AnyNode& node) {
   return std::visit([](auto* one) -> TreeNode& { return *one; }, node);
 }
 
-// Which nodes an answer may name. A pool with a fixed share for adapters asks for each kind alone.
+// The kinds of nodes to consider. A pool with a fixed share for adapters asks for each kind
+// separately.
 enum class Kinds : uint8_t { kAll, kAdapters, kKv };
 
 class Swapper {
@@ -58,29 +60,29 @@ class Swapper {
 
   const SwapperConfig& config() const { return config_; }
 
-  // The logarithm of the value of keeping a node, per block: sums instead of products, no
-  // underflow. kLearned: seconds per block to bring the node back × visits per second. kBenefit:
-  // Eval = LoRA_Eval × cost × prob × (1 - sigmoid(t / τ)). cost: seconds per block to bring the
-  // node back; prob: the share of the window's requests that visited it; t: seconds since its last
-  // use; LoRA_Eval = max(1, Low / Now), of adapters only, with Low = Σ (1 - (1 - prob)^BS) over the
-  // adapters and Now those in the pool. KV that a waiting request asked for is certain to be
-  // visited: under every policy it is worth more than all else.
+  // The logarithm of the value of keeping a node, per block (logarithms avoid underflow). kLearned:
+  // seconds per block to bring the node back × visits per second. kBenefit: Eval = LoRA_Eval × cost
+  // × prob × (1 - sigmoid(t / τ)). cost: seconds per block to bring the node back; prob: share of
+  // the window's requests that visited it; t: seconds since its last use; LoRA_Eval (adapters only)
+  // = max(1, Low / Now), where Low = Σ (1 - (1 - prob)^BS) over all adapters and Now is the number
+  // in the pool. KV that a waiting request asked for is certain to be visited, so every policy
+  // values it above all else.
   double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
   // log(LoRA_Eval)
   double log_reward(const DependencyTree& tree, const SwapStatistics& s) const;
 
-  // Nodes to remove from the pool, in order, until `blocks` are freed or no candidate is left. A
-  // node comes after all that depend on it, adapters only if the tree keeps dependencies. Without
-  // nodes that are in flight or leave already.
+  // Nodes to evict, in order, until `blocks` are freed or candidates run out. A node comes after
+  // the nodes that depend on it; adapters do so only if the tree keeps dependencies. Excludes nodes
+  // in flight or already leaving.
   std::vector<AnyNode> leave(const DependencyTree& tree, const SwapStatistics& s, int32_t blocks,
                              Kinds kinds = Kinds::kAll) const;
-  // Absent nodes to bring into at most `blocks` free blocks, best first. A node comes after those
-  // that it depends on. Only nodes that were visited within the window and that do not rest.
+  // Absent nodes to bring into at most `blocks` free blocks, best first. A node comes after the
+  // nodes it depends on. Only nodes visited within the window, and not in their rest after a move.
   std::vector<AnyNode> bring(const DependencyTree& tree, const SwapStatistics& s, int32_t blocks,
                              Kinds kinds = Kinds::kAll) const;
-  // Nodes that lose their swap block, in order: first nodes that are also in the pool, then the
-  // least valuable ones.
+  // Nodes to drop from the swap space, in order: first nodes that are also in the pool, then the
+  // least valuable.
   std::vector<KvNode*> unswap(const DependencyTree& tree, const SwapStatistics& s,
                               int32_t blocks) const;
 

@@ -1,4 +1,4 @@
-// Each term of the value of a node changes decisions.
+// Each term of a node's value changes decisions.
 #include "memory/swapper.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ const auto kFirst = adapter(1, 2), kSecond = adapter(2, 2), kThird = adapter(3, 
 
 class SwapperTest : public ::testing::Test {
  protected:
-  // A request that loads an adapter, or visits it.
+  // Requests that load or visit an adapter.
   static void visit(World& world, const AdapterNeed& need, int times = 1) {
     for (int i = 0; i < times; ++i)
       world.serve({DigestBuilder().add(need.digest).finish(), {need}, {}}, {1});
@@ -35,7 +35,7 @@ class SwapperTest : public ::testing::Test {
     s.compute = 16e-3;
     return s;
   }
-  // The keys of the adapters that leave() names, in order.
+  // The keys of the adapters that leave() returns, in order.
   static std::vector<Digest> leaving(const Swapper& swapper, World& world, const SwapStatistics& s,
                                      int32_t blocks = 1) {
     std::vector<Digest> keys;
@@ -48,7 +48,7 @@ class SwapperTest : public ::testing::Test {
       lru{SwapperConfig{.policy = MemoryPolicy::kLru}};
 };
 
-TEST_F(SwapperTest, SeldomVisitedOnesLeaveFirst) {
+TEST_F(SwapperTest, EvictsRarelyVisitedFirst) {
   World world({.blocks = 32, .prefix_caching = false});
   visit(world, kFirst, 9);
   visit(world, kSecond, 1);
@@ -56,7 +56,7 @@ TEST_F(SwapperTest, SeldomVisitedOnesLeaveFirst) {
   EXPECT_EQ(leaving(lru, world, statistics(world)), std::vector{kFirst.digest});
 }
 
-TEST_F(SwapperTest, AmongEquallyVisitedOnesTheOldestLeaves) {
+TEST_F(SwapperTest, EvictsOldestOfEquallyVisited) {
   World world({.blocks = 32, .prefix_caching = false});
   for (const AdapterNeed& need : {kSecond, kFirst, kThird}) {
     visit(world, need);
@@ -85,27 +85,27 @@ TEST_F(SwapperTest, VisitsBeforeTheWindowDoNotCount) {
   EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kFirst.digest});
 }
 
-// A KV block that is cheap to bring back leaves before an adapter's, and the contrary.
-TEST_F(SwapperTest, WhatIsCheapToBringBackLeavesFirst) {
+// The cheaper of a KV block and an adapter's block to bring back is evicted first.
+TEST_F(SwapperTest, EvictsCheapestToBringBackFirst) {
   World world({.blocks = 32});
   visit(world, kFirst);
   world.serve({}, count_from(0, 17));
   SwapStatistics s = statistics(world);
   s.compute = 1e-5;
-  EXPECT_TRUE(leaving(benefit, world, s).empty());  // the KV block leaves
+  EXPECT_TRUE(leaving(benefit, world, s).empty());  // the KV block is evicted
   s.compute = 1;
   EXPECT_EQ(leaving(benefit, world, s), std::vector{kFirst.digest});
-  s.swaps = true;  // with a swap space, the cost is that of reading
+  s.swaps = true;  // with a swap space, the cost of KV is that of reading
   s.read = 1e-5;
   EXPECT_TRUE(leaving(benefit, world, s).empty());
 }
 
-TEST_F(SwapperTest, TheRewardKeepsAdaptersWhileTheyAreTooFew) {
+TEST_F(SwapperTest, RewardKeepsAdaptersWhileTooFew) {
   World world({.blocks = 64});
   for (int i = 0; i < 4; ++i) visit(world, adapter(i, 2));
   world.serve({}, count_from(0, 17));
   SwapStatistics s = statistics(world);
-  s.batch = 64;  // a batch would use all four, but one is in the pool
+  s.batch = 64;  // a batch would use all four, but only one is in the pool
   for (int i = 0; i < 3; ++i) world.pool.forget(adapter(i, 2).digest);
   for (int i = 0; i < 3; ++i) visit(world, adapter(i, 65));  // too large: visited, but absent
   s.load = 1e-3;
@@ -118,7 +118,7 @@ TEST_F(SwapperTest, TheRewardKeepsAdaptersWhileTheyAreTooFew) {
   EXPECT_TRUE(leaving(benefit, world, s).empty());
 }
 
-TEST_F(SwapperTest, ANodeLeavesAfterAllThatDependOnIt) {
+TEST_F(SwapperTest, EvictsDependentsFirst) {
   World world({.blocks = 32, .swapper = {.policy = MemoryPolicy::kBenefit}});
   world.serve(identity_of(kFirst), count_from(0, 50));
   world.serve(identity_of(kFirst, 2), count_from(0, 20));
@@ -136,7 +136,7 @@ TEST_F(SwapperTest, ANodeLeavesAfterAllThatDependOnIt) {
   }
 }
 
-TEST_F(SwapperTest, ThePoolIsFilledUpToTheLowMarkAndEmptiedToTheHighOne) {
+TEST_F(SwapperTest, FillsToLowMarkAndEvictsToHighMark) {
   World world({.blocks = 20, .swap_blocks = 20});
   for (int i = 0; i < 5; ++i) {
     world.serve({}, count_from(1000 * i, 65));  // 4 blocks of history each
@@ -148,7 +148,7 @@ TEST_F(SwapperTest, ThePoolIsFilledUpToTheLowMarkAndEmptiedToTheHighOne) {
   EXPECT_LE(world.pool.stats().free, 2);
   EXPECT_GE(world.pool.stats().free, 1);  // 95 %
   EXPECT_GE(world.pool.stats().swap_used, 1);
-  // Room for others: the history moves to the swap space, and comes back when there is room.
+  // History moves to the swap space to make room, and returns when there is room again.
   BlockTable table;
   while (world.pool.reserve(table, 18 * 16) == Room::kSoon) world.settle();
   ASSERT_EQ(table.blocks.size(), 18u);

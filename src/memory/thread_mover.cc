@@ -9,7 +9,7 @@
 namespace valora::memory {
 
 ThreadMover::ThreadMover(Options options, Copy copy, std::function<void()> wake, const Clock& clock)
-    : options_(options), copy_(std::move(copy)), wake_poller_(std::move(wake)), clock_(clock) {
+    : options_(options), copy_(std::move(copy)), notify_poller_(std::move(wake)), clock_(clock) {
   for (int i = 0; i < std::max(1, options_.threads); ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -26,19 +26,19 @@ void ThreadMover::start(Move move) {
   {
     const std::lock_guard lock(mutex_);
     const Order order{move.urgency, move.id};
-    reserve_more(results_, under_way_ + 1 - results_.size());
+    reserve_more(results_, in_flight_ + 1 - results_.size());
     queue_.emplace(order, std::move(move));
-    ++under_way_;
+    ++in_flight_;
   }
-  wake_.notify_all();  // a worker that holds a copy back for its bandwidth also waits on it
+  wake_.notify_all();  // also wakes workers that delay a copy to stay within the bandwidth
 }
 
 std::vector<MoveResult> ThreadMover::poll() {
   const std::lock_guard lock(mutex_);
   if (results_.empty()) return {};
   std::vector<MoveResult> later;
-  later.reserve(under_way_ - results_.size());
-  under_way_ -= results_.size();
+  later.reserve(in_flight_ - results_.size());
+  in_flight_ -= results_.size();
   return std::exchange(results_, std::move(later));
 }
 
@@ -56,7 +56,7 @@ bool ThreadMover::cancel(uint64_t id) {
   const auto it = std::ranges::find_if(queue_, [id](const auto& e) { return e.second.id == id; });
   if (it == queue_.end()) return false;
   queue_.erase(it);
-  --under_way_;
+  --in_flight_;
   return true;
 }
 
@@ -91,7 +91,7 @@ void ThreadMover::work() {
       const std::lock_guard lock(mutex_);
       results_.push_back(std::move(result));
     }
-    if (wake_poller_) wake_poller_();
+    if (notify_poller_) notify_poller_();
   }
 }
 

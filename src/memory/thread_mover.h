@@ -1,4 +1,4 @@
-// A mover with worker threads. The copies themselves are functions of the engine.
+// A mover with worker threads. The engine supplies the copy function.
 #pragma once
 
 #include <condition_variable>
@@ -15,17 +15,17 @@ namespace valora::memory {
 
 class ThreadMover final : public Mover {
  public:
-  // Copies the bytes of a move. Called on the worker threads, for different moves at once. An
+  // Carries out a move. Called concurrently on the worker threads, for different moves. An
   // exception counts as a failed copy.
   using Copy = std::function<Status(const Move&)>;
   struct Options {
     int threads = 1;
-    double bandwidth = 0;  // bytes/s of each thread at most; 0: no limit
+    double bandwidth = 0;  // bytes/s per thread at most; 0: no limit
   };
 
-  // `wake` is called on a worker thread after each copy, e.g. to wake the thread that polls.
+  // `wake` is called on a worker thread after each copy, for example to wake the polling thread.
   ThreadMover(Options options, Copy copy, std::function<void()> wake, const Clock& clock);
-  // Waits for copies that have begun. The others never run.
+  // Waits for copies that have started; the others never run.
   ~ThreadMover() override;
 
   void start(Move move) override;
@@ -34,7 +34,7 @@ class ThreadMover final : public Mover {
   bool cancel(uint64_t id) override;
 
  private:
-  // The most urgent first, then in the order of start().
+  // Most urgent first, then in order of start().
   using Order = std::pair<Urgency, uint64_t>;
 
   void work();
@@ -42,13 +42,13 @@ class ThreadMover final : public Mover {
 
   const Options options_;
   const Copy copy_;
-  const std::function<void()> wake_poller_;
+  const std::function<void()> notify_poller_;
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::map<Order, Move> queue_;
-  std::vector<MoveResult> results_;  // with room for those of all that is under way
-  size_t under_way_ = 0;             // moves that were started and have given no result to poll()
+  std::vector<MoveResult> results_;  // with capacity for all moves in flight
+  size_t in_flight_ = 0;             // started moves whose results poll() has not returned yet
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -38,7 +38,7 @@ TEST(ThreadMover, CopiesReportsAndWakes) {
   while (wakes < 3) std::this_thread::yield();
 }
 
-// One thread, held at its first move.
+// A mover with one thread, held in its first move.
 class HeldMover {
  public:
   HeldMover()
@@ -64,21 +64,21 @@ class HeldMover {
   ThreadMover mover_;
 };
 
-TEST(ThreadMover, TheMostUrgentGoesFirstThenTheOldest) {
+TEST(ThreadMover, RunsMostUrgentThenOldest) {
   HeldMover mover;
   mover->start(move(2));
   mover->start(move(3, Urgency::kKvOfRequest));
   mover->start(move(4, Urgency::kAdapterOfRequest));
   mover->start(move(5));
   mover->raise_priority(5, Urgency::kAdapterOfRequest);
-  mover->raise_priority(4, Urgency::kBackground);  // never slower
+  mover->raise_priority(4, Urgency::kBackground);  // never lowers the priority
   mover.open();
   std::vector<uint64_t> order;
   for (const MoveResult& result : wait_for(*mover, 5)) order.push_back(result.id);
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 4, 5, 3, 2}));
 }
 
-TEST(ThreadMover, OnlyWhatHasNotBegunIsCancelled) {
+TEST(ThreadMover, CancelsOnlyUnstartedMoves) {
   HeldMover mover;
   mover->start(move(2));
   EXPECT_FALSE(mover->cancel(1));
@@ -89,11 +89,11 @@ TEST(ThreadMover, OnlyWhatHasNotBegunIsCancelled) {
   EXPECT_TRUE(mover->poll().empty());
 }
 
-TEST(ThreadMover, TheBandwidthHoldsCopiesBackButNotTheEnd) {
+TEST(ThreadMover, BandwidthLimitDelaysCopiesNotDestructor) {
   ThreadMover mover({1, 1e6}, [](const Move&) { return Status(); }, {}, real_clock());
   mover.start(move(1, Urgency::kBackground, 20'000));
   EXPECT_GE(wait_for(mover, 1)[0].seconds, 0.02);
-  mover.start(move(2, Urgency::kBackground, int64_t{1} << 40));  // its destructor does not wait
+  mover.start(move(2, Urgency::kBackground, int64_t{1} << 40));  // not waited for at the end
 }
 
 }  // namespace

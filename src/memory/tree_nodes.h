@@ -15,34 +15,34 @@ namespace valora::memory {
 
 enum class Flight : uint8_t {
   kNone,
-  kIn,   // its blocks in the pool are being filled
-  kOut,  // its content is being written to the swap space; it stays usable
+  kIn,   // its pool blocks are being filled
+  kOut,  // its content is being copied to the swap space; it stays usable
 };
 
-// What adapter and KV nodes have in common.
+// Common to adapter and KV nodes.
 struct TreeNode {
   Digest key;
   VisitWindow visits;         // by requests
   uint32_t uses = 0;          // visits ever
-  TimePoint last_use{};       // of the last visit, or when its last user ended
-  TimePoint awaited_until{};  // a waiting request asked for it: until then it leaves last
-  TimePoint rests_until{};    // the swapper does not move it before: set by each move
+  TimePoint last_use{};       // time of the last visit, or of the end of the last use
+  TimePoint awaited_until{};  // a waiting request asked for it: evicted last until then
+  TimePoint rests_until{};    // the swapper does not move it before then; set after each move
   Flight flight = Flight::kNone;
-  uint64_t move = 0;  // the move under way, if any
+  uint64_t move = 0;  // id of the move in flight; 0: none
 };
 
 struct KvRoot;
 
-// An adapter by the digest of its content. Its second tier is its file.
+// An adapter, keyed by the digest of its content. Its second tier is its file.
 struct AdapterNode : TreeNode {
   int32_t size = 0;              // blocks
   std::vector<BlockId> blocks;   // in the pool, or being filled; empty: absent
-  int32_t pins = 0;              // by running requests, and by waiting ones that claimed it
-  bool kept = false;             // never leaves the pool
+  int32_t pins = 0;              // by running requests and by waiting ones with a claim
+  bool kept = false;             // never evicted
   bool forgotten = false;        // removed when its last pin is dropped
   int32_t present_roots = 0;     // KV roots that depend on it and have blocks in the pool
   std::vector<KvRoot*> roots;    // KV roots that depend on it
-  std::optional<Error> failure;  // of the last load, until its last pin is dropped
+  std::optional<Error> failure;  // of the last load, until the last pin is dropped
 
   bool present() const { return !blocks.empty(); }
   bool resident() const { return present() && flight != Flight::kIn; }
@@ -57,9 +57,9 @@ struct KvRoot {
   std::vector<AdapterNode*> adapters;
   std::vector<KvNode*> children;
   int32_t present_children = 0;
-  int32_t blocks = 0;  // pool blocks of the nodes below it
+  int32_t blocks = 0;  // pool blocks of its nodes
 
-  // True if a request can use the node's blocks now.
+  // True if requests can use its nodes' blocks now.
   bool usable() const {
     for (const AdapterNode* adapter : adapters)
       if (!adapter->resident()) return false;
@@ -67,7 +67,7 @@ struct KvRoot {
   }
 };
 
-// One KV block by its chained key. It is in the pool, in the swap space, or in both.
+// One KV block, keyed by its chained digest. It is in the pool, in the swap space, or both.
 struct KvNode : TreeNode {
   KvRoot* root = nullptr;
   KvNode* parent = nullptr;  // null: the first block of a sequence
@@ -76,22 +76,22 @@ struct KvNode : TreeNode {
   int32_t present_children = 0;
   int32_t busy_children = 0;
   BlockId block = kNoBlock;    // in the pool, or being filled
-  BlockId swapped = kNoBlock;  // in the swap space, or being written
-  bool held = false;           // sequences refer to its block
-  bool leaving = false;        // leaves the pool when its content is in the swap space
-  bool broken = false;         // its fill failed: it goes when nothing below it is in the pool
+  BlockId swapped = kNoBlock;  // in the swap space, or being written there
+  bool held = false;           // sequences refer to its pool block
+  bool leaving = false;        // leaves the pool once its content is in the swap space
+  bool broken = false;         // its fill failed: removed once nothing below it is in the pool
   bool shared = false;         // sequences branched below it
-  uint32_t turn = 1;           // of the conversation that used it last, if it is not shared
-  bool unreadable = false;     // its last read failed: requests compute it again
+  uint32_t turn = 1;           // the turn of the conversation that last used it, if not shared
+  bool unreadable = false;     // its last read failed: requests recompute it
   int32_t leaf = -1;           // index in DependencyTree::idle_leaves()
-  // The state after its last token, in pool blocks; empty: not kept. Never changes.
+  // The state after its last token, in pool blocks; empty: none. Never changes.
   std::vector<BlockId> checkpoint;
   int32_t checkpoint_place = -1;  // index in DependencyTree::checkpoints()
 
   bool present() const { return block != kNoBlock; }
   bool resident() const { return present() && flight != Flight::kIn; }
   bool saved() const { return swapped != kNoBlock && flight != Flight::kOut; }
-  // Must stay in the pool: in use, being filled, or above such a node.
+  // Must stay in the pool: in use, being filled, or an ancestor of such a node.
   bool busy() const { return held || flight == Flight::kIn || busy_children > 0; }
   bool idle() const { return resident() && !busy(); }
 };

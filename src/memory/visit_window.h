@@ -1,4 +1,4 @@
-// Counts events in a sliding window of time.
+// Counts events in a sliding time window.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace valora::memory {
 
-// The number of the window's current slot. A window has VisitWindow::kSlots slots.
+// The number of the current slot. A window covers VisitWindow::kSlots slots.
 using Slot = int64_t;
 
 class VisitWindow {
@@ -25,7 +25,7 @@ class VisitWindow {
     uint16_t& count = counts_[now % kSlots];
     if (count < UINT16_MAX) ++count;
   }
-  // Events of the last kSlots slots.
+  // Events in the last kSlots slots.
   uint32_t count(Slot now) const {
     uint32_t sum = 0;
     for (Slot slot = std::max(last_ - kSlots, now - kSlots) + 1; slot <= last_; ++slot)
@@ -42,7 +42,7 @@ class VisitWindow {
   }
 
   std::array<uint16_t, kSlots> counts_{};
-  Slot last_ = 0;  // of the last event
+  Slot last_ = 0;  // slot of the last event
 };
 
 }  // namespace valora::memory

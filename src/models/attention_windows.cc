@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kFull[] = "full_attention", kSliding[] = "sliding_attention";
 
-// The window that the class keeps. Null is none.
+// The window that the class applies, in positions; nullopt: none.
 std::optional<int64_t> window_of(const ConfigReader& text, Windows windows) {
   constexpr int64_t kDefault = 4096;
   if (windows == Windows::kSwitched && !text.flag("use_sliding_window", false)) return {};
@@ -63,7 +63,8 @@ std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefa
     if (windows == Windows::kPattern)
       slides = types.empty() ? (static_cast<int64_t>(i) + 1) % pattern != 0 : types[i] == kSliding;
     if (slides && !window) refuse_type(text, kSliding);
-    // Without effect in a class whose layers all have the window; but its cache believes it.
+    // The class ignores layer_types here (all its layers have the window), but its cache follows
+    // them.
     if (windows == Windows::kAll && !types.empty() && (types[i] == kSliding) != slides &&
         (cuts || !window))
       refuse_type(text, types[i]);

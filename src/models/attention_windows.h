@@ -1,4 +1,4 @@
-// The attention windows of a decoder's layers, read from config.json.
+// Reads the attention windows of a decoder's layers from config.json.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,37 @@
 
 namespace valora::models {
 
-// Which layers of a family's class in transformers attend to a window.
+// Which layers attend to a window, as the family's class in transformers decides it.
 enum class Windows {
-  // None. A window that the file names would be applied to the cache alone, so it is refused.
+  // None. The class would apply a window named in the file only to its cache, so it is refused.
   kNone,
-  // Those of "layer_types" or from "max_window_layers" on, if "use_sliding_window" is set.
+  // The layers that "layer_types" names, or those from "max_window_layers" on, if
+  // "use_sliding_window" is set.
   kSwitched,
-  // All, unless "sliding_window" is null.
+  // All layers, unless "sliding_window" is null.
   kAll,
-  // Those of "layer_types", or all but each sliding_window_pattern-th.
+  // The layers that "layer_types" names, or all but every sliding_window_pattern-th.
   kPattern,
-  // None: the family reads "layer_types" itself, and its class knows no window.
+  // None: the family reads "layer_types" itself, and its class has no windows.
   kOwnTypes,
 };
 
-// Which positions the queries of a layer attend to.
+// The positions that the queries of a layer attend to.
 struct LayerWindow {
-  int64_t positions = 0;  // the last ones; 0 if these are all that can be served
-  bool sliding = false;   // the type of the layer
+  int64_t positions = 0;  // the last this many; 0: all that can be served
+  bool sliding = false;   // the layer's type is sliding attention
 };
 
-// What a family's class has for missing keys; "sliding_window" is 4096 in all that have windows.
+// Defaults of a family's class for missing keys; "sliding_window" defaults to 4096 in all classes
+// with windows.
 struct WindowDefaults {
   Windows windows = Windows::kNone;
   int64_t max_window_layers = 28;
 };
 
-// One entry per layer. max_positions: how many can be served. Throws LoadError for windows that the
-// family's class in transformers applies otherwise than the file says, and for other layer_types.
+// One entry per layer. max_positions: the number of positions that can be served. Throws LoadError
+// for unknown layer_types, and for windows that the family's class in transformers applies
+// differently from the file.
 std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefaults& defaults,
                                       int64_t layers, int64_t max_positions);
 

@@ -13,7 +13,7 @@ namespace valora::models {
 ModelSpec causal_lm_spec(const DecoderConfig& config, const std::string& architecture);
 std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::string& architecture,
                                       Weights& weights, at::Device device);
-// The same with a spec that has more than causal_lm_spec() gives.
+// As above, with a spec that has more than causal_lm_spec() sets.
 std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, ModelSpec spec, Weights& weights,
                                       at::Device device);
 Positions causal_lm_positions(const ModelSpec& spec, int tokens,

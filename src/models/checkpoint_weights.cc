@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "adapters/tensor_values.h"
 #include "models/registry.h"
@@ -11,6 +12,36 @@ namespace {
 
 constexpr char kHead[] = "lm_head.weight";
 constexpr char kHeadLinear[] = "lm_head";
+
+// y += factor · x
+void add_scaled(float factor, const float* x, std::span<float> y) {
+  for (size_t i = 0; i < y.size(); ++i) y[i] += factor * x[i];
+}
+
+// [rows, columns] → [columns, rows]
+std::vector<float> transposed(const TensorView& x) {
+  const std::vector<float> from = adapters::floats_of(x);
+  const auto rows = static_cast<size_t>(x.shape[0]), columns = static_cast<size_t>(x.shape[1]);
+  std::vector<float> to(from.size());
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+  return to;
+}
+
+// Calls body(index, row) for each of `count` rows of `width` values. body may change the row.
+template <typename Body>
+Status each_row(const Weights::ReadRows& read, int64_t count, int64_t width, const Body& body) {
+  constexpr int64_t kValuesTogether = 1 << 18;
+  const int64_t together = std::max<int64_t>(1, kValuesTogether / width);
+  for (int64_t first = 0; first < count; first += together) {
+    VALORA_TRY(rows, read(first, std::min(together, count - first)));
+    const at::Tensor own = rows.clone();
+    float* const values = own.mutable_data_ptr<float>();
+    for (int64_t r = 0; r < own.size(0); ++r)
+      body(first + r, std::span(values + r * width, static_cast<size_t>(width)));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -69,39 +100,54 @@ Result<std::vector<float>> CheckpointWeights::values_of(const std::string& name)
   return std::vector<float>(values.const_data_ptr<float>(), values.const_data_ptr<float>() + count);
 }
 
-// On the calling thread alone, some rows at a time.
+Result<Weights::ReadRows> CheckpointWeights::rows_of(const std::string& name) const {
+  const auto index = modules_.find(name);
+  if (!index) return internal("the model has no " + name);
+  const adapters::Module& module = modules_.modules()[static_cast<size_t>(*index)];
+  if (module.kind == adapters::ModuleKind::kEmbedding)  // its rows are the module's inputs
+    return weights_.served_rows(module.name, module.in, module.out, LinearPart::kOther);
+  const bool is_head = module.kind == adapters::ModuleKind::kHead;
+  std::string linear = module.name;
+  if (is_head && tied()) linear = embeddings_.substr(0, embeddings_.rfind('.'));
+  if (!weights_.has_linear(linear)) return internal("the checkpoint has no " + linear);
+  return weights_.served_rows(linear, module.out, module.in,
+                              is_head               ? LinearPart::kHead
+                              : module.in_decoder() ? LinearPart::kDecoder
+                                                    : LinearPart::kOther);
+}
+
 Result<std::vector<float>> CheckpointWeights::row_norms(const std::string& name,
                                                         const TensorView& a, const TensorView& b,
                                                         float scale) const {
-  const auto found = canonical(name + ".weight");
-  if (!found || weights_.keeps_integers())
-    return unprocessable("use_dora needs the norms of " + name +
-                             ", whose weights are quantised; that cannot be served by this version",
-                         "use_dora");
-  constexpr int64_t kValuesTogether = 1 << 18;
-  const int64_t out = b.shape[0], rank = b.shape[1], in = a.shape[1];
+  VALORA_TRY(rows, rows_of(name));
+  std::vector<float> norms;
+  const int64_t rank = a.shape[0], in = a.shape[1];
   const std::vector<float> low = adapters::floats_of(a), high = adapters::floats_of(b);
-  const int64_t together = std::max<int64_t>(1, kValuesTogether / in);
-  std::vector<float> norms(static_cast<size_t>(out));
-  std::vector<float> row(static_cast<size_t>(in));
-  for (int64_t first = 0; first < out; first += together) {
-    const int64_t count = std::min(together, out - first);
-    VALORA_TRY(stored, weights_.stored_values(*found, static_cast<size_t>(first * in),
-                                              static_cast<size_t>(count * in)));
-    const at::Tensor values = stored.to(weights_.dtype()).to(at::kFloat).contiguous();
-    for (int64_t r = 0; r < count; ++r) {
-      const float* w = values.const_data_ptr<float>() + r * in;
-      std::copy(w, w + in, row.begin());
-      for (int64_t i = 0; i < rank; ++i) {
-        const float factor = scale * high[static_cast<size_t>((first + r) * rank + i)];
-        const float* from = low.data() + i * in;
-        for (int64_t c = 0; c < in; ++c) row[static_cast<size_t>(c)] += factor * from[c];
-      }
-      double sum = 0;
-      for (const float value : row) sum += double{value} * value;
-      norms[static_cast<size_t>(first + r)] = static_cast<float>(std::sqrt(sum));
-    }
-  }
+  VALORA_CHECK(each_row(rows, b.shape[0], in, [&](int64_t out, std::span<float> row) {
+    for (int64_t i = 0; i < rank; ++i)
+      add_scaled(high[static_cast<size_t>(out * rank + i)] * scale, low.data() + i * in, row);
+    double sum = 0;
+    for (const float value : row) sum += double{value} * value;
+    norms.push_back(static_cast<float>(std::sqrt(sum)));
+  }));
+  return norms;
+}
+
+Result<std::vector<float>> CheckpointWeights::column_norms(const std::string& name,
+                                                           const TensorView& a, const TensorView& b,
+                                                           float scale) const {
+  VALORA_TRY(rows, rows_of(name));
+  const int64_t hidden = b.shape[0], rank = b.shape[1], tokens = a.shape[1];
+  const std::vector<float> low = adapters::floats_of(a), high = transposed(b);
+  std::vector<double> sums(static_cast<size_t>(hidden));
+  VALORA_CHECK(each_row(rows, tokens, hidden, [&](int64_t token, std::span<float> row) {
+    for (int64_t i = 0; i < rank; ++i)
+      add_scaled(low[static_cast<size_t>(i * tokens + token)] * scale, high.data() + i * hidden,
+                 row);
+    for (size_t h = 0; h < row.size(); ++h) sums[h] += double{row[h]} * row[h];
+  }));
+  std::vector<float> norms;
+  for (const double sum : sums) norms.push_back(static_cast<float>(std::sqrt(sum)));
   return norms;
 }
 

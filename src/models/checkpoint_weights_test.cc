@@ -1,4 +1,4 @@
-// Copies of a checkpoint's tensors, by all names and in all dtypes.
+// Recognising copies of a checkpoint's tensors, under all names and in all dtypes.
 #include "models/checkpoint_weights.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "base/testing/temp_dir.h"
 #include "models/registry.h"
 #include "models/testing/tiny_towers.h"
+#include "ops/quantise.h"
 
 namespace valora::models {
 namespace {
@@ -17,16 +18,16 @@ constexpr char kEmbeddings[] = "model.language_model.embed_tokens.weight";
 class CheckpointWeightsTest : public ::testing::Test {
  protected:
   void load(bool tied, at::ScalarType dtype = at::kFloat, const char* stored = "float32",
-            bool head = true) {
+            bool head = true, Rounding rounding = {}) {
     testing::TinyTower tiny = testing::qwen2_vl();
     tiny.config["tie_word_embeddings"] = tied;
     tiny.config["torch_dtype"] = stored;
     if (!head) tiny.tensors.erase("lm_head.weight");
     dir_.write("config.json", tiny.config.dump());
     dir_.write("model.safetensors", tiny.tensors.text());
-    loaded_ = load_model(dir_.path(), dtype, at::kCPU).value();
+    loaded_ = load_model(dir_.path(), dtype, at::kCPU, ModelUse::kServing, rounding).value();
   }
-  // The checkpoint's values, as stored.
+  // A tensor of the checkpoint, as stored.
   at::Tensor stored(const std::string& name) {
     const auto file = SafeTensors::open(dir_.file("model.safetensors")).value();
     return tensor_of(*file->find(name)).clone();
@@ -41,7 +42,7 @@ class CheckpointWeightsTest : public ::testing::Test {
   LoadedModel loaded_;
 };
 
-TEST_F(CheckpointWeightsTest, AreFoundByTheNamesOfAllReleases) {
+TEST_F(CheckpointWeightsTest, FindsTensorsByNamesOfAllReleases) {
   load(false);
   const at::Tensor norm = stored("model.language_model.norm.weight");
   for (const char* name : {"model.language_model.norm.weight", "model.norm.weight",
@@ -54,7 +55,7 @@ TEST_F(CheckpointWeightsTest, AreFoundByTheNamesOfAllReleases) {
     EXPECT_FALSE(CheckpointWeights(loaded_).shape_of(name)) << name;
 }
 
-TEST_F(CheckpointWeightsTest, DifferIfOneValueDoes) {
+TEST_F(CheckpointWeightsTest, OneDifferentValueMakesTensorsUnequal) {
   load(false);
   at::Tensor head = stored("lm_head.weight").flatten();
   EXPECT_TRUE(equal("lm_head.weight", head.slice(0, 5), DType::kF32, 5));
@@ -64,21 +65,21 @@ TEST_F(CheckpointWeightsTest, DifferIfOneValueDoes) {
   EXPECT_TRUE(equal("lm_head.weight", head.slice(0, 0, -1), DType::kF32));
 }
 
-TEST_F(CheckpointWeightsTest, TheHeadOfTiedEmbeddingsIsTheEmbeddings) {
+TEST_F(CheckpointWeightsTest, TiedHeadResolvesToEmbedding) {
   load(true, at::kFloat, "float32", /*head=*/false);
   EXPECT_TRUE(equal("lm_head.weight", stored(kEmbeddings), DType::kF32));
   EXPECT_FALSE(equal("lm_head.weight", stored(kEmbeddings) + 1, DType::kF32));
 }
 
-// What the checkpoint has as an output layer is used.
-TEST_F(CheckpointWeightsTest, AStoredHeadIsTheHead) {
+// The checkpoint's own output layer is used if it has one.
+TEST_F(CheckpointWeightsTest, StoredHeadOverridesTying) {
   load(true);
   EXPECT_TRUE(equal("lm_head.weight", stored("lm_head.weight"), DType::kF32));
   EXPECT_FALSE(equal("lm_head.weight", stored(kEmbeddings), DType::kF32));
 }
 
-// The answer is the same if both are rounded to the same weights, and only then.
-TEST_F(CheckpointWeightsTest, AreComparedInTheDtypeOfTheModel) {
+// Two tensors count as equal if, and only if, they round to the same weights.
+TEST_F(CheckpointWeightsTest, ComparesInModelDtype) {
   load(false);
   const at::Tensor head = stored("lm_head.weight"), rounded = head.to(at::kBFloat16);
   EXPECT_FALSE(equal("lm_head.weight", rounded, DType::kBF16));
@@ -88,7 +89,42 @@ TEST_F(CheckpointWeightsTest, AreComparedInTheDtypeOfTheModel) {
   EXPECT_FALSE(equal("lm_head.weight", 1.01 * head, DType::kF32));
 }
 
-TEST_F(CheckpointWeightsTest, AChangedFileIsAnError) {
+TensorView float_view(const at::Tensor& x) {
+  return {
+      DType::kF32, x.sizes().vec(), {static_cast<const uint8_t*>(x.const_data_ptr()), x.nbytes()}};
+}
+
+// Norms of W + scale · B A, where W is the matrix that the model multiplies with.
+TEST_F(CheckpointWeightsTest, NormsUseServedWeights) {
+  constexpr char kQuery[] = "model.language_model.layers.0.self_attn.q_proj";
+  constexpr int64_t kTokens = 10, kHidden = testing::kOut;
+  at::manual_seed(1);
+  const at::Tensor a = at::randn({2, kHidden}), b = at::randn({kHidden, 2}),
+                   of_tokens = at::randn({2, kTokens}), head_b = at::randn({kTokens, 2});
+  for (const Quantise to : {Quantise::kNone, Quantise::kInt8, Quantise::kInt4}) {
+    load(true, at::kFloat, "float32", /*head=*/false, {.weights = to});
+    const CheckpointWeights weights(loaded_);
+    const auto served = [&](const std::string& name, int bits) {
+      return to == Quantise::kNone ? stored(name)
+                                   : ops::quantise(stored(name), {bits, 32}).decoded();
+    };
+    const auto expect = [&](const Result<std::vector<float>>& norms, const at::Tensor& sum) {
+      ASSERT_TRUE(norms.ok()) << norms.error().message;
+      EXPECT_TRUE(at::allclose(at::tensor(*norms), sum.pow(2).sum(1).sqrt(), 1e-4, 1e-5));
+    };
+    expect(weights.row_norms(kQuery, float_view(a), float_view(b), 0.5f),
+           served(std::string(kQuery) + ".weight", to == Quantise::kInt4 ? 4 : 8) +
+               0.5 * at::mm(b, a));
+    expect(weights.row_norms("lm_head", float_view(a), float_view(head_b), 2),
+           served(kEmbeddings, 8) + 2 * at::mm(head_b, a));
+    expect(weights.column_norms("model.language_model.embed_tokens", float_view(of_tokens),
+                                float_view(b), 0.5f),
+           stored(kEmbeddings).t() + 0.5 * at::mm(b, of_tokens));
+  }
+  EXPECT_FALSE(CheckpointWeights(loaded_).row_norms("none", float_view(a), float_view(b), 1).ok());
+}
+
+TEST_F(CheckpointWeightsTest, ChangedFileFailsComparison) {
   load(false);
   const at::Tensor head = stored("lm_head.weight");
   std::ofstream(dir_.file("model.safetensors"), std::ios::app) << "x";

@@ -1,4 +1,4 @@
-// The CLIP vision tower as LLaVA uses it: makes the hidden states of chosen layers (transformers:
+// The CLIP vision tower as LLaVA uses it: yields the hidden states of chosen layers (transformers:
 // modeling_clip.py, CLIPVisionTransformer without its last norm).
 #pragma once
 
@@ -25,13 +25,13 @@ class ClipVisionTower {
   ClipVisionTower(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
                   const ClipVisionConfig& config, int64_t depth, at::Device device);
 
-  // Adds the stages of a run. Rows are those of all items' tiles, the class token first in each.
-  // Throws c10::Error unless all tiles are of the tower's size.
+  // Adds the stages of a run. Its rows are the patches of all items' tiles, each tile preceded by
+  // its class token. Throws c10::Error unless all tiles are of the tower's size.
   std::shared_ptr<TowerStates> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted,
                                      Encoding& encoding) const;
 
  private:
-  // Of tiles [begin, end).
+  // The embeddings of tiles [begin, end).
   at::Tensor embed(std::span<const VisualItem> items, int64_t begin, int64_t end) const;
 
   ClipVisionConfig config_;

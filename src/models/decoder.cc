@@ -16,8 +16,8 @@
 namespace valora::models {
 namespace {
 
-// As transformers does since 5.18: tied weights of which the checkpoint has two are apart unless
-// they are equal, and one stands for the other.
+// As in transformers since 5.18: if the checkpoint stores both tied weights, they are used as two
+// tensors unless they are equal; if it stores one, that serves as both.
 EmbeddingNames embedding_names(const DecoderConfig& c, Weights& weights,
                                const std::string& embedding, const std::string& head) {
   const std::string stored_embedding = embedding + ".weight", stored_head = head + ".weight";
@@ -49,14 +49,14 @@ Rotation rotation(const Rotary& rotary, const Batch& batch, const at::Tensor& le
   return result;
 }
 
-// Rotates the first elements of each head, as many as the frequencies are for.
+// Rotates the first 2 * frequencies elements of each head.
 void rotate(at::Tensor& x, const CosSin& angles) {
   const int64_t dim = 2 * angles.cos.size(1), rest = x.size(2) - dim;
   if (rest == 0) return ops::rotate_half(x, angles.cos, angles.sin);
   const at::Tensor before = x.narrow(2, 0, dim);
   at::Tensor part = before;
   ops::rotate_half(part, angles.cos, angles.sin);
-  // If gradients are recorded, it is another tensor.
+  // While gradients are recorded, rotate_half() makes `part` a new tensor instead of rotating x.
   if (!part.is_same(before)) x = at::cat({part, x.narrow(2, dim, rest)}, 2);
 }
 
@@ -82,7 +82,7 @@ Attention::Attention(Weights& weights, const adapters::ModuleTable& modules,
   };
   if (c.qkv == Qkv::kApart) {
     add(names.q), add(names.k), add(names.v);
-    place_together({&qkv_[0], &qkv_[1], &qkv_[2]});
+    place_adjacent_linears({&qkv_[0], &qkv_[1], &qkv_[2]});
   } else {
     add(names.qkv);
   }
@@ -143,7 +143,7 @@ Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNa
       up_proj_(table_linear(weights, modules, layer + names.up, c.mlp_bias)),
       down_proj_(table_linear(weights, modules, layer + names.down, c.mlp_bias)),
       activation_(c.gate) {
-  place_together({&gate_proj_, &up_proj_});
+  place_adjacent_linears({&gate_proj_, &up_proj_});
 }
 
 at::Tensor Mlp::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
@@ -196,14 +196,28 @@ DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& 
           l.local_rotary};
 }
 
+// Ranks with their own memory receive rank 0's embeddings: it has the table and the towers'
+// outputs.
 at::Tensor Decoder::embed(const Batch& batch) const {
-  // Adapters with a vocabulary of their own may have tokens that the table lacks.
+  if (shard_.of == 1 || embed_tokens_.is_cpu()) return own_embeddings(batch);
+  const at::Tensor x = shard_.rank == 0
+                           ? own_embeddings(batch)
+                           : at::empty({batch.tokens.size(0), embed_tokens_.size(1)},
+                                       embed_tokens_.options().device(batch.tokens.device()));
+  shard_.communicator->broadcast(shard_.rank,
+                                 {static_cast<std::byte*>(x.mutable_data_ptr()), x.nbytes()});
+  return x;
+}
+
+at::Tensor Decoder::own_embeddings(const Batch& batch) const {
+  // Adapters that add tokens use ids beyond the base table.
   const int64_t last = embed_tokens_.size(0) - 1;
   at::Tensor x = at::embedding(
       embed_tokens_, batch.vocabulary.empty() ? batch.tokens : batch.tokens.clamp_max(last));
   for (const VocabularyUse& use : batch.vocabulary)
-    ops::adapt_embeddings(x.slice(0, use.begin, use.end), batch.tokens.slice(0, use.begin, use.end),
-                          *use.weights, use.coefficient);
+    ops::adapt_embeddings(x.slice(0, use.begin, use.end),
+                          batch.host_tokens.slice(0, use.begin, use.end), *use.weights,
+                          use.coefficient);
   if (embedding_scale_ != 1) x.mul_(at::scalar_tensor(embedding_scale_, x.options()));
   for (const VisualRows& rows : batch.visual)
     x.narrow(0, rows.token, rows.embeddings.size(0)).copy_(rows.embeddings.narrow(1, 0, x.size(1)));
@@ -214,7 +228,7 @@ void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
   const int64_t hidden = x.size(1), column = static_cast<int64_t>(1 + layer) * hidden;
   const auto has_level = [&](const VisualRows& rows) { return rows.embeddings.size(1) > column; };
   if (std::ranges::none_of(batch.visual, has_level)) return;
-  if (c10::GradMode::is_enabled()) x = x.clone();  // the layer keeps it for its gradients
+  if (c10::GradMode::is_enabled()) x = x.clone();  // the layer keeps it for its backward pass
   for (const VisualRows& rows : batch.visual)
     if (has_level(rows))
       x.narrow(0, rows.token, rows.embeddings.size(0))
@@ -224,12 +238,12 @@ void Decoder::add_level(const Batch& batch, size_t layer, at::Tensor& x) {
 at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
                                     const Batch& batch) const {
   const at::Tensor normed =
-      delta.defined() ? before_attention.after_adding(x, delta) : before_attention(x);
+      delta.defined() ? before_attention.add_and_norm(x, delta) : before_attention(x);
   const auto* attention = std::get_if<Attention>(&mixer);
   at::Tensor attended = attention ? (*attention)(normed, rotary, place, batch)
                                   : std::get<DeltaNet>(mixer)(normed, place, batch);
   if (after_attention) attended = (*after_attention)(attended);
-  const at::Tensor added = mlp(before_mlp.after_adding(x, attended), batch.adaptation);
+  const at::Tensor added = mlp(before_mlp.add_and_norm(x, attended), batch.adaptation);
   return after_mlp ? (*after_mlp)(added) : added;
 }
 
@@ -248,11 +262,10 @@ at::Tensor Decoder::forward(const Batch& batch) const {
     add_level(batch, i, x);
     ++parts_done();
   }
-  return norm_.after_adding(x, delta);
+  return norm_.add_and_norm(x, delta);
 }
 
-// The input of the first layer may not require gradients (frozen embeddings), but the adapters in
-// it need them.
+// The first layer's input may not require gradients (frozen embeddings), but its adapters do.
 std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const at::Tensor& delta,
                                                             const Rotation& rotary, size_t index,
                                                             const Batch& batch) const {
@@ -261,7 +274,7 @@ std::pair<at::Tensor, at::Tensor> Decoder::recomputed_layer(at::Tensor x, const 
   if (delta.defined()) inputs.push_back(delta);
   const auto outputs = ops::recomputed(
       [this, rotary, index, &batch](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
-        at::Tensor stream = in[0].clone();  // the layer changes it in place
+        at::Tensor stream = in[0].clone();  // the layer modifies it in place
         const at::Tensor added =
             layers_[index](stream, in.size() > 1 ? in[1] : at::Tensor(), rotary, batch);
         return {stream, added};
@@ -280,7 +293,7 @@ std::vector<Linear*> Decoder::linears() {
 }
 
 at::Tensor Decoder::logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const {
-  int64_t replaced = 0;  // rows whose adapters have output layers of their own
+  int64_t replaced = 0;  // rows whose adapters replace the output layer
   for (const VocabularyUse& use : adaptation.vocabulary)
     if (use.weights->head) replaced += use.end - use.begin;
   int64_t columns = lm_head_.slice().out;

@@ -1,6 +1,6 @@
-// The decoder of all families, made of layers as decoder_config.h describes them (transformers:
-// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py, modeling_gemma3.py;
-// modeling_qwen3_5.py; the layers of modeling_qwen3_vl.py, which add visual embeddings to their
+// The decoder of all families, built from the layers that decoder_config.h describes (transformers:
+// modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mistral.py, modeling_gemma3.py,
+// modeling_qwen3_5.py, and modeling_qwen3_vl.py, whose layers add visual embeddings to their
 // outputs).
 #pragma once
 
@@ -18,17 +18,17 @@
 
 namespace valora::models {
 
-// Of the tokens of a batch.
+// The rotary angles of a batch's tokens.
 struct Rotation {
   CosSin queries, keys;
 };
 
 class Attention {
  public:
-  // layer: its name, with a dot at the end.
+  // layer: its name prefix, ending in a dot.
   Attention(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,
             const std::string& layer, const LayerConfig& config);
-  // place: of this layer among those with attention.
+  // place: the index of this layer among those with attention.
   at::Tensor operator()(const at::Tensor& x, const Rotation& rotary, int64_t place,
                         const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
@@ -37,14 +37,15 @@ class Attention {
   }
 
  private:
-  // Queries, keys and values, [T, heads · dim] each; views of one tensor if they are side by side.
+  // Queries, keys and values, [T, heads · dim] each; views of one tensor if one linear computes
+  // them side by side.
   std::vector<at::Tensor> queries_keys_values(const at::Tensor& x,
                                               const Adaptation& adaptation) const;
-  // q, k, v: [T, heads, dim] each, not rotated yet. → [T, heads · dim]
+  // q, k, v: [T, heads, dim] each, before rotation. → [T, heads · dim]
   at::Tensor attend(at::Tensor q, at::Tensor k, const at::Tensor& v, const Rotation& rotary,
                     int64_t place, const Batch& batch) const;
 
-  int64_t heads_, kv_heads_, head_dim_;  // heads: of the rank
+  int64_t heads_, kv_heads_, head_dim_;  // heads_, kv_heads_: of this rank
   ops::AttentionRule rule_;
   bool output_gate_;
   Qkv kind_;
@@ -68,8 +69,9 @@ class Mlp {
 };
 
 struct DecoderLayer {
-  // x: [T, hidden], the residual stream; changed in place. delta: what the previous layer adds to
-  // it; undefined for the first layer. Returns what this layer adds.
+  // x: [T, hidden], the residual stream; modified in place. delta: the previous layer's output, not
+  // yet added to it; undefined for the first layer. Returns this layer's output, for the next layer
+  // to add.
   at::Tensor operator()(at::Tensor& x, const at::Tensor& delta, const Rotation& rotary,
                         const Batch& batch) const;
 
@@ -77,7 +79,7 @@ struct DecoderLayer {
   std::variant<Attention, DeltaNet> mixer;
   int64_t place;  // among the layers with a mixer of this kind
   Mlp mlp;
-  std::optional<RmsNorm> after_attention, after_mlp;  // of what they add
+  std::optional<RmsNorm> after_attention, after_mlp;  // applied before the residual addition
   bool local_rotary;
 };
 
@@ -89,15 +91,15 @@ struct EmbeddingNames {
 class Decoder {
  public:
   // modules: the model's table, which holds the decoder's linears under `prefix`. Throws LoadError
-  // for a tensor that is missing or of another shape.
+  // for a missing tensor or one of the wrong shape.
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
           const std::string& lm_head, const DecoderConfig& config, at::Device device);
 
   at::Tensor forward(const Batch& batch) const;  // [T, hidden], after the final norm
-  at::Tensor embed(const Batch& batch) const;    // [T, hidden], visual embeddings among them
-  // [rows, hidden] → float [rows, vocab]; undefined on ranks other than the first
+  at::Tensor embed(const Batch& batch) const;    // [T, hidden], with visual embeddings filled in
+  // [rows, hidden] → float [rows, vocab]; undefined on all ranks but the first
   at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const;
-  std::vector<Linear*> linears();  // the linears that adapters may target, of all layers
+  std::vector<Linear*> linears();  // of all layers; adapters may target them
 
  private:
   Decoder(Weights& weights, const adapters::ModuleTable& modules, const std::string& prefix,
@@ -105,7 +107,9 @@ class Decoder {
   static DecoderLayer make_layer(Weights& weights, const adapters::ModuleTable& modules,
                                  const std::string& layer, const DecoderConfig& config,
                                  size_t index);
-  // Adds the visual embeddings that belong to this layer's output, whose residual stream is x.
+  // embed() without communication: looks up the table and applies replacements of its rows.
+  at::Tensor own_embeddings(const Batch& batch) const;
+  // Adds the visual embeddings meant for the output of `layer` to x, the residual stream after it.
   static void add_level(const Batch& batch, size_t layer, at::Tensor& x);
   std::pair<at::Tensor, at::Tensor> recomputed_layer(at::Tensor x, const at::Tensor& delta,
                                                      const Rotation& rotary, size_t index,

@@ -17,7 +17,7 @@ LayerConfig read_layer(const ConfigReader& text, int64_t hidden, const DecoderDe
                                           : text.integer("intermediate_size");
   layer.heads = d.heads > 0 ? text.integer("num_attention_heads", d.heads)
                             : text.integer("num_attention_heads");
-  // Null is as many as heads, whatever the default.
+  // An explicit null means one per query head, whatever the default.
   const bool missing = !text.json().contains("num_key_value_heads");
   layer.kv_heads =
       text.integer("num_key_value_heads", missing && d.kv_heads > 0 ? d.kv_heads : layer.heads);
@@ -72,7 +72,7 @@ DecoderConfig read_decoder_config(const ConfigReader& text, const ConfigReader& 
     c.layers[i].window = windows[i].positions;
     c.layers[i].local_rotary = d.local_rotary && windows[i].sliding;
   }
-  (void)read_quantised_config(top);  // refuses what is not served
+  (void)read_quantised_config(top);  // refuses unsupported formats
   return c;
 }
 
@@ -89,19 +89,13 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.head_dim = first.head_dim;
   spec.max_positions = c.max_positions;
   spec.rope_change = c.rotary.change;
-  if (first.qkv == Qkv::kSideBySide)
-    spec.one_rank = "queries, keys and values lie side by side in one linear, which is not split";
-  spec.whole_kv_heads = first.qkv == Qkv::kByGroup;
+  spec.whole_kv_heads = first.qkv != Qkv::kApart;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
   for (const LayerConfig& layer : c.layers) {
     if (!layer.delta) continue;
     spec.state = *layer.delta;
     spec.cpu_only = true;
-    spec.one_rank = "ranks cannot share the states of its gated delta rules";
   }
-  for (const LayerConfig& layer : c.layers)
-    if (layer.window > 0 && (spec.window == 0 || layer.window < spec.window))
-      spec.window = layer.window;
   return spec;
 }
 
@@ -113,9 +107,14 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
                   index = static_cast<int64_t>(i);
     const std::string layer = prefix + c.names.layers + std::to_string(i) + ".";
     const auto add = [&](const char* name, int64_t in, int64_t out, adapters::Split split,
-                         int64_t units) {
-      modules.push_back(
-          {layer + name, in, out, index, false, adapters::ModuleKind::kLinear, {split, units}});
+                         int64_t units, std::array<int64_t, 3> sections = {1}) {
+      modules.push_back({layer + name,
+                         in,
+                         out,
+                         index,
+                         false,
+                         adapters::ModuleKind::kLinear,
+                         {split, units, sections}});
     };
     using enum adapters::Split;
     if (l.delta) {
@@ -125,8 +124,9 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
       add(c.names.k, c.hidden, kv, kOutputs, l.kv_heads);
       add(c.names.v, c.hidden, kv, kOutputs, l.kv_heads);
     } else {
-      const bool split = l.qkv == Qkv::kByGroup;
-      add(c.names.qkv, c.hidden, q + 2 * kv, split ? kOutputs : kWhole, split ? l.kv_heads : 1);
+      const bool apart = l.qkv == Qkv::kSideBySide;  // all queries, all keys, all values
+      add(c.names.qkv, c.hidden, q + 2 * kv, kOutputs, l.kv_heads,
+          apart ? std::array{q, kv, kv} : std::array<int64_t, 3>{1});
     }
     if (!l.delta) add(c.names.o, q, c.hidden, kInputs, l.heads);
     add(c.names.gate, c.hidden, l.intermediate, kOutputs, l.intermediate);

@@ -1,4 +1,4 @@
-// The layers that the families' configurations describe: their windows, heads and norms.
+// The windows, heads and norms that the families' configurations give each layer.
 #include "models/decoder_config.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ Json with(Json json, const Json& more) {
   return json;
 }
 
-TEST(DecoderConfig, SwitchedWindowsAreThoseOfTheUpperOrTheNamedLayers) {
+TEST(DecoderConfig, SwitchedWindowsApplyToUpperOrListedLayers) {
   constexpr auto kKind = Windows::kSwitched;
   EXPECT_EQ(windows_of(kKind, kOn), (Sizes{0, 32, 32}));
   EXPECT_EQ(windows_of(kKind, with(kOn, {{"use_sliding_window", false}})), (Sizes{0, 0, 0}));
@@ -96,7 +96,7 @@ TEST(DecoderConfig, EveryLayerOfMistralHasTheWindow) {
       << "a key of other classes";
 }
 
-TEST(DecoderConfig, RefusesLayersThatTheClassDoesNotCompute) {
+TEST(DecoderConfig, RefusesLayerTypesOfOtherClasses) {
   const Json sliding = {"sliding_attention", "sliding_attention", "sliding_attention"},
              mixed = {"sliding_attention", "full_attention", "sliding_attention"},
              chunked = {"chunked_attention", "full_attention", "full_attention"};
@@ -105,7 +105,7 @@ TEST(DecoderConfig, RefusesLayersThatTheClassDoesNotCompute) {
               std::string::npos);
     EXPECT_NE(refusal(kind, {{"layer_types", {"full_attention"}}}).find("1 entries for 3 layers"),
               std::string::npos);
-    // There is no window to slide.
+    // Null leaves no window for a sliding layer.
     EXPECT_NE(refusal(kind, {{"sliding_window", nullptr}, {"layer_types", sliding}})
                   .find("sliding_attention"),
               std::string::npos);
@@ -114,7 +114,7 @@ TEST(DecoderConfig, RefusesLayersThatTheClassDoesNotCompute) {
                 .find("full_attention"),
             std::string::npos);
   EXPECT_EQ(refusal(Windows::kAll, {{"sliding_window", 64}, {"layer_types", mixed}}), "accepted");
-  // Llama's class applies windows to its cache alone.
+  // Llama's class applies a window to its cache only.
   EXPECT_NE(refusal(Windows::kNone, {{"sliding_window", 32}}).find("sliding_window 32"),
             std::string::npos);
   EXPECT_EQ(refusal(Windows::kNone, {{"sliding_window", 64}, {"layer_types", sliding}}),
@@ -123,14 +123,7 @@ TEST(DecoderConfig, RefusesLayersThatTheClassDoesNotCompute) {
             "accepted");
 }
 
-TEST(DecoderConfig, TheSpecHasTheShortestWindow) {
-  EXPECT_EQ(decoder_spec(read(Windows::kNone, Json::object()), "X").window, 0);
-  DecoderConfig config = read(Windows::kSwitched, kOn);
-  config.layers[2].window = 16;
-  EXPECT_EQ(decoder_spec(config, "X").window, 16);
-}
-
-TEST(DecoderConfig, Qwen3HasNormsOfHeadsAndAHeadSizeOfItsOwn) {
+TEST(DecoderConfig, Qwen3HasHeadNormsAndExplicitHeadDim) {
   const DecoderConfig plain = qwen3(Json::object());
   EXPECT_EQ(plain.layers[2].head_dim, 128) << "the class's default, not hidden / heads";
   EXPECT_TRUE(plain.layers[0].qk_norm);
@@ -149,7 +142,7 @@ DecoderConfig read_mistral(const ConfigReader& config) {
   return read_mistral_config(config, config);
 }
 
-TEST(DecoderConfig, MistralHasTheDefaultsOfItsClass) {
+TEST(DecoderConfig, MistralUsesClassDefaults) {
   const DecoderConfig c = read_mistral(ConfigReader(Json::object(), "config.json"));
   EXPECT_EQ(c.layers.size(), 32);
   EXPECT_EQ(c.layers[0].kv_heads, 8);
@@ -168,7 +161,7 @@ DecoderConfig gemma3(const Json& more) {
   return read_gemma3_config(config, config);
 }
 
-TEST(DecoderConfig, Gemma3SlidesButForEachSixthLayer) {
+TEST(DecoderConfig, Gemma3EverySixthLayerHasFullAttention) {
   const DecoderConfig c = gemma3(Json::object());
   EXPECT_EQ(windows_of(c), (Sizes{8, 8, 8, 8, 8, 0, 8}));
   EXPECT_EQ(windows_of(gemma3({{"sliding_window_pattern", 2}})), (Sizes{8, 0, 8, 0, 8, 0, 8}));
@@ -180,8 +173,8 @@ TEST(DecoderConfig, Gemma3SlidesButForEachSixthLayer) {
   EXPECT_EQ(gemma3({{"query_pre_attn_scalar", 4}}).layers[0].attention_scale, 0);
 }
 
-// A window that no sequence exceeds does not make a layer one of the others: the ropes differ.
-TEST(DecoderConfig, Gemma3RotatesByTheTypeOfTheLayer) {
+// A window longer than every sequence still makes a layer "sliding": the ropes differ.
+TEST(DecoderConfig, Gemma3RopeFollowsLayerType) {
   const DecoderConfig c = gemma3(
       {{"sliding_window", 64},
        {"rope_parameters",

@@ -1,5 +1,6 @@
 #include "models/delta_net.h"
 
+#include "models/quantised/stored_linear.h"
 #include "models/table_linear.h"
 
 namespace valora::models {
@@ -16,21 +17,31 @@ kernels::StateShape state_shape(const StateSpec& s, at::ScalarType dtype) {
 
 void add_delta_modules(const StateSpec& s, int64_t hidden, const std::string& layer, int64_t index,
                        std::vector<adapters::Module>& modules) {
-  const auto add = [&](const char* name, int64_t in, int64_t out,
-                       adapters::ModuleKind kind = adapters::ModuleKind::kLinear) {
-    modules.push_back({layer + kMixer + name, in, out, index, false, kind});
+  using enum adapters::Split;
+  // Ranks have whole heads of keys, each with its heads of values.
+  const auto add = [&](const char* name, int64_t in, int64_t out, adapters::Split split,
+                       std::array<int64_t, 3> sections = {1}) {
+    modules.push_back({layer + kMixer + name,
+                       in,
+                       out,
+                       index,
+                       false,
+                       adapters::ModuleKind::kLinear,
+                       {split, s.key_heads, sections}});
   };
-  add("in_proj_qkv", hidden, s.channels());
-  add("in_proj_z", hidden, s.values());
-  add("in_proj_b", hidden, s.value_heads);
-  add("in_proj_a", hidden, s.value_heads);
-  add("out_proj", s.values(), hidden);
-  add("conv1d", s.taps, s.channels(), adapters::ModuleKind::kOther);
+  const int64_t keys = s.key_heads * s.key_dim;
+  add("in_proj_qkv", hidden, s.channels(), kOutputs, {keys, keys, s.values()});
+  add("in_proj_z", hidden, s.values(), kOutputs);
+  add("in_proj_b", hidden, s.value_heads, kOutputs);
+  add("in_proj_a", hidden, s.value_heads, kOutputs);
+  add("out_proj", s.values(), hidden, kInputs);
+  modules.push_back({layer + kMixer + "conv1d", s.taps, s.channels(), index, false,
+                     adapters::ModuleKind::kOther});
 }
 
 DeltaNet::DeltaNet(Weights& weights, const adapters::ModuleTable& modules, const std::string& layer,
                    const LayerConfig& c)
-    : shape_(state_shape(*c.delta, weights.dtype())) {
+    : shape_(state_shape(c.delta->part(weights.shard().of), weights.dtype())) {
   const std::string prefix = layer + kMixer;
   const StateSpec& s = *c.delta;
   const auto linear = [&](const char* name) {
@@ -41,14 +52,14 @@ DeltaNet::DeltaNet(Weights& weights, const adapters::ModuleTable& modules, const
   b_ = linear("in_proj_b");
   a_ = linear("in_proj_a");
   out_ = linear("out_proj");
-  // The reference reads both in the data type, and computes with them in float.
+  // The reference loads both in the model's dtype and computes with them in float.
   const auto of_heads = [&](const char* name) {
-    return weights.get(prefix + name, {s.value_heads}).to(at::kFloat);
+    return rows_of(weights.get(prefix + name, {s.value_heads}), a_.slice().has.out).to(at::kFloat);
   };
-  weights_ = {
-      weights.get(prefix + "conv1d.weight", {s.channels(), 1, s.taps}).squeeze(1).t().contiguous(),
-      of_heads("A_log").exp(), of_heads("dt_bias"),
-      weights.get(prefix + "norm.weight", {s.value_dim}), c.norm_eps};
+  const at::Tensor convolution = rows_of(
+      weights.get(prefix + "conv1d.weight", {s.channels(), 1, s.taps}), qkv_.slice().has.out);
+  weights_ = {convolution.squeeze(1).t().contiguous(), of_heads("A_log").exp(), of_heads("dt_bias"),
+              weights.get(prefix + "norm.weight", {s.value_dim}), c.norm_eps};
 }
 
 at::Tensor DeltaNet::operator()(const at::Tensor& x, int64_t place, const Batch& batch) const {

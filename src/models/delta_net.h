@@ -1,5 +1,5 @@
-// A layer's token mixer of the kind Gated DeltaNet, which keeps a state of each sequence in place
-// of keys and values (transformers: Qwen3_5GatedDeltaNet).
+// Gated DeltaNet, a token mixer that keeps a recurrent state per sequence instead of keys and
+// values (transformers: Qwen3_5GatedDeltaNet).
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace valora::models {
 
-// What a layer of this kind has of each sequence, in activations of this dtype.
+// The state that one layer keeps per sequence, with activations in `dtype`.
 kernels::StateShape state_shape(const StateSpec& state, at::ScalarType dtype);
 
 class DeltaNet {
  public:
-  // layer: its name, with a dot at the end.
+  // layer: its name prefix, ending in a dot.
   DeltaNet(Weights& weights, const adapters::ModuleTable& modules, const std::string& layer,
            const LayerConfig& config);
-  // x: [T, hidden]. place: of this layer among those of its kind.
+  // x: [T, hidden]. place: the index of this layer among those of its kind.
   at::Tensor operator()(const at::Tensor& x, int64_t place, const Batch& batch) const;
   void append_linears(std::vector<Linear*>& linears) {
     linears.insert(linears.end(), {&qkv_, &z_, &b_, &a_, &out_});

@@ -1,4 +1,4 @@
-// The vision tower of every family in pieces: what runs between them changes no bit.
+// Every family's vision tower in pieces: work between the pieces changes no bit of the result.
 #include "models/encoding.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -50,7 +50,7 @@ class EncodingTest : public ::testing::TestWithParam<Way> {
     input.patch_dim = case_.patch_dim;
     input.tokens = t * h * w / (case_.merge * case_.merge);
     if (case_.tokens) input.tokens = case_.tokens;
-    if (case_.newlines) {  // a column of tiles, of which a patch is padding on each side
+    if (case_.newlines) {  // a column of tiles, each with one patch of padding on each side
       input.tile_rows = t - 1, input.tile_columns = 1;
       input.unpadded = {0, 1, h * (t - 1), w - 2};
       input.tokens = h * w + (t > 1 ? input.unpadded.rows * (w - 1) : 1);
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Families, EncodingTest,
                                             ::testing::Values(at::kFloat, at::kBFloat16)),
                          name_of);
 
-TEST_P(EncodingTest, WhatRunsBetweenItsPiecesChangesNoBit) {
+TEST_P(EncodingTest, WorkBetweenPiecesChangesNoBit) {
   int pieces = 0;
   const auto alone = finish(*begin(both(), kSmall), &pieces);
   EXPECT_GT(pieces, 30);
@@ -126,7 +126,7 @@ TEST_P(EncodingTest, WhatRunsBetweenItsPiecesChangesNoBit) {
     cut->advance();
     if (!other->done()) other->advance();
     at::randn({100, 100}).matmul(at::randn({100, 100}));
-    begin({{&second_, {{&adapter_, 1}}}}, kSmall)->advance();  // begun and dropped
+    begin({{&second_, {{&adapter_, 1}}}}, kSmall)->advance();  // started and dropped
   }
   const auto embeddings = cut->take(), other_embeddings = finish(*other);
   ASSERT_EQ(embeddings.size(), 2u);
@@ -138,7 +138,7 @@ TEST_P(EncodingTest, WhatRunsBetweenItsPiecesChangesNoBit) {
   EXPECT_FALSE(at::equal(embeddings[0], other_alone[0])) << "the adapter changes it";
 }
 
-TEST_P(EncodingTest, PiecesOfAnySizeGiveTheSame) {
+TEST_P(EncodingTest, PieceSizeDoesNotChangeResult) {
   int small_pieces = 0, pieces = 0;
   const auto cut = finish(*begin(both(), kSmall), &small_pieces),
              whole = finish(*begin(both(), kWhole), &pieces), usual = model_->encode(both());
@@ -150,7 +150,7 @@ TEST_P(EncodingTest, PiecesOfAnySizeGiveTheSame) {
   }
 }
 
-TEST_P(EncodingTest, ItemsTogetherAreAsAlone) {
+TEST_P(EncodingTest, BatchedItemsEqualSingleItems) {
   const auto together = model_->encode(both());
   const double tolerance = std::get<2>(GetParam()) == at::kFloat ? 1e-4 : 0.1;
   for (size_t i = 0; i < 2; ++i) {
@@ -159,7 +159,7 @@ TEST_P(EncodingTest, ItemsTogetherAreAsAlone) {
   }
 }
 
-TEST_P(EncodingTest, ALargePictureIsCutWithinALayer) {
+TEST_P(EncodingTest, LargePictureIsSplitWithinLayer) {
   first_ = picture(1, 60, 80, 3);
   if (case_.square || case_.tiles) return;
   int pieces = 0;
@@ -169,7 +169,7 @@ TEST_P(EncodingTest, ALargePictureIsCutWithinALayer) {
   EXPECT_TRUE(embeddings[0].isfinite().all().item<bool>());
 }
 
-// The pieces of a stage: [begin, end) of each.
+// The [begin, end) of each piece of a stage.
 std::vector<std::pair<int64_t, int64_t>> pieces_of(int64_t rows, double products, PieceSize size) {
   std::vector<std::pair<int64_t, int64_t>> pieces;
   Encoding encoding(size);
@@ -179,9 +179,9 @@ std::vector<std::pair<int64_t, int64_t>> pieces_of(int64_t rows, double products
   return pieces;
 }
 
-TEST(EncodingPieces, AStageIsOnePieceOnAGpuButForVeryLargeImages) {
+TEST(EncodingPieces, GpuStageIsOnePieceUnlessImageIsHuge) {
   constexpr double kWidth = 1280, kMlp = 3420;  // Qwen2.5-VL
-  const auto products = [](int64_t rows) {      // of the half of a block that attends to all rows
+  const auto products = [](int64_t rows) {      // for the half of a block that attends to all rows
     return kWidth * (2 * static_cast<double>(rows) + kWidth + 3 * kMlp);
   };
   EXPECT_EQ(pieces_of(4096, products(4096), kGpuPieces).size(), 1u);

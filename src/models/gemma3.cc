@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kGemma3Text[] = "Gemma3ForCausalLM";
 
-// Of the layers with windows: rope_local_base_freq (transformers 4), or their own rope_parameters
-// (5), which the class gives no other type.
+// The rope of layers with windows: rope_local_base_freq (transformers 4), or rope_parameters of
+// their own (5), always of the default type.
 RotaryConfig read_gemma3_local_rotary(const ConfigReader& text, int64_t max_positions) {
   RotaryConfig local;
   local.theta = text.number("rope_local_base_freq", local.theta);
@@ -72,9 +72,7 @@ Family gemma3_text_family() {
       .architecture = kGemma3Text,
       .spec =
           [](const ConfigReader& config) {
-            ModelSpec spec = causal_lm_spec(read_gemma3_config(config, config), kGemma3Text);
-            spec.cpu_only = true;
-            return spec;
+            return causal_lm_spec(read_gemma3_config(config, config), kGemma3Text);
           },
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

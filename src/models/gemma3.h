@@ -1,4 +1,4 @@
-// Gemma 3 (transformers: modeling_gemma3.py): the language model alone, and with pictures.
+// Gemma 3 (transformers: modeling_gemma3.py), with and without pictures.
 #pragma once
 
 #include "models/decoder_config.h"

@@ -1,5 +1,6 @@
-// Gemma3ForConditionalGeneration: a SigLIP tower, whose patches are averaged in squares, normalised
-// and projected by one matrix. The tokens of a picture attend to one another in both directions.
+// Gemma3ForConditionalGeneration: a SigLIP tower whose patches are average-pooled in squares,
+// normalised and projected by one matrix. The tokens of a picture attend to each other
+// bidirectionally.
 #include <cmath>
 #include <memory>
 
@@ -16,7 +17,7 @@ constexpr char kGemma3Language[] = "model.language_model.";
 constexpr char kGemma3Tower[] = "model.vision_tower.vision_model.";
 constexpr char kGemma3Projector[] = "model.multi_modal_projector.";
 
-// A matrix that is stored as inputs by outputs.
+// The projection, stored as [in, out].
 Linear gemma3_projection(Weights& weights, int64_t in, int64_t out) {
   const at::Tensor matrix =
       weights.get(std::string(kGemma3Projector) + "mm_input_projection_weight", {in, out})
@@ -29,8 +30,8 @@ Linear gemma3_projection(Weights& weights, int64_t in, int64_t out) {
 struct Gemma3Config {
   DecoderConfig decoder;
   SiglipVisionConfig vision;
-  int64_t tokens = 256;  // of a picture
-  int64_t pool = 4;      // patches on a side of the square that becomes a token
+  int64_t tokens = 256;  // per picture
+  int64_t pool = 4;      // side, in patches, of the square pooled into one token
 };
 
 Gemma3Config read_gemma3_vl_config(const ConfigReader& config) {
@@ -59,9 +60,8 @@ ModelSpec gemma3_spec(const ConfigReader& config) {
   spec.image_token = static_cast<int32_t>(
       config.integer("image_token_index", config.integer("image_token_id", 262144)));
   spec.joint_tokens = c.tokens;
-  spec.cpu_only = true;
-  // As LLaVA's: tensors, and modules before 4.52, lack "model."; no tower has "vision_model." since
-  // 5. Last, the language model alone.
+  // As in LLaVA: tensors, and modules before 4.52, lack "model."; since 5, no tower has
+  // "vision_model.". The last entry is the language model alone.
   spec.aliases = {{"language_model.model.", kGemma3Language},
                   {"language_model.lm_head", "lm_head"},
                   {"vision_tower.vision_model.", kGemma3Tower},
@@ -111,7 +111,8 @@ class Gemma3Model final : public Model {
     at::Tensor out;     // [tokens, hidden]
   };
 
-  // The mean of each square of pool² patches. x: [patches, width], in reading order by picture.
+  // The mean of each square of pool² patches. x: [patches, width], picture by picture in reading
+  // order.
   at::Tensor pooled(const at::Tensor& x) const {
     const int64_t side = config_.vision.side(), pool = config_.pool;
     return x.view({-1, side / pool, pool, side / pool, pool, config_.vision.width})

@@ -11,7 +11,7 @@ struct TensorName {
 };
 constexpr std::array<TensorName, 3> kWholeNames{
     {{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}}};
-// Behind "blk.N." and "model.layers.N.".
+// After "blk.N." and "model.layers.N.".
 constexpr std::array<TensorName, 11> kLayerNames{{{"attn_norm", "input_layernorm"},
                                                   {"attn_q", "self_attn.q_proj"},
                                                   {"attn_k", "self_attn.k_proj"},
@@ -23,7 +23,7 @@ constexpr std::array<TensorName, 11> kLayerNames{{{"attn_norm", "input_layernorm
                                                   {"ffn_gate", "mlp.gate_proj"},
                                                   {"ffn_up", "mlp.up_proj"},
                                                   {"ffn_down", "mlp.down_proj"}}};
-// Gemma 3's norms, instead of those above.
+// Gemma 3's norms, replacing those above.
 constexpr std::array<TensorName, 3> kGemmaNames{
     {{"post_attention_norm", "post_attention_layernorm"},
      {"ffn_norm", "pre_feedforward_layernorm"},
@@ -36,7 +36,7 @@ const char* renamed(const std::array<TensorName, N>& names, const std::string& s
   return found == names.end() ? nullptr : found->name;
 }
 
-// The name without its end (".weight"); empty if there is no counterpart.
+// The transformers name without its suffix (".weight"); empty if there is no counterpart.
 std::string module_name(const std::string& stored, bool gemma) {
   if (const char* whole = renamed(kWholeNames, stored)) return whole;
   constexpr std::string_view kBlock = "blk.";

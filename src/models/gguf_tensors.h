@@ -1,4 +1,4 @@
-// What the tensors of a GGUF file are in the checkpoint that it was made from.
+// Maps the tensors of a GGUF file to those of the checkpoint it was converted from.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 namespace valora::models {
 
 struct GgufSource {
-  std::string name;       // in transformers; the file's own if it has no counterpart
-  int64_t head_rows = 0;  // above 0: the halves of heads of so many rows are interleaved
-  bool one_more = false;  // values are greater by one
+  std::string name;       // as in transformers; the file's own name if there is no counterpart
+  int64_t head_rows = 0;  // rows per head if the two halves of each head are interleaved; else 0
+  bool one_more = false;  // the stored values are greater by one
 };
-// config: of gguf_config(). kUnprocessable if rows are not a multiple of heads.
+// config: from gguf_config(). kUnprocessable if the rows are not a multiple of the heads.
 Result<GgufSource> gguf_source(const Gguf& file, const GgufTensor& tensor, const Json& config);
 
 }  // namespace valora::models

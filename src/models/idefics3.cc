@@ -42,7 +42,7 @@ ModelSpec idefics3_spec(const ConfigReader& config) {
   const Idefics3Config c = read_idefics3_config(config);
   ModelSpec spec = decoder_spec(c.decoder, kArchitecture);
   spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 128257));
-  // A video stands at a placeholder of images: the tokenizers have none of videos.
+  // A video uses the image placeholder: the tokenizers have none for videos.
   if (spec.architecture == kSmolVlm) spec.video_token = spec.image_token;
   spec.visual_merge = static_cast<int>(c.merge);
   spec.aliases = {{"model.", kTextModel}};  // the language model alone
@@ -89,7 +89,7 @@ class Idefics3ForConditionalGeneration final : public Model {
     at::Tensor out;  // [tokens, hidden]
   };
 
-  // The patches of a merge block are adjacent rows: joining them is a view.
+  // The patches of a merge block are adjacent rows, so joining them is a view.
   void add_connector(const std::shared_ptr<TowerStates>& tower, Encoding& encoding) const {
     const int64_t unit = merge_ * merge_;
     int64_t tokens = 0;
@@ -127,8 +127,8 @@ Result<std::shared_ptr<const media::Processor>> idefics3_processor(
 
 constexpr char kAround[] = "<fake_token_around_image>";
 
-// The rows of tiles, each behind its place, with a line break after each row, and the whole
-// picture.
+// The tiles, each after its row and column, with a line break after each row of tiles; then the
+// whole picture.
 std::string idefics3_image_text(const media::VisualInput& image) {
   std::string text;
   for (int row = 1; row <= image.tile_rows; ++row) {
@@ -140,7 +140,7 @@ std::string idefics3_image_text(const media::VisualInput& image) {
   return text + fmt::format("{0}<global-img><image>{0}", kAround);
 }
 
-// The frames, each behind its time. The words are those of SmolVLM's processor.
+// The frames, each after its timestamp. The wording is that of SmolVLM's processor.
 std::string smolvlm_media_text(const media::VisualInput& input) {
   if (input.kind == media::MediaKind::kImage) return idefics3_image_text(input);
   const std::vector<double>& times = input.patch_times;
@@ -196,7 +196,7 @@ Family smolvlm_family() {
   Family family = idefics3_family_named<kSmolVlm>();
   family.video_placeholder = family.image_placeholder;
   family.media_text = smolvlm_media_text;
-  family.videos_alone = true;
+  family.excludes_mixed_media = true;
   family.processor = idefics3_processor<true>;
   return family;
 }

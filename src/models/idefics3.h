@@ -1,5 +1,5 @@
-// Idefics3 and SmolVLM: SigLIP tower over the tiles of a picture, connector that joins adjacent
-// patches, Llama decoder (transformers: modeling_idefics3.py, modeling_smolvlm.py).
+// Idefics3 and SmolVLM: a SigLIP tower over a picture's tiles, a connector that merges adjacent
+// patches, and a Llama decoder (transformers: modeling_idefics3.py, modeling_smolvlm.py).
 #pragma once
 
 #include "models/registry.h"

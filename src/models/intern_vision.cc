@@ -34,7 +34,7 @@ const InternVisionNames kInternVitNames{
 
 namespace {
 
-// A side as a number, or as two equal ones.
+// A side length, given as a number or as two equal ones.
 int64_t square_side(const ConfigReader& vision, const std::string& key, int64_t most,
                     int64_t fallback) {
   if (!vision.has(key) || !vision.json().at(key).is_array())
@@ -68,7 +68,7 @@ InternVisionConfig read_intern_sizes(const ConfigReader& vision, InternVisionCon
   return c;
 }
 
-// The places of a tile's patches, ordered by merge block. int64 [side²]
+// The indices of a tile's patches in order of merge blocks. int64 [side²]
 at::Tensor block_places(int64_t side, int64_t merge) {
   return at::arange(side * side)
       .reshape({side / merge, merge, side / merge, merge})
@@ -181,8 +181,8 @@ InternVisionTower::Layer InternVisionTower::layer(Weights& weights,
   return layer;
 }
 
-// As many rows as a tile of `side` patches has, in their order. Of another side than the learned
-// one's they are interpolated. With the class token and the bias of the patches.
+// The position embeddings of a tile with `side` patches a side, in the order of its rows, plus the
+// class token and the patches' bias. Interpolated if `side` differs from the learned grid's.
 at::Tensor InternVisionTower::positions(int64_t side, int64_t merge) const {
   const int64_t width = config_.width, learned = config_.side();
   const at::Tensor classes = class_token_.reshape({1, width}).to(at::kFloat);

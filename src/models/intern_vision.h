@@ -1,6 +1,5 @@
-// The vision tower of InternVL (transformers: modeling_internvl.py; InternViT in the code that
-// older folders bring along): learned positions, a class token in each tile, layers whose outputs
-// are scaled.
+// The vision tower of InternVL (transformers: modeling_internvl.py; InternViT in the remote code of
+// older folders): learned positions, a class token per tile, and layers whose outputs are scaled.
 #pragma once
 
 #include <memory>
@@ -18,14 +17,14 @@ struct InternVisionConfig {
   int64_t width = 1024, intermediate = 4096, layers = 24, heads = 16;
   int64_t image = 448, patch = 14;
   double norm_eps = 1e-6;
-  double head_norm_eps = 1e-6;  // of the norms of queries and keys
+  double head_norm_eps = 1e-6;  // for the query and key norms
   Activation activation = Activation::kGelu;
   bool rms_norm = false;
   bool qk_norm = false;  // over all heads of a row together
   bool qkv_bias = false;
   bool positions = true;
   bool last_norm = false;
-  int64_t side() const { return image / patch; }  // patches, of the square of positions
+  int64_t side() const { return image / patch; }  // patches per side of the grid of positions
 };
 
 // The names of a tower's parts. qkv: null if queries, keys and values are three linears.
@@ -35,7 +34,7 @@ struct InternVisionNames {
 };
 extern const InternVisionNames kInternVisionNames, kInternVitNames;
 
-// The vision_config of InternVLForConditionalGeneration, and of the older InternVLChatModel.
+// Read the vision_config of InternVLForConditionalGeneration and of the older InternVLChatModel.
 InternVisionConfig read_intern_vision_config(const ConfigReader& vision);
 InternVisionConfig read_intern_vit_config(const ConfigReader& vision);
 void add_intern_vision_modules(const InternVisionConfig& config, const InternVisionNames& names,
@@ -48,19 +47,19 @@ class InternVisionTower {
                     const InternVisionNames& names, const std::string& prefix,
                     const InternVisionConfig& config, int64_t depth, at::Device device);
 
-  // A run under way. Rows are those of all items' tiles, the class token first in each, then its
-  // patches by merge block; each attends to its tile.
+  // A run in progress. Its rows are, for each tile of all items, the class token and then the
+  // patches by merge block. Each row attends to its own tile.
   struct Run {
     std::vector<VisualItem> items;
     Adaptation adaptation;
     TowerAttention attention;
-    at::Tensor x;          // [rows, width], changed in place
-    at::Tensor positions;  // float [rows of a tile, width]: added to each
+    at::Tensor x;          // [rows, width], modified in place
+    at::Tensor positions;  // float [rows of a tile, width]: added to every tile
     int64_t tiles = 0, side = 0;
     int64_t rows_of_tile() const { return 1 + side * side; }
   };
-  // merge: the patches are ordered by merge blocks of so many a side. Throws c10::Error if the
-  // tiles are not equal squares.
+  // merge: side of the merge blocks, in patches, by which patches are ordered. Throws c10::Error
+  // unless the tiles are squares of equal size.
   std::shared_ptr<Run> begin(std::vector<VisualItem> items, int64_t merge) const;
   // Leaves the last layer's output in run->x, before normalised().
   void add_stages(const std::shared_ptr<Run>& run, Encoding& encoding) const;
@@ -87,7 +86,7 @@ class InternVisionTower {
   InternVisionConfig config_;
   at::Device device_;
   at::ScalarType dtype_;
-  at::Tensor class_token_, positions_, patch_bias_;  // positions_: undefined without
+  at::Tensor class_token_, positions_, patch_bias_;  // positions_: undefined if the tower has none
   Linear patch_embedding_;
   std::vector<Layer> layers_;
   LayerNorm last_norm_;

@@ -25,13 +25,13 @@ InternVlConfig read_internvl_config(const ConfigReader& config) {
   if (const std::string strategy = config.text("vision_feature_select_strategy", "default");
       strategy != "default")
     config.refuse("vision_feature_select_strategy \"" + strategy +
-                  "\" is not supported, only default: with the class token, tiles are no squares");
+                  "\" is not supported, only default: with the class token, tiles are not square");
   c.projector_activation = read_activation(config, "projector_hidden_act", "gelu");
   return c;
 }
 
 ModelSpec internvl_spec(const ConfigReader& config) {
-  // Tensors lack "model."; last, the language model alone.
+  // Tensors lack "model."; the last entry is the language model alone.
   ModelSpec spec = internvl_model_spec(read_internvl_config(config), kInternVl,
                                        {{"language_model.model.", kInternVl.language},
                                         {"language_model.lm_head", "lm_head"},

@@ -1,5 +1,5 @@
-// InternVL in Hugging Face's format (transformers: modeling_internvl.py): InternViT tower over the
-// tiles of a picture, pixel shuffle, projector, and a decoder of Qwen2, Qwen3 or Llama.
+// InternVL in Hugging Face's format (transformers: modeling_internvl.py): InternViT over a
+// picture's tiles, pixel shuffle, a projector, and a Qwen2, Qwen3 or Llama decoder.
 #pragma once
 
 #include "models/registry.h"

@@ -20,7 +20,7 @@ constexpr InternVlNames kInternVlChat{.architecture = "InternVLChatModel",
                                       .vision = &kInternVitNames};
 constexpr char kPlaceholder[] = "<IMG_CONTEXT>\n";
 
-// What the code's own training leaves in a checkpoint that was not merged.
+// Refuses checkpoints that still hold unmerged adapters from the remote code's own training.
 void refuse_own_adapters(const ConfigReader& config) {
   for (const char* key : {"use_backbone_lora", "use_llm_lora"})
     if (config.has(key) && config.json().at(key) != 0 && config.json().at(key) != false)
@@ -74,7 +74,7 @@ Result<std::shared_ptr<const media::Processor>> internvl_chat_processor(
   settings.least = static_cast<int>(config.at_most("min_dynamic_patch", media::kMaxCanvasTiles, 1));
   settings.most = static_cast<int>(config.at_most("max_dynamic_patch", media::kMaxCanvasTiles, 6));
   if (!config.flag("dynamic_image_size", false)) settings.least = settings.most = 1;
-  settings.adds_whole = config.flag("use_thumbnail", false);
+  settings.adds_thumbnail = config.flag("use_thumbnail", false);
   settings.values.mean = {0.485, 0.456, 0.406};
   settings.values.std = {0.229, 0.224, 0.225};
   return media::make_canvas_processor(settings,
@@ -82,8 +82,8 @@ Result<std::shared_ptr<const media::Processor>> internvl_chat_processor(
                                       media::CanvasVideos{settings.values, {}});
 }
 
-// The conversation formats of the code's "template". Their system prompts are those that the models
-// were trained with.
+// The conversation formats that the remote code's "template" names, with the system prompts the
+// models were trained with.
 std::unique_ptr<text::ChatFormat> internvl_chat_format(const text::Tokenizer&,
                                                        const ConfigReader& config) {
   constexpr char kFirst[] =

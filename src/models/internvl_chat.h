@@ -1,5 +1,5 @@
-// InternVL in folders that bring their own code (InternVLChatModel): the model of internvl.h under
-// older names, with the settings of pictures in config.json.
+// InternVL in folders with remote code (InternVLChatModel): the model of internvl.h under older
+// names, with the picture settings in config.json.
 #pragma once
 
 #include "models/registry.h"

@@ -47,11 +47,11 @@ class InternVlModel final : public Model {
   struct Tokens {
     std::vector<int64_t> rows;  // per item
     Adaptation adaptation;
-    at::Tensor features;  // [tokens, merge² · width]: the patches of each side by side
+    at::Tensor features;  // [tokens, merge² · width]: each token's patches concatenated
     at::Tensor out;       // [tokens, hidden]
   };
 
-  // The patches of a merge block are adjacent rows: joining them is a view.
+  // The patches of a merge block are adjacent rows, so joining them is a view.
   at::Tensor features(const InternVisionTower::Run& tower) const {
     const int64_t side = tower.side / config_.merge;
     const at::Tensor patches = tower.x.view({tower.tiles, tower.rows_of_tile(), -1}).slice(1, 1);
@@ -80,7 +80,7 @@ class InternVlModel final : public Model {
     encoding.finish_with([run] { return split_items(run->out, run->rows); });
   }
 
-  // Tokens as the projector's first linear reads them.
+  // The tokens as input of the projector's first linear.
   at::Tensor joined(const at::Tensor& tokens) const {
     if (!config_.normalised) return norm_(tokens);
     const at::Tensor patches = tokens.reshape({-1, config_.vision.width});

@@ -1,5 +1,5 @@
-// InternVL's model, which Hugging Face's format and the older code's folders have in common:
-// InternViT tower over tiles, pixel shuffle, projector, decoder.
+// The model shared by InternVL's Hugging Face format and the older remote code: InternViT over
+// tiles, pixel shuffle, projector, decoder.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@ namespace valora::models {
 struct InternVlConfig {
   DecoderConfig decoder;
   InternVisionConfig vision;
-  int64_t depth = 0;        // layers of the tower that run
-  bool normalised = true;   // whether its last norm follows
+  int64_t depth = 0;        // number of tower layers to run
+  bool normalised = true;   // whether the tower's final norm is applied
   int64_t merge = 2;        // merge² patches become one token
-  bool transposed = false;  // the tokens of a tile are ordered by columns
+  bool transposed = false;  // a tile's tokens are ordered by column
   Activation projector_activation = Activation::kGelu;
   int64_t merged_width() const { return vision.width * merge * merge; }
 };
 
-// The names of a model's parts. language ends with a dot, as tower does.
+// The names of a model's parts. `language` and `tower` end in a dot.
 struct InternVlNames {
   const char *architecture, *language, *head, *tower, *norm, *linear_1, *linear_2;
   const InternVisionNames* vision;
 };
 
-// "downsample_ratio": 1 / merge. Other values than powers of two have no exact meaning in the
-// reference either.
+// "downsample_ratio": 1 / merge. Values other than powers of two are inexact in the reference, too.
 int64_t read_merge(const ConfigReader& config);
-// A hidden state of the tower by its index, negative from the end; -1: the last one, normalised.
+// Reads the index of the tower's hidden state to use, negative from the end; -1: the last one,
+// normalised.
 void read_feature_layer(const ConfigReader& config, const std::string& key, InternVlConfig& c);
-// Qwen2, Qwen3 or Llama.
+// A Qwen2, Qwen3 or Llama decoder.
 DecoderConfig read_internvl_decoder(const ConfigReader& text, const ConfigReader& top);
 
-// Without placeholders. aliases: of the family.
+// A spec without placeholders. aliases: the family's.
 ModelSpec internvl_model_spec(const InternVlConfig& config, const InternVlNames& names,
                               std::vector<adapters::PrefixAlias> aliases);
 std::unique_ptr<Model> make_internvl_model(ModelSpec spec, const InternVlConfig& config,

@@ -28,7 +28,7 @@ void observe(std::initializer_list<const Linear*> linears, const at::Tensor& x,
   adaptation.observer->on_input(modules, x);
 }
 
-// The values of all ranks, in place.
+// Combines the values of all ranks, in place.
 at::Tensor reduce(at::Tensor values, const Shard& shard, Communicator::Reduction reduction) {
   shard.communicator->all_reduce(
       shard.rank, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())},
@@ -51,10 +51,10 @@ at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation)
   if (sums_over_.of == 1) return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
   const ops::ModuleWeight linear = adapted(*this, adaptation);
   const auto& rounding = linear.weight->input_rounding();
-  at::Tensor largest;  // in all inputs of a token, whose scale it decides
+  at::Tensor largest;  // per token, over the inputs of all ranks: it determines the token's scale
   if (rounding && rounding->scale == 0)
     largest = reduce(ops::largest_inputs(x), sums_over_, Communicator::Reduction::kMax);
-  // The products of adapters are parts of sums, too: they need no collective of their own.
+  // The adapters' products are partial sums as well, so they need no collective of their own.
   return reduce(ops::linear_float(x, linear, adaptation.lora, largest), sums_over_,
                 Communicator::Reduction::kSum)
       .to(x.scalar_type());
@@ -77,7 +77,7 @@ at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                     activation);
 }
 
-void place_together(std::initializer_list<Linear*> linears) {
+void place_adjacent_linears(std::initializer_list<Linear*> linears) {
   std::vector<ops::Weight*> weights;
   for (Linear* linear : linears) weights.push_back(&linear->weight());
   ops::place_adjacent(weights);
@@ -85,13 +85,13 @@ void place_together(std::initializer_list<Linear*> linears) {
 
 RmsNorm::RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps,
                  double offset)
-    : weight_(weights.get(name + ".weight", {width})), eps_(eps), offset_(offset) {}
+    : weight_(weights.on_each(name + ".weight", {width})), eps_(eps), offset_(offset) {}
 
 at::Tensor RmsNorm::operator()(const at::Tensor& x) const {
   return ops::rms_norm(x, weight_, eps_, offset_);
 }
 
-at::Tensor RmsNorm::after_adding(at::Tensor& x, const at::Tensor& delta) const {
+at::Tensor RmsNorm::add_and_norm(at::Tensor& x, const at::Tensor& delta) const {
   return ops::add_rms_norm(x, delta, weight_, eps_, offset_);
 }
 

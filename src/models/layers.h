@@ -1,5 +1,5 @@
-// Layers shared by all families. Constructors throw LoadError for a tensor that is missing or of
-// another shape.
+// Layers shared by all families. Constructors throw LoadError for a missing tensor or one of the
+// wrong shape.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,23 +15,23 @@
 
 namespace valora::models {
 
-// A linear layer: weight, bias and its index in the module table, by which adapters and merged
-// weights apply.
+// A linear layer: weight, bias, and its index in the module table, which selects the adapters and
+// merged weights that apply to it.
 class Linear {
  public:
   Linear() = default;
-  // in, out: of the model. With several ranks, it has the rank's part of the partition.
-  // module: index in the model's module table, or -1 if no adapter can target it.
+  // in, out: the model's sizes; with several ranks, this holds the rank's part. module: index in
+  // the model's module table, or -1 if no adapter can target it.
   Linear(Weights& weights, const std::string& name, int64_t in, int64_t out, bool bias,
          int module = -1, LinearPart part = LinearPart::kOther,
          const adapters::Partition& partition = {});
 
   explicit Linear(ops::Weight weight) : weight_(std::move(weight)) {}
 
-  // x: [T, in] → [T, out], of the rank's inputs and outputs. Split by inputs, all ranks get the
-  // sums over all inputs, and this is a collective of theirs.
+  // x: [T, in] → [T, out], the rank's inputs and outputs. If split by inputs, this is a collective
+  // of all ranks and returns the full sums.
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
-  // The same in float. Weights with adapters merged do not count.
+  // The same in float. Ignores merged weights.
   at::Tensor wide(const at::Tensor& x, const ops::LoraBatch& lora) const {
     return ops::linear_float(x, {&weight_, module_}, lora);
   }
@@ -39,36 +39,37 @@ class Linear {
   const ops::Weight& weight() const { return weight_; }
   ops::Weight& weight() { return weight_; }
   int module() const { return module_; }
-  // What the rank has of the model's linear.
+  // This rank's part of the model's linear.
   const LinearSlice& slice() const { return slice_; }
 
  private:
   ops::Weight weight_;
   int module_ = -1;
   LinearSlice slice_;
-  Shard sums_over_;  // the ranks that it is split over by inputs
+  Shard sums_over_;  // the ranks that its inputs are split over
 };
 
-// Linears of the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor per linear.
+// Applies linears to the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor
+// each.
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
                                 const Adaptation& adaptation);
 // activation(gate(x)) · up(x), [T, out]
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation, ops::Gate activation = ops::Gate::kSilu);
 
-// Places the weights of linears that are projected together so that a GPU multiplies them at once
-// (ops/adjacent_weights.h). Call it when they have been loaded.
-void place_together(std::initializer_list<Linear*> linears);
+// Places the weights of linears that are projected together so that a GPU multiplies them in one
+// call (ops/adjacent_weights.h). Call it after they are loaded.
+void place_adjacent_linears(std::initializer_list<Linear*> linears);
 
 class RmsNorm {
  public:
   RmsNorm() = default;
-  // offset: what is added to the weight.
+  // offset: added to the weight.
   RmsNorm(Weights& weights, const std::string& name, int64_t width, double eps, double offset = 0);
-  // x: [..., width], as ops::rms_norm takes it.
+  // x: [..., width]; see ops::rms_norm.
   at::Tensor operator()(const at::Tensor& x) const;
   // x += delta in place. Returns the norm of the new x.
-  at::Tensor after_adding(at::Tensor& x, const at::Tensor& delta) const;
+  at::Tensor add_and_norm(at::Tensor& x, const at::Tensor& delta) const;
 
  private:
   at::Tensor weight_;

@@ -19,7 +19,7 @@ constexpr char kProjector[] = "model.multi_modal_projector.";
 constexpr char kMerger[] = "model.multi_modal_projector.patch_merger.merging_layer";
 constexpr char kNewline[] = "model.image_newline";
 
-// The modules' names of transformers 4.52 to 4.57. Since 5, no tower has "vision_model.".
+// The tower's module names in transformers 4.52 to 4.57. Since 5, no tower has "vision_model.".
 std::string tower_prefix(const LlavaConfig& c) {
   const bool pixtral = std::holds_alternative<PixtralVisionConfig>(c.vision);
   return std::string(kTower) + (pixtral ? "" : "vision_model.");
@@ -113,7 +113,7 @@ class LlavaModel final : public Model {
     at::Tensor out;       // [tokens, hidden]
   };
 
-  // The tower's states side by side, without class tokens that are not kept.
+  // The tower's states concatenated, with class tokens only if they are kept.
   at::Tensor features(const TowerStates& tower) const {
     const int64_t width = visual_width(config_);
     at::Tensor x = at::cat(tower.states, 1);
@@ -127,8 +127,8 @@ class LlavaModel final : public Model {
   }
   int64_t unit() const { return config_.merge * config_.merge; }
 
-  // Features of tokens [begin, end), of which the patches of a merge block are adjacent rows. A
-  // merged one has the values of each channel side by side.
+  // The features of tokens [begin, end), whose merge blocks are adjacent rows. A merged token holds
+  // the block's values channel by channel.
   at::Tensor merged(const Projection& run, int64_t begin, int64_t end,
                     const Adaptation& adaptation) const {
     at::Tensor x = run.features.slice(0, begin * unit(), end * unit());
@@ -205,7 +205,7 @@ void read_pinpoints(const ConfigReader& config, LlavaConfig& c) {
     c.pinpoints = std::move(read).value();
   }
   if (!media::fits(c.pinpoints, static_cast<int>(c.tower().image)))
-    config.refuse("\"image_grid_pinpoints\" has sides that are no multiples of \"image_size\"");
+    config.refuse("\"image_grid_pinpoints\" has sides that are not multiples of \"image_size\"");
 }
 
 int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t fallback) {
@@ -215,7 +215,7 @@ int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t
 
 ModelSpec llava_model_spec(const LlavaConfig& c, const std::string& architecture) {
   ModelSpec spec = decoder_spec(c.decoder, architecture);
-  // Tensors, and modules before 4.52, lack "model.". Last, the language model alone.
+  // Tensors, and modules before 4.52, lack "model.". The last entry is the language model alone.
   const std::string tower = tower_prefix(c);
   spec.aliases = {{"language_model.model.", kLanguage}, {"language_model.lm_head", "lm_head"}};
   if (tower != kTower) {

@@ -1,6 +1,6 @@
 // The model of LLaVA's families (transformers: modeling_llava.py, modeling_llava_next.py,
-// modeling_llava_onevision.py, modeling_mistral3.py): a tower of CLIP, SigLIP or Pixtral, a
-// projector of two linears, and a decoder.
+// modeling_llava_onevision.py, modeling_mistral3.py): a CLIP, SigLIP or Pixtral tower, a projector
+// of two linears, and a decoder.
 #pragma once
 
 #include <memory>
@@ -19,16 +19,16 @@ namespace valora::models {
 struct LlavaConfig {
   DecoderConfig decoder;
   std::variant<ClipVisionConfig, SiglipVisionConfig, PixtralVisionConfig> vision;
-  // Hidden states that the projector reads side by side; 0: the embeddings.
+  // Hidden states that the projector reads, concatenated; 0: the embeddings.
   std::vector<int64_t> states;
   bool keeps_class = false;  // vision_feature_select_strategy "full"
   bool projector_bias = true;
   Activation projector_activation = Activation::kGelu;
-  // LLaVA-NeXT: an embedding ends each row of a picture's tiles.
+  // LLaVA-NeXT: a learned embedding ends each row of a picture's tiles.
   bool newline = false;
   std::vector<media::PixelSize> pinpoints, default_pinpoints;
-  int most_tiles = 0;  // media::AnyresTarget's
-  // Mistral 3: merge² patches are normalised and become one token by a linear of their own.
+  int most_tiles = 0;  // see media::AnyresTarget
+  // Mistral 3: a separate linear merges merge² normalised patches into one token.
   bool merges = false;
   int64_t merge = 1;
 
@@ -38,25 +38,26 @@ struct LlavaConfig {
   bool has_class() const { return std::holds_alternative<ClipVisionConfig>(vision); }
 };
 
-// What a family's configuration class in transformers has for missing keys, and what it takes.
+// Defaults of a family's configuration class in transformers for missing keys, and the models it
+// accepts.
 struct LlavaDefaults {
-  std::vector<const char*> decoders, towers;  // "model_type"s; the first are the defaults
+  std::vector<const char*> decoders, towers;  // accepted "model_type"s; the first is the default
   int64_t feature_layer = -2;
   const char* strategy = "default";  // null: the class has none and keeps all features
   bool projector_bias = true;
 };
-// What all families have in common. Throws LoadError.
+// Reads the settings shared by all families. Throws LoadError.
 LlavaConfig read_llava_config(const ConfigReader& config, const LlavaDefaults& defaults);
-// "image_grid_pinpoints", for which the defaults of the config are taken if it is absent.
+// Reads "image_grid_pinpoints"; keeps c.default_pinpoints if it is absent.
 void read_pinpoints(const ConfigReader& config, LlavaConfig& c);
 
-// "image_token_index", or "image_token_id" as some releases write it.
+// Reads "image_token_index", or "image_token_id" as some releases write it.
 int32_t llava_token(const ConfigReader& config, const std::string& kind, int64_t fallback);
-// Without placeholders.
+// A spec without placeholders.
 ModelSpec llava_model_spec(const LlavaConfig& config, const std::string& architecture);
 std::unique_ptr<Model> make_llava_model(ModelSpec spec, const LlavaConfig& config, Weights& weights,
                                         at::Device device);
-// The processor of pictures in several resolutions.
+// The image processor for several resolutions.
 Result<std::shared_ptr<const media::Processor>> llava_anyres_processor(
     const LlavaConfig& config, const media::ProcessorFiles& files);
 

@@ -1,5 +1,5 @@
-// What LLaVA-NeXT, LLaVA-OneVision, Pixtral and Mistral 3 read of a configuration, and the rows of
-// their pictures.
+// Configurations of LLaVA-NeXT, LLaVA-OneVision, Pixtral and Mistral 3, and the rows of their
+// pictures.
 #include <gtest/gtest.h>
 
 #include "models/llava_rows.h"
@@ -23,7 +23,7 @@ void expect_refused(Json json, const char* path, const Json& value, const char* 
   EXPECT_NE(why.find(word), std::string::npos) << path << ' ' << value << ": " << why;
 }
 
-TEST(LlavaFamilies, LlavaNextAndOnevisionHaveTheNamesOfLlava) {
+TEST(LlavaFamilies, LlavaNextAndOnevisionAcceptLlavaNames) {
   for (const testing::TinyTower& tower : {testing::llava_next(), testing::llava_onevision()}) {
     const ConfigReader config(tower.config, "config.json");
     const ModelSpec spec = read_model_spec(**find_family(config), config).value();
@@ -44,7 +44,7 @@ TEST(LlavaFamilies, LlavaNextAndOnevisionHaveTheNamesOfLlava) {
       << "the class's default";
 }
 
-TEST(LlavaFamilies, WhatLlavaNextDoesNotServeIsRefusedByName) {
+TEST(LlavaFamilies, LlavaNextRefusesUnsupportedSettingsByName) {
   const Json next = testing::llava_next().config, onevision = testing::llava_onevision().config;
   EXPECT_EQ(llava_refusal(next), "accepted");
   EXPECT_EQ(llava_refusal(onevision), "accepted");
@@ -56,12 +56,12 @@ TEST(LlavaFamilies, WhatLlavaNextDoesNotServeIsRefusedByName) {
   for (const Json& wrong : {Json{{10, 25}}, Json{{10}}, Json::array(), Json{{0, 10}},
                             Json{{"a", 10}}, Json{{16380, 16380}}, Json(5)})
     expect_refused(next, "/image_grid_pinpoints", wrong, "image_grid_pinpoints");
-  expect_refused(next, "/image_grid_pinpoints", nullptr, "image_grid_pinpoints");  // of 336 pixels
+  expect_refused(next, "/image_grid_pinpoints", nullptr, "image_grid_pinpoints");  // for 336 pixels
   for (const char* wrong : {"anyres", "pad", "anyres_max_0", "anyres_max_9x", "anyres_max_"})
     expect_refused(onevision, "/vision_aspect_ratio", wrong, "vision_aspect_ratio");
 }
 
-TEST(LlavaFamilies, PixtralIsLlavaWithItsTower) {
+TEST(LlavaFamilies, PixtralUsesLlavaWithPixtralTower) {
   for (const testing::TinyTower& tower : {testing::pixtral(), testing::mistral3()}) {
     const ConfigReader config(tower.config, "config.json");
     const Family& family = **find_family(config);
@@ -81,7 +81,7 @@ TEST(LlavaFamilies, PixtralIsLlavaWithItsTower) {
   EXPECT_NE(llava_refusal(odd).find("vision_config"), std::string::npos);
 }
 
-TEST(LlavaFamilies, WhatPixtralDoesNotServeIsRefusedByName) {
+TEST(LlavaFamilies, PixtralRefusesUnsupportedSettingsByName) {
   const Json pixtral = testing::pixtral().config, mistral3 = testing::mistral3().config;
   EXPECT_EQ(llava_refusal(pixtral), "accepted");
   EXPECT_EQ(llava_refusal(mistral3), "accepted");
@@ -100,7 +100,7 @@ TEST(LlavaFamilies, WhatPixtralDoesNotServeIsRefusedByName) {
   EXPECT_EQ(llava_refusal(ignored), "accepted") << "a key of other classes";
 }
 
-TEST(PixtralText, RowsOfAPictureStandApart) {
+TEST(PixtralText, RowsAreSeparatedByBreakTokens) {
   media::VisualInput input;
   const auto text = mistral3_family().media_text;
   EXPECT_EQ(text(input), "[IMG][IMG_END]");
@@ -109,7 +109,7 @@ TEST(PixtralText, RowsOfAPictureStandApart) {
 }
 
 TEST(LlavaRows, TilesAreJoinedUnpaddedAndResized) {
-  // Two tiles of 2 x 2 side by side, whose values are their places.
+  // Two tiles of 2 x 2 side by side; each value is its own index.
   const at::Tensor x = at::arange(12, at::kFloat).view({12, 1}), newline = at::full({1}, -1.0f);
   media::VisualInput input;
   input.grid_t = 3, input.tile_rows = 1, input.tile_columns = 2;

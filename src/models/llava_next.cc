@@ -17,7 +17,7 @@ LlavaConfig read_llava_next(const ConfigReader& config) {
   if (c.has_class() && c.keeps_class)
     config.refuse(
         "vision_feature_select_strategy \"full\" is not supported with a tower that has a class "
-        "token: with it, tiles are no squares");
+        "token: with it, tiles are not square");
   c.newline = true;
   c.default_pinpoints = {{672, 336}, {336, 672}, {672, 672}, {336, 1008}, {1008, 336}};
   read_pinpoints(config, c);
@@ -31,11 +31,11 @@ std::string decoder_type(const ConfigReader& config) {
 ModelSpec llava_next_spec(const ConfigReader& config) {
   ModelSpec spec = llava_model_spec(read_llava_next(config), kLlavaNext);
   spec.image_token = llava_token(config, "image", 32000);
-  if (decoder_type(config) != "qwen2") spec.default_eos = kLlamaEos;  // Mistral's, too
+  if (decoder_type(config) != "qwen2") spec.default_eos = kLlamaEos;  // also Mistral's
   return spec;
 }
 
-// Those of the published folders with these decoders: Mistral's, Vicuna's and ChatML.
+// The formats of the published folders with these decoders: Mistral's, Vicuna's and ChatML.
 std::unique_ptr<text::ChatFormat> llava_next_chat(const text::Tokenizer&,
                                                   const ConfigReader& config) {
   const std::string type = decoder_type(config);

@@ -1,5 +1,5 @@
-// LLaVA-NeXT (transformers: modeling_llava_next.py): LLaVA over the tiles of a picture, with a
-// decoder of Llama, Mistral or Qwen2.
+// LLaVA-NeXT (transformers: modeling_llava_next.py): LLaVA over a picture's tiles, with a Llama,
+// Mistral or Qwen2 decoder.
 #pragma once
 
 #include "models/registry.h"

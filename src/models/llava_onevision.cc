@@ -11,7 +11,7 @@ namespace {
 constexpr char kLlavaOnevision[] = "LlavaOnevisionForConditionalGeneration";
 constexpr int kMaxAspectTiles = 1 << 10;
 
-// "anyres_max_9": 9.
+// Parses "anyres_max_9" to 9.
 int read_most_tiles(const ConfigReader& config) {
   constexpr std::string_view kBefore = "anyres_max_";
   const std::string ratio = config.text("vision_aspect_ratio", "anyres_max_9");

@@ -1,5 +1,5 @@
-// LLaVA-OneVision (transformers: modeling_llava_onevision.py): SigLIP tower over the tiles of a
-// picture or the frames of a video, and a decoder of Qwen2.
+// LLaVA-OneVision (transformers: modeling_llava_onevision.py): a SigLIP tower over a picture's
+// tiles or a video's frames, and a Qwen2 decoder.
 #pragma once
 
 #include "models/registry.h"

@@ -3,8 +3,8 @@
 namespace valora::models {
 namespace {
 
-// grid: [n, rows, columns, hidden] → [n, rows, columns, hidden] of other sizes, as interpolate()
-// with mode "bilinear" makes them.
+// Resizes [n, rows, columns, hidden] to the given rows and columns, as interpolate() with mode
+// "bilinear" does.
 at::Tensor resized_grid(const at::Tensor& grid, int64_t rows, int64_t columns) {
   if (grid.size(1) == rows && grid.size(2) == columns) return grid;
   return at::upsample_bilinear2d(grid.permute({0, 3, 1, 2}), {rows, columns},
@@ -39,14 +39,14 @@ at::Tensor with_newlines(const at::Tensor& x, const media::VisualInput& input, i
   } else if (input.grid_t == 1) {
     parts = {x, end};
   } else {
-    TORCH_CHECK(input.grid_t == 1 + int64_t{input.tile_rows} * input.tile_columns, "a picture of ",
-                input.grid_t, " tiles has not ", input.tile_rows, " x ", input.tile_columns,
-                " behind the first");
+    TORCH_CHECK(input.grid_t == 1 + int64_t{input.tile_rows} * input.tile_columns,
+                "a picture needs 1 + ", input.tile_rows, " x ", input.tile_columns,
+                " tiles, but has ", input.grid_t);
     parts = {x.slice(0, 0, each), tile_rows(x.slice(0, each), input, side, newline)};
   }
   const at::Tensor rows = at::cat(parts);
-  TORCH_CHECK(rows.size(0) == input.tokens, "a picture has ", rows.size(0), " tokens, not ",
-              input.tokens);
+  TORCH_CHECK(rows.size(0) == input.tokens, "a picture yields ", rows.size(0), " rows for ",
+              input.tokens, " tokens");
   return rows;
 }
 

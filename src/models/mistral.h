@@ -9,7 +9,8 @@ namespace valora::models {
 // Reads a Mistral decoder from `text` (config.json or its text_config). Missing keys get the
 // defaults of MistralConfig. Throws LoadError.
 DecoderConfig read_mistral_config(const ConfigReader& text, const ConfigReader& top);
-// That of the published formats which a vocabulary belongs to. image: what stands for a picture.
+// The published chat format that matches the tokenizer's vocabulary. image: the text of the image
+// placeholder.
 std::unique_ptr<text::ChatFormat> mistral_chat(const text::Tokenizer& tokenizer,
                                                const std::string& image);
 Family mistral_family();

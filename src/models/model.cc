@@ -7,7 +7,7 @@ at::Tensor Model::embed(const Batch&) const {
 }
 
 std::unique_ptr<Encoding> Model::begin_encoding(std::vector<VisualItem>, PieceSize) const {
-  TORCH_CHECK(false, spec_.architecture, " takes no images");
+  TORCH_CHECK(false, spec_.architecture, " does not support images");
 }
 
 std::vector<at::Tensor> Model::encode(std::span<const VisualItem> items) const {

@@ -1,4 +1,4 @@
-// Configurations and positions: what is read, and what is refused with its name.
+// Configurations and positions: the values read, and refusals that name the key.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -71,7 +71,7 @@ std::string refusal(const Json& json) {
   return spec.ok() ? "accepted" : spec.error().message;
 }
 
-TEST(ModelSpec, RefusesByKeyBeforeMemoryIsTaken) {
+TEST(ModelSpec, RefusalNamesKeyBeforeAllocating) {
   EXPECT_EQ(refusal(qwen2()), "accepted");
   EXPECT_EQ(refusal(qwen2_vl()), "accepted");
   const auto refused = [](Json json, const char* path, const Json& value, const char* word) {
@@ -147,7 +147,7 @@ ModelSpec spec_of(const Json& json) {
   return read_model_spec(**find_family(config), config).value();
 }
 
-TEST(ModelSpec, RopesSayHowLongPromptsMayBe) {
+TEST(ModelSpec, RopeScalingSetsMaximumLength) {
   Json json = qwen2();
   EXPECT_EQ(spec_of(json).max_positions, 64);
   json["rope_scaling"] = {
@@ -171,7 +171,7 @@ TEST(ModelSpec, RopesSayHowLongPromptsMayBe) {
   EXPECT_FALSE(spec_of(json).rope_change.each);
 }
 
-TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
+TEST(ModelSpec, FlatAndNestedConfigsAreEquivalent) {
   const Json flat = qwen2_vl();
   Json nested = {{"architectures", flat["architectures"]},
                  {"vision_config", flat["vision_config"]},
@@ -186,7 +186,7 @@ TEST(ModelSpec, FlatAndNestedConfigurationsSayTheSame) {
   EXPECT_EQ(a.modules.modules().size(), b.modules.modules().size());
 }
 
-TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
+TEST(ModelSpec, ListsModulesThatTakeNoAdapter) {
   const ConfigReader config(qwen2_vl(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
   for (const char* name : {"model.embed_tokens", "model.language_model.embed_tokens",
@@ -205,7 +205,7 @@ TEST(ModelSpec, NamesWhatAdaptersCannotBeServedOn) {
               spec.modules.modules()[*merger].visual);
 }
 
-TEST(ModelSpec, Qwen3VlHasEmbeddingsForItsFirstLayersAndMarksFrames) {
+TEST(ModelSpec, Qwen3VlFeedsFirstLayersAndMarksFrames) {
   const Json json = testing::qwen3_vl().config;
   const ConfigReader config(json, "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
@@ -230,7 +230,7 @@ TEST(ModelSpec, Qwen3VlHasEmbeddingsForItsFirstLayersAndMarksFrames) {
   refused("/rope_scaling", nullptr, "mrope_section");
 }
 
-TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
+TEST(ModelSpec, NonStringDtypeIsRefused) {
   const auto refused = [](const Json& json) {
     return !resolve_dtype(std::nullopt, ConfigReader(json, "config.json"), at::kFloat, at::kCPU)
                 .ok();
@@ -240,7 +240,7 @@ TEST(ModelSpec, ADtypeThatIsNoTextIsAnError) {
   EXPECT_TRUE(refused({{"text_config", {{"dtype", {1}}}}}));
 }
 
-TEST(ModelSpec, LlavaFindsTheNamesOfAllReleases) {
+TEST(ModelSpec, LlavaAcceptsNamesOfAllReleases) {
   const ConfigReader config(llava(), "config.json");
   const ModelSpec spec = read_model_spec(**find_family(config), config).value();
   for (const auto& [older, newest] : std::vector<std::pair<std::string, std::string>>{
@@ -263,7 +263,7 @@ TEST(ModelSpec, LlavaFindsTheNamesOfAllReleases) {
   EXPECT_FALSE(spec.modules.find("model.encoder.layers.2.mlp.fc1"));
 }
 
-TEST(ModelSpec, Idefics3AndSmolVlmAreOneFamilyOfTwoNames) {
+TEST(ModelSpec, SmolVlmUsesIdefics3Family) {
   for (const auto& [type, name] : {std::pair{"idefics3", "Idefics3ForConditionalGeneration"},
                                    {"smolvlm", "SmolVLMForConditionalGeneration"}}) {
     Json json = testing::idefics3().config;
@@ -289,7 +289,7 @@ TEST(ModelSpec, Idefics3AndSmolVlmAreOneFamilyOfTwoNames) {
   EXPECT_NE(refusal(json).find("mistral"), std::string::npos);
 }
 
-TEST(Idefics3Text, TilesStandBehindTheirPlacesAndTheWholePictureLast) {
+TEST(Idefics3Text, TilesFollowPositionMarkersThenWholePicture) {
   media::VisualInput image;
   const auto text = smolvlm_family().media_text;
   EXPECT_EQ(text(image), "<fake_token_around_image><global-img><image><fake_token_around_image>");
@@ -300,7 +300,7 @@ TEST(Idefics3Text, TilesStandBehindTheirPlacesAndTheWholePictureLast) {
             "\n<fake_token_around_image><global-img><image><fake_token_around_image>");
 }
 
-TEST(Idefics3Text, FramesStandBehindTheirTimes) {
+TEST(Idefics3Text, FramesFollowTimestamps) {
   media::VisualInput video;
   video.kind = media::MediaKind::kVideo;
   video.grid_t = 2;
@@ -317,7 +317,7 @@ TEST(Idefics3Text, FramesStandBehindTheirTimes) {
   EXPECT_EQ(text(video), begin + "2 days, 3:00:05" + frames);
 }
 
-TEST(ModelSpec, InternVlHasOlderNamesAndThoseOfItsOwnCode) {
+TEST(ModelSpec, InternVlAcceptsOlderAndCustomCodeNames) {
   const auto spec_of = [](Json json) {
     const ConfigReader config(std::move(json), "config.json");
     return read_model_spec(**find_family(config), config).value();
@@ -344,7 +344,7 @@ TEST(ModelSpec, InternVlHasOlderNamesAndThoseOfItsOwnCode) {
             older.modules.find("language_model.model.layers.0.mlp.up_proj"));
 }
 
-TEST(ModelSpec, WhatInternVlDoesNotServeIsRefusedByName) {
+TEST(ModelSpec, InternVlRefusesUnsupportedSettingsByName) {
   const auto refused = [](Json json, const char* part, const char* key, Json value) {
     (*part ? json[part] : json)[key] = std::move(value);
     return refusal(json);
@@ -374,7 +374,7 @@ TEST(ModelSpec, WhatInternVlDoesNotServeIsRefusedByName) {
   }
 }
 
-TEST(InternVlText, TilesStandTogetherAndFramesBehindTheirNumbers) {
+TEST(InternVlText, TilesAreContiguousAndFramesNumbered) {
   media::VisualInput input;
   const auto text = internvl_family().media_text;
   input.grid_t = 2;
@@ -383,7 +383,7 @@ TEST(InternVlText, TilesStandTogetherAndFramesBehindTheirNumbers) {
   EXPECT_EQ(text(input), "Frame1: <img><IMG_CONTEXT></img>\nFrame2: <img><IMG_CONTEXT></img>");
 }
 
-TEST(NumberWords, AreEnglish) {
+TEST(NumberWords, SpellsNumbersInEnglish) {
   for (const auto& [number, words] :
        std::map<int, std::string>{{1, "one"},
                                   {13, "thirteen"},
@@ -398,7 +398,7 @@ TEST(NumberWords, AreEnglish) {
     EXPECT_EQ(number_words(number), words);
 }
 
-TEST(SiglipPlaces, PatchesAreSpreadOverThePositions) {
+TEST(SiglipPlaces, PatchesMapEvenlyToPositions) {
   const auto places = [](int64_t count, int64_t side) {
     const at::Tensor made = places_along(count, side);
     return std::vector<int64_t>(made.const_data_ptr<int64_t>(),
@@ -407,7 +407,7 @@ TEST(SiglipPlaces, PatchesAreSpreadOverThePositions) {
   EXPECT_EQ(places(4, 6), (std::vector<int64_t>{0, 1, 3, 4}));
   EXPECT_EQ(places(6, 4), (std::vector<int64_t>{0, 0, 1, 2, 2, 3}));
   EXPECT_EQ(places(1, 9), (std::vector<int64_t>{0}));
-  for (const int64_t side : {16, 26, 27, 32, 70})  // of published models
+  for (const int64_t side : {16, 26, 27, 32, 70})  // sides of published models
     for (int64_t i = 0; i < side; ++i) EXPECT_EQ(places(side, side)[size_t(i)], i);
   EXPECT_EQ(places(49, 49)[7], 6) << "where the product of floats is below the boundary";
 }
@@ -418,16 +418,16 @@ media::VisualInput grid(int t, int h, int w) {
   return input;
 }
 
-TEST(WindowOrder, EdgesAreSmallerAndFramesApart) {
+TEST(WindowOrder, EdgeWindowsAreSmallerAndNeverSpanFrames) {
   const media::VisualInput image = grid(1, 4, 6),
-                           video = grid(2, 2, 2);  // merged by 2: 2 × 3, and twice 1 × 1
+                           video = grid(2, 2, 2);  // after merging 2 × 3, and twice 1 × 1
   const std::vector<VisualItem> items{{&image, {}}, {&video, {}}};
   const WindowOrder windows = window_order(items, 2, 2);
   EXPECT_EQ(windows.order, (std::vector<int64_t>{0, 1, 3, 4, 2, 5, 6, 7}));
   EXPECT_EQ(windows.ends, (std::vector<int64_t>{16, 24, 28, 32})) << "in patches";
 }
 
-TEST(VisualBatch, SegmentsCoverTheRowsOfTheirItems) {
+TEST(VisualBatch, SegmentsCoverItemRows) {
   const ops::AdapterWeights a, b;
   const media::VisualInput input = grid(1, 2, 2);
   const std::vector<VisualItem> items{
@@ -446,7 +446,7 @@ TEST(VisualBatch, SegmentsCoverTheRowsOfTheirItems) {
   EXPECT_EQ(parts[2][0][0].item<int>(), 7);
 }
 
-TEST(VisualBatch, PatchesOfAnotherSizeAreRefused) {
+TEST(VisualBatch, WrongPatchSizeIsRefused) {
   media::VisualInput input = grid(1, 1, 1);
   input.patch_dim = 4;
   input.patches = {1, 2, 3, 4};
@@ -456,7 +456,7 @@ TEST(VisualBatch, PatchesOfAnotherSizeAreRefused) {
   EXPECT_THROW(check_patches(items, 5), c10::Error);
 }
 
-TEST(MropePositions, AVideosTimeIsCountedWhereTheModelAsksForIt) {
+TEST(MropePositions, VideoTimeCountsIfModelRequiresIt) {
   const ConfigReader config(qwen2_5_vl(), "config.json");
   const Family& family = **find_family(config);
   const ModelSpec spec = read_model_spec(family, config).value();  // 4 positions per second

@@ -1,4 +1,4 @@
-// Numbers in English words, as prompts of SmolVLM have them: "one hundred and twenty-one".
+// Numbers spelled out in English, as in SmolVLM's prompts: "one hundred and twenty-one".
 #pragma once
 
 #include <string>

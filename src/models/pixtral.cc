@@ -28,7 +28,7 @@ LlavaConfig read_mistral3(const ConfigReader& config) {
         "\"vision_feature_layer\" must name one layer: the projector's norm has its width");
   c.merges = true;
   c.merge = config.at_most("spatial_merge_size", 64, 2);
-  // The default of the class in transformers 5. An output layer of the checkpoint's own counts.
+  // The default of the class in transformers 5. An output layer in the checkpoint takes precedence.
   if (!config.has("tie_word_embeddings") && !config.child("text_config").has("tie_word_embeddings"))
     c.decoder.tied_embeddings = true;
   return c;
@@ -41,7 +41,7 @@ ModelSpec pixtral_spec(const ConfigReader& config) {
   return spec;
 }
 
-// Rows of tokens, with a mark behind each.
+// Rows of placeholder tokens, each followed by a break token.
 std::string pixtral_image_text(const media::VisualInput& image) {
   std::string text;
   for (int row = 1; row <= std::max(image.token_rows, 1); ++row)
@@ -72,7 +72,7 @@ Family pixtral_family_of() {
       .chat_format = [](const text::Tokenizer& tokenizer,
                         const ConfigReader&) { return mistral_chat(tokenizer, "[IMG]"); },
       .image_placeholder = "[IMG]",
-      .default_eos = kLlamaEos,  // Mistral's, too
+      .default_eos = kLlamaEos,  // also Mistral's
       .chat_adds_bos = true,
       .processor = pixtral_processor<kRead>,
       .media_text = pixtral_image_text,

@@ -1,5 +1,5 @@
-// Mistral 3 (transformers: modeling_mistral3.py) and Pixtral, which is LLaVA with Pixtral's tower:
-// pictures of any size, whose rows stand apart in the prompt, and a decoder of Mistral.
+// Mistral 3 (transformers: modeling_mistral3.py), and Pixtral, which is LLaVA with Pixtral's tower:
+// pictures of any size, whose rows are separated in the prompt, and a Mistral decoder.
 #pragma once
 
 #include "models/registry.h"

@@ -11,7 +11,7 @@ std::string pixtral_layer_name(const std::string& prefix, int64_t index) {
   return prefix + "transformer.layers." + std::to_string(index) + ".";
 }
 
-// The bases of both axes' frequencies are those of a rotary embedding of one axis, in turns.
+// The two axes take alternate frequencies of a one-axis rotary embedding.
 at::Tensor every_second(int64_t first, int64_t head_dim, double theta) {
   const at::Tensor exponents = at::arange(2 * first, head_dim, 4, at::kFloat) / double(head_dim);
   return 1.0 / at::pow(theta, exponents);
@@ -104,7 +104,7 @@ void PixtralVisionTower::add_layer(const PixtralLayer& layer, const std::shared_
                   const at::Tensor x = layer.attention_norm(as_read(run->x.slice(0, begin, end)));
                   const auto qkv = project(x, {&layer.q_proj, &layer.k_proj, &layer.v_proj},
                                            run->adaptation.part(begin, end));
-                  run->attention.keep_rotated(begin, at::cat(qkv, 1), run->angles);
+                  run->attention.store_rotated(begin, at::cat(qkv, 1), run->angles);
                 }});
   encoding.add({rows,
                 run->attention.products() + products_of({&layer.o_proj, &layer.gate_proj,

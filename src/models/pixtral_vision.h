@@ -1,5 +1,5 @@
 // The vision tower of Pixtral and Mistral 3 (transformers: modeling_pixtral.py): pictures of any
-// number of patches, rotary positions of two axes, gated MLPs.
+// number of patches, 2-D rotary positions, gated MLPs.
 #pragma once
 
 #include <memory>
@@ -26,13 +26,13 @@ struct PixtralLayer {
 
 class PixtralVisionTower {
  public:
-  // depth: number of layers to run. The weights of the layers above are not read. merge: the rows
-  // are ordered by merge blocks of so many patches a side.
+  // depth: number of layers to run. The weights of the layers above are not read. merge: side, in
+  // patches, of the merge blocks by which rows are ordered.
   PixtralVisionTower(Weights& weights, const adapters::ModuleTable& modules,
                      const std::string& prefix, const PixtralVisionConfig& config, int64_t depth,
                      int64_t merge, at::Device device);
 
-  // Adds the stages of a run. Rows are the patches of all items; each attends to its picture.
+  // Adds the stages of a run. Rows are the patches of all items; each attends to its own picture.
   std::shared_ptr<TowerStates> begin(std::vector<VisualItem> items, std::vector<int64_t> wanted,
                                      Encoding& encoding) const;
 

@@ -25,20 +25,20 @@ constexpr DecoderNames kQwenNames{.embedding = "wte",
                                   .gate = "mlp.w2",
                                   .up = "mlp.w1",
                                   .down = "mlp.c_proj"};
-constexpr int64_t kMaxLogPositions = 32767;  // as many logarithms the reference has
+constexpr int64_t kMaxLogPositions = 32767;  // the length of the reference's table of logarithms
 
 void refuse_qwen1_settings(const ConfigReader& config) {
   config.refuse_changed_layers();
   if (config.number("rotary_pct", 1) != 1)
-    config.refuse("a rope of a part of the head (\"rotary_pct\") is not supported");
+    config.refuse("rope on only a part of the head (\"rotary_pct\") is not supported");
   if (!config.flag("scale_attn_weights", true))
     config.refuse("\"scale_attn_weights\": false is not supported");
   if (config.flag("use_cache_quantization", false))
     config.refuse("\"use_cache_quantization\" is not supported; --kv-cache-dtype int8 is");
 }
 
-// Up to "seq_length" positions all is as in Llama. A longer prompt has a larger theta, and queries
-// beyond are scaled.
+// Up to "seq_length" positions, as in Llama. A longer prompt gets a larger theta, and queries
+// beyond that length are scaled.
 void read_qwen1_positions(const ConfigReader& config, DecoderConfig& c) {
   const int64_t trained = config.integer("seq_length");
   c.rotary.theta = config.number("rotary_emb_base", 10000);
@@ -65,7 +65,7 @@ LayerConfig read_qwen1_layer(const ConfigReader& config, int64_t hidden) {
     config.refuse("\"hidden_size\" is not \"num_attention_heads\" times \"kv_channels\"");
   if (layer.head_dim % 2 != 0 || layer.head_dim <= 2)
     config.refuse("\"kv_channels\" must be even and above 2");
-  const int64_t both = config.integer("intermediate_size", 22016);  // of gate and up
+  const int64_t both = config.integer("intermediate_size", 22016);  // gate and up together
   layer.intermediate = both / 2;
   if (layer.intermediate < 1) config.refuse("\"intermediate_size\" must be above 1");
   layer.norm_eps = config.number("layer_norm_epsilon", 1e-6);
@@ -86,7 +86,7 @@ DecoderConfig read_qwen1_decoder(const ConfigReader& config) {
   c.tied_embeddings = config.flag("tie_word_embeddings", false);
   read_qwen1_positions(config, c);
   c.layers.assign(static_cast<size_t>(config.at_most("num_hidden_layers", kMaxLayers, 32)), layer);
-  (void)read_quantised_config(config);  // refuses what is not served
+  (void)read_quantised_config(config);  // refuses unsupported formats
   return c;
 }
 

@@ -1,5 +1,5 @@
-// Qwen's first models in the code that their folders bring along (QWenLMHeadModel): Qwen, and
-// Qwen-VL with a "visual" part.
+// The first Qwen models, as in their folders' remote code (QWenLMHeadModel): Qwen, and Qwen-VL if
+// config.json has a "visual" part.
 #pragma once
 
 #include "models/spec/family.h"

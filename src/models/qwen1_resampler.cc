@@ -10,7 +10,7 @@ namespace {
 
 struct Resampling {
   ops::RunAttention attention;
-  Adaptation adaptation;      // of the patches
+  Adaptation adaptation;      // for rows of patches
   std::vector<int64_t> rows;  // tokens per item
   at::Tensor queries;         // [queries, heads, dim]
   at::Tensor out;             // [tokens, width]
@@ -61,7 +61,7 @@ Resampler::Resampler(Weights& weights, const adapters::ModuleTable& modules,
   if (c.projects()) kv_proj_ = table_linear(weights, modules, prefix + "attn_pool.kv_proj", false);
 }
 
-// Part 0: queries, 1: keys, 2: values.
+// part: 0 for queries, 1 for keys, 2 for values.
 at::Tensor Resampler::in_projected(const at::Tensor& x, int64_t part) const {
   return at::linear(x, in_proj_weight_.narrow(0, part * config_.width, config_.width),
                     in_proj_bias_.narrow(0, part * config_.width, config_.width));
@@ -91,18 +91,17 @@ void Resampler::add_stages(const std::shared_ptr<PatchRun>& patches, Encoding& e
        }});
   encoding.add({1, 0, [this, run](int64_t, int64_t) { run->queries = of_heads(queries()); }});
   const double products = 2 * width * static_cast<double>(each) + 2 * width * width;
-  encoding.add(
-      {pictures, products * static_cast<double>(config_.queries),
-       [this, run, each](int64_t begin, int64_t end) {
-         for (int64_t picture = begin; picture < end; ++picture) {
-           std::vector<at::Tensor> attended;  // a run takes no more queries than it has keys
-           for (const at::Tensor& part : run->queries.split(each))
-             attended.push_back(run->attention.attend(picture * each, part));
-           const at::Tensor x = ln_post_(out_proj_(at::cat(attended)));
-           run->out.narrow(0, picture * config_.queries, config_.queries)
-               .copy_(at::matmul(x, proj_));
-         }
-       }});
+  encoding.add({pictures, products * static_cast<double>(config_.queries),
+                [this, run, each](int64_t begin, int64_t end) {
+                  for (int64_t picture = begin; picture < end; ++picture) {
+                    std::vector<at::Tensor> attended;  // no more queries than keys at a time
+                    for (const at::Tensor& part : run->queries.split(each))
+                      attended.push_back(run->attention.attend(picture * each, part));
+                    const at::Tensor x = ln_post_(out_proj_(at::cat(attended)));
+                    run->out.narrow(0, picture * config_.queries, config_.queries)
+                        .copy_(at::matmul(x, proj_));
+                  }
+                }});
   encoding.finish_with([run] { return split_items(run->out, run->rows); });
 }
 

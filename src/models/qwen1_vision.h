@@ -1,6 +1,6 @@
-// The vision tower of Qwen-VL, the first one: OpenCLIP's ViT without a class token, whose learned
-// positions are interpolated, and a resampler that makes a fixed number of tokens of each picture
-// (visual.py in the code that its folders bring along).
+// The vision tower of the first Qwen-VL: OpenCLIP's ViT without a class token, with interpolated
+// learned positions, and a resampler that turns each picture into a fixed number of tokens
+// (visual.py in its folders' remote code).
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Qwen1VisionConfig {
   int64_t side() const { return image / patch; }
 };
 
-// visual: the part of that name. Throws LoadError.
+// visual: the part of config.json with that name. Throws LoadError.
 Qwen1VisionConfig read_qwen1_vision_config(const ConfigReader& visual);
 void add_qwen1_vision_modules(const Qwen1VisionConfig& config, const std::string& prefix,
                               std::vector<adapters::Module>& modules);
@@ -34,7 +34,7 @@ class Qwen1VisionTower {
  private:
   struct Layer {
     LayerNorm ln_1, ln_2;
-    Linear in_proj, out_proj, c_fc, c_proj;  // in_proj: query, key and value of each head in turn
+    Linear in_proj, out_proj, c_fc, c_proj;  // in_proj: query, key and value per head
   };
   void add_layer(const Layer& layer, const std::shared_ptr<PatchRun>& run,
                  Encoding& encoding) const;

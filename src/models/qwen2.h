@@ -6,8 +6,8 @@
 
 namespace valora::models {
 
-// Reads a Qwen2 decoder from `text` (config.json or its text_config). Sizes must be there. Throws
-// LoadError.
+// Reads a Qwen2 decoder from `text` (config.json or its text_config). Throws LoadError; the sizes
+// are required.
 DecoderConfig read_qwen2_config(const ConfigReader& text, const ConfigReader& top);
 Family qwen2_family();
 

@@ -1,5 +1,5 @@
 // Qwen2.5-VL (transformers: modeling_qwen2_5_vl.py): Qwen2-VL with window attention in the vision
-// tower and temporal positions that count time.
+// tower and temporal positions in units of time.
 #pragma once
 
 #include "models/registry.h"

@@ -92,13 +92,13 @@ Qwen2_5VlVisionTower::Qwen2_5VlVisionTower(Weights& weights, const adapters::Mod
   }
 }
 
-// The rows are in the order of the windows. The patches of a merged patch stay together, and
-// windows stay within their item, so the segments of the items hold in both orders.
+// Rows are in window order. The patches of a merged patch stay adjacent, and windows stay within
+// their item, so the items' segments are valid in both orders.
 struct Qwen2_5VlVisionTower::Run {
   std::vector<VisualItem> items;
   QwenVisionRows rows;
-  at::Tensor order;  // of merged patches: place i holds order[i]
-  at::Tensor place;  // of patches: patch i is at place[i]
+  at::Tensor order;  // merged patches: position i holds order[i]
+  at::Tensor place;  // patches: patch i is at place[i]
   CosSin angles;
   TowerAttention frames, windows;
   at::Tensor x;       // [patches, width]
@@ -134,7 +134,7 @@ std::shared_ptr<Qwen2_5VlVisionTower::Run> Qwen2_5VlVisionTower::make_run(
                                    at::empty({patches / unit, c.out}, options)});
 }
 
-// Two stages: a row needs the keys of its run, and nothing else of other rows.
+// Two stages, because a row needs the keys of its attention range but nothing else from other rows.
 void Qwen2_5VlVisionTower::add_block(const Qwen2_5VlVisionBlock& block,
                                      const std::shared_ptr<Run>& run, Encoding& encoding) const {
   TowerAttention& attention = block.full ? run->frames : run->windows;
@@ -142,8 +142,8 @@ void Qwen2_5VlVisionTower::add_block(const Qwen2_5VlVisionBlock& block,
   encoding.add(
       {patches, products_of({&block.qkv}), [run, &block, &attention](int64_t begin, int64_t end) {
          const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
-         attention.keep_rotated(begin, block.qkv(x, run->rows.patch_adaptation.part(begin, end)),
-                                run->angles);
+         attention.store_rotated(begin, block.qkv(x, run->rows.patch_adaptation.part(begin, end)),
+                                 run->angles);
        }});
   encoding.add({patches,
                 attention.products() +

@@ -1,5 +1,5 @@
-// The vision tower of Qwen2.5-VL: that of Qwen2-VL with RMSNorm, a gated MLP, and window attention
-// in most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
+// The vision tower of Qwen2.5-VL: Qwen2-VL's with RMSNorm, a gated MLP, and window attention in
+// most blocks (transformers: Qwen2_5_VisionTransformerPretrainedModel).
 #pragma once
 
 #include <memory>
@@ -25,10 +25,10 @@ struct Qwen2_5VlVisionConfig {
   int64_t window_side() const { return window / merge / patch; }  // in merged patches
 };
 
-// The order that makes each attention window contiguous. Windows at the right and lower edges are
-// smaller.
+// An order of patches in which each attention window is contiguous. Windows at the right and lower
+// edges are smaller.
 struct WindowOrder {
-  std::vector<int64_t> order;  // order[i]: index of the merged patch at place i
+  std::vector<int64_t> order;  // order[i]: index of the merged patch at position i
   std::vector<int64_t> ends;
 };
 WindowOrder window_order(std::span<const VisualItem> items, int64_t merge, int64_t window_side);

@@ -75,14 +75,14 @@ struct Qwen2VlVisionTower::Run {
   at::Tensor merged;  // [tokens, out]
 };
 
-// Two stages: a row needs the keys of all rows, and nothing else of them.
+// Two stages, because a row needs the keys of all rows but nothing else from them.
 void Qwen2VlVisionTower::add_block(const Qwen2VlVisionBlock& block, const std::shared_ptr<Run>& run,
                                    Encoding& encoding) const {
   const int64_t patches = run->x.size(0);
   encoding.add({patches, products_of({&block.qkv}), [run, &block](int64_t begin, int64_t end) {
                   const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
                   const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
-                  run->attention.keep_rotated(begin, block.qkv(x, adaptation), run->angles);
+                  run->attention.store_rotated(begin, block.qkv(x, adaptation), run->angles);
                 }});
   encoding.add({patches,
                 run->attention.products() + products_of({&block.proj, &block.fc1, &block.fc2}),

@@ -7,7 +7,7 @@
 namespace valora::models {
 
 // Reads a Qwen3 decoder from `text` (config.json or its text_config). Missing keys get the defaults
-// of Qwen3Config, but sizes must be there. Throws LoadError.
+// of Qwen3Config; the sizes are required. Throws LoadError.
 DecoderConfig read_qwen3_config(const ConfigReader& text, const ConfigReader& top);
 Family qwen3_family();
 

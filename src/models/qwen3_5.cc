@@ -11,7 +11,7 @@ namespace valora::models {
 namespace {
 
 constexpr char kQwen35Text[] = "Qwen3_5ForCausalLM";
-constexpr int64_t kMostTaps = 16;           // of the kernels
+constexpr int64_t kMostTaps = 16;           // limit of the kernels
 constexpr int64_t kMostStateDim = 1 << 12;  // bounds what is computed before a tensor is checked
 
 StateSpec read_state(const ConfigReader& text) {
@@ -26,7 +26,7 @@ StateSpec read_state(const ConfigReader& text) {
   return s;
 }
 
-// Whether each layer has a delta rule.
+// One entry per layer: true if it has a delta rule.
 std::vector<bool> read_layer_types(const ConfigReader& text, size_t layers) {
   const std::vector<std::string> types = text.texts("layer_types");
   std::vector<bool> delta;
@@ -45,8 +45,8 @@ std::vector<bool> read_layer_types(const ConfigReader& text, size_t layers) {
   return delta;
 }
 
-// Those of [11, 11, 10] as far as there are so many frequencies: height and width take turns with
-// time, which has the rest.
+// The default [11, 11, 10], shortened if there are fewer frequencies: height and width alternate
+// with time, which gets the rest.
 std::vector<int64_t> usual_sections(int64_t frequencies) {
   const int64_t height = std::min<int64_t>(11, (frequencies + 1) / 3),
                 width = std::min<int64_t>(10, frequencies / 3);
@@ -67,7 +67,7 @@ DecoderConfig read_qwen3_5_text(const ConfigReader& text, const ConfigReader& to
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   DecoderConfig c = read_decoder_config(text, top, defaults);
   c.norm_offset = 1;
-  c.rotary.interleaved = true;  // whatever "mrope_interleaved" says: transformers does not read it
+  c.rotary.interleaved = true;  // transformers ignores "mrope_interleaved"
   StateSpec state = read_state(text);
   const std::vector<bool> delta = read_layer_types(text, c.layers.size());
   state.layers = std::ranges::count(delta, true);
@@ -85,14 +85,14 @@ DecoderConfig read_qwen3_5_decoder(const ConfigReader& config) {
   return c;
 }
 
-// All axes of a text's positions are the same.
+// A text-only model: a token's position is the same on all axes.
 DecoderConfig read_qwen3_5_causal(const ConfigReader& config) {
   DecoderConfig c = read_qwen3_5_text(config.nested_or_self("text_config"), config);
   c.rotary.sections.clear();
   return c;
 }
 
-// Qwen3-VL's, without visual embeddings for the layers of the decoder.
+// Qwen3-VL's tower, without visual embeddings for the decoder's layers.
 class Qwen35VisionTower : public Qwen3VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen3_5ForConditionalGeneration";
@@ -113,7 +113,7 @@ ModelSpec qwen3_5_spec(const ConfigReader& config) {
 
 ModelSpec qwen3_5_text_spec(const ConfigReader& config) {
   ModelSpec spec = causal_lm_spec(read_qwen3_5_causal(config), kQwen35Text);
-  // A folder of the model with a tower is read without it.
+  // A folder that includes a vision tower is loaded without it.
   spec.aliases = {{"model.language_model.", "model."}};
   spec.modules = adapters::ModuleTable(spec.modules.modules(), spec.aliases, spec.hidden);
   return spec;

@@ -1,5 +1,5 @@
-// Qwen3.5, with a vision tower and without (transformers: Qwen3_5ForConditionalGeneration,
-// Qwen3_5ForCausalLM): most layers have gated delta rules in place of attention.
+// Qwen3.5, with and without a vision tower (transformers: Qwen3_5ForConditionalGeneration,
+// Qwen3_5ForCausalLM): most layers have gated delta rules instead of attention.
 #pragma once
 
 #include "models/registry.h"

@@ -1,4 +1,4 @@
-// What the configurations of Qwen3.5 describe.
+// Reading the configurations of Qwen3.5.
 #include "models/qwen3_5.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,18 @@ const adapters::Module& module_of(const ModelSpec& spec, const char* name) {
   return spec.modules.modules()[static_cast<size_t>(spec.modules.find(name).value())];
 }
 
-TEST(Qwen35, ThreeOfFourLayersHaveStates) {
+TEST(Qwen35, RanksHaveHeadsOfKeysWithTheirHeadsOfValues) {
+  const ModelSpec spec = qwen3_5_spec_of(qwen3_5({}));
+  EXPECT_TRUE(check_ranks(spec, 2).ok());
+  EXPECT_FALSE(check_ranks(spec, 4).ok()) << "two heads of keys";
+  EXPECT_EQ(spec.state.part(2).channels(), spec.state.channels() / 2);
+  const adapters::Module& qkv =
+      module_of(spec, "model.language_model.layers.0.linear_attn.in_proj_qkv");
+  const adapters::Shares second = slice_of(qkv, 1, 2).out;
+  EXPECT_EQ(second, (adapters::Shares{{adapters::Share{8, 16}, {24, 32}, {56, 80}}, 3}));
+}
+
+TEST(Qwen35, ThreeOfFourLayersAreRecurrent) {
   const ModelSpec spec = qwen3_5_spec_of(qwen3_5({}));
   EXPECT_EQ(spec.architecture, "Qwen3_5ForConditionalGeneration");
   EXPECT_EQ(spec.layers, 8);
@@ -52,7 +63,6 @@ TEST(Qwen35, ThreeOfFourLayersHaveStates) {
   EXPECT_EQ(spec.state.channels(), 2 * 2 * 8 + 4 * 12);
   EXPECT_EQ(spec.state.taps, 4);
   EXPECT_TRUE(spec.cpu_only);
-  EXPECT_FALSE(check_ranks(spec, 2).ok());
   EXPECT_EQ(spec.visual_levels, 0);
   EXPECT_EQ(spec.image_token, 248056);
   EXPECT_EQ(spec.frame_marks->begin, 248053);
@@ -62,7 +72,7 @@ TEST(Qwen35, ThreeOfFourLayersHaveStates) {
       qwen3_5_spec_of(qwen3_5({{"num_hidden_layers", 2}, {"layer_types", types}})).kv_layers(), 1);
 }
 
-TEST(Qwen35, AdaptersMayBeOnAllLinears) {
+TEST(Qwen35, AllLinearsTakeAdapters) {
   const ModelSpec spec = qwen3_5_spec_of(qwen3_5({}));
   const std::string delta = "model.language_model.layers.0.linear_attn.";
   EXPECT_EQ(module_of(spec, (delta + "in_proj_qkv").c_str()).out, spec.state.channels());
@@ -76,7 +86,7 @@ TEST(Qwen35, AdaptersMayBeOnAllLinears) {
   EXPECT_FALSE(spec.modules.find("model.visual.deepstack_merger_list.0.linear_fc1"));
 }
 
-TEST(Qwen35, TheLanguageModelAloneIsReadFromFoldersOfBoth) {
+TEST(Qwen35, TextModelLoadsFromMultimodalFolder) {
   for (const Json& json : {qwen3_5({}), qwen3_5({}).at("text_config")}) {
     Json changed = json;
     changed["architectures"] = {"Qwen3_5ForCausalLM"};
@@ -88,7 +98,7 @@ TEST(Qwen35, TheLanguageModelAloneIsReadFromFoldersOfBoth) {
   }
 }
 
-TEST(Qwen35, RefusesWhatItsLayersCannotBe) {
+TEST(Qwen35, RefusesInvalidLayerSettings) {
   EXPECT_EQ(qwen3_5_refusal({}), "accepted");
   EXPECT_EQ(qwen3_5_refusal({{"partial_rotary_factor", 0.5}}), "accepted");
   const auto refused = [](const Json& more, const char* word) {

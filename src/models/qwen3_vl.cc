@@ -12,12 +12,12 @@ DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
       .kv_heads = 32, .head_dim = 128, .max_positions = 128000, .qk_norm = true};
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   DecoderConfig c = read_decoder_config(text, config, defaults);
-  // The releases of transformers have two defaults.
+  // Releases of transformers disagree on the default, so it must be explicit.
   const auto has_theta = [](const ConfigReader& rope) { return rope.has("rope_theta"); };
   if (!has_theta(text) && !has_theta(text.nested_or_self("rope_scaling")) &&
       !has_theta(text.nested_or_self("rope_parameters")))
     text.refuse("\"rope_theta\" is missing");
-  // Whatever \"mrope_interleaved\" says: transformers does not read it.
+  // transformers ignores "mrope_interleaved".
   c.rotary.interleaved = true;
   if (c.rotary.sections.empty() && c.layers.front().head_dim == 128)
     c.rotary.sections = {24, 20, 20};

@@ -1,6 +1,6 @@
 // Qwen3-VL (transformers: modeling_qwen3_vl.py): a Qwen3 decoder with interleaved M-RoPE, whose
-// first layers' outputs get embeddings from several depths of the vision tower; the frames of a
-// video stand apart in the prompt, each behind its time.
+// first layers' outputs receive embeddings from several depths of the vision tower; in the prompt,
+// each frame of a video follows its timestamp.
 #pragma once
 
 #include "models/registry.h"

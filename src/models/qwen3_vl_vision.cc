@@ -16,11 +16,11 @@ void add_merger_modules(const Qwen3VlVisionConfig& c, const std::string& name,
   modules.push_back({name + ".linear_fc2", merged, c.out, -1, true});
 }
 
-// The places of `count` patches along a side of a picture, spread over a side of the square from
+// Positions of a picture's `count` patches along one axis, spread evenly over the learned grid from
 // end to end.
 struct AxisPlaces {
-  std::vector<int64_t> first, second;  // the neighbours on the square
-  std::vector<float> share;            // of the second
+  std::vector<int64_t> first, second;  // the neighbours in the learned grid
+  std::vector<float> share;            // weight of the second
 };
 
 AxisPlaces axis_places(int64_t count, int64_t side) {
@@ -35,7 +35,7 @@ AxisPlaces axis_places(int64_t count, int64_t side) {
   return places;
 }
 
-// Appends the patches of one frame, by merge block.
+// Appends the patches of one frame, in order of merge blocks.
 void append_frame(const AxisPlaces& rows, const AxisPlaces& columns, int64_t merge, int64_t side,
                   std::vector<int64_t> (&index)[4], std::vector<float> (&weight)[4]) {
   const auto h = static_cast<int64_t>(rows.first.size()),
@@ -188,7 +188,7 @@ void Qwen3VlVisionTower::add_block(const Qwen3VlVisionBlock& block, const std::s
   encoding.add({patches, products_of({&block.qkv}), [run, &block](int64_t begin, int64_t end) {
                   const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
                   const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
-                  run->attention.keep_rotated(begin, block.qkv(x, adaptation), run->angles);
+                  run->attention.store_rotated(begin, block.qkv(x, adaptation), run->angles);
                 }});
   encoding.add({patches,
                 run->attention.products() + products_of({&block.proj, &block.fc1, &block.fc2}),

@@ -1,6 +1,6 @@
 // The vision tower of Qwen3-VL: patches with learned positions → blocks with 2-D rotary positions →
-// merged tokens; those of some blocks are for the first layers of the decoder (transformers:
-// Qwen3VLVisionModel, whose name for the latter is deepstack).
+// merged tokens. Merged outputs of some inner blocks go to the decoder's first layers ("deepstack"
+// in transformers: Qwen3VLVisionModel).
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace valora::models {
 struct Qwen3VlVisionConfig {
   int64_t depth = 0, width = 0, heads = 0, mlp = 0, out = 0;
   int64_t channels = 3, patch = 16, temporal_patch = 2, merge = 2;
-  int64_t side = 0;  // of the square of learned positions
-  // Blocks, ascending, whose merged outputs are added to those of the decoder's layers 0, 1, …
+  int64_t side = 0;  // side of the square grid of learned positions
+  // Blocks, ascending, whose merged outputs are added to the outputs of decoder layers 0, 1, …
   std::vector<int64_t> deep;
   Activation activation = Activation::kGeluTanh;
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
@@ -27,8 +27,8 @@ struct Qwen3VlVisionConfig {
   static double time_positions_per_second() { return 0; }
 };
 
-// Where patches are on the square of learned positions: the four next to each, and their weights
-// (bilinear). The corner patches of a picture are at the corners of the square.
+// The positions of patches on the grid of learned positions: each patch's four neighbours and their
+// bilinear weights. A picture's corner patches map to the grid's corners.
 struct SquarePlaces {
   at::Tensor index;   // int64 [4, patches], in the order of the tower's rows
   at::Tensor weight;  // float [4, patches]
@@ -41,7 +41,8 @@ struct Qwen3VlVisionBlock {
   Linear qkv, proj, fc1, fc2;
 };
 
-// Merges merge² adjacent patches into one token. The norm is over a patch, or over the merged ones.
+// Merges merge² adjacent patches into one token. The norm is over a single patch or over the merged
+// ones.
 struct Qwen3VlMerger {
   LayerNorm norm;
   bool norm_of_merged = false;
@@ -55,7 +56,7 @@ class Qwen3VlVisionTower {
   static constexpr char kArchitecture[] = "Qwen3VLForConditionalGeneration";
   static constexpr bool kMarksFrames = true;
   using Config = Qwen3VlVisionConfig;
-  // deepstack: whether outputs of blocks are for layers of the decoder.
+  // deepstack: whether block outputs go to decoder layers.
   static Config read_config(const ConfigReader& vision, bool deepstack = true);
   static void add_modules(const Config& config, const std::string& prefix,
                           std::vector<adapters::Module>& modules);
@@ -64,7 +65,7 @@ class Qwen3VlVisionTower {
                      const std::string& prefix, const Qwen3VlVisionConfig& config,
                      at::Device device);
 
-  // Embeddings of out * (1 + levels()) columns, as VisualRows has them.
+  // Yields embeddings of out * (1 + levels()) columns, as in VisualRows.
   std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
 
  private:
@@ -88,7 +89,7 @@ class Qwen3VlVisionTower {
   std::vector<Qwen3VlMerger> deep_mergers_;
 };
 
-// The image processor of a family with this tower: Family::processor.
+// The image processor of a family with this tower; see Family::processor.
 template <typename Tower>
 Result<std::shared_ptr<const media::Processor>> read_qwen3_vl_processor(
     const ConfigReader& config, const media::ProcessorFiles& files) {

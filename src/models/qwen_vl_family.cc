@@ -17,7 +17,7 @@ DecoderConfig read_qwen_vl_decoder(const ConfigReader& config) {
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec) {
   spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 151655));
   spec.video_token = static_cast<int32_t>(config.integer("video_token_id", 151656));
-  // "model." is also the prefix of the language model alone.
+  // "model." is also the prefix of a language model on its own.
   spec.aliases = {{"model.", kQwenVlLanguage},
                   {"visual.", kQwenVlVisual},
                   {"language_model.model.", kQwenVlLanguage}};

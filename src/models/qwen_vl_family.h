@@ -1,5 +1,6 @@
-// What Qwen2-VL, Qwen2.5-VL and Qwen3-VL share besides the vision tower: a decoder with M-RoPE
-// positions (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py, modeling_qwen3_vl.py).
+// The parts that Qwen2-VL, Qwen2.5-VL and Qwen3-VL share apart from the vision tower: a decoder
+// with M-RoPE positions (transformers: modeling_qwen2_vl.py, modeling_qwen2_5_vl.py,
+// modeling_qwen3_vl.py).
 #pragma once
 
 #include <memory>
@@ -13,13 +14,13 @@
 
 namespace valora::models {
 
-// Prefixes since transformers 4.52.
+// The prefixes since transformers 4.52.
 inline constexpr char kQwenVlLanguage[] = "model.language_model.";
 inline constexpr char kQwenVlVisual[] = "model.visual.";
 
-// Reads the decoder, a Qwen2, from config.json or its text_config. Throws LoadError.
+// Reads the Qwen2 decoder from config.json or its text_config. Throws LoadError.
 DecoderConfig read_qwen_vl_decoder(const ConfigReader& config);
-// Sets the placeholder tokens, and the prefixes of older checkpoints as aliases.
+// Sets the placeholder tokens, and adds the prefixes of older checkpoints as aliases.
 void name_qwen_vl_parts(const ConfigReader& config, ModelSpec& spec);
 
 using DecoderReader = DecoderConfig(const ConfigReader& config);
@@ -58,7 +59,7 @@ class QwenVlForConditionalGeneration final : public Model {
   QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
       : QwenVlForConditionalGeneration(qwen_vl_spec<Tower, read_decoder>(config), config, weights,
                                        device) {}
-  // For a family whose spec has other values.
+  // For a family that changes the spec.
   QwenVlForConditionalGeneration(ModelSpec own, const ConfigReader& config, Weights& weights,
                                  at::Device device)
       : Model(std::move(own)),

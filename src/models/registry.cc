@@ -23,6 +23,7 @@
 #include "models/qwen3_5.h"
 #include "models/qwen3_vl.h"
 #include "models/spec/load_error.h"
+#include "ops/devices.h"
 #include "ops/dispatch.h"
 
 namespace valora::models {
@@ -34,7 +35,8 @@ std::string first_architecture(const Json& config) {
   return it->front().get<std::string>();
 }
 
-// For configurations that were saved without a model, as transformers' AutoModel classes take them.
+// For config.json files without "architectures"; maps the model_type, as transformers' AutoModel
+// classes do.
 std::string architecture_of_type(const Json& config) {
   static const std::map<std::string, std::string> kTypes = {
       {"gemma3", "Gemma3ForConditionalGeneration"},
@@ -62,7 +64,7 @@ std::string architecture_of_type(const Json& config) {
   return it == kTypes.end() ? std::string() : it->second;
 }
 
-// The dtype that config.json names; absent if it names none.
+// The dtype named in config.json; nullopt if it names none.
 Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& config) {
   std::string name;
   try {
@@ -96,11 +98,11 @@ const std::vector<Family>& families() {
 }
 
 Result<const Family*> find_family(const ConfigReader& config) {
-  // transformers 4.57 writes the architecture of a composite model only into its text_config.
+  // transformers 4.57 writes a composite model's architecture into its text_config only.
   std::string name = first_architecture(config.json());
   if (name.empty()) {
     name = first_architecture(config.nested_or_self("text_config").json());
-    if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the name of the decoder alone
+    if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the decoder's own name
   }
   if (name.empty()) name = architecture_of_type(config.json());
   if (name.empty())
@@ -142,8 +144,10 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
     return invalid(fmt::format("--tensor-parallel-size {}: {}", ranks, what),
                    "tensor_parallel_size");
   };
-  if (ranks > 1 && !spec.one_rank.empty())
-    return refused(fmt::format("in {}, {}", spec.architecture, spec.one_rank));
+  if (spec.state.key_heads % ranks != 0)
+    return refused(
+        fmt::format("the {} heads of keys of {}'s gated delta rules do not divide evenly",
+                    spec.state.key_heads, spec.architecture));
   if (spec.heads % ranks != 0)
     return refused(fmt::format("the {} attention heads of {} do not divide evenly", spec.heads,
                                spec.architecture));
@@ -152,7 +156,7 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
         fmt::format("the {} heads of keys and values of {}, which are of one linear "
                     "with their queries, do not divide evenly",
                     spec.kv_heads, spec.architecture));
-  // With more ranks than heads of keys and values, several ranks have the same one.
+  // With more ranks than KV heads, several ranks share one.
   if (spec.kv_heads % ranks != 0 && ranks % spec.kv_heads != 0)
     return refused(
         fmt::format("the {} heads of keys and values of {} neither divide evenly nor "
@@ -169,7 +173,7 @@ void set_quantisation(const ConfigReader& config, Weights& weights) {
 
 namespace {
 
-// Before and after the weights are loaded.
+// Called before and after the weights are loaded.
 Status check_inputs(at::ScalarType type, at::Device device, ModelUse use) {
   if (use == ModelUse::kServing && ops::target_of(type, device) == ops::Target::kCpu) return {};
   return unprocessable(
@@ -193,11 +197,6 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
   if (quantises && use == ModelUse::kTraining)
     return unprocessable("adapters are trained on weights in floats; leave out --quantization",
                          "quantization");
-  if (quantises && device.is_cuda())
-    return unprocessable(
-        "--quantization: weights in integers are computed on CPUs only; leave it out with --device "
-        "cuda",
-        "quantization");
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));
@@ -216,15 +215,20 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
     const int count = ranks.communicator ? ranks.communicator->ranks() : 1;
     LoadedModel loaded;
     for (int rank = 0; rank < count; ++rank) {
+      const at::Device own = ops::device_of_rank(device, rank);
+      weights->set_target(type, own);
       weights->set_shard({rank, count, ranks.communicator});
       std::unique_ptr<Model> model;
-      run_bound(ranks.cores.empty() ? CoreSet() : ranks.cores[static_cast<size_t>(rank)],
-                [&] { model = family->build(config, *weights, device); });
+      run_bound(ranks.cores.empty() ? CoreSet() : ranks.cores[static_cast<size_t>(rank)], [&] {
+        const ops::OnDevice current(own);
+        model = family->build(config, *weights, own);
+      });
       if (rank == 0)
         loaded.model = std::move(model);
       else
         loaded.others.push_back(std::move(model));
     }
+    weights->set_target(type, device);
     if (rounding.inputs) VALORA_CHECK(check_inputs(dir, *weights));
     loaded.family = family;
     loaded.dtype = type;

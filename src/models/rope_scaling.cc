@@ -6,7 +6,7 @@
 namespace valora::models {
 namespace {
 
-// As in transformers, the value outside the rope's object wins.
+// As in transformers, the value outside the rope's object takes precedence.
 double original_positions(const ConfigReader& scaling, const ConfigReader& text,
                           int64_t max_positions) {
   const char* const key = "original_max_position_embeddings";
@@ -14,7 +14,7 @@ double original_positions(const ConfigReader& scaling, const ConfigReader& text,
   return text.has(key) ? text.number(key, given) : given;
 }
 
-// "factor", or what the positions grew by.
+// "factor", or else the ratio by which the positions grew.
 double stretch(const ConfigReader& scaling, int64_t max_positions, double original) {
   return scaling.number("factor", static_cast<double>(max_positions) / original);
 }
@@ -70,7 +70,7 @@ YarnScaling read_yarn(const ConfigReader& scaling, const ConfigReader& text, int
   s.original_positions = original_positions(scaling, text, max_positions);
   s.factor =
       scaling.json().contains("factor") ? stretch(scaling, max_positions, s.original_positions) : 0;
-  // As in transformers, 0 stands for the default.
+  // As in transformers, 0 means the default.
   const auto beta = [&](const char* key, double fallback) {
     const double given = scaling.number(key, fallback);
     return given == 0 ? fallback : given;
@@ -123,7 +123,7 @@ at::Tensor scaled(const at::Tensor& inv_freq, const Llama3Scaling& s) {
 
 at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& s) {
   const auto dim = static_cast<double>(2 * inv_freq.size(0));
-  // The index of the frequency, as a fraction, with so many turns in the original positions.
+  // The fractional index of the frequency that makes `turns` turns within the original positions.
   const auto index_of = [&](double turns) {
     return dim * std::log(s.original_positions / (turns * 2 * M_PI)) / (2 * std::log(theta));
   };
@@ -138,7 +138,7 @@ at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& s
   return inv_freq / s.factor * (1 - kept) + inv_freq * kept;
 }
 
-// As transformers, in float.
+// In float, as in transformers.
 at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim, const DynamicScaling& s) {
   const auto positions = static_cast<double>(s.positions), size = static_cast<double>(dim);
   const at::Tensor growth =
@@ -147,7 +147,7 @@ at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim, const Dy
   return 1.0 / base.unsqueeze(1).pow(at::arange(0, dim, 2, base.options()) / size);
 }
 
-// Of n doublings, alpha is 2^(n + 1) - 1.
+// After n doublings, alpha is 2^(n + 1) - 1.
 at::Tensor doubled(double theta, int64_t dim, const DoublingScaling& s) {
   const auto size = static_cast<double>(dim);
   std::vector<at::Tensor> rows;

@@ -1,5 +1,5 @@
-// How rope types other than the default change the frequencies of a rotary embedding
-// (transformers: modeling_rope_utils.py).
+// Frequencies of a rotary embedding under rope types other than the default (transformers:
+// modeling_rope_utils.py).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,17 +11,17 @@
 
 namespace valora::models {
 
-// Llama 3: wavelengths above original / low_factor are multiplied by `factor`, those below
-// original / high_factor are kept, those between are interpolated.
+// Llama 3: wavelengths above original / low_factor are multiplied by `factor`, those below original
+// / high_factor are kept, and those in between are interpolated.
 struct Llama3Scaling {
   double factor = 1, low_factor = 1, high_factor = 4, original_positions = 8192;
 };
 
 // YaRN: frequencies with fewer than beta_slow turns within the original positions are divided by
-// `factor`, those with more than beta_fast turns are kept, those between are interpolated.
+// `factor`, those with more than beta_fast turns are kept, and those in between are interpolated.
 struct YarnScaling {
   double factor = 1, beta_fast = 32, beta_slow = 1, original_positions = 0;
-  bool truncate = true;  // the bounds of the interpolation are whole frequencies
+  bool truncate = true;  // round the interpolation bounds to whole indices
 };
 
 // Dynamic NTK: in sequences beyond `positions`, theta grows with their length.
@@ -30,15 +30,15 @@ struct DynamicScaling {
   int64_t positions = 0;
 };
 
-// Dynamic NTK by doublings (Qwen's first models): theta is that of 2 positions for a prompt beyond
-// `positions`, of 4 for one beyond twice as many, and so on.
+// Dynamic NTK in doublings (Qwen's first models): beyond `positions`, a prompt gets the theta for
+// twice as many; beyond twice as many, the theta for four times as many; and so on.
 struct DoublingScaling {
   int64_t positions = 0;
-  int64_t doublings = 0;  // as far as the model's longest prompt goes
+  int64_t doublings = 0;  // enough for the model's longest prompt
 };
 
-// LongRoPE: each frequency is divided by its own factor, of which sequences beyond the original
-// positions have others.
+// LongRoPE: each frequency is divided by its own factor; sequences beyond the original positions
+// use the long factors.
 struct LongRopeScaling {
   std::vector<double> short_factors, long_factors;  // one per frequency
   int64_t original_positions = 0;
@@ -49,7 +49,7 @@ struct LongRopeScaling {
 // it. max_positions: its max_position_embeddings.
 Llama3Scaling read_llama3(const ConfigReader& scaling, const ConfigReader& text,
                           int64_t max_positions);
-// attention_factor: what cosines and sines are multiplied by.
+// attention_factor: set to the factor of cosines and sines.
 YarnScaling read_yarn(const ConfigReader& scaling, const ConfigReader& text, int64_t max_positions,
                       double& attention_factor);
 LongRopeScaling read_long_rope(const ConfigReader& scaling, const ConfigReader& text,
@@ -59,15 +59,14 @@ DynamicScaling read_dynamic(const ConfigReader& scaling, int64_t max_positions, 
 // inv_freq: the default frequencies, float [dim / 2].
 at::Tensor scaled(const at::Tensor& inv_freq, const Llama3Scaling& scaling);
 at::Tensor scaled(const at::Tensor& inv_freq, double theta, const YarnScaling& scaling);
-// The frequencies of sequences beyond the scaling's positions, float [T, dim / 2]. lengths: int64
-// [T].
+// Per-token frequencies by sequence length, float [T, dim / 2]. lengths: int64 [T].
 at::Tensor scaled(const at::Tensor& lengths, double theta, int64_t dim,
                   const DynamicScaling& scaling);
-// Those of 0, 1, … doublings, float [1 + doublings, dim / 2].
+// The frequencies after 0, 1, … doublings, float [1 + doublings, dim / 2].
 at::Tensor doubled(double theta, int64_t dim, const DoublingScaling& scaling);
 // The row of doubled() for each length, int64 [T].
 at::Tensor doublings_of(const at::Tensor& lengths, const DoublingScaling& scaling);
-// The frequencies without scaling, each divided by its factor, float [dim / 2].
+// The unscaled frequencies, each divided by its factor, float [dim / 2].
 at::Tensor divided(double theta, const std::vector<double>& factors);
 
 }  // namespace valora::models

@@ -7,8 +7,8 @@
 namespace valora::models {
 namespace {
 
-// The object that describes the rope. transformers takes rope_scaling if both are there, and
-// rope_parameters may be listed by the type of layer.
+// The object that describes the rope. As in transformers, rope_scaling wins over rope_parameters;
+// the latter may be nested by layer type.
 ConfigReader find_scaling(const ConfigReader& text) {
   for (const char* key : {"rope_scaling", "rope_parameters"})
     if (text.has(key) && !text.json().at(key).empty())
@@ -19,10 +19,10 @@ ConfigReader find_scaling(const ConfigReader& text) {
 void check_partial(const ConfigReader& scaling, const ConfigReader& text) {
   for (const ConfigReader* config : {&scaling, &text})
     if (config->number("partial_rotary_factor", 1) != 1)
-      text.refuse("a rope of a part of the head (partial_rotary_factor) is not supported");
+      text.refuse("rope on only a part of the head (partial_rotary_factor) is not supported");
 }
 
-// How much of a head is rotated.
+// The number of rotated elements of a head.
 int64_t read_part(const ConfigReader& scaling, const ConfigReader& text, int64_t head_dim,
                   double share) {
   const char* const key = "partial_rotary_factor";
@@ -34,7 +34,7 @@ int64_t read_part(const ConfigReader& scaling, const ConfigReader& text, int64_t
   return dim;
 }
 
-// The positions that a rope made for `reach` of them serves.
+// The number of positions served by a rope that reaches `reach`.
 int64_t stretched(int64_t positions, double reach) {
   return reach <= (1 << 30) ? std::max(positions, static_cast<int64_t>(reach)) : positions;
 }
@@ -49,7 +49,7 @@ void read_type(const ConfigReader& scaling, const ConfigReader& text, int64_t he
     config.llama3 = read_llama3(scaling, text, positions);
   } else if (kind == "yarn") {
     config.yarn = read_yarn(scaling, text, positions, config.attention_factor);
-    // Published files leave max_position_embeddings as it was in training.
+    // Published files keep the training length in max_position_embeddings.
     if (scaling.has("original_max_position_embeddings"))
       config.max_positions =
           stretched(positions, config.yarn->original_positions * config.yarn->factor);
@@ -80,7 +80,7 @@ void read_sections(const ConfigReader& scaling, const ConfigReader& text, int64_
     text.refuse("\"mrope_section\" must be three numbers that sum to half the head size");
 }
 
-// The axis of each frequency.
+// The axis that each frequency follows.
 std::vector<int64_t> axes_of(const RotaryConfig& config) {
   std::vector<int64_t> axis;
   for (size_t i = 0; i < config.sections.size(); ++i)
@@ -135,7 +135,7 @@ Rotary::Rotary(const RotaryConfig& config, int64_t dim, at::Device device)
   axis_of_ = at::tensor(axes_of(config), at::kLong).to(device);
 }
 
-// Float [T, dim / 2]. Tokens within the change have what they have without lengths.
+// Float [T, dim / 2]. Tokens of sequences up to change_.beyond get the unscaled frequencies.
 at::Tensor Rotary::frequencies(const at::Tensor& lengths) const {
   if (doubling_) return doubled_.index_select(0, doublings_of(lengths, *doubling_));
   const at::Tensor changed = dynamic_ ? scaled(lengths, theta_, dim_, *dynamic_) : long_inv_freq_;
@@ -160,7 +160,7 @@ CosSin Rotary::of_queries(const CosSin& keys, const at::Tensor& positions) const
   if (log_beyond_ == 0) return keys;
   const at::Tensor number = positions.select(0, 0) + 1;
   const at::Tensor beyond = number > log_beyond_;
-  if (beyond.is_cpu() && !beyond.any().item<bool>()) return keys;  // elsewhere the host would wait
+  if (beyond.is_cpu() && !beyond.any().item<bool>()) return keys;  // item() would block on a GPU
   const at::Tensor logs = number.to(at::kDouble).log() / std::log(static_cast<double>(log_beyond_));
   const at::Tensor scale = at::where(beyond, logs, 1.0).to(at::kFloat).unsqueeze(1);
   return {keys.cos * scale, keys.sin * scale};

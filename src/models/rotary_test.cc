@@ -7,7 +7,7 @@
 namespace valora::models {
 namespace {
 
-TEST(Rotary, OneAxisAndSections) {
+TEST(Rotary, SectionsTakeAnglesFromTheirAxis) {
   const at::Tensor positions = at::tensor({0, 1, 5, 0, 2, 7, 0, 3, 9}, at::kLong).view({3, 3});
   const Rotary text({.theta = 100}, 4, at::kCPU),
       mrope({.theta = 100, .sections = {1, 0, 1}}, 4, at::kCPU);
@@ -22,18 +22,18 @@ TEST(Rotary, OneAxisAndSections) {
     }
 }
 
-TEST(Rotary, InterleavedAxesTakeTurnsAsLongAsTheirSectionsLast) {
+TEST(Rotary, InterleavedAxesAlternateUntilSectionEnds) {
   const at::Tensor positions = at::tensor({2, 3, 5}, at::kLong).view({3, 1});
   const Rotary rotary({.theta = 100, .sections = {3, 2, 1}, .interleaved = true}, 12, at::kCPU);
   const CosSin at_one = rotary(positions);
-  const double position[] = {2, 3, 5, 2, 3, 2};  // the last of width's turns is time's
+  const double position[] = {2, 3, 5, 2, 3, 2};  // width's section has ended, so the last is time's
   for (int i = 0; i < 6; ++i)
     EXPECT_NEAR(at_one.sin[0][i].item<double>(), std::sin(position[i] * std::pow(100, -i / 6.0)),
                 1e-6)
         << i;
 }
 
-TEST(Rotary, LinearAndLlama3Scaling) {
+TEST(Rotary, LinearAndLlama3ScaleFrequencies) {
   const at::Tensor one = at::ones({1, 1}, at::kLong);
   const auto angle = [&](const RotaryConfig& config, int i) {
     const CosSin at_one = Rotary(config, 6, at::kCPU)(one);
@@ -51,11 +51,12 @@ TEST(Rotary, LinearAndLlama3Scaling) {
   EXPECT_NEAR(angle(llama3, 1), (1 - smooth) * 0.1 / 8 + smooth * 0.1, 1e-7) << "between";
 }
 
-// Against numbers of transformers' formulas, worked out by hand.
-TEST(Rotary, YarnAndLongRope) {
+// Expected values computed by hand from transformers' formulas.
+TEST(Rotary, YarnAndLongRopeMatchTransformers) {
   const at::Tensor one = at::ones({1, 1}, at::kLong);
   RotaryConfig yarn{.theta = 1000, .attention_factor = 2};  // frequencies 1, 0.1, 0.01
-  // Turns in 100 positions: 15.9, 1.59, 0.159. Indices of 4 turns and of 1: 0.6 and 1.2.
+  // Turns in 100 positions: 15.9, 1.59, 0.159. Fractional indices with 4 turns and with 1: 0.6 and
+  // 1.2.
   yarn.yarn = YarnScaling{.factor = 8, .beta_fast = 4, .beta_slow = 1, .original_positions = 100};
   const CosSin whole = Rotary(yarn, 6, at::kCPU)(one);
   const auto expect_angle = [&](const CosSin& at_one, int i, double angle, double size) {
@@ -63,7 +64,7 @@ TEST(Rotary, YarnAndLongRope) {
     EXPECT_NEAR(at_one.sin[0][i].item<double>(), size * std::sin(angle), 1e-6) << i;
   };
   expect_angle(whole, 0, 1, 2);
-  expect_angle(whole, 1, (0.1 + 0.1 / 8) / 2, 2);  // whole bounds: 0 and 2
+  expect_angle(whole, 1, (0.1 + 0.1 / 8) / 2, 2);  // bounds rounded to whole indices: 0 and 2
   expect_angle(whole, 2, 0.01 / 8, 2);
   yarn.yarn->truncate = false;
   const auto index_of = [](double turns) {
@@ -77,14 +78,14 @@ TEST(Rotary, YarnAndLongRope) {
   expect_angle(Rotary(longer, 6, at::kCPU)(one), 2, 0.01 / 4, 1);
 }
 
-// Frequencies of single tokens, by the lengths that they follow.
+// The frequencies of single tokens, by sequence length.
 at::Tensor frequencies_at(const RotaryConfig& config, const std::vector<int64_t>& lengths) {
   const at::Tensor ones = at::ones({1, static_cast<int64_t>(lengths.size())}, at::kLong);
   const CosSin turned = Rotary(config, 6, at::kCPU)(ones, at::tensor(lengths, at::kLong));
   return at::atan2(turned.sin, turned.cos).to(at::kDouble);
 }
 
-TEST(Rotary, LongRopeHasOtherFactorsBeyondTheOriginalPositions) {
+TEST(Rotary, LongRopeSwitchesFactorsBeyondOriginalPositions) {
   RotaryConfig config{.theta = 1000, .attention_factor = 1.5};
   config.long_rope = LongRopeScaling{.short_factors = {1, 2, 4}, .long_factors = {2, 3, 8}};
   config.change = {.beyond = 10};
@@ -111,7 +112,7 @@ TEST(Rotary, DynamicThetaGrowsWithEachTokensLength) {
       EXPECT_NEAR(found[static_cast<int64_t>(t)][i].item<double>(), std::pow(base, -i / 3.0), 1e-7)
           << lengths[t] << ' ' << i;
   }
-  // Without lengths, and within the limit: to the bit what a rope without scaling has.
+  // Without lengths, and within the limit, bit-identical to a rope without scaling.
   const at::Tensor positions = at::arange(0, 9, at::kLong).view({1, 9});
   const Rotary plain({.theta = 1000}, 6, at::kCPU), dynamic(config, 6, at::kCPU);
   EXPECT_TRUE(at::equal(plain(positions).cos, dynamic(positions).cos));
@@ -119,7 +120,7 @@ TEST(Rotary, DynamicThetaGrowsWithEachTokensLength) {
       at::equal(plain(positions).sin, dynamic(positions, at::arange(2, 11, at::kLong)).sin));
 }
 
-TEST(Rotary, ThetaOfDoublingsFollowsThePrompt) {
+TEST(Rotary, DoublingThetaFollowsPromptLength) {
   RotaryConfig config{.theta = 1000};
   config.doubling = DoublingScaling{.positions = 10, .doublings = 3};
   config.change = {.beyond = 10, .each = true, .of_prompt = true};
@@ -133,7 +134,7 @@ TEST(Rotary, ThetaOfDoublingsFollowsThePrompt) {
           << lengths[t] << ' ' << i;
 }
 
-TEST(Rotary, LateQueriesAreScaledByALogarithm) {
+TEST(Rotary, QueriesBeyondTrainedLengthAreScaledByLog) {
   const Rotary rotary({.theta = 1000, .log_beyond = 4}, 6, at::kCPU);
   const at::Tensor positions = at::arange(0, 9, at::kLong).view({1, 9});
   const CosSin keys = rotary(positions), queries = rotary.of_queries(keys, positions);

@@ -3,7 +3,7 @@
 namespace valora::models {
 namespace {
 
-// Of the patches of all items, in their order. [rows]
+// The positions of all items' patches, in row order. [rows]
 at::Tensor siglip_places(std::span<const VisualItem> items, int64_t merge, int64_t side) {
   std::vector<at::Tensor> all;
   for (const VisualItem& item : items) {

@@ -1,5 +1,5 @@
-// Makes linears whose index and sizes come from the model's module table, so that these are listed
-// once.
+// Builds linears whose index and sizes come from the model's module table, so that these are listed
+// only once.
 #pragma once
 
 #include <string>

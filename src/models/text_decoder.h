@@ -1,4 +1,4 @@
-// The decoder of a model that is made of several, by the "model_type" of its text_config.
+// The decoder of a composite model, chosen by the "model_type" of its text_config.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace valora::models {
 
-// types: those that the family takes; the first is that of a configuration that names none. Throws
-// LoadError, which lists them, for others.
+// types: those the family supports; the first is the default if the configuration names none. For
+// any other type, throws a LoadError that lists them.
 DecoderConfig read_text_decoder(const ConfigReader& text, const ConfigReader& top,
                                 const std::vector<const char*>& types);
 

@@ -73,7 +73,7 @@ void TowerAttention::keep(int64_t begin, const at::Tensor& q, const at::Tensor& 
   queries_.narrow(0, begin, q.size(0)).copy_(q);
 }
 
-void TowerAttention::keep_rotated(int64_t begin, const at::Tensor& qkv, const CosSin& rotary) {
+void TowerAttention::store_rotated(int64_t begin, const at::Tensor& qkv, const CosSin& rotary) {
   const int64_t rows = qkv.size(0);
   const at::Tensor parts = qkv.view({rows, 3, queries_.size(1), queries_.size(2)}),
                    cos = rotary.cos.narrow(0, begin, rows), sin = rotary.sin.narrow(0, begin, rows);

@@ -61,7 +61,8 @@ std::vector<at::Tensor> split_items(const at::Tensor& x, std::span<const int64_t
   std::vector<at::Tensor> parts;
   int64_t begin = 0;
   for (const int64_t count : rows) {
-    // With several items each one is copied: a cached item must not keep the others' memory alive.
+    // With several items, each is copied, so that a cached item does not keep the others' memory
+    // alive.
     const at::Tensor part = x.narrow(0, begin, count);
     parts.push_back(rows.size() == 1 ? part : part.clone());
     begin += count;

@@ -21,7 +21,7 @@ Error no_weights(const std::string& dir) {
   for (const auto& entry : fs::directory_iterator(dir, ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".gguf"))
-      found = "; beside a config.json, GGUF files such as " + name +
+      found = "; next to a config.json, GGUF files such as " + name +
               " are not read: give the file itself as the model";
     if (name.starts_with("pytorch_model") && found.empty())
       found =
@@ -48,8 +48,8 @@ Result<std::set<std::string>> read_index(const std::string& dir) {
   return paths;
 }
 
-// Whether the folder holds shards of its index. An index that cannot be read has none: it counts
-// for nothing beside a whole file.
+// True if the folder holds shards listed in its index. An unreadable index counts as none: it does
+// not matter if the whole file exists.
 bool has_shards(const std::string& dir) {
   const auto paths = read_index(dir);
   return paths.ok() && std::ranges::any_of(*paths, [&](const std::string& path) {

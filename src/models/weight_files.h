@@ -1,4 +1,4 @@
-// Which files of a model folder hold its weights.
+// Finds the weight files of a model folder.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace valora::models {
 
 struct WeightFiles {
   std::vector<std::string> paths;  // ascending; the order in which transformers reads shards
-  // Whether shards of an index lie beside the whole file, which is read instead of them.
+  // Shards exist too, but the single file is read instead of them.
   bool shards_ignored = false;
 };
 
-// As transformers chooses: DIR/model.safetensors, and without it the shards of
+// Chooses as transformers does: DIR/model.safetensors, else the shards of
 // DIR/model.safetensors.index.json. kNotFound if the folder has neither.
 Result<WeightFiles> find_weight_files(const std::string& dir);
 

@@ -20,7 +20,7 @@ bool same_bits(const TensorView& a, const TensorView& b) {
   return a.dtype == b.dtype && a.shape == b.shape && std::ranges::equal(a.bytes, b.bytes);
 }
 
-// The bytes from `begin`, read by all threads.
+// Reads `size` bytes from `begin` on, with all threads.
 Result<at::Tensor> read_bytes(const InputFile& file, size_t begin, size_t size) {
   constexpr int64_t kPiece = int64_t{4} << 20;
   at::Tensor bytes = at::empty({static_cast<int64_t>(size)}, at::kByte);
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
   if (files.shards_ignored)
     spdlog::warn(
         "{}: model.safetensors is read, as transformers reads it; vLLM would read the shards of "
-        "model.safetensors.index.json beside it: delete what is older",
+        "model.safetensors.index.json next to it: delete the older of the two",
         dir);
   return weights;
 }
@@ -95,7 +95,7 @@ Status Weights::open_file(const std::string& path) {
     const auto begin = static_cast<size_t>(view.bytes.data() - data);
     const auto [it, added] = entries_.emplace(name, Entry{view, name, files_.size(), begin});
     if (!added && !same_bits(it->second.view, view))
-      return unprocessable(path + ": tensor " + name + " has another value in " +
+      return unprocessable(path + ": tensor " + name + " has a different value in " +
                                files_[it->second.file].input.path() + ": delete one",
                            path);
   }
@@ -148,14 +148,22 @@ const Weights::Entry* Weights::find(const std::string& canonical) const {
 at::Tensor Weights::get(const std::string& name, const std::vector<int64_t>& shape) {
   if (const auto shared = shared_tensors_.find(name); shared != shared_tensors_.end())
     return shared->second;
+  const at::Tensor own = own_tensor(name, shape);
+  if (shard_.of > 1) shared_tensors_.emplace(name, own);
+  return own;
+}
+
+at::Tensor Weights::on_each(const std::string& name, const std::vector<int64_t>& shape) {
+  return device_.is_cuda() && shard_.rank > 0 ? own_tensor(name, shape) : get(name, shape);
+}
+
+at::Tensor Weights::own_tensor(const std::string& name, const std::vector<int64_t>& shape) {
   const at::Tensor tensor = view(name, shape);
   held_.other += tensor.nbytes();
   const Entry& entry = *find(name);
   const bool mapped = files_[entry.file].mapped && tensor.is_cpu() &&
                       tensor.const_data_ptr() == entry.view.bytes.data();
-  at::Tensor own = mapped && !plain_ ? tensor.clone() : tensor;
-  if (shard_.of > 1) shared_tensors_.emplace(name, own);
-  return own;
+  return mapped && !plain_ ? tensor.clone() : tensor;
 }
 
 at::Tensor Weights::view(const std::string& name, const std::vector<int64_t>& shape) {
@@ -169,7 +177,7 @@ at::Tensor Weights::floats(const std::string& name, const std::vector<int64_t>& 
         unprocessable(dir_ + ": the checkpoint has no tensor " + name +
                           (find_weight_files(dir_).ok() && find_weight_files(dir_)->shards_ignored
                                ? " in model.safetensors, which is read instead of the shards of "
-                                 "model.safetensors.index.json beside it"
+                                 "model.safetensors.index.json next to it"
                                : "") +
                           quantised_hint(name),
                       dir_));
@@ -221,7 +229,7 @@ at::ScalarType Weights::stored_dtype() const {
   std::map<DType, size_t> bytes;
   for (const auto& [name, entry] : entries_)
     if (entry.has_blocks())
-      bytes[DType::kBF16] += byte_size(entry.view);  // what they are decoded to
+      bytes[DType::kBF16] += byte_size(entry.view);  // counted in their decoded form
     else if (scalar_type(entry.view.dtype))
       bytes[entry.view.dtype] += byte_size(entry.view);
   const auto most = std::max_element(bytes.begin(), bytes.end(),
@@ -244,7 +252,7 @@ size_t Weights::bytes() const {
 Digest Weights::sketch() const {
   constexpr size_t kPieces = 16, kPieceBytes = 64;
   DigestBuilder digest;
-  if (quantisation_) digest.add(quantisation_->text());  // it says what the integers mean
+  if (quantisation_) digest.add(quantisation_->text());  // it gives the integers their meaning
   for (const auto& [name, entry] : entries_) {
     const std::span<const uint8_t> bytes = entry.view.bytes;
     digest.add(name)

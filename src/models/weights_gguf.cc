@@ -1,4 +1,4 @@
-// The tensors of a GGUF file.
+// Loading tensors from a GGUF file.
 #include <fcntl.h>
 #include <fmt/ranges.h>
 
@@ -18,7 +18,7 @@ DType float_type(GgufType type) {
   return type == GgufType::kF32 ? DType::kF32 : type == GgufType::kF16 ? DType::kF16 : DType::kBF16;
 }
 
-// Read by gguf_config().
+// Already read by gguf_config().
 constexpr char kRopeFactors[] = "rope_freqs.weight";
 
 }  // namespace
@@ -67,7 +67,7 @@ at::Tensor Weights::restored(const Entry& entry, const at::Tensor& rows, at::Sca
   return values;
 }
 
-// Of the rows that hold these values.
+// Converts the rows that hold these values.
 Result<at::Tensor> Weights::restored_values(const Entry& entry, size_t first, size_t count) const {
   const InputFile& file = files_[entry.file].input;
   const auto rows = static_cast<size_t>(entry.view.shape.front()),

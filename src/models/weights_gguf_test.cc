@@ -1,4 +1,4 @@
-// GGUF files as checkpoints. Answers are compared in tests/parity/test_gguf.py.
+// GGUF files as checkpoints. tests/parity/test_gguf.py compares answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class GgufWeightsTest : public ::testing::Test {
 
 const GgufRawTensor kEmbedding = integer_rows("token_embd.weight", 2);
 
-TEST_F(GgufWeightsTest, QueriesAreServedInTheOrderOfTransformers) {
+TEST_F(GgufWeightsTest, QueryRowsAreReorderedForTransformers) {
   auto weights = open({kEmbedding, integer_rows("blk.0.attn_q.weight", 32),
                        floats_of("blk.0.attn_k.bias", {8}, {0, 1, 2, 3, 4, 5, 6, 7})});
   const ops::Weight q =
@@ -54,7 +54,7 @@ TEST_F(GgufWeightsTest, QueriesAreServedInTheOrderOfTransformers) {
   EXPECT_EQ(weights->stored_dtype(), at::kBFloat16);
 }
 
-TEST_F(GgufWeightsTest, PartsOfTensorsAreThoseOfTheWhole) {
+TEST_F(GgufWeightsTest, PartialReadsEqualWholeTensor) {
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
   auto weights = open({kEmbedding, integer_rows("blk.0.attn_q.weight", 32)});
   const at::Tensor whole = weights->view(name, {32, 32}).flatten();
@@ -71,7 +71,7 @@ TEST_F(GgufWeightsTest, PartsOfTensorsAreThoseOfTheWhole) {
   EXPECT_TRUE(at::equal(again.unpacked().flatten(), whole));
 }
 
-TEST_F(GgufWeightsTest, NormsOfGemmaAreLessByOne) {
+TEST_F(GgufWeightsTest, GemmaNormsAreReducedByOne) {
   auto weights =
       open({kEmbedding, floats_of("blk.0.attn_norm.weight", {2}, {1.5f, 0.25f}),
             floats_of("blk.0.ffn_norm.weight", {1}, {2}), integer_rows("blk.0.attn_q.weight", 8)},
@@ -79,12 +79,12 @@ TEST_F(GgufWeightsTest, NormsOfGemmaAreLessByOne) {
   EXPECT_TRUE(at::equal(weights->get("model.layers.0.input_layernorm.weight", {2}),
                         at::tensor({0.5f, -0.75f})));
   EXPECT_TRUE(weights->has("model.layers.0.pre_feedforward_layernorm.weight"));
-  // Its rows are in order.
+  // The rows of q_proj are already in order.
   const ops::Weight q = weights->linear("model.layers.0.self_attn.q_proj", 8, 32, false);
   EXPECT_EQ(q.unpacked()[1][0].item<float>(), 1);
 }
 
-TEST_F(GgufWeightsTest, NamesTheTensorThatIsWrong) {
+TEST_F(GgufWeightsTest, ErrorNamesBadTensor) {
   auto weights = open({kEmbedding, integer_rows("blk.0.ffn_up.weight", 4, 0x7C00 /* infinity */),
                        integer_rows("blk.0.ffn_down.weight", 4)});
   const auto refusal = [&](const std::string& name, int64_t out) {

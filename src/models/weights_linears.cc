@@ -1,4 +1,4 @@
-// Linears of a checkpoint, or the parts of them that a rank has.
+// Loading linears of a checkpoint, or a rank's parts of them.
 #include "models/quantised/stored_linear.h"
 #include "models/spec/load_error.h"
 #include "models/weights.h"
@@ -9,8 +9,13 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bo
                             LinearPart part, const adapters::Partition& partition) {
   const bool shared = shard_.of > 1 && partition.split == adapters::Split::kWhole;
   if (shared)
-    if (const auto known = shared_linears_.find(name); known != shared_linears_.end())
-      return known->second;
+    if (const auto known = shared_linears_.find(name); known != shared_linears_.end()) {
+      const ops::Weight& of_first = known->second;
+      // Without values, which would be copied when linears with the same input are placed together.
+      if (!device_.is_cuda()) return of_first;
+      const at::Tensor& data = of_first.data();
+      return of_first.with_data(at::empty(data.sizes(), data.options().device(at::kMeta)));
+    }
   const LinearSlice slice{out, in, slice_of(partition, out, in, shard_.rank, shard_.of)};
   const auto quantised = quantised_slice(name, slice);
   ops::Weight weight = weight_of(name, quantised.get(), slice, bias, part);
@@ -22,7 +27,7 @@ ops::Weight Weights::linear(const std::string& name, int64_t out, int64_t in, bo
 ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quantised,
                                const LinearSlice& slice, bool bias, LinearPart part) {
   const auto& [out, in, has] = slice;
-  if (quantised && !bias) pass_over_zero_bias(name);
+  if (quantised && !bias) skip_zero_bias(name);
   if (shard_.rank == 0) {
     if (quantised) {
       ++quantised_.linears;
@@ -36,36 +41,62 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
                  : part == LinearPart::kHead  ? held_.head
                                               : held_.other;
   at::Tensor b;
-  if (bias && has.in.begin == 0)
-    b = get(name + ".bias", {out}).slice(0, has.out.begin, has.out.end);
+  if (bias && has.in.begin == 0) b = rows_of(get(name + ".bias", {out}), has.out);
   if (auto integers = integer_linear(name, quantised, slice, b, part)) {
     held += integers->bytes();
     return *std::move(integers);
   }
-  const at::Tensor w = quantised ? decoded(*quantised, slice) : stored_part(name, slice);
+  const at::Tensor w =
+      quantised ? decoded(*quantised, slice, device_) : stored_part(name, slice, device_);
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
   const bool integers = quantised && serves_integers(*quantised, in);  // on the meta device
   held += integers ? ops::quantised_bytes(out, in, *quantised->form, quantised->float_scales,
                                           quantised->has_minimums)
                    : weight.bytes();
-  // If it was not packed, it may be the memory of the file.
+  // An unpacked weight may still be the file's mapped memory.
   const bool aliased = !quantised && weight.data().is_alias_of(w);
   return aliased ? weight.with_data(weight.data().clone()) : weight;
 }
 
-at::Tensor Weights::stored_part(const std::string& name, const LinearSlice& slice) {
+at::Tensor Weights::stored_part(const std::string& name, const LinearSlice& slice,
+                                at::Device device) {
   const auto& [out, in] = slice.has;
-  return floats(name + ".weight", {slice.out, slice.in})
-      .slice(0, out.begin, out.end)
+  return rows_of(floats(name + ".weight", {slice.out, slice.in}), out)
       .slice(1, in.begin, in.end)
-      .to(at::TensorOptions().dtype(dtype_).device(device_));
+      .to(at::TensorOptions().dtype(dtype_).device(device));
+}
+
+Result<Weights::ReadRows> Weights::served_rows(const std::string& name, int64_t out, int64_t in,
+                                               LinearPart part) {
+  std::shared_ptr<const StoredLinear> stored;
+  try {
+    const std::lock_guard lock(refilling_);
+    stored = quantised_linear(name, out, in);
+  } catch (const LoadError& e) {
+    return e.error();
+  }
+  if (stored) {
+    const at::ScalarType held = serves_integers(*stored, in) ? at::kFloat : dtype_;
+    return ReadRows([=](int64_t first, int64_t count) -> Result<at::Tensor> {
+      const StoredLinear rows = stored->part({{first, first + count}, {0, in}});
+      return rows.decoded().to(held).to(at::kFloat).contiguous();
+    });
+  }
+  const auto to = device_.is_cpu() && !plain_ ? quantisation(part) : std::nullopt;
+  return ReadRows([=, this](int64_t first, int64_t count) -> Result<at::Tensor> {
+    VALORA_TRY(values, stored_values(name + ".weight", static_cast<size_t>(first * in),
+                                     static_cast<size_t>(count * in)));
+    const at::Tensor rows = values.view({count, in});
+    return to ? ops::quantise(rows, *to).decoded() : rows.to(dtype_).to(at::kFloat).contiguous();
+  });
 }
 
 void Weights::refill(const std::string& name, ops::Weight& weight, const LinearSlice& slice) {
   const std::lock_guard lock(refilling_);
   const auto quantised = quantised_slice(name, slice);
-  weight.refill(quantised ? decoded(*quantised, slice) : stored_part(name, slice));
+  const at::Device device = weight.data().device();
+  weight.refill(quantised ? decoded(*quantised, slice, device) : stored_part(name, slice, device));
 }
 
 }  // namespace valora::models

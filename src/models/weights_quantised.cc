@@ -1,4 +1,4 @@
-// The quantised linears of a checkpoint.
+// Loading the quantised linears of a checkpoint.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace valora::models {
 namespace {
 
-// Parts that hold integers, or floats of 8 bits, for a whole linear.
+// Name suffixes of tensors that hold a linear's integers or 8-bit floats.
 constexpr std::array kWords = {"weight_packed", "qweight"};
-// Parts beside them, which are no parameters.
+// Name suffixes of the tensors next to them, which do not count as parameters.
 constexpr std::array kCompanions = {"weight_scale",
                                     "weight_scale_inv",
                                     "weight_zero_point",
@@ -31,7 +31,7 @@ constexpr std::array kCompanions = {"weight_scale",
                                     "nested_quant_map",
                                     "bitsandbytes__nf4",
                                     "bitsandbytes__fp4"};
-// Beside a weight that holds codes of bitsandbytes.
+// Present next to a weight that holds bitsandbytes codes.
 constexpr char kCodeScales[] = ".absmax";
 
 bool is_coded(DType dtype) { return dtype == DType::kI8 || dtype == DType::kF8E4M3; }
@@ -84,7 +84,7 @@ void Weights::set_quantisation(std::shared_ptr<const QuantisedConfig> config) {
     const auto* rule = quantisation_->rule_of(std::array{linear});
     const int bits = rule && rule->scheme ? rule->scheme->bits : 32;
     int64_t count = static_cast<int64_t>(byte_size(entry.view)) * 8 / bits;
-    // Without the padding of rows to whole words.
+    // Exclude the padding of rows to whole words.
     if (const auto shape = entries_.find(linear + ".weight_shape"); shape != entries_.end()) {
       const TensorView& view = shape->second.view;
       if (view.dtype == DType::kI64 && view.shape == std::vector<int64_t>{2})
@@ -129,15 +129,15 @@ std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name,
              coded = weight &&
                      (is_coded(weight->dtype) || parts.has(std::string("weight") + kCodeScales));
   if (!packed && !coded) {
-    // Such weights are rounded in each product by transformers.
+    // transformers rounds such weights in each product.
     for (const char* scale : {"weight_scale", "weight_scale_inv"})
       if (weight && parts.has(scale))
-        parts.fail(scale, std::string("is there, but the weights are stored as ") +
+        parts.fail(scale, std::string("is present, but the weights are stored as ") +
                               dtype_name(weight->dtype));
     return nullptr;
   }
   const std::string part = packed ? *words : "weight";
-  if (packed && weight) parts.fail(part, "is there beside weight: delete one");
+  if (packed && weight) parts.fail(part, "is stored as well as weight; delete one of them");
   const QuantisedConfig::Rule* rule = quantisation_->rule_of(names_of(name));
   if (!rule || !rule->scheme)
     parts.fail(part, "is quantised, but " + quantisation_->file() +
@@ -154,8 +154,7 @@ std::unique_ptr<StoredLinear> Weights::quantised_slice(const std::string& name,
 }
 
 bool Weights::serves_integers(const StoredLinear& linear, int64_t in) const {
-  return !plain_ && !device_.is_cuda() && linear.form &&
-         ops::Weight::holds_groups(linear.form->group, in);
+  return !plain_ && linear.form && ops::Weight::holds_groups(linear.form->group, in, device_);
 }
 
 void Weights::round_inputs(const std::string& name, const StoredLinear& quantised, LinearPart part,
@@ -166,7 +165,7 @@ void Weights::round_inputs(const std::string& name, const StoredLinear& quantise
     parts.fail(stored,
                "is of a linear whose inputs are rounded (input_activations): adapters cannot be "
                "trained on it");
-  // The reference takes one scale for all tokens of a picture there.
+  // Here the reference uses one scale for all tokens of a picture.
   if (part == LinearPart::kOther)
     parts.fail(stored,
                "is of a linear outside the decoder whose inputs are rounded (input_activations), "
@@ -188,19 +187,18 @@ std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
                                                    LinearPart part) {
   const auto& [outs, ins] = slice.has;
   const auto to = quantisation(part);
-  if (plain_ || !device_.is_cpu() || (stored ? !serves_integers(*stored, ins.size()) : !to))
+  if (plain_ || device_.is_meta() || (stored ? !serves_integers(*stored, ins.size()) : !to))
     return std::nullopt;
   keeps_integers_ = true;
   if (stored)
     return ops::Weight(*stored->integers, dtype_, device_, bias,
                        rounding_.inputs && !stored->input_rounding);
-  const at::Tensor w =
-      floats(name + ".weight", {slice.out, slice.in}).slice(0, outs.begin, outs.end);
+  const at::Tensor w = rows_of(floats(name + ".weight", {slice.out, slice.in}), outs);
   try {
     ops::QuantisedTensor integers = ops::quantise(w, *to);
-    // As on one rank, whose groups may go on beyond the part.
+    // As on one rank, where groups may extend beyond this part.
     if (!slice.is_whole()) integers = integers.part({0, outs.size()}, {ins.begin, ins.end});
-    if (!ops::Weight::holds_groups(integers.group, integers.in()))
+    if (!ops::Weight::holds_groups(integers.group, integers.in(), device_))
       return ops::Weight(integers.decoded(), dtype_, device_, bias);
     return ops::Weight(integers, dtype_, device_, bias, rounding_.inputs);
   } catch (const c10::Error& e) {
@@ -209,13 +207,14 @@ std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
   }
 }
 
-at::Tensor Weights::decoded(const StoredLinear& linear, const LinearSlice& slice) const {
-  const auto options = at::TensorOptions().dtype(dtype_).device(device_);
-  return device_.is_meta() ? at::empty({slice.out, slice.in}, options)
-                           : linear.decoded().to(options);
+at::Tensor Weights::decoded(const StoredLinear& linear, const LinearSlice& slice,
+                            at::Device device) const {
+  const auto options = at::TensorOptions().dtype(dtype_).device(device);
+  return device.is_meta() ? at::empty({slice.out, slice.in}, options)
+                          : linear.decoded().to(options);
 }
 
-void Weights::pass_over_zero_bias(const std::string& name) {
+void Weights::skip_zero_bias(const std::string& name) {
   const Entry* entry = find(name + ".bias");
   if (entry && scalar_type(entry->view.dtype) && !stored(*entry).any().item<bool>())
     used_.insert(entry->stored_name);

@@ -1,4 +1,4 @@
-// Quantised linears: decoded to the bit as the layouts say, and refused where they are broken.
+// Quantised linears: decoded bit-exactly as the layouts specify, and refused if malformed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ class QuantisedWeightsTest : public ::testing::Test {
   Tensors tensors_;
 };
 
-TEST_F(QuantisedWeightsTest, WordsOfCompressedTensors) {
+TEST_F(QuantisedWeightsTest, CompressedTensorsWordsDecode) {
   for (const int bits : {4, 8})
     for (const bool symmetric : {true, false})
       for (const int64_t group : {int64_t{-1}, int64_t{5}}) {
@@ -95,14 +95,14 @@ TEST_F(QuantisedWeightsTest, WordsOfCompressedTensors) {
       }
 }
 
-TEST_F(QuantisedWeightsTest, OlderZeroPointsAreNotPacked) {
+TEST_F(QuantisedWeightsTest, UnpackedZeroPointsDecode) {
   const RandomIntegers made(7, 15, 4, 5, false);
   made.store_compressed(tensors_, kName, false);
   tensors_[std::string(kName) + ".weight_zero_point"] = raw((made.zeros.to(at::kChar) - 8));
   expect(compressed("pack-quantized", 4, 5, false), made.decoded());
 }
 
-TEST_F(QuantisedWeightsTest, GroupsOfInputsInAnotherOrder) {
+TEST_F(QuantisedWeightsTest, ReorderedInputGroupsDecode) {
   const at::Tensor order = at::tensor({2, 0, 1, 1, 2, 0, 0, 2, 1}, at::kLong);
   const RandomIntegers made(8, 9, 4, 3, false);
   made.store_compressed(tensors_, kName, false);
@@ -112,7 +112,7 @@ TEST_F(QuantisedWeightsTest, GroupsOfInputsInAnotherOrder) {
   expect(compressed("pack-quantized", 4, 3, false), made.decoded());
 }
 
-TEST_F(QuantisedWeightsTest, PlainIntegers) {
+TEST_F(QuantisedWeightsTest, UnpackedIntegersDecode) {
   for (const char* format : {"int-quantized", "naive-quantized"}) {
     const RandomIntegers made(7, 15, 8, 15, true);
     tensors_[std::string(kName) + ".weight"] =
@@ -124,7 +124,7 @@ TEST_F(QuantisedWeightsTest, PlainIntegers) {
   }
 }
 
-TEST_F(QuantisedWeightsTest, RoundTheirInputsAsTheCheckpointSays) {
+TEST_F(QuantisedWeightsTest, CheckpointDecidesInputRounding) {
   const RandomIntegers made(7, 16, 8, 16, true);
   tensors_[std::string(kName) + ".weight"] = raw((made.values.to(at::kShort) - 128).to(at::kChar));
   tensors_[std::string(kName) + ".weight_scale"] = raw(made.scales);
@@ -153,7 +153,7 @@ TEST_F(QuantisedWeightsTest, RoundTheirInputsAsTheCheckpointSays) {
   }
 }
 
-TEST_F(QuantisedWeightsTest, Gptq) {
+TEST_F(QuantisedWeightsTest, GptqDecodes) {
   for (const int bits : {4, 8})
     for (const bool less_one : {true, false}) {
       const RandomIntegers made(8, 24, bits, 8, false);
@@ -165,8 +165,8 @@ TEST_F(QuantisedWeightsTest, Gptq) {
     }
 }
 
-// AutoGPTQ stores a bias for each linear.
-TEST_F(QuantisedWeightsTest, ABiasOfZerosIsNoTensorTooMany) {
+// AutoGPTQ stores a bias for every linear.
+TEST_F(QuantisedWeightsTest, ZeroBiasIsNotReportedUnused) {
   const RandomIntegers made(8, 8, 4, 8, true);
   made.store_gptq(tensors_, kName, true);
   tensors_[std::string(kName) + ".bias"] = raw(at::zeros({8}).to(at::kHalf));
@@ -179,13 +179,13 @@ TEST_F(QuantisedWeightsTest, ABiasOfZerosIsNoTensorTooMany) {
   EXPECT_EQ(weights->unused().size(), 1u) << "the reference leaves it out, too";
 }
 
-TEST_F(QuantisedWeightsTest, Awq) {
+TEST_F(QuantisedWeightsTest, AwqDecodes) {
   const RandomIntegers made(16, 12, 4, 6, false);
   made.store_awq(tensors_, kName);
   expect(awq(6), made.decoded());
 }
 
-TEST_F(QuantisedWeightsTest, FloatsOfEightBits) {
+TEST_F(QuantisedWeightsTest, Float8Decodes) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(5);
   const at::Tensor values = at::randn({5, 7}, generator).to(at::kFloat8_e4m3fn),
                    scales = at::rand({3, 2}, generator);
@@ -204,7 +204,7 @@ TEST_F(QuantisedWeightsTest, FloatsOfEightBits) {
   expect(quantisation, values.to(at::kFloat) * scales.slice(1, 0, 1).repeat({2, 1}).slice(0, 0, 5));
 }
 
-TEST_F(QuantisedWeightsTest, ThatStayAsTheyAre) {
+TEST_F(QuantisedWeightsTest, UnquantisedTensorsStayAndAreReported) {
   const RandomIntegers made(8, 8, 4, 8, true);
   made.store_compressed(tensors_, kName, true);
   tensors_["lm_head.weight"] = raw(at::ones({8, 8}));
@@ -216,15 +216,15 @@ TEST_F(QuantisedWeightsTest, ThatStayAsTheyAre) {
   EXPECT_EQ(report.linears, 1);
   EXPECT_EQ(report.kept, std::vector<std::string>{"lm_head"});
   EXPECT_EQ(report.text("float32"),
-            "1 linears of 4 bits with a scale per output (compressed-tensors pack-quantized), "
-            "served in integers; 1 as it is: lm_head");
+            "1 linear of 4 bits with a scale per output (compressed-tensors pack-quantized), "
+            "served in integers; 1 not quantised: lm_head");
   EXPECT_EQ(weights->parameters(), 64 + 64 + 100);
   EXPECT_EQ(weights->stored_dtype(), at::kFloat) << "not that of the words";
   EXPECT_TRUE(weights->has_linear(kName));
   EXPECT_FALSE(weights->has(std::string(kName) + ".weight"));
 }
 
-TEST_F(QuantisedWeightsTest, AreServedInIntegersIfKernelsHaveTheirGroups) {
+TEST_F(QuantisedWeightsTest, StayIntegersIfKernelsSupportGroupSize) {
   const RandomIntegers made(16, 48, 4, 24, false);
   made.store_compressed(tensors_, kName, false);
   const Json groups = compressed("pack-quantized", 4, 24, false);
@@ -252,8 +252,8 @@ TEST_F(QuantisedWeightsTest, AreServedInIntegersIfKernelsHaveTheirGroups) {
   }
 }
 
-// One folder may have linears of several encodings, by the names of any release.
-TEST_F(QuantisedWeightsTest, SchemesByName) {
+// One folder may hold linears of several encodings, named as in any release.
+TEST_F(QuantisedWeightsTest, SchemeFollowsLinearName) {
   const std::string first = "language_model.model.layers.0.mlp.up_proj",
                     second = "language_model.model.layers.1.mlp.up_proj";
   const RandomIntegers four(8, 8, 4, 8, true), eight(8, 8, 8, 8, true);
@@ -281,7 +281,7 @@ TEST_F(QuantisedWeightsTest, SchemesByName) {
   }
 }
 
-TEST_F(QuantisedWeightsTest, WhatTheIntegersMeanIsPartOfTheSketch) {
+TEST_F(QuantisedWeightsTest, SketchCoversQuantisationScheme) {
   RandomIntegers(8, 8, 4, 8, false).store_gptq(tensors_, kName, false);
   EXPECT_NE(open(gptq(4, 8, "gptq"))->sketch(), open(gptq(4, 8, "gptq_v2"))->sketch());
 }
@@ -316,10 +316,10 @@ TEST_F(QuantisedWeightsTest, BrokenTensorsAreRefusedByName) {
   refused("weight_g_idx", at::full({15}, 3, at::kInt), "outside of the 3");
   refused("weight_g_idx", at::zeros({15}, at::kInt), "each group its 5");
   refused("weight_g_idx", at::zeros({14}, at::kInt), "has shape [14]");
-  refused("weight", at::zeros({7, 15}), "weight_packed is there beside weight");
+  refused("weight", at::zeros({7, 15}), "weight_packed is stored as well as weight");
 }
 
-TEST_F(QuantisedWeightsTest, SizesThatDoNotFitAreRefused) {
+TEST_F(QuantisedWeightsTest, MismatchedSizesAreRefused) {
   RandomIntegers(7, 15, 4, 5, true).store_compressed(tensors_, kName, true);
   EXPECT_THAT(refusal(compressed("pack-quantized", 4, 4), 7, 15), HasSubstr("do not divide"));
   RandomIntegers(8, 12, 4, 6, false).store_gptq(tensors_, kName, true);
@@ -328,7 +328,7 @@ TEST_F(QuantisedWeightsTest, SizesThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal(awq(6), 8, 12), HasSubstr("requires [12, 1]"));
 }
 
-TEST_F(QuantisedWeightsTest, PointsOutsideOfTheRangeAreRefused) {
+TEST_F(QuantisedWeightsTest, OutOfRangeZeroPointsAreRefused) {
   RandomIntegers made(8, 8, 4, 8, false);
   made.zeros.fill_(0);  // stored as 15
   made.store_gptq(tensors_, kName, false);
@@ -345,7 +345,7 @@ TEST_F(QuantisedWeightsTest, FloatsWithScalesAreRefused) {
               HasSubstr("but the weights are stored as F32"));
 }
 
-TEST_F(QuantisedWeightsTest, TheMissingConfigurationIsNamed) {
+TEST_F(QuantisedWeightsTest, ErrorNamesMissingConfiguration) {
   RandomIntegers(8, 8, 4, 8, true).store_awq(tensors_, kName);
   dir_.write("model.safetensors", valora::testing::safetensors_text(tensors_));
   auto weights = Weights::open(dir_.path()).value();

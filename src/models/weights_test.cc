@@ -32,7 +32,7 @@ class WeightsTest : public ::testing::Test {
   TempDir dir_;
 };
 
-TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
+TEST_F(WeightsTest, ChecksShapesResolvesAliasesAndListsUnused) {
   dir_.write("model.safetensors",
              safetensors_text({{"model.a.weight", f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6})},
                                {"model.ids", {"I64", {1}, std::string(8, '\0')}},
@@ -54,7 +54,7 @@ TEST_F(WeightsTest, ShapesAliasesAndWhatIsUnused) {
   EXPECT_EQ(weights->get("spare", {1}).scalar_type(), at::kBFloat16);
 }
 
-TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
+TEST_F(WeightsTest, OnlySelectedPartsAreQuantised) {
   std::vector<float> values(3 * 40, 1);
   values[0] = -8;
   const auto fine = f32_tensor({3, 40}, values);
@@ -84,7 +84,7 @@ TEST_F(WeightsTest, LinearsBecomeIntegersByTheirPart) {
   }
 }
 
-TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
+TEST_F(WeightsTest, ShardsFormOneCheckpoint) {
   dir_.write("one.safetensors", safetensors_text({{"a", f32_tensor({1}, {1})}}));
   dir_.write("two.safetensors", safetensors_text({{"b", f32_tensor({1}, {2})}}));
   dir_.write("model.safetensors.index.json",
@@ -100,8 +100,9 @@ TEST_F(WeightsTest, ShardsAreOneCheckpoint) {
   }
 }
 
-// transformers reads the shards in order, keeps the last of two tensors and ignores the index.
-TEST_F(WeightsTest, ATensorInTwoShardsMustBeTheSame) {
+// transformers reads the shards in order, keeps the last of two tensors with the same name, and
+// ignores the index.
+TEST_F(WeightsTest, DuplicateTensorsMustBeEqual) {
   const auto a = f32_tensor({1}, {1}), other = f32_tensor({1}, {2});
   dir_.write("model.safetensors.index.json",
              R"({"weight_map": {"a": "one.safetensors", "c": "two.safetensors"}})");
@@ -109,11 +110,11 @@ TEST_F(WeightsTest, ATensorInTwoShardsMustBeTheSame) {
   dir_.write("two.safetensors", safetensors_text({{"a", a}, {"c", a}, {"unlisted", other}}));
   EXPECT_EQ(Weights::open(dir_.path()).value()->get("unlisted", {1}).item<float>(), 2);
   dir_.write("two.safetensors", safetensors_text({{"a", other}, {"c", a}}));
-  EXPECT_NE(Weights::open(dir_.path()).error().message.find("has another value in"),
+  EXPECT_NE(Weights::open(dir_.path()).error().message.find("has a different value in"),
             std::string::npos);
 }
 
-TEST_F(WeightsTest, TheWholeFileIsReadBesideAnIndex) {
+TEST_F(WeightsTest, SingleFileTakesPrecedenceOverIndex) {
   dir_.write("model.safetensors", safetensors_text({{"a", f32_tensor({1}, {1})}}));
   dir_.write("model.safetensors.index.json",
              R"({"weight_map": {"a": "one.safetensors", "b": "one.safetensors"}})");
@@ -129,7 +130,7 @@ TEST_F(WeightsTest, TheWholeFileIsReadBesideAnIndex) {
   EXPECT_TRUE(Weights::open(dir_.path()).ok());
 }
 
-TEST_F(WeightsTest, TensorsAreReadWithoutMaps) {
+TEST_F(WeightsTest, TensorsReadAfterUnmap) {
   const std::string content =
       safetensors_text({{"a", f32_tensor({2}, {1, 2})}, {"b", f32_tensor({2, 1}, {3, 4})}});
   dir_.write("model.safetensors", content);
@@ -146,7 +147,7 @@ TEST_F(WeightsTest, TensorsAreReadWithoutMaps) {
   EXPECT_TRUE(at::equal(kept, at::tensor({1.0f, 2.0f})));
 }
 
-TEST_F(WeightsTest, AFileThatChangesWhileItIsMappedIsNoticed) {
+TEST_F(WeightsTest, ChangeOfMappedFileIsDetected) {
   const auto content = safetensors_text({{"a", f32_tensor({1}, {1})}});
   dir_.write("model.safetensors", content);
   auto weights = Weights::open(dir_.path()).value();
@@ -158,7 +159,7 @@ TEST_F(WeightsTest, AFileThatChangesWhileItIsMappedIsNoticed) {
   EXPECT_NE(unmapped.error().message.find("was changed while it was in use"), std::string::npos);
 }
 
-TEST_F(WeightsTest, SketchesTellCheckpointsApart) {
+TEST_F(WeightsTest, SketchesDistinguishCheckpoints) {
   const auto sketch = [&](const std::string& name, const std::vector<int64_t>& shape,
                           const std::vector<float>& values) {
     dir_.write("model.safetensors", safetensors_text({{name, f32_tensor(shape, values)}}));

@@ -8,23 +8,25 @@
 namespace valora::ops {
 namespace {
 
-constexpr size_t kPlaceAlignment = 64;  // of a weight in the shadow of merged weights, too
+constexpr size_t kPlaceAlignment = 64;  // bytes; the shadow aligns weights likewise
 
 bool can_be_adjacent(const Weight& w, const Weight& first) {
-  return target_of(w) == Target::kCuda && w.data().is_contiguous() && w.in() == first.in() &&
-         w.dtype() == first.dtype() && w.bias().defined() == first.bias().defined() &&
-         w.bytes() % kPlaceAlignment == 0;
+  return target_of(w) == Target::kCuda && !w.quantised() && w.data().is_contiguous() &&
+         w.in() == first.in() && w.dtype() == first.dtype() &&
+         w.bias().defined() == first.bias().defined() && w.bytes() % kPlaceAlignment == 0;
 }
 
-bool lies_behind(const at::Tensor& next, const at::Tensor& before) {
+bool is_adjacent(const at::Tensor& next, const at::Tensor& before) {
   return next.is_alias_of(before) && next.is_contiguous() && before.is_contiguous() &&
          next.storage_offset() == before.storage_offset() + before.numel();
 }
 
-bool lies_behind(const Weight& next, const Weight& before) {
-  if (next.in() != before.in() || next.bias().defined() != before.bias().defined()) return false;
-  return lies_behind(next.data(), before.data()) &&
-         (!next.bias().defined() || lies_behind(next.bias(), before.bias()));
+bool is_adjacent(const Weight& next, const Weight& before) {
+  if (next.quantised() || before.quantised() || next.in() != before.in() ||
+      next.bias().defined() != before.bias().defined())
+    return false;
+  return is_adjacent(next.data(), before.data()) &&
+         (!next.bias().defined() || is_adjacent(next.bias(), before.bias()));
 }
 
 }  // namespace
@@ -53,7 +55,7 @@ void place_adjacent(std::span<Weight* const> weights) {
 std::optional<AdjacentWeights> as_one(std::span<const ModuleWeight> linears) {
   int64_t rows = 0;
   for (size_t i = 0; i < linears.size(); ++i) {
-    if (i > 0 && !lies_behind(*linears[i].weight, *linears[i - 1].weight)) return std::nullopt;
+    if (i > 0 && !is_adjacent(*linears[i].weight, *linears[i - 1].weight)) return std::nullopt;
     rows += linears[i].weight->out();
   }
   const Weight& first = *linears[0].weight;

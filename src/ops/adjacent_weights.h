@@ -1,5 +1,5 @@
-// Weights of linears with the same input side by side in memory, so that a GPU multiplies them in
-// one product.
+// Places the weights of linears with the same input next to each other in memory, so that a GPU
+// computes them as one product.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,18 @@
 
 namespace valora::ops {
 
-// Moves the values of the weights into one tensor, the rows of one after those of the other, and
-// their biases into another; each weight is a part of both afterwards, and is written, merged and
-// multiplied as before. Only weights that the kernels of a GPU read: others stay where they are,
-// and so do those with different inputs, those of which some have a bias, and those that would not
-// begin 64-byte aligned. Needs memory for a copy of them meanwhile.
+// Moves the weights' values into one tensor, each weight's rows after those of the previous one,
+// and their biases into another. Each weight is then a view of both, and is written, merged and
+// multiplied as before. Does nothing unless all weights are floats that GPU kernels read, have the
+// same inputs, all or none have a bias, and each would begin 64-byte aligned. Temporarily needs
+// memory for a copy of the weights.
 void place_adjacent(std::span<Weight* const> weights);
 
-// Such weights as one.
+// Such weights viewed as one.
 struct AdjacentWeights {
   at::Tensor weight, bias;  // [all outputs, in]; [all outputs], undefined without biases
 };
-// Absent if one is not right behind the other.
+// nullopt unless each weight directly follows the one before it.
 std::optional<AdjacentWeights> as_one(std::span<const ModuleWeight> linears);
 
 }  // namespace valora::ops

@@ -1,5 +1,5 @@
-// Weights side by side on a GPU: their products are those of weights apart, with adapters, biases
-// and merges. Skipped without a GPU, but for what CPUs do.
+// Weights that are adjacent on a GPU give the same products as separate ones, with adapters, biases
+// and merges. Skipped without a GPU, except for what runs on CPUs.
 #include "ops/adjacent_weights.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -11,6 +11,7 @@
 #include "ops/dispatch.h"
 #include "ops/elementwise.h"
 #include "ops/merge.h"
+#include "ops/testing/gpu.h"
 
 namespace valora::ops {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::array<int64_t, 3> kOutputs = {96, 32, 32};
 class Adjacent : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override {
-    if (!at::globalContext().hasCUDA() || !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
+    if (!testing_support::has_gpu()) GTEST_SKIP() << "no GPU";
     for (const int64_t rank : {3, 16}) {
       AdapterWeights adapter(kOutputs.size());
       for (size_t i = 0; i < kOutputs.size(); ++i)
@@ -38,7 +39,7 @@ class Adjacent : public ::testing::TestWithParam<at::ScalarType> {
   at::Tensor on_gpu(at::IntArrayRef sizes) {
     return at::randn(sizes, generator_, at::kFloat).to(dtype()).to(gpu());
   }
-  // Random weights apart.
+  // Random weights, each in memory of its own.
   std::vector<Weight> make(bool bias) {
     std::vector<Weight> weights;
     for (const int64_t out : kOutputs)
@@ -57,7 +58,7 @@ class Adjacent : public ::testing::TestWithParam<at::ScalarType> {
     for (size_t i = 0; i < weights.size(); ++i) all.push_back({&weights[i], static_cast<int>(i)});
     return all;
   }
-  // The results may differ by another order of sums.
+  // Results may differ because sums are taken in another order.
   void expect_near(const at::Tensor& a, const at::Tensor& b) const {
     ASSERT_EQ(a.sizes(), b.sizes());
     const double bound = dtype() == at::kFloat ? 1e-5 : 2e-2;
@@ -94,7 +95,7 @@ TEST_P(Adjacent, KeepValuesAndBiases) {
   }
 }
 
-TEST_P(Adjacent, ProjectAsWeightsApart) {
+TEST_P(Adjacent, ProjectionsEqualSeparateWeights) {
   for (const bool bias : {false, true}) {
     const std::vector<Weight> apart = make(bias), beside = placed(apart);
     for (const int64_t tokens : {1, 3, 40}) {
@@ -115,7 +116,7 @@ TEST_P(Adjacent, ProjectAsWeightsApart) {
   }
 }
 
-TEST_P(Adjacent, GateAsWeightsApart) {
+TEST_P(Adjacent, GatedEqualsSeparateWeights) {
   for (const bool bias : {false, true}) {
     std::vector<Weight> apart = make(bias);
     apart.erase(apart.begin());
@@ -135,10 +136,10 @@ TEST_P(Adjacent, GateAsWeightsApart) {
   }
 }
 
-TEST_P(Adjacent, AreMergedAndRestoredOneByOne) {
+TEST_P(Adjacent, MergeAndRestoreIndividually) {
   const std::vector<Weight> apart = make(true), beside = placed(apart);
   const at::Tensor x = on_gpu({3, kInputs}), before = beside[1].data().clone();
-  std::vector<Weight> shadows;  // as the mode switcher places them
+  std::vector<Weight> shadows;  // placed as the mode switcher does
   const at::Tensor shadow = at::zeros({160 * kInputs}, before.options());
   int64_t row = 0;
   for (const Weight& w : beside) {
@@ -171,13 +172,13 @@ TEST_P(Adjacent, AreMergedAndRestoredOneByOne) {
     Weight(beside[i]).refill(apart[i].data());
   }
   EXPECT_TRUE(at::equal(beside[1].data(), before));
-  // An adapter that leaves one of them as it is.
+  // An adapter that does not change one of them.
   const std::vector<Weight> mixed = {shadows[0], beside[1], shadows[2]};
   EXPECT_FALSE(as_one(modules(mixed)));
   expect_near(project(x, modules(mixed))[2], expected[2]);
 }
 
-TEST_P(Adjacent, StayApartWhereTheyAreNotAlike) {
+TEST_P(Adjacent, UnlikeWeightsStaySeparate) {
   const auto stays = [&](std::vector<Weight> weights) {
     const auto before = weights[0].data().const_data_ptr();
     const std::vector<Weight> after = placed(std::move(weights));
@@ -191,7 +192,7 @@ TEST_P(Adjacent, StayApartWhereTheyAreNotAlike) {
   EXPECT_TRUE(stays({weight(3, 5), weight(3, 5)})) << "alignment";
 }
 
-TEST_P(Adjacent, HeadsAreNormalisedWhereTheyLie) {
+TEST_P(Adjacent, NormalisesHeadsInPlace) {
   const std::vector<Weight> beside = placed(make(false));
   const at::Tensor x = on_gpu({4, kInputs}), weight = on_gpu({16});
   for (const at::Tensor& rows : project(x, modules(beside))) {
@@ -203,7 +204,7 @@ TEST_P(Adjacent, HeadsAreNormalisedWhereTheyLie) {
   }
 }
 
-TEST(AdjacentOnCpus, WeightsStayInTheirPanels) {
+TEST(AdjacentOnCpus, LeavesPanelsUnchanged) {
   const auto weight = [] { return Weight(at::ones({32, 64}), at::kFloat, at::kCPU); };
   std::array<Weight, 2> weights = {weight(), weight()};
   const auto before = weights[0].data().const_data_ptr();

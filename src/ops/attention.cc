@@ -1,7 +1,6 @@
 #include "ops/attention.h"
 
-#include <cmath>
-
+#include "kernels/cuda/attention.h"
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
@@ -13,6 +12,8 @@ namespace valora::ops {
 
 namespace {
 
+constexpr int64_t kWidestHead = 256;  // that kernels/cuda supports
+
 bool in_panels(const KvShape& shape, at::Device device) {
   return target_of(shape.dtype, device) == Target::kCpu;
 }
@@ -21,16 +22,21 @@ at::ScalarType stored_dtype(const KvShape& shape) {
   return kernels::in_bytes(shape.format) ? at::kByte : shape.dtype;
 }
 
-// Elements of stored_dtype() per layer of a block.
+// Elements, of stored_dtype(), per layer of a block.
 int64_t layer_elements(const KvShape& shape, at::Device device) {
   TORCH_CHECK(serves_kv_format(shape.format, shape.dtype, device),
-              "a KV cache in 8 bits needs the native kernels of CPUs");
-  if (kernels::in_bytes(shape.format)) return kv_layer_bytes_cpu(shape.kv_heads, shape.dim);
-  return in_panels(shape, device) ? kv_layer_elements_cpu(shape.kv_heads, shape.dim, shape.dtype)
-                                  : 2 * KvArena::kBlockTokens * shape.kv_heads * shape.dim;
+              "a KV cache in 8 bits needs the native kernels");
+  TORCH_CHECK(!kernels::in_bytes(shape.format) || device.is_cpu() || shape.dim <= kWidestHead,
+              "a KV cache in 8 bits with heads of ", shape.dim, " on a GPU; its kernels take ",
+              kWidestHead);
+  if (!in_panels(shape, device))
+    return kernels::cuda::kv_layer_elements(shape.kv_heads, shape.dim, shape.format);
+  return kernels::in_bytes(shape.format)
+             ? kv_layer_bytes_cpu(shape.kv_heads, shape.dim)
+             : kv_layer_elements_cpu(shape.kv_heads, shape.dim, shape.dtype);
 }
 
-// Keys beyond the step would be read before they are written.
+// Joint keys beyond the step's end would be read before they are written.
 void check_joint(const QuerySpan& span) {
   const int64_t end = span.context + span.queries;
   for (const PositionRange& range : span.joint)
@@ -48,16 +54,16 @@ void check_paged(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
               "paged_attention: q ", q.sizes(), ", k ", k.sizes(), ", a cache of ",
               arena.kv_heads(), " heads of ", arena.dim());
   TORCH_CHECK(
-      heads_side_by_side(q) && heads_side_by_side(k) && heads_side_by_side(v) &&
+      has_contiguous_heads(q) && has_contiguous_heads(k) && has_contiguous_heads(v) &&
           arena.dtype() == q.scalar_type(),
       "paged_attention: q, k, v must have their heads side by side and be of the cache's dtype");
   TORCH_CHECK(rule.window >= 0, "paged_attention: a window of ", rule.window);
   for (const QuerySpan& span : spans) check_joint(span);
 }
 
-// Whether the kernels of a GPU attend; the others are those of the arena's layout, or ATen's.
+// True if GPU kernels compute the attention; otherwise ATen does, or the kernels of the arena's
+// layout.
 bool on_cuda_kernels(const at::Tensor& q, const KvArena& arena) {
-  constexpr int64_t kWidestHead = 256;  // of kernels/cuda
   return arena.form() == WeightForm::kPlain && target_of(q) == Target::kCuda &&
          arena.dim() <= kWidestHead;
 }
@@ -66,37 +72,27 @@ at::Tensor attention_on_cuda(const at::Tensor& q, const at::Tensor& k, const at:
                              const RotaryOfStep* rotary, const KvArena& arena, int64_t layer,
                              std::span<const QuerySpan> spans, const AttentionRule& rule,
                              SpanTables* tables) {
-  TORCH_CHECK(rule.scale == 0, "paged_attention: a scale is not supported on GPUs");
-  for (const QuerySpan& span : spans) {
-    TORCH_CHECK(rule.window == 0 || span.context + span.queries <= rule.window,
-                "paged_attention: a window of ", rule.window, " positions in a sequence of ",
-                span.context + span.queries, " is not supported on GPUs");
-    TORCH_CHECK(span.joint.empty(), "paged_attention: joint ranges are not supported on GPUs");
-  }
   SpanTables own;
-  return paged_attention_cuda(q, k, v, rotary, arena, layer, spans, tables ? *tables : own);
+  return paged_attention_cuda(q, k, v, rotary, arena, layer, spans, rule, tables ? *tables : own);
 }
 
 }  // namespace
 
-double AttentionRule::scale_of(int64_t dim) const {
-  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(dim));
-}
-
 bool serves_kv_format(KvFormat format, at::ScalarType dtype, at::Device device) {
-  return !kernels::in_bytes(format) || target_of(dtype, device) == Target::kCpu;
+  return !kernels::in_bytes(format) || target_of(dtype, device) != Target::kAten;
 }
 
 KvArena::KvArena(int64_t blocks, const KvShape& shape, at::Device device)
     : form_(in_panels(shape, device) ? WeightForm::kPanels : WeightForm::kPlain), shape_(shape) {
-  // Zeros: values after the end of a sequence are read and masked, so they must not be NaN.
+  // Zeros: values past the end of a sequence are read and masked, so they must not be NaN.
   const int64_t elements = layer_elements(shape, device);
   const at::ScalarType stored = stored_dtype(shape);
   data_ =
       form_ == WeightForm::kPanels
           ? huge_zeros(blocks * shape.layers * elements, stored).view({blocks, shape.layers, -1})
-          : at::zeros({blocks, shape.layers, 2, kBlockTokens, shape.kv_heads, shape.dim},
+          : at::zeros({blocks, shape.layers, elements},
                       at::TensorOptions().dtype(stored).device(device));
+  name_sizes();
 }
 
 KvArena::KvArena(const PoolMemory& pool, const KvShape& shape, at::Device device)
@@ -107,8 +103,12 @@ KvArena::KvArena(const PoolMemory& pool, const KvShape& shape, at::Device device
               elements, " elements in blocks of ", blocks.size(1));
   data_ =
       blocks.as_strided({blocks.size(0), shape.layers, elements}, {blocks.size(1), elements, 1});
-  if (form_ == WeightForm::kPlain)
-    data_ = data_.unflatten(2, {2, kBlockTokens, shape.kv_heads, shape.dim});
+  name_sizes();
+}
+
+void KvArena::name_sizes() {
+  if (form_ == WeightForm::kPlain && !kernels::in_bytes(shape_.format))
+    data_ = data_.unflatten(2, {2, kBlockTokens, shape_.kv_heads, shape_.dim});
 }
 
 int64_t KvArena::block_bytes(const KvShape& shape, at::Device device) {

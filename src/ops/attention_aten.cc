@@ -16,8 +16,8 @@ at::Tensor block_indices(const QuerySpan& span, int64_t block_tokens, at::Device
   return blocks.to(device);
 }
 
-// Keys or values of one sequence, [1, heads, length, dim]: each kv head serves a group of query
-// heads.
+// Keys or values of one sequence, [1, heads, length, dim]: each KV head is repeated for its group
+// of query heads.
 at::Tensor gather(const at::Tensor& side, const at::Tensor& blocks, int64_t length, int64_t group) {
   const int64_t kv_heads = side.size(2), dim = side.size(3);
   at::Tensor rows =

@@ -12,7 +12,7 @@ using kernels::cuda::AttentionPlan;
 using kernels::cuda::AttentionShape;
 using kernels::cuda::TokenRows;
 
-constexpr uintptr_t kVector = 16;  // bytes per access of the fast kernels
+constexpr uintptr_t kVector = 16;  // bytes per access in the fast kernels
 
 bool aligned(const void* data, int64_t stride_bytes) {
   return (reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(stride_bytes)) % kVector == 0;
@@ -27,11 +27,11 @@ kernels::cuda::Angles angles_of(const RotaryAngles& angles) {
   return {angles.cos.const_data_ptr<float>(), angles.sin.const_data_ptr<float>()};
 }
 
-// Keys and values to the cache; rotary: as paged_attention_cuda() takes it.
+// Stores keys and values in the cache. rotary: as in paged_attention_cuda().
 void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
            const RotaryOfStep* rotary, const kernels::cuda::KvCache& cache, const int64_t* slots) {
   kernels::cuda::Stream stream = stream_of(q);
-  if (rotary && !separate_launches().rotation) {
+  if (rotary && !separate_launches().rotation && !kernels::in_bytes(cache.format)) {
     const kernels::cuda::Heads queries{q.data_ptr(), q.stride(0), static_cast<int32_t>(q.size(1))};
     check_launch(kernels::cuda::rotate_and_store(cache, queries, rows_of(k), rows_of(v),
                                                  angles_of(rotary->queries),
@@ -67,14 +67,15 @@ std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
 
 AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_aligned) {
   const at::Tensor& cache = arena.data();
-  const auto element = static_cast<int64_t>(cache.element_size());
+  const auto element = static_cast<int64_t>(cache.element_size()),
+             of_rows = static_cast<int64_t>(c10::elementSize(arena.dtype()));
   const bool fast = rows_aligned && aligned(cache.const_data_ptr(), cache.stride(0) * element) &&
                     aligned(nullptr, cache.stride(1) * element) &&
-                    aligned(nullptr, arena.dim() * element);
+                    aligned(nullptr, arena.dim() * of_rows);
   return {static_cast<int32_t>(heads),
           static_cast<int32_t>(arena.kv_heads()),
           static_cast<int32_t>(arena.dim()),
-          cuda_dtype(cache.scalar_type()),
+          cuda_dtype(arena.dtype()),
           fast,
           multiprocessors(),
           shared_bytes()};
@@ -94,14 +95,18 @@ SpanOffsets add_fixed_tables(const AttentionPlan& plan, int32_t kv_heads, Device
   if (!separate_launches().merge)
     offsets.counters = memory.add(
         std::vector<uint32_t>(kernels::cuda::attention_counters(plan.sizes, kv_heads), 0));
+  if (plan.sizes.joint) offsets.ends = memory.add(plan.ends);
   return offsets;
 }
 
 kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory) {
   return {
-      memory.at<kernels::cuda::DeviceSpan>(offsets.spans), memory.at<int32_t>(offsets.block_tables),
-      memory.at<int64_t>(offsets.slots), memory.at<kernels::cuda::AttentionTile>(offsets.tiles),
-      offsets.counters ? const_cast<uint32_t*>(memory.at<uint32_t>(*offsets.counters)) : nullptr};
+      memory.at<kernels::cuda::DeviceSpan>(offsets.spans),
+      memory.at<int32_t>(offsets.block_tables),
+      memory.at<int64_t>(offsets.slots),
+      memory.at<kernels::cuda::AttentionTile>(offsets.tiles),
+      offsets.counters ? const_cast<uint32_t*>(memory.at<uint32_t>(*offsets.counters)) : nullptr,
+      offsets.ends ? memory.at<int32_t>(*offsets.ends) : nullptr};
 }
 
 at::Tensor attention_workspace(const AttentionShape& shape,
@@ -113,7 +118,8 @@ at::Tensor attention_workspace(const AttentionShape& shape,
 
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                 const RotaryOfStep* rotary, const KvArena& arena, int64_t layer,
-                                std::span<const QuerySpan> spans, SpanTables& tables) {
+                                std::span<const QuerySpan> spans, const AttentionRule& rule,
+                                SpanTables& tables) {
   const at::Tensor& cache = arena.data();
   const AttentionShape shape =
       attention_shape(arena, q.size(1), aligned(q) && aligned(k) && aligned(v));
@@ -121,11 +127,13 @@ at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const 
     tables.on_device = make_tables(shape, spans, q.size(0), q.device());
   const DeviceSpanTables& step = *tables.on_device;
   const kernels::cuda::KvCache view{cache.data_ptr(), cache.stride(0), layer * cache.stride(1),
-                                    shape.kv_heads,   shape.dim,       shape.dtype};
+                                    shape.kv_heads,   shape.dim,       shape.dtype,
+                                    arena.format()};
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   store(q, k, v, rotary, view, step.tables.slots);
   check_launch(
-      kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(), step.sizes,
+      kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(), rule,
+                                     kernels::cuda::sizes_in_window(shape, step.sizes, rule.window),
                                      step.tables, step.workspace.data_ptr(), stream_of(q)),
       "paged_attention");
   return out;

@@ -1,4 +1,4 @@
-// What paged_attention_cuda() reads of a step, for the *_cuda.cc files.
+// The step tables read by paged_attention_cuda(), for the *_cuda.cc files.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,21 +15,22 @@ struct DeviceSpanTables {
   kernels::cuda::AttentionShape shape;
   kernels::cuda::AttentionSizes sizes;
   kernels::cuda::AttentionTables tables;
-  DeviceTables memory;  // of the tables
+  DeviceTables memory;  // holds the tables
   at::Tensor workspace;
 };
 
-// rows_aligned: whether all rows of q, k and v begin 16-byte aligned.
+// rows_aligned: true if all rows of q, k and v begin 16-byte aligned.
 kernels::cuda::AttentionShape attention_shape(const KvArena& arena, int64_t heads,
                                               bool rows_aligned);
-// Points the tables to where a plan's arrays lie on the device.
+// Byte offsets of a plan's arrays in DeviceTables.
 struct SpanOffsets {
   size_t spans, block_tables, slots, tiles;
-  std::optional<size_t> counters;  // absent: another launch merges the parts of decodes
+  std::optional<size_t> counters;  // absent: a separate launch merges the parts of decodes
+  std::optional<size_t> ends;      // absent: no query is in a joint range
 };
 SpanOffsets add_tables(const kernels::cuda::AttentionPlan& plan, int32_t kv_heads,
                        DeviceTables& memory);
-// The same without the block tables, whose offset is left open.
+// The same except block tables, whose offset is left unset.
 SpanOffsets add_fixed_tables(const kernels::cuda::AttentionPlan& plan, int32_t kv_heads,
                              DeviceTables& memory);
 kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const DeviceTables& memory);

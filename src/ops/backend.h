@@ -6,7 +6,7 @@ namespace valora::ops {
 enum class Backend { kNative, kReference };
 
 Backend backend();
-// Call it before a model is loaded: existing weights and caches keep their layout.
+// Call before loading a model: existing weights and caches keep their layout.
 void set_backend(Backend backend);
 
 }  // namespace valora::ops

@@ -1,29 +1,29 @@
-// The order in which a capture of launches begins and ends, and what must end whatever fails. Needs
+// The order of the calls that capture launches, and which of them must follow a failure. Needs
 // neither torch nor a GPU.
 #pragma once
 
 namespace valora::ops {
 
-// The calls of a capture. What ends something does not throw.
+// The calls of a capture. Cleanup calls do not throw.
 class CaptureCalls {
  public:
   virtual ~CaptureCalls() = default;
 
-  // What is allocated from now on is in the memory of graphs, which has one more user.
+  // Directs allocations to the memory that graphs share, and adds a user to it.
   virtual void begin_memory() = 0;
   virtual void end_memory() noexcept = 0;
-  virtual void release_memory() noexcept = 0;  // one user less
+  virtual void release_memory() noexcept = 0;  // removes a user
 
   virtual void begin_launches() = 0;
-  // If it throws, the capture has ended all the same.
+  // The capture has ended even if this throws.
   virtual void end_launches() = 0;
   virtual void abandon_launches() noexcept = 0;
 
   virtual void make_graph() = 0;
 };
 
-// launch(): the launches. If it or a call throws, nothing has begun that did not end, and the
-// memory has as many users as before.
+// Captures what launch() launches. If launch() or a call throws, everything that began has been
+// ended, and the memory has as many users as before.
 template <typename Launch>
 void capture_launches(CaptureCalls& calls, Launch&& launch) {
   calls.begin_memory();

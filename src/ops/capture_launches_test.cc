@@ -1,4 +1,4 @@
-// Each call of a capture fails in turn: what began ends, once.
+// Each call of a capture fails in turn; whatever began is ended exactly once.
 #include "ops/capture_launches.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class FailingCapture final : public CaptureCalls {
   Call failing_;
 };
 
-TEST(CaptureLaunches, WhatBeganEndsWhateverFails) {
+TEST(CaptureLaunches, EndsEverythingItBeganOnFailure) {
   for (const Call failing :
        {Call::kMemory, Call::kBegin, Call::kLaunch, Call::kEnd, Call::kGraph}) {
     FailingCapture capture(failing);
@@ -57,7 +57,7 @@ TEST(CaptureLaunches, WhatBeganEndsWhateverFails) {
   }
 }
 
-TEST(CaptureLaunches, AGraphUsesTheMemoryForAsLongAsItIs) {
+TEST(CaptureLaunches, GraphHoldsMemoryForItsLifetime) {
   FailingCapture capture(Call::kNone);
   capture_launches(capture, [&] {
     EXPECT_EQ(capture.recording, 1);

@@ -34,7 +34,7 @@ void ComputeThreads::adjust() {
   if (now - looked_ < kPeriod) return;
   const auto load = reader_.read();
   if (!load) return;
-  // Threads that ended took what they had waited along.
+  // The waiting time can shrink: threads that have ended no longer count.
   share_.update(
       {load->all - last_.all, load->own - last_.own, std::max(0.0, load->waited - last_.waited)},
       seconds(now - looked_));

@@ -1,5 +1,5 @@
-// The number of libtorch's compute threads, fewer while other programs use the cores
-// (base/thread_share.h).
+// Adjusts the number of libtorch's compute threads, running fewer while other programs use the
+// cores (base/thread_share.h).
 #pragma once
 
 #include "base/clock.h"
@@ -10,15 +10,15 @@ namespace valora::ops {
 
 class ComputeThreads {
  public:
-  // Made by the thread that computes; its number of threads is the most.
+  // Construct on the computing thread; its current number of threads becomes the maximum.
   explicit ComputeThreads(const Clock& clock = real_clock(), CoreLoadFiles files = {});
-  ~ComputeThreads();  // restores the number of threads; on the same thread
+  ~ComputeThreads();  // restores the number of threads; call on the same thread
   ComputeThreads(const ComputeThreads&) = delete;
   ComputeThreads& operator=(const ComputeThreads&) = delete;
 
-  // Called by the thread that computes, between its launches. Looks at the cores every quarter of a
-  // second, in some 0.1 ms; otherwise takes the time of reading a clock. Each look at which the
-  // number of threads falls is a warning in the log, at most one per minute.
+  // Call from the computing thread between launches. Checks the cores every quarter of a second,
+  // which takes about 0.1 ms; other calls only read a clock. Logs a warning when the number of
+  // threads falls, at most once per minute.
   void adjust();
 
  private:

@@ -14,7 +14,8 @@
 namespace valora::ops {
 namespace {
 
-// A machine whose programs have used each CPU for some seconds, and whose thread has waited.
+// A machine where programs have used each CPU for some seconds, and where this process's thread has
+// waited.
 class FakeMachine {
  public:
   FakeMachine() {
@@ -48,7 +49,7 @@ class ComputeThreadsTest : public ::testing::Test {
   const int before_ = at::get_num_threads();
 };
 
-TEST_F(ComputeThreadsTest, BusyProgramsCostThreadsUntilTheyStop) {
+TEST_F(ComputeThreadsTest, DropsThreadsWhileOthersAreBusy) {
   ComputeThreads threads(clock_, machine_.files());
   machine_.set(100, 50);  // every CPU was busy for 100 s
   threads.adjust();
@@ -61,7 +62,7 @@ TEST_F(ComputeThreadsTest, BusyProgramsCostThreadsUntilTheyStop) {
   EXPECT_EQ(at::get_num_threads(), 2);
 }
 
-TEST_F(ComputeThreadsTest, DestructionRestoresTheNumber) {
+TEST_F(ComputeThreadsTest, DestructorRestoresThreadCount) {
   {
     ComputeThreads threads(clock_, machine_.files());
     machine_.set(100, 50);
@@ -72,7 +73,7 @@ TEST_F(ComputeThreadsTest, DestructionRestoresTheNumber) {
   EXPECT_EQ(at::get_num_threads(), 2);
 }
 
-TEST_F(ComputeThreadsTest, WithoutAReadingTheNumberStays) {
+TEST_F(ComputeThreadsTest, KeepsThreadCountWithoutReading) {
   ComputeThreads threads(clock_, {"/nowhere", "/nowhere"});
   pass(100);
   threads.adjust();

@@ -1,4 +1,4 @@
-// Conversions from tensors to the arguments of CPU kernels, for the *_cpu.cc files.
+// Converts tensors to arguments of CPU kernels, for the *_cpu.cc files.
 #pragma once
 
 #include <ATen/ATen.h>

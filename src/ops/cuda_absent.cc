@@ -1,4 +1,4 @@
-// Of builds without CUDA kernels: ops/dispatch.h selects none of these.
+// For builds without CUDA kernels: ops/dispatch.h never selects these functions.
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
@@ -8,6 +8,8 @@
 #include "ops/lora_profiler.h"
 #include "ops/merge_targets.h"
 #include "ops/step_tables.h"
+#include "ops/vocabulary_targets.h"
+#include "ops/weight_cuda.h"
 
 namespace valora::ops {
 namespace {
@@ -21,6 +23,12 @@ void prepare_gpu() {}
 Gpu this_gpu() { return {}; }
 std::unique_ptr<LoraProfiler> LoraProfiler::make(at::Device, const Clock&) { return nullptr; }
 
+std::pair<at::Tensor, std::shared_ptr<const kernels::cuda::IntegerMatrix>> pack_integers_cuda(
+    const QuantisedTensor&, at::Device) {
+  absent();
+}
+at::Tensor unpack_cuda(const Weight&) { absent(); }
+
 at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double, double) { absent(); }
 at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double, double) {
   absent();
@@ -29,7 +37,7 @@ at::Tensor quick_gelu_cuda(const at::Tensor&) { absent(); }
 void rotate_half_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&) { absent(); }
 at::Tensor paged_attention_cuda(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                 const RotaryOfStep*, const KvArena&, int64_t,
-                                std::span<const QuerySpan>, SpanTables&) {
+                                std::span<const QuerySpan>, const AttentionRule&, SpanTables&) {
   absent();
 }
 std::vector<at::Tensor> project_cuda(const at::Tensor&, const at::Tensor&,
@@ -40,8 +48,16 @@ at::Tensor gated_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
                       const ModuleWeight&, const LoraBatch&, Gate) {
   absent();
 }
-at::Tensor linear_float_cuda(const at::Tensor&, const Weight&) { absent(); }
+at::Tensor linear_float_cuda(const at::Tensor&, const at::Tensor&, const ModuleWeight&,
+                             const LoraBatch&) {
+  absent();
+}
 void merge_cuda(std::span<const Merge>) { absent(); }
+at::Tensor gather_rows_cuda(const PlacedMatrix&, const at::Tensor&) { absent(); }
+void row_product_cuda(const at::Tensor&, const PlacedMatrix&, int64_t, int64_t, bool,
+                      const at::Tensor&) {
+  absent();
+}
 
 bool LogitCandidates::serves(at::Device) { return false; }
 struct LogitCandidates::State {};

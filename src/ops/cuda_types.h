@@ -1,5 +1,5 @@
-// Conversions from tensors to the arguments of CUDA kernels, for the *_cuda.cc files. These include
-// no CUDA header, so that they compile with any libtorch.
+// Converts tensors to arguments of CUDA kernels, for the *_cuda.cc files. These include no CUDA
+// header, so they compile with any libtorch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,16 +15,20 @@ inline kernels::cuda::Dtype cuda_dtype(at::ScalarType dtype) {
   return dtype == at::kHalf ? kernels::cuda::Dtype::kFp16 : kernels::cuda::Dtype::kBf16;
 }
 
-// The stream on which ATen launches its operations on the tensor's device.
+// The stream on which ATen launches operations, and valora its kernels, on the tensor's device.
+// That device must be the thread's current one.
 inline kernels::cuda::Stream stream_of(const at::Tensor& x) {
-  return c10::impl::VirtualGuardImpl(x.device().type()).getStream(x.device()).native_handle();
+  const c10::impl::VirtualGuardImpl device(x.device().type());
+  TORCH_CHECK(device.getDevice() == x.device(), "a launch on ", device.getDevice(),
+              " with a tensor on ", x.device());
+  return device.getStream(x.device()).native_handle();
 }
 
-// Throws c10::Error if a launch was refused.
+// Throws c10::Error if the launch was refused.
 void check_launch(kernels::cuda::Status status, const char* what);
-// Of the current GPU.
+// Of the current GPU:
 int32_t multiprocessors();
-int32_t shared_bytes();  // of a thread block
+int32_t shared_bytes();  // per thread block
 kernels::CudaArch gpu_arch();
 
 }  // namespace valora::ops

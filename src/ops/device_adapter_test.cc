@@ -1,5 +1,5 @@
-// Adapters in the blocks of a pool on a GPU equal those that own their tensors there. Skipped
-// without a GPU.
+// Adapters in the blocks of a pool on a GPU give the same results as adapters that own tensors
+// there. Skipped without a GPU.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "ops/linear.h"
 #include "ops/merge.h"
 #include "ops/pool_memory.h"
+#include "ops/testing/gpu.h"
 
 namespace valora::ops {
 namespace {
@@ -32,7 +33,7 @@ struct DeviceBoth {
 class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override {
-    if (!at::globalContext().hasCUDA() || !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
+    if (!testing_support::has_gpu()) GTEST_SKIP() << "no GPU";
     pool_ = PoolMemory(400, block_bytes(), gpu());
     pool_.as(dtype()).fill_(NAN);
     for (int32_t i = 0; i < pool_.blocks(); ++i) free_.push_back(i);
@@ -46,7 +47,7 @@ class DeviceAdapters : public ::testing::TestWithParam<at::ScalarType> {
   at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat); }
   at::Tensor on_gpu(at::IntArrayRef sizes) { return random(sizes).to(dtype()).to(gpu()); }
 
-  // A random rank on most modules. The panels pass through pinned memory.
+  // A random rank on most modules. Panels are copied by way of pinned memory.
   DeviceBoth make() {
     DeviceBoth both{AdapterWeights(std::size(kDeviceSizes)), {}};
     std::vector<LoraShape> shapes;
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, DeviceAdapters,
                          ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) { return std::string(at::toString(info.param)); });
 
-TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
+TEST_P(DeviceAdapters, ProjectionsEqualOwningForm) {
   std::vector<DeviceBoth> adapters;
   for (int i = 0; i < 6; ++i) adapters.push_back(make());
   for (const int64_t tokens : {1, 6, 18, 200}) {
@@ -117,7 +118,28 @@ TEST_P(DeviceAdapters, ProjectionsAreThoseOfTheOwningForm) {
   }
 }
 
-TEST_P(DeviceAdapters, MergesAreThoseOfTheOwningForm) {
+TEST_P(DeviceAdapters, PartialSumsIncludeAdapterProducts) {
+  const DeviceBoth both = make();
+  const double tolerance = dtype() == at::kFloat ? 1e-5 : 2e-2;
+  for (const int64_t tokens : {1, 40}) {
+    LoraBatch lora;
+    lora.add(0, tokens, both.paged, 0.7f);
+    for (int m = 0; m < static_cast<int>(std::size(kDeviceSizes)); ++m) {
+      const Weight base(random({kDeviceSizes[m].out, kDeviceSizes[m].in}) * 0.1, dtype(), gpu());
+      const at::Tensor x = on_gpu({tokens, kDeviceSizes[m].in});
+      const at::Tensor sums = linear_float(x, {&base, m}, lora),
+                       rounded = linear(x, {&base, m}, lora).to(at::kFloat);
+      EXPECT_EQ(sums.scalar_type(), at::kFloat);
+      const double error = (sums - rounded).abs().max().item<double>();
+      EXPECT_LE(error, tolerance * rounded.abs().max().item<double>()) << "module " << m;
+      if (both.paged.touches(m)) {
+        EXPECT_GT((sums - linear_float(x, base)).abs().max().item<double>(), 2 * error);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceAdapters, MergesEqualOwningForm) {
   for (int i = 0; i < 4; ++i) {
     const DeviceBoth both = make();
     for (int m = 0; m < static_cast<int>(std::size(kDeviceSizes)); ++m) {

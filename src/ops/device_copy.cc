@@ -4,6 +4,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <exception>
+
 namespace valora::ops {
 
 DeviceCopier::DeviceCopier(at::Device device)
@@ -18,17 +20,20 @@ void DeviceCopier::copy(const at::Tensor& to, const at::Tensor& from) {
   to.copy_(from, /*non_blocking=*/true);
 }
 
-void copy_all(Copier& copier, std::span<const Copy> copies) {
-  try {
-    for (const Copy& one : copies) copier.copy(one.to, one.from);
-  } catch (...) {
+void copy_all(std::span<const CopyList> lists) {
+  std::exception_ptr first;
+  const auto unless_failed = [&](auto&& call) {
     try {
-      copier.wait();
-    } catch (const std::exception&) {  // the first error counts
+      call();
+    } catch (...) {
+      if (!first) first = std::current_exception();
     }
-    throw;
-  }
-  copier.wait();
+  };
+  for (const CopyList& list : lists)
+    for (const Copy& one : list.copies)
+      if (!first) unless_failed([&] { list.copier.copy(one.to, one.from); });
+  for (const CopyList& list : lists) unless_failed([&] { list.copier.wait(); });
+  if (first) std::rethrow_exception(first);
 }
 
 at::Tensor pinned_bytes(int64_t bytes) {

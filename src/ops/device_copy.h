@@ -1,4 +1,4 @@
-// Copies between host memory and the memory of a device, beside the computation there.
+// Copies between host memory and device memory, concurrently with computation on the device.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,22 +8,22 @@
 
 namespace valora::ops {
 
-// Used by one thread. Throws c10::Error if the device fails.
+// Must be used from one thread. Throws c10::Error if the device fails.
 class Copier {
  public:
   virtual ~Copier() = default;
 
-  // Begins a copy, of equal sizes. Both stay until wait().
+  // Starts a copy between tensors of equal size. Both must stay valid until wait().
   virtual void copy(const at::Tensor& to, const at::Tensor& from) = 0;
-  // Waits for the copies.
+  // Waits for all copies.
   virtual void wait() = 0;
 };
 
-// Copies on a stream of its own, after the computation that was launched before: it may still read
-// `to` or write `from`. The one in host memory is pinned.
+// Copies on its own stream, after any computation launched earlier, which may still be reading `to`
+// or writing `from`. The host tensor must be pinned.
 class DeviceCopier final : public Copier {
  public:
-  // Not the CPU.
+  // device: not the CPU.
   explicit DeviceCopier(at::Device device);
 
   void copy(const at::Tensor& to, const at::Tensor& from) override;
@@ -36,12 +36,17 @@ class DeviceCopier final : public Copier {
 struct Copy {
   at::Tensor to, from;
 };
-// Copies all and waits for them. If a copy cannot begin, it waits for those before, whose memory
-// the caller may give to others when this throws.
-void copy_all(Copier& copier, std::span<const Copy> copies);
+// Copies for one device.
+struct CopyList {
+  Copier& copier;
+  std::span<const Copy> copies;
+};
+// Runs all copies, on all devices at the same time, and waits for them. If a copy cannot begin, it
+// waits for the copies already begun, so that the caller may reuse their memory once this throws.
+void copy_all(std::span<const CopyList> lists);
 
-// Uninitialised bytes of host memory that the device can copy from and to. Throws c10::Error if
-// memory is exhausted. The allocator keeps freed memory, and rounds sizes up to powers of two.
+// Uninitialised host memory from and to which the device can copy. Throws c10::Error if memory is
+// exhausted. The allocator keeps freed memory and rounds sizes up to powers of two.
 at::Tensor pinned_bytes(int64_t bytes);
 
 }  // namespace valora::ops

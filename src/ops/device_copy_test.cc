@@ -1,4 +1,4 @@
-// Copies to a device one of which cannot begin, without a device.
+// A list of copies to a device in which one cannot be started; needs no device.
 #include "ops/device_copy.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace valora::ops {
 namespace {
 
-// Copies nothing before it is waited for, as a device may.
+// Copies nothing until wait(), as a device may do.
 class LazyCopier final : public Copier {
  public:
   void copy(const at::Tensor& to, const at::Tensor& from) override {
@@ -34,9 +34,11 @@ class CopyAll : public ::testing::Test {
  protected:
   void copy(int blocks) {
     for (int i = 0; i < blocks; ++i) copies_.push_back({at::zeros({4}), at::full({4}, i + 1)});
-    copy_all(copier_, copies_);
+    const CopyList list{copier_, copies_};
+    copy_all({&list, 1});
   }
-  // Blocks that have what was copied to them; another owner has the rest.
+  // The number of blocks that have received their copy; the others still have another owner's
+  // values.
   int written() const {
     int count = 0;
     for (const Copy& one : copies_) count += at::equal(one.to, one.from) ? 1 : 0;
@@ -46,20 +48,20 @@ class CopyAll : public ::testing::Test {
   std::vector<Copy> copies_;
 };
 
-TEST_F(CopyAll, HasEndedWhenItReturns) {
+TEST_F(CopyAll, WaitsForAllCopies) {
   copy(5);
   EXPECT_EQ(written(), 5);
   EXPECT_TRUE(copier_.in_flight.empty());
 }
 
-TEST_F(CopyAll, NothingIsInFlightWhenOneCannotBegin) {
+TEST_F(CopyAll, FailedStartLeavesNothingInFlight) {
   copier_.failing = 3;
   EXPECT_THROW(copy(5), std::runtime_error);
   EXPECT_TRUE(copier_.in_flight.empty());
   EXPECT_EQ(written(), 3);
 }
 
-TEST_F(CopyAll, TheFirstErrorCounts) {
+TEST_F(CopyAll, ReportsFirstError) {
   copier_.failing = 2;
   copier_.lost = true;
   try {
@@ -70,9 +72,25 @@ TEST_F(CopyAll, TheFirstErrorCounts) {
   }
 }
 
-TEST_F(CopyAll, AnErrorOfACopyThatBeganIsToldByTheWait) {
+TEST_F(CopyAll, WaitReportsErrorOfStartedCopy) {
   copier_.lost = true;
   EXPECT_THROW(copy(2), std::runtime_error);
+}
+
+TEST_F(CopyAll, WaitsForAllDevices) {
+  LazyCopier other;
+  std::vector<Copy> of_other;
+  for (int i = 0; i < 3; ++i) {
+    copies_.push_back({at::zeros({4}), at::full({4}, i + 1)});
+    of_other.push_back({at::zeros({4}), at::full({4}, i + 1)});
+  }
+  const CopyList lists[] = {{copier_, copies_}, {other, of_other}};
+  copy_all(lists);
+  EXPECT_EQ(written(), 3);
+  EXPECT_TRUE(at::equal(of_other[2].to, of_other[2].from));
+  copier_.lost = true;
+  EXPECT_THROW(copy_all(lists), std::runtime_error);
+  EXPECT_TRUE(other.in_flight.empty()) << "the memory of both may be given to others";
 }
 
 }  // namespace

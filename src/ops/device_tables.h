@@ -1,4 +1,4 @@
-// Tables of a step on a GPU, for the *_cuda.cc files.
+// Tables of a step in GPU memory, for the *_cuda.cc files.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,10 +10,10 @@
 
 namespace valora::ops {
 
-// Arrays of several types in one copy to a device. The arrays begin 16-byte aligned.
+// Collects arrays of several types for a single copy to a device. Arrays begin 16-byte aligned.
 class DeviceTables {
  public:
-  // → the offset of the array in bytes
+  // → the array's offset in bytes
   template <typename T>
   size_t add(std::span<const T> values) {
     constexpr size_t kAlignment = 16;
@@ -26,10 +26,11 @@ class DeviceTables {
   size_t add(const std::vector<T>& values) {
     return add(std::span<const T>(values));
   }
-  // For the next step, at the same addresses if it adds arrays of the same sizes, but for the last.
+  // Starts the tables of the next step. Their addresses stay the same if it adds arrays of the same
+  // sizes; only the last one may differ.
   void clear() { bytes_.clear(); }
   size_t bytes() const { return bytes_.size(); }
-  // Room for so many bytes from the first copy on, so that the last array may grow.
+  // Allocates at least this many bytes at the first copy, so that the last array may grow.
   void reserve(size_t bytes) { reserved_ = std::max(reserved_, bytes); }
 
   void copy_to(at::Device device) {
@@ -43,7 +44,7 @@ class DeviceTables {
     std::memcpy(host_.data_ptr(), bytes_.data(), bytes_.size());
     memory_.narrow(0, 0, size).copy_(host_.narrow(0, 0, size), /*non_blocking=*/true);
   }
-  // On the device.
+  // The address on the device.
   template <typename T>
   const T* at(size_t offset) const {
     return reinterpret_cast<const T*>(static_cast<const std::byte*>(memory_.const_data_ptr()) +

@@ -1,6 +1,6 @@
-// Selects the implementation of an operation from device, dtype and backend. For an operation x,
-// x.cc checks the arguments and dispatches to x_cpu.cc, x_cuda.cc or x_aten.cc. Builds without
-// nvcc have cuda_absent.cc instead of the x_cuda.cc.
+// Selects the implementation of an operation by device, dtype and backend. For an operation x, x.cc
+// checks the arguments and dispatches to x_cpu.cc, x_cuda.cc or x_aten.cc. Builds without nvcc have
+// cuda_absent.cc instead of the x_cuda.cc files.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,10 +13,10 @@ namespace valora::ops {
 enum class Target : uint8_t {
   kCpu,   // kernels/cpu: float and bf16
   kCuda,  // kernels/cuda: float, bf16 and fp16
-  kAten,  // the reference backend, other dtypes, other devices
+  kAten,  // the reference backend, and other dtypes and devices
 };
 
-// Whether this build has kernels/cuda.
+// True if this build includes kernels/cuda.
 bool has_cuda_kernels();
 
 inline Target target_of(at::ScalarType dtype, at::Device device) {
@@ -26,11 +26,11 @@ inline Target target_of(at::ScalarType dtype, at::Device device) {
   if (device.is_cuda() && (wide || dtype == at::kHalf) && has_cuda_kernels()) return Target::kCuda;
   return Target::kAten;
 }
-// The kernels do not record gradients.
+// Only ATen records gradients.
 inline Target target_of(const at::Tensor& x, bool differentiates = false) {
   return differentiates ? Target::kAten : target_of(x.scalar_type(), x.device());
 }
-// The layout of a weight was chosen for its target. Plain weights in host memory are for training.
+// A weight's layout was chosen for its target. Plain weights in host memory are for training.
 inline Target target_of(const Weight& w) {
   if (w.form() == WeightForm::kPanels) return Target::kCpu;
   return w.data().is_cpu() ? Target::kAten : target_of(w.dtype(), w.data().device());

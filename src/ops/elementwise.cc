@@ -20,7 +20,7 @@ void check_norm(const at::Tensor& x, const at::Tensor& weight) {
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
   check_norm(x, weight);
   const Target target = target_of(x, wants_gradient(x));
-  TORCH_CHECK(x.is_contiguous() || (target == Target::kCuda && heads_side_by_side(x)),
+  TORCH_CHECK(x.is_contiguous() || (target == Target::kCuda && has_contiguous_heads(x)),
               "rms_norm: x must be contiguous");
   switch (target) {
     case Target::kCpu: return rms_norm_cpu(x, weight, eps, offset);
@@ -56,7 +56,7 @@ at::Tensor quick_gelu(const at::Tensor& x) {
 
 void check_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   TORCH_CHECK(x.dim() == 3 && x.stride(2) == 1 && x.size(2) % 2 == 0 &&
-                  (x.is_cpu() || heads_side_by_side(x)),
+                  (x.is_cpu() || has_contiguous_heads(x)),
               "rotate_half: x is ", x.sizes());
   TORCH_CHECK(cos.sizes() == sin.sizes() && cos.dim() == 2 && cos.size(0) == x.size(0) &&
                   cos.size(1) == x.size(2) / 2 && cos.is_contiguous() && sin.is_contiguous() &&

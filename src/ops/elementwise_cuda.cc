@@ -4,38 +4,29 @@
 #include "ops/elementwise_targets.h"
 
 namespace valora::ops {
-namespace {
-
-void check_offset(double offset) {
-  TORCH_CHECK(offset == 0, "norms with an offset are not supported on GPUs");
-}
-
-}  // namespace
 
 at::Tensor rms_norm_cuda(const at::Tensor& x, const at::Tensor& weight, double eps, double offset) {
-  check_offset(offset);
   at::Tensor y = at::empty(x.sizes(), x.options());
-  const bool together = x.is_contiguous();  // then all rows are heads of one token
+  const bool together = x.is_contiguous();  // then all rows can be passed as heads of one token
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const int64_t heads = together ? 1 : x.size(1);
   const kernels::cuda::Heads rows_of{x.data_ptr(), together ? width : x.stride(0),
                                      static_cast<int32_t>(heads)};
   check_launch(
       kernels::cuda::rms_norm(cuda_dtype(x.scalar_type()), rows_of, weight.const_data_ptr(),
-                              y.data_ptr(), rows / heads, static_cast<int32_t>(width),
-                              static_cast<float>(eps), stream_of(x)),
+                              static_cast<float>(offset), y.data_ptr(), rows / heads,
+                              static_cast<int32_t>(width), static_cast<float>(eps), stream_of(x)),
       "rms_norm");
   return y;
 }
 
 at::Tensor add_rms_norm_cuda(at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                              double eps, double offset) {
-  check_offset(offset);
   at::Tensor y = at::empty_like(x);
-  check_launch(kernels::cuda::add_rms_norm(cuda_dtype(x.scalar_type()), x.data_ptr(),
-                                           residual.const_data_ptr(), weight.const_data_ptr(),
-                                           y.data_ptr(), x.size(0), static_cast<int32_t>(x.size(1)),
-                                           static_cast<float>(eps), stream_of(x)),
+  check_launch(kernels::cuda::add_rms_norm(
+                   cuda_dtype(x.scalar_type()), x.data_ptr(), residual.const_data_ptr(),
+                   weight.const_data_ptr(), static_cast<float>(offset), y.data_ptr(), x.size(0),
+                   static_cast<int32_t>(x.size(1)), static_cast<float>(eps), stream_of(x)),
                "add_rms_norm");
   return y;
 }

@@ -1,4 +1,4 @@
-// The implementations of ops/elementwise.h. The caller has checked the arguments. Those on ATen are
+// The implementations of ops/elementwise.h. The caller has checked the arguments. The ATen ones are
 // differentiable.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace valora::ops {
 
-// Throws c10::Error unless x and the angles are as rotate_half() takes them.
+// Throws c10::Error unless x and the angles meet the requirements of rotate_half().
 void check_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
 at::Tensor rms_norm_cpu(const at::Tensor& x, const at::Tensor& weight, double eps, double offset);

@@ -1,5 +1,5 @@
-// The gated delta rule with its convolution before and its gated norm behind it: what a layer of
-// Gated DeltaNet computes between its linears (transformers: Qwen3_5GatedDeltaNet). Invalid
+// The gated delta rule with the convolution before it and the gated norm after it: everything that
+// a Gated DeltaNet layer computes between its linears (transformers: Qwen3_5GatedDeltaNet). Invalid
 // arguments throw c10::Error.
 #pragma once
 
@@ -20,20 +20,20 @@ struct DeltaWeights {
   double eps = 1e-6;
 };
 
-// Of T tokens: qkv [T, channels], before the convolution; z [T, value_heads · value_dim]; b and a
-// [T, value_heads]. Rows may be further apart than their size.
+// T tokens: qkv [T, channels], before the convolution; z [T, value_heads · value_dim]; b and a [T,
+// value_heads]. Rows may have any stride.
 struct DeltaTokens {
   at::Tensor qkv, z, b, a;
 };
 
-// A step in serving, on CPUs: reads and writes the states of its sequences, one StateSpan for each
-// span. With the reference backend, too. → [T, value_heads · value_dim]
+// A serving step, on CPUs: reads and writes the states of its sequences, one StateSpan per span.
+// Used with the reference backend too. → [T, value_heads · value_dim]
 at::Tensor gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
                        const StateArena& states, int64_t layer,
                        std::span<const kernels::QuerySpan> spans,
                        std::span<const StateSpan> state_spans);
 
-// The same for whole sequences without states, for training. Differentiable.
+// The same for whole sequences that start without a state, for training. Differentiable.
 at::Tensor sequence_gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
                                 const StateShape& shape, std::span<const kernels::QuerySpan> spans);
 

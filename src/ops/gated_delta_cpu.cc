@@ -10,12 +10,12 @@
 namespace valora::ops {
 namespace {
 
-// The pointers to the parts of states, one list after another.
+// Lists of pointers to the parts of states, one list after another.
 template <typename P>
 class PartLists {
  public:
   explicit PartLists(size_t lists, int64_t parts) : parts_(static_cast<size_t>(parts)) {
-    pointers_.reserve(lists * parts_);  // they stay where they are
+    pointers_.reserve(lists * parts_);  // so that pointers to the lists stay valid
   }
   template <typename Find>
   P* const* add(const int32_t* blocks, const Find& find) {
@@ -31,7 +31,7 @@ class PartLists {
   std::vector<P*> pointers_;
 };
 
-// The spans of a kernel, of type Span, whose states have parts of type P.
+// A kernel's spans, of type Span, for states with parts of type P.
 template <typename Span, typename P, typename Find>
 std::vector<Span> spans_of(std::span<const kernels::QuerySpan> spans,
                            std::span<const StateSpan> states, const Find& find,

@@ -1,4 +1,4 @@
-// The step with states against the differentiable form over whole sequences.
+// Compares steps that keep states with the differentiable form over whole sequences.
 #include "ops/gated_delta.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(GatedDeltaOp, StepsOverBlocksEqualTheSequence) {
   ASSERT_GT(n, 3);
   const PoolMemory pool(4 * n, bytes, at::kCPU);
   const StateArena arena(pool, layout);
-  std::vector<int32_t> blocks(4 * n);  // two sequences, a checkpoint, and one that goes on from it
+  std::vector<int32_t> blocks(4 * n);  // two sequences, a checkpoint, and its continuation
   for (int32_t i = 0; i < 4 * n; ++i) blocks[i] = (i * 7 + 3) % (4 * n);
   std::ranges::sort(blocks, [](int32_t a, int32_t b) { return a % 5 * 100 + a < b % 5 * 100 + b; });
   const int32_t *first = blocks.data(), *second = first + n, *kept = second + n, *again = kept + n;
@@ -47,7 +47,7 @@ TEST(GatedDeltaOp, StepsOverBlocksEqualTheSequence) {
                                      layer, spans, states);
     EXPECT_TRUE(at::allclose(y, of(expected), 1e-3, 1e-4)) << (y - of(expected)).abs().max();
   };
-  for (const int64_t layer : {1, 0}) {  // of the same weights
+  for (const int64_t layer : {1, 0}) {  // with the same weights
     run(layer, {{0, 70, 0}, {100, 1, 0}}, {{nullptr, first, {{{kept, 64}}}}, {nullptr, second}});
     run(layer, {{70, 1, 0}, {101, 40, 0}}, {{first, first}, {second, second}});
     run(layer, {{64, 36, 0}, {71, 29, 0}, {141, 9, 0}},
@@ -67,7 +67,7 @@ TEST(GatedDeltaOp, HasGradients) {
   }
 }
 
-TEST(GatedDeltaOp, RefusesWhatDoesNotFit) {
+TEST(GatedDeltaOp, RefusesMismatchedShapes) {
   const DeltaFixture f(4);
   const auto bytes = (StateLayout::least_block_bytes(kShape) + 63) / 64 * 64;
   const StateArena arena(PoolMemory(1, bytes, at::kCPU), StateLayout(kShape, bytes));

@@ -1,4 +1,4 @@
-// Whether an operation must record gradients. Kernels over raw pointers do not.
+// Tells if an operation must record gradients; kernels over raw pointers do not.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -5,9 +5,9 @@
 
 namespace valora::ops {
 
-// x: [T, heads, dim]. Whether the heads of each token are contiguous, as the kernels require. The
-// token stride is arbitrary.
-inline bool heads_side_by_side(const at::Tensor& x) {
+// True if the heads of each token of x, [T, heads, dim], are contiguous, as the kernels require.
+// The stride between tokens is arbitrary.
+inline bool has_contiguous_heads(const at::Tensor& x) {
   return x.dim() == 3 && x.stride(2) == 1 && (x.size(1) == 1 || x.stride(1) == x.size(2));
 }
 

@@ -17,7 +17,7 @@ at::Tensor huge_zeros(int64_t elements, at::ScalarType dtype) {
   if (bytes < kHugePage) return at::zeros({elements}, options);
   const size_t mapped = bytes + kHugePage;
   void* map = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  TORCH_CHECK(map != MAP_FAILED, "no memory for ", bytes, " bytes");
+  TORCH_CHECK(map != MAP_FAILED, "cannot allocate ", bytes, " bytes");
   const uintptr_t begin =
       (reinterpret_cast<uintptr_t>(map) + kHugePage - 1) / kHugePage * kHugePage;
 #ifdef MADV_HUGEPAGE

@@ -1,4 +1,4 @@
-// Linears that round their inputs, with the kernels and with the reference backend.
+// Linears that round their inputs, with our kernels and with the reference backend.
 #include "ops/input_rounding.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -8,13 +8,14 @@
 
 #include "ops/backend.h"
 #include "ops/linear.h"
+#include "ops/quantise.h"
 
 namespace valora::ops {
 namespace {
 
 using Grid = InputRounding::Grid;
 
-TEST(RoundedInputs, AreStepsOfATokensOwnScale) {
+TEST(RoundedInputs, UseTokensOwnScale) {
   const at::Tensor x =
       at::tensor({1.f, -0.5f, 0.013f, 0.f, 0.f, 0.f, -255.f, 3.f, 0.9f}).view({3, 3});
   const at::Tensor y = rounded_inputs(x, {Grid::kInt8});
@@ -28,7 +29,7 @@ TEST(RoundedInputs, AreStepsOfATokensOwnScale) {
   EXPECT_FLOAT_EQ(rows[2][2], 0);
 }
 
-TEST(RoundedInputs, OfAPartAreThoseOfTheWhole) {
+TEST(RoundedInputs, PartEqualsWhole) {
   const at::Tensor x = at::tensor({1.f, -0.3f, 0.013f, -8.f, 2.9f, 0.9f}).view({2, 3});
   const at::Tensor largest = largest_inputs(x), part = x.slice(1, 1).contiguous();
   for (const Grid grid : {Grid::kInt8, Grid::kFp8}) {
@@ -38,14 +39,14 @@ TEST(RoundedInputs, OfAPartAreThoseOfTheWhole) {
   }
 }
 
-TEST(RoundedInputs, AreStepsOfAStoredScaleWithinTheGrid) {
+TEST(RoundedInputs, UseStoredScaleWithinGrid) {
   const at::Tensor x = at::tensor({0.3f, 100.f, -100.f, 0.24f}).view({1, 4}).to(at::kBFloat16);
   const at::Tensor y = rounded_inputs(x, {Grid::kInt8, 0.5f});
   EXPECT_EQ(y.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(at::equal(y.to(at::kFloat), at::tensor({0.5f, 63.5f, -64.f, 0.f}).view({1, 4})));
 }
 
-TEST(RoundedInputs, InFloatsOfEightBitsHaveThreeBitsOfFraction) {
+TEST(RoundedInputs, Fp8KeepsThreeFractionBits) {
   const at::Tensor x = at::tensor({448.f, 300.f, 1.06f, 0.001f, -1000.f, 33.f}).view({2, 3});
   const at::Tensor y = rounded_inputs(x, {Grid::kFp8, 1.f});
   EXPECT_TRUE(
@@ -55,7 +56,7 @@ TEST(RoundedInputs, InFloatsOfEightBitsHaveThreeBitsOfFraction) {
   EXPECT_FLOAT_EQ(own[1][1].item<float>(), -1000);
 }
 
-TEST(RoundedInputs, OfATokenThatIsNotFiniteAreNotFinite) {
+TEST(RoundedInputs, NonFiniteTokenStaysNonFinite) {
   for (const Grid grid : {Grid::kInt8, Grid::kFp8}) {
     const at::Tensor x = at::tensor({NAN, 1.f, 1.f, 1.f}).view({2, 2});
     const at::Tensor y = rounded_inputs(x, {grid});
@@ -81,24 +82,27 @@ class RoundingLinears : public ::testing::TestWithParam<Backend> {
   static void expect_close(const at::Tensor& actual, const at::Tensor& expected) {
     EXPECT_TRUE(at::allclose(actual, expected, 1e-4, 1e-4));
   }
+  // w: [33, 40].
+  void expect_unrounded_adapter_inputs(const Weight& w) {
+    const at::Tensor x = random({5, 40});
+    AdapterWeights adapter(1);
+    adapter.set(0, {weight(random({4, 40}), {}), weight(random({33, 4}), {})}, 0.5f);
+    LoraBatch lora;
+    lora.add(0, 5, adapter, 1);
+    const LoraWeight& pair = *adapter.find(0);
+    const at::Tensor low = at::mm(at::mm(x, pair.a.unpacked().t()), pair.b.unpacked().t());
+    expect_close(linear(x, {&w, 0}, lora), sum(x, w) + 0.5 * low);
+  }
   at::Generator generator_ = at::make_generator<at::CPUGeneratorImpl>(5);
 };
 INSTANTIATE_TEST_SUITE_P(Backends, RoundingLinears,
                          ::testing::Values(Backend::kNative, Backend::kReference));
 
-TEST_P(RoundingLinears, LeaveTheInputsOfAdaptersAlone) {
-  const at::Tensor x = random({5, 40});
-  const Weight w = weight(random({33, 40}), InputRounding{Grid::kInt8, 0.3f});
-  AdapterWeights adapter(1);
-  adapter.set(0, {weight(random({4, 40}), {}), weight(random({33, 4}), {})}, 0.5f);
-  LoraBatch lora;
-  lora.add(0, 5, adapter, 1);
-  const LoraWeight& pair = *adapter.find(0);
-  const at::Tensor low = at::mm(at::mm(x, pair.a.unpacked().t()), pair.b.unpacked().t());
-  expect_close(linear(x, {&w, 0}, lora), sum(x, w) + 0.5 * low);
+TEST_P(RoundingLinears, AdaptersUseUnroundedInputs) {
+  expect_unrounded_adapter_inputs(weight(random({33, 40}), InputRounding{Grid::kInt8, 0.3f}));
 }
 
-TEST_P(RoundingLinears, OfOneProjectionMayDiffer) {
+TEST_P(RoundingLinears, MayDifferWithinProjection) {
   const at::Tensor x = random({5, 40});
   const Weight fine = weight(random({33, 40}), InputRounding{Grid::kInt8}),
                coarse = weight(random({33, 40}), InputRounding{Grid::kInt8, 0.5f}),
@@ -109,6 +113,58 @@ TEST_P(RoundingLinears, OfOneProjectionMayDiffer) {
   expect_close(gated(x, all[0], all[0]), at::silu(sum(x, fine)) * sum(x, fine));
   expect_close(gated(x, all[0], all[1]), at::silu(sum(x, fine)) * sum(x, coarse));
   expect_close(linear_float(x, coarse), sum(x, coarse));
+}
+
+// The native kernels multiply integers by integers; the reference backend decodes both.
+class RoundingIntegers : public RoundingLinears {
+ protected:
+  Weight integers(int64_t out, int64_t in, int bits, int64_t group, const InputRounding& rounding) {
+    Weight w(quantise(random({out, in}), {bits, group}), at::kFloat, at::kCPU);
+    w.set_input_rounding(rounding);
+    EXPECT_EQ(w.multiplies_rounded(),
+              GetParam() == Backend::kNative && rounding.grid == Grid::kInt8);
+    return w;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, RoundingIntegers,
+                         ::testing::Values(Backend::kNative, Backend::kReference));
+
+TEST_P(RoundingIntegers, MatchDecodedProducts) {
+  const at::Tensor x = random({5, 96});
+  for (const InputRounding& rounding :
+       {InputRounding{Grid::kInt8}, {Grid::kInt8, 0.02f}, {Grid::kFp8}})
+    for (const auto& [bits, group] : {std::pair<int, int64_t>{8, 96}, {8, 32}, {4, 32}}) {
+      const Weight w = integers(33, 96, bits, group, rounding);
+      expect_close(linear(x, w), sum(x, w));
+      expect_close(linear_float(x, w), sum(x, w));
+    }
+}
+
+TEST_P(RoundingIntegers, DoNotRoundAdapterInputs) {
+  expect_unrounded_adapter_inputs(integers(33, 40, 8, 40, {Grid::kInt8}));
+}
+
+TEST_P(RoundingIntegers, PartialInputsUseWholeTokenScale) {
+  const at::Tensor x = random({5, 96}), largest = largest_inputs(x);
+  const QuantisedTensor all = quantise(random({33, 96}), {8, 96});
+  Weight whole(all, at::kFloat, at::kCPU);
+  whole.set_input_rounding({Grid::kInt8});
+  at::Tensor total = at::zeros({5, 33});
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 40}, {40, 96}}) {
+    Weight part(all.part({0, 33}, {begin, end}), at::kFloat, at::kCPU);
+    part.set_input_rounding({Grid::kInt8});
+    total += linear_float(x.slice(1, begin, end).contiguous(), part, largest);
+  }
+  expect_close(total, sum(x, whole));
+}
+
+TEST_P(RoundingIntegers, ShareALaunchWithFloats) {
+  const at::Tensor x = random({5, 40});
+  const Weight whole = integers(33, 40, 8, 40, {Grid::kInt8}),
+               floats = weight(random({33, 40}), InputRounding{Grid::kInt8});
+  const ModuleWeight both[] = {{&whole}, {&floats}};
+  const auto ys = project(x, both);
+  for (size_t i = 0; i < 2; ++i) expect_close(ys[i], sum(x, *both[i].weight));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a step launches on a GPU, captured once and replayed by one launch.
+// A step's GPU launches, captured once and replayed by a single launch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,19 +11,20 @@ namespace valora::ops {
 class CapturedLaunches {
  public:
   virtual ~CapturedLaunches() = default;
-  // Launches all of it again, on the current stream.
+  // Repeats all launches on the current stream.
   virtual void replay() = 0;
 };
 
 class LaunchCapture {
  public:
   virtual ~LaunchCapture() = default;
-  // Null where launches cannot be captured.
+  // Null if launches cannot be captured on this device.
   static std::unique_ptr<LaunchCapture> make(at::Device device);
 
-  // launch() is called twice: once before, because libraries allocate what they keep. The tensors
-  // that it makes have their memory as long as the captured launches live; captures share it, so
-  // only one may be under way. Throws if a launch cannot be captured, and nothing is left of it.
+  // Calls launch() twice: the first time uncaptured, because libraries allocate memory that they
+  // keep. Tensors that launch() makes keep their memory as long as the captured launches exist.
+  // Captures share memory, so only one may be running at a time. If a launch cannot be captured,
+  // throws and leaves nothing behind.
   virtual std::unique_ptr<CapturedLaunches> capture(const std::function<void()>& launch) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Of builds with a torch that has no CUDA.
+// For builds with a libtorch without CUDA.
 #include "ops/launch_capture.h"
 
 namespace valora::ops {

@@ -16,8 +16,8 @@ namespace {
 
 namespace cuda_memory = c10::cuda::CUDACachingAllocator;
 
-// The memory in which the launches of all graphs compute: they run one at a time. torch's allocator
-// ends it with its last graph, and then wants another name for the next one.
+// The memory in which all graphs compute; they run one at a time. torch's allocator frees the pool
+// with its last graph and then requires a new id.
 class GraphMemory {
  public:
   explicit GraphMemory(c10::cuda::CUDAStream stream) : stream_(stream) {}
@@ -37,22 +37,22 @@ class GraphMemory {
  private:
   c10::DeviceIndex device() const { return stream_.device_index(); }
 
-  c10::cuda::CUDAStream stream_;  // of captures
+  c10::cuda::CUDAStream stream_;  // on which captures are made
   at::cuda::MempoolId_t id_{};
   int users_ = 0;
 };
 
-// The program may have a CUDA runtime beside torch's, whose last error torch does not take: the
-// next launch of ours would be blamed for it.
+// The program may have a second CUDA runtime besides torch's. torch does not clear that runtime's
+// last error, which our next launch would then report as its own.
 void check(cudaError_t status) {
   if (status == cudaSuccess) return;
   (void)cudaGetLastError();
   C10_CUDA_CHECK(status);
 }
 
-// Not at::cuda::CUDAGraph: if one of these cannot be captured, its allocations do not end, and in
-// some releases its end is that of the workspaces of libraries on its stream, which others use,
-// too.
+// Used instead of at::cuda::CUDAGraph: if a capture fails, that class does not end its allocations,
+// and in some releases its destruction frees library workspaces of its stream that others still
+// use.
 class Launches final : public CaptureCalls, public CapturedLaunches {
  public:
   Launches(c10::cuda::CUDAStream stream, std::shared_ptr<GraphMemory> memory)
@@ -73,7 +73,7 @@ class Launches final : public CaptureCalls, public CapturedLaunches {
   void release_memory() noexcept override {
     warned([&] { memory_->release(); });
   }
-  // The mover's thread goes on copying meanwhile.
+  // Thread-local mode lets the mover's thread continue to copy.
   void begin_launches() override {
     check(cudaStreamBeginCapture(stream_.stream(), cudaStreamCaptureModeThreadLocal));
   }
@@ -85,7 +85,7 @@ class Launches final : public CaptureCalls, public CapturedLaunches {
     cudaGraph_t partial = nullptr;
     (void)cudaStreamEndCapture(stream_.stream(), &partial);
     if (partial) (void)cudaGraphDestroy(partial);
-    (void)cudaGetLastError();  // the first error counts
+    (void)cudaGetLastError();  // report the first error, not this one
   }
   void make_graph() override {
     const cudaError_t made = cudaGraphInstantiate(&graph_, captured_, 0);
@@ -112,8 +112,9 @@ class Launches final : public CaptureCalls, public CapturedLaunches {
 
 class CudaCapture final : public LaunchCapture {
  public:
-  CudaCapture()
-      : stream_(c10::cuda::getStreamFromPool()), memory_(std::make_shared<GraphMemory>(stream_)) {}
+  explicit CudaCapture(c10::DeviceIndex device)
+      : stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device)),
+        memory_(std::make_shared<GraphMemory>(stream_)) {}
 
   std::unique_ptr<CapturedLaunches> capture(const std::function<void()>& launch) override {
     auto launches = std::make_unique<Launches>(stream_, memory_);
@@ -126,7 +127,7 @@ class CudaCapture final : public LaunchCapture {
   }
 
  private:
-  c10::cuda::CUDAStream stream_;  // of captures; the mover has another
+  c10::cuda::CUDAStream stream_;  // on which captures are made; the mover uses another
   std::shared_ptr<GraphMemory> memory_;
 };
 
@@ -134,7 +135,7 @@ class CudaCapture final : public LaunchCapture {
 
 std::unique_ptr<LaunchCapture> LaunchCapture::make(at::Device device) {
   if (!device.is_cuda()) return nullptr;
-  return std::make_unique<CudaCapture>();
+  return std::make_unique<CudaCapture>(device.index());
 }
 
 }  // namespace valora::ops

@@ -10,7 +10,7 @@ namespace valora::ops {
 bool has_cuda_kernels() { return true; }
 
 void prepare_gpu() {
-  if (separate_launches().overlap) kernels::cuda::keep_launches_apart();
+  if (separate_launches().overlap) kernels::cuda::disable_launch_overlap();
 }
 
 Gpu this_gpu() {

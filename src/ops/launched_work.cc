@@ -37,7 +37,7 @@ class StreamWork final : public LaunchedWork {
   }
 
   at::Device device_;
-  std::optional<c10::Event> last_;  // the end of the last part
+  std::optional<c10::Event> last_;  // end of the last part
 };
 
 }  // namespace

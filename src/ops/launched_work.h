@@ -1,4 +1,4 @@
-// Computation that was launched on a device and may still run there when the host goes on.
+// Computation launched on a device that may still be running while the host continues.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,21 +7,22 @@
 
 namespace valora::ops {
 
-// Used by one thread. Both calls throw c10::Error if the device fails, also in what was launched
-// before.
+// Must be used from one thread. Both calls throw c10::Error if the device fails or has failed in
+// earlier launches.
 class LaunchedWork {
  public:
   virtual ~LaunchedWork() = default;
 
-  // Ends a part: what was launched since the last call. Waits for the part before it, so that the
-  // device has work while the host launches the next part, and the host is one part ahead at most.
+  // Marks the end of a part, consisting of everything launched since the last call, and waits for
+  // the part before it. The device stays busy while the host launches the next part, and the host
+  // is at most one part ahead.
   virtual void end_part() = 0;
-  // Waits for all.
+  // Waits for all launched work.
   virtual void wait() = 0;
 };
 
-// Of the stream on which ATen launches on this device. On the CPU all has ended when it returns, so
-// both calls do nothing.
+// For the stream on which ATen launches on this device. On the CPU, work is complete when its call
+// returns, so both calls do nothing.
 std::unique_ptr<LaunchedWork> launched_work(at::Device device);
 
 }  // namespace valora::ops

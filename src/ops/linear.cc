@@ -9,7 +9,7 @@
 namespace valora::ops {
 namespace {
 
-// The kernels record no gradients; weights in panels reject an x that wants them.
+// The kernels record no gradients; weights in panels reject an x that requires them.
 Target target_for(const at::Tensor& x, const Weight& w) {
   return wants_gradient(x) ? Target::kAten : target_of(w);
 }
@@ -19,17 +19,18 @@ void check_input(const at::Tensor& x, const Weight& w) {
               w.out(), ", ", w.in(), "]");
   TORCH_CHECK(x.is_contiguous() && x.scalar_type() == w.dtype(), "linear: x must be contiguous ",
               w.dtype());
-  TORCH_CHECK(w.form() == WeightForm::kPlain || !wants_gradient(x),
+  TORCH_CHECK((w.form() == WeightForm::kPlain && !w.quantised()) || !wants_gradient(x),
               "linear: gradients do not flow through packed weights");
 }
 
-// LoraBatch::add has checked the segments. This checks them against the projection.
+// Checks the segments against the projection. LoraBatch::add() has made all other checks.
 void check_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
-  TORCH_CHECK(lora.token_end() <= x.size(0), "segments of ", lora.token_end(),
-              " tokens in a batch of ", x.size(0));
+  TORCH_CHECK(lora.token_end() <= x.size(0), "segments end at token ", lora.token_end(),
+              ", but the batch has ", x.size(0));
   for (const ModuleWeight& l : linears) {
     if (!lora.touches(l.module)) continue;
-    TORCH_CHECK(lora.format() == l.weight->format(), "adapters in another form than the weight");
+    TORCH_CHECK(lora.segments().empty() || lora.format() == l.weight->format(),
+                "the adapters' layout or dtype differs from the weight's");
     for (const kernels::LoraSegment& segment : lora.segments()) {
       const kernels::LoraModule* m = kernels::touched_module(segment, l.module);
       TORCH_CHECK(!m || (m->in == l.weight->in() && m->out == l.weight->out()), "an adapter of [",
@@ -45,25 +46,30 @@ void check(const at::Tensor& x, std::span<const ModuleWeight> linears, const Lor
   for (const ModuleWeight& l : linears) {
     check_input(x, *l.weight);
     TORCH_CHECK(l.weight->form() == linears[0].weight->form(),
-                "project: weights in different forms");
+                "project: weights of different layouts");
   }
   check_lora(x, linears, lora);
 }
 
 bool same_rounding(std::span<const ModuleWeight> linears) {
-  for (const ModuleWeight& l : linears)
-    if (l.weight->input_rounding() != linears[0].weight->input_rounding()) return false;
-  return true;
+  return std::ranges::all_of(linears, [&](const ModuleWeight& l) {
+    return l.weight->input_rounding() == linears[0].weight->input_rounding() &&
+           l.weight->multiplies_rounded() == linears[0].weight->multiplies_rounded();
+  });
 }
 
 at::Tensor inputs_of(const at::Tensor& x, const Weight& w, const at::Tensor& largest = {}) {
-  return w.input_rounding() ? rounded_inputs(x, *w.input_rounding(), largest) : x;
+  return w.input_rounding() && !w.multiplies_rounded()
+             ? rounded_inputs(x, *w.input_rounding(), largest)
+             : x;
 }
 
-bool changes_outputs(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
-  return !lora.outputs().empty() && std::ranges::any_of(linears, [&](const ModuleWeight& l) {
-    return lora.changes_output(l.module);
-  });
+// True if outputs are changed here: GPU kernels change them behind their products.
+bool changes_outputs(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                     const LoraBatch& lora) {
+  return !lora.outputs().empty() && target_for(x, *linears[0].weight) != Target::kCuda &&
+         std::ranges::any_of(linears,
+                             [&](const ModuleWeight& l) { return lora.changes_output(l.module); });
 }
 
 // y: float [T, out]
@@ -75,20 +81,20 @@ void change_outputs(const at::Tensor& y, const ModuleWeight& linear, const LoraB
     at::Tensor rows = y.narrow(0, segment.token_begin, segment.token_end - segment.token_begin);
     if (change->gain.defined()) {
       if (bias.defined()) rows.sub_(bias);
-      rows.mul_(change->gain);
+      rows.mul_(change->gain.to(y.device()));
       if (bias.defined()) rows.add_(bias);
     }
-    if (change->shift.defined()) rows.add_(change->shift, segment.coefficient);
+    if (change->shift.defined()) rows.add_(change->shift.to(y.device()), segment.coefficient);
   }
 }
 
-// The linears in float, with all that adapters make of them.
+// The linears in float, including everything their adapters change.
 std::vector<at::Tensor> changed_sums(const at::Tensor& x, const at::Tensor& inputs,
-                                     std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+                                     std::span<const ModuleWeight> linears, const LoraBatch& lora,
+                                     const at::Tensor& largest = {}) {
   const Target target = target_for(x, *linears[0].weight);
-  TORCH_CHECK(target != Target::kCuda && !wants_gradient(x),
-              "changes of outputs are computed on CPUs, and not in training");
-  auto sums = target == Target::kCpu ? sums_cpu(x, inputs, linears, lora)
+  TORCH_CHECK(!wants_gradient(x), "output changes are not supported in training");
+  auto sums = target == Target::kCpu ? sums_cpu(x, inputs, linears, lora, largest)
                                      : sums_aten(x, inputs, linears, lora);
   for (size_t i = 0; i < linears.size(); ++i) change_outputs(sums[i], linears[i], lora);
   return sums;
@@ -105,7 +111,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeigh
     return ys;
   }
   const at::Tensor inputs = inputs_of(x, *linears[0].weight);
-  if (changes_outputs(linears, lora)) {
+  if (changes_outputs(x, linears, lora)) {
     std::vector<at::Tensor> ys;
     for (const at::Tensor& sums : changed_sums(x, inputs, linears, lora))
       ys.push_back(sums.to(x.scalar_type()));
@@ -134,7 +140,7 @@ at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeig
   if (!same_rounding(both))
     return gate_aten(activation, linear(x, gate, lora), linear(x, up, lora));
   const at::Tensor inputs = inputs_of(x, *gate.weight);
-  if (changes_outputs(both, lora)) {
+  if (changes_outputs(x, both, lora)) {
     const std::vector<at::Tensor> sums = changed_sums(x, inputs, both, lora);
     return target_for(x, *gate.weight) == Target::kCpu
                ? gate_cpu(activation, sums[0], sums[1], x.scalar_type())
@@ -152,8 +158,8 @@ at::Tensor linear_float(const at::Tensor& x, const Weight& w, const at::Tensor& 
   check_input(x, w);
   const at::Tensor inputs = inputs_of(x, w, largest);
   switch (target_for(x, w)) {
-    case Target::kCpu: return linear_float_cpu(inputs, w);
-    case Target::kCuda: return linear_float_cuda(inputs, w);
+    case Target::kCpu: return linear_float_cpu(inputs, w, largest);
+    case Target::kCuda: return linear_float_cuda(x, inputs, {&w}, {});
     case Target::kAten: break;
   }
   return linear_float_aten(inputs, w);
@@ -164,7 +170,10 @@ at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const L
   if (!lora.touches(linear.module) && !lora.changes_output(linear.module))
     return linear_float(x, *linear.weight, largest);
   check(x, {&linear, 1}, lora);
-  return changed_sums(x, inputs_of(x, *linear.weight, largest), {&linear, 1}, lora)[0];
+  const at::Tensor inputs = inputs_of(x, *linear.weight, largest);
+  if (target_for(x, *linear.weight) == Target::kCuda)
+    return linear_float_cuda(x, inputs, linear, lora);
+  return changed_sums(x, inputs, {&linear, 1}, lora, largest)[0];
 }
 
 }  // namespace valora::ops

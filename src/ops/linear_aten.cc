@@ -27,21 +27,21 @@ at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, int module, size
                  .to(x.device());
 }
 
-// wide: with a result in float.
+// wide: return the result in float.
 at::Tensor adapted(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& linear,
                    const LoraBatch& lora, bool wide = false) {
   at::Tensor y = product(inputs, *linear.weight);
   if (wide) y = y.to(at::kFloat);
   if (!lora.touches(linear.module)) return y;
   const auto segments = lora.segments();
-  // Several segments may cover one token: their sum is rounded once.
+  // Several segments may cover one token: round only their sum.
   if (segments.size() > 1) y = y.to(at::kFloat);
   for (size_t i = 0; i < segments.size(); ++i) {
     const kernels::LoraSegment& segment = segments[i];
     const LoraWeight* weight = lora.adapter(i).find(linear.module);
     const int64_t tokens = segment.token_end - segment.token_begin;
     if (!weight || tokens == 0) continue;
-    // An in-place write to a narrowed tensor costs a copy in the backward pass: narrow only if
+    // In the backward pass, an in-place write to a narrowed tensor costs a copy, so narrow only if
     // needed.
     const auto rows = [&](const at::Tensor& t) {
       return tokens == x.size(0) ? t : t.narrow(0, segment.token_begin, tokens);

@@ -22,15 +22,17 @@ bool touches(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
                              [&](const ModuleWeight& l) { return lora.touches(l.module); });
 }
 
-// Null unless others than the kernels' products are wanted.
+// The replacement for the kernels' low-rank products, if one is set and these linears have
+// adapters; otherwise null.
 LowRankProducts* other_products(std::span<const ModuleWeight> linears, const LoraBatch& lora) {
   LowRankProducts* const other = others;
   return other && touches(linears, lora) ? other : nullptr;
 }
 
-// ys: one result per weight, in the weights' dtype or float; of a gated product only the first.
+// ys: one result per weight, in the weights' dtype or float; for a gated product a single one.
 void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears,
-         const LoraBatch& lora, std::optional<Gate> gate, std::span<const at::Tensor> ys) {
+         const LoraBatch& lora, std::optional<Gate> gate, std::span<const at::Tensor> ys,
+         const at::Tensor& largest = {}) {
   const auto segments =
       touches(linears, lora) ? lora.segments() : std::span<const kernels::LoraSegment>();
   with_cpu_type(x, [&](auto t) {
@@ -51,18 +53,19 @@ void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWe
         if (gate) slices[s].y = slices[s].y_float;
     }
     kernels::project<T>(raw<T>(x), x.size(0), x.size(1), {slices.data(), linears.size()}, segments,
-                        gate, torch_parallel(), raw<T>(inputs));
+                        gate, torch_parallel(), raw<T>(inputs),
+                        largest.defined() ? largest.const_data_ptr<float>() : nullptr);
   });
 }
 
-// The linears in fp32 with adapters by other products than the kernels'.
+// The linears in fp32, with low-rank products computed by `products` instead of the kernels.
 std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
                                 const at::Tensor& inputs, std::span<const ModuleWeight> linears,
-                                const LoraBatch& lora) {
+                                const LoraBatch& lora, const at::Tensor& largest = {}) {
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
-  run(inputs, inputs, linears, {}, std::nullopt, sums);
+  run(inputs, inputs, linears, {}, std::nullopt, sums, largest);
   for (size_t i = 0; i < linears.size(); ++i)
     if (lora.touches(linears[i].module)) products.add(x, lora, linears[i].module, sums[i]);
   return sums;
@@ -71,13 +74,14 @@ std::vector<at::Tensor> sums_by(LowRankProducts& products, const at::Tensor& x,
 }  // namespace
 
 std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
-                                 std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+                                 std::span<const ModuleWeight> linears, const LoraBatch& lora,
+                                 const at::Tensor& largest) {
   if (LowRankProducts* const other = other_products(linears, lora))
-    return sums_by(*other, x, inputs, linears, lora);
+    return sums_by(*other, x, inputs, linears, lora, largest);
   std::vector<at::Tensor> sums;
   for (const ModuleWeight& l : linears)
     sums.push_back(at::empty({x.size(0), l.weight->out()}, x.options().dtype(at::kFloat)));
-  run(x, inputs, linears, lora, std::nullopt, sums);
+  run(x, inputs, linears, lora, std::nullopt, sums, largest);
   return sums;
 }
 
@@ -126,10 +130,10 @@ at::Tensor gated_cpu(const at::Tensor& x, const at::Tensor& inputs, const Module
   return y;
 }
 
-at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w) {
+at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w, const at::Tensor& largest) {
   const ModuleWeight one{&w};
   const at::Tensor y = at::empty({x.size(0), w.out()}, x.options().dtype(at::kFloat));
-  run(x, x, {&one, 1}, {}, std::nullopt, {&y, 1});
+  run(x, x, {&one, 1}, {}, std::nullopt, {&y, 1}, largest);
   return y;
 }
 

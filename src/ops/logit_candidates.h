@@ -1,5 +1,5 @@
-// What samplers on the host need of rows of logits that stay on a GPU, in two launches and a small
-// copy each way.
+// Extracts what host-side samplers need from rows of logits on a GPU, with two launches and a small
+// copy in each direction.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,19 +11,19 @@
 
 namespace valora::ops {
 
-// Keeps its memory of the host and the GPU for the next step. Used by one thread.
+// Keeps its host and GPU memory for the next step. Must be used from one thread.
 class LogitCandidates {
  public:
-  // Whether there are kernels for this device.
+  // True if there are kernels for this device.
   static bool serves(at::Device device);
 
   LogitCandidates();
   ~LogitCandidates();
 
-  // logits: float [rows, columns] on the device, contiguous. Launches the search, and a copy of
-  // what was found. Throws c10::Error if a launch is refused.
+  // logits: float [rows, columns] on the device, contiguous. Launches the search and a copy of its
+  // results. Throws c10::Error if a launch is refused.
   void find(const at::Tensor& logits, std::span<const kernels::CandidateQuery* const> queries);
-  // Of the i-th query, once all launched work has ended; valid until the next find().
+  // The result of query i, available once all launched work has ended; valid until the next find().
   kernels::Candidates found(size_t i) const;
 
  private:

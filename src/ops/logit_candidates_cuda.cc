@@ -22,7 +22,7 @@ int32_t parts_of(int32_t vocab) {
 
 size_t power_above(size_t bytes) { return std::bit_ceil(std::max<size_t>(bytes, 4096)); }
 
-// Arrays of several types in one memory.
+// Offsets of arrays of several types in one allocation.
 class Layout {
  public:
   template <typename T>
@@ -55,10 +55,10 @@ struct LogitCandidates::State {
   std::vector<bool> wants_parts;
   std::vector<int32_t> listed;
   std::vector<uint32_t> allowed;
-  int32_t best = 0, lists = 0, parts = 1;  // room in lists, how many there are, parts of a row
+  int32_t best = 0, lists = 0, parts = 1;  // capacity of a list, number of lists, parts per row
   DeviceTables tables;
   at::Tensor device, host, workspace;
-  // In both.
+  // Offsets in both `device` and `host`.
   size_t sums_at = 0, listed_at = 0, best_at = 0, parts_at = 0;
 
   void clear() {
@@ -137,7 +137,7 @@ void LogitCandidates::find(const at::Tensor& logits,
       at_offset<Candidate>(s.device, s.best_at), at_offset<PartSums>(s.device, s.parts_at)};
   call.workspace = at_offset<float>(s.workspace, 0);
   check_launch(cuda::find_candidates(call, stream_of(logits)), "find_candidates");
-  // Parts are at the end: without a row that wants them they are not copied.
+  // Parts come last, so that they are not copied if no row wants them.
   const auto bytes = static_cast<int64_t>(
       std::ranges::count(s.wants_parts, true) > 0 ? layout.bytes() : without_parts);
   s.host.narrow(0, 0, bytes).copy_(s.device.narrow(0, 0, bytes), /*non_blocking=*/true);

@@ -17,6 +17,7 @@ kernels::LoraFactor factor_of(const Weight& w) {
 AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
     : table_(modules),
       touched_((modules + 63) / 64),
+      changed_(touched_.size()),
       layout_(std::move(layout)),
       pieces_(layout_->pieces().size()) {
   for (const PanelLayout::Module& m : layout_->modules()) {
@@ -30,8 +31,8 @@ AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
 }
 
 kernels::LoraModule& AdapterWeights::touch(int module) {
-  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "an adapter on module ",
-              module, " of ", table_.size());
+  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "module ", module,
+              " is out of range: the model has ", table_.size());
   touched_[module / 64] |= uint64_t{1} << (module % 64);
   return table_[module];
 }
@@ -41,8 +42,8 @@ void AdapterWeights::set(int module, LoraWeight weight, float scale) {
   TORCH_CHECK(!layout_, "the modules of a paged adapter are those of its layout");
   TORCH_CHECK(
       a.out() == b.in() && a.format() == b.format() && a.format() == format_.value_or(a.format()),
-      "an adapter of [", b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(),
-      "], or in different forms");
+      "adapter factors [", b.out(), ", ", b.in(), "] x [", a.out(), ", ", a.in(),
+      "] do not match in rank, layout or dtype");
   touch(module) = {factor_of(a), factor_of(b), a.out(), a.in(), b.out(), scale};
   format_ = a.format();
   max_rank_ = std::max(max_rank_, a.out());
@@ -56,7 +57,7 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
               layout_ ? layout_->blocks() : 0);
   const auto all = layout_->pieces();
   for (size_t i = 0; i < all.size(); ++i) pieces_[i] = blocks[all[i].block] + all[i].offset;
-  // A factor in one piece is contiguous: reading it needs no division by panels_per_piece.
+  // A factor in one piece is contiguous; reading it needs no division by panels_per_piece.
   const auto placed = [&](const PanelLayout::Factor& f) {
     const void* const* first = &pieces_[f.first_piece];
     return f.piece_count == 1
@@ -72,21 +73,24 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
 }
 
 void AdapterWeights::unplace() {
-  TORCH_CHECK(layout_, "an adapter that owns its weights cannot leave its place");
+  TORCH_CHECK(layout_, "an adapter that owns its weights cannot be unplaced");
   for (const PanelLayout::Module& m : layout_->modules())
     table_[m.shape.module].a = table_[m.shape.module].b = {};
   placed_ = false;
   on_device_ = nullptr;
+  outputs_on_device_ = nullptr;
 }
 
 void AdapterWeights::set_output(int module, OutputChange change) {
-  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "an adapter on module ",
-              module, " of ", table_.size());
+  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "module ", module,
+              " is out of range: the model has ", table_.size());
   for (const at::Tensor& values : {change.shift, change.gain})
     TORCH_CHECK(!values.defined() ||
                     (values.is_cpu() && values.dim() == 1 && values.scalar_type() == at::kFloat),
-                "a change of outputs that is no float vector in host memory");
+                "an output change must be a float vector in host memory");
   outputs_[module] = std::move(change);
+  changed_[module / 64] |= uint64_t{1} << (module % 64);
+  outputs_on_device_ = nullptr;
 }
 
 void AdapterWeights::pack_contiguous() {
@@ -103,9 +107,9 @@ void AdapterWeights::pack_contiguous() {
 
 void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
                     float coefficient) {
-  TORCH_CHECK(0 <= token_begin && token_begin <= token_end, "a segment of tokens [", token_begin,
-              ", ", token_end, ")");
-  TORCH_CHECK(adapter.resident(), "an adapter in a batch that is in no memory; place it first");
+  TORCH_CHECK(0 <= token_begin && token_begin <= token_end, "[", token_begin, ", ", token_end,
+              ") is not a segment of tokens");
+  TORCH_CHECK(adapter.resident(), "an adapter in the batch is not resident; place it first");
   token_end_ = std::max(token_end_, token_end);
   on_device_ = nullptr;
   for (size_t i = segments_.size(); i-- > 0;) {
@@ -119,20 +123,20 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
               "adapters of models of ", adapters_[0]->table().size(), " and ",
               adapter.table().size(), " modules in one batch");
   TORCH_CHECK(!format_ || !adapter.format() || format_ == adapter.format(),
-              "adapters in different forms in one batch");
+              "adapters of different layouts or dtypes in one batch");
   if (!format_) format_ = adapter.format();
   segments_.push_back({token_begin, token_end, adapter.table().data(), coefficient});
   adapters_.push_back(&adapter);
-  touched_.resize(adapter.touched().size());
-  for (size_t i = 0; i < touched_.size(); ++i) touched_[i] |= adapter.touched()[i];
+  also_touch(adapter.touched());
 }
 
 void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
                             float coefficient) {
   if (adapter.outputs().empty() || token_begin == token_end) return;
-  TORCH_CHECK(0 <= token_begin && token_begin < token_end, "a segment of tokens [", token_begin,
-              ", ", token_end, ")");
+  TORCH_CHECK(0 <= token_begin && token_begin < token_end, "[", token_begin, ", ", token_end,
+              ") is not a segment of tokens");
   token_end_ = std::max(token_end_, token_end);
+  on_device_ = nullptr;
   if (!outputs_.empty()) {
     OutputSegment& last = outputs_.back();
     if (last.adapter == &adapter && last.coefficient == coefficient &&
@@ -142,11 +146,12 @@ void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const Adapte
     }
   }
   outputs_.push_back({token_begin, token_end, &adapter, coefficient});
+  also_change(adapter.changed());
 }
 
-void LoraBatch::also_touch(std::span<const uint64_t> modules) {
-  touched_.resize(std::max(touched_.size(), modules.size()));
-  for (size_t i = 0; i < modules.size(); ++i) touched_[i] |= modules[i];
+void LoraBatch::include(std::vector<uint64_t>& bits, std::span<const uint64_t> more) {
+  bits.resize(std::max(bits.size(), more.size()));
+  for (size_t i = 0; i < more.size(); ++i) bits[i] |= more[i];
 }
 
 LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/outputs_cuda.h"
+
 namespace valora::ops {
 namespace {
 
@@ -11,7 +13,7 @@ using kernels::cuda::DeviceLoraSegment;
 
 DeviceLoraFactor owned(const Weight& w) { return {w.data().const_data_ptr(), nullptr, 0}; }
 
-// pieces: the adapter's on the host, and the same on the device.
+// pieces: the adapter's on the host; on_device: their copy on the device.
 DeviceLoraFactor placed(const kernels::LoraFactor& factor, const void* const* pieces,
                         const void* const* on_device) {
   if (!factor.pieces) return {factor.data, nullptr, 0};
@@ -56,9 +58,13 @@ std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::D
   auto made = std::make_shared<DeviceLoraTables>();
   const kernels::cuda::LoraPlan plan = plan_of(lora, device);
   const LoraOffsets offsets = add_tables(plan, made->memory);
+  const OutputPlan outputs = plan_outputs(lora, device);
+  const OutputOffsets output_offsets = add_tables(outputs, made->memory);
   made->memory.copy_to(device);
   made->sizes = plan.sizes;
   made->tables = tables_at(offsets, made->memory);
+  made->output_tiles = outputs.ranges.sizes.expand_tiles;
+  made->outputs = tables_at(output_offsets, made->memory);
   for (size_t i = 0; i < lora.segments().size(); ++i)
     made->max_rank = std::max(made->max_rank, on_device(lora.adapter(i), device).max_rank);
   return made;

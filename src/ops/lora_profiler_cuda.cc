@@ -17,12 +17,12 @@ namespace cuda = kernels::cuda;
 using kernels::CudaTile;
 using kernels::ProductShape;
 
-constexpr int64_t kMostLaunches = 48;                   // of a graph, each with factors of its own
-constexpr int64_t kMostFactorBytes = int64_t{4} << 30;  // of all
+constexpr int64_t kMostLaunches = 48;                   // per graph, each with its own factors
+constexpr int64_t kMostFactorBytes = int64_t{4} << 30;  // over all launches
 constexpr int64_t kMostRank = 256;
 constexpr int64_t kElement = 2;  // bytes
 
-// More than the caches hold.
+// More than the caches can hold.
 int64_t flushed_bytes() {
   constexpr int64_t kLeast = int64_t{1} << 20;
   return std::max(kLeast, 2 * this_gpu().cache_bytes);
@@ -33,13 +33,13 @@ class LoraOperands {
  public:
   LoraOperands(const ProductShape& shape, at::Device device)
       : shrink_(kernels::is_shrink(shape.kind)) {
-    const int64_t width = shrink_ ? shape.n : shape.k;  // ranks of all slices
+    const int64_t width = shrink_ ? shape.n : shape.k;  // sum of the ranks of all slices
     slices_ = shrink_ ? (width + kMostRank - 1) / kMostRank : 1;
     rank_ = std::min(kMostRank, (width + slices_ - 1) / slices_);
     const bool is_long = kernels::is_long(shape.kind);
     adapters_ = is_long ? 1 : shape.m;
     tokens_ = is_long ? shape.m * cuda::kWideLoraTile : shape.m;
-    // A shrink needs no outputs, and an expand no inputs.
+    // A shrink reads no outputs, and an expand reads no inputs.
     in_ = shrink_ ? shape.k : kLeast;
     out_ = shrink_ ? kLeast : shape.n;
     const int64_t elements = slices_ * rank_ * (in_ + out_) * adapters_;
@@ -116,7 +116,7 @@ class CapturedLoraProfiler final : public LoraProfiler {
   double seconds(const ProductShape& shape, const CudaTile& tile) override {
     if (!operands_ || !(shape_ == shape)) {
       graphs_.clear();
-      operands_.reset();  // before others take its memory
+      operands_.reset();  // frees its memory before the next ones allocate
       operands_ = std::make_unique<LoraOperands>(shape, device_);
       shape_ = shape;
     }
@@ -168,10 +168,10 @@ class CapturedLoraProfiler final : public LoraProfiler {
   at::Device device_;
   const Clock& clock_;
   std::unique_ptr<LaunchCapture> capture_;
-  at::Tensor flush_;  // written to, it takes the place of all else in the caches
+  at::Tensor flush_;  // writing to it evicts everything else from the caches
   ProductShape shape_;
   std::unique_ptr<LoraOperands> operands_;
-  std::vector<Graph> graphs_;  // by tile, of the shape
+  std::vector<Graph> graphs_;  // by tile, for the current shape
 };
 
 }  // namespace

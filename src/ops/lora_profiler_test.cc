@@ -6,12 +6,13 @@
 
 #include "kernels/tiles/tune.h"
 #include "ops/dispatch.h"
+#include "ops/testing/gpu.h"
 
 namespace valora::ops {
 namespace {
 
 TEST(DeviceLoraProfiler, RunsEveryKindWithEveryTile) {
-  if (!at::globalContext().hasCUDA() || !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
+  if (!testing_support::has_gpu()) GTEST_SKIP() << "no GPU";
   using kernels::ProductKind;
   const RealClock clock;
   const auto profiler = LoraProfiler::make(at::Device(at::kCUDA, 0), clock);
@@ -20,7 +21,7 @@ TEST(DeviceLoraProfiler, RunsEveryKindWithEveryTile) {
                                  ProductKind::kLongShrink, ProductKind::kLongExpand})
     for (const int64_t m : {1, 3}) {
       const bool shrink = kernels::is_shrink(kind);
-      // More ranks than a launch has for one linear.
+      // Higher ranks than one linear of a launch can have.
       const kernels::ProductShape shape{
           kind, false, kernels::CudaArch::kSm90, m, shrink ? 264 : 48, shrink ? 64 : 8};
       for (const kernels::Tile& tile : kernels::candidate_tiles(shape)) {
@@ -31,7 +32,7 @@ TEST(DeviceLoraProfiler, RunsEveryKindWithEveryTile) {
     }
 }
 
-TEST(DeviceLoraProfiler, IsForGpusAlone) {
+TEST(DeviceLoraProfiler, IsNullOnCpu) {
   const RealClock clock;
   EXPECT_FALSE(LoraProfiler::make(at::kCPU, clock));
 }

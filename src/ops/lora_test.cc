@@ -9,14 +9,14 @@ Weight panels(int64_t out, int64_t in) {
   return Weight(at::rand({out, in}), at::kBFloat16, at::kCPU);
 }
 
-// An adapter of rank 4 on these modules out of 100, each [6, 10].
+// An adapter of rank 4 on these of 100 modules, each [6, 10].
 AdapterWeights adapter(std::initializer_list<int> modules) {
   AdapterWeights weights(100);
   for (const int module : modules) weights.set(module, {panels(4, 10), panels(6, 4)}, 0.5f);
   return weights;
 }
 
-TEST(AdapterWeights, TableHoldsWhatKernelsRead) {
+TEST(AdapterWeights, TableDescribesModules) {
   AdapterWeights weights = adapter({3, 70});
   weights.pack_contiguous();
   EXPECT_EQ(weights.find(4), nullptr);
@@ -31,7 +31,7 @@ TEST(AdapterWeights, TableHoldsWhatKernelsRead) {
   EXPECT_EQ(weights.table()[4].rank, 0);
 }
 
-TEST(AdapterWeights, RefusesWhatDoesNotFit) {
+TEST(AdapterWeights, RefusesMismatchedWeights) {
   AdapterWeights weights = adapter({3});
   EXPECT_THROW(weights.set(100, {panels(4, 10), panels(6, 4)}, 1), c10::Error);
   EXPECT_THROW(weights.set(5, {panels(4, 10), panels(6, 3)}, 1), c10::Error);
@@ -40,7 +40,7 @@ TEST(AdapterWeights, RefusesWhatDoesNotFit) {
       c10::Error);
 }
 
-TEST(LoraBatch, KnowsWhichModulesAreTouched) {
+TEST(LoraBatch, TracksTouchedModules) {
   const AdapterWeights a = adapter({3, 70}), b = adapter({99});
   LoraBatch lora;
   EXPECT_FALSE(lora.touches(3));
@@ -55,7 +55,7 @@ TEST(LoraBatch, KnowsWhichModulesAreTouched) {
   EXPECT_EQ(kernels::touched_module(lora.segments()[1], 99), &b.table()[99]);
 }
 
-TEST(LoraBatch, ModulesMayCountAsTouched) {
+TEST(LoraBatch, AlsoTouchAddsModules) {
   const AdapterWeights a = adapter({3});
   LoraBatch lora;
   lora.add(0, 2, a, 1);
@@ -65,7 +65,7 @@ TEST(LoraBatch, ModulesMayCountAsTouched) {
   EXPECT_EQ(kernels::touched_module(lora.segments()[0], 5), nullptr) << "the adapter does not";
 }
 
-TEST(LoraBatch, ExtendsTheSegmentBefore) {
+TEST(LoraBatch, ExtendsPrecedingSegment) {
   const AdapterWeights a = adapter({3}), b = adapter({3});
   LoraBatch lora;
   lora.add(0, 2, a, 1);
@@ -78,7 +78,7 @@ TEST(LoraBatch, ExtendsTheSegmentBefore) {
   EXPECT_EQ(&lora.adapter(1), &b);
 }
 
-TEST(LoraBatch, RefusesRangesAndAdaptersThatAreNone) {
+TEST(LoraBatch, RefusesInvalidRangesAndAdapters) {
   const AdapterWeights a = adapter({3}), other_model(7);
   AdapterWeights plain(100);
   plain.set(3, {Weight::plain(at::rand({4, 10})), Weight::plain(at::rand({6, 4}))}, 1);

@@ -10,19 +10,19 @@ void check(const Merge& m, const Merge& first) {
   const Weight &w = *m.weight, &to = *m.merged;
   TORCH_CHECK(to.out() == w.out() && to.in() == w.in() && to.format() == w.format() &&
                   to.elements() == w.elements(),
-              "merge: a weight of [", w.out(), ", ", w.in(), "] into one of [", to.out(), ", ",
-              to.in(), "]");
-  TORCH_CHECK(!to.quantised(), "merge: into integers; merged weights are floats");
+              "merge: a weight of [", w.out(), ", ", w.in(), "] does not match its target of [",
+              to.out(), ", ", to.in(), "]");
+  TORCH_CHECK(!to.quantised(), "merge: the merged weight must be in floats, not integers");
   const auto table = m.adapter->table();
   TORCH_CHECK(
       m.module >= 0 && static_cast<size_t>(m.module) < table.size() && m.adapter->touches(m.module),
-      "merge: an adapter that does not touch module ", m.module);
+      "merge: the adapter does not change module ", m.module);
   const kernels::LoraModule& lora = table[m.module];
   TORCH_CHECK(lora.in == w.in() && lora.out == w.out(), "merge: an adapter of [", lora.out, ", ",
-              lora.in, "] into a weight of [", w.out(), ", ", w.in(), "]");
+              lora.in, "] does not match a weight of [", w.out(), ", ", w.in(), "]");
   TORCH_CHECK(w.format() == first.weight->format() && m.adapter->format() == w.format(),
-              "merge: weights in different forms");
-  TORCH_CHECK(m.adapter->resident(), "merge: an adapter that is in no memory; place it first");
+              "merge: weights or adapters of different layouts or dtypes");
+  TORCH_CHECK(m.adapter->resident(), "merge: the adapter is not resident; place it first");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Adapters merged into weights (VaLoRA §4.4.1).
+// Merges adapters into weights (VaLoRA §4.4.1).
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace valora::ops {
 
-// One linear: merged = weight + coefficient · B A, with the A and B of the adapter on this module;
-// its scale is not applied. `merged` has the shape, layout and dtype of `weight`, is in floats, and
-// may share its data. Null pointers are not allowed.
+// One linear: merged = weight + coefficient · B A, with the adapter's A and B on this module; its
+// scale is not applied. `merged` has the shape, layout and dtype of `weight`, holds floats, and may
+// share its data. Pointers must not be null.
 struct Merge {
   const Weight* weight = nullptr;
   const Weight* merged = nullptr;
@@ -18,9 +18,8 @@ struct Merge {
   float coefficient = 1;
 };
 
-// Merges all linears in one launch, in fp32, rounded once. All weights must have the same dtype,
-// layout and device, and the adapters must touch the modules and be resident; otherwise it throws
-// c10::Error.
+// Merges all linears in one launch, in fp32, rounded once. Throws c10::Error unless all weights
+// have the same dtype, layout and device, and the adapters touch the modules and are resident.
 void merge(std::span<const Merge> merges);
 
 }  // namespace valora::ops

@@ -6,21 +6,40 @@
 
 namespace valora::ops {
 
+namespace {
+
+namespace cuda = kernels::cuda;
+
+cuda::MergeItem item_of(const Merge& m) {
+  const Weight& w = *m.weight;
+  cuda::MergeItem item{w.quantised() ? nullptr : w.data().const_data_ptr(),
+                       m.merged->data().data_ptr(),
+                       on_device(*m.adapter, w.data().device()).modules[m.module],
+                       m.coefficient,
+                       {}};
+  if (w.matrix()) item.integers = *w.matrix();
+  return item;
+}
+
+}  // namespace
+
+// Uses one launch per kind of element that the weights have.
 void merge_cuda(std::span<const Merge> merges) {
-  const at::Tensor& first = merges[0].weight->data();
-  std::vector<kernels::cuda::MergeItem> items;
-  for (const Merge& m : merges)
-    items.push_back({m.weight->data().const_data_ptr(), m.merged->data().data_ptr(),
-                     on_device(*m.adapter, first.device()).modules[m.module], m.coefficient});
-  const kernels::cuda::Dtype dtype = cuda_dtype(first.scalar_type());
-  const kernels::cuda::MergePlan plan =
-      kernels::cuda::plan_merge(dtype, items.data(), items.size());
-  DeviceTables memory;
-  const size_t table = memory.add(plan.merges);
-  memory.copy_to(first.device());
-  check_launch(kernels::cuda::merge(dtype, plan, memory.at<kernels::cuda::DeviceMerge>(table),
-                                    stream_of(first)),
-               "merge");
+  const Weight& first = *merges[0].weight;
+  for (const Element element : {Element::kFloat, Element::kInt8, Element::kInt4}) {
+    std::vector<cuda::MergeItem> items;
+    for (const Merge& m : merges)
+      if (m.weight->encoding().element == element) items.push_back(item_of(m));
+    if (items.empty()) continue;
+    const cuda::Dtype dtype = cuda_dtype(first.dtype());
+    const cuda::MergePlan plan = cuda::plan_merge(dtype, items.data(), items.size());
+    DeviceTables memory;
+    const size_t table = memory.add(plan.merges);
+    memory.copy_to(first.data().device());
+    check_launch(
+        cuda::merge(dtype, plan, memory.at<cuda::DeviceMerge>(table), stream_of(first.data())),
+        "merge");
+  }
 }
 
 }  // namespace valora::ops

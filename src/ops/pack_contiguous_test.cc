@@ -5,7 +5,7 @@
 namespace valora::ops {
 namespace {
 
-TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
+TEST(LayTogether, PacksPanelsAndKeepsValues) {
   const at::Tensor a = at::rand({3, 33}), b = at::rand({50, 7});
   Weight first(a, at::kBFloat16, at::kCPU), second(b, at::kBFloat16, at::kCPU);
   ASSERT_EQ(first.form(), WeightForm::kPanels);
@@ -22,7 +22,7 @@ TEST(LayTogether, MovesPackedWeightsSideBySideAndKeepsTheirValues) {
   EXPECT_EQ(second.in(), 7);
 }
 
-TEST(LayTogether, LeavesPlainWeightsAndRefusesAMixture) {
+TEST(LayTogether, LeavesPlainWeightsAndRefusesMixedTypes) {
   const at::Tensor values = at::rand({4, 5});
   Weight plain = Weight::plain(values), packed(values, at::kFloat, at::kCPU),
          other(values, at::kBFloat16, at::kCPU);

@@ -1,5 +1,5 @@
-// Adapters in blocks of a pool equal those that own their tensors, bit for bit but for the order of
-// sums if panels are cut.
+// Adapters in the blocks of a pool equal adapters that own their tensors, bit for bit; only where
+// panels are cut may the order of sums differ.
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 struct Size {
   int64_t in, out;
 };
-// Odd sizes, and outputs and inputs of many panels.
+// Odd sizes, including outputs and inputs of many panels.
 constexpr Size kSizes[] = {{33, 21}, {64, 40}, {130, 700}, {700, 130}, {130, 700}};
 
 DType file_dtype(at::ScalarType dtype) {
@@ -30,7 +30,7 @@ DType file_dtype(at::ScalarType dtype) {
   }
 }
 
-// The bytes of a tensor as they lie in a file, `shift` bytes from an aligned address.
+// The bytes of a tensor as in a file, `shift` bytes past an aligned address.
 class FileTensor {
  public:
   FileTensor(const at::Tensor& values, size_t shift)
@@ -60,7 +60,7 @@ class PagedAdapters : public ::testing::TestWithParam<std::tuple<at::ScalarType,
   bool cuts() const { return std::get<1>(GetParam()); }
   at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, generator_, at::kFloat); }
 
-  // The least block of these sizes, so that factors of 700 outputs or inputs are in several.
+  // The smallest block for these sizes, so that factors with 700 outputs or inputs take several.
   size_t block_bytes() const {
     return pool_block_bytes(
         0, cuts() ? least_cut_block_bytes(dtype()) : largest_panel_bytes(700, 64, dtype()));
@@ -91,7 +91,7 @@ class PagedAdapters : public ::testing::TestWithParam<std::tuple<at::ScalarType,
     return blocks;
   }
 
-  // An adapter with a random rank on most modules, from files of random dtypes.
+  // An adapter with a random rank on most modules, from tensors of random dtypes.
   Both make(const PoolMemory& pool) {
     Both both{AdapterWeights(std::size(kSizes)), {}, {}};
     std::vector<LoraShape> shapes;
@@ -108,7 +108,7 @@ class PagedAdapters : public ::testing::TestWithParam<std::tuple<at::ScalarType,
     }
     auto layout = PanelLayout::make(shapes, dtype(), block_bytes());
     both.blocks = take(pool, layout->blocks());
-    std::thread writer([&] {  // another thread than the engine's
+    std::thread writer([&] {  // a thread other than the engine's
       for (size_t i = 0; i < files.size(); ++i)
         layout->write(i, files[i].first.view(), files[i].second.view(), both.blocks);
     });
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, PagedAdapters,
                                   (std::get<1>(info.param) ? "InCutPanels" : "");
                          });
 
-// Also compares the padding, which a kernel multiplies.
+// Also compares the padding, because kernels multiply it.
 template <typename T>
 void expect_equal_panels(const kernels::LoraFactor& a, const kernels::LoraFactor& b, int64_t n,
                          int64_t k) {
@@ -143,7 +143,7 @@ void expect_equal_panels(const kernels::LoraFactor& a, const kernels::LoraFactor
           << "panel " << p << " vector " << v << " of [" << n << ", " << k << "]";
 }
 
-TEST_P(PagedAdapters, PanelsAreThoseOfTheOwningForm) {
+TEST_P(PagedAdapters, PanelsEqualOwningForm) {
   const PoolMemory pool = make_pool();
   int cut = 0, cut_panels = 0;
   for (int i = 0; i < 12; ++i) {
@@ -170,7 +170,7 @@ TEST_P(PagedAdapters, PanelsAreThoseOfTheOwningForm) {
   EXPECT_EQ(cut_panels > 3, cuts());
 }
 
-TEST_P(PagedAdapters, ProjectionsAreThoseOfTheOwningForm) {
+TEST_P(PagedAdapters, ProjectionsEqualOwningForm) {
   const PoolMemory pool = make_pool();
   std::vector<Both> adapters;
   for (int i = 0; i < 6; ++i) adapters.push_back(make(pool));
@@ -194,7 +194,7 @@ TEST_P(PagedAdapters, ProjectionsAreThoseOfTheOwningForm) {
   }
 }
 
-TEST_P(PagedAdapters, MergesAreThoseOfTheOwningForm) {
+TEST_P(PagedAdapters, MergesEqualOwningForm) {
   const PoolMemory pool = make_pool();
   for (int i = 0; i < 4; ++i) {
     const Both both = make(pool);
@@ -211,7 +211,7 @@ TEST_P(PagedAdapters, MergesAreThoseOfTheOwningForm) {
   }
 }
 
-TEST_P(PagedAdapters, AreRefusedWhileTheyAreInNoMemory) {
+TEST_P(PagedAdapters, RefusedWhileNotResident) {
   const PoolMemory pool = make_pool();
   Both both = make(pool);
   int module = 0;
@@ -254,7 +254,7 @@ TEST_P(PagedAdapters, MoveToOtherBlocks) {
   }
 }
 
-TEST_P(PagedAdapters, RefuseWhatDoesNotFit) {
+TEST_P(PagedAdapters, RefuseMismatchedTensors) {
   const LoraShape shape{1, 4, 10, 6, 1};
   const PanelLayout layout = *PanelLayout::make({&shape, 1}, dtype(), block_bytes());
   EXPECT_THROW(AdapterWeights(1, layout), c10::Error) << "a model of one module";
@@ -284,7 +284,7 @@ TEST_P(PagedAdapters, RefuseWhatDoesNotFit) {
   EXPECT_THROW(layout.write(1, a.view(), b.view(), {&block, 1}), c10::Error);
 }
 
-// Values at the edges of rounding: halves, denormals, the largest ones and those that overflow.
+// Values where rounding is delicate: ties, denormals, the largest values, and values that overflow.
 TEST_P(PagedAdapters, RoundAsATenDoes) {
   const int64_t rank = 48, in = 512;
   const LoraShape shape{0, rank, in, 16, 1};
@@ -294,7 +294,7 @@ TEST_P(PagedAdapters, RoundAsATenDoes) {
   for (int32_t i = 0; i < layout.blocks(); ++i) blocks.push_back(pool.block(i));
   at::Tensor bits =
       at::randint(INT32_MIN, INT32_MAX, {rank, in}, generator_, at::kLong).to(at::kInt);
-  bits.slice(0, 0, 16).bitwise_and_(~0xffff).bitwise_or_(0x8000);  // halfway between two of bf16
+  bits.slice(0, 0, 16).bitwise_and_(~0xffff).bitwise_or_(0x8000);  // halfway between bf16 values
   bits.slice(0, 16, 20).bitwise_and_(0x007fffff);                  // denormal
   bits.slice(0, 20, 22).fill_(0x7f7fffff);                         // overflows in bf16
   at::Tensor values = bits.view(at::kFloat);

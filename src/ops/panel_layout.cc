@@ -8,7 +8,7 @@
 
 namespace valora::ops {
 
-// First fit over the blocks of one adapter.
+// Places pieces by first fit in the blocks of one adapter.
 class PanelLayout::BlockFiller {
  public:
   BlockFiller(size_t block_bytes, size_t least_piece)
@@ -29,12 +29,12 @@ class PanelLayout::BlockFiller {
  private:
   size_t block_bytes_, least_piece_;
   int32_t blocks_ = 0;
-  std::vector<PanelLayout::Piece> open_;  // the free end of each block with room, ascending
+  std::vector<PanelLayout::Piece> open_;  // free end of each block with room, ascending
 };
 
 namespace {
 
-constexpr int64_t kLeastRun = 512;  // inputs of a panel, below which products of runs are slow
+constexpr int64_t kLeastRun = 512;  // inputs per run of a cut panel; shorter runs are slow
 
 void check_dtype(at::ScalarType dtype, WeightForm form) {
   TORCH_CHECK(dtype == at::kFloat || dtype == at::kBFloat16 ||
@@ -57,7 +57,7 @@ int64_t panels_of(int64_t n, WeightForm form) {
   return form == WeightForm::kPanels ? panels_cpu(n) : (n + kPlainPanelRows - 1) / kPlainPanelRows;
 }
 
-// The bytes of the smallest panel: a block with less room is full.
+// The bytes of the smallest panel: a block with less room counts as full.
 size_t least_panel(std::span<const LoraShape> shapes, at::ScalarType dtype, WeightForm form) {
   size_t least = SIZE_MAX;
   for (const LoraShape& s : shapes)
@@ -73,7 +73,7 @@ void check_tensor(const PanelLayout::Factor& f, const TensorView& t) {
               dtype_name(t.dtype), " values of ", shape, " for panels of [", f.n, ", ", f.k, "]");
 }
 
-// The next piece begins aligned too.
+// Rounds up so that the next piece is also aligned.
 size_t aligned(size_t bytes) {
   constexpr size_t kLine = 64;
   return (bytes + kLine - 1) / kLine * kLine;
@@ -138,7 +138,7 @@ PanelLayout::Factor PanelLayout::add(int64_t n, int64_t k, BlockFiller& filler) 
   return f;
 }
 
-// Runs of about equally many inputs, as few as possible.
+// Cuts panels into as few runs as possible, of roughly equal numbers of inputs.
 PanelLayout::Factor PanelLayout::add_cut(Factor f, BlockFiller& filler) {
   const size_t unit = panel_bytes(kernels::kCutInputs, dtype_, form_);
   const auto most = static_cast<int64_t>(block_bytes_ / unit),

@@ -1,6 +1,6 @@
-// Where the panels of an adapter lie in the blocks of a memory pool that it shares with the KV
-// cache (S-LoRA §4, unified paging). Kernels read them there (kernels/types/lora.h). In the plain
-// form, which GPUs read, a panel is kPlainPanelRows rows, row-major.
+// Where an adapter's panels are placed in the blocks of a memory pool shared with the KV cache
+// (S-LoRA §4, unified paging). Kernels read them in place (kernels/types/lora.h). In the plain
+// form, for GPUs, a panel is kPlainPanelRows rows, row-major.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,19 +28,19 @@ struct LoraShape {
   float scale = 1;  // e.g. alpha / rank
 };
 
-// Each factor (A or B) is one piece: adjacent panels within one block, in the first block that has
-// room. A factor that is larger than a block is cut into pieces of equally many panels; the last
-// one may be shorter. A panel of A that is larger than a block is cut itself, into runs of its
-// inputs, not in the plain form. Pieces begin 64-byte aligned if the blocks do, and do not overlap.
-// Any two blocks together hold more than the bytes of one.
+// Each factor (A or B) is one piece, a run of adjacent panels within one block, in the first block
+// with room. A factor larger than a block is divided into pieces of equally many panels; the last
+// one may be shorter. A panel of A larger than a block is itself cut into runs of inputs, except in
+// the plain form. Pieces begin 64-byte aligned if the blocks do, and do not overlap. Any two blocks
+// together hold more bytes than fit into one.
 class PanelLayout {
  public:
   struct Piece {
-    int32_t block = 0;  // 0 to blocks() - 1
-    size_t offset = 0;  // bytes from the block's begin
+    int32_t block = 0;  // 0 … blocks() - 1
+    size_t offset = 0;  // in bytes, from the start of the block
   };
-  // An [n, k] matrix: panels [i * panels_per_piece, (i + 1) * panels_per_piece) are piece i of
-  // pieces(factor). If panels are cut, inputs_per_piece says how (kernels/types/lora.h).
+  // An [n, k] matrix: piece i of pieces(factor) holds panels [i * panels_per_piece, (i + 1) *
+  // panels_per_piece). If panels are cut, see inputs_per_piece in kernels/types/lora.h.
   struct Factor {
     int64_t n = 0, k = 0;
     int64_t panels_per_piece = 0;
@@ -53,14 +53,14 @@ class PanelLayout {
   };
 
   PanelLayout() = default;
-  // dtype: of the panels, float or bf16, in the plain form also fp16. block_bytes: a multiple of
-  // 64. kUnprocessable if a panel that cannot be cut is larger than a block, or a block is smaller
-  // than least_cut_block_bytes(); the message has the bytes. Throws
-  // c10::Error if a size is not positive.
+  // dtype: of the panels: float, bf16, or in the plain form also fp16. block_bytes: a multiple of
+  // 64. kUnprocessable, with the bytes in the message, if a panel that cannot be cut is larger than
+  // a block, or a block is smaller than least_cut_block_bytes(). Throws c10::Error if a size is not
+  // positive.
   static Result<PanelLayout> make(std::span<const LoraShape> shapes, at::ScalarType dtype,
                                   size_t block_bytes, WeightForm form = WeightForm::kPanels);
 
-  // One [n, k] matrix without adapters, in this form. Errors as make().
+  // The layout of a single [n, k] matrix rather than an adapter. Errors: those of make().
   static Result<PanelLayout> of_matrix(int64_t n, int64_t k, at::ScalarType dtype,
                                        size_t block_bytes, WeightForm form);
 
@@ -68,27 +68,27 @@ class PanelLayout {
   WeightForm form() const { return form_; }
   int32_t blocks() const { return blocks_; }
   size_t block_bytes() const { return block_bytes_; }
-  // Bytes of all panels, without the unused ends of blocks.
+  // Bytes of all panels, excluding unused ends of blocks.
   size_t bytes() const { return bytes_; }
-  // In the order of make().
+  // In the order of the shapes given to make().
   std::span<const Module> modules() const { return modules_; }
-  // Of of_matrix().
+  // The factor of of_matrix().
   const Factor& matrix() const { return matrix_; }
-  // Of all factors. Each factor's pieces are adjacent.
+  // The pieces of all factors. Each factor's pieces are consecutive.
   std::span<const Piece> pieces() const { return pieces_; }
   std::span<const Piece> pieces(const Factor& factor) const {
     return pieces().subspan(factor.first_piece, factor.piece_count);
   }
 
   // Packs the values of modules()[index] into the blocks, rounded to dtype() as ATen rounds. a:
-  // [rank, in], b: [out, rank], of F32, F16 or BF16, aligned or not. blocks: the addresses of the
-  // blocks(), in host memory, 64-byte aligned. Runs on the calling thread alone, on any thread, and
-  // needs memory for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks
-  // differ.
+  // [rank, in], b: [out, rank], in F32, F16 or BF16, aligned or not. blocks: the addresses of the
+  // blocks(), in host memory, 64-byte aligned. Runs on the calling thread, which may be any thread,
+  // and needs memory for a few panels. Throws c10::Error if shapes, dtypes or the number of blocks
+  // do not match.
   void write(size_t index, const TensorView& a, const TensorView& b,
              std::span<std::byte* const> blocks) const;
-  // The same for rows of matrix() from `first` on, a multiple of kPlainPanelRows. rows: [m, k],
-  // where m is such a multiple, too, or the rest.
+  // The same for rows of matrix() starting at `first`, a multiple of kPlainPanelRows. rows: [m, k],
+  // where m is also such a multiple, or all remaining rows.
   void write_rows(int64_t first, const TensorView& rows, std::span<std::byte* const> blocks) const;
 
  private:
@@ -105,14 +105,14 @@ class PanelLayout {
   Factor matrix_;
 };
 
-// The form in which kernels read adapters in the blocks of a pool; absent: they read none there.
+// The form in which kernels read adapters in pool blocks; nullopt if they do not.
 std::optional<WeightForm> paged_form(at::ScalarType dtype, at::Device device);
 
-// The least size of a block in which panels are cut.
+// The smallest block size for which panels may be cut.
 size_t least_cut_block_bytes(at::ScalarType dtype);
 
-// Bytes of the largest panel of any adapter of a model: in blocks of this size none is cut.
-// widest_input: most inputs of a linear that can have adapters.
+// Bytes of the largest panel that any adapter of a model can have; blocks of this size need no
+// cutting. widest_input: most inputs of a linear that can have adapters.
 size_t largest_panel_bytes(int64_t widest_input, int64_t max_rank, at::ScalarType dtype,
                            WeightForm form = WeightForm::kPanels);
 

@@ -10,7 +10,7 @@ namespace {
 using kernels::kPanelOutputs;
 using kernels::panels_of;
 
-// Panels that are cut, panel by panel.
+// Writes cut panels, one panel at a time.
 template <typename T>
 void write_cut(const PanelLayout::Factor& f, std::span<const PanelLayout::Piece> pieces,
                const TensorView& tensor, std::span<std::byte* const> blocks) {

@@ -15,7 +15,7 @@ void write_rows(const PanelLayout& layout, const PanelLayout::Factor& f, const T
   const int64_t per_piece = f.panels_per_piece * kPlainPanelRows;
   const int64_t end = first + tensor.shape[0];
   for (int64_t row = first, count; row < end; row += count) {
-    // A panel at a time, so that converted values need little memory.
+    // One panel at a time, to limit the memory for converted values.
     count = std::min(kPlainPanelRows, end - row);
     const PanelLayout::Piece& piece = pieces[row / per_piece];
     std::memcpy(

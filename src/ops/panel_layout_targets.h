@@ -1,4 +1,4 @@
-// Panels of adapters in each form. The caller has checked the arguments.
+// Adapters' panels in each form. The caller has checked the arguments.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,11 +12,11 @@ namespace valora::ops {
 
 // Bytes of a panel with k inputs.
 size_t panel_bytes_cpu(int64_t k, at::ScalarType dtype);
-// Panels of n outputs.
+// Number of panels for n outputs.
 int64_t panels_cpu(int64_t n);
 
-// The tensor, of F32, F16 or BF16, has rows of the factor from `first` on, which begins a panel:
-// [rows, f.k].
+// tensor: F32, F16 or BF16 rows of the factor starting at `first`, the first row of a panel: [rows,
+// f.k].
 void write_panels_cpu(const PanelLayout& layout, const PanelLayout::Factor& f,
                       const TensorView& tensor, int64_t first, std::span<std::byte* const> blocks);
 void write_panels_plain(const PanelLayout& layout, const PanelLayout::Factor& f,

@@ -27,7 +27,7 @@ struct Extent {
   size_t begin, end;
 };
 
-// The extents of one factor's pieces, by block. Checks that they are whole panels.
+// The extents of one factor's pieces, per block. Checks that each is whole panels.
 void add_extents(const PanelLayout& layout, const PanelLayout::Factor& f,
                  std::vector<std::vector<Extent>>& extents) {
   const int64_t panel = panel_bytes(f.k, layout.dtype(), layout.form());
@@ -79,7 +79,7 @@ void expect_sound(const PanelLayout& layout) {
   }
 }
 
-TEST(PanelLayout, RandomAdaptersLieInBlocksWithoutOverlapAndWithLittleWaste) {
+TEST(PanelLayout, PlacesRandomAdaptersWithoutOverlapOrMuchWaste) {
   std::mt19937 rng(1);
   constexpr std::pair<at::ScalarType, WeightForm> kForms[] = {{at::kFloat, WeightForm::kPanels},
                                                               {at::kBFloat16, WeightForm::kPanels},
@@ -100,7 +100,7 @@ TEST(PanelLayout, RandomAdaptersLieInBlocksWithoutOverlapAndWithLittleWaste) {
 }
 
 TEST(PanelLayout, FillsTheFirstBlockWithRoom) {
-  // In panels of 64 bytes: A takes 4 and B 2 of a block's 7, then A 3 and B 2, then A 1 and B 2.
+  // In panels of 64 bytes, a block has room for 7: A and B take 4 + 2, then 3 + 2, then 1 + 2.
   const LoraShape shapes[] = {{0, 1, 4, 32}, {1, 1, 3, 32}, {2, 1, 1, 32}};
   const auto layout = PanelLayout::make(shapes, at::kFloat, 7 * size_t{64});
   ASSERT_TRUE(layout.ok());
@@ -112,7 +112,7 @@ TEST(PanelLayout, FillsTheFirstBlockWithRoom) {
   EXPECT_EQ(layout->bytes(), 14 * size_t{64});
 }
 
-TEST(PanelLayout, CutsAFactorThatIsLargerThanABlock) {
+TEST(PanelLayout, CutsFactorLargerThanBlock) {
   const LoraShape shape{0, 2, 1, 16 * 11};  // B: 11 panels of 128 bytes
   const auto layout = PanelLayout::make({&shape, 1}, at::kFloat, 5 * size_t{128} + 64);
   ASSERT_TRUE(layout.ok());
@@ -122,12 +122,12 @@ TEST(PanelLayout, CutsAFactorThatIsLargerThanABlock) {
   expect_sound(*layout);
 }
 
-TEST(PanelLayout, CutsPanelsOfAThatAreLargerThanABlock) {
+TEST(PanelLayout, CutsPanelsOfALargerThanBlock) {
   const LoraShape shape{0, 20, 2000, 8};  // A: two panels of 2000 inputs
   const auto layout = PanelLayout::make({&shape, 1}, at::kFloat, size_t{900} * 64);
   ASSERT_TRUE(layout.ok());
   const PanelLayout::Factor& a = layout->modules()[0].a;
-  EXPECT_EQ(a.inputs_per_piece, 704);  // a third of them, in whole units
+  EXPECT_EQ(a.inputs_per_piece, 704);  // a third of the inputs, rounded up to whole units
   EXPECT_EQ(a.piece_count, 6u);
   std::vector<std::vector<Extent>> extents(layout->blocks());
   size_t bytes = 0;
@@ -143,7 +143,7 @@ TEST(PanelLayout, CutsPanelsOfAThatAreLargerThanABlock) {
   EXPECT_EQ(layout->bytes(), bytes + 20 * 64) << "A's and B's";
 }
 
-TEST(PanelLayout, RefusesAPanelThatIsLargerThanABlock) {
+TEST(PanelLayout, RefusesUncuttablePanelLargerThanBlock) {
   const LoraShape shape{0, 16, 4864, 896};
   const size_t panel = largest_panel_bytes(4864, 256, at::kBFloat16);
   EXPECT_EQ(panel, size_t{4864} * 16 * 2);
@@ -163,7 +163,7 @@ TEST(PanelLayout, RefusesAPanelThatIsLargerThanABlock) {
   EXPECT_THROW((void)PanelLayout::make({&none, 1}, at::kFloat, 4096), c10::Error);
 }
 
-TEST(PanelLayout, PlainPanelsAreTheRowsOfTheTensors) {
+TEST(PanelLayout, PlainPanelsAreTensorRows) {
   const LoraShape shape{0, 5, 33, 700, 1};
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const size_t block =
@@ -199,14 +199,14 @@ TEST(PanelLayout, PlainPanelsAreTheRowsOfTheTensors) {
   EXPECT_THROW((void)PanelLayout::make({&shape, 1}, at::kHalf, 4096), c10::Error);
 }
 
-TEST(PanelLayout, AnAdapterThatTouchesNothingTakesNoBlock) {
+TEST(PanelLayout, EmptyAdapterTakesNoBlocks) {
   const auto layout = PanelLayout::make({}, at::kFloat, 64);
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->blocks(), 0);
   EXPECT_EQ(layout->bytes(), 0u);
 }
 
-TEST(PoolMemory, BlocksFollowOneAnother) {
+TEST(PoolMemory, BlocksAreContiguous) {
   EXPECT_EQ(pool_block_bytes(100, 20), 128u);
   EXPECT_EQ(pool_block_bytes(64, 640), 640u);
   for (const int32_t count : {3, 5000}) {  // a small allocation, and one on huge pages

@@ -10,7 +10,7 @@ namespace valora::ops {
 namespace {
 
 // Two parts that wait for each other finish only if they run concurrently.
-TEST(TorchParallel, RunsPartsAtTheSameTime) {
+TEST(TorchParallel, RunsPartsConcurrently) {
   at::set_num_threads(2);
   std::latch both(2);
   std::atomic<int> parts = 0;
@@ -22,7 +22,7 @@ TEST(TorchParallel, RunsPartsAtTheSameTime) {
   EXPECT_EQ(parts, 2);
 }
 
-TEST(TorchParallel, RunsAgainOnceItsThreadsWereReleased) {
+TEST(TorchParallel, RunsAfterReleasingThreads) {
   at::set_num_threads(2);
   for (int i = 0; i < 3; ++i) {
     std::atomic<int64_t> sum = 0;

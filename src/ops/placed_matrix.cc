@@ -22,8 +22,8 @@ PlacedMatrix::PlacedMatrix(at::Tensor values)
       pieces_{owned_.const_data_ptr()},
       rows_per_piece_(n_),
       row_bytes_(static_cast<size_t>(k_) * c10::elementSize(dtype_)) {
-  TORCH_CHECK(owned_.is_cpu() && owned_.dim() == 2 && owned_.is_contiguous(), "a matrix of ",
-              owned_.sizes(), " that is not contiguous in host memory");
+  TORCH_CHECK(owned_.dim() == 2 && owned_.is_contiguous(), "a matrix of ", owned_.sizes(),
+              " that is not contiguous");
 }
 
 void PlacedMatrix::place(std::span<std::byte* const> blocks) {
@@ -33,22 +33,30 @@ void PlacedMatrix::place(std::span<std::byte* const> blocks) {
   for (size_t i = 0; i < pieces.size(); ++i)
     pieces_[i] = blocks[pieces[i].block] + pieces[i].offset;
   placed_ = true;
+  on_device_ = nullptr;
 }
 
 void PlacedMatrix::unplace() {
-  TORCH_CHECK(layout(), "a matrix that owns its values cannot leave its place");
+  TORCH_CHECK(layout(), "a matrix that owns its values cannot be unplaced");
   placed_ = false;
+  on_device_ = nullptr;
 }
 
 const std::byte* PlacedMatrix::row(int64_t index) const {
   TORCH_CHECK(resident() && form_ == WeightForm::kPlain && index >= 0 && index < n_, "row ", index,
-              " of a matrix of ", n_, " rows that is in panels or in no memory");
+              " of a matrix of ", n_, " rows is out of range, in panels or not resident");
   return static_cast<const std::byte*>(pieces_[index / rows_per_piece_]) +
          static_cast<size_t>(index % rows_per_piece_) * row_bytes_;
 }
 
+std::span<const void* const> PlacedMatrix::pieces() const {
+  TORCH_CHECK(resident() && form_ == WeightForm::kPlain, "the matrix is in panels or not resident");
+  return pieces_;
+}
+
 kernels::LoraFactor PlacedMatrix::factor() const {
-  TORCH_CHECK(resident() && form_ == WeightForm::kPanels, "a matrix in no panels or no memory");
+  TORCH_CHECK(resident() && form_ == WeightForm::kPanels,
+              "the matrix is not in panels or not resident");
   return {nullptr, pieces_.data(), layout_.matrix().panels_per_piece};
 }
 

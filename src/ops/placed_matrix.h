@@ -1,11 +1,12 @@
-// A matrix of an adapter that models read by rows or multiply with, in blocks of a memory pool
-// (ops/panel_layout.h) or in memory of its own. In host memory.
+// A matrix of an adapter from which models read rows or with which they multiply. It is in blocks
+// of a memory pool (ops/panel_layout.h) or owns its memory.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,16 +15,18 @@
 
 namespace valora::ops {
 
+struct DeviceMatrix;  // ops/vocabulary_cuda.cc
+
 class PlacedMatrix {
  public:
-  // layout: of PanelLayout::of_matrix(). Not resident before place().
+  // layout: made by PanelLayout::of_matrix(). Not resident before place().
   explicit PlacedMatrix(PanelLayout layout);
-  // values: [n, k], contiguous, in host memory. Always resident.
+  // values: [n, k], contiguous. Always resident.
   explicit PlacedMatrix(at::Tensor values);
   PlacedMatrix(const PlacedMatrix&) = delete;
   PlacedMatrix& operator=(const PlacedMatrix&) = delete;
 
-  // As those of AdapterWeights.
+  // See AdapterWeights.
   void place(std::span<std::byte* const> blocks);
   void unplace();
   bool resident() const { return owned_.defined() || placed_; }
@@ -32,15 +35,21 @@ class PlacedMatrix {
   int64_t columns() const { return k_; }
   at::ScalarType dtype() const { return dtype_; }
   WeightForm form() const { return form_; }
-  // Null if it owns its values.
+  // Null if the matrix owns its values.
   const PanelLayout* layout() const { return owned_.defined() ? nullptr : &layout_; }
-  // Undefined in a pool.
+  // Undefined if the matrix is in a pool.
   const at::Tensor& owned() const { return owned_; }
 
-  // Plain form: the address of a row of columns() values. It must be resident.
+  // Plain form: the address of a row of columns() values. The matrix must be resident.
   const std::byte* row(int64_t index) const;
-  // Panels: what kernels multiply with. It must be resident.
+  // Plain form: the addresses of its pieces, of rows_per_piece() rows but for the last one. The
+  // matrix must be resident.
+  std::span<const void* const> pieces() const;
+  int64_t rows_per_piece() const { return rows_per_piece_; }
+  // Panels: the factor for kernels. The matrix must be resident.
   kernels::LoraFactor factor() const;
+  // The table read by GPU kernels, which build it on first use.
+  std::shared_ptr<const DeviceMatrix>& on_device() const { return on_device_; }
 
  private:
   PanelLayout layout_;
@@ -52,6 +61,7 @@ class PlacedMatrix {
   int64_t rows_per_piece_ = 0;
   size_t row_bytes_ = 0;
   bool placed_ = false;
+  mutable std::shared_ptr<const DeviceMatrix> on_device_;
 };
 
 }  // namespace valora::ops

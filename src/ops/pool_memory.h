@@ -1,5 +1,5 @@
-// The memory of a pool of equal blocks that the KV cache (ops/attention.h) and adapters
-// (ops/panel_layout.h) share.
+// The memory of a pool of equal blocks, shared by the KV cache (ops/attention.h) and adapters
+// (ops/panel_layout.h).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,7 +9,7 @@
 
 namespace valora::ops {
 
-// The size of a block that holds a KV block, and every panel of an adapter. A multiple of 64.
+// The block size that fits a KV block and any panel of an adapter. A multiple of 64.
 size_t pool_block_bytes(size_t kv_block_bytes, size_t largest_panel_bytes);
 
 class PoolMemory {
@@ -21,13 +21,13 @@ class PoolMemory {
 
   int32_t blocks() const { return blocks_; }
   size_t block_bytes() const { return block_bytes_; }
-  // 64-byte aligned. Of the device's memory.
+  // 64-byte aligned, in the device's memory.
   std::byte* block(int32_t index) const {
     return begin_ + static_cast<size_t>(index) * block_bytes_;
   }
   // The first `bytes` of a block: uint8 [bytes].
   at::Tensor bytes_of(int32_t index, size_t bytes) const;
-  // All blocks as elements of a dtype, [blocks, elements of a block]: the same memory.
+  // All blocks as elements of a dtype, [blocks, elements per block], sharing the memory.
   at::Tensor as(at::ScalarType dtype) const {
     return data_.view({blocks_, static_cast<int64_t>(block_bytes_)}).view(dtype);
   }

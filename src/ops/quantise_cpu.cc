@@ -35,7 +35,7 @@ QuantisedTensor quantise(const at::Tensor& w, const Quantisation& to) {
           finite = false;
     }
   });
-  TORCH_CHECK(finite, "has values that are not finite, which integers cannot stand for");
+  TORCH_CHECK(finite, "has values that are not finite, which integers cannot represent");
   return q;
 }
 

@@ -62,7 +62,7 @@ QuantisedTensor QuantisedTensor::part(std::array<int64_t, 2> outs,
   QuantisedTensor cut;
   cut.bits = bits;
   cut.values = values.slice(0, outs[0], outs[1]).slice(1, first, last).contiguous();
-  // As long as groups of this part can be if the first one may not begin with it.
+  // The largest group size that keeps all boundaries, even if the part begins inside a group.
   const bool one = first / group == (last - 1) / group;
   cut.group = one ? last - first : std::min(std::gcd(group, first), last - first);
   const at::Tensor of_whole =

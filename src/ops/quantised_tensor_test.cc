@@ -12,7 +12,7 @@ at::Tensor bytes(std::vector<int64_t> values, at::IntArrayRef sizes) {
   return at::tensor(values, at::kLong).to(at::kByte).view(sizes);
 }
 
-// Two outputs of five inputs in groups of two: the last group is shorter.
+// Two outputs of five inputs in groups of two, the last of which is shorter.
 QuantisedTensor small() {
   return {bytes({0, 15, 8, 7, 9, 1, 2, 3, 4, 5}, {2, 5}), 4,
           at::tensor({0.5f, -1.f, 2.f, 1.f, 0.25f, 3.f}).view({2, 3}),
@@ -44,7 +44,7 @@ TEST(QuantisedTensor, DecodesWithMinimums) {
   EXPECT_THROW(q.check(), c10::Error);
 }
 
-TEST(QuantisedTensor, IsSymmetricIfAllZerosAreTheMiddle) {
+TEST(QuantisedTensor, SymmetricIfAllZerosAreMiddle) {
   QuantisedTensor q = small();
   q.zeros.fill_(8);
   EXPECT_TRUE(q.symmetric());
@@ -52,7 +52,7 @@ TEST(QuantisedTensor, IsSymmetricIfAllZerosAreTheMiddle) {
   EXPECT_FALSE(q.symmetric());
 }
 
-TEST(QuantisedTensor, APartHasTheSameValues) {
+TEST(QuantisedTensor, PartKeepsValues) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(5);
   for (const int64_t group : {1, 2, 4, 6, 11, 12}) {
     const int64_t groups = (12 + group - 1) / group;
@@ -69,7 +69,7 @@ TEST(QuantisedTensor, APartHasTheSameValues) {
   }
 }
 
-TEST(QuantisedTensor, PartsKeepGroupsAsLongAsTheyCan) {
+TEST(QuantisedTensor, PartsKeepLargestPossibleGroups) {
   const QuantisedTensor whole{at::zeros({1, 896}, at::kByte), 8, at::ones({1, 7}),
                               at::zeros({1, 7}, at::kByte), 128};
   EXPECT_EQ(whole.part({0, 1}, {0, 448}).group, 128);
@@ -78,7 +78,7 @@ TEST(QuantisedTensor, PartsKeepGroupsAsLongAsTheyCan) {
   EXPECT_EQ(whole.part({0, 1}, {130, 140}).group, 10);
 }
 
-TEST(QuantisedTensor, RefusesWhatDoesNotFit) {
+TEST(QuantisedTensor, RefusesMismatchedTensors) {
   const auto refused = [](auto change) {
     QuantisedTensor q = small();
     change(q);

@@ -10,7 +10,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Stores the part in the autograd graph.
+// Keeps the part in the autograd graph.
 struct HeldPart : torch::CustomClassHolder {
   explicit HeldPart(Part part) : part(std::move(part)) {}
   Part part;

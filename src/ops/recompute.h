@@ -1,4 +1,4 @@
-// Activation checkpointing: a part of a model that saves only its inputs and is recomputed in the
+// Activation checkpointing: a part of a model saves only its inputs and is recomputed in the
 // backward pass.
 #pragma once
 
@@ -12,9 +12,9 @@ namespace valora::ops {
 using Part = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
 // Returns part(inputs) without saving the activations of its operations. `part` must be
-// deterministic. It and everything that it refers to must live until the backward pass ends. At
-// least one input must require gradients. Gradients of leaves inside `part` are accumulated into
-// their grad() directly.
+// deterministic; it and everything it refers to must live until the backward pass ends. At least
+// one input must require gradients. Gradients of leaves inside `part` are accumulated directly into
+// their grad().
 std::vector<at::Tensor> recomputed(const Part& part, const std::vector<at::Tensor>& inputs);
 
 }  // namespace valora::ops

@@ -1,4 +1,4 @@
-// Rotation and attention in fewer launches are those in several: bit for bit, with queries, keys
+// Rotation and attention give bit-identical results in fewer or more launches, with queries, keys
 // and values that are columns of one tensor.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -9,6 +9,7 @@
 
 #include "ops/attention.h"
 #include "ops/dispatch.h"
+#include "ops/testing/gpu.h"
 
 namespace valora::ops {
 namespace {
@@ -21,7 +22,7 @@ struct RotatedStep {
   int64_t tokens = 0, pool = 0;
 };
 
-// (context, queries) of each span.
+// lengths: (context, queries) of each span.
 RotatedStep step_of(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
   RotatedStep step;
   for (const auto& [context, queries] : lengths) {
@@ -39,8 +40,7 @@ RotatedStep step_of(const std::vector<std::pair<int64_t, int64_t>>& lengths) {
 class Rotated : public ::testing::TestWithParam<std::tuple<const char*, at::ScalarType, int64_t>> {
  protected:
   void SetUp() override {
-    if (device().is_cuda() && (!at::globalContext().hasCUDA() || !has_cuda_kernels()))
-      GTEST_SKIP() << "no GPU";
+    if (device().is_cuda() && !testing_support::has_gpu()) GTEST_SKIP() << "no GPU";
   }
   at::Device device() const { return at::Device(std::get<0>(GetParam())); }
   at::ScalarType dtype() const { return std::get<1>(GetParam()); }
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Platforms, Rotated,
                                   std::to_string(std::get<2>(info.param));
                          });
 
-TEST_P(Rotated, AttentionIsThatOfSeveralLaunches) {
+TEST_P(Rotated, AttentionEqualsSeparateLaunches) {
   const std::vector<std::vector<std::pair<int64_t, int64_t>>> steps = {
       {{0, 1}}, {{40, 1}, {700, 1}, {3, 1}}, {{0, 20}, {17, 1}, {600, 3}}};
   for (const auto& lengths : steps) {
@@ -85,15 +85,16 @@ TEST_P(Rotated, AttentionIsThatOfSeveralLaunches) {
           rows.view({step.tokens, -1, dim()}).split_with_sizes({kHeads, kKvHeads, kKvHeads}, 1);
       const auto split =
           copy.view({step.tokens, -1, dim()}).split_with_sizes({kHeads, kKvHeads, kKvHeads}, 1);
+      const AttentionRule rule{.window = layer * 20};  // layers with and without share tables
       const at::Tensor actual =
           rotated_paged_attention(parts[0], parts[1], parts[2], of_queries, of_keys, together,
-                                  layer, step.spans, {}, &tables);
+                                  layer, step.spans, rule, &tables);
       at::Tensor q = split[0].contiguous(), k = split[1].contiguous();
       const at::Tensor v = split[2].contiguous();
       rotate_half(q, of_queries.cos, of_queries.sin);
       rotate_half(k, of_keys.cos, of_keys.sin);
       const at::Tensor expected =
-          paged_attention(q, k, v, apart, layer, step.spans, {}, &other_tables);
+          paged_attention(q, k, v, apart, layer, step.spans, rule, &other_tables);
       EXPECT_TRUE(actual.isfinite().all().item<bool>());
       EXPECT_TRUE(at::equal(actual, expected)) << "layer " << layer;
       EXPECT_TRUE(at::equal(together.data(), apart.data())) << "layer " << layer;
@@ -101,7 +102,7 @@ TEST_P(Rotated, AttentionIsThatOfSeveralLaunches) {
   }
 }
 
-TEST_P(Rotated, RefusesOtherAngles) {
+TEST_P(Rotated, RefusesMismatchedAngles) {
   const RotatedStep step = step_of({{0, 2}});
   const KvArena arena = filled(step);
   const at::Tensor q = random({2, kHeads, dim()}, dtype()),

@@ -21,7 +21,7 @@ RunAttention::RunAttention(std::vector<int64_t> ends, int64_t heads, int64_t dim
 }
 
 void RunAttention::check(const at::Tensor& x, int64_t begin) const {
-  TORCH_CHECK(x.dim() == 3 && x.size(1) == heads_ && x.size(2) == dim_ && heads_side_by_side(x) &&
+  TORCH_CHECK(x.dim() == 3 && x.size(1) == heads_ && x.size(2) == dim_ && has_contiguous_heads(x) &&
                   x.scalar_type() == data_.scalar_type() && begin >= 0 &&
                   begin + x.size(0) <= runs_.rows(),
               "attention within runs: rows ", x.sizes(), " from ", begin, " on, of ", runs_.rows(),

@@ -28,7 +28,7 @@ SeparateLaunches read_names(const char* text) {
   for (std::string name; std::getline(names, name, ',');) {
     const auto known = std::ranges::find(kNames, name, &Name::text);
     TORCH_CHECK(known != std::end(kNames), "VALORA_GPU_SEPARATE: \"", name,
-                "\" is none of products, rotation, merge, shrink, overlap");
+                "\" is not one of products, rotation, merge, shrink, overlap");
     separate.*known->flag = true;
   }
   return separate;

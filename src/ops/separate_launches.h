@@ -1,17 +1,17 @@
-// What a GPU launches apart although it could be one launch, for comparison (docs/gpu.md).
+// GPU work to launch separately although one launch could do it, for comparison (docs/gpu.md).
 #pragma once
 
 namespace valora::ops {
 
 struct SeparateLaunches {
-  bool products = false;  // with the weights of a layer that have the same input
-  bool rotation = false;  // of queries, of keys, and the store of keys and values
-  bool merge = false;     // of the parts of decode attention
-  bool shrink = false;    // of adapters, beside the product with the weights
-  bool overlap = false;   // of a launch's begin with the end of the one before
+  bool products = false;  // products of a layer's weights that have the same input
+  bool rotation = false;  // rotation of queries, rotation of keys, and the store of keys and values
+  bool merge = false;     // merging the parts of decode attention
+  bool shrink = false;    // adapters' shrink, not concurrent with the dense product
+  bool overlap = false;   // no overlap between the start of a launch and the end of the one before
 };
 
-// Named by VALORA_GPU_SEPARATE, which is read once. Throws c10::Error for other names.
+// Named by VALORA_GPU_SEPARATE, which is read once. Throws c10::Error for unknown names.
 const SeparateLaunches& separate_launches();
 
 }  // namespace valora::ops

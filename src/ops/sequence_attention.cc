@@ -12,8 +12,8 @@
 namespace valora::ops {
 namespace {
 
-// Up to this length, computing the full score matrix is faster than ATen's blockwise attention, in
-// forward plus backward.
+// Up to this length, computing the full score matrix is faster than ATen's blockwise attention
+// (forward plus backward).
 constexpr int64_t kTableTokens = 512;
 
 // Converts rows of the flat batch to [sequences, longest] and back.
@@ -51,8 +51,8 @@ class Padding {
   at::Tensor padded_rows_, flat_rows_;
 };
 
-// What padded sequences attend to: bool [sequences, 1, tokens, tokens], or [tokens, tokens] if that
-// is the same for all. Absent: all up to their own.
+// The positions that padded sequences attend to: bool [sequences, 1, tokens, tokens], or [tokens,
+// tokens] if they are the same for all. nullopt: plain causal attention.
 std::optional<at::Tensor> visible_of(std::span<const QuerySpan> spans, int64_t tokens,
                                      int64_t window) {
   const bool joint =
@@ -67,7 +67,7 @@ std::optional<at::Tensor> visible_of(std::span<const QuerySpan> spans, int64_t t
   return {};
 }
 
-// q: [sequences, heads, tokens, dim]. The query heads of one KV head are rows of one product.
+// q: [sequences, heads, tokens, dim]. The query heads that share a KV head are rows of one product.
 at::Tensor attend_table(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                         const std::optional<at::Tensor>& visible, double scale) {
   const int64_t n = q.size(0), heads = q.size(1), tokens = q.size(2), dim = q.size(3),

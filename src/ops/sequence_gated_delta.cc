@@ -1,5 +1,5 @@
-// The differentiable form for training: chunks of tokens whose updates are solved together, so that
-// a sequence needs few operations (transformers: torch_chunk_gated_delta_rule).
+// The differentiable form for training: solves the updates of a whole chunk of tokens together, so
+// that a sequence needs few operations (transformers: torch_chunk_gated_delta_rule).
 #include <ATen/ops/conv1d.h>
 #include <ATen/ops/linalg_solve_triangular.h>
 
@@ -13,18 +13,18 @@ namespace {
 
 constexpr int64_t kChunk = 64;
 
-// x: [n, heads, dim] → float, of length 1
+// x: [n, heads, dim] → float, normalised to unit length
 at::Tensor unit_length(const at::Tensor& x) {
   const at::Tensor wide = x.to(at::kFloat);
   return wide * at::rsqrt(wide.pow(2).sum(-1, true) + 1e-6);
 }
 
-// Heads of queries or keys, one for each value head: [n, key_heads, dim] → [value_heads, n, dim]
+// Repeats query or key heads for each value head: [n, key_heads, dim] → [value_heads, n, dim]
 at::Tensor for_values(const at::Tensor& x, const StateShape& s) {
   return x.repeat_interleave(s.value_heads / s.key_heads, 1).transpose(0, 1);
 }
 
-// Queries, keys, values [heads, n, dim], logarithms of decays and rates [heads, n], all float.
+// Queries, keys, values [heads, n, dim]; logarithms of decays, and rates, [heads, n]; all float.
 struct Rule {
   at::Tensor q, k, v, decay, rate;
   Rule part(int64_t begin, int64_t end) const {
@@ -33,9 +33,9 @@ struct Rule {
   }
 };
 
-// One chunk. state: [heads, key_dim, value_dim], replaced. → [heads, n, value_dim]
+// One chunk. state: [heads, key_dim, value_dim], updated. → [heads, n, value_dim]
 at::Tensor run_chunk(const Rule& r, at::Tensor& state) {
-  const at::Tensor decay = r.decay.cumsum(1);  // from the chunk's begin, logarithm
+  const at::Tensor decay = r.decay.cumsum(1);  // logarithm of the decay since the chunk's start
   const at::Tensor rates = r.rate.unsqueeze(2), keys = r.k * rates;
   const at::Tensor later = at::ones({r.q.size(1), r.q.size(1)}, at::kBool).triu(1);
   const at::Tensor between = (decay.unsqueeze(2) - decay.unsqueeze(1))

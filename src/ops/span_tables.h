@@ -1,4 +1,4 @@
-// What the attention kernels of a GPU read of a step's spans: made and copied once per step.
+// The spans of a step as read by GPU attention kernels: built and copied once per step.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,8 @@ namespace valora::ops {
 
 struct DeviceSpanTables;  // ops/attention_cuda.cc
 
-// Empty until the first paged_attention() with it, and on CPUs. Belongs to one set of spans.
+// Empty until the first paged_attention() that uses it, and always on CPUs. Valid for one set of
+// spans.
 struct SpanTables {
   std::shared_ptr<DeviceSpanTables> on_device;
 };

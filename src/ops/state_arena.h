@@ -1,4 +1,4 @@
-// The states of sequences besides their KV, in the blocks of a pool in host memory.
+// Sequences' states besides KV, in the blocks of a pool in host memory.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ using kernels::StateSpan;
 class StateArena {
  public:
   StateArena() = default;
-  // The layout must be of the pool's block size.
+  // The layout must have been made for the pool's block size.
   StateArena(const PoolMemory& pool, StateLayout layout)
       : pool_(pool), layout_(std::move(layout)) {}
 
   const StateShape& shape() const { return layout_.shape(); }
-  // blocks: the list of a state. A row of a layer's convolution window, the oldest first, and the
-  // matrix of a head.
+  // blocks: the block list of a state. row(): a row of a layer's convolution window, oldest first.
+  // matrix(): the matrix of a head.
   void* row(const int32_t* blocks, int64_t layer, int64_t row) const {
     return at(blocks, layout_.row(layer, row));
   }

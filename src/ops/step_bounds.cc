@@ -7,14 +7,15 @@
 namespace valora::ops {
 namespace {
 
-// Surplus tokens cost arithmetic where a step is not bound by reading weights.
+// Surplus tokens cost arithmetic when a step is not limited by reading weights.
 constexpr int32_t kTokens[] = {16, 32, 64, 96, 128, 192, 256, 320, 384, 448, kMostStepTokens};
 constexpr int32_t kDecodeTokens[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-// Surplus spans cost empty thread blocks, and the keys of the others are cut into fewer parts.
+// Surplus spans cost empty thread blocks, and the keys of real spans are divided into fewer parts.
 constexpr int32_t kDecodes[] = {0, 8, 32, 128, 256};
 constexpr int32_t kPrompts[] = {0, 2, 8, 64};
 constexpr int32_t kLeastLongest = 512, kLeastRank = 16, kMostLayers = 8;
-// Above it, adapters' tiles are wide beside prompts: one of these is mostly long.
+// Steps with prompts and more tokens than this use wide adapter tiles, because one of the prompts
+// is usually long.
 constexpr int32_t kNarrowTokens = 64;
 constexpr int32_t kNarrowTile = 16, kWideTile = 32;
 
@@ -23,7 +24,7 @@ std::optional<int32_t> least_above(std::span<const int32_t> sizes, int64_t value
   return it == sizes.data() + sizes.size() ? std::nullopt : std::optional(*it);
 }
 
-// The least of least · step^n, a power of two.
+// The smallest least · step^n that is at least `value`.
 int32_t power_above(int64_t value, int32_t least, int32_t step = 2) {
   int64_t power = least;
   while (power < value) power *= step;
@@ -32,13 +33,23 @@ int32_t power_above(int64_t value, int32_t least, int32_t step = 2) {
 
 int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-bool add_lora(const StepShape& step, StepBounds& bounds) {
-  if (step.max_rank == 0) return true;
+// Segments as a multiple of tokens or spans, 0 without segments; nullopt if there are too many.
+std::optional<int32_t> layers_of(const StepShape::Segments& segments, const StepBounds& bounds) {
+  if (segments.count == 0) return 0;
   const int64_t layers =
-      std::max({parts(step.lora_rows, bounds.tokens), parts(step.lora_segments, bounds.spans()),
-                parts(step.lora_ranges, bounds.spans())});
-  if (layers > kMostLayers) return false;
-  bounds.lora_layers = power_above(layers, 1);
+      std::max({parts(segments.rows, bounds.tokens), parts(segments.count, bounds.spans()),
+                parts(segments.ranges, bounds.spans())});
+  return layers > kMostLayers ? std::nullopt : std::optional(power_above(layers, 1));
+}
+
+bool add_adapters(const StepShape& step, StepBounds& bounds) {
+  const auto outputs = layers_of(step.outputs, bounds);
+  if (!outputs) return false;
+  bounds.output_layers = *outputs;
+  if (step.max_rank == 0) return true;
+  const auto layers = layers_of(step.lora, bounds);
+  if (!layers) return false;
+  bounds.lora_layers = *layers;
   const bool wide =
       bounds.embedded ? bounds.tokens > kNarrowTokens : step.lora_longest > kNarrowTokens;
   bounds.lora_tile = wide ? kWideTile : kNarrowTile;
@@ -53,7 +64,8 @@ std::optional<int32_t> padded_tokens(int64_t tokens) { return least_above(kToken
 std::optional<StepBounds> bounds_of(const StepShape& step) {
   if (step.decodes + step.prompts == 0 || step.blocks > kMostStepBlocks) return std::nullopt;
   StepBounds bounds;
-  bounds.embedded = step.visual || step.prompts > 0 || step.most_queries > 1;
+  bounds.embedded = step.embedded || step.prompts > 0 || step.most_queries > 1;
+  bounds.joint = step.joint;
   const auto tokens = least_above(
       bounds.embedded ? std::span<const int32_t>(kTokens) : std::span<const int32_t>(kDecodeTokens),
       step.tokens);
@@ -65,7 +77,7 @@ std::optional<StepBounds> bounds_of(const StepShape& step) {
   bounds.prompts = *prompts;
   if (step.decodes > 0)
     bounds.longest = power_above(step.longest, kLeastLongest, bounds.embedded ? 4 : 2);
-  if (!add_lora(step, bounds)) return std::nullopt;
+  if (!add_adapters(step, bounds)) return std::nullopt;
   return bounds;
 }
 

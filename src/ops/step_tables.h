@@ -1,5 +1,5 @@
-// The inputs and tables of steps at fixed addresses of a GPU, so that a captured graph of launches
-// can be replayed with them.
+// The inputs and tables of steps at fixed GPU addresses, so that a captured graph can be replayed
+// with new values.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,26 +15,26 @@
 
 namespace valora::ops {
 
-// Whether the kernels in use run steps with this cache by launches that can be captured. heads:
-// query heads.
+// True if the current kernels can run steps with this cache in launches that can be captured.
+// heads: query heads.
 bool steps_can_be_captured(const KvArena& arena, int64_t heads);
-// The bounds of a step with this cache; absent if there are none. visual: some of its tokens have
-// visual embeddings.
+// The bounds of a step with this cache; nullopt if none fit. embedded: embeddings of some of its
+// tokens are not those of the model's table.
 std::optional<StepBounds> step_bounds(const KvArena& arena, int64_t heads,
                                       std::span<const QuerySpan> spans, const LoraBatch& lora,
-                                      bool visual);
+                                      bool embedded);
 
 class StepTables {
  public:
-  // axes: of positions. memory: of all tables of steps that run one at a time, used by nothing
-  // else. Throws c10::Error if memory is exhausted.
+  // axes: number of axes of positions. memory: shared by the tables of all steps, which must run
+  // one at a time, and by nothing else. Throws c10::Error if memory is exhausted.
   StepTables(const KvArena& arena, int64_t heads, int axes, const StepBounds& bounds,
              std::shared_ptr<DeviceTables> memory);
   ~StepTables();
 
-  // Begins a copy of a step within the bounds to the device, after which launches read it. tokens:
-  // int64 [T] and positions: int64 [axes, T] on the host, T: at most bounds.tokens. The step before
-  // must have ended. Launches of other tokens than these T change nothing that lasts.
+  // Starts copying a step within the bounds to the device; launches that follow read it. tokens:
+  // int64 [T] and positions: int64 [axes, T] on the host, with T at most bounds.tokens. The
+  // previous step must have ended. Computation for the surplus tokens has no lasting effect.
   void set(const at::Tensor& tokens, const at::Tensor& positions, std::span<const QuerySpan> spans,
            const LoraBatch& lora);
 

@@ -6,60 +6,68 @@
 #include "ops/cuda_types.h"
 #include "ops/dispatch.h"
 #include "ops/lora_cuda.h"
+#include "ops/outputs_cuda.h"
 
 namespace valora::ops {
 namespace {
 
-// Of all tables but those of blocks: spans, slots, tiles, segments, each a few bytes for a token.
+// All tables except block tables: spans, slots, tiles, segments; a few bytes per token each.
 constexpr size_t kFixedBytes = 512 << 10;
 constexpr size_t kMostBytes = kFixedBytes + kMostStepBlocks * sizeof(int32_t);
 
-int64_t count_ranges(const LoraBatch& lora) {
+// segments: with token_begin and token_end.
+StepShape::Segments shape_of(const auto& segments) {
+  StepShape::Segments shape;
   std::vector<int64_t> cuts;
-  for (const kernels::LoraSegment& s : lora.segments())
+  for (const auto& s : segments) {
+    shape.rows += s.token_end - s.token_begin;
     cuts.insert(cuts.end(), {s.token_begin, s.token_end});
+  }
   std::ranges::sort(cuts);
-  return std::ranges::unique(cuts).begin() - cuts.begin() - 1;
+  shape.count = static_cast<int64_t>(segments.size());
+  shape.ranges = cuts.empty() ? 0 : std::ranges::unique(cuts).begin() - cuts.begin() - 1;
+  return shape;
 }
 
-void add_lora(const LoraBatch& lora, StepShape& step) {
+void add_adapters(const LoraBatch& lora, StepShape& step) {
+  step.lora = shape_of(lora.segments());
+  step.outputs = shape_of(lora.outputs());
   for (size_t i = 0; i < lora.segments().size(); ++i) {
-    const int64_t rows = lora.segments()[i].token_end - lora.segments()[i].token_begin;
-    step.lora_rows += rows;
-    step.lora_longest = std::max(step.lora_longest, rows);
+    const kernels::LoraSegment& s = lora.segments()[i];
+    step.lora_longest = std::max(step.lora_longest, s.token_end - s.token_begin);
     step.max_rank = std::max(step.max_rank, lora.adapter(i).max_rank());
   }
-  step.lora_segments = static_cast<int64_t>(lora.segments().size());
-  step.lora_ranges = lora.segments().empty() ? 0 : count_ranges(lora);
 }
 
 kernels::cuda::AttentionBounds attention_bounds(const kernels::cuda::AttentionShape& shape,
                                                 const StepBounds& bounds) {
-  return {bounds.tokens, bounds.decodes, bounds.embedded ? kernels::cuda::decode_queries(shape) : 1,
-          bounds.longest, bounds.prompts};
+  return {
+      bounds.tokens,  bounds.decodes, bounds.embedded ? kernels::cuda::decode_queries(shape) : 1,
+      bounds.longest, bounds.prompts, bounds.joint};
 }
 
-kernels::cuda::LoraBounds lora_bounds(const StepBounds& bounds) {
-  return {bounds.tokens, bounds.lora_layers * bounds.tokens, bounds.lora_layers * bounds.spans(),
-          bounds.lora_layers * bounds.spans(), bounds.lora_tile};
+kernels::cuda::LoraBounds lora_bounds(const StepBounds& bounds, int32_t layers, int32_t tile) {
+  return {bounds.tokens, layers * bounds.tokens, layers * bounds.spans(), layers * bounds.spans(),
+          tile};
 }
 
 }  // namespace
 
 bool steps_can_be_captured(const KvArena& arena, int64_t heads) {
-  return target_of(arena.data()) == Target::kCuda &&
+  return target_of(arena.dtype(), arena.data().device()) == Target::kCuda &&
          kernels::cuda::decode_fits(attention_shape(arena, heads, true));
 }
 
 std::optional<StepBounds> step_bounds(const KvArena& arena, int64_t heads,
                                       std::span<const QuerySpan> spans, const LoraBatch& lora,
-                                      bool visual) {
+                                      bool embedded) {
   const int64_t most = kernels::cuda::decode_queries(attention_shape(arena, heads, true));
   StepShape step;
-  step.visual = visual;
+  step.embedded = embedded;
   for (const QuerySpan& span : spans) {
     const int64_t keys = span.context + span.queries;
     step.tokens = std::max(step.tokens, span.begin + span.queries);
+    step.joint = step.joint || kernels::cuda::has_joint_queries(span);
     step.blocks += (keys + kernels::kBlockTokens - 1) / kernels::kBlockTokens;
     if (span.queries > most) {
       ++step.prompts;
@@ -69,7 +77,7 @@ std::optional<StepBounds> step_bounds(const KvArena& arena, int64_t heads,
     step.most_queries = std::max(step.most_queries, span.queries);
     step.longest = std::max(step.longest, keys);
   }
-  add_lora(lora, step);
+  add_adapters(lora, step);
   return bounds_of(step);
 }
 
@@ -79,6 +87,7 @@ struct StepTables::Tables {
   std::shared_ptr<DeviceTables> memory;
   SpanTables spans;
   std::shared_ptr<DeviceLoraTables> lora;
+  kernels::cuda::LoraSizes output_sizes;
   at::Tensor tokens, positions;
   std::vector<int64_t> inputs;  // [1 + axes, bounds.tokens]
 };
@@ -86,7 +95,7 @@ struct StepTables::Tables {
 StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const StepBounds& bounds,
                        std::shared_ptr<DeviceTables> memory)
     : tables_(std::make_unique<Tables>(
-          Tables{bounds, arena.data().device(), std::move(memory), {}, {}, {}, {}, {}})) {
+          Tables{bounds, arena.data().device(), std::move(memory), {}, {}, {}, {}, {}, {}})) {
   Tables& t = *tables_;
   t.memory->reserve(kMostBytes);
   t.inputs.assign(static_cast<size_t>(1 + axes) * static_cast<size_t>(bounds.tokens), 0);
@@ -96,10 +105,17 @@ StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const Step
       kernels::cuda::bounded_attention_sizes(spans->shape, attention_bounds(spans->shape, bounds));
   spans->workspace = attention_workspace(spans->shape, spans->sizes, t.device);
   t.spans.on_device = std::move(spans);
-  if (bounds.lora_layers > 0) {
+  if (bounds.lora_layers > 0 || bounds.output_layers > 0)
     t.lora = std::make_shared<DeviceLoraTables>();
-    t.lora->sizes = kernels::cuda::bounded_lora_sizes(lora_bounds(bounds));
+  if (bounds.lora_layers > 0) {
+    t.lora->sizes = kernels::cuda::bounded_lora_sizes(
+        lora_bounds(bounds, bounds.lora_layers, bounds.lora_tile));
     t.lora->max_rank = bounds.max_rank;
+  }
+  if (bounds.output_layers > 0) {
+    t.output_sizes = kernels::cuda::bounded_lora_sizes(
+        lora_bounds(bounds, bounds.output_layers, kernels::cuda::kWideLoraTile));
+    t.lora->output_tiles = t.output_sizes.expand_tiles;
   }
   const at::Tensor none = at::empty({0}, at::kLong);
   set(none, none.view({axes, 0}), {}, {});
@@ -132,19 +148,28 @@ void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
   TORCH_CHECK(span_plan, "a step beyond the bounds of its tables");
   SpanOffsets span_offsets = add_fixed_tables(*span_plan, attention.shape.kv_heads, memory);
   LoraOffsets lora_offsets{};
-  if (t.lora) {
+  OutputOffsets output_offsets{};
+  if (t.bounds.lora_layers > 0) {
     const bool wide = t.lora->sizes.tile_tokens == kernels::cuda::kWideLoraTile;
     kernels::cuda::LoraPlan plan = plan_of(lora, t.device, wide);
     TORCH_CHECK(kernels::cuda::bound_lora_plan(t.lora->sizes, plan),
                 "adapters of a step beyond the bounds of its tables");
     lora_offsets = add_tables(plan, memory);
   }
-  // Last, so that only the blocks of this step are copied, not all that its bounds allow.
+  if (t.bounds.output_layers > 0) {
+    OutputPlan plan = plan_outputs(lora, t.device);
+    TORCH_CHECK(kernels::cuda::bound_lora_plan(t.output_sizes, plan.ranges),
+                "output changes of a step beyond the bounds of its tables");
+    plan.segments.resize(plan.ranges.segments.size());
+    output_offsets = add_tables(plan, memory);
+  }
+  // Last, so that only this step's blocks are copied, not as many as its bounds allow.
   span_offsets.block_tables = memory.add(span_plan->block_tables);
   TORCH_CHECK(memory.bytes() <= kMostBytes, "tables of ", memory.bytes(), " bytes of a step");
   memory.copy_to(t.device);
   attention.tables = tables_at(span_offsets, memory);
-  if (t.lora) t.lora->tables = tables_at(lora_offsets, memory);
+  if (t.bounds.lora_layers > 0) t.lora->tables = tables_at(lora_offsets, memory);
+  if (t.bounds.output_layers > 0) t.lora->outputs = tables_at(output_offsets, memory);
 }
 
 const at::Tensor& StepTables::tokens() const { return tables_->tokens; }

@@ -1,4 +1,4 @@
-// Rows of a tensor of an adapter's file in the dtype of the panels, on the calling thread.
+// Reads rows of a tensor from an adapter's file in the dtype of the panels, on the calling thread.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 
 namespace valora::ops {
 
-// T: float, kernels::bf16 or c10::Half. Rounds as ATen rounds.
+// T: float, kernels::bf16 or c10::Half. Rounds as ATen does.
 template <typename From, typename T>
 T converted(From value) {
   const auto wide = [](auto v) {
@@ -29,7 +29,7 @@ T converted(From value) {
     return kernels::from_float<T>(wide(value));
 }
 
-// The tensor is of F32, F16 or BF16, [n, k], aligned or not.
+// The tensor is F32, F16 or BF16, [n, k], aligned or not.
 template <typename T>
 class TensorRows {
  public:

@@ -1,7 +1,7 @@
 #include "kernels/cpu/linear/project.h"
 #include "ops/cpu_types.h"
 #include "ops/parallel.h"
-#include "ops/vocabulary.h"
+#include "ops/vocabulary_targets.h"
 
 namespace valora::ops {
 

@@ -37,6 +37,15 @@ std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
   return {std::move(bytes), std::move(integers)};
 }
 
+std::shared_ptr<const IntegerWeight> rounding_rows_cpu(const IntegerWeight& w,
+                                                       const InputRounding& rounding) {
+  if (rounding.grid != InputRounding::Grid::kInt8) return nullptr;
+  auto rounds = std::make_shared<IntegerWeight>(w);
+  rounds->panels.input_block = w.panels.k;
+  rounds->panels.row_rounding = {rounding.scale};
+  return rounds;
+}
+
 at::Tensor pack_cpu(const at::Tensor& w) {
   at::Tensor panels =
       huge_zeros(panel_elements_cpu(w.size(0), w.size(1), w.scalar_type()), w.scalar_type());

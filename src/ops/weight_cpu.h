@@ -11,26 +11,30 @@
 
 namespace valora::ops {
 
-// The layout of integers, with the address of their bytes.
+// The layout of an integer weight, with the address of its bytes.
 struct IntegerWeight {
   kernels::IntegerPanels panels;
 };
 
-// → its bytes on huge pages, [1-d], and their layout. Throws c10::Error for groups that the layout
-// does not take.
+// → the bytes on huge pages, one-dimensional, and their layout. Throws c10::Error for groups that
+// the layout does not support.
 std::pair<at::Tensor, std::shared_ptr<const IntegerWeight>> pack_integers_cpu(
     const QuantisedTensor& w, bool byte_inputs);
-// Elements of the panels of [out, in] in floats of the dtype.
+// The same weight for products that round their inputs as a checkpoint specifies; null for a grid
+// that the kernels do not support.
+std::shared_ptr<const IntegerWeight> rounding_rows_cpu(const IntegerWeight& w,
+                                                       const InputRounding& rounding);
+// Elements of the panels of an [out, in] weight as floats of the dtype.
 int64_t panel_elements_cpu(int64_t out, int64_t in, at::ScalarType dtype);
 
 // w: [out, in], contiguous float or bf16 → its panels, zero-padded, on huge pages.
 at::Tensor pack_cpu(const at::Tensor& w);
 // Packs into existing panels.
 void pack_cpu(const at::Tensor& w, const at::Tensor& panels);
-// → [out, in], of its dtype; integers: decoded, in float
+// → [out, in] in w's dtype; integers: decoded to float
 at::Tensor unpack_cpu(const Weight& w);
 
-// Of a weight in integers, the sizes alone.
+// For integer weights, only the sizes.
 template <typename T>
 kernels::Panels<T> panels_of(const Weight& w) {
   return {w.quantised() ? nullptr : raw<T>(w.data()), w.out(), w.in(), nullptr, 0};

@@ -39,7 +39,7 @@ TEST(Html, TablesKeepTheMarkupOfTheirCells) {
             "</tbody></table></div>\n");
 }
 
-TEST(Html, APageIsADocumentWithItsStyle) {
+TEST(Html, PageIsCompleteDocumentWithStyle) {
   const std::string css = std::string(kPageStyle) + kChartStyle;
   const std::string html = page("Load", css, table({}, "") + folded("Options", "{}"));
   expect_well_formed(html);

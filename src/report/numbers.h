@@ -1,4 +1,4 @@
-// Numbers as pages show them. What is not finite is shown as "–".
+// Numbers as displayed on pages. Non-finite values become "–".
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace valora::report {
 
-std::string percent(std::optional<double> share);          // 0.7125: "71.2"; "–" for none
+std::string percent(std::optional<double> share);          // 0.7125: "71.2"; nullopt: "–"
 std::string gain(double from, double to);                  // in percentage points: "+24.1"
 std::string duration(double seconds);                      // "8.2 s", "3 min 20 s", "1 h 05 min"
 std::string byte_size(size_t bytes);                       // "3.1 MB"

@@ -7,7 +7,7 @@
 namespace valora::report {
 namespace {
 
-TEST(ReportNumbers, AreShort) {
+TEST(ReportNumbers, FormatsNumbersBriefly) {
   EXPECT_EQ(percent(0.71249), "71.2");
   EXPECT_EQ(percent({}), "–");
   EXPECT_EQ(gain(0.5, 0.741), "+24.1");

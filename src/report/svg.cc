@@ -9,7 +9,7 @@
 namespace valora::report {
 namespace {
 
-// The end of an element that is empty or holds a title.
+// The end of an element, which is empty or contains a title.
 std::string end_of(const char* element, std::string_view title) {
   return title.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(title), element);
 }

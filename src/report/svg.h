@@ -1,4 +1,4 @@
-// Pictures as SVG, drawn from the bottom layer up. Coordinates are pixels from the top left corner;
+// SVG pictures, drawn from the bottom layer up. Coordinates are pixels from the top left corner;
 // `css` is a list of classes (style.h); texts and titles are plain text and escaped here.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace valora::report {
 
-constexpr double kLetterWidth = 6.6;  // of a label in the page's font, on average
+constexpr double kLetterWidth = 6.6;  // average width of a letter in the page's font
 constexpr double kLabelHeight = 15;
 
-// The vertical axis: `low` at the foot, `high` at the top.
+// The vertical axis: `low` at the bottom, `high` at the top.
 struct Scale {
   double low = 0, high = 1;
   double top = 0, height = 0;  // pixels
@@ -19,13 +19,13 @@ struct Scale {
   double foot() const { return top + height; }
 };
 
-// Marks of a point: series that share a colour differ in their mark.
+// Shapes of points: series with the same colour differ in their mark.
 enum class Mark { kCircle, kSquare, kTriangle, kDiamond };
 constexpr size_t kMarks = 4;
 
 class Svg {
  public:
-  // A title is shown while the pointer is over the element.
+  // title: shown while the pointer is over the element.
   void line(std::string_view css, double x0, double y0, double x1, double y1,
             std::string_view title = {});
   void bar(std::string_view css, double left, double top, double width, double height,
@@ -34,12 +34,12 @@ class Svg {
   void mark(Mark mark, std::string_view css, double x, double y, std::string_view title);
 
   void text(std::string_view css, double x, double y, std::string_view text);
-  // Around x; or, if slanted, ending below it.
+  // Centred at x; if slanted, ending below x.
   void column_label(std::string_view css, double x, double y, std::string_view text, bool slanted);
-  // Right of x: a series' name and its value.
+  // To the right of x: a series' name and value.
   void series_label(std::string_view css, double x, double y, std::string_view name,
                     std::string_view value);
-  // A horizontal line with its value at the left end.
+  // A horizontal line with its label at the left end.
   void grid_line(double left, double right, double y, std::string_view label);
 
   // The <svg> element; `description` is for screen readers.
@@ -49,7 +49,7 @@ class Svg {
   std::string shapes_;
 };
 
-// Moves labels apart: `y` ascends and holds the wanted places; the results are at least
+// Moves overlapping labels apart. y: the desired positions, ascending. The results are at least
 // kLabelHeight apart and not below `foot`.
 std::vector<double> spread_labels(std::vector<double> y, double foot);
 

@@ -59,7 +59,7 @@ TEST(Svg, ScalesValuesToPixels) {
   EXPECT_DOUBLE_EQ(scale.foot(), 110);
 }
 
-TEST(SpreadLabels, KeepsThemApartAndAboveTheFoot) {
+TEST(SpreadLabels, SeparatesLabelsWithinHeight) {
   EXPECT_THAT(spread_labels({}, 100), ElementsAre());
   EXPECT_THAT(spread_labels({10, 40}, 100), ElementsAre(10, 40));
   EXPECT_THAT(spread_labels({10, 12, 13}, 100), ElementsAre(10, 25, 40));

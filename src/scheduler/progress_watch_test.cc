@@ -24,7 +24,7 @@ class WatchTest : public ::testing::Test {
   ProgressWatch watch_{Seconds(60), clock_.now()};
 };
 
-TEST_F(WatchTest, RequestsWithoutProgressStandStill) {
+TEST_F(WatchTest, RequestsWithoutProgressAreStalled) {
   EXPECT_EQ(look_after(Seconds(59)), WatchChange::kNone);
   EXPECT_FALSE(watch_.stalled());
   EXPECT_EQ(look_after(Seconds(1)), WatchChange::kStalled);
@@ -33,7 +33,7 @@ TEST_F(WatchTest, RequestsWithoutProgressStandStill) {
   EXPECT_EQ(look_after(Seconds(100)), WatchChange::kNone) << "it is told once";
 }
 
-TEST_F(WatchTest, NobodyStandsStillWithoutRequests) {
+TEST_F(WatchTest, NoStallWithoutRequests) {
   EXPECT_EQ(look_after(Seconds(1000), false), WatchChange::kNone);
   EXPECT_EQ(look_after(Seconds(59)), WatchChange::kNone) << "counted from the request";
   EXPECT_EQ(look_after(Seconds(1)), WatchChange::kStalled);
@@ -41,7 +41,7 @@ TEST_F(WatchTest, NobodyStandsStillWithoutRequests) {
   EXPECT_FALSE(watch_.stalled());
 }
 
-TEST_F(WatchTest, EachKindOfProgressPutsAStallOff) {
+TEST_F(WatchTest, EachKindOfProgressPostponesStall) {
   for (uint64_t* number : {&progress_.steps, &progress_.grants, &progress_.moves}) {
     EXPECT_EQ(look_after(Seconds(50)), WatchChange::kNone);
     ++*number;
@@ -51,7 +51,7 @@ TEST_F(WatchTest, EachKindOfProgressPutsAStallOff) {
   EXPECT_EQ(look_after(Seconds(1)), WatchChange::kStalled);
 }
 
-TEST_F(WatchTest, OnlyAStepShowsThatWorkGoesOn) {
+TEST_F(WatchTest, OnlyStepEndsStall) {
   EXPECT_EQ(look_after(Seconds(60)), WatchChange::kStalled);
   ++progress_.grants, ++progress_.moves;
   EXPECT_EQ(look_after(Seconds(1)), WatchChange::kNone) << "what was given back is granted again";
@@ -61,14 +61,14 @@ TEST_F(WatchTest, OnlyAStepShowsThatWorkGoesOn) {
   EXPECT_EQ(look_after(Seconds(1)), WatchChange::kStalled) << "a second stall";
 }
 
-TEST_F(WatchTest, CopiesThatGoRoundAreAStall) {
+TEST_F(WatchTest, EndlessCopyingWithoutStepsIsStall) {
   int looks = 0;
   for (; look_after(Seconds(10)) == WatchChange::kNone; ++looks)
     ++progress_.moves, ++progress_.grants;
   EXPECT_EQ(looks + 1, ProgressWatch::kWithoutSteps * 6);
 }
 
-// Yields a token for each item, unless it fails the step.
+// Yields one token per item, unless it fails the step.
 class PlainExecutor final : public StepExecutor {
  public:
   std::vector<FailedRequest> prepare(const StepPlan&) override { return {}; }
@@ -81,7 +81,7 @@ class PlainExecutor final : public StepExecutor {
 };
 
 // A step loop whose adapters never arrive: each copy takes a year.
-class StandingLoop : public WatchTest, StepListener {
+class StalledLoop : public WatchTest, StepListener {
  protected:
   std::shared_ptr<Request> add(int adapter) {
     auto request = std::make_shared<Request>();
@@ -112,7 +112,7 @@ class StandingLoop : public WatchTest, StepListener {
   RequestId ids_ = 0;
 };
 
-TEST_F(StandingLoop, AStepAndAGrantAreProgress) {
+TEST_F(StalledLoop, StepAndGrantCountAsProgress) {
   add(0);
   loop_.step();
   EXPECT_EQ(loop_.progress(), (Progress{.steps = 1, .grants = 1}));
@@ -120,7 +120,7 @@ TEST_F(StandingLoop, AStepAndAGrantAreProgress) {
   EXPECT_EQ(loop_.progress(), (Progress{.steps = 1, .grants = 1})) << "there was nothing to run";
 }
 
-TEST_F(StandingLoop, StandsStillWhileACopyDoesNotEnd) {
+TEST_F(StalledLoop, UnfinishedCopyStalls) {
   add(1), add(2), add(3);
   EXPECT_EQ(step_and_look(Seconds(30)), WatchChange::kNone);
   const Waits waits = scheduler_.waits();
@@ -130,19 +130,19 @@ TEST_F(StandingLoop, StandsStillWhileACopyDoesNotEnd) {
   EXPECT_EQ(step_and_look(Seconds(30)), WatchChange::kStalled);
 }
 
-TEST_F(StandingLoop, WhatIsGivenBackIsFree) {
+TEST_F(StalledLoop, ReleasedClaimsFreeBlocks) {
   add(1), add(2), add(3);
   loop_.step();
   const int free = pool_.stats().free;
-  scheduler_.give_back_claims();
+  scheduler_.release_claims();
   EXPECT_EQ(scheduler_.waits().claims, 0);
   EXPECT_EQ(pool_.stats().free, free + 6) << "one copy had begun";
   EXPECT_EQ(scheduler_.check(), "");
   EXPECT_EQ(step_and_look(Seconds(1)), WatchChange::kNone);
-  EXPECT_EQ(scheduler_.waits().claims, 3) << "asked for anew";
+  EXPECT_EQ(scheduler_.waits().claims, 3) << "claimed again";
 }
 
-TEST_F(StandingLoop, AStepEndsTheStall) {
+TEST_F(StalledLoop, StepEndsStall) {
   const auto waiting = add(1);
   EXPECT_EQ(step_and_look(Seconds(60)), WatchChange::kStalled);
   add(0);

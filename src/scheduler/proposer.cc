@@ -4,9 +4,9 @@
 
 namespace valora::scheduler {
 
-// For each earlier end of an occurrence, how many tokens before it equal those at the end of the
-// sequence. On the reversed sequence this is the Z function: z[i] is the length of the longest
-// common prefix with its suffix from i.
+// For each earlier position: how many tokens before it match the end of the sequence. On the
+// reversed sequence this is the Z function: z[i] is the length of the longest common prefix of the
+// sequence and its suffix from i.
 size_t find_continuation(std::span<const int32_t> tokens, int longest, int least) {
   const size_t count = tokens.size();
   const auto at = [&](size_t i) { return tokens[count - 1 - i]; };

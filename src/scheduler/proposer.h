@@ -1,6 +1,6 @@
-// Guesses of the tokens that follow a sequence. A step verifies them beside its last token: each
-// right one saves a step (speculative decoding). Pure and without torch, so the simulator runs
-// them.
+// Guesses the next tokens of a sequence. A step verifies guesses along with the last token: each
+// correct one saves a step (speculative decoding). Pure and without torch, so the simulator runs
+// it, too.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,20 @@ namespace valora::scheduler {
 class Proposer {
  public:
   virtual ~Proposer() = default;
-  virtual int most() const = 0;  // guesses at a time
-  // At most `most` tokens; empty: no guess. Throws std::bad_alloc.
+  virtual int most() const = 0;  // the most guesses at a time
+  // Returns at most `most` tokens; empty: no guess. Throws std::bad_alloc.
   virtual std::vector<int32_t> propose(const Request& request, int most) const = 0;
 };
 
-// What followed the last occurrence of the sequence's last n tokens, for the largest n of a range
-// that has one (prompt lookup decoding). Good where answers repeat their prompt or themselves. A
-// sequence that repeats itself up to its end is taken to go on so.
+// Guesses the tokens that followed the last earlier occurrence of the sequence's last n tokens, for
+// the largest n in a range that has one (prompt lookup decoding). Works well if answers repeat
+// their prompt or themselves. If the repetition reaches the end of the sequence, it is assumed to
+// continue.
 class NgramProposer final : public Proposer {
  public:
   struct Settings {
-    int tokens = 0;              // guessed at a time
-    int longest = 5, least = 5;  // n
+    int tokens = 0;              // most tokens guessed at a time
+    int longest = 5, least = 5;  // range of n
   };
   explicit NgramProposer(const Settings& settings) : settings_(settings) {}
 
@@ -38,8 +39,8 @@ class NgramProposer final : public Proposer {
   Settings settings_;
 };
 
-// → the index of the token after the last earlier occurrence of the last n tokens, for the largest
-// n in [least, longest] that has one; 0: none. In time linear in the tokens.
+// Returns the index of the token after the last earlier occurrence of the last n tokens, for the
+// largest n in [least, longest] that has one; 0: none. Linear in the number of tokens.
 size_t find_continuation(std::span<const int32_t> tokens, int longest, int least);
 
 }  // namespace valora::scheduler

@@ -8,7 +8,7 @@
 namespace valora::scheduler {
 namespace {
 
-// By its definition: for n from the longest on, the last earlier occurrence of the last n tokens.
+// By definition: for n from `longest` down, the last earlier occurrence of the last n tokens.
 size_t continuation_by_definition(std::span<const int32_t> tokens, size_t longest, size_t least) {
   const size_t count = tokens.size();
   for (size_t n = std::min(longest, count - 1); n >= std::max<size_t>(least, 1); --n)
@@ -36,7 +36,7 @@ std::vector<int32_t> guesses_after(std::vector<int32_t> tokens, int most) {
   return NgramProposer({.tokens = 4, .longest = 3, .least = 2}).propose(request, most);
 }
 
-TEST(Proposer, GuessesWhatFollowedBefore) {
+TEST(Proposer, ProposesTokensThatFollowedEarlierMatch) {
   EXPECT_EQ(guesses_after({1, 2, 3, 4, 5, 6, 9, 1, 2, 3}, 9), (std::vector<int32_t>{4, 5, 6, 9}));
   EXPECT_EQ(guesses_after({1, 2, 3, 4, 5, 6, 9, 1, 2, 3}, 2), (std::vector<int32_t>{4, 5}));
   EXPECT_EQ(guesses_after({3, 4, 5, 9, 1, 3}, 9), (std::vector<int32_t>{})) << "one token is few";

@@ -1,4 +1,4 @@
-// A token that a step chose for a sequence, with log probabilities if they were requested.
+// A token chosen for a sequence by a step, with log probabilities if requested.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SampledToken {
   // Log probability before penalties and temperature; 0 if not requested.
   float logprob = 0;
   std::vector<RankedToken> top;  // most likely first
-  bool last = false;             // nothing can follow it: the sequence ends
+  bool last = false;             // the sequence ends here, because nothing can follow
 };
 
 }  // namespace valora::scheduler

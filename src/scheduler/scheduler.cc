@@ -21,7 +21,7 @@ bool media_in_order(const Request& request) {
   return end <= static_cast<int64_t>(request.tokens.size());
 }
 
-// Adapters by their first item; the items of one adapter keep their order.
+// Orders adapters by their first item; the items of one adapter keep their order.
 void group_by_adapter(std::vector<StepItem>& items) {
   std::unordered_map<AdapterId, size_t> rank;
   for (const StepItem& item : items) rank.try_emplace(item.request->adapter, rank.size());
@@ -55,8 +55,9 @@ Status Scheduler::add(std::shared_ptr<Request> request) {
   const auto needed = static_cast<int64_t>(request->tokens.size()) + 1;
   const int64_t room = pool_.max_tokens(request->identity.adapters);
   if (needed > room)
-    return invalid(fmt::format("the request needs {} tokens, but the pool holds {}{}", needed, room,
-                               request->identity.adapters.empty() ? "" : " beside its adapters"));
+    return invalid(
+        fmt::format("the request needs {} tokens, but the pool holds {}{}", needed, room,
+                    request->identity.adapters.empty() ? "" : " once its adapters are loaded"));
   waiting_.push(std::move(request));
   return {};
 }
@@ -71,9 +72,9 @@ StepPlan Scheduler::plan(const MediaReady& media) {
   }
   culprit_ = nullptr;
   list_preparing(step.plan);
-  hold_merged(step);
+  claim_merged_adapter(step);
   group_by_adapter(step.plan.items);
-  if (!step.plan.items.empty()) take_shape(step.plan);
+  if (!step.plan.items.empty()) finalize_shape(step.plan);
   step.plan.waits_for_copies = step.plan.items.empty() && !step.prepares && pool_.moving();
   return std::move(step.plan);
 }
@@ -87,17 +88,17 @@ void Scheduler::fill(Step& step, const MediaReady& media) {
     culprit_ = &request;
     if (request.last_plan == plans_ || request.preparing) continue;
     if (request.state == RequestState::kRunning) {
-      place_running(step, i);
+      schedule_running(step, i);
     } else if (request.state == RequestState::kWaiting && !step.short_of_memory) {
       admit(step, request);
     }
   }
-  const auto stands_still = [&] { return step.plan.items.empty() && !step.prepares; };
-  if (step.refused && stands_still()) {
+  const auto is_stalled = [&] { return step.plan.items.empty() && !step.prepares; };
+  if (step.refused && is_stalled()) {
     culprit_ = step.refused;
-    admit_by_force(step, *step.refused);
+    force_admit(step, *step.refused);
   }
-  if (running_.empty() && step.admitted.empty() && stands_still()) serve_first(step);
+  if (running_.empty() && step.admitted.empty() && is_stalled()) force_first_request(step);
 }
 
 void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
@@ -108,7 +109,7 @@ void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
   count_passed(now);
   const std::vector<Request*> running = find_runnable(media);
   const std::vector<Request*> ready = start_preparing(step, claim_waiting(step));
-  int64_t free_blocks = pool_.available_blocks();  // and what ready requests hold of it
+  int64_t free_blocks = pool_.available_blocks();  // plus those that ready requests hold
   for (const Request* request : ready)
     free_blocks += static_cast<int64_t>(request->claim.prefix.blocks.size());
   PolicyPlan chosen = policy_->plan({.running = {running.data(), running.size()},
@@ -141,19 +142,19 @@ void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
         (i < running.size() ? running[i] : ready[i - running.size()])->shared_from_this());
 }
 
-void Scheduler::place_running(Step& step, size_t position) {
+void Scheduler::schedule_running(Step& step, size_t position) {
   Request& request = *step.order[position];
   const int tokens = prefill_room(step, request);
   if (tokens <= 0) return;
   while (true) {
     const memory::Room room = pool_.reserve(request.table, request.computed_tokens + tokens);
     if (room == memory::Room::kReserved) break;
-    if (give_back_kept(step)) continue;
+    if (drop_kept_states(step)) continue;
     step.short_of_memory = lacks_memory_ = true;
     if (room == memory::Room::kSoon) return;
     if (revoke_last_claim(request)) continue;
     Request* victim = next_victim(step, position);
-    // The requests placed before it will release memory; until then it keeps its blocks.
+    // Requests placed earlier will release memory; until then this one keeps its blocks.
     if (!victim) return;
     preempt(step, *victim);
   }
@@ -161,8 +162,8 @@ void Scheduler::place_running(Step& step, size_t position) {
 }
 
 void Scheduler::admit(Step& step, Request& request) {
-  if (!request.claim.ready) return;              // it lost its claim in this step
-  if (prefill_room(step, request) == 0) return;  // its turn comes with the next steps
+  if (!request.claim.ready) return;              // it lost its claim during this plan
+  if (prefill_room(step, request) == 0) return;  // it gets a turn in a later step
   if (!fits(step, request)) {
     step.short_of_memory = true;
     step.refused = &request;
@@ -193,8 +194,8 @@ void Scheduler::admit(Step& step, Request& request) {
   if (step.placing && !request.preparing) place(step, request);
 }
 
-// Room for all its known tokens, for one further block per running request, and for `reserved`
-// blocks.
+// True if there is room for all its known tokens, one more block per running request, and
+// `reserved` blocks.
 bool Scheduler::fits(const Step& step, const Request& request, int64_t reserved) const {
   const size_t running = running_.size() + step.admitted.size() - step.preempted.size();
   const int32_t blocks = pool_.blocks_to_start(request.identity, request.block_keys,
@@ -202,9 +203,9 @@ bool Scheduler::fits(const Step& step, const Request& request, int64_t reserved)
   return blocks + reserved + static_cast<int64_t>(running) <= pool_.available_blocks();
 }
 
-// Waiting requests, or requests that the policy left out, hold all memory: they return it, since
-// otherwise nothing would run.
-void Scheduler::admit_by_force(Step& step, Request& request) {
+// Used when waiting requests, or running ones that the policy left out, hold all memory: they must
+// give it up, since otherwise nothing would run.
+void Scheduler::force_admit(Step& step, Request& request) {
   while (!fits(step, request)) {
     if (revoke_last_claim(request)) continue;
     Request* victim = youngest_idle(nullptr);
@@ -216,7 +217,7 @@ void Scheduler::admit_by_force(Step& step, Request& request) {
 
 void Scheduler::place(Step& step, Request& request) {
   const int tokens = prefill_room(step, request);
-  if (tokens == 0) return;  // admitted with a longer cached prefix than there is time for
+  if (tokens == 0) return;  // no time left for the tokens after its cached prefix
   count_prefill(step, request, tokens);
   request.last_plan = plans_;
   request.last_scheduled = step.now;
@@ -233,13 +234,13 @@ void Scheduler::place(Step& step, Request& request) {
   step.plan.items.push_back(std::move(item));
 }
 
-// Running, but not in this plan.
+// True if running, but not in this plan.
 bool Scheduler::is_idle(const Request& request) const {
   return request.state == RequestState::kRunning && request.last_plan != plans_;
 }
 
-// The last idle request of the order after `position`. If the plan is still empty, also an idle
-// request that the policy left out.
+// The last idle request in the order after `position`. While the plan is empty, an idle request
+// that the policy left out also qualifies.
 Request* Scheduler::next_victim(Step& step, size_t position) const {
   const Request* self = step.order[position];
   while (step.tail > position + 1) {
@@ -289,7 +290,7 @@ void Scheduler::complete(const StepPlan& plan) {
     Request& request = *item.request;
     if (request.state != RequestState::kRunning) continue;  // finished while the step ran
     request.computed_tokens += item.tokens - item.rejected;
-    if (!item.drafts.empty()) note_drafts(item);
+    if (!item.drafts.empty()) record_drafts(item);
     if (pool_.prefix_caching()) share(item);
   }
 }
@@ -299,17 +300,17 @@ void Scheduler::share(const StepItem& item) {
   try {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     pool_.commit(request.table, request.identity, request.block_keys, request.computed_tokens);
-  } catch (const std::bad_alloc&) {  // the next commit() goes on where this one ended
+  } catch (const std::bad_alloc&) {  // the next commit() continues from here
   }
   if (pool_.state_blocks() > 0)
-    pool_.note_state(request.table, request.computed_tokens - item.tokens, item.kept);
+    pool_.record_state(request.table, request.computed_tokens - item.tokens, item.kept);
 }
 
 void Scheduler::finish(Request& request) {
   if (request.state == RequestState::kFinished) return;
   const std::shared_ptr<Request> alive = request.shared_from_this();
   const bool running = request.state == RequestState::kRunning;
-  if (running) note_end(clock_.now());
+  if (running) record_step_end(clock_.now());
   pool_.release(request.table);
   pool_.unclaim(request.claim);
   request.computed_tokens = 0;
@@ -331,7 +332,7 @@ SchedulerStats Scheduler::stats() const {
           grants_,
           drafts_,
           draft_tokens_,
-          right_drafts_};
+          accepted_drafts_};
 }
 
 }  // namespace valora::scheduler

@@ -1,4 +1,4 @@
-// Iteration-level scheduler: each step takes decodes and prefill chunks into one flat batch,
+// Iteration-level scheduler: each step combines decodes and prefill chunks in one flat batch,
 // limited in tokens and sequences. If memory runs out, requests are preempted and recomputed later.
 #pragma once
 
@@ -31,24 +31,24 @@ struct SchedulerConfig {
   int max_num_seqs = 64;              // per step; capped at max_num_batched_tokens
   int max_num_batched_tokens = 2048;  // per step
   // While requests decode, a step takes only as many tokens of prompts without and with media as
-  // fit into these times, or into kGapSteps steps without prompts if that is more. 0: any number.
+  // fit into these times, or into kGapSteps steps without prompts if that is more. 0: no limit.
   double max_decode_gap = 0, max_media_gap = 0;  // seconds
-  // How long requests may pass one that came first, because there is no room for its adapters.
+  // How long other requests may overtake one that does not run because its adapters have no room.
   Duration patience = std::chrono::seconds(1);
-  StepCosts costs;              // by which policies compare modes
+  StepCosts costs;              // policies compare modes by these
   bool merge_in_place = false;  // merging overwrites the base weights
-  // Tokens of media up to which requests are admitted that must wait for their encoding. The last
-  // one may exceed it.
+  // Requests that must wait for their media to be encoded are admitted up to this number of media
+  // tokens; the last one may exceed it.
   int max_preparing_tokens = 4096;
-  // Fail a waiting request as soon as its first token cannot come by its deadline: served first
-  // come, first served, it would be late (S-LoRA, appendix B).
+  // Fail a waiting request as soon as its first token cannot meet its deadline: in first-come,
+  // first-served order it would be late (S-LoRA, appendix B).
   bool early_abort = false;
-  // Guesses the next tokens of requests in decode; null: none are guessed.
+  // Guesses the next tokens of decoding requests; null: no guesses.
   std::shared_ptr<const Proposer> proposer;
 };
 
-// True if tokens [begin, end) of a request can run now: the embeddings of their images and videos
-// are there, or cannot be made.
+// True if tokens [begin, end) of a request can run now: their images and videos have been encoded,
+// or cannot be.
 using MediaReady = std::function<bool(const Request& request, int begin, int end)>;
 
 struct SchedulerStats {
@@ -57,86 +57,86 @@ struct SchedulerStats {
   uint64_t preemptions = 0;
   uint64_t early_aborts = 0;
   uint64_t grants = 0;  // claims of waiting requests that became ready
-  // Guessed tokens, those of them that were right, and how often a request had any.
+  // Requests that had guesses in a step, their guessed tokens, and the correct ones.
   uint64_t drafts = 0, draft_tokens = 0, right_drafts = 0;
 };
 
-// What the waiting requests that the last plan looked at need.
+// Counts of waiting requests considered by the last plan, by the resource they wait for.
 struct Waits {
-  int adapters = 0;  // on their way
-  int kv = 0;        // on its way
-  int room = 0;      // in memory
-  int turn = 0;      // nothing but their turn, or they may not ask yet
-  int claims = 0;    // of them hold adapters or KV
+  int adapters = 0;  // loading
+  int kv = 0;        // loading
+  int room = 0;      // no memory
+  int turn = 0;      // only their turn, or not allowed to claim yet
+  int claims = 0;    // how many hold adapters or KV
 };
 
 // Memory: a waiting request first claims its adapters, and its KV in the swap space; until they are
-// in the pool, it is loading and others run. It is admitted only if all its known tokens fit, and
-// one further block per running request, so that a prefill never waits for memory. Later it grows
-// block by block. If no block is left, waiting requests lose their claims, the last one first, then
+// in the pool, it is loading and others run. It is admitted only if all its known tokens fit, plus
+// one more block per running request, so that a prefill never waits for memory. Later it grows
+// block by block. If no block is left, waiting requests lose their claims, the last one first; then
 // requests at the end of the policy's order are preempted: they release their blocks and adapters,
 // keep their tokens, and wait before all requests that were never preempted. Their full blocks stay
-// in the pool as history, which the pool keeps, copies to the swap space or drops by cost.
+// in the pool as history, which the pool keeps, swaps out or drops by cost.
 //
-// Drafts: a request in decode may run guesses of its next tokens in the same step, as many as are
-// worth their time. Those that the step finds right count as computed. Neither preempts anybody for
-// their memory, nor do they take a place of the step that a request could have.
+// Drafts: a decoding request may run guesses of its next tokens in the same step, as many as are
+// worth their time. Correct guesses count as computed. Drafts preempt nobody for their memory, and
+// take no place in the step that a request could have.
 //
 // Media: a request whose images are not encoded is admitted in its turn, with its memory, and then
 // prepares: policies do not see it, so it delays no step, and it is the first to be preempted.
-// Requests behind it pass it, but none takes the memory that it waits for.
+// Later requests may overtake it, but none may take the memory it waits for.
 //
 // No sequence may have more than Pool::max_tokens(its adapters) tokens, since no preemption could
-// make room for it. The engine caps the answer to that; check() reports a violation.
+// make room for it. The engine limits answers accordingly; check() reports violations.
 //
 // Not thread-safe: only the engine thread uses it. The scheduler shares ownership of its requests
 // until finish(). A caller that finishes a request between plan() and complete() must keep it alive
 // until complete() returns.
 class Scheduler {
  public:
-  static constexpr int kGapSteps = 3;     // SchedulerConfig::max_decode_gap
-  static constexpr int kLeastChunk = 16;  // tokens of prompts that a step takes in any case
+  static constexpr int kGapSteps = 3;     // see SchedulerConfig::max_decode_gap
+  static constexpr int kLeastChunk = 16;  // prompt tokens that a step takes regardless of limits
 
   Scheduler(SchedulerConfig config, memory::Pool& pool, std::unique_ptr<Policy> policy,
             const Clock& clock);
 
-  // Appends a request to the waiting queue, which whoever accepts requests bounds.
-  // kInvalidArgument: no tokens, or its tokens plus one exceed Pool::max_tokens(). kInternal:
-  // added before, or its media spans are not ascending within its tokens.
+  // Appends a request to the waiting queue, whose length callers must bound. kInvalidArgument: no
+  // tokens, or its tokens plus one exceed Pool::max_tokens(). kInternal: already added, or its
+  // media spans are not ascending within its tokens.
   Status add(std::shared_ptr<Request> request);
-  // Takes finished copies, and makes the next step. No items only if there is no request,
-  // if the policy lets none run, or if all wait for copies. The caller finishes failed requests.
-  // A plan need not be run, and std::bad_alloc leaves the queues consistent: the next plan starts
-  // from scratch. Only add() and plan() need memory.
+  // Collects finished copies and plans the next step. The plan has no items only if there is no
+  // request, the policy lets none run, or all wait for copies. The caller finishes failed requests.
+  // A plan need not be run. std::bad_alloc leaves the queues consistent: the next plan starts from
+  // scratch. Only add() and plan() allocate.
   StepPlan plan(const MediaReady& media = {});
-  // After plan() has thrown: the request that needed the memory, which must be finished; null: the
-  // plan as a whole.
+  // After plan() has thrown: the request that needed the memory, which must then be finished; null:
+  // the plan as a whole did.
   Request* culprit() const { return culprit_; }
-  // The running request that was admitted last, or, if none runs, one that waits; null: idle().
+  // The running request that was admitted last, else a waiting one; null: idle().
   Request* last() const { return running_.empty() ? waiting_.last() : running_.back().get(); }
-  // Call after the step ran, before new tokens are appended and before the next plan(). Counts its
-  // tokens but the rejected ones as computed, and shares full blocks through the prefix cache.
-  // Those that it has no memory to share follow after the next step.
+  // Call after the step ran, before new tokens are appended and before the next plan(). Counts the
+  // step's tokens as computed, except rejected ones, and shares full blocks through the prefix
+  // cache. If it lacks memory to share some, they follow after the next step.
   void complete(const StepPlan& plan);
-  // As if no adapter had been merged. Call while idle; the executor must forget it, too.
+  // Forgets the merged adapter. Call while idle; the executor must forget it, too.
   void forget_merged();
-  // The requests of the plan, none of which has ended since, took this time of their tenants'.
+  // Charges the time of a step to the tenants of its requests, none of which may have ended since.
   void charge(const StepPlan& plan, Duration time);
-  // Making, running and completing the plan took this time: corrects the costs of steps and of
-  // prefill. The requests of the plan may be gone.
+  // Records the time to plan, run and complete a step, which corrects the costs of steps and of
+  // prefill. The plan's requests need not exist any more.
   void note_step(const StepPlan& plan, Duration time);
-  // Removes a request in any state and releases its memory. No effect if it is finished.
+  // Removes a request in any state and releases its memory. No effect if it is already finished.
   void finish(Request& request);
 
-  Mode mode() const { return mode_; }  // of the last plan
+  Mode mode() const { return mode_; }  // mode of the last plan
   const LiveCosts& costs() const { return costs_; }
   bool idle() const { return running_.empty() && waiting_.empty(); }
   const memory::Pool& pool() const { return pool_; }
   SchedulerStats stats() const;
   Waits waits() const;
-  // Waiting requests and the merged adapter return their claims. The next plan claims again.
-  void give_back_claims();
-  // Seconds of steps that a tenant was served.
+  // Waiting requests and the merged adapter return their claims. The next plan claims them again.
+  void release_claims();
+  // Seconds of steps that a tenant has received.
   double service(TenantId tenant) const { return waiting_.service(tenant); }
   // The queues, in the orders of PolicyState. For metrics and tests.
   const std::vector<std::shared_ptr<Request>>& running() const { return running_; }
@@ -149,7 +149,8 @@ class Scheduler {
   struct Step;
   struct Requeue;
 
-  // Waiting requests that a plan looks at: enough for a full step, however long the queue is.
+  // Number of waiting requests that a plan considers: enough to fill a step, however long the
+  // queue.
   size_t window_size() const { return std::max<size_t>(256, 4 * config_.max_num_seqs); }
   void fill(Step& step, const MediaReady& media);
   void begin_step(Step& step, const MediaReady& media, TimePoint now);
@@ -160,7 +161,7 @@ class Scheduler {
   void list_preparing(StepPlan& plan) const;
   // scheduler_costs.cc
   void count_passed(TimePoint now);
-  void take_shape(StepPlan& plan);
+  void finalize_shape(StepPlan& plan);
   double price(const StepItem& item) const;
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
@@ -169,32 +170,32 @@ class Scheduler {
   bool bounds_gaps() const;
   void limit_prefill(Step& step, std::span<Request* const> running) const;
   int prefill_room(const Step& step, const Request& request) const;
-  int timely_prefill(const Step& step, const Request& request, int most) const;
+  int prefill_within_bound(const Step& step, const Request& request, int most) const;
   static void count_prefill(Step& step, const Request& request, int tokens);
-  void note_gap(const StepPlan& plan, double seconds);
-  void note_end(TimePoint now);
+  void record_gap(const StepPlan& plan, double seconds);
+  void record_step_end(TimePoint now);
   // scheduler_drafts.cc
   void add_drafts(Step& step, StepItem& item);
-  double share_of_right(const Request& request) const;
+  double acceptance_rate(const Request& request) const;
   int worthwhile(const Step& step, const Request& request, int drafts) const;
-  void note_drafts(const StepItem& item);
-  void note_draft_rows(const StepPlan& plan, double seconds);
+  void record_drafts(const StepItem& item);
+  void record_draft_rows(const StepPlan& plan, double seconds);
   struct Ahead;
   struct Asked;
-  bool comes_too_late(Request& request, Ahead& ahead, TimePoint now);
+  bool misses_target(Request& request, Ahead& ahead, TimePoint now);
   // scheduler_claims.cc
-  void look_at_queue();
+  void update_window();
   std::vector<Request*> claim_waiting(Step& step);
   bool may_ask(const Request& request, Asked& asked) const;
   void ask(Step& step, Request& request, Asked& asked);
   memory::Readiness claim(Request& request);
-  memory::Readiness claim_by_force(Request& request);
-  void serve_first(Step& step);
+  memory::Readiness force_claim(Request& request);
+  void force_first_request(Step& step);
   bool revoke_last_claim(const Request& before);
-  void hold_merged(Step& step);
-  void place_running(Step& step, size_t position);
+  void claim_merged_adapter(Step& step);
+  void schedule_running(Step& step, size_t position);
   void admit(Step& step, Request& request);
-  void admit_by_force(Step& step, Request& request);
+  void force_admit(Step& step, Request& request);
   bool fits(const Step& step, const Request& request, int64_t reserved = 0) const;
   void place(Step& step, Request& request);
   bool is_idle(const Request& request) const;
@@ -205,7 +206,7 @@ class Scheduler {
   void share(const StepItem& item);
   // scheduler_states.cc
   void keep_states(const Step& step, StepItem& item);
-  bool give_back_kept(Step& step);
+  bool drop_kept_states(Step& step);
   std::string check_request(const Request& request) const;
 
   SchedulerConfig config_;
@@ -214,7 +215,7 @@ class Scheduler {
   const Clock& clock_;
   std::vector<std::shared_ptr<Request>> running_;  // by admission
   WaitingQueue waiting_;
-  // The waiting requests that the last plan looked at, in order. No other one that waits holds a
+  // The waiting requests considered by the last plan, in order. No other waiting request holds a
   // claim.
   std::vector<Request*> window_;
   Request* culprit_ = nullptr;
@@ -222,27 +223,27 @@ class Scheduler {
   uint64_t preemptions_ = 0;
   uint64_t early_aborts_ = 0;
   uint64_t grants_ = 0;
-  uint64_t drafts_ = 0, draft_tokens_ = 0, right_drafts_ = 0;
-  // Of requests with the adapter, with which new ones begin: tasks differ in how much answers
-  // repeat.
-  std::unordered_map<AdapterId, double> right_share_;
+  uint64_t drafts_ = 0, draft_tokens_ = 0, accepted_drafts_ = 0;
+  // By adapter: the share of correct guesses with which new requests start. Tasks differ in how
+  // much answers repeat.
+  std::unordered_map<AdapterId, double> acceptance_rates_;
   DraftCosts draft_costs_;
-  TimePoint last_end_{};     // of a running request, if no place was free
-  double end_interval_ = 0;  // seconds between such ends, mean of the last ones
+  TimePoint last_end_{};     // last end of a running request while no place was free
+  double end_interval_ = 0;  // seconds between such ends, moving average
   Mode mode_ = Mode::kUnmerged;
   WeightsInUse weights_;
   LiveCosts costs_;
-  // Logarithms of what steps take, in their times by config_.costs: steps of decodes alone, and of
-  // decodes and prompts. The first of these are taken to be slow.
+  // Logarithms of measured step time over its estimate from config_.costs: for decode-only steps,
+  // and for steps of decodes and prompts. The latter are assumed slow at first.
   static constexpr double kFirstMixed = 4, kMostMixed = 16;
   double log_decode_ = 0, log_mixed_ = std::log(kFirstMixed);
   PolicyMemory policy_memory_;
-  std::vector<std::shared_ptr<Request>> passed_;  // by the last plan, since passed_at_
+  std::vector<std::shared_ptr<Request>> passed_;  // left out by the last plan, since passed_at_
   TimePoint passed_at_{};
-  // The merged adapter is kept in the pool: mixture mode subtracts it from other requests.
+  // The merged adapter stays in the pool, because mixture mode subtracts it from other requests.
   AdapterId merged_ = kBaseModel;
   memory::Claim merged_claim_;
-  // A running request, or the first one while none ran, got no memory in the last plan.
+  // A running request, or the first waiting one if none ran, got no memory in the last plan.
   bool lacks_memory_ = false;
 };
 

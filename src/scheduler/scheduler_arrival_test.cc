@@ -1,4 +1,4 @@
-// A request with a picture among texts that come later, in simulated time.
+// A request with a picture competing with later texts, in simulated time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 constexpr StepCosts kArrivalCosts{.step = 0.010, .prefill_token = 0.001, .decode_token = 0.001};
 
-// The tower of one picture needs `tower`; it works for 20 ms between two steps, and for 50 ms if no
-// step runs.
+// The tower needs `tower_` seconds for one picture; it works for 20 ms between two steps, and for
+// 50 ms if no step runs.
 class ArrivalTest : public ::testing::Test, StepExecutor, StepListener {
  protected:
   std::shared_ptr<Request> add(int prompt, int answer, int image = 0) {
@@ -34,7 +34,7 @@ class ArrivalTest : public ::testing::Test, StepExecutor, StepListener {
     loop_.step();
     ASSERT_EQ(scheduler_.check(), "");
   }
-  // Seconds until its first token, while a text of 400 tokens comes every 0.1 s.
+  // Seconds until the picture's first token while a text of 400 tokens arrives every 0.1 s.
   double first_token_beside_texts(const Request& picture) {
     const TimePoint begin = clock_.now();
     for (int texts = 0; picture.generated_tokens() == 0 && texts < 1000;) {
@@ -91,23 +91,23 @@ class ArrivalTest : public ::testing::Test, StepExecutor, StepListener {
   std::map<RequestId, int> answers_;
 };
 
-// Alone it takes 1.4 s, of which the tower has 1 s. Before, each step between two parts of the
-// tower took up to two seconds of later prompts.
-TEST_F(ArrivalTest, LaterTextsTakeAShareOfTheTimeAtMost) {
+// Alone it takes 1.4 s, 1 s of it in the tower. Without a limit, each step between two parts of the
+// tower would take up to two seconds of later prompts.
+TEST_F(ArrivalTest, LaterTextsDelayPictureByBoundedFactor) {
   const auto picture = add(400, 5, 300);
   EXPECT_LT(first_token_beside_texts(*picture), 3 * 1.4);
   EXPECT_GT(text_tokens_, 300) << "they do not wait for the picture either";
 }
 
-TEST_F(ArrivalTest, BesideStreamsAsWell) {
+TEST_F(ArrivalTest, LaterTextsAndDecodesDelayPictureByBoundedFactor) {
   for (int i = 0; i < 4; ++i) add(10, 100000);
   for (int i = 0; i < 20; ++i) step();
   const auto picture = add(400, 5, 300);
   EXPECT_LT(first_token_beside_texts(*picture), 4 * 1.4);
 }
 
-// A text that came first keeps its own bound.
-TEST_F(ArrivalTest, APictureDelaysNoEarlierText) {
+// An earlier text keeps its own limit.
+TEST_F(ArrivalTest, PictureDoesNotDelayEarlierText) {
   const auto text = add(1500, 2);
   clock_.advance(1ms);
   const auto picture = add(400, 5, 300);

@@ -1,4 +1,4 @@
-// Scheduler::check(): the invariants between any two calls.
+// Scheduler::check(): invariants that hold between any two calls.
 #include <fmt/format.h>
 
 #include <unordered_set>

@@ -1,4 +1,4 @@
-// Claims of waiting requests on the pool: their adapters, and KV that is in the swap space.
+// How waiting requests claim their adapters, and KV in the swap space, from the pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ using memory::Readiness;
 
 namespace {
 
-// Requests whose KV is brought in before there is a place for them in a step.
+// Requests whose KV is brought in before the step has a place for them.
 constexpr int kAhead = 8;
 
-// Adds the time since the request's last claim to the wait for the resource that it lacked then.
+// Adds the time since the request's last claim to its wait for the resource it lacked then.
 void note_wait(Request& request, Readiness readiness, TimePoint now) {
   const Duration waited = now - request.asked_at;
   if (request.readiness == Readiness::kLoadingAdapter) request.adapter_wait += waited;
@@ -45,8 +45,8 @@ Readiness Scheduler::claim(Request& request) {
   return readiness;
 }
 
-// Requests that others shifted out of the window return their claims.
-void Scheduler::look_at_queue() {
+// Requests pushed out of the window by others return their claims.
+void Scheduler::update_window() {
   std::vector<Request*> window = waiting_.first(window_size());
   for (Request* request : window) request->last_window = plans_;
   for (Request* request : window_)
@@ -54,16 +54,16 @@ void Scheduler::look_at_queue() {
   window_ = std::move(window);
 }
 
-// True if a request may claim memory after the requests before it.
+// True if a request may claim memory, given the claims of requests before it.
 bool Scheduler::may_ask(const Request& request, Asked& asked) const {
   const bool first = !std::exchange(asked.any, true);
   if (!request.claim.ready && !request.claim.holds() && asked.full) return false;
   const bool fits = asked.room > 0 && asked.slots-- > 0;
-  // Who is first may always ask if nothing runs: the others wait for it.
+  // The first request may always claim if nothing runs, because the others wait for it.
   if (request.claim.ready || (first && running_.empty())) return true;
   if (!fits) return false;
-  // No load starts while a request that is to run lacks memory: it would take the memory that
-  // others return.
+  // No load starts while a request that is due to run lacks memory, since it would take the memory
+  // that others return.
   const bool brings = pool_.swaps() || !request.identity.adapters.empty();
   return !lacks_memory_ || !brings;
 }
@@ -88,11 +88,11 @@ void Scheduler::ask(Step& step, Request& request, Asked& asked) {
   }
 }
 
-// The requests that could run now, in the order of the queue. The others claim their resources in
-// the order of priority until one finds no room. Ready requests may pass that one until its
-// patience ends; then none passes it, and the requests behind it return their claims.
+// The requests that could run now, in queue order. The others claim their resources by priority
+// until one finds no room. Ready requests may overtake that one until its patience ends; then none
+// may, and the requests behind it return their claims.
 std::vector<Request*> Scheduler::claim_waiting(Step& step) {
-  look_at_queue();
+  update_window();
   Asked asked;
   if (pool_.swaps()) {
     asked.room = pool_.available_blocks();
@@ -101,7 +101,7 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step) {
   Ahead ahead{.prefill = config_.early_abort ? running_prefill() : 0};
   for (Request* request : window_) {
     culprit_ = request;
-    if (config_.early_abort && comes_too_late(*request, ahead, step.now))
+    if (config_.early_abort && misses_target(*request, ahead, step.now))
       step.plan.failed.push_back({request, too_late(*request)});
     else if (may_ask(*request, asked))
       ask(step, *request, asked);
@@ -111,22 +111,22 @@ std::vector<Request*> Scheduler::claim_waiting(Step& step) {
       full && (step.now - *full->full_since >= config_.patience || nothing_runs)) {
     asked.ready.resize(asked.ready_before_full);
     culprit_ = full;
-    (void)claim_by_force(*full);
+    (void)force_claim(*full);
   }
   culprit_ = nullptr;
   return std::move(asked.ready);
 }
 
-Readiness Scheduler::claim_by_force(Request& request) {
+Readiness Scheduler::force_claim(Request& request) {
   while (true) {
     const Readiness readiness = claim(request);
     if (readiness != Readiness::kFull || !revoke_last_claim(request)) return readiness;
   }
 }
 
-// If nothing runs and nothing prepares, the first request gets the memory that the others claimed.
-// Otherwise waiting requests could block each other for ever.
-void Scheduler::serve_first(Step& step) {
+// If nothing runs or prepares, the first request gets the memory that the others claimed. Otherwise
+// waiting requests could block each other forever.
+void Scheduler::force_first_request(Step& step) {
   const auto failed = [&](const Request* request) {
     return std::ranges::find(step.plan.failed, request, &FailedRequest::request) !=
            step.plan.failed.end();
@@ -135,18 +135,18 @@ void Scheduler::serve_first(Step& step) {
   if (first == window_.end()) return;
   Request& request = **first;
   culprit_ = &request;
-  const Readiness readiness = claim_by_force(request);
+  const Readiness readiness = force_claim(request);
   note_wait(request, readiness, step.now);
   if (readiness == Readiness::kFailed) step.plan.failed.push_back({&request, *request.claim.error});
   if (readiness != Readiness::kReady) return;
-  step.plan.mode = mode_ = Mode::kUnmerged;  // of a request that the policy did not choose
+  step.plan.mode = mode_ = Mode::kUnmerged;  // for a request that the policy did not choose
   step.plan.merged = kBaseModel;
-  admit_by_force(step, request);
+  force_admit(step, request);
   lacks_memory_ = request.state != RequestState::kRunning;
 }
 
-// Takes the claim of the last waiting request behind `before`, which may be a running one, or else
-// of the merged adapter. False: there is none.
+// Revokes the claim of the last waiting request behind `before` (which may be running), or else of
+// the merged adapter. Returns false if there is none.
 bool Scheduler::revoke_last_claim(const Request& before) {
   for (size_t i = window_.size(); i-- > 0;) {
     Request& request = *window_[i];
@@ -176,7 +176,7 @@ Waits Scheduler::waits() const {
   return waits;
 }
 
-void Scheduler::give_back_claims() {
+void Scheduler::release_claims() {
   for (Request* request : window_) {
     pool_.unclaim(request->claim);
     request->full_since.reset();
@@ -192,8 +192,8 @@ void Scheduler::forget_merged() {
   mode_ = Mode::kUnmerged;
 }
 
-// Keeps the merged adapter in the pool while it is merged.
-void Scheduler::hold_merged(Step& step) {
+// Keeps the merged adapter in the pool while merged.
+void Scheduler::claim_merged_adapter(Step& step) {
   const AdapterId wanted = step.plan.merged;
   if (wanted == merged_ && wanted != kBaseModel) return;
   pool_.unclaim(merged_claim_);
@@ -201,7 +201,7 @@ void Scheduler::hold_merged(Step& step) {
   for (const Request* request : step.order) {
     if (request->merge != wanted || wanted == kBaseModel) continue;
     const memory::KvIdentity identity{{}, {request->merge_need}, {}};
-    merged_claim_.counted = true;  // not a visit
+    merged_claim_.counted = true;  // does not count as a visit
     if (pool_.claim(merged_claim_, identity, {}, 0) == Readiness::kReady) merged_ = wanted;
     break;
   }

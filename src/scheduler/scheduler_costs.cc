@@ -1,4 +1,4 @@
-// What a step does to the weights, what it costs, and whom its mode leaves out.
+// A step's changes to the weights, its costs, and the requests its mode leaves out.
 #include <algorithm>
 
 #include "memory/pool.h"
@@ -13,30 +13,30 @@ void Scheduler::count_passed(TimePoint now) {
   passed_at_ = now;
 }
 
-// What the step will do, for the costs; the weights change when it runs.
-void Scheduler::take_shape(StepPlan& plan) {
+// Computes the step's shape, for the costs; the weights change when it runs.
+void Scheduler::finalize_shape(StepPlan& plan) {
   StepShaper shaper(plan.mode, plan.merged);
   for (const StepItem& item : plan.items) shaper.add(item);
   const WeightsChange change = change_to(plan.merged, weights_);
   shaper.change(change);
   plan.shape = shaper.shape();
-  // All its requests are of the merged adapter.
+  // All its requests use the merged adapter.
   if (plan.mode == Mode::kMixture && plan.shape.segments == 0)
     plan.mode = plan.shape.mode = mode_ = Mode::kMerged;
   weights_ = change.after;
 }
 
 void Scheduler::note_step(const StepPlan& plan, Duration time) {
-  note_gap(plan, seconds(time));
-  if (config_.proposer) note_draft_rows(plan, seconds(time));
+  record_gap(plan, seconds(time));
+  if (config_.proposer) record_draft_rows(plan, seconds(time));
   costs_.observe(plan.shape, seconds(time));
   int tokens = 0;
   for (const StepItem& item : plan.items) tokens += item.known() > 1 ? item.tokens : 0;
-  pool_.note_prefill(tokens, seconds(time));
+  pool_.record_prefill(tokens, seconds(time));
 }
 
-// What the tokens of a request would take alone: seconds, or the weights of VTC if no cost is
-// known.
+// The cost of an item's tokens on their own: in seconds, or with the weights of VTC if costs are
+// unknown.
 double Scheduler::price(const StepItem& item) const {
   const bool prefill = item.known() > 1;
   if (!costs_.known()) return prefill ? item.tokens : 2;
@@ -44,7 +44,7 @@ double Scheduler::price(const StepItem& item) const {
                                         : StepShape{.decode_tokens = item.tokens});
 }
 
-// The requests of a step share its time by what each of its requests would have taken alone.
+// Divides a step's time among its requests in proportion to what each would take on its own.
 void Scheduler::charge(const StepPlan& plan, Duration time) {
   double total = 0;
   for (const StepItem& item : plan.items) total += price(item);
@@ -52,14 +52,14 @@ void Scheduler::charge(const StepPlan& plan, Duration time) {
   for (const StepItem& item : plan.items) waiting_.serve(*item.request, unit * price(item));
 }
 
-// Beside the decodes of the running requests.
+// The time that these prompt tokens add to a step in which all running requests decode.
 double Scheduler::prefill_seconds(int tokens) const {
   const auto decodes = static_cast<int>(running_.size());
   return costs_.running_seconds({.prefill_tokens = tokens, .decode_tokens = decodes}) -
          costs_.running_seconds({.decode_tokens = decodes});
 }
 
-// Seconds of prompts that running requests have not computed yet.
+// Seconds of prefill that running requests still have to do.
 double Scheduler::running_prefill() const {
   double sum = 0;
   for (const auto& request : running_)
@@ -67,8 +67,8 @@ double Scheduler::running_prefill() const {
   return sum;
 }
 
-// A running request ends. How often that happens counts while no place is free.
-void Scheduler::note_end(TimePoint now) {
+// A running request ends. The rate of such ends is measured only while no place is free.
+void Scheduler::record_step_end(TimePoint now) {
   constexpr double kNewest = 0.1;
   if (static_cast<int>(running_.size()) < config_.max_num_seqs) {
     last_end_ = {};
@@ -79,9 +79,9 @@ void Scheduler::note_end(TimePoint now) {
   last_end_ = now;
 }
 
-// If it is not, it is ahead of the next one. A request waits for the prompts before it, and for a
-// place in the step.
-bool Scheduler::comes_too_late(Request& request, Ahead& ahead, TimePoint now) {
+// A request waits for the prompts before it and for a place in the step. One that is not too late
+// is added to those ahead of the next.
+bool Scheduler::misses_target(Request& request, Ahead& ahead, TimePoint now) {
   if (request.expected_cached < 0) {
     memory::extend_block_keys(request.identity, request.tokens, request.block_keys);
     request.expected_cached =

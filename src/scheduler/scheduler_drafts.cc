@@ -1,4 +1,4 @@
-// How many guesses of its next tokens a request runs in a step.
+// The number of guesses of its next tokens that a request runs in a step.
 #include <algorithm>
 #include <new>
 
@@ -9,16 +9,16 @@
 namespace valora::scheduler {
 namespace {
 
-constexpr double kNewestDraft = 0.15;  // weight of a guess in the shares of right ones
-constexpr double kFirstShare = 0.5;    // of an adapter's first request
-constexpr int kTryAgainAfter = 32;     // steps whose guesses were not worth their time
+constexpr double kNewestDraft = 0.15;  // weight of a guess in the share of correct ones
+constexpr double kFirstShare = 0.5;    // for an adapter's first request
+constexpr int kTryAgainAfter = 32;     // steps in which guessing was not worthwhile
 
 void note_guess(double& share, bool right) { share += kNewestDraft * ((right ? 1 : 0) - share); }
 
 }  // namespace
 
-// The guesses of an item that runs the last known token. They give way to other requests: they take
-// no place of the step that a running request may need, and no memory while some is short.
+// Adds guesses to an item that runs the last known token. Guesses yield to other requests: they
+// take no place in the step that a running request may need, and no memory while it is short.
 void Scheduler::add_drafts(Step& step, StepItem& item) {
   Request& request = *item.request;
   const auto known = static_cast<int>(request.tokens.size());
@@ -43,15 +43,15 @@ void Scheduler::add_drafts(Step& step, StepItem& item) {
   step.drafts += rows;
 }
 
-double Scheduler::share_of_right(const Request& request) const {
+double Scheduler::acceptance_rate(const Request& request) const {
   if (request.drafts.right >= 0) return request.drafts.right;
-  const auto known = right_share_.find(request.adapter);
-  return known == right_share_.end() ? kFirstShare : known->second;
+  const auto known = acceptance_rates_.find(request.adapter);
+  return known == acceptance_rates_.end() ? kFirstShare : known->second;
 }
 
-// A guess is worth its row if the row's time is less than that of the tokens it is expected to
-// save: a step's time, divided by its requests, per right guess, which all guesses before it must
-// be, too.
+// A guess is worth a row if the row costs less time than it is expected to save. A correct guess
+// saves a step's time divided by its requests; it counts only if all guesses before it are correct,
+// too.
 int Scheduler::worthwhile(const Step& step, const Request& request, int drafts) const {
   if (!costs_.known()) return drafts;
   const auto decodes = static_cast<int>(std::max<size_t>(1, running_.size()));
@@ -59,7 +59,7 @@ int Scheduler::worthwhile(const Step& step, const Request& request, int drafts) 
   const double saved = draft_costs_.plain_seconds(costs_.running_seconds(shape)) / decodes;
   shape.decode_tokens += step.drafts;
   double before = costs_.running_seconds(shape), chance = 1;
-  const double right = share_of_right(request);
+  const double right = acceptance_rate(request);
   for (int i = 0; i < drafts; ++i) {
     ++shape.decode_tokens;
     shape.decode_context += request.computed_tokens + 2 + i;
@@ -73,27 +73,27 @@ int Scheduler::worthwhile(const Step& step, const Request& request, int drafts) 
   return drafts;
 }
 
-void Scheduler::note_drafts(const StepItem& item) {
+void Scheduler::record_drafts(const StepItem& item) {
   const auto drafts = static_cast<int>(item.drafts.size()), right = drafts - item.rejected;
   if (right < 0) return;  // the request waits for its result
   ++drafts_;
   draft_tokens_ += static_cast<uint64_t>(drafts);
-  right_drafts_ += static_cast<uint64_t>(right);
+  accepted_drafts_ += static_cast<uint64_t>(right);
   Request& request = *item.request;
-  request.drafts.right = share_of_right(request);
+  request.drafts.right = acceptance_rate(request);
   double* share = nullptr;
   try {
-    share = &right_share_.try_emplace(request.adapter, kFirstShare).first->second;
-  } catch (const std::bad_alloc&) {  // its next requests begin with the first share
+    share = &acceptance_rates_.try_emplace(request.adapter, kFirstShare).first->second;
+  } catch (const std::bad_alloc&) {  // the adapter's next requests start from kFirstShare
   }
-  const int verified = std::min(right + 1, drafts);  // what follows a wrong one was not looked at
+  const int verified = std::min(right + 1, drafts);  // guesses after a wrong one were not verified
   for (int i = 0; i < verified; ++i) {
     note_guess(request.drafts.right, i < right);
     if (share) note_guess(*share, i < right);
   }
 }
 
-void Scheduler::note_draft_rows(const StepPlan& plan, double seconds) {
+void Scheduler::record_draft_rows(const StepPlan& plan, double seconds) {
   const StepShape& shape = plan.shape;
   if (!costs_.known() || shape.prefill_tokens > 0 || shape.merges || shape.restores) return;
   StepShape plain = shape;

@@ -1,4 +1,4 @@
-// How many guesses a step runs, and what becomes of them.
+// The number of guesses in a step, and their outcome.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace valora::scheduler {
 namespace {
 
-// Guesses zeros.
+// Always guesses zeros.
 class ZeroProposer final : public Proposer {
  public:
   int most() const override { return 4; }
@@ -32,7 +32,7 @@ class Drafts : public ::testing::Test {
                                                     .proposer = std::make_shared<ZeroProposer>()},
                                     *pool_, make_unmerged_policy(), clock_);
   }
-  // Requests whose prompts are computed, each with one token of its answer.
+  // Requests with computed prompts and one token of their answer each.
   std::vector<Request*> decoding(int count, int prompt, int most_tokens) {
     std::vector<Request*> requests;
     for (int i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ class Drafts : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
-TEST_F(Drafts, RunBesideTheLastTokenAndRightOnesCount) {
+TEST_F(Drafts, RunWithLastTokenAndCorrectOnesCount) {
   start({});
   Request& request = decoding(5, 100);
   StepPlan plan = scheduler_->plan();
@@ -86,7 +86,7 @@ TEST_F(Drafts, RunBesideTheLastTokenAndRightOnesCount) {
   EXPECT_EQ(scheduler_->check(), "");
 }
 
-TEST_F(Drafts, AWaitingResultCountsNone) {
+TEST_F(Drafts, DeferredResultAcceptsNoDrafts) {
   start({});
   Request& request = decoding(5, 100);
   StepPlan plan = scheduler_->plan();
@@ -97,7 +97,7 @@ TEST_F(Drafts, AWaitingResultCountsNone) {
   EXPECT_EQ(scheduler_->plan().items[0].tokens, 5) << "the same step again";
 }
 
-TEST_F(Drafts, NeverPassTheEndOfTheAnswer) {
+TEST_F(Drafts, NeverExceedMaxTokens) {
   start({});
   Request& request = decoding(5, 8);
   EXPECT_EQ(scheduler_->plan().items[0].drafts.size(), 1u) << "two tokens are left, one is a draft";
@@ -105,13 +105,13 @@ TEST_F(Drafts, NeverPassTheEndOfTheAnswer) {
   EXPECT_TRUE(scheduler_->plan().items[0].drafts.empty());
 }
 
-TEST_F(Drafts, AreNotForRequestsThatTakeNone) {
+TEST_F(Drafts, RequestsWithoutDraftingGetNone) {
   start({});
   decoding(5, 0);
   EXPECT_TRUE(scheduler_->plan().items[0].drafts.empty());
 }
 
-TEST_F(Drafts, LeaveThePlacesOfAStepToRequests) {
+TEST_F(Drafts, RequestsTakeStepTokensBeforeDrafts) {
   start({}, 4);
   decoding(4, 2, 100);
   const StepPlan plan = scheduler_->plan();
@@ -119,9 +119,9 @@ TEST_F(Drafts, LeaveThePlacesOfAStepToRequests) {
   EXPECT_EQ(plan.total_tokens, 4);
 }
 
-TEST_F(Drafts, PreemptNobody) {
+TEST_F(Drafts, PreemptNoRequest) {
   start({}, 64, 3);
-  decoding(2, 14, 40);  // the last tokens of both fit into their blocks; one more block is free
+  decoding(2, 14, 40);  // both have room for their last token; one more block is free
   const StepPlan plan = scheduler_->plan();
   ASSERT_EQ(plan.items.size(), 2u);
   EXPECT_EQ(plan.items[0].drafts.size() + plan.items[1].drafts.size(), 4u)
@@ -129,18 +129,19 @@ TEST_F(Drafts, PreemptNobody) {
   EXPECT_EQ(scheduler_->stats().preemptions, 0u);
 }
 
-TEST_F(Drafts, AreAsManyAsAreWorthTheirTime) {
+TEST_F(Drafts, CountFollowsExpectedGain) {
   start({.step = 10e-3, .token = 1e-3});
   Request& request = decoding(5, 1000);
-  // A guess must be right in 1 of 11 cases: with a chance of 0.5 for each, the third is, in 1 of 8.
+  // A guess pays if its chance is at least 1 in 11: the third has 1 in 8, a fourth would have 1
+  // in 16.
   EXPECT_EQ(scheduler_->plan().items[0].drafts.size(), 3u);
-  request.drafts.right = 0.3;  // 0.3, 0.09: the second is not
+  request.drafts.right = 0.3;  // 0.3, 0.09: not the second
   EXPECT_EQ(scheduler_->plan().items[0].drafts.size(), 1u);
   request.drafts.right = 0.01;
   EXPECT_EQ(scheduler_->plan().items[0].drafts.size(), 0u);
 }
 
-TEST_F(Drafts, RowsCostWhatTheyWereMeasuredToCost) {
+TEST_F(Drafts, RowCostFollowsMeasurements) {
   DraftCosts costs;
   EXPECT_DOUBLE_EQ(costs.row_seconds(1e-3), 1e-3);
   for (int i = 0; i < 100; ++i) costs.observe(10e-3, 0, 20e-3);
@@ -149,7 +150,7 @@ TEST_F(Drafts, RowsCostWhatTheyWereMeasuredToCost) {
   EXPECT_NEAR(costs.row_seconds(1e-3), 2e-3, 1e-5);
 }
 
-TEST_F(Drafts, ANewRequestBeginsWithTheShareOfItsAdapter) {
+TEST_F(Drafts, NewRequestStartsWithAcceptanceRateOfAdapter) {
   start({.step = 10e-3, .token = 1e-3});
   Request& first = decoding(5, 1000);
   for (int i = 0; i < 40; ++i) {
@@ -163,10 +164,11 @@ TEST_F(Drafts, ANewRequestBeginsWithTheShareOfItsAdapter) {
   Request& second = decoding(5, 1000);
   EXPECT_TRUE(scheduler_->plan().items[0].drafts.empty()) << "its guesses are as bad";
   second.adapter = 3;
-  EXPECT_FALSE(scheduler_->plan().items[0].drafts.empty()) << "those of another one are not known";
+  EXPECT_FALSE(scheduler_->plan().items[0].drafts.empty())
+      << "guesses under another adapter have no record";
 }
 
-TEST_F(Drafts, ThatWereWrongAreTriedAgainNowAndThen) {
+TEST_F(Drafts, RejectedDraftsAreRetriedOccasionally) {
   start({.step = 10e-3, .token = 1e-3});
   Request& request = decoding(5, 1000);
   request.drafts.right = 0.01;
@@ -175,7 +177,7 @@ TEST_F(Drafts, ThatWereWrongAreTriedAgainNowAndThen) {
     StepPlan plan = scheduler_->plan();
     StepItem& item = plan.items[0];
     tried += item.drafts.empty() ? 0 : 1;
-    item.rejected = 0;  // right, if there is one
+    item.rejected = 0;  // correct, if any
     const size_t tokens = item.drafts.size() + 1;
     scheduler_->complete(plan);
     request.tokens.insert(request.tokens.end(), tokens, 0);

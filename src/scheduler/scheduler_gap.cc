@@ -1,4 +1,4 @@
-// The number of prompt tokens in a step that also decodes.
+// Limits the prompt tokens in a step that also decodes.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -21,7 +21,7 @@ namespace {
 
 // True if the request has media and its prompt is not fully computed.
 bool computes_media(const Request& request) {
-  return has_media_left(request) ||
+  return has_pending_media(request) ||
          (!request.identity.media.empty() && request.remaining_tokens() > 1);
 }
 
@@ -31,8 +31,8 @@ bool comes_after_media(const Request* media, const Request& request) {
          std::pair(request.arrival, request.id) > std::pair(media->arrival, media->id);
 }
 
-// A step that would end within a joint range ends before it; or, if the range is next, behind it,
-// as far as `most` tokens allow.
+// A step that would end inside a joint range stops before it; if the range comes first, the step
+// includes all of it if `most` allows, otherwise nothing.
 int in_whole_ranges(const Request& request, int tokens, int most) {
   const int64_t from = request.computed_tokens, end = from + tokens;
   const auto range = std::ranges::upper_bound(request.joint, end, {}, &PositionRange::end);
@@ -43,9 +43,9 @@ int in_whole_ranges(const Request& request, int tokens, int most) {
 
 }  // namespace
 
-// While requests decode, the limit is for their sake. While media are encoded or computed, it is
-// for the sake of their request: later prompts take no more of a step than that one may. With their
-// own bound they would pass it for ever, because its media are encoded between the steps.
+// While requests decode, the limit protects them. While media are encoded or computed, it protects
+// the request with the media: later prompts get no more of a step than that request may take. With
+// only their own limit they would overtake it forever, because its media are encoded between steps.
 void Scheduler::limit_prefill(Step& step, std::span<Request* const> running) const {
   if (!bounds_gaps()) return;
   StepShaper decodes(step.plan.mode, step.plan.merged);
@@ -63,9 +63,8 @@ void Scheduler::limit_prefill(Step& step, std::span<Request* const> running) con
   step.limited = std::move(decodes);
 }
 
-// Of `most` tokens, those that the limit has room for. The first prompt of a step gets some in any
-// case.
-int Scheduler::timely_prefill(const Step& step, const Request& request, int most) const {
+// The part of `most` tokens that the limit allows. The first prompt of a step always gets some.
+int Scheduler::prefill_within_bound(const Step& step, const Request& request, int most) const {
   if (most <= 1 || !step.limited) return most;
   double bound = step.decodes ? gap_bound(request) : 0;
   if (comes_after_media(step.media_first, request))
@@ -90,7 +89,7 @@ int Scheduler::timely_prefill(const Step& step, const Request& request, int most
 
 int Scheduler::prefill_room(const Step& step, const Request& request) const {
   const int most = std::min(request.remaining_tokens(), step.budget);
-  const int tokens = timely_prefill(step, request, most);
+  const int tokens = prefill_within_bound(step, request, most);
   const bool first = !step.limited || !step.prefills;
   return in_whole_ranges(request, tokens, first ? most : tokens);
 }
@@ -101,14 +100,14 @@ void Scheduler::count_prefill(Step& step, const Request& request, int tokens) {
   step.prefills = true;
 }
 
-// Each kind of step has a factor of its own: an estimate may be right for one and wrong for the
-// other, and the one factor of LiveCosts follows whichever is more frequent.
-void Scheduler::note_gap(const StepPlan& plan, double seconds) {
-  constexpr double kNewest = 0.5;  // a prompt is few steps
+// Each kind of step has its own factor, because an estimate may be right for one and wrong for the
+// other, and the single factor of LiveCosts follows the more frequent one.
+void Scheduler::record_gap(const StepPlan& plan, double seconds) {
+  constexpr double kNewest = 0.5;  // a prompt takes few steps
   const StepShape& shape = plan.shape;
   if (!bounds_gaps() || seconds <= 0) return;
   if (shape.decode_tokens == 0 || shape.draft_tokens > 0 || shape.merges || shape.restores) return;
-  // A few tokens of prompts say nothing of what many take.
+  // A few prompt tokens say nothing about the cost of many.
   if (shape.prefill_tokens > 0 && shape.prefill_tokens < kLeastChunk) return;
   double& log_factor = shape.prefill_tokens > 0 ? log_mixed_ : log_decode_;
   const double most = std::log(kMostMixed);

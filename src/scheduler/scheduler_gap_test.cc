@@ -1,4 +1,4 @@
-// Prompts beside requests that decode, under a limit of the time between two tokens.
+// Prompts alongside decoding requests, with a limit on the time between tokens.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// A step takes 10 ms, and nearly 1 ms per token of a prompt.
+// A step takes 10 ms, plus nearly 1 ms per prompt token.
 constexpr StepCosts kGapCosts{.step = 0.010, .prefill_token = 0.00099};
 
 class SchedulerGapTest : public ::testing::Test {
@@ -31,7 +31,7 @@ class SchedulerGapTest : public ::testing::Test {
                                                              .costs = costs},
                                              *pool_, make_unmerged_policy(), clock_);
   }
-  // As start(), with steps before by which the scheduler knows that the costs are right.
+  // Like start(), after steps that showed the scheduler that the costs are accurate.
   void start_known(double gap, StepCosts costs = kGapCosts, double media_gap = 0) {
     start(gap, costs, media_gap);
     const auto decode = add(1);
@@ -58,7 +58,7 @@ class SchedulerGapTest : public ::testing::Test {
     return request;
   }
 
-  // A prompt with a picture, which is encoded already.
+  // A prompt with a picture that is already encoded.
   std::shared_ptr<Request> add_picture(int prompt) {
     auto request = make(prompt);
     request->identity.media.push_back({0, prompt / 2, DigestBuilder().add(1).finish()});
@@ -66,7 +66,7 @@ class SchedulerGapTest : public ::testing::Test {
     return request;
   }
 
-  // Runs one step, whose prompts take `slower` times their estimate; returns (id, tokens).
+  // Runs one step whose prompts take `slower` times their estimate; returns (id, tokens).
   std::vector<std::pair<RequestId, int>> step(double slower = 1) {
     const StepPlan plan = scheduler_->plan();
     EXPECT_EQ(scheduler_->check(), "");
@@ -91,7 +91,7 @@ class SchedulerGapTest : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
-// Tokens 10 to 89 attend to one another; beside a decode there is time for about 40.
+// Tokens 10 to 89 attend to each other; alongside a decode there is time for about 40.
 TEST_F(SchedulerGapTest, ALimitDoesNotCutAJointRange) {
   start_known(0.050);
   const auto decode = add(1);
@@ -114,7 +114,7 @@ TEST_F(SchedulerGapTest, APromptAloneRunsWhole) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 400)));
 }
 
-TEST_F(SchedulerGapTest, APromptBesideADecodeTakesWhatFits) {
+TEST_F(SchedulerGapTest, PromptDuringDecodeIsLimitedToGap) {
   start_known(0.050);
   add(1);
   step();
@@ -125,7 +125,7 @@ TEST_F(SchedulerGapTest, APromptBesideADecodeTakesWhatFits) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1)));
 }
 
-TEST_F(SchedulerGapTest, ThreeStepsAreAlwaysAllowed) {
+TEST_F(SchedulerGapTest, AtLeastThreeStepTimesAreAllowed) {
   start_known(0.001);
   add(1);
   step();
@@ -153,7 +153,7 @@ TEST_F(SchedulerGapTest, ABoundForMediaHoldsForPromptsWithPicturesAndThoseAfterT
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 80)));
 }
 
-TEST_F(SchedulerGapTest, PromptsWithAndWithoutPicturesHaveBoundsOfTheirOwn) {
+TEST_F(SchedulerGapTest, TextAndPicturePromptsHaveSeparateBounds) {
   start_known(0.090, kGapCosts, 0.050);
   add(1);
   step();
@@ -162,7 +162,7 @@ TEST_F(SchedulerGapTest, PromptsWithAndWithoutPicturesHaveBoundsOfTheirOwn) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 40), Pair(3, 40)));
 }
 
-TEST_F(SchedulerGapTest, ContextCounts) {
+TEST_F(SchedulerGapTest, LongerContextShrinksChunk) {
   StepCosts costs = kGapCosts;
   costs.prefill_context = 0.0001;
   start_known(0.050, costs);
@@ -175,7 +175,7 @@ TEST_F(SchedulerGapTest, ContextCounts) {
   EXPECT_LT(second, first) << "its tokens attend to those of the first step";
 }
 
-TEST_F(SchedulerGapTest, WhatDecodesTakeIsNotLeftToPrompts) {
+TEST_F(SchedulerGapTest, DecodeTimeReducesPromptBudget) {
   StepCosts costs = kGapCosts;
   costs.decode_context = 0.0001;  // 10 ms for 100 tokens
   start_known(0.070, costs);
@@ -186,7 +186,7 @@ TEST_F(SchedulerGapTest, WhatDecodesTakeIsNotLeftToPrompts) {
   EXPECT_EQ(decode->generated_tokens(), 2);
 }
 
-TEST_F(SchedulerGapTest, OneOfSeveralPromptsTakesTheRoomAndDecodesRunAllTheSame) {
+TEST_F(SchedulerGapTest, FirstPromptTakesGapAndDecodesStillRun) {
   start_known(0.050);
   add(1);
   step();
@@ -211,7 +211,7 @@ TEST_F(SchedulerGapTest, ASlowMachineStillMakesProgress) {
   EXPECT_GT(request->generated_tokens(), 0);
 }
 
-TEST_F(SchedulerGapTest, FollowsWhatLimitedStepsTake) {
+TEST_F(SchedulerGapTest, ChunkFollowsMeasuredTimeOfLimitedSteps) {
   start(0.050);
   add(1);
   step();

@@ -1,4 +1,4 @@
-// Requests whose tokens wait for the embeddings of images and videos.
+// Requests whose tokens wait for images and videos to be encoded.
 #include <algorithm>
 
 #include "memory/pool.h"
@@ -16,14 +16,14 @@ int64_t media_tokens(const Request& request) {
 
 }  // namespace
 
-// How much of a waiting request is in the prefix cache is unknown, so it may wait for fewer media.
+// The cached prefix of a waiting request is not known yet, so it may need fewer media in the end.
 bool Scheduler::waits_for_media(const Request& request, const MediaReady& media) const {
-  if (!media || !has_media_left(request)) return false;
+  if (!media || !has_pending_media(request)) return false;
   const int tokens = std::min(request.remaining_tokens(), config_.max_num_batched_tokens);
   return !media(request, request.computed_tokens, request.computed_tokens + tokens);
 }
 
-// The running requests that a policy may choose from, by admission.
+// The running requests that a policy may choose from, in order of admission.
 std::vector<Request*> Scheduler::find_runnable(const MediaReady& media) {
   std::vector<Request*> runnable;
   runnable.reserve(running_.size());
@@ -34,8 +34,9 @@ std::vector<Request*> Scheduler::find_runnable(const MediaReady& media) {
   return runnable;
 }
 
-// Admits the requests that must wait for their media, in their turn, and returns the others. Those
-// before one in the queue keep their room; if it finds none, nothing behind it may pass.
+// Admits, in their turn, requests that must wait for their media, and returns the others. The
+// latter keep their room if they are ahead in the queue; if a request finds no room, nothing behind
+// it may overtake.
 std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<Request*>& ready) {
   int64_t tokens = 0;
   for (const auto& request : running_) {
@@ -45,7 +46,7 @@ std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<R
   }
   std::vector<Request*> others;
   others.reserve(ready.size());
-  int64_t reserved = 0;  // blocks for the first `counted` of them
+  int64_t reserved = 0;  // blocks for the first `counted` of `others`
   size_t counted = 0;
   for (Request* request : ready) {
     if (!waits_for_media(*request, *step.media)) {
@@ -72,7 +73,7 @@ std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<R
 
 void Scheduler::list_preparing(StepPlan& plan) const {
   for (const auto& request : running_)
-    if (request->last_plan != plans_ && has_media_left(*request))
+    if (request->last_plan != plans_ && has_pending_media(*request))
       plan.preparing.push_back(
           {.request = request.get(),
            .tokens = std::min(request->remaining_tokens(), config_.max_num_batched_tokens)});

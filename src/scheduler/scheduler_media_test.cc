@@ -1,4 +1,4 @@
-// Requests that wait for the embeddings of their images while others run.
+// Requests that wait for their images to be encoded while others run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class SchedulerMedia : public ::testing::Test {
     scheduler_ = std::make_unique<Scheduler>(config, *pool_, make_policy(policy).value(), clock_);
   }
 
-  // image: tokens of an image from the second token on.
+  // image: number of image tokens, from the second token on.
   std::shared_ptr<Request> add(int prompt, int image = 0, AdapterId adapter = kBaseModel) {
     auto request = std::make_shared<Request>();
     request->id = ++ids_;
@@ -35,7 +35,7 @@ class SchedulerMedia : public ::testing::Test {
     return request;
   }
 
-  // The ids of the requests that run.
+  // Returns the ids of the requests that ran.
   std::vector<RequestId> step() {
     const StepPlan plan = scheduler_->plan([this](const Request& request, int begin, int end) {
       return encoded_.contains(request.id) || begin >= 1 + request.identity.media[0].tokens ||
@@ -66,7 +66,7 @@ class SchedulerMedia : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
-// Tokens 3 to 22 attend to one another.
+// Tokens 3 to 22 attend to each other.
 TEST_F(SchedulerMedia, AStepRunsAllTokensOfAJointRangeOrNone) {
   start({.max_num_seqs = 2, .max_num_batched_tokens = 24}, 64);
   const std::vector<PositionRange> joint{{3, 23}};
@@ -80,10 +80,10 @@ TEST_F(SchedulerMedia, AStepRunsAllTokensOfAJointRangeOrNone) {
   EXPECT_EQ(request->computed_tokens, 40);
   EXPECT_EQ(second->computed_tokens, 3) << "8 tokens are left, and the range needs 20";
   step();
-  EXPECT_EQ(second->computed_tokens, 26) << "beside one token in decode";
+  EXPECT_EQ(second->computed_tokens, 26) << "next to one decode token";
 }
 
-TEST_F(SchedulerMedia, StreamsGoOnWhileAnImageIsEncoded) {
+TEST_F(SchedulerMedia, DecodesContinueWhileImageIsEncoded) {
   start({}, 64);
   add(5);
   EXPECT_THAT(step(), ElementsAre(1));
@@ -100,25 +100,25 @@ TEST_F(SchedulerMedia, StreamsGoOnWhileAnImageIsEncoded) {
   EXPECT_EQ(image->generated_tokens(), 1);
 }
 
-TEST_F(SchedulerMedia, AnImageThatIsEncodedDelaysNothing) {
+TEST_F(SchedulerMedia, EncodedImageDelaysNothing) {
   start({}, 64);
   encoded_ = {1};
   add(40, 30);
   EXPECT_THAT(step(), ElementsAre(1));
 }
 
-TEST_F(SchedulerMedia, OnlyTheNextTokensMatter) {
+TEST_F(SchedulerMedia, OnlyImagesOfNextTokensMustBeEncoded) {
   start({.max_num_batched_tokens = 16}, 64);
   add(40, 30);
   step();
   EXPECT_THAT(preparing_, ElementsAre(1));
   encoded_ = {1};
   for (int i = 0; i < 2; ++i) EXPECT_THAT(step(), ElementsAre(1));
-  encoded_.clear();  // tokens 32 to 39 are text, behind the image
+  encoded_.clear();  // tokens 32 to 39 are text after the image
   EXPECT_THAT(step(), ElementsAre(1));
 }
 
-TEST_F(SchedulerMedia, ModesFollowThoseWhoCanRun) {
+TEST_F(SchedulerMedia, ModeFollowsRunnableRequests) {
   start({}, 64, "merged");
   const auto image = add(40, 30, 1);
   add(5, 0, 2);
@@ -127,11 +127,11 @@ TEST_F(SchedulerMedia, ModesFollowThoseWhoCanRun) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(step(), ElementsAre(2)) << "the oldest does not run yet";
 }
 
-TEST_F(SchedulerMedia, NobodyTakesTheRoomThatItWaitsFor) {
+TEST_F(SchedulerMedia, LaterRequestDoesNotTakeAwaitedBlocks) {
   start({}, 8);
   add(60);
   step();
-  add(100, 90);  // does not fit beside the first one
+  add(100, 90);  // does not fit together with the first one
   add(5);        // would fit
   EXPECT_THAT(step(), ElementsAre(1));
   EXPECT_THAT(preparing_, IsEmpty());
@@ -140,7 +140,7 @@ TEST_F(SchedulerMedia, NobodyTakesTheRoomThatItWaitsFor) {
   EXPECT_THAT(preparing_, ElementsAre(2));
 }
 
-TEST_F(SchedulerMedia, ARunningRequestTakesItsMemoryFirst) {
+TEST_F(SchedulerMedia, RunningRequestClaimsBlocksFirst) {
   start({}, 8);
   const auto stream = add(14), image = add(80, 70);
   step();
@@ -154,7 +154,7 @@ TEST_F(SchedulerMedia, ARunningRequestTakesItsMemoryFirst) {
   EXPECT_THAT(step(), ElementsAre(2)) << "it comes back";
 }
 
-TEST_F(SchedulerMedia, OnlySoManyPrepareAtATime) {
+TEST_F(SchedulerMedia, PreparationIsBounded) {
   start({.max_preparing_tokens = 50}, 64);
   for (int i = 0; i < 4; ++i) add(40, 30);
   add(5);

@@ -16,7 +16,7 @@ using testing::random_worlds;
 using testing::RandomSchedule;
 using testing::RandomWorld;
 
-// 400,000 steps per world: VALORA_SEEDS=400.
+// VALORA_SEEDS=400 runs 400,000 steps per world.
 uint32_t seeds() {
   const char* count = std::getenv("VALORA_SEEDS");
   return count ? static_cast<uint32_t>(std::atoi(count)) : 4;
@@ -24,7 +24,7 @@ uint32_t seeds() {
 
 constexpr int kSteps = 1000;
 
-TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
+TEST(SchedulerProperty, AnswersEqualThoseGivenAlone) {
   int number = 0;
   for (const RandomWorld& world : random_worlds()) {
     SCOPED_TRACE(::testing::Message() << "world " << number++);
@@ -62,7 +62,7 @@ TEST(SchedulerProperty, EveryRequestGivesWhatItGivesAlone) {
 TEST(SchedulerProperty, DraftsRightOrWrongChangeNoAnswer) {
   for (size_t i = 0; i < random_worlds().size(); i += 5) {
     RandomWorld world = random_worlds()[i];
-    if (world.pool.state_blocks > 0) continue;  // has none
+    if (world.pool.state_blocks > 0) continue;  // no drafts with states
     SCOPED_TRACE(::testing::Message() << "world " << i);
     world.config.proposer = std::make_shared<testing::HalfRightProposer>();
     world.starves = i % 2 == 1;
@@ -83,8 +83,8 @@ TEST(SchedulerProperty, DraftsRightOrWrongChangeNoAnswer) {
   }
 }
 
-// A plan that runs out of memory ends one request at most; the others answer as they do alone, and
-// nothing is lost.
+// A plan that runs out of memory ends at most one request; the others answer as they do alone, and
+// nothing leaks.
 TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
   for (RandomWorld world : random_worlds()) {
     SCOPED_TRACE(::testing::Message() << "blocks " << world.blocks << " policy " << world.policy);
@@ -105,9 +105,9 @@ TEST(SchedulerProperty, AFailedAllocationEndsOneRequestAtMost) {
   }
 }
 
-// Adapters of waiting requests can then hold all blocks, and none is left for tokens. With few
-// seeds every fifth world is taken, which leaves all of their properties.
-TEST(SchedulerProperty, PoolsThatAdaptersFillExactly) {
+// Waiting requests' adapters can fill such pools and leave no blocks for tokens. With few seeds
+// only every fifth world runs, which still covers all their properties.
+TEST(SchedulerProperty, MakesProgressIfAdaptersFillPool) {
   const uint32_t every = seeds() < 8 ? 5 : 1;
   int finished = 0;
   uint32_t number = 0;
@@ -127,7 +127,7 @@ TEST(SchedulerProperty, PoolsThatAdaptersFillExactly) {
   EXPECT_GT(finished, 1000 / static_cast<int>(every));
 }
 
-TEST(SchedulerProperty, WithoutPrefixCachingToo) {
+TEST(SchedulerProperty, InvariantsHoldWithoutPrefixCaching) {
   for (uint32_t seed = 1; seed <= seeds(); ++seed) {
     RandomWorld world = kRandomWorlds[0];
     world.prefix_caching = false;

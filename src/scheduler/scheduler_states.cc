@@ -1,4 +1,5 @@
-// Which states of a sequence a step keeps as checkpoints, for later requests with the same prefix.
+// The states of a sequence that a step keeps as checkpoints, for later requests with the same
+// prefix.
 #include <algorithm>
 
 #include "memory/pool.h"
@@ -11,18 +12,18 @@ namespace {
 using memory::BlockTable;
 using memory::kBlockTokens;
 
-// A checkpoint must save the computation of so many tokens for each block that it takes, compared
-// with the KV of as many blocks.
+// Relative to the KV of as many blocks, the share of computation that a checkpoint must save per
+// block it takes: 1 in this many.
 constexpr int kLeastShare = 8;
-// Tokens at a prompt's end that the next turn of its conversation may not have: what begins the
+// Tokens at a prompt's end that the conversation's next turn may not repeat: the start of the
 // assistant's turn, such as a thought.
 constexpr int kTurnBegin = 8;
 
 }  // namespace
 
-// At the end of the stored prefix that went on behind its last checkpoint: other sequences branch
-// there. And at the end of the prompt's last whole block before its last tokens: for the same
-// prompt, or one that goes on. They take no memory that a request waits for.
+// Keeps a state where the stored prefix goes on beyond its last checkpoint, because other sequences
+// branch there, and at the end of the last whole block before the prompt's last tokens, for the
+// same prompt or one that continues it. Never takes memory that a request waits for.
 void Scheduler::keep_states(const Step& step, StepItem& item) {
   Request& request = *item.request;
   if (!pool_.prefix_caching()) return;
@@ -31,7 +32,7 @@ void Scheduler::keep_states(const Step& step, StepItem& item) {
       (request.prompt_tokens - 1 - kTurnBegin) / kBlockTokens * kBlockTokens};
   std::ranges::sort(wanted);
   const int least = std::max(1, pool_.state_blocks() / kLeastShare) * kBlockTokens;
-  // Where the request began, or its last checkpoint is.
+  // Where the request started, or its last checkpoint.
   int last = request.cached_from;
   for (const int tokens : wanted) {
     if (tokens - last < least) continue;
@@ -40,12 +41,12 @@ void Scheduler::keep_states(const Step& step, StepItem& item) {
     if (rows > 0 && rows <= item.tokens) item.kept.push_back(rows);
   }
   if (step.short_of_memory || lacks_memory_) item.kept.clear();
-  // With room for fewer, the first ones.
+  // If there is room for fewer, keep the first ones.
   item.kept.resize(pool_.reserve_checkpoints(request.table, static_cast<int>(item.kept.size())));
 }
 
-// For a running request that needs the memory. False: the plan keeps no states.
-bool Scheduler::give_back_kept(Step& step) {
+// Frees kept states for a running request that needs memory. Returns false if the plan keeps none.
+bool Scheduler::drop_kept_states(Step& step) {
   bool any = false;
   for (StepItem& item : step.plan.items) {
     if (item.kept.empty()) continue;

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// A policy with an order that the test sets.
+// A policy whose order the test sets.
 class ScriptedPolicy final : public Policy {
  public:
   using Script = std::function<PolicyPlan(const PolicyState&)>;
@@ -141,7 +141,7 @@ TEST_F(SchedulerTest, EverySequenceGetsAtLeastATokenOfTheBudget) {
   EXPECT_THAT(step(), ElementsAre(Pair(1, 1), Pair(2, 1), Pair(3, 1), Pair(4, 1)));
 }
 
-TEST_F(SchedulerTest, RefusesWhatCanNeverRun) {
+TEST_F(SchedulerTest, RefusesRequestsThatCanNeverRun) {
   start({}, 4);
   const auto code = [&](std::shared_ptr<Request> request) {
     const Status status = scheduler->add(std::move(request));
@@ -161,14 +161,14 @@ TEST_F(SchedulerTest, RefusesWhatCanNeverRun) {
   EXPECT_THAT(code(outside), HasSubstr("media"));
 }
 
-TEST_F(SchedulerTest, OneAdaptersRequestsAreSideBySide) {
+TEST_F(SchedulerTest, RequestsOfOneAdapterAreAdjacent) {
   start({}, 64);
   for (AdapterId adapter : {2, kBaseModel, 2, 1, kBaseModel, 2}) add(3, adapter);
   EXPECT_THAT(step(),
               ElementsAre(Pair(1, 3), Pair(3, 3), Pair(6, 3), Pair(2, 3), Pair(5, 3), Pair(4, 3)));
 }
 
-TEST_F(SchedulerTest, TellsWhenItFirstRanAndWhatWasCached) {
+TEST_F(SchedulerTest, ReportsFirstRunAndCachedTokens) {
   start({.max_num_batched_tokens = 64}, 16);
   clock.advance(std::chrono::seconds(3));
   const auto first = add(40, kBaseModel, 7);
@@ -201,7 +201,7 @@ TEST_F(SchedulerTest, AnEvictedPrefixIsComputedAgain) {
   EXPECT_EQ(again->tokens[40], first->tokens[40]);
 }
 
-// Two requests grow from 4 of 5 blocks until they exceed the arena.
+// Two requests grow from 4 of the 5 blocks until they need more than the arena has.
 TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
   start({}, 5);
   const auto first = add(30), second = add(20);
@@ -210,7 +210,7 @@ TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
   EXPECT_EQ(second->preemptions, 1);
   EXPECT_EQ(second->computed_tokens, 0);
   EXPECT_TRUE(second->table.blocks.empty());
-  // It kept its blocks and waited while the first request took the last free one.
+  // The second request kept its blocks and waited while the first took the last free one.
   EXPECT_EQ(second->tokens.size(), 33u);
   EXPECT_EQ(first->tokens.size(), 50u);
   // Later arrivals do not overtake it, and it is not admitted while the first request needs the
@@ -228,7 +228,7 @@ TEST_F(SchedulerTest, PreemptsTheYoungestAndRecomputesIt) {
   EXPECT_EQ(second->cached_tokens, 0);
 }
 
-TEST_F(SchedulerTest, APreemptedRequestFindsWhatIsLeftOfItsPrefix) {
+TEST_F(SchedulerTest, PreemptedRequestReusesRemainingPrefix) {
   start({}, 7);
   const auto first = add(40), second = add(40);
   run_until_preemptions(1);
@@ -253,7 +253,7 @@ TEST_F(SchedulerTest, PreemptedRequestsWaitInTheOrderOfArrival) {
   EXPECT_EQ(requests[0]->preemptions, 0);
 }
 
-TEST_F(SchedulerTest, AdmitsNothingThatRunningRequestsWouldNeed) {
+TEST_F(SchedulerTest, AdmissionLeavesBlocksForRunningRequests) {
   for (const auto& [blocks, admitted] : {std::pair(4, 1), std::pair(5, 2)}) {
     start({}, blocks);
     add(17);
@@ -283,7 +283,7 @@ TEST_F(SchedulerTest, FinishWorksInEveryState) {
   const StepPlan plan = scheduler->plan();
   ASSERT_EQ(plan.items.size(), 2u);
   (void)runner->run(plan);
-  scheduler->finish(*cancelled);  // its client cancelled while the step ran
+  scheduler->finish(*cancelled);  // cancelled while the step ran
   scheduler->complete(plan);
   EXPECT_EQ(cancelled->computed_tokens, 0);
   scheduler->finish(*waiting);
@@ -298,7 +298,7 @@ TEST_F(SchedulerTest, FinishWorksInEveryState) {
   EXPECT_THAT(step(), IsEmpty());
 }
 
-TEST_F(SchedulerTest, FinishMayDropTheLastOwner) {
+TEST_F(SchedulerTest, FinishMayReleaseLastReference) {
   start({}, 16);
   std::weak_ptr<Request> watched = add(20);
   step();
@@ -314,7 +314,7 @@ TEST_F(SchedulerTest, ARequestWithoutNewTokensDoesNotRun) {
   EXPECT_TRUE(scheduler->plan().items.empty());
 }
 
-TEST_F(SchedulerTest, KeepsTheWeightsAndTheMemoryOfThePolicy) {
+TEST_F(SchedulerTest, KeepsPolicyWeightsAndState) {
   std::vector<std::pair<AdapterId, double>> seen;
   start({}, 16, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
           seen.emplace_back(state.weights.merged, state.memory.saved);
@@ -353,7 +353,7 @@ TEST_F(SchedulerTest, AMergedAdapterStaysInThePoolUntilItsRoomIsNeeded) {
   EXPECT_TRUE(cache->resident(digest_of("adapter")));
   add(60);
   const StepPlan plan = scheduler->plan();
-  EXPECT_EQ(plan.merged, 3);  // no room for the second one yet
+  EXPECT_EQ(plan.merged, 3);  // no room for the second adapter yet
   scheduler->finish(*scheduler->running()[0]);
   add(100);
   scheduler->finish(*scheduler->waiting()[0]);
@@ -363,7 +363,7 @@ TEST_F(SchedulerTest, AMergedAdapterStaysInThePoolUntilItsRoomIsNeeded) {
   EXPECT_EQ(scheduler->check(), "");
 }
 
-TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
+TEST_F(SchedulerTest, RequestLeftOutByPolicyKeepsBlocks) {
   bool leave_out = false;
   start({}, 6, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {
           PolicyPlan plan;
@@ -385,7 +385,7 @@ TEST_F(SchedulerTest, WhatThePolicyLeavesOutKeepsItsMemory) {
   EXPECT_THAT(waiting_ids(), ElementsAre(1, 2));
 }
 
-TEST_F(SchedulerTest, AWaitingRequestInFrontTakesNoRunningOnesMemory) {
+TEST_F(SchedulerTest, WaitingRequestInFrontPreemptsNoRunningOne) {
   start({}, 4, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
           PolicyPlan plan;
           const auto running = static_cast<RequestIndex>(state.running.size());
@@ -400,11 +400,11 @@ TEST_F(SchedulerTest, AWaitingRequestInFrontTakesNoRunningOnesMemory) {
   EXPECT_EQ(scheduler->stats().preemptions, 0u);
 }
 
-TEST_F(SchedulerTest, WhatIsPlacedIsNotPreemptedInTheSamePlan) {
+TEST_F(SchedulerTest, PlacedRequestIsNotPreemptedInSamePlan) {
   start({}, 5, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
           PolicyPlan plan;
           for (RequestIndex i = 0; i < state.size(); ++i) plan.order.push_back(i);
-          // An order may name a request twice; it is placed once.
+          // A request that appears twice in an order is placed once.
           for (RequestIndex i = 0; i < state.running.size(); ++i) plan.order.push_back(i);
           plan.order.push_back(static_cast<RequestIndex>(state.size()));  // out of range: ignored
           return plan;

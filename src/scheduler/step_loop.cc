@@ -15,7 +15,7 @@ bool any_waits(const Result<std::vector<StepOutput>>& outputs) {
   return outputs.ok() && std::ranges::any_of(*outputs, &StepOutput::waits);
 }
 
-// Wrong drafts do not count as computed, nor do the last tokens of waiting requests.
+// Wrong drafts do not count as computed, nor does the last token of a request without a result.
 void note_rejected(StepPlan& plan, const std::vector<StepOutput>& outputs) {
   auto output = outputs.begin();
   for (StepItem& item : plan.items) {
@@ -29,11 +29,11 @@ void note_rejected(StepPlan& plan, const std::vector<StepOutput>& outputs) {
 
 }  // namespace
 
-// A plan, and when which part of the step began.
+// A plan, and when the parts of its step began.
 struct StepLoop::Begun {
   StepPlan plan;
-  size_t planned = 0;  // items, before some failed
-  // A request that finishes within the step must live until the step is complete.
+  size_t planned = 0;  // number of items before some failed
+  // A request that finishes during the step must live until the step is complete.
   std::vector<std::shared_ptr<Request>> alive;
   TimePoint prepare_begin{};
 };
@@ -99,7 +99,7 @@ StepReport StepLoop::step() {
   const bool whole = outputs.ok() && plan.items.size() == step.planned;
   const Duration preparing = run_begin - step.prepare_begin;
   if (whole) scheduler_.charge(plan, run_end - begin - preparing);
-  const bool usual = whole && !any_waits(outputs);  // no measure of what such steps take
+  const bool usual = whole && !any_waits(outputs);  // otherwise not representative
 
   complete(plan, outputs);
   const TimePoint end = clock_.now();
@@ -122,7 +122,7 @@ void StepLoop::drop_failed(StepPlan& plan, const std::vector<FailedRequest>& fai
   });
 }
 
-// The listener may finish several requests at once, so this one may be finished already.
+// The listener may finish several requests at once, including this one.
 void StepLoop::fail(Request& request, const Error& error) {
   ++done_;
   if (request.state != RequestState::kFinished) listener_.on_failed(request, error);
@@ -138,7 +138,7 @@ void StepLoop::complete(StepPlan& plan, Result<std::vector<StepOutput>>& outputs
   scheduler_.complete(plan);
   for (StepOutput& output : *outputs) {
     Request& request = *output.request;
-    if (output.waits || request.state == RequestState::kFinished) continue;  // finished: by another
+    if (output.waits || request.state == RequestState::kFinished) continue;  // maybe by another
     if (output.error)
       fail(request, *output.error);
     else

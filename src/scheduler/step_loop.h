@@ -1,5 +1,5 @@
-// One engine iteration: plan, execute, complete. Serving and simulation use the same loop; it needs
-// neither torch nor threads.
+// One engine iteration: plan, execute, complete. Shared by serving and simulation; needs neither
+// torch nor threads.
 #pragma once
 
 #include "base/clock.h"
@@ -10,13 +10,13 @@
 namespace valora::scheduler {
 
 // Implemented by the owner of the requests. Its functions may call Scheduler::finish() for any
-// request. They do not throw.
+// request, and must not throw.
 class StepListener {
  public:
   virtual ~StepListener() = default;
   // Called before the plan runs.
   virtual void on_planned(const StepPlan& plan) = 0;
-  // A request yielded. Its tokens so far count as computed, and the new ones but the last: append
+  // A request yielded. Its previous tokens and all new ones but the last count as computed. Append
   // all new tokens, or finish the request.
   virtual void on_output(StepOutput& output) = 0;
   // The request failed: finish it.
@@ -26,19 +26,19 @@ class StepListener {
 struct StepReport {
   int tokens = 0;
   int sequences = 0;              // 0: nothing to run
-  bool waits_for_copies = false;  // nothing to run until copies under way end
+  bool waits_for_copies = false;  // nothing can run until copies in progress finish
   double seconds = 0;
   double overhead_seconds = 0;  // time outside the executor
-  // What the step cost its requests: all of it but StepExecutor::prepare(). 0 if it did not run the
-  // whole plan, or a request waits for its result.
+  // The step's cost to its requests: everything but StepExecutor::prepare(). 0 if it did not run
+  // the whole plan, or a request has no result yet.
   double cost_seconds = 0;
   StepShape shape;
 };
 
-// Where memory ends in the middle of a step, requests fail, and the loop goes on. Before run(), the
-// plan is given up, and the request ends that asked for the memory. If none did, the next plan may
-// find some again; if it does not, the request ends that was admitted last, and so on. In run() the
-// requests of the step end; afterwards each output stands alone (StepListener).
+// If memory runs out during a step, requests fail and the loop continues. Before run(), the plan is
+// abandoned and the request that needed the memory ends. If no single one did, the next plan may
+// succeed; if it fails as well, the request admitted last ends, and so on. In run(), all requests
+// of the step end; afterwards each output is handled on its own (StepListener).
 class StepLoop {
  public:
   // All arguments must outlive the loop.
@@ -63,7 +63,7 @@ class StepLoop {
   StepListener& listener_;
   const Clock& clock_;
   uint64_t done_ = 0;      // Progress::steps
-  bool given_up_ = false;  // the last plan was, and no request ended for it
+  bool given_up_ = false;  // the last plan was abandoned, and no request ended for it
 };
 
 }  // namespace valora::scheduler

@@ -39,9 +39,9 @@ class ScriptedExecutor final : public StepExecutor {
   }
 
   std::vector<FailedRequest> failing;
-  bool encoded = true;  // the images of all requests
+  bool encoded = true;  // the images of all requests are encoded
   std::optional<Error> step_error, output_error;
-  std::set<const Request*> waiting;  // for their results
+  std::set<const Request*> waiting;  // requests without a result yet
   int runs = 0;
 
  private:
@@ -105,13 +105,13 @@ TEST_F(StepLoopTest, RunsAStepAndReportsItsTimes) {
   EXPECT_EQ(b->tokens.back(), 7);
 }
 
-TEST_F(StepLoopTest, DoesNothingIfNothingIsThereToRun) {
+TEST_F(StepLoopTest, EmptyLoopDoesNothing) {
   EXPECT_EQ(loop_.step().sequences, 0);
   EXPECT_EQ(executor_.runs, 0);
   EXPECT_THAT(planned_, IsEmpty());
 }
 
-TEST_F(StepLoopTest, ARequestThatCannotBePreparedLeavesTheOthersAlone) {
+TEST_F(StepLoopTest, PreparationFailureAffectsNoOtherRequest) {
   const auto broken = add(5), sound = add(6);
   executor_.failing = {{broken.get(), internal("its image is broken")}};
   const StepReport report = loop_.step();
@@ -151,7 +151,7 @@ TEST_F(StepLoopTest, ARequestWhoseImageIsNotEncodedDelaysNoOther) {
   EXPECT_THAT(outputs_, ElementsAre(text->id, text->id));
 }
 
-TEST_F(StepLoopTest, AFailedStepFailsItsRequestsAndTheLoopGoesOn) {
+TEST_F(StepLoopTest, FailedStepFailsItsRequestsAndLoopContinues) {
   add(5), add(6);
   executor_.step_error = internal("the model failed");
   loop_.step();
@@ -181,7 +181,7 @@ TEST_F(StepLoopTest, ARequestThatAnEarlierOutputEndedGetsNoOutput) {
   EXPECT_TRUE(scheduler_.idle());
 }
 
-TEST_F(StepLoopTest, RequestsThatFailTogetherAreToldOnce) {
+TEST_F(StepLoopTest, RequestEndedByFailureCallbackIsNotFailedAgain) {
   add(5), add(6);
   finish_all_ = true;
   executor_.step_error = internal("the model failed");
@@ -189,12 +189,12 @@ TEST_F(StepLoopTest, RequestsThatFailTogetherAreToldOnce) {
   EXPECT_THAT(failed_, ElementsAre("the model failed"));
 }
 
-TEST_F(StepLoopTest, WhatWaitsForItsResultRunsItsLastTokenAgain) {
+TEST_F(StepLoopTest, DeferredResultRerunsLastToken) {
   const auto slow = add(20), other = add(3);
   executor_.waiting = {slow.get()};
   StepReport report = loop_.step();
   EXPECT_EQ(report.tokens, 23);
-  EXPECT_EQ(report.cost_seconds, 0) << "it is no measure of steps";
+  EXPECT_EQ(report.cost_seconds, 0) << "a deferred step must not affect the costs";
   EXPECT_THAT(outputs_, ElementsAre(other->id));
   EXPECT_EQ(slow->computed_tokens, 19);
   EXPECT_EQ(slow->tokens.size(), 20);
@@ -213,7 +213,7 @@ TEST_F(StepLoopTest, WhatWaitsForItsResultRunsItsLastTokenAgain) {
   EXPECT_EQ(scheduler_.check(), "");
 }
 
-TEST_F(StepLoopTest, AnErrorOfOneOutputFailsThatRequest) {
+TEST_F(StepLoopTest, OutputErrorFailsOnlyItsRequest) {
   add(5);
   executor_.output_error = internal("its logits are not numbers");
   loop_.step();
@@ -223,7 +223,7 @@ TEST_F(StepLoopTest, AnErrorOfOneOutputFailsThatRequest) {
 
 TEST_F(StepLoopTest, ARequestThatItsOwnerDropsMidStepStaysAliveUntilTheEnd) {
   std::weak_ptr<Request> request = add(5);
-  finish_all_ = true;  // the scheduler was its only owner
+  finish_all_ = true;  // releases the last owner
   loop_.step();
   EXPECT_TRUE(request.expired());
 }

@@ -9,7 +9,7 @@
 namespace valora::scheduler {
 namespace {
 
-// The order of one tenant's requests.
+// The order among one tenant's requests.
 bool goes_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Request>& b) {
   if (a->priority != b->priority) return a->priority < b->priority;
   const bool preempted = a->preemptions > 0;
@@ -17,12 +17,12 @@ bool goes_before(const std::shared_ptr<Request>& a, const std::shared_ptr<Reques
   return preempted && std::pair(a->arrival, a->id) < std::pair(b->arrival, b->id);
 }
 
-// Tenants whose debt is kept. Idle ones beyond are forgotten.
+// Number of tenants whose debt is remembered; beyond it, idle ones are forgotten.
 constexpr size_t kMostTenants = 4096;
 
 }  // namespace
 
-bool WaitingQueue::comes_after(const Head& a, const Head& b) {
+bool WaitingQueue::sorts_after(const Head& a, const Head& b) {
   const Request &x = a.request(), &y = b.request();
   if (x.priority != y.priority) return x.priority > y.priority;
   if (a.served != b.served) return a.served > b.served;
@@ -40,9 +40,9 @@ std::vector<Request*> WaitingQueue::first(size_t n) const {
   std::vector<Request*> order;
   order.reserve(std::min(n, size_));
   std::vector<Head> heads = this->heads();
-  std::ranges::make_heap(heads, comes_after);
+  std::ranges::make_heap(heads, sorts_after);
   while (order.size() < n && !heads.empty()) {
-    std::ranges::pop_heap(heads, comes_after);
+    std::ranges::pop_heap(heads, sorts_after);
     Head& head = heads.back();
     order.push_back(head.lane->requests[head.index].get());
     if (++head.index == head.lane->requests.size()) {
@@ -50,17 +50,17 @@ std::vector<Request*> WaitingQueue::first(size_t n) const {
       continue;
     }
     head.served += head.lane->typical / head.lane->share;
-    std::ranges::push_heap(heads, comes_after);
+    std::ranges::push_heap(heads, sorts_after);
   }
   return order;
 }
 
-// The least service that a waiting tenant has had.
-double WaitingQueue::least_served() const {
+// The least service among the waiting tenants.
+double WaitingQueue::min_service() const {
   double least = -1;
   for (const auto& [tenant, lane] : lanes_)
     if (!lane.requests.empty() && (least < 0 || lane.served < least)) least = lane.served;
-  return least < 0 ? last_left_ : least;
+  return least < 0 ? last_service_ : least;
 }
 
 bool WaitingQueue::contended() const {
@@ -68,7 +68,7 @@ bool WaitingQueue::contended() const {
              lanes_, [](const auto& entry) { return !entry.second.requests.empty(); }) > 1;
 }
 
-// A tenant that joins has no claim for the time in which it asked for nothing.
+// A tenant that joins gets no credit for the time in which it had no requests.
 void WaitingQueue::push(std::shared_ptr<Request> request) {
   if (lanes_.size() > kMostTenants && !lanes_.contains(request->tenant))
     std::erase_if(lanes_, [](const auto& entry) {
@@ -76,7 +76,7 @@ void WaitingQueue::push(std::shared_ptr<Request> request) {
     });
   Lane& lane = lanes_[request->tenant];
   reserve_more(lane.requests, lane.running + 1);
-  if (lane.requests.empty()) lane.served = std::max(lane.served, least_served());
+  if (lane.requests.empty()) lane.served = std::max(lane.served, min_service());
   lane.share = request->share;
   lane.requests.insert(std::ranges::upper_bound(lane.requests, request, goes_before),
                        std::move(request));
@@ -98,7 +98,7 @@ void WaitingQueue::erase(const Request& request) {
   if (it == lane.requests.end()) return;
   lane.requests.erase(it);
   --size_;
-  if (lane.requests.empty()) last_left_ = lane.served;
+  if (lane.requests.empty()) last_service_ = lane.served;
 }
 
 void WaitingQueue::erase_running(size_t n) {
@@ -111,7 +111,7 @@ void WaitingQueue::erase_running(size_t n) {
     });
     size_ -= static_cast<size_t>(end - kept);
     lane.requests.erase(kept, end);
-    if (lane.requests.empty()) last_left_ = lane.served;
+    if (lane.requests.empty()) last_service_ = lane.served;
   }
 }
 
@@ -125,7 +125,7 @@ void WaitingQueue::admit(Request& request) {
 
 void WaitingQueue::serve(Request& request, double service) {
   const auto found = lanes_.find(request.tenant);
-  if (found == lanes_.end()) return;  // it ended, and its tenant was forgotten
+  if (found == lanes_.end()) return;  // the request ended, and its tenant was forgotten
   Lane& lane = found->second;
   lane.service += service;
   const double before = std::max(request.service, request.advance);
@@ -154,13 +154,13 @@ std::string WaitingQueue::check() const {
     for (size_t i = 0; i < lane.requests.size(); ++i) {
       const Request& request = *lane.requests[i];
       if (request.tenant != tenant)
-        return fmt::format("request {} waits among those of another tenant", request.id);
+        return fmt::format("request {} is in the queue of another tenant", request.id);
       if (i > 0 && goes_before(lane.requests[i], lane.requests[i - 1]))
-        return fmt::format("request {} waits behind request {}, which comes after it", request.id,
-                           lane.requests[i - 1]->id);
+        return fmt::format("request {} is queued behind request {}, which should follow it",
+                           request.id, lane.requests[i - 1]->id);
     }
   }
-  if (size != size_) return fmt::format("{} requests wait, but {} are counted", size, size_);
+  if (size != size_) return fmt::format("{} requests are queued, but {} are counted", size, size_);
   return {};
 }
 

@@ -37,7 +37,7 @@ class WaitingQueueTest : public ::testing::Test {
     return next;
   }
 
-  // Serves the next requests one after the other, each for so long; returns their tenants.
+  // Serves the next n requests in turn, each with this much service; returns their tenants.
   std::vector<TenantId> serve(int n, double service = 1) {
     std::vector<TenantId> tenants;
     for (int i = 0; i < n && !queue_.empty(); ++i) {
@@ -53,7 +53,7 @@ class WaitingQueueTest : public ::testing::Test {
   RequestId ids_ = 0;
 };
 
-TEST_F(WaitingQueueTest, OneTenantComesByPriorityAndThenAsItCame) {
+TEST_F(WaitingQueueTest, OneTenantIsOrderedByPriorityThenArrival) {
   push(0);                     // 1
   push(0, 1, -1);              // 2
   push(0);                     // 3
@@ -71,10 +71,10 @@ TEST_F(WaitingQueueTest, OneTenantComesByPriorityAndThenAsItCame) {
   EXPECT_THAT(first(2), ElementsAre(2, 4));
 }
 
-TEST_F(WaitingQueueTest, AFloodOfOneTenantDoesNotPutOffAnother) {
+TEST_F(WaitingQueueTest, FloodOfOneTenantDoesNotDelayAnother) {
   push(1);
   push(2);
-  serve(2);  // the cost of a request of each tenant is known now
+  serve(2);  // now the typical cost of both tenants' requests is known
   for (int i = 0; i < 6; ++i) push(1);
   push(2);  // 9
   push(2);  // 10
@@ -82,7 +82,7 @@ TEST_F(WaitingQueueTest, AFloodOfOneTenantDoesNotPutOffAnother) {
   EXPECT_THAT(first(), ElementsAre(3, 9, 4, 10, 5, 6, 7, 8));
 }
 
-TEST_F(WaitingQueueTest, TenantsThatWaitAreServedByTheirShares) {
+TEST_F(WaitingQueueTest, WaitingTenantsAreServedByShare) {
   for (int i = 0; i < 40; ++i) {
     push(1, 3);
     push(2, 1);
@@ -92,7 +92,7 @@ TEST_F(WaitingQueueTest, TenantsThatWaitAreServedByTheirShares) {
   EXPECT_EQ(queue_.service(2), 10);
 }
 
-TEST_F(WaitingQueueTest, WhatCountsIsTheServiceAndNotTheNumberOfRequests) {
+TEST_F(WaitingQueueTest, SharesCountServiceNotRequests) {
   for (int i = 0; i < 30; ++i) {
     push(1);
     push(2);
@@ -107,8 +107,8 @@ TEST_F(WaitingQueueTest, WhatCountsIsTheServiceAndNotTheNumberOfRequests) {
   EXPECT_EQ(of_1, 4);
 }
 
-// Before any of them has got service.
-TEST_F(WaitingQueueTest, PlacesThatAreFreeAtOnceAreSharedToo) {
+// None of them has received service yet.
+TEST_F(WaitingQueueTest, SimultaneouslyFreePlacesAreShared) {
   push(1);
   push(2);
   serve(2);
@@ -121,7 +121,7 @@ TEST_F(WaitingQueueTest, PlacesThatAreFreeAtOnceAreSharedToo) {
   EXPECT_EQ(of_1, 2);
 }
 
-TEST_F(WaitingQueueTest, AnAdvanceIsCorrectedWhenTheRequestEnds) {
+TEST_F(WaitingQueueTest, EstimatedServiceIsCorrectedAtEnd) {
   push(1);
   push(2);
   serve(2, 10);
@@ -131,7 +131,7 @@ TEST_F(WaitingQueueTest, AnAdvanceIsCorrectedWhenTheRequestEnds) {
   }
   const auto of_1 = admit();
   const auto of_2 = admit();
-  queue_.serve(*of_1, 1);  // not 10
+  queue_.serve(*of_1, 1);  // less than the typical 10
   queue_.serve(*of_2, 12);
   queue_.leave(*of_1);
   EXPECT_THAT(serve(1, 1), ElementsAre(1));
@@ -140,15 +140,15 @@ TEST_F(WaitingQueueTest, AnAdvanceIsCorrectedWhenTheRequestEnds) {
   EXPECT_EQ(queue_.service(2), 22);
 }
 
-TEST_F(WaitingQueueTest, ATenantThatWasIdleHasNoClaimForThatTime) {
+TEST_F(WaitingQueueTest, IdleTimeEarnsNoCredit) {
   for (int i = 0; i < 40; ++i) push(1);
   push(2);
   serve(20);
-  for (int i = 0; i < 20; ++i) push(2);  // it comes back after one request of 19
+  for (int i = 0; i < 20; ++i) push(2);  // it returns after 1 request to the other's 19
   EXPECT_EQ(std::ranges::count(serve(10), 2), 5);
 }
 
-TEST_F(WaitingQueueTest, ATenantThatLeavesAndComesBackKeepsItsDebt) {
+TEST_F(WaitingQueueTest, ReturningTenantKeepsDebt) {
   const auto request = push(1);
   for (int i = 0; i < 10; ++i) push(2);
   EXPECT_EQ(admit(), request);
@@ -167,7 +167,7 @@ TEST_F(WaitingQueueTest, PriorityComesBeforeTheShare) {
   EXPECT_THAT(first(), ElementsAre(3, 4, 2));
 }
 
-TEST_F(WaitingQueueTest, RunningRequestsLeaveIt) {
+TEST_F(WaitingQueueTest, EraseRunningRemovesAdmittedRequests) {
   const auto a = push(1);
   push(1);
   const auto c = push(2);

@@ -13,8 +13,8 @@ bool is_base_name(const std::vector<std::string>& base_names, std::string_view m
 // "adapter" of "base:adapter"; any other name unchanged.
 std::string_view without_base_prefix(const std::vector<std::string>& base_names,
                                      std::string_view model);
-// kInvalidArgument if an adapter of that name could be confused with the base model or with another
-// adapter: the name is the base model's, or has it as a prefix.
+// kInvalidArgument if the adapter's name could be confused with the base model or with another
+// adapter: it equals a base model name or begins with one as a prefix.
 Status check_not_base_name(const std::vector<std::string>& base_names, std::string_view adapter);
 
 }  // namespace valora::server

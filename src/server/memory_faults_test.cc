@@ -1,5 +1,5 @@
-// A failed allocation, whichever of a request's, ends that request and nothing else: by 503, or by
-// the end of its connection.
+// Whichever of a request's allocations fails, only that request ends: with 503, or with its
+// connection closed.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -20,7 +20,7 @@ using testing::SocketClient;
 using valora::testing::AllocationFault;
 using valora::testing::SparedThread;
 
-// The engine answers within submit(), so that every allocation counts that the server makes.
+// The engine answers within submit(), so that every allocation counted is the server's.
 class MemoryFaults : public testing::ServerTest {
  protected:
   static valora::testing::FakeOptions inline_options() {
@@ -37,11 +37,11 @@ class MemoryFaults : public testing::ServerTest {
     server_ = std::move(*server);
   }
 
-  ~MemoryFaults() override { server_.reset(); }  // it calls the engine
+  ~MemoryFaults() override { server_.reset(); }  // the server calls the engine
 
-  // The n-th allocation fails for every n, until a request needs no more. Each client gets an
-  // answer or a closed connection, and the next request works: a body that takes nearly the whole
-  // budget of bodies is read, so nothing of the faulty request is held.
+  // Makes the n-th allocation fail, for every n until a request needs no more. Each client gets an
+  // answer or a closed connection, and the next request works: its body takes nearly the whole body
+  // budget, so nothing of the failed request can still be held.
   void fail_each(const std::string& path, const std::string& body, std::string_view expected) {
     const SparedThread this_test;
     int struck = 0, answered = 0;
@@ -73,7 +73,7 @@ class MemoryFaults : public testing::ServerTest {
     return std::make_unique<testing::TlsClient>(port(), certificate_);
   }
 
-  // A client may see the end of its connection before the server has given back its bytes.
+  // A client may see its connection end before the server has given back the bytes.
   bool next_works() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     int status = 0;
@@ -83,7 +83,7 @@ class MemoryFaults : public testing::ServerTest {
     return status == 200;
   }
 
-  // What requests hold is given back: a drain ends.
+  // Everything that requests held is given back: a drain ends.
   void expect_clean() {
     server_->drain();
     auto ended = std::async(std::launch::async, [this] { server_->run_until_stopped(); });
@@ -106,32 +106,32 @@ class TlsMemoryFaults : public MemoryFaults {
   }
 };
 
-TEST_F(TlsMemoryFaults, OfAWholeAnswer) {
+TEST_F(TlsMemoryFaults, WholeAnswerSurvivesFailedAllocations) {
   fail_each(kChat, chat_body("a b c"), "200 OK");
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfAWholeAnswer) {
+TEST_F(MemoryFaults, WholeAnswerSurvivesFailedAllocations) {
   fail_each(kChat, chat_body("a b c", R"("logprobs":true,"top_logprobs":2,"n":2)"), "200 OK");
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfAStream) {
+TEST_F(MemoryFaults, StreamSurvivesFailedAllocations) {
   fail_each(kChat, chat_body("a b c", kStream), "[DONE]");
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfARefusedBody) {
+TEST_F(MemoryFaults, RefusedBodySurvivesFailedAllocations) {
   fail_each(kChat, R"({"messages":[{"role":"user","content":[[[{"a":[1,2,{"b":[]}]}]]]}]})", "400");
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfTokenize) {
+TEST_F(MemoryFaults, TokenizeSurvivesFailedAllocations) {
   fail_each("/tokenize", R"({"prompt":"a b c d e f"})", "200 OK");
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfAStreamedCall) {
+TEST_F(MemoryFaults, StreamedToolCallSurvivesFailedAllocations) {
   const char* const call = R"(<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>)";
   const char* const tools =
       R"("tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],
@@ -140,7 +140,7 @@ TEST_F(MemoryFaults, OfAStreamedCall) {
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfAResponse) {
+TEST_F(MemoryFaults, ResponseSurvivesFailedAllocations) {
   fail_each("/v1/responses",
             R"({"model":"fake","stream":true,"input":[
               {"type":"function_call","call_id":"1","name":"look","arguments":"{}"},
@@ -150,7 +150,7 @@ TEST_F(MemoryFaults, OfAResponse) {
   expect_clean();
 }
 
-TEST_F(MemoryFaults, OfAnEmbedding) {
+TEST_F(MemoryFaults, EmbeddingSurvivesFailedAllocations) {
   fail_each("/v1/embeddings", R"({"model":"fake","input":["a b","c"]})", "200 OK");
   expect_clean();
 }

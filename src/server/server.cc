@@ -30,7 +30,7 @@ Status check_applications_of_users(const ServerOptions& options) {
       if (std::ranges::find(options.applications, name, &Application::name) ==
           options.applications.end())
         return invalid(fmt::format("the user \"{}\" has the application \"{}\", which "
-                                   "--applications does not",
+                                   "--applications lacks",
                                    user.name, shortened(name, 60)),
                        "users");
   return {};
@@ -67,7 +67,7 @@ struct Server::Impl {
 
   const ServerOptions options;
   const std::shared_ptr<StartingApp> app;
-  std::shared_ptr<Service> service;  // after serve()
+  std::shared_ptr<Service> service;  // set by serve()
   // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
   std::atomic<int> signals{0};
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Server>> Server::listen(ServerOptions options) {
   if (!options.adapter_upload_dir.empty()) {
     VALORA_TRY(dir, UploadStore::prepare(options.adapter_upload_dir));
     options.adapter_upload_dir = std::move(dir);
-    // Room for one upload beside all else.
+    // Makes room for one upload in addition to everything else.
     options.limits.max_total_body_bytes += options.uploads.one;
     options.limits.max_unfinished_body_bytes =
         std::max(options.limits.max_unfinished_body_bytes, options.uploads.one);

@@ -17,12 +17,12 @@
 
 namespace valora::server {
 
-// Limits of one connection and of all connections together. Comments name the HTTP status beyond a
-// limit.
+// Limits of one connection and of all connections together. Comments give the HTTP status sent when
+// a limit is exceeded.
 struct HttpLimits {
-  size_t max_connections = 8192;  // 503 and closed beyond
-  // more connections that may only ask for the status pages (/health, /metrics), so that these
-  // answer even if clients hold all others
+  size_t max_connections = 8192;  // 503, then closed
+  // extra connections that may only request status pages (/health, /metrics), so that these respond
+  // even if clients hold all others
   size_t status_connections = 64;
   size_t max_header_bytes = size_t{32} << 10;  // 431
   size_t max_target_bytes = size_t{8} << 10;   // 414
@@ -30,103 +30,103 @@ struct HttpLimits {
   size_t max_body_bytes = size_t{64} << 20;
   // 503; total of all requests whose media are not decoded yet
   size_t max_total_body_bytes = size_t{1} << 30;
-  // 429; received bytes of one client's (address's) bodies that are not complete yet
+  // 429; bytes received of one client's (address's) incomplete bodies
   size_t max_unfinished_body_bytes = size_t{256} << 20;
-  // unsent bytes of one stream; the request is cancelled beyond
+  // unsent bytes of one stream; beyond it the request is cancelled
   size_t max_outbound_bytes = size_t{4} << 20;
-  // 503; unsent bytes of all connections together. Streams are cancelled beyond.
+  // 503; unsent bytes of all connections together; beyond it streams are cancelled
   size_t max_total_outbound_bytes = size_t{512} << 20;
   // from the first byte to the end of the header
   std::chrono::milliseconds header_timeout{10'000};
   std::chrono::milliseconds body_idle_timeout{60'000};  // between two reads of a body
-  // for a whole body, and one second more for every min_body_rate bytes received
+  // for a whole body, plus one second for every min_body_rate bytes received
   std::chrono::milliseconds body_timeout{60'000};
   size_t min_body_rate = size_t{64} << 10;
   std::chrono::milliseconds keep_alive_timeout{75'000};  // between requests, and before the first
-  // the connection is closed if the peer accepts no byte for this long
+  // the connection is closed if the peer accepts no bytes for this long
   std::chrono::milliseconds write_timeout{60'000};
 };
 
-// PEM files. TLS is on if there is a certificate.
+// PEM files. TLS is on if a certificate is given.
 struct TlsOptions {
   enum class ClientCertificates { kIgnored, kOptional, kRequired };
 
-  std::string certificate_file;  // with the chain that leads to it
+  std::string certificate_file;  // with its chain
   std::string key_file;          // empty: the key is in certificate_file
-  std::string client_ca_file;    // authorities of the clients' certificates
+  std::string client_ca_file;    // CAs that sign client certificates
   ClientCertificates client_certificates = ClientCertificates::kIgnored;
 
   bool on() const { return !certificate_file.empty(); }
 };
 
-// The adapters of chats that name no adapter and hold media of a kind; empty: the base model.
+// The adapters of chats that contain media of a kind but name no adapter; empty: the base model.
 struct DefaultAdapters {
   std::string image;
   std::string video;
 };
 
 struct ServerOptions {
-  // address or name; if a name has several addresses, the first that binds
+  // address or name; if a name has several addresses, the first that can be bound
   std::string host = "127.0.0.1";
   uint16_t port = 8000;      // 0: any free port, see Server::port()
   std::string uds;           // path of a Unix domain socket, instead of host and port; empty: none
-  unsigned uds_mode = 0660;  // of the socket's file
+  unsigned uds_mode = 0660;  // of the socket file
   TlsOptions tls;
-  // a proxy's prefix of the paths: "/models/a"; requests may have it or not
+  // a proxy's path prefix, such as "/models/a"; requests may include it or not
   std::string root_path;
   int io_threads = 2;
-  int handler_threads = 2;  // they parse bodies, so that a large body does not delay streams
+  int handler_threads = 2;  // handlers parse bodies, so that a large one does not delay streams
   HttpLimits limits;
-  // a drain stops the server after this time, even if requests still run; 0: it waits for them
+  // a drain stops the server after this time even if requests still run; 0: waits for them
   std::chrono::milliseconds drain_timeout{0};
 
   // clients send "Authorization: Bearer KEY"; empty: no authentication
   std::vector<std::string> api_keys;
-  std::vector<User> users;                 // as from read_users(); their keys are API keys, too
-  std::vector<std::string> allowed_hosts;  // of the Host header (host_allowed()); empty: any
+  std::vector<User> users;                 // as from read_users(); their keys are API keys too
+  std::vector<std::string> allowed_hosts;  // in the Host header (host_allowed()); empty: any
   std::vector<std::string> cors_allowed_origins;  // "*": any; empty: no CORS headers
 
   bool trust_request_chat_template = false;  // requests may bring their own chat template
   bool page = true;                          // the page at "/", its files below "/ui/", and "/docs"
-  // whether special tokens are recognised in the texts of conversations: !ChatPrompt::plain_texts
+  // recognise special tokens in the texts of conversations: !ChatPrompt::plain_texts
   bool special_tokens_in_content = true;
-  std::optional<std::string> tokenizer_info =
-      {};                                       // the JSON of /tokenizer_info; absent: no such page
-  std::vector<std::string> served_model_names;  // of the base model; empty: ModelCard::name
+  std::optional<std::string> tokenizer_info = {};  // JSON of /tokenizer_info; absent: no such page
+  std::vector<std::string> served_model_names;     // of the base model; empty: ModelCard::name
   DefaultAdapters default_adapters;
   bool allow_runtime_lora_updating = false;  // /v1/load_lora_adapter and /v1/unload_lora_adapter
-  // /v1/load_lora_adapter takes folders in these alone, after links are resolved; empty: any folder
+  // /v1/load_lora_adapter accepts only folders inside these, with links resolved; empty: any folder
   std::vector<std::string> allowed_lora_paths;
-  // adapters that clients send are kept here (UploadStore::prepare()); empty: none are taken
+  // where uploaded adapters are stored (UploadStore::prepare()); empty: no uploads
   std::string adapter_upload_dir;
   UploadLimits uploads;
-  // an unknown model name is looked up as an adapter folder in this directory; empty: off
+  // directory in which an unknown model name is looked up as an adapter folder; empty: off
   std::string lora_resolver_dir;
-  // 429; waiting choices: n times the prompts of each request that the engine has not begun
+  // 429; choices waiting: n times the prompts of each request that the engine has not started
   int max_waiting = 1024;
-  // how answers write calls of tools; absent: as ModelCard::tool_calls says
+  // how answers write tool calls; nullopt: as ModelCard::tool_calls says
   std::optional<ToolCallStyle> tool_call_style = {};
-  // 503; texts and tokens of all answers that are sent as a whole and not complete yet
+  // 503; text and tokens of all incomplete answers that are not streamed
   size_t max_unsent_answer_bytes = size_t{256} << 20;
-  int max_loras = 0;  // highest number of adapters per batch, for vllm:lora_requests_info
+  int max_loras = 0;                      // most adapters per batch, for vllm:lora_requests_info
   std::vector<Application> applications;  // as from read_applications()
-  // with users or applications: any request may have any priority, not only its default or lower
+  // with users or applications: requests may have any priority, not only their default or a lower
+  // one
   bool allow_any_priority = false;
 };
 
-// kInvalidArgument for options that start() would refuse. Certificates are read, nothing is bound.
+// kInvalidArgument for options that start() would reject. Reads certificates, binds nothing.
 Status check(const ServerOptions& options);
 
 // Runs from listen() until stop(), the end of a drain() or the destructor. The engine must outlive
-// it. All methods are thread-safe, except that serve() is called once, before drain() and
+// it. All methods are thread-safe, except that serve() must be called once, before drain() and
 // watch_signals().
 class Server {
  public:
-  // Binds, listens and starts the threads. Until serve() every request is answered with 503, except
-  // for the page and /version. kInvalidArgument: invalid options, or the host can't be resolved.
-  // kUnavailable: the address can't be bound.
+  // Binds, listens and starts the threads. Until serve(), every request is answered with 503,
+  // except for the page and /version. kInvalidArgument: invalid options, or the host can't be
+  // resolved. kUnavailable: the address can't be bound.
   static Result<std::unique_ptr<Server>> listen(ServerOptions options);
-  // Serves this engine from now on. kInvalidArgument: a default adapter is not loaded.
+  // Starts serving this engine. kInvalidArgument: a default adapter is not loaded.
   Status serve(Engine& engine);
   // listen() and serve().
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Engine& engine);
@@ -144,7 +144,7 @@ class Server {
   // Closes every connection and cancels its requests. Returns when the server's threads have ended.
   void stop();
   // From now on SIGTERM or SIGINT starts a drain, and a second one stops at once; SIGHUP, SIGUSR1
-  // and SIGUSR2 have no effect. Once at most.
+  // and SIGUSR2 are ignored. Called at most once.
   void watch_signals();
   // Blocks until the server has stopped.
   void run_until_stopped();

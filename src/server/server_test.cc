@@ -1,4 +1,4 @@
-// Streams, clients that disconnect, and how a server starts and stops.
+// Streaming, clients that disconnect, and starting and stopping the server.
 #include "server/server.h"
 
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ using testing::ServerTest;
 using testing::SocketClient;
 using valora::testing::FakeEngine;
 
-TEST(ServerStart, AnswersThatTheModelIsBeingLoadedUntilThereIsAnEngine) {
+TEST(ServerStart, AnswersModelIsLoadingUntilTheEngineIsReady) {
   FakeEngine engine(echo_options());
   auto server = Server::listen({.port = 0, .root_path = "/models/a", .api_keys = {"key"}});
   ASSERT_TRUE(server.ok()) << server.error().message;
@@ -89,7 +89,7 @@ TEST_F(ServerTest, StreamsToAnOldClientUntilTheEnd) {
   EXPECT_TRUE(all.ends_with("data: [DONE]\n\n"));
 }
 
-TEST_F(ServerTest, ALeavingClientCancelsItsStream) {
+TEST_F(ServerTest, DisconnectCancelsTheStream) {
   start();
   SocketClient client(port());
   client.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
@@ -98,7 +98,7 @@ TEST_F(ServerTest, ALeavingClientCancelsItsStream) {
   engine_.wait_for_cancelled(1);
 }
 
-TEST_F(ServerTest, ALeavingClientCancelsItsWaitingRequestToo) {
+TEST_F(ServerTest, DisconnectCancelsAWaitingRequest) {
   start();
   SocketClient client(port());
   client.send(SocketClient::post_text(kChat, chat_body("!hang")));
@@ -107,7 +107,7 @@ TEST_F(ServerTest, ALeavingClientCancelsItsWaitingRequestToo) {
   engine_.wait_for_cancelled(1);
 }
 
-TEST_F(ServerTest, ASlowReaderIsDroppedAndNobodyElse) {
+TEST_F(ServerTest, SlowReaderIsDroppedWithoutAffectingOthers) {
   options_.limits.max_outbound_bytes = size_t{256} << 10;
   start();
   SocketClient good(port());
@@ -120,7 +120,7 @@ TEST_F(ServerTest, ASlowReaderIsDroppedAndNobodyElse) {
   EXPECT_THAT(good.read_until("0\r\n\r\n"), HasSubstr("[DONE]"));
 }
 
-TEST_F(ServerTest, AStalledReaderIsDroppedInTime) {
+TEST_F(ServerTest, StalledReaderTimesOut) {
   options_.limits.write_timeout = milliseconds(50);
   options_.limits.max_outbound_bytes = size_t{1} << 30;
   start();
@@ -129,7 +129,7 @@ TEST_F(ServerTest, AStalledReaderIsDroppedInTime) {
   engine_.wait_for_cancelled(1);
 }
 
-TEST_F(ServerTest, AThousandIdleConnectionsDisturbNoStream) {
+TEST_F(ServerTest, ThousandIdleConnectionsDoNotDisturbAStream) {
   constexpr int kIdle = 1000;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
@@ -150,7 +150,7 @@ TEST_F(ServerTest, AThousandIdleConnectionsDisturbNoStream) {
   EXPECT_THAT(stream.read_until("0\r\n\r\n"), HasSubstr("[DONE]"));
 }
 
-TEST(FullQueue, IsA429WithRetryAfter) {
+TEST(FullQueue, Is429WithRetryAfter) {
   FakeEngine engine(echo_options(1));
   auto server = Server::start({.port = 0}, engine);
   ASSERT_TRUE(server.ok());
@@ -164,7 +164,7 @@ TEST(FullQueue, IsA429WithRetryAfter) {
   EXPECT_EQ(Json::parse(refused.body)["error"]["type"], "RateLimitError");
 }
 
-TEST_F(ServerTest, ADrainFinishesWhatRunsAndRefusesTheRest) {
+TEST_F(ServerTest, DrainFinishesRunningRequestsAndRefusesNewOnes) {
   start();
   SocketClient running(port()), idle(port());
   EXPECT_EQ(idle.get("/health").status, 200);
@@ -182,7 +182,7 @@ TEST_F(ServerTest, ADrainFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_FALSE(SocketClient(port()).connected());
 }
 
-TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
+TEST_F(ServerTest, DrainDoesNotWaitForUnfinishedBodies) {
   start();
   SocketClient slow(port());
   slow.send(
@@ -194,7 +194,7 @@ TEST_F(ServerTest, ADrainWaitsForNobodysBody) {
   EXPECT_THAT(slow.read_all(), HasSubstr("503 Service Unavailable"));
 }
 
-TEST_F(ServerTest, ADrainEndsInTime) {
+TEST_F(ServerTest, DrainTimesOut) {
   options_.drain_timeout = milliseconds(50);
   start();
   SocketClient running(port());
@@ -206,7 +206,7 @@ TEST_F(ServerTest, ADrainEndsInTime) {
   EXPECT_THAT(running.read_all(), ::testing::Not(HasSubstr("DONE")));
 }
 
-TEST_F(ServerTest, AHalfClosedClientGetsItsAnswer) {
+TEST_F(ServerTest, HalfClosedClientGetsItsAnswer) {
   start();
   engine_.hold_requests(true);
   SocketClient client(port());
@@ -228,7 +228,7 @@ TEST_F(ServerTest, AHalfClosedClientGetsItsAnswer) {
   EXPECT_THAT(both, HasSubstr("pipelined"));
 }
 
-TEST_F(ServerTest, AClientThatLeavesPipelinedBytesBehindIsNoticed) {
+TEST_F(ServerTest, DisconnectIsNoticedDespitePipelinedBytes) {
   start();
   SocketClient client(port());
   client.send(SocketClient::post_text(kChat, chat_body("!hang")));
@@ -238,7 +238,7 @@ TEST_F(ServerTest, AClientThatLeavesPipelinedBytesBehindIsNoticed) {
   engine_.wait_for_cancelled(1);
 }
 
-TEST_F(ServerTest, AnswersThatNobodyReadsStayWithinTheirBudget) {
+TEST_F(ServerTest, UnreadAnswersStayWithinTheirBudget) {
   constexpr size_t kAnswer = size_t{8} << 20;  // twice what the kernel buffers
   options_.limits.max_total_outbound_bytes = kAnswer * 3 / 2;
   start();
@@ -270,7 +270,7 @@ TEST_F(ServerTest, StopClosesAndCancelsEverything) {
   EXPECT_THAT(running.read_all(), ::testing::Not(HasSubstr("DONE")));
 }
 
-TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
+TEST_F(ServerTest, ConcurrentStreamsGetTheirOwnAnswers) {
   start();
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t)
@@ -288,7 +288,7 @@ TEST_F(ServerTest, ManyStreamsAtOnceEachGetTheirOwnAnswer) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ServerStart, RefusesOptionsThatMakeNoSense) {
+TEST(ServerStart, RefusesInvalidOptions) {
   FakeEngine engine(echo_options());
   EXPECT_FALSE(Server::start({.host = "192.0.2.1", .port = 0}, engine)
                    .ok());  // TEST-NET-1, never assigned to a host

@@ -1,4 +1,4 @@
-// From what a client submits to a request that is accepted, or the error that refuses it.
+// Turns a client's submission into an accepted request, or refuses it with an error.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace valora::serving {
 namespace {
 
-// Heads answer with labels alone.
+// Task heads only answer with labels.
 Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
                         const AnswerForm& form) {
   const AnswerConstraint& constraint = *request.constraint;
@@ -33,13 +33,13 @@ Status check_token(int32_t id, int64_t vocab, const char* field) {
                  field);
 }
 
-// Of the tokens that a request names.
+// Checks the token ids that a request names.
 Status check_named_tokens(const SamplingParams& sampling, const Language& language) {
   for (const auto& [id, bias] : sampling.logit_bias)
     VALORA_CHECK(check_token(id, language.vocab, "logit_bias"));
   for (const int32_t id : sampling.allowed_token_ids)
     VALORA_CHECK(check_token(id, language.vocab, "allowed_token_ids"));
-  // One that the model cannot generate ends nothing.
+  // A stop token that the model cannot generate is harmless.
   for (const int32_t id : sampling.stop_token_ids)
     if (id < 0 || id >= language.tokenizer->vocab_size())
       VALORA_CHECK(check_token(id, language.vocab, "stop_token_ids"));
@@ -78,9 +78,9 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   const Language& language = frontend_->language_of(active->adapters);
   active->language = &language;
   VALORA_CHECK(check_named_tokens(request.sampling, language));
-  // Takes a bit for each id up to the highest allowed one.
-  VALORA_TRY(sampling, settle_sampling(request.sampling, frontend_->generation(),
-                                       options_.max_logprobs, /*default_seed=*/0));
+  // Allocates one bit for each id up to the highest allowed one.
+  VALORA_TRY(sampling, resolve_sampling(request.sampling, frontend_->generation(),
+                                        options_.max_logprobs, /*default_seed=*/0));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *language.tokenizer);
   active->sampling = std::move(sampling);
   if (request.constraint)
@@ -88,14 +88,14 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
                                                        .token = options_.form_limits.token});
   VALORA_CHECK(frontend_->check(request.prompt, active->adapters));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
-  // Last, as requests that are refused take no seed of those after them.
+  // Last, so that refused requests do not use up seeds.
   if (request.task == Task::kGenerate && !request.sampling.seed)
     active->sampling.seed = seeds_.next();
   active->handle = next_handle_++;
   active->request = std::move(request);
   active->sink = std::move(sink);
   active->arrival = clock_.now();
-  // Those that name no client take turns with all others.
+  // Requests without a client name share the turns of the unnamed client.
   const std::string& client = active->request.client;
   active->client =
       client.empty() ? "request " + std::to_string(active->handle) : "client " + client;
@@ -141,27 +141,27 @@ Status ServingEngine::accept(const std::shared_ptr<ActiveRequest>& request) {
   const bool constrained = request->request.constraint && request->head == nullptr;
   request->preparations = constrained ? 2 : 1;
   try {
-    // On their way while the prompt is prepared.
+    // Start loading adapters while the prompt is prepared.
     if (auto needs = needs_of(request->adapters); !needs.empty())
-      suggest([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
+      post_best_effort([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
     prepare(request);
   } catch (...) {
-    take_back(*request);
+    undo_accept(*request);
     throw;
   }
   if (constrained) begin_grammar(request);
   return {};
 }
 
-// What accept() did to a request that no worker has.
-void ServingEngine::take_back(const ActiveRequest& request) {
+// Undoes accept() for a request that no worker has.
+void ServingEngine::undo_accept(const ActiveRequest& request) {
   {
     const std::lock_guard lock(mutex_);
     requests_.erase(request.handle);
     --queued_;
     --preparing_;
   }
-  wake_.notify_one();  // a drain may wait for it
+  wake_.notify_one();  // a drain may be waiting for it
 }
 
 std::shared_ptr<ActiveRequest> ServingEngine::accepted(RequestHandle handle) {

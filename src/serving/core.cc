@@ -54,7 +54,7 @@ void EngineCore::tokenized(ActiveRequest& request, std::vector<int32_t> tokens) 
   if (!request.cancelled) request.sink->on_done(info);
 }
 
-// The most tokens of a sequence: those of the model, or fewer if its adapters leave less room.
+// The most tokens of a sequence: the model's limit, or less if its adapters leave less room.
 Result<int> EngineCore::room_for(const PreparedPrompt& prompt) const {
   const int64_t tokens = pool_.max_tokens(prompt.identity.adapters);
   if (tokens > 0) return static_cast<int>(std::min<int64_t>(config_.max_model_len, tokens));
@@ -128,7 +128,7 @@ std::shared_ptr<ActiveRequest> EngineCore::shared(const ActiveRequest& request) 
   return found == active_.end() ? nullptr : found->second;
 }
 
-// Ends a request and releases what it holds.
+// Ends a request and releases everything it holds.
 void EngineCore::release(ActiveRequest& request) {
   const auto keep = shared(request);
   request.ended = true;
@@ -163,11 +163,11 @@ void EngineCore::on_planned(const StepPlan& plan) {
   for (const StepItem& item : plan.items) start(*item.request);
 }
 
-// A request was admitted: it runs, or its images are encoded.
+// A request was admitted: it runs, or its images are being encoded.
 void EngineCore::start(const scheduler::Request& scheduled) {
   const auto& sequence = static_cast<const Sequence&>(scheduled);
   ActiveRequest& request = *sequence.owner;
-  if (request.started || request.ended) return;  // ended: with a sequence of the same plan
+  if (request.started || request.ended) return;  // ended: with an earlier sequence of this plan
   request.started = true;
   queues_changed_ = true;
   request.first_scheduled = sequence.first_scheduled;

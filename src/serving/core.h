@@ -1,7 +1,7 @@
-// The state of the engine thread: scheduler, memory pool and active requests. No function
-// is thread-safe; only the engine thread calls them. A failed allocation leaves expect(), pin(),
-// forget_adapter(), poll_memory(), fill() and check() as std::bad_alloc, and changes nothing; the
-// others end requests, which takes no memory.
+// The engine thread's state: scheduler, memory pool and active requests. Not thread-safe; only the
+// engine thread calls these functions. If an allocation fails, expect(), pin(), forget_adapter(),
+// poll_memory(), fill() and check() throw std::bad_alloc and change nothing; the others end
+// requests, which does not allocate.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ struct CoreConfig {
 
 // Called on the engine thread as a request changes state.
 struct CoreEvents {
-  std::function<void()> started;  // a request was first scheduled, or ended before
+  std::function<void()> started;  // a request was first scheduled, or ended before that
   std::function<void(RequestHandle)> ended;
 };
 
@@ -39,8 +39,8 @@ class EngineCore final : scheduler::StepListener {
              std::unique_ptr<memory::Mover> mover, memory::PoolListener& listener,
              const Frontend& frontend, const Clock& clock, CoreEvents events);
 
-  // Adds a request whose preparations are done to the scheduler. On an error the request ends, and
-  // its sink gets the error.
+  // Adds a prepared request to the scheduler. On an error, the request ends and its sink gets the
+  // error.
   void admit(const std::shared_ptr<ActiveRequest>& request);
   // Ends a request; its sink is not called. Unknown handles are ignored.
   void cancel(RequestHandle handle);
@@ -50,35 +50,39 @@ class EngineCore final : scheduler::StepListener {
 
   scheduler::StepReport step() { return loop_.step(); }
   scheduler::Progress progress() const { return loop_.progress(); }
-  // What keeps waiting requests, and what they hold: for who finds that nothing gets on.
+  // The resources that waiting requests lack and hold, for diagnosing a stall.
   scheduler::Waits waits() const { return scheduler_.waits(); }
-  void give_back_claims() { scheduler_.give_back_claims(); }
-  // Takes the copies that ended, lets the pool plan others, and drops what was made for requests
-  // that are gone. step() does it, too.
+  void release_claims() { scheduler_.release_claims(); }
+  // Collects finished copies, lets the pool plan new ones, and drops data of requests that are
+  // gone. step() includes this.
   void poll_memory() {
     pool_.advance();
     if (idle()) runner_.on_idle();
   }
-  // Whether poll_memory() has work to do later, though no request comes.
+  // True if poll_memory() will have work later even if no request arrives.
   bool has_pending_memory_work() const { return pool_.has_pending_work(); }
 
+  // Requests may use this adapter from now on.
+  void expect(const LoadedAdapter& adapter) { runner_.expect_adapter(adapter); }
+  std::string warm_up() { return runner_.warm_up(); }
+  bool prepare_ahead() { return runner_.prepare_ahead(); }
   // Loads adapters ahead of the request that will need them, if there is room.
   void expect(std::span<const memory::AdapterNeed> needs);
-  // Whether it was not pinned before. kUnavailable: pinned adapters have no more room.
+  // Returns whether this call pinned it. kUnavailable: no more room for pinned adapters.
   Result<bool> pin(const memory::AdapterNeed& need);
   void unpin(const memory::AdapterNeed& need) { (void)pool_.keep(need, false); }
   void forget_adapter(const Digest& content) { pool_.forget(content); }
-  // As if no adapter had been merged. Only while idle().
+  // Forgets the merged adapter. Only while idle().
   void forget_merged() {
     runner_.forget_merged();
     scheduler_.forget_merged();
   }
-  // Time of merging and restoring so far.
+  // Total time spent merging and restoring.
   double merge_seconds() const { return runner_.merge_seconds(); }
   // Scheduler::check(). For tests.
   std::string check() const { return scheduler_.check(); }
-  // Fills in the fields that the core knows. The lists of adapter names are rebuilt only if the
-  // queues changed since the last call.
+  // Fills in the fields that the core knows. Rebuilds the lists of adapter names only if the queues
+  // have changed since the last call.
   void fill(EngineStats& stats);
 
  private:
@@ -96,7 +100,7 @@ class EngineCore final : scheduler::StepListener {
   void handle_classification(Sequence& sequence, Classification result);
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
-  // Null if it could not be added for lack of memory; its caller has it then.
+  // Null if the request could not be added for lack of memory; the caller then still owns it.
   std::shared_ptr<ActiveRequest> shared(const ActiveRequest& request) const;
   void admit_prepared(const std::shared_ptr<ActiveRequest>& request);
   void release(ActiveRequest& request);

@@ -1,4 +1,4 @@
-// From sampled tokens and head logits to the calls of a request's sink.
+// Turns sampled tokens and head logits into calls of a request's sink.
 #include <algorithm>
 
 #include "base/fault.h"
@@ -40,7 +40,7 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
 
 }  // namespace
 
-// What fails for one output, as an allocation may, ends its request alone.
+// A failure for one output, such as a failed allocation, ends only its own request.
 void EngineCore::on_output(StepOutput& output) {
   ActiveRequest& request = *static_cast<Sequence&>(*output.request).owner;
   const auto alive = active_.at(request.handle);
@@ -59,7 +59,7 @@ void EngineCore::answer(StepOutput& output) {
   sequence.tolerance = from_seconds(request.request.tpot_target.value_or(0));
   if (request.generates()) {
     for (const SampledToken& token : output.tokens) {
-      if (sequence.state == scheduler::RequestState::kFinished) break;  // the rest is not wanted
+      if (sequence.state == scheduler::RequestState::kFinished) break;  // ignore the rest
       handle_token(sequence, token);
     }
     return;
@@ -128,7 +128,7 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
 void EngineCore::handle_classification(Sequence& sequence, Classification result) {
   ActiveRequest& request = *sequence.owner;
   if (request.request.task == Task::kGenerate) {
-    // The label does not depend on sampling: all n choices get the same one.
+    // The label does not depend on sampling, so all n choices get the same one.
     const bool json = request.request.constraint.has_value();
     const std::string label =
         json ? label_answer(*request.head, result) : label_text(*request.head, result);

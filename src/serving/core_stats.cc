@@ -6,7 +6,7 @@
 namespace valora::serving {
 namespace {
 
-// Sorted and distinct.
+// Sorted, without duplicates.
 template <typename Requests>
 std::vector<std::string> adapter_names(const Requests& requests) {
   std::vector<const LoadedAdapter*> adapters;
@@ -21,7 +21,7 @@ std::vector<std::string> adapter_names(const Requests& requests) {
   std::vector<std::string> names;
   for (const LoadedAdapter* adapter : adapters) names.push_back(adapter->name);
   std::sort(names.begin(), names.end());
-  distinct(names);  // a replaced adapter may still run beside its successor of the same name
+  distinct(names);  // a replaced adapter may still run along with its successor of the same name
   return names;
 }
 
@@ -60,7 +60,7 @@ void EngineCore::fill_memory(EngineStats& stats) const {
 void EngineCore::fill(EngineStats& stats) {
   const scheduler::SchedulerStats now = scheduler_.stats();
   // With thousands of waiting requests, collecting the names in every step would be slow, and so
-  // would sorting the errors of the costs.
+  // would sorting the cost errors.
   if (queues_changed_ || now.running != stats.running || now.waiting != stats.waiting ||
       now.preemptions != stats.preemptions) {
     stats.running_adapters = adapter_names(scheduler_.running());

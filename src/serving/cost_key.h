@@ -1,4 +1,4 @@
-// What a file of step costs holds for.
+// Identifies what a file of step costs applies to.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 namespace valora::serving {
 
 struct CostKey {
-  std::string machine;  // with its number of compute threads
-  std::string model;    // its sizes and its dtype
+  std::string machine;  // including its number of compute threads
+  std::string model;    // its sizes and dtype
 };
 
 }  // namespace valora::serving

@@ -1,4 +1,4 @@
-// Loading and unloading of adapters, on the adapter worker.
+// Loads and unloads adapters, on the adapter worker.
 #include <algorithm>
 #include <future>
 
@@ -19,7 +19,7 @@ std::vector<memory::AdapterNeed> without(std::vector<memory::AdapterNeed> needs,
 
 }  // namespace
 
-Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
+Result<AdapterCard> ServingEngine::load_sync(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   if (!request.same_as.empty()) return add_name(request);
   VALORA_TRY(read, model_->adapters().read(request));
@@ -45,16 +45,18 @@ Result<AdapterCard> ServingEngine::load_now(const LoadAdapter& request) {
   }
   VALORA_TRY(added, adapters_.add(request, read.spec, built));
   undo.commands.clear();
-  // Nothing from here on fails for want of memory.
+  // Nothing from here on can fail for lack of memory.
   forget(added.replaced);
   unpin_if_free(without(std::move(added.before), added.replaced));
-  if (!read.lazy) suggest([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
+  post_best_effort([built](EngineCore& core) { core.expect(*built); });
+  if (!read.lazy)
+    post_best_effort([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
   return std::move(added.card);
 }
 
 void ServingEngine::forget(const std::vector<Digest>& contents) {
   for (const Digest& digest : contents)
-    suggest([digest](EngineCore& core) { core.forget_adapter(digest); });
+    post_best_effort([digest](EngineCore& core) { core.forget_adapter(digest); });
 }
 
 Result<AdapterCard> ServingEngine::add_name(const LoadAdapter& request) {
@@ -82,7 +84,7 @@ Status ServingEngine::check_room(const LoadedAdapter& adapter) const {
                        "lora_path");
 }
 
-// Waits for the engine thread, which knows what is pinned already.
+// Waits for the engine thread, which knows what is already pinned.
 Result<bool> ServingEngine::pin(const memory::AdapterNeed& need) {
   auto pinned = std::make_shared<std::promise<Result<bool>>>();
   auto answer = pinned->get_future();
@@ -106,10 +108,11 @@ Status ServingEngine::pin_all(const std::vector<memory::AdapterNeed>& needs) {
   return {};
 }
 
-// Names that share their weights share the pin: it ends with the last pinned one.
+// Names that share weights share their pin: it ends when no pinned name is left.
 void ServingEngine::unpin_if_free(const std::vector<memory::AdapterNeed>& needs) {
   for (const memory::AdapterNeed& need : needs)
-    if (!adapters_.pins(need.digest)) suggest([need](EngineCore& core) { core.unpin(need); });
+    if (!adapters_.pins(need.digest))
+      post_best_effort([need](EngineCore& core) { core.unpin(need); });
 }
 
 Status ServingEngine::try_pin(const std::string& name, bool pinned,
@@ -117,7 +120,7 @@ Status ServingEngine::try_pin(const std::string& name, bool pinned,
   try {
     VALORA_TRY(needs, adapters_.needs_of_name(name, expected_generation));
     if (pinned) VALORA_CHECK(pin_all(needs));
-    adapters_.set_pinned(name, pinned);  // only this worker changes the table
+    adapters_.set_pinned(name, pinned);  // safe: only this worker changes the table
     if (!pinned) unpin_if_free(needs);
     return {};
   } catch (const std::exception& e) {
@@ -137,7 +140,7 @@ void ServingEngine::pin_adapter(std::string name, bool pinned,
 Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
   try {
     if (stopping_) return Error{ErrorCode::kCancelled, "the server was stopped", {}};
-    return load_now(request);
+    return load_sync(request);
   } catch (const std::exception& e) {
     return fault("an adapter could not be loaded", e);
   }
@@ -151,7 +154,7 @@ void ServingEngine::load_adapter(LoadAdapter request,
 
 void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                                    std::function<void(Status)> done) {
-  // On the same worker as loads, so that they run in the order of the calls.
+  // On the same worker as loads, so that both run in the order of the calls.
   adapter_workers_->post([this, name = std::move(name), expected_generation,
                           done = std::move(done)] { done(try_unload(name, expected_generation)); });
 }

@@ -1,4 +1,4 @@
-// An engine in this process: the Engine interface, and what commands and measurements need besides.
+// An engine in this process: the Engine interface, plus functions for commands and measurements.
 #pragma once
 
 #include <functional>
@@ -18,24 +18,23 @@ namespace valora::serving {
 
 class LocalEngine : public Engine {
  public:
-  // From now on, requests that wait or run stand still (standstill()) if for this time no step
-  // ended or advanced, no claim was granted and no copy of memory ended. Once, before the first
-  // request.
-  virtual void watch_progress(Duration timeout) = 0;
+  // From now on, waiting and running requests count as stalled (standstill()) if for `timeout` no
+  // step ended or advanced, no claim was granted and no copy of memory finished. Call once, before
+  // the first request.
+  virtual void start_watchdog(Duration timeout) = 0;
 
-  // Called after each step, on the engine thread, with what the step was and took. For measuring
-  // the costs of steps.
+  // Called on the engine thread after each step with its report, to measure the costs of steps.
   using StepProbe = std::function<void(const scheduler::StepReport&)>;
   virtual void set_step_probe(StepProbe probe) = 0;
-  // The base weights are in use, as at the start, and no adapter is merged. Only while no request
-  // is there. Waits for the engine thread. For measuring.
+  // Returns to the base weights with nothing merged, as at the start. Call only while there are no
+  // requests. Waits for the engine thread. For measurements.
   virtual void forget_merged() = 0;
-  // What the key of a file of step costs says of this engine.
+  // This engine's key in a file of step costs.
   virtual CostKey cost_key() const = 0;
-  // Decisions of the start to report to the user.
+  // Decisions made at start-up that the user should know.
   virtual const std::vector<std::string>& notes() const = 0;
-  // The invariants of scheduler and memory: empty, or the first violation. Waits for the engine
-  // thread. For tests.
+  // Checks the invariants of scheduler and memory: returns an empty string, or the first violation.
+  // Waits for the engine thread. For tests.
   virtual std::string check() = 0;
 };
 

@@ -1,5 +1,5 @@
-// The tensor side of an engine: the model, its adapters' weights and the memory of the pool. This
-// room knows it by these interfaces alone, so that it needs no torch.
+// The tensor side of an engine: the model, its adapters' weights and the pool's memory. This room
+// uses it only through these interfaces, so it does not need torch.
 #pragma once
 
 #include "memory/mover.h"
@@ -9,10 +9,10 @@
 
 namespace valora::serving {
 
-// The memory behind the pool's book-keeping.
+// The memory that the pool manages.
 class PoolBacking : public memory::PoolListener {
  public:
-  // Runs one move. Called on the mover's thread.
+  // Performs one copy. Called on the mover's thread.
   virtual Status copy(const memory::Move& move) = 0;
 };
 

@@ -1,5 +1,5 @@
-// Pins that change at run time. An adapter of the fake model takes two blocks; of 32 blocks, pinned
-// ones may take four.
+// Pins that change at run time. The fake model's adapters take two blocks each; pinned ones may
+// take four of 32 blocks.
 #include <gmock/gmock.h>
 
 #include "serving/testing/fake_engine_fixture.h"
@@ -25,14 +25,15 @@ class PinsTest : public FakeEngineTest {
   }
 };
 
-TEST_F(PinsTest, OnesThatWouldTakeTooMuchAreRefusedWithTheNumbers) {
+TEST_F(PinsTest, PinsBeyondShareAreRefusedWithNumbers) {
   ASSERT_TRUE(pin("a").ok());
   ASSERT_TRUE(pin("b").ok());
-  EXPECT_TRUE(pin("a").ok());  // it is already
+  EXPECT_TRUE(pin("a").ok());  // already pinned
   const Status third = pin("c");
   ASSERT_FALSE(third.ok());
   EXPECT_EQ(third.error().code, ErrorCode::kUnavailable);
-  EXPECT_THAT(third.error().message, HasSubstr("pinned adapters would take 96, but may take 64"));
+  EXPECT_THAT(third.error().message,
+              HasSubstr("pinned adapters would take 96 bytes, over their limit of 64 bytes"));
   EXPECT_TRUE(card("a").pinned && card("b").pinned);
   EXPECT_FALSE(card("c").pinned);
   ASSERT_TRUE(pin("a", false).ok());
@@ -58,15 +59,15 @@ TEST_F(PinsTest, NamesOfTheSameWeightsShareThePin) {
   ASSERT_TRUE(pin("a").ok());
   ASSERT_TRUE(pin("b").ok());
   ASSERT_TRUE(pin("a", false).ok());
-  EXPECT_FALSE(pin("c").ok());  // the other name keeps it
+  EXPECT_FALSE(pin("c").ok());  // pinned by the other name, too
   ASSERT_TRUE(unload("again").ok());
   EXPECT_TRUE(pin("c").ok());
 }
 
-TEST_F(PinsTest, AReplacedAdapterGivesItsPinBack) {
+TEST_F(PinsTest, ReplacedAdapterReleasesPin) {
   ASSERT_TRUE(pin("a").ok());
   ASSERT_TRUE(pin("b").ok());
-  ASSERT_TRUE(load("a", "a", true).ok());  // the same weights, not pinned
+  ASSERT_TRUE(load("a", "a", true).ok());  // same weights, but not pinned
   EXPECT_FALSE(card("a").pinned);
   ASSERT_TRUE(pin("c").ok());
   ASSERT_TRUE(load("b", "other", true).ok());

@@ -1,4 +1,4 @@
-// The prompts of a ServingEngine's requests on their way to the engine thread.
+// A ServingEngine's prompts on their way to the engine thread.
 #include "base/fault.h"
 #include "serving/serving_engine.h"
 
@@ -9,7 +9,7 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   job.id = request->handle;
   job.client = request->client;
   job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
-  // A head needs the prompt format of its training, for chat and for classification.
+  // A head needs the prompt format it was trained with, for chat as well as classification.
   job.add_generation_prompt =
       request->head ? request->head->add_generation_prompt : request->generates();
   job.keep_tokens = request->request.truncate_prompt_tokens;
@@ -42,7 +42,8 @@ void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& reques
   prepared(request);
 }
 
-// Its prompt is on its way, and with it the request: an error waits for that.
+// A failure here must not end the request, because its prompt is already being prepared: the error
+// is reported when both are done.
 void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request) {
   try {
     grammar_workers_->post(request->client, request->handle,
@@ -53,7 +54,7 @@ void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request)
   }
 }
 
-// The worker that is the last one hands the request over, which takes no memory.
+// The last worker to finish passes the request on, without allocating.
 void ServingEngine::prepared(const std::shared_ptr<ActiveRequest>& request) {
   if (--request->preparations > 0) return;
   {
@@ -81,7 +82,7 @@ void ServingEngine::cancel(RequestHandle handle) {
     const auto it = requests_.find(handle);
     if (it == requests_.end()) return;
     request = it->second;
-    request->cancelled = true;  // takes effect at once: its sink is no longer called
+    request->cancelled = true;  // takes effect at once: no further calls to its sink
     inbox_.splice(inbox_.end(), request->cancellation);
   }
   wake_.notify_one();

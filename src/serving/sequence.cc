@@ -22,8 +22,9 @@ std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const Prepared
   return box_shape(*owner.form.boxes, {picture.width, picture.height});
 }
 
-// Grammars count the bytes that a token has in the middle of a text; some decoders drop a space at
-// its start. A first character, whose text is not used, puts the answer into the middle.
+// Grammars count a token's bytes as they appear in the middle of a text, but some decoders drop a
+// space at the start. So a first character, whose text is discarded, moves the answer to the
+// middle.
 void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
                          const StopStrings& stop) {
   for (char c = 'a'; c <= 'z'; ++c) {
@@ -60,8 +61,8 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;
   joint = prompt->joint;
-  // A prompt whose tokens are scored finds nothing in the prefix cache. The request's sequences
-  // share what one of them has computed.
+  // A prompt whose tokens are scored must not use the prefix cache of other requests, but the
+  // request's own sequences share their blocks.
   const std::string& salt = owner->request.cache_salt;
   identity.adapter =
       salted(identity.adapter, owner->prompt_logprobs ? salt_of_one(salt, owner->handle) : salt);
@@ -76,8 +77,8 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
 
 namespace {
 
-// The tokens that may come next, without those that end the sequence before min_tokens, with them
-// where the answer is complete. min_tokens yields where nothing else is left.
+// The tokens that may come next: without ending tokens before min_tokens, and with them once the
+// answer may end. If nothing else is left, ending tokens are allowed even before min_tokens.
 std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView mask,
                                    bool too_early) {
   std::vector<uint32_t> allowed(mask.begin(), mask.end());
@@ -113,7 +114,7 @@ std::optional<Result<SampledToken>> choose_under_grammar(Sequence& sequence, Log
   return token;
 }
 
-// Names the field that described the grammar.
+// Sets the field of the request that described the grammar.
 Error of_its_field(const ActiveRequest& request, Error error) {
   if (error.code == ErrorCode::kInvalidArgument) error.param = request.request.constraint->param;
   return error;
@@ -140,7 +141,7 @@ std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& lo
   if (!token) return token;
   const double after = sequence.grammar->cpu_seconds();
   masks.charge(after - before);
-  owner.masks->charge(after - sequence.charged);  // with what was done while the model ran
+  owner.masks->charge(after - sequence.charged);  // includes the time spent while the model ran
   sequence.charged = after;
   if (!token->ok()) return of_its_field(owner, token->error());
   return token;

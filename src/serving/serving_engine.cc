@@ -7,12 +7,6 @@
 #include "memory/thread_mover.h"
 
 namespace valora::serving {
-namespace {
-
-// While nothing else happens, the engine thread polls memory this often.
-constexpr auto kMemoryPeriod = std::chrono::milliseconds(100);
-
-}  // namespace
 
 ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, const Clock& clock)
     : options_(options),
@@ -43,8 +37,8 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
 
 ServingEngine::~ServingEngine() {
   stopping_ = true;
-  end_watch();
-  // Workers end first: the engine thread ends the requests that they still hand over.
+  stop_watchdog();
+  // Workers end first; the engine thread then ends the requests they have passed on.
   adapter_workers_.reset();
   if (prompt_workers_) stop_preparing();
   grammar_workers_.reset();
@@ -55,7 +49,7 @@ ServingEngine::~ServingEngine() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  core_.reset();  // its mover uses what is destroyed next
+  core_.reset();  // its mover uses members destroyed later
 }
 
 Result<std::vector<int32_t>> ServingEngine::tokenize(
@@ -110,14 +104,27 @@ void ServingEngine::forget_merged() {
   post([&](EngineCore& core) {
     try {
       core.forget_merged();
-      publish();     // its caller may look at the statistics
-    } catch (...) {  // LostWeights: the engine ends, and its caller must not wait
+      publish();     // the caller may read the statistics
+    } catch (...) {  // WeightsLostError: the engine ends, but the caller must not hang
       done.set_exception(std::current_exception());
       throw;
     }
     done.set_value();
   });
   done.get_future().get();
+}
+
+void ServingEngine::warm_up() {
+  std::promise<std::string> note;
+  post([&](EngineCore& core) {
+    try {
+      note.set_value(core.warm_up());
+    } catch (...) {
+      note.set_exception(std::current_exception());
+      throw;
+    }
+  });
+  if (std::string text = note.get_future().get(); !text.empty()) notes_.push_back(std::move(text));
 }
 
 void ServingEngine::drain(std::function<void()> done) {
@@ -140,7 +147,7 @@ void ServingEngine::post(std::function<void(EngineCore&)> command) {
   hand_over(posted);
 }
 
-// Takes no memory.
+// Does not allocate.
 void ServingEngine::hand_over(EngineCommands& commands) {
   {
     const std::lock_guard lock(mutex_);
@@ -149,7 +156,7 @@ void ServingEngine::hand_over(EngineCommands& commands) {
   wake_.notify_one();
 }
 
-void ServingEngine::lost_command() {
+void ServingEngine::log_dropped_command() {
   spdlog::warn("a command of the engine was lost: out of memory");
 }
 
@@ -165,120 +172,6 @@ void ServingEngine::copied() {
     copied_ = true;
   }
   wake_.notify_one();
-}
-
-// Under mutex_.
-bool ServingEngine::has_work() const {
-  if (stop_ || copied_ || !inbox_.empty() || (!drained_.empty() && requests_.empty())) return true;
-  return healthy_ && !core_->idle() && !waits_for_copies_;
-}
-
-// Runs the commands of the inbox; waits if there is no other work. Returns false if the engine must
-// stop and the inbox is empty.
-bool ServingEngine::run_commands() {
-  EngineCommands commands;
-  bool stop;
-  {
-    std::unique_lock lock(mutex_);
-    const auto work = [this] { return has_work(); };
-    if (options_.shares_cores && !work()) model_->runner().release_threads();
-    if (core_->has_pending_memory_work() || waits_for_copies_)
-      wake_.wait_for(lock, kMemoryPeriod, work);
-    else
-      wake_.wait(lock, work);
-    commands.swap(inbox_);
-    copied_ = false;
-    stop = stop_;
-  }
-  while (!commands.empty()) {
-    const auto command = std::move(commands.front());
-    commands.pop_front();
-    try {
-      command(*core_);
-    } catch (const std::bad_alloc&) {  // none that a request's end depends on
-      spdlog::error("a command of the engine was lost: out of memory");
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      inbox_.splice(inbox_.begin(), commands);
-      throw;
-    }
-  }
-  return !stop;
-}
-
-void ServingEngine::step() {
-  if (core_->idle()) return core_->poll_memory();
-  const double merging = core_->merge_seconds();
-  const scheduler::StepReport report = core_->step();
-  waits_for_copies_ = report.waits_for_copies;
-  stood_ = report.sequences == 0;
-  if (report.sequences == 0) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ++stats_.steps;
-    stats_.step_seconds += report.seconds;
-    stats_.overhead_seconds += report.overhead_seconds;
-  }
-  const std::lock_guard lock(observer_mutex_);
-  if (observer_) {
-    observer_->on_step({.tokens = report.tokens,
-                        .sequences = report.sequences,
-                        .seconds = report.seconds,
-                        .mode = scheduler::mode_name(report.shape.mode),
-                        .switched = report.shape.switches,
-                        .merged = report.shape.merges,
-                        .weights_seconds = core_->merge_seconds() - merging,
-                        .prefill_tokens = report.shape.prefill_tokens,
-                        .adapters = report.shape.segments});
-  }
-  if (probe_) probe_(report);
-}
-
-// A fault that step() does not handle: the engine runs no more steps, and all requests get the
-// error.
-void ServingEngine::die(const std::exception& fault) {
-  healthy_ = false;
-  spdlog::critical("the engine stopped: {}", fault.what());
-  core_->fail_all(died_);
-}
-
-void ServingEngine::publish() {
-  std::vector<std::function<void()>> drained;
-  {
-    const std::lock_guard lock(mutex_);
-    core_->fill(stats_);
-    progress_ = core_->progress();
-    if (stood_) waits_ = core_->waits();
-    round_at_ = clock_.now();
-    if (requests_.empty()) drained.swap(drained_);
-  }
-  for (const auto& done : drained) done();
-}
-
-void ServingEngine::run() {
-  bool running = true;
-  while (running) {
-    try {
-      running = run_commands();
-      if (!running)
-        core_->fail_all(stopped_);
-      else if (healthy_) {
-        model_->runner().before_step();
-        step();
-      } else
-        core_->fail_all(died_);
-    } catch (const std::bad_alloc&) {
-      // Not of a request: those end in the step loop. Memory's wishes, or an observer's.
-      spdlog::error("the engine left something undone: out of memory");
-    } catch (const std::exception& e) {
-      die(e);
-    }
-    try {
-      publish();
-    } catch (const std::exception& e) {
-      spdlog::error("the engine's statistics stay as they were: {}", e.what());
-    }
-  }
 }
 
 }  // namespace valora::serving

@@ -1,5 +1,5 @@
-// The implementation of LocalEngine: client threads submit requests, workers prepare prompts and
-// load adapters, one engine thread runs the steps. Contracts: api/engine.h, serving/local_engine.h.
+// Implements LocalEngine: client threads submit requests, workers prepare prompts and load
+// adapters, and one engine thread runs the steps. Contracts: api/engine.h, serving/local_engine.h.
 // The tensor side is behind serving/model_side.h.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace valora::serving {
 
-// What an engine is made of besides its threads.
+// The components of an engine other than its threads.
 struct EngineParts {
   std::unique_ptr<ModelSide> model;
   std::unique_ptr<Frontend> frontend;
@@ -39,11 +39,15 @@ struct EngineParts {
 
 class ServingEngine final : public LocalEngine {
  public:
-  // Starts the threads. options: those that the parts were made with. clock must outlive the
-  // engine. Throws std::bad_alloc.
+  // Starts the threads. options: as used to create the parts. clock must outlive the engine. Throws
+  // std::bad_alloc.
   ServingEngine(const EngineOptions& options, EngineParts parts, const Clock& clock);
-  // Running requests end with kCancelled.
+  // Ends running requests with kCancelled.
   ~ServingEngine() override;
+
+  // Prepares for the likeliest steps (ModelRunner::warm_up) and adds its note to notes(). Called
+  // once, before the first request. Throws what ended the engine.
+  void warm_up();
 
   const ModelCard& model() const override { return card_; }
   Result<RequestHandle> submit(GenerateRequest request,
@@ -66,7 +70,7 @@ class ServingEngine final : public LocalEngine {
   std::string standstill() const override;
   void drain(std::function<void()> done) override;
 
-  void watch_progress(Duration timeout) override;
+  void start_watchdog(Duration timeout) override;
   void set_step_probe(StepProbe probe) override;
   void forget_merged() override;
   CostKey cost_key() const override { return cost_key_; }
@@ -74,29 +78,29 @@ class ServingEngine final : public LocalEngine {
   std::string check() override;
 
  private:
-  // kNotFound: an adapter.
+  // kNotFound: an adapter does not exist.
   Result<std::vector<AppliedAdapter>> applied(const std::vector<AdapterUse>& uses) const;
   Result<std::shared_ptr<ActiveRequest>> make_request(GenerateRequest request,
                                                       std::shared_ptr<ResponseSink> sink);
   Status accept(const std::shared_ptr<ActiveRequest>& request);
-  void take_back(const ActiveRequest& request);
+  void undo_accept(const ActiveRequest& request);
   std::shared_ptr<ActiveRequest> accepted(RequestHandle handle);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   void begin_grammar(const std::shared_ptr<ActiveRequest>& request);
-  // slow: on the worker for what took long elsewhere.
+  // slow: running on the worker for grammars that took too long elsewhere.
   void prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow);
   void prepared(const std::shared_ptr<ActiveRequest>& request);
   void stop_preparing();
-  Result<AdapterCard> load_now(const LoadAdapter& request);
+  Result<AdapterCard> load_sync(const LoadAdapter& request);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
   Status try_pin(const std::string& name, bool pinned, std::optional<uint64_t> expected_generation);
   Result<AdapterCard> add_name(const LoadAdapter& request);
   Result<bool> pin(const memory::AdapterNeed& need);
-  // Their KV and their places in the pool.
+  // Drops the contents' KV and their places in the pool.
   void forget(const std::vector<Digest>& contents);
-  // All of them, or none. What another name pins stays pinned.
+  // Pins all of them or none. Contents pinned under another name stay pinned.
   Status pin_all(const std::vector<memory::AdapterNeed>& needs);
   void unpin_if_free(const std::vector<memory::AdapterNeed>& needs);
   void copied();
@@ -104,16 +108,16 @@ class ServingEngine final : public LocalEngine {
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);
   void hand_over(EngineCommands& commands);
-  // Nothing depends on this command: without memory it is lost.
+  // For commands that nothing depends on: dropped if memory runs out.
   template <typename Command>
-  void suggest(Command command) {
+  void post_best_effort(Command command) {
     try {
       post(std::move(command));
     } catch (const std::bad_alloc&) {
-      lost_command();
+      log_dropped_command();
     }
   }
-  static void lost_command();
+  static void log_dropped_command();
   void run();
   bool run_commands();
   void step();
@@ -122,9 +126,9 @@ class ServingEngine final : public LocalEngine {
   // watch.cc
   void watch(Duration timeout);
   void look(scheduler::ProgressWatch& watch, std::unique_lock<std::mutex>& lock);
-  void note_stall(const scheduler::ProgressWatch& watch, TimePoint now);
+  void record_stall(const scheduler::ProgressWatch& watch, TimePoint now);
   void end_drain(std::unique_lock<std::mutex>& lock);
-  void end_watch();
+  void stop_watchdog();
   void request_ended(RequestHandle handle);
 
   const EngineOptions options_;
@@ -132,55 +136,58 @@ class ServingEngine final : public LocalEngine {
   const Clock& clock_;
   const ModelCard card_;
   const CostKey cost_key_;
-  const std::vector<std::string> notes_;
+  std::vector<std::string> notes_;
   const memory::PoolConfig pool_;
-  const std::unique_ptr<ModelSide> model_;  // its runner: for the engine thread only
+  const std::unique_ptr<ModelSide> model_;  // its runner is for the engine thread only
   const std::unique_ptr<Frontend> frontend_;
   AdapterTable adapters_;
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
-  // What requests get when it ends, made while there is memory.
+  // Errors for ended requests, created while memory is available.
   const Error stopped_{ErrorCode::kCancelled, "the server was stopped", {}};
-  const Error stood_still_{ErrorCode::kUnavailable,
-                           "the server is shutting down, and the request has stood still; send "
-                           "it to another one",
-                           {}};
-  const Error died_ = internal("the engine has stopped after an internal fault");  // no paths
-  bool waits_for_copies_ = false;  // all requests do; engine thread only
-  bool stood_ = false;             // the last step ran nothing; engine thread only
+  const Error stalled_error_{ErrorCode::kUnavailable,
+                             "the server is shutting down, and the request has stalled; send it "
+                             "to another server",
+                             {}};
+  const Error failed_error_ =
+      internal("the engine has stopped after an internal fault");  // no paths
+  bool waits_for_copies_ = false;  // all requests wait for copies; engine thread only
+  bool last_step_idle_ = false;    // the last step ran nothing; engine thread only
+  // Engine thread only: the runner may have work to do ahead, and now is the time for it.
+  bool has_work_ahead_ = true, undisturbed_ = false;
 
-  // Held while the observer is called, so that it is never called after it was replaced.
+  // Held while the observer is called, so that it is never called after being replaced.
   std::mutex observer_mutex_;
   StepObserver* observer_ = nullptr;
   StepProbe probe_;
   std::atomic<bool> healthy_ = true;
   std::atomic<bool> stopping_ = false;  // set by the destructor: workers start no new work
   std::atomic<uint64_t> next_handle_ = 1;
-  std::atomic<int> queued_ = 0;  // accepted and not yet scheduled; incremented only under mutex_
+  std::atomic<int> queued_ = 0;  // accepted but not yet scheduled; incremented only under mutex_
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   EngineCommands inbox_;
   bool stop_ = false;
   bool draining_ = false;
-  bool copied_ = false;  // copies ended since the last step
+  bool copied_ = false;  // copies have finished since the last step
   EngineStats stats_;
-  // Of the last time that the engine thread went round, and when that was.
+  // As of the engine thread's last iteration, and the time of that.
   scheduler::Progress progress_;
   scheduler::Waits waits_;
   TimePoint round_at_{};
   std::string standstill_;
-  std::condition_variable watch_wake_;
-  bool watch_ends_ = false;
+  std::condition_variable watchdog_wake_;
+  bool watchdog_stopping_ = false;
   std::vector<std::function<void()>> drained_;  // callbacks of drain()
   // Accepted and not yet ended.
   std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> requests_;
-  int preparing_ = 0;  // requests whose prompt or grammar is with a worker
+  int preparing_ = 0;  // requests whose prompt or grammar is being prepared
 
-  // Declared last, so that they end before what they use is destroyed.
-  std::thread thread_, watcher_;  // watcher_: after watch_progress()
+  // Declared last, so that the threads end before the members they use are destroyed.
+  std::thread thread_, watchdog_thread_;  // watchdog_thread_: after start_watchdog()
   std::unique_ptr<PromptWorkers> prompt_workers_;
-  // Grammars have their own, on which clients take turns. Those that turn out to be slow get a
-  // further one, so that they delay only each other.
+  // Grammars have their own workers, shared by clients in turn. Those that turn out to be slow move
+  // to a separate worker, so that they delay only each other.
   std::unique_ptr<FairPool> slow_grammar_worker_;
   std::unique_ptr<FairPool> grammar_workers_;
   std::unique_ptr<WorkerPool> adapter_workers_;

@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing;
 
-TEST_F(FakeEngineTest, NothingIsGeneratedWithoutTokens) {
+TEST_F(FakeEngineTest, ZeroMaxTokensGeneratesNothing) {
   start();
   auto request = ask(numbered_prompt(40, 9), 0);
   request.sampling.n = 2;
@@ -24,7 +24,7 @@ TEST_F(FakeEngineTest, NothingIsGeneratedWithoutTokens) {
       << "what was computed is kept";
 }
 
-TEST_F(FakeEngineTest, ARepeatedPromptIsAHitWithTheSameAnswer) {
+TEST_F(FakeEngineTest, RepeatedPromptHitsCacheWithSameAnswer) {
   start();
   const auto request = ask(numbered_prompt(40, 9), 6);
   const Answer first = run(request), second = run(request);
@@ -34,13 +34,13 @@ TEST_F(FakeEngineTest, ARepeatedPromptIsAHitWithTheSameAnswer) {
   EXPECT_EQ(first.first().tokens, second.first().tokens);
 }
 
-TEST_F(FakeEngineTest, ACancelledSinkHearsNothingMore) {
+TEST_F(FakeEngineTest, CancelledSinkReceivesNothing) {
   start();
   Gate gate;
   const auto running = gated_sink(gate, 3);
   const RequestHandle handle = submit(ask(numbered_prompt(10, 1), 200), running);
   gate.wait_for_arrival();
-  // The engine thread is blocked in the sink; these two requests wait or are being prepared.
+  // The engine thread is blocked in the sink; these two requests are waiting or being prepared.
   const auto waiting = std::make_shared<WaitingSink>();
   const RequestHandle waiting_handle = submit(ask(numbered_prompt(10, 2), 5), waiting);
   const auto other = submit(ask(numbered_prompt(10, 3), 5));
@@ -78,7 +78,7 @@ TEST_F(FakeEngineTest, TheQueueBoundIsExact) {
   }
 }
 
-TEST_F(FakeEngineTest, LengthsAtTheLimit) {
+TEST_F(FakeEngineTest, LengthsUpToLimitAreServedAndBeyondRefused) {
   options_.max_model_len = 64;
   options_.memory.pool_bytes = 4 * kFakeBlockBytes;
   start();
@@ -99,7 +99,7 @@ TEST_F(FakeEngineTest, LengthsAtTheLimit) {
   EXPECT_EQ(engine_->stats().waiting, 0);
 }
 
-TEST_F(FakeEngineTest, WrongRequestsAreRefusedAtTheDoor) {
+TEST_F(FakeEngineTest, InvalidRequestsAreRefusedOnSubmit) {
   start();
   auto request = ask(std::vector<int32_t>{1, 264}, 3);
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kInvalidArgument);
@@ -110,12 +110,12 @@ TEST_F(FakeEngineTest, WrongRequestsAreRefusedAtTheDoor) {
   request.adapters = {{"nobody", 1}};
   EXPECT_EQ(engine_->submit(request, nullptr).error().code, ErrorCode::kNotFound);
   request = ask(ChatPrompt{{{"user", {MediaRef{}}}}, {}}, 3);
-  EXPECT_NE(engine_->submit(request, nullptr).error().message.find("takes no images"),
+  EXPECT_NE(engine_->submit(request, nullptr).error().message.find("does not support images"),
             std::string::npos);
   EXPECT_EQ(*engine_->detokenize({}), "");
 }
 
-TEST_F(FakeEngineTest, ADrainWaitsForAllAndLetsNoneIn) {
+TEST_F(FakeEngineTest, DrainWaitsForRunningAndRefusesNew) {
   start();
   Gate gate;
   const auto running = gated_sink(gate);
@@ -131,7 +131,7 @@ TEST_F(FakeEngineTest, ADrainWaitsForAllAndLetsNoneIn) {
   const int total = calls.get_future().get();
   EXPECT_TRUE(running->wait().done && waiting->wait().done);
   EXPECT_EQ(total, running->calls() + waiting->calls());
-  drain();  // no request is left
+  drain();  // no requests are left
 }
 
 TEST_F(FakeEngineTest, TheDestructorEndsEveryRequestOnce) {
@@ -150,7 +150,7 @@ TEST_F(FakeEngineTest, TheDestructorEndsEveryRequestOnce) {
     engine_.reset();
     for (const auto& sink : sinks) {
       const Answer answer = sink->wait();
-      if (!answer.error) continue;  // it was faster
+      if (!answer.error) continue;  // it finished first
       EXPECT_EQ(answer.error->code, ErrorCode::kCancelled);
       ++cancelled;
     }
@@ -165,7 +165,7 @@ class Thrower final : public StepObserver {
   void on_step(const StepRecord&) override { throw std::runtime_error("observer's fault"); }
 };
 
-TEST_F(FakeEngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {
+TEST_F(FakeEngineTest, InternalErrorFailsAllAndIsReported) {
   start();
   Thrower thrower;
   engine_->set_observer(&thrower);
@@ -179,7 +179,7 @@ TEST_F(FakeEngineTest, AnInternalFaultIsToldToAllAndTheEngineSaysSo) {
   drain();
 }
 
-TEST_F(FakeEngineTest, AModelThatIsLostEndsTheEngine) {
+TEST_F(FakeEngineTest, LostModelEndsEngine) {
   bool lost = false;
   on_step_ = [&](const scheduler::StepPlan&) -> Status {
     if (lost) throw std::runtime_error("the device fails");

@@ -1,5 +1,5 @@
-// Clients, workers, the engine thread, the mover and the watch at once. Under the thread sanitizer
-// this shows what they share without a lock.
+// Clients, workers, the engine thread, the mover and the watch all at once. Under the thread
+// sanitizer, this reveals data shared without a lock.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -20,7 +20,7 @@ constexpr int kClients = 4;
 
 class ThreadsTest : public FakeEngineTest {
  protected:
-  // client(i) on a thread of its own, for each client.
+  // Runs client(i) on a separate thread for each client.
   template <typename Client>
   static void as_clients(Client client) {
     std::vector<std::thread> threads;
@@ -28,7 +28,7 @@ class ThreadsTest : public FakeEngineTest {
     for (int i = 0; i < kClients; ++i) threads.emplace_back(client, i);
     for (std::thread& thread : threads) thread.join();
   }
-  // Nothing is left of the requests.
+  // Nothing remains of the requests.
   void expect_idle() {
     drain();
     EXPECT_EQ(engine_->check(), "");
@@ -39,12 +39,12 @@ class ThreadsTest : public FakeEngineTest {
   }
 };
 
-TEST_F(ThreadsTest, AnswersAreThoseOfRequestsAlone) {
+TEST_F(ThreadsTest, ConcurrentAnswersEqualSingleOnes) {
   options_.max_num_batched_tokens = 24;
-  options_.memory.pool_bytes = 24 * kFakeBlockBytes;  // some are preempted
+  options_.memory.pool_bytes = 24 * kFakeBlockBytes;  // small enough for preemptions
   swap_blocks_ = 8;
   start();
-  engine_->watch_progress(std::chrono::minutes(1));
+  engine_->start_watchdog(std::chrono::minutes(1));
   const auto request_of = [](int client, int i) {
     auto request = ask(numbered_prompt(3 + 5 * i, 7 * i + client), 5 + i % 9);
     request.sampling.n = 1 + i % 2;
@@ -74,7 +74,7 @@ TEST_F(ThreadsTest, AnswersAreThoseOfRequestsAlone) {
   expect_idle();
 }
 
-TEST_F(ThreadsTest, ACancelledRequestIsSilentWhereverItIs) {
+TEST_F(ThreadsTest, CancelledRequestIsSilentInEveryState) {
   start();
   as_clients([&](int client) {
     std::mt19937 random(client);
@@ -92,11 +92,11 @@ TEST_F(ThreadsTest, ACancelledRequestIsSilentWhereverItIs) {
   expect_idle();
 }
 
-TEST_F(ThreadsTest, AdaptersComeAndGoUnderTheirRequests) {
+TEST_F(ThreadsTest, AdaptersLoadAndUnloadDuringRequests) {
   options_.memory.pool_bytes = 40 * kFakeBlockBytes;
   start();
   const auto request = ask(numbered_prompt(20, 3), 6);
-  // What the name answers with each content.
+  // The name's answers with each content.
   std::vector<std::vector<int32_t>> known;
   for (const char* content : {"first", "second"}) {
     ASSERT_TRUE(load("name", content, true).ok());
@@ -142,7 +142,7 @@ TEST_F(ThreadsTest, AdaptersComeAndGoUnderTheirRequests) {
   expect_idle();
 }
 
-TEST_F(ThreadsTest, AnAdapterThatCannotBeReadEndsItsRequestsAlone) {
+TEST_F(ThreadsTest, UnreadableAdapterFailsOnlyItsRequests) {
   start();
   ASSERT_TRUE(load({.name = "broken", .path = "broken folder", .lazy = true}).ok());
   EXPECT_EQ(load("nowhere", "/nowhere").error().code, ErrorCode::kNotFound);
@@ -191,7 +191,7 @@ TEST_F(ThreadsTest, PicturesArePreparedWhileOthersRun) {
   expect_idle();
 }
 
-TEST_F(ThreadsTest, AFailedStepEndsItsRequestsAndNoOthers) {
+TEST_F(ThreadsTest, FailedStepEndsOnlyItsRequests) {
   std::atomic<int> steps = 0;
   on_step_ = [&](const scheduler::StepPlan&) -> Status {
     if (++steps % 7) return {};
@@ -216,7 +216,7 @@ TEST_F(ThreadsTest, AFailedStepEndsItsRequestsAndNoOthers) {
   expect_idle();
 }
 
-TEST_F(ThreadsTest, AnExceptionInAStepEndsTheEngineForAll) {
+TEST_F(ThreadsTest, StepExceptionEndsEngine) {
   std::atomic<int> steps = 0;
   on_step_ = [&](const scheduler::StepPlan&) -> Status {
     if (++steps < 20) return {};

@@ -1,4 +1,4 @@
-// The watch over the engine's progress, with copies and steps that do not end.
+// The watch over the engine's progress, with copies and steps that never end.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-// A copy to the pool takes hours, the watch looks twice a second.
+// A copy to the pool takes hours; the watch looks twice a second.
 class WatchedEngineTest : public FakeEngineTest {
  protected:
   static constexpr Duration kTimeout = std::chrono::seconds(5);
@@ -24,7 +24,7 @@ class WatchedEngineTest : public FakeEngineTest {
   }
   void start_watched() {
     start_with_adapter();
-    engine_->watch_progress(kTimeout);
+    engine_->start_watchdog(kTimeout);
   }
   GenerateRequest standing() const { return with(base_, {{"one", 1}}); }
   void wait_for_stall() {
@@ -45,12 +45,12 @@ class WatchedEngineTest : public FakeEngineTest {
   std::promise<void> drained_;
 };
 
-TEST_F(WatchedEngineTest, ACopyThatDoesNotEndIsAStallUntilAStepRuns) {
+TEST_F(WatchedEngineTest, UnfinishedCopyStallsUntilStepRuns) {
   start_watched();
   const auto waiting = submit(standing());
   wait_until([this] { return engine_->stats().waiting == 1; });
   wait_for_stall();
-  EXPECT_THAT(engine_->standstill(), HasSubstr(": 0 run, 1 wait (1 for adapters on their way, "));
+  EXPECT_THAT(engine_->standstill(), HasSubstr(": 0 running, 1 waiting (1 for adapters to load, "));
   EXPECT_THAT(engine_->standstill(), HasSubstr("; 1 of these hold adapters or KV"));
   EXPECT_EQ(engine_->stats().stalls, 1u);
   EXPECT_TRUE(engine_->healthy());
@@ -60,7 +60,7 @@ TEST_F(WatchedEngineTest, ACopyThatDoesNotEndIsAStallUntilAStepRuns) {
   EXPECT_EQ(waiting->calls(), 0) << "without a drain it waits on";
 }
 
-TEST_F(WatchedEngineTest, ADrainEndsRequestsThatStandStill) {
+TEST_F(WatchedEngineTest, DrainEndsStalledRequests) {
   start_watched();
   const auto waiting = submit(standing()), other = submit(standing());
   const std::future<void> drained = begin_drain();
@@ -76,7 +76,7 @@ TEST_F(WatchedEngineTest, ADrainEndsRequestsThatStandStill) {
   EXPECT_EQ(engine_->check(), "");
 }
 
-TEST_F(WatchedEngineTest, ADrainEndsThoughTheEngineThreadIsStuck) {
+TEST_F(WatchedEngineTest, DrainEndsWithStuckEngineThread) {
   start_watched();
   Gate gate;
   const auto running = gated_sink(gate);
@@ -85,7 +85,7 @@ TEST_F(WatchedEngineTest, ADrainEndsThoughTheEngineThreadIsStuck) {
   const auto waiting = submit(ask(numbered_prompt(9, 1), 3));
   wait_for_stall();
   EXPECT_THAT(engine_->standstill(),
-              HasSubstr(": the engine thread has not come back from a step, and has 2 requests; "));
+              HasSubstr(": the engine thread has not returned from a step and holds 2 requests; "));
   EXPECT_TRUE(ends(begin_drain()));
   EXPECT_EQ(running->wait().error->code, ErrorCode::kUnavailable);
   EXPECT_EQ(waiting->wait().error->code, ErrorCode::kUnavailable);
@@ -96,17 +96,17 @@ TEST_F(WatchedEngineTest, ADrainEndsThoughTheEngineThreadIsStuck) {
   EXPECT_EQ(engine_->stats().running, 0);
 }
 
-TEST_F(WatchedEngineTest, AStepThatAdvancesIsNoStall) {
+TEST_F(WatchedEngineTest, AdvancingStepIsNotStall) {
   start_watched();
   Gate gate;
   const auto running = gated_sink(gate);
   submit(ask(numbered_prompt(4, 1), 3), running);
   gate.wait_for_arrival();
-  // As long as layers run, the step may take many times the timeout.
+  // While layers keep running, a step may take many times the timeout.
   for (int i = 0; i < 8; ++i) {
     ++parts_done();
     clock_.advance(kTimeout / 2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // a look
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));  // until the next look
     EXPECT_EQ(engine_->standstill(), "");
   }
   wait_for_stall();
@@ -114,7 +114,7 @@ TEST_F(WatchedEngineTest, AStepThatAdvancesIsNoStall) {
   EXPECT_TRUE(running->wait().done);
 }
 
-TEST_F(WatchedEngineTest, WithoutAWatchNothingIsSaid) {
+TEST_F(WatchedEngineTest, NoStallReportedWithoutWatch) {
   start_with_adapter();
   submit(standing());
   clock_.advance(std::chrono::hours(1));

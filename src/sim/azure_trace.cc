@@ -16,10 +16,10 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
 constexpr std::string_view kHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
-// Nanoseconds in 64 bits hold a difference of 292 years.
+// A 64-bit Duration in nanoseconds spans 292 years.
 constexpr int kFirstYear = 1970, kLastYear = 2261;
 
-// Digits only: from_chars alone would take a minus sign, and leave what follows the number.
+// Digits only: from_chars alone would accept a minus sign and ignore trailing text.
 template <typename T>
 std::optional<T> number(std::string_view text) {
   T value = 0;
@@ -31,7 +31,7 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-// The nanoseconds of `.9799600`, or of an empty text.
+// The nanoseconds in `.9799600`; zero for an empty text.
 std::optional<Duration> fraction(std::string_view text) {
   constexpr size_t kDigits = 9;
   if (text.empty()) return Duration{};
@@ -43,7 +43,7 @@ std::optional<Duration> fraction(std::string_view text) {
   return Duration(*value);
 }
 
-// Since 1970, from `2023-11-16 18:17:03.9799600`.
+// Time since 1970, from `2023-11-16 18:17:03.9799600`.
 std::optional<Duration> timestamp(std::string_view text) {
   constexpr std::string_view kShape = "dddd-dd-dd dd:dd:dd";
   if (text.size() < kShape.size()) return std::nullopt;
@@ -66,10 +66,10 @@ std::optional<Duration> timestamp(std::string_view text) {
          std::chrono::minutes(minutes) + std::chrono::seconds(seconds) + *rest;
 }
 
-// The time is since 1970 yet. The error is without its place.
+// The row's time still counts from 1970. The error does not yet name the file and line.
 Result<TraceRow> parse_row(std::string_view line) {
   if (std::ranges::count(line, ',') != 2)
-    return invalid(fmt::format("\"{}\" has not 3 fields", shortened(line, 80)));
+    return invalid(fmt::format("\"{}\" does not have 3 fields", shortened(line, 80)));
   const size_t first = line.find(','), second = line.rfind(',');
   const auto tokens = [](const char* name, std::string_view text) -> Result<int> {
     const auto value = number<int>(text);
@@ -89,7 +89,7 @@ Result<TraceRow> parse_row(std::string_view line) {
   return TraceRow{*at, prompt, answer};
 }
 
-// Takes the first line off the text, without its end.
+// Removes the first line from the text and returns it without its line end.
 std::string_view take_line(std::string_view& text) {
   const size_t end = std::min(text.find('\n'), text.size());
   std::string_view line = text.substr(0, end);

@@ -1,5 +1,5 @@
-// Reads Azure's public LLM inference trace of 2023: when requests came and how long they were. Its
-// two files, of a chat service and of a code assistant, hold about an hour each.
+// Reads Azure's public LLM inference trace of 2023: arrival times and lengths of requests. Its two
+// files, from a chat service and a code assistant, cover about an hour each.
 // Source: github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md.
 #pragma once
 
@@ -17,11 +17,11 @@ struct TraceRow {
   int answer_tokens = 1;  // at least 1
 };
 
-// A CSV file with the header `TIMESTAMP,ContextTokens,GeneratedTokens` and rows such as
-// `2023-11-16 18:17:03.9799600,4808,10`. Lines end with LF or CRLF; the last one may lack its end.
-// Returns at least one row, in order of time. Errors: kNotFound; kPayloadTooLarge above 256 MiB;
-// kInvalidArgument for a bad line, with a message that begins with `path:line: `, and for a file
-// that cannot be read.
+// A CSV file with the header `TIMESTAMP,ContextTokens,GeneratedTokens`. An example of a row is
+// `2023-11-16 18:17:03.9799600,4808,10`. Lines end with LF or CRLF; the last line end may be
+// missing. Returns at least one row, sorted by time. Errors: kNotFound; kPayloadTooLarge above
+// 256 MiB; kInvalidArgument for a bad line, with a message that begins with `path:line: `, and for
+// an unreadable file.
 Result<std::vector<TraceRow>> read_azure_trace(const std::string& path);
 
 }  // namespace valora::sim

@@ -19,14 +19,14 @@ Result<std::vector<TraceRow>> read(const std::string& content) {
   return read_azure_trace(directory.write("trace.csv", content));
 }
 
-// Between two times of a file of two rows.
+// The time between the rows of a two-row file.
 Duration between(const std::string& first, const std::string& second) {
   const auto rows = read(kHeader + first + ",1,1\n" + second + ",1,1\n");
   EXPECT_TRUE(rows.ok());
   return rows.ok() ? rows->at(1).at : Duration(-1);
 }
 
-// What is wrong with a file, without its folder.
+// The error for a file with this content, without its folder.
 std::string error_of(const std::string& content) {
   const auto rows = read(content);
   if (rows.ok()) return "none";
@@ -36,12 +36,12 @@ std::string error_of(const std::string& content) {
   return message.substr(message.find("trace.csv"));
 }
 
-// The error of a file whose third line is `row`.
+// The error for a file whose third line is `row`.
 std::string row_error(const std::string& row) {
   return error_of(kHeader + "2023-11-16 18:17:03.9799600,4808,10\n" + row + "\n");
 }
 
-TEST(AzureTrace, GivesTimesSinceTheFirstRowAndLengths) {
+TEST(AzureTrace, ReturnsTimesSinceFirstRowAndLengths) {
   const auto rows = read(kHeader +
                          "2023-11-16 18:17:03.9799600,4808,10\n"
                          "2023-11-16 18:17:04.0319600,3180,8\n"
@@ -95,9 +95,10 @@ TEST(AzureTrace, CountsOverDaysMonthsAndYears) {
 
 TEST(AzureTrace, RefusesABadRowByItsLine) {
   const std::string time = "2023-11-16 18:17:04";
-  EXPECT_EQ(row_error(time + ",1"), "trace.csv:3: \"" + time + ",1\" has not 3 fields");
-  EXPECT_EQ(row_error(time + ",1,2,3"), "trace.csv:3: \"" + time + ",1,2,3\" has not 3 fields");
-  EXPECT_EQ(row_error(""), "trace.csv:3: \"\" has not 3 fields");
+  EXPECT_EQ(row_error(time + ",1"), "trace.csv:3: \"" + time + ",1\" does not have 3 fields");
+  EXPECT_EQ(row_error(time + ",1,2,3"),
+            "trace.csv:3: \"" + time + ",1,2,3\" does not have 3 fields");
+  EXPECT_EQ(row_error(""), "trace.csv:3: \"\" does not have 3 fields");
   for (const std::string count : {"0", "-1", "", "x", "1x", " 1", "1.5", "2147483648"}) {
     const std::string why = " is \"" + count + "\", which is not a whole number of at least 1";
     EXPECT_EQ(row_error(time + "," + count + ",1"), "trace.csv:3: ContextTokens" + why);

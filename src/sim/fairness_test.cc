@@ -1,4 +1,4 @@
-// Tenants in simulated time: what one that floods the queue takes from the others.
+// Tenants in simulated time: how much a tenant that floods the queue takes from the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ SimulationConfig crowded_config(const std::string& policy) {
           .pool = {.blocks = 4000}};
 }
 
-// Seconds of steps per tenant, in `until` seconds of more requests than can be served.
+// Seconds of steps per tenant within `until` seconds of overload.
 std::map<scheduler::TenantId, double> service(const std::string& policy,
                                               const std::vector<Load>& loads, double until) {
   std::map<scheduler::TenantId, double> served;
@@ -67,7 +67,7 @@ std::map<scheduler::TenantId, double> service(const std::string& policy,
 
 class Fairness : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(Fairness, TenantsThatAskForMoreThanTheirShareGetTheirShare) {
+TEST_P(Fairness, OverloadingTenantsGetTheirShare) {
   auto got = service(GetParam(), {{0, 50}, {1, 10}, {2, 10, 2}}, 20);
   EXPECT_NEAR(got[1] / got[0], 1, 0.1);
   EXPECT_NEAR(got[2] / got[0], 2, 0.2);
@@ -78,7 +78,8 @@ TEST_P(Fairness, ATenantWithLongAnswersGetsNoMoreService) {
   EXPECT_NEAR(got[1] / got[0], 1, 0.15);
 }
 
-// A quiet tenant that asks for less than its share is served at once, whatever the other one asks.
+// A quiet tenant that requests less than its share is served at once, whatever the load of the
+// other.
 TEST_P(Fairness, AFloodDoesNotDelayAQuietTenant) {
   std::map<bool, double> slowest;
   for (const bool flooded : {false, true}) {
@@ -93,7 +94,7 @@ TEST_P(Fairness, AFloodDoesNotDelayAQuietTenant) {
       slowest[flooded] = std::max(slowest[flooded], seconds(answer.first_token - answer.arrival));
     }
   }
-  // It waits until one of the eight requests that run ends, and no longer: 40 steps at most.
+  // It waits at most until one of the eight running requests ends: 40 steps.
   EXPECT_LT(slowest[true], slowest[false] + 40 * 0.035);
 }
 

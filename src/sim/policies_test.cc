@@ -1,4 +1,4 @@
-// Policies in simulated time: what merged mode may delay, and which policy is the fastest.
+// Policies in simulated time: how much merged mode may delay, and which policy is fastest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A share of the requests is of adapter 0, the others are spread over five.
+// A share of `skewness` of the requests uses adapter 0; the others are spread over five adapters.
 std::vector<Arrival> requests(double skewness, uint32_t seed, double rate = 12) {
   std::mt19937 random(seed);
   const auto uniform = [&] { return static_cast<double>(random()) / 4294967296.0; };
@@ -36,14 +36,14 @@ SimulationConfig roomy_config(const std::string& policy) {
           .pool = {.blocks = 4000}};
 }
 
-// Notes the longest time that the mode left out a request of a running simulation.
+// Records the longest time for which modes left out a request in a simulation.
 struct LongestPass {
   Duration passed{};
   std::map<scheduler::Mode, int> modes;
   int steps = 0;
 
   void operator()(const scheduler::Scheduler& scheduler) {
-    if (steps++ % 50 == 0) {  // it looks at all blocks of a large pool
+    if (steps++ % 50 == 0) {  // check() scans all blocks of a large pool
       ASSERT_EQ(scheduler.check(), "");
     }
     ++modes[scheduler.mode()];
@@ -65,8 +65,8 @@ TEST(Policies, ValoraLeavesNoRequestOutForLongerThanItsTolerance) {
   }
 }
 
-// A decoder of 0.5 billion parameters on two cores, as `valora tune --cost` measured it: steps and
-// merges are slow, and prompts soon take longer than θ.
+// A decoder with 0.5 billion parameters on two cores, as measured by `valora tune --cost`: steps
+// and merges are slow, and prompts soon take longer than θ.
 constexpr scheduler::StepCosts kCpuCosts{.step = 0.0295,
                                          .token = 3.8e-4,
                                          .prefill_token = 1.35e-3,
@@ -89,7 +89,7 @@ double mean_latency(const SimulationConfig& config, const std::vector<Arrival>& 
   return sum / static_cast<double>(report->answers.size());
 }
 
-// `arrivals` of each seed.
+// Runs `arrivals` for each seed.
 void expect_valora_close_to_the_fastest(
     const scheduler::StepCosts& costs,
     const std::function<std::vector<Arrival>(uint32_t seed)>& arrivals) {
@@ -105,7 +105,7 @@ void expect_valora_close_to_the_fastest(
     EXPECT_LE(latency["valora"], 1.03 * rival) << "than " << policy;
 }
 
-TEST(Policies, ValoraIsTheFastestOrCloseToItAtEverySkewness) {
+TEST(Policies, ValoraIsNearFastestAtEverySkewness) {
   for (const double skewness : {0.2, 0.4, 0.6, 0.8, 0.95}) {
     SCOPED_TRACE(skewness);
     expect_valora_close_to_the_fastest(testing::kGpuCosts,
@@ -115,8 +115,8 @@ TEST(Policies, ValoraIsTheFastestOrCloseToItAtEverySkewness) {
   }
 }
 
-// Long prompts whose answer is a label.
-TEST(Policies, ValoraIsTheFastestOrCloseToItForCameras) {
+// Long prompts that are answered with a label.
+TEST(Policies, ValoraIsNearFastestForCameras) {
   for (const int cameras : {1, 2, 4}) {
     SCOPED_TRACE(cameras);
     const auto chunks = [&](double period) {
@@ -130,9 +130,9 @@ TEST(Policies, ValoraIsTheFastestOrCloseToItForCameras) {
   }
 }
 
-// S-LoRA's figure 10: under overload, refusing requests that would be late serves more of the
-// others in time.
-TEST(Policies, EarlyAbortKeepsTheTargetsOfThoseThatStay) {
+// S-LoRA's figure 10: under overload, refusing requests that would be late lets more of the others
+// meet their targets.
+TEST(Policies, EarlyAbortKeepsTargetsOfRemainingRequests) {
   double in_time[2] = {};
   for (const bool early_abort : {false, true}) {
     std::vector<Arrival> arrivals = requests(0.5, 3, 40);

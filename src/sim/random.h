@@ -1,4 +1,4 @@
-// Random numbers of workloads: the same with every standard library, up to the rounding of std::log
+// Random numbers for workloads: the same with every standard library, up to rounding in std::log
 // and std::pow.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace valora::sim {
 
-// The distributions of <random> differ between standard libraries; its generators and seed_seq do
-// not. So the distributions are here.
+// The distributions of <random> differ between standard libraries, unlike its generators and
+// seed_seq. So the distributions are implemented here.
 class Random {
  public:
   enum Purpose : uint32_t {
@@ -29,7 +29,7 @@ class Random {
     bits_.seed(both);
   }
 
-  // In [0, 1), with the 53 bits that a double holds.
+  // In [0, 1), with the 53 bits of a double.
   double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
 
   // In [min, max]. The remainder favours small values by less than 2^-32.
@@ -58,7 +58,7 @@ class Random {
   }
 
  private:
-  // Marsaglia's polar method. Its second value is left, to keep no state.
+  // Marsaglia's polar method. Discards its second value, to keep no state.
   double normal() {
     while (true) {
       const double x = 2 * uniform() - 1;

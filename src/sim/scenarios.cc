@@ -8,10 +8,10 @@
 namespace valora::sim {
 namespace {
 
-// Means of an application.
+// Mean behaviour of an application's users.
 struct Habits {
   double turns;
-  int prefix;    // tokens that all conversations of one adapter begin with
+  int prefix;    // prefix shared by all conversations with one adapter, in tokens
   int question;  // tokens per turn
   int answer;    // tokens per turn
   double pause;  // seconds between an answer and the next question
@@ -26,7 +26,7 @@ Habits habits_of(Application application) {
   return {4, 0, 70, 150, 30};
 }
 
-// Seconds that a user waits for a token, to place the next turn in time.
+// Seconds a user waits per token, for placing the next turn in time.
 constexpr double kSecondsPerToken = 0.04;
 
 struct Turn {
@@ -86,7 +86,7 @@ class Generator {
     }
   }
 
-  // Log-normal, as the lengths of texts are.
+  // Log-normal, like the lengths of texts.
   int length_of(int mean) {
     constexpr double kSigma = 0.8;
     std::lognormal_distribution<double> length(std::log(mean) - kSigma * kSigma / 2, kSigma);

@@ -8,7 +8,7 @@
 namespace valora::sim {
 namespace {
 
-TEST(Scenarios, ComeInOrderAtTheirRateAndRepeatThemselves) {
+TEST(Scenarios, ArrivalsAreOrderedAtRateAndReproducible) {
   for (const auto application :
        {Application::kChat, Application::kTranslation, Application::kAgent}) {
     const ScenarioConfig config{.application = application, .rate = 5, .seconds = 400};
@@ -21,7 +21,7 @@ TEST(Scenarios, ComeInOrderAtTheirRateAndRepeatThemselves) {
   }
 }
 
-TEST(Scenarios, ATurnHoldsWhatWasSaidBefore) {
+TEST(Scenarios, TurnContainsEarlierTurns) {
   const auto arrivals = make_scenario({.application = Application::kAgent, .rate = 2});
   int continued = 0;
   for (const Arrival& arrival : arrivals) {
@@ -40,7 +40,7 @@ TEST(Scenarios, ATurnHoldsWhatWasSaidBefore) {
   EXPECT_GT(continued, 50);
 }
 
-TEST(Scenarios, PopularityIsWhatItsNameSays) {
+TEST(Scenarios, PopularityDeterminesAdaptersInUse) {
   const auto used = [](Popularity popularity, double seconds) {
     std::set<int> adapters;
     for (const Arrival& arrival : make_scenario({.application = Application::kTranslation,
@@ -53,7 +53,7 @@ TEST(Scenarios, PopularityIsWhatItsNameSays) {
   };
   EXPECT_EQ(used(Popularity::kDistinct, 600), 50u);
   EXPECT_EQ(used(Popularity::kUniform, 600), 50u);
-  EXPECT_EQ(used(Popularity::kSkewed, 600), 50u);  // its centre moves over all of them
+  EXPECT_EQ(used(Popularity::kSkewed, 600), 50u);  // its centre moves across all of them
   EXPECT_LT(used(Popularity::kSkewed, 20), used(Popularity::kUniform, 20));
 }
 

@@ -1,4 +1,4 @@
-// A step executor without a model: a cost function gives a step's time, and the tokens are a
+// A step executor without a model: a cost function determines a step's time, and tokens are a
 // function of request and position.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace valora::sim {
 
-// The token at a position of a request's answer. Always negative, and so never equal to a prompt
-// token, which is 0 or above.
+// The token at a position of a request's answer. Always negative, so it never equals a prompt
+// token.
 int32_t answer_token(scheduler::RequestId request, int position);
 
 // The time of a step, e.g. scheduler::StepCosts.
@@ -17,7 +17,7 @@ using StepCost = std::function<Duration(const scheduler::StepShape&)>;
 
 class SimulatedExecutor final : public scheduler::StepExecutor {
  public:
-  // `clock` must outlive it; each step advances it by its cost.
+  // The clock must outlive this object; each step advances it by its cost.
   SimulatedExecutor(StepCost cost, SimulatedClock& clock) : cost_(std::move(cost)), clock_(clock) {}
 
   std::vector<scheduler::FailedRequest> prepare(const scheduler::StepPlan&) override { return {}; }

@@ -10,7 +10,7 @@ namespace {
 using scheduler::Request;
 
 struct SimulatedRequest final : Request {
-  size_t index = 0;  // of its arrival
+  size_t index = 0;  // index of its arrival
   int answer_tokens = 0;
 };
 
@@ -126,8 +126,8 @@ class Simulation final : scheduler::StepListener {
     if (const Status status = add(request); !status.ok()) refuse(index, status.error());
   }
 
-  // The scheduler requires that a sequence fits the KV cache to its end. The engine ensures it by
-  // capping the model length; here longer requests are refused.
+  // The scheduler requires that a sequence fits into the KV cache to its end. The engine ensures
+  // this by capping the model length; here, longer requests are refused.
   Status add(const std::shared_ptr<SimulatedRequest>& request) {
     const int64_t needed = int64_t{request->prompt_tokens} + request->answer_tokens;
     const int64_t room = pool_.max_tokens(request->identity.adapters);
@@ -145,7 +145,7 @@ class Simulation final : scheduler::StepListener {
     request.tokens.push_back(output.tokens.front().id);
     if (request.generated_tokens() == 1) {
       answer.first_token = now();
-      request.tolerance = {};  // no target of the further tokens
+      request.tolerance = {};  // later tokens have no target
     }
     if (request.generated_tokens() < request.answer_tokens) return;
     answer.first_scheduled = request.first_scheduled - TimePoint{};
@@ -166,7 +166,7 @@ class Simulation final : scheduler::StepListener {
 
   std::vector<Arrival> arrivals_;
   std::set<std::pair<Duration, size_t>> coming_;  // arrivals whose time is known
-  std::vector<std::vector<size_t>> followers_;    // by arrival: the arrivals that wait for it
+  std::vector<std::vector<size_t>> followers_;  // by arrival: the arrivals that wait for its answer
   SimulatedClock clock_;
   std::vector<int32_t> adapter_blocks_;
   std::vector<int> adapter_ranks_;
@@ -186,7 +186,9 @@ Status check(const SimulationConfig& config, const std::vector<Arrival>& arrival
       return invalid("arrival " + std::to_string(i) + " has no prompt or no answer", "arrivals");
   for (size_t i = 0; i < arrivals.size(); ++i)
     if (arrivals[i].after && *arrivals[i].after >= i)
-      return invalid("arrival " + std::to_string(i) + " comes after none before it", "arrivals");
+      return invalid(
+          "arrival " + std::to_string(i) + " depends on an arrival that is not before it",
+          "arrivals");
   return {};
 }
 

@@ -22,7 +22,7 @@ std::vector<int32_t> prompt(int tokens, int32_t first = 0) {
   return ids;
 }
 
-// The invariants must hold after every step.
+// Invariants that must hold after every step.
 void check(const scheduler::Scheduler& scheduler, const scheduler::StepReport&, Duration) {
   ASSERT_EQ(scheduler.check(), "");
 }
@@ -54,8 +54,8 @@ TEST(Simulation, RequestsThatArriveWithinAStepWaitForTheNextOne) {
   EXPECT_EQ(report.answers[1].end, 50ms);
 }
 
-// Two adapters that wait for their first step fill the pool.
-TEST(Simulation, AdaptersThatFillThePoolLetEachOtherRun) {
+// Two adapters waiting for their first step fill the pool.
+TEST(Simulation, AdaptersFillingPoolDoNotBlockEachOther) {
   std::vector<Arrival> arrivals;
   for (int i = 0; i < 48; ++i)
     arrivals.push_back({.prompt = prompt(20 + i), .answer_tokens = 8, .adapter = i % 12});
@@ -74,7 +74,7 @@ TEST(Simulation, AdaptersThatFillThePoolLetEachOtherRun) {
       }
 }
 
-TEST(Simulation, ArrivalsNeedNoOrderAndKeepTheirPlaces) {
+TEST(Simulation, UnorderedArrivalsKeepResultOrder) {
   const SimulationReport report =
       run({.pool = {.blocks = 8}},
           {{.at = 2s, .prompt = prompt(5)}, {.at = 1s, .prompt = prompt(5, 100)}});
@@ -94,7 +94,7 @@ TEST(Simulation, AFollowUpFindsThePrefixOfItsConversation) {
   EXPECT_EQ(report.answers[1].cached_tokens, 48);  // three full blocks of 49 computed tokens
 }
 
-TEST(Simulation, AdaptersShareNoPrefixAndCostSegments) {
+TEST(Simulation, AdaptersShareNoPrefixAndAddSegmentCost) {
   const std::vector<Arrival> arrivals{{.prompt = prompt(20), .adapter = 1},
                                       {.prompt = prompt(20), .adapter = 2}};
   const SimulationReport report = run({.pool = {.blocks = 8}}, arrivals);
@@ -110,19 +110,19 @@ TEST(Simulation, EveryPolicyRunsInSimulatedTime) {
   // One adapter per step, merged before it.
   EXPECT_EQ(run({.policy = "merged", .pool = {.blocks = 8}}, arrivals, cost).end,
             2 * (10ms + 20ms + 100ms));
-  // One adapter is merged. Two segments: the other adapter, and the subtraction of the merged one.
+  // One adapter is merged. Two segments: the other adapter, and subtracting the merged one.
   EXPECT_EQ(run({.policy = "mixture", .pool = {.blocks = 8}}, arrivals, cost).end,
             10ms + 40ms + 100ms + 2 * 5ms);
 }
 
-TEST(Simulation, RefusesWhatTheSchedulerRefuses) {
+TEST(Simulation, RejectsRequestsThatSchedulerRejects) {
   const SimulationReport report = run(
       {.pool = {.blocks = 2}}, {{.prompt = prompt(4)}, {.prompt = prompt(30), .answer_tokens = 3}});
   EXPECT_FALSE(report.answers[0].refused);
   EXPECT_EQ(report.answers[1].refused->code, ErrorCode::kInvalidArgument);
 }
 
-TEST(Simulation, ARequestMayComeAfterTheAnswerToAnother) {
+TEST(Simulation, RequestMayFollowAnotherAnswer) {
   const SimulationReport report =
       run({.pool = {.blocks = 20}}, {{.at = 100ms, .prompt = prompt(4), .answer_tokens = 3},
                                      {.at = 50ms, .prompt = prompt(4), .after = 0},
@@ -134,7 +134,7 @@ TEST(Simulation, ARequestMayComeAfterTheAnswerToAnother) {
   for (const Answer& answer : report.answers) EXPECT_GT(answer.end, answer.arrival);
 }
 
-TEST(Simulation, WhatComesAfterAFailedRequestFails) {
+TEST(Simulation, FollowUpOfFailedRequestFails) {
   const SimulationReport report =
       run({.pool = {.blocks = 2}}, {{.prompt = prompt(30), .answer_tokens = 3},
                                     {.prompt = prompt(4), .after = 0},
@@ -146,10 +146,10 @@ TEST(Simulation, WhatComesAfterAFailedRequestFails) {
   EXPECT_FALSE(report.answers[3].refused);
 }
 
-TEST(Simulation, RefusesSettingsThatMakeNoSense) {
+TEST(Simulation, RefusesInvalidSettings) {
   EXPECT_THAT(
       simulate({.pool = {.blocks = 1}}, {{.prompt = {1}, .after = 0}}, kCost).error().message,
-      HasSubstr("arrival 0 comes after none before it"));
+      HasSubstr("arrival 0 depends on an arrival that is not before it"));
   EXPECT_THAT(simulate({.pool = {.blocks = 0}}, {}, kCost).error().message,
               HasSubstr("pool block"));
   EXPECT_THAT(simulate({.policy = "best", .pool = {.blocks = 1}}, {}, kCost).error().message,
@@ -161,7 +161,7 @@ TEST(Simulation, RefusesSettingsThatMakeNoSense) {
 
 // A small cache under heavy load, with preemption, eviction and sharing. Every request ends, and
 // two runs give the same report.
-TEST(Simulation, AHeavyLoadEndsAndRepeatsItself) {
+TEST(Simulation, HeavyLoadFinishesAndIsReproducible) {
   for (const char* policy : {"unmerged", "merged", "mixture"}) {
     SCOPED_TRACE(policy);
     std::mt19937 random(7);

@@ -26,13 +26,13 @@ Status check_ranges(std::initializer_list<Range> ranges) {
   return {};
 }
 
-// A question about a picture, or the first part of a prompt in front of it.
+// Prepends a picture, or the earlier part of a prompt, to a question.
 std::vector<int32_t> joined(std::vector<int32_t> front, const std::vector<int32_t>& back) {
   front.insert(front.end(), back.begin(), back.end());
   return front;
 }
 
-// The next turn of a conversation, whose last one is at `before`.
+// The next turn of the conversation whose last turn is arrival `before`.
 Arrival next_turn(const std::vector<Arrival>& arrivals, size_t before,
                   const RetrievalConfig& config, Random& lengths, Random& tokens, Random& times) {
   const Arrival& last = arrivals[before];
@@ -43,7 +43,7 @@ Arrival next_turn(const std::vector<Arrival>& arrivals, size_t before,
                .adapter = last.adapter,
                .previous = before,
                .after = before};
-  // simulate() gives the arrival this id.
+  // simulate() gives arrival `before` the id before + 1.
   for (int i = 0; i < last.answer_tokens; ++i) turn.prompt.push_back(answer_token(before + 1, i));
   turn.prompt = joined(std::move(turn.prompt),
                        random_prompt(tokens, lengths.between(first.prompt_min, first.prompt_max)));

@@ -1,6 +1,6 @@
 // The vision applications of VaLoRA §6 as workloads: visual retrieval, whose users ask several
 // questions about a picture, and video analytics, whose cameras send chunks of frames. Sizes are
-// the paper's. Deterministic by seed.
+// from the paper. Deterministic for a seed.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,41 @@
 
 namespace valora::sim {
 
-// Each arrival of the workload begins a conversation about a picture; prompt_min and prompt_max are
-// the tokens of a question.
+// Each arrival of the workload starts a conversation about a picture; prompt_min and prompt_max
+// bound the tokens of a question.
 struct RetrievalConfig {
   WorkloadConfig first;      // the first questions
-  int questions = 3;         // of a conversation
+  int questions = 3;         // per conversation
   double think = 2;          // mean seconds from an answer to the next question, exponential
-  int picture_tokens = 256;  // of the picture; 0: no picture
+  int picture_tokens = 256;  // per picture; 0: no picture
 };
 
-// A further question comes when the answer before it has ended. A conversation ends before it has
-// more than max_tokens. Errors are those of make_workload(), and kInvalidArgument for a field out
-// of its range.
+// A further question arrives after the previous answer has ended. A conversation ends before it
+// exceeds max_tokens. Errors are those of make_workload(), and kInvalidArgument for a field out of
+// range.
 Result<std::vector<Arrival>> make_retrieval(const RetrievalConfig& config,
                                             std::span<const TraceRow> trace = {});
 
 // Cameras: each sends a chunk of frames per period.
 struct StreamConfig {
   int streams = 1;
-  double period = 1;         // seconds between the chunks of a stream; the phases are random
-  int frames = 6;            // pictures that a chunk of 30 frames is sampled to
-  int frame_tokens = 256;    // tokens of a picture
+  double period = 1;         // seconds between chunks of a stream; phases are random
+  int frames = 6;            // pictures sampled from a chunk of 30 frames
+  int frame_tokens = 256;    // per picture
   int question_tokens = 16;  // after the frames
-  // 1: a task head answers. VaLoRA's language-model head takes 5 to 10 (§6.2).
+  // 1: answered by a task head. VaLoRA's language-model head takes 5 to 10 (§6.2).
   int answer_min = 1, answer_max = 1;
-  int adapters = 1;  // stream i asks for adapter i % adapters; 0: for the base model
+  int adapters = 1;  // stream i uses adapter i % adapters; 0: the base model
   double seconds = 60;
   uint32_t seed = 1;
 };
 
-// In order of time, from 0 to `seconds`. kInvalidArgument: a field out of its range.
+// In order of time, from 0 to `seconds`. kInvalidArgument: a field out of range.
 Result<std::vector<Arrival>> make_streams(const StreamConfig& config);
 
-// The same requests in a closed loop: `clients` users, each of whom sends the next request when the
-// answer to the one before has ended. Not for workloads with conversations. kInvalidArgument: no
-// client.
+// Turns the requests into a closed loop of `clients` users, each of whom sends the next request
+// when the previous answer has ended. Not for workloads with conversations. kInvalidArgument: no
+// clients.
 Result<std::vector<Arrival>> close_loop(std::vector<Arrival> arrivals, int clients);
 
 }  // namespace valora::sim

@@ -48,7 +48,7 @@ TEST(Retrieval, AConversationAsksAboutOnePicture) {
   EXPECT_NEAR(thought / (static_cast<double>(arrivals->size()) * 2 / 3), 1, 0.2);
 }
 
-// The simulator finds earlier turns in the prefix cache, answers included.
+// The simulator finds earlier turns, including answers, in the prefix cache.
 TEST(Retrieval, TheNextQuestionFindsTheConversationInTheCache) {
   const auto arrivals = make_retrieval({.first = kFirst, .questions = 2, .think = 0.5});
   const auto report =
@@ -62,7 +62,7 @@ TEST(Retrieval, TheNextQuestionFindsTheConversationInTheCache) {
   }
 }
 
-TEST(Retrieval, AConversationEndsBeforeItIsTooLong) {
+TEST(Retrieval, ConversationEndsBeforeLengthLimit) {
   RetrievalConfig config{.first = kFirst, .questions = 100, .think = 0};
   config.first.max_tokens = 600;
   const auto arrivals = make_retrieval(config);
@@ -73,7 +73,7 @@ TEST(Retrieval, AConversationEndsBeforeItIsTooLong) {
   EXPECT_GT(longest, 500u);
 }
 
-TEST(Retrieval, RefusesSenselessValuesByName) {
+TEST(Retrieval, RefusesInvalidValuesByName) {
   for (const auto& [config, field] :
        {std::pair{RetrievalConfig{.questions = 0}, "questions"},
         std::pair{RetrievalConfig{.think = -1}, "think"},
@@ -82,7 +82,7 @@ TEST(Retrieval, RefusesSenselessValuesByName) {
     EXPECT_THAT(make_retrieval(config).error().message, HasSubstr(field));
 }
 
-TEST(Streams, EachSendsAChunkPerPeriodToItsAdapter) {
+TEST(Streams, EachStreamSendsOneChunkPerPeriod) {
   const auto arrivals = *make_streams({.streams = 7,
                                        .period = 2,
                                        .frames = 2,
@@ -112,7 +112,7 @@ TEST(Streams, EachSendsAChunkPerPeriodToItsAdapter) {
   EXPECT_NE(make_streams({.seed = 2})->at(0).at, make_streams({})->at(0).at);
 }
 
-TEST(Streams, RefuseSenselessValuesByName) {
+TEST(Streams, RefuseInvalidValuesByName) {
   for (const auto& [config, field] : {std::pair{StreamConfig{.streams = 0}, "streams"},
                                       std::pair{StreamConfig{.period = 0}, "period"},
                                       std::pair{StreamConfig{.frames = -1}, "frames"},

@@ -14,13 +14,13 @@ namespace valora::sim {
 namespace {
 
 constexpr int kMaxAdapters = 1'000'000;
-constexpr double kMaxSeconds = 1e9;  // a Duration holds 9e9
+constexpr double kMaxSeconds = 1e9;  // a Duration can hold 9e9
 
 Error out_of_range(const char* field, const std::string& range) {
   return invalid(fmt::format("{} must be {}", field, range), field);
 }
 
-// The conditions are such that NaN fails them.
+// The conditions are written so that NaN fails.
 Status check(const WorkloadConfig& c) {
   const bool traced = c.process == ArrivalProcess::kTrace;
   if (!(c.rate > 0 || (traced && c.rate == 0)) || !std::isfinite(c.rate))
@@ -80,7 +80,7 @@ Result<std::vector<TraceRow>> traced_rows(const WorkloadConfig& config,
   double scale = 1;
   if (config.rate > 0) {
     count = static_cast<size_t>(std::llround(expected));
-    // The first row that is not taken would come at the end. 0: all come at the start.
+    // The first row beyond `count` would arrive at the very end. 0: all arrive at the start.
     scale = recorded(count) > 0 ? config.seconds / recorded(count) : 0;
   } else {
     while (recorded(count) < config.seconds) ++count;
@@ -108,7 +108,7 @@ class AdapterPicker {
     const std::vector<double>& sums = cumulative_[phase];
     const double place = random_.uniform() * sums.back();
     const auto index = std::ranges::upper_bound(sums, place) - sums.begin();
-    // A single adapter may have a weight of 0, and rounding may reach the end.
+    // A single adapter may have weight 0, and rounding may reach the end.
     const auto drawn = static_cast<int>(std::min<ptrdiff_t>(index, std::ssize(sums) - 1));
     return (drawn + static_cast<int>(phase)) % config_.adapters;
   }

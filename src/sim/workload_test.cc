@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Throws if it is refused.
+// Throws if the configuration is refused.
 std::vector<Arrival> made(const WorkloadConfig& config, std::span<const TraceRow> trace = {}) {
   return make_workload(config, trace).value();
 }
@@ -25,7 +25,7 @@ std::vector<double> gaps_of(const std::vector<Arrival>& arrivals) {
   return gaps;
 }
 
-// The part of the requests that each adapter has.
+// The share of requests for each adapter.
 std::map<int, double> shares_of(const std::vector<Arrival>& arrivals) {
   std::map<int, double> shares;
   for (const Arrival& arrival : arrivals)
@@ -33,7 +33,7 @@ std::map<int, double> shares_of(const std::vector<Arrival>& arrivals) {
   return shares;
 }
 
-// 20000 short requests.
+// 20,000 short requests.
 WorkloadConfig many(ArrivalProcess process = ArrivalProcess::kPoisson, double cv = 1) {
   WorkloadConfig config{.process = process, .rate = 20, .cv = cv, .seconds = 1000};
   config.prompt_max = config.answer_max = 16;
@@ -48,7 +48,7 @@ WorkloadConfig traced(double rate, double seconds) {
 const TraceRow kBurst[] = {
     {seconds(0), 10, 1}, {seconds(0), 20, 2}, {seconds(0), 30, 3}, {seconds(9), 40, 4}};
 
-// To the microsecond.
+// Rounded to the microsecond.
 std::vector<double> traced_times(double rate, double seconds) {
   std::vector<double> times;
   for (const Arrival& arrival : made(traced(rate, seconds), kBurst))
@@ -56,7 +56,7 @@ std::vector<double> traced_times(double rate, double seconds) {
   return times;
 }
 
-TEST(Workload, ComesInOrderAtItsRateWithItsVariation) {
+TEST(Workload, ArrivalsAreOrderedWithRateAndVariation) {
   const auto expect = [](ArrivalProcess process, double cv) {
     const auto arrivals = made(many(process, cv));
     EXPECT_TRUE(std::ranges::is_sorted(arrivals, {}, &Arrival::at));
@@ -71,8 +71,8 @@ TEST(Workload, ComesInOrderAtItsRateWithItsVariation) {
   for (const double cv : {0.2, 0.9, 1.0, 1.5, 3.0}) expect(ArrivalProcess::kGamma, cv);
 }
 
-// The coefficient of variation alone would not tell these distributions from others.
-TEST(Workload, GapsHaveTheTailsOfTheirDistributions) {
+// The coefficient of variation alone would not identify these distributions.
+TEST(Workload, GapsFollowDistributionTails) {
   const auto above_two_means = [](ArrivalProcess process, double cv) {
     const auto gaps = gaps_of(made(many(process, cv)));
     const auto count = std::ranges::count_if(gaps, [](double gap) { return gap > 2.0 / 20; });
@@ -139,7 +139,7 @@ TEST(Workload, LengthsFillTheirRanges) {
   for (const auto& [length, count] : lengths) EXPECT_NEAR(count, 20000 / 8.0, 250);
 }
 
-TEST(Workload, ASequenceIsCutToItsMost) {
+TEST(Workload, SequencesAreTruncatedToMaxTokens) {
   const auto cut = [](int prompt, int answer) {
     WorkloadConfig config = traced(1, 1);
     config.max_tokens = 101;
@@ -154,7 +154,7 @@ TEST(Workload, ASequenceIsCutToItsMost) {
   EXPECT_EQ(cut(2147483647, 2147483647), std::pair(50, 51));
 }
 
-TEST(Workload, PromptsAreOfRandomIdsThatNoTwoShare) {
+TEST(Workload, PromptsAreRandomAndShareNoPrefix) {
   const auto arrivals = made(many());
   std::set<std::vector<int32_t>> beginnings;
   std::set<int32_t> ids;
@@ -164,12 +164,12 @@ TEST(Workload, PromptsAreOfRandomIdsThatNoTwoShare) {
     ids.insert(prompt.begin(), prompt.end());
   }
   EXPECT_EQ(beginnings.size(), arrivals.size());
-  EXPECT_EQ(*ids.begin(), 0);  // of 240000
+  EXPECT_EQ(*ids.begin(), 0);  // out of 240,000
   EXPECT_EQ(*ids.rbegin(), kPromptIds - 1);
 }
 
 TEST(Workload, TheTraceIsScaledToTheRateAndRepeated) {
-  // Recorded: 4 requests in 12 s. At 2/s, 8 take 4 s; the rows 0 to 7 have 24 s in the trace.
+  // Recorded: 4 requests in 12 s. At 2/s, 8 take 4 s; rows 0 to 7 span 24 s of the trace.
   EXPECT_EQ(traced_times(2, 4), (std::vector<double>{0, 0, 0, 1.5, 2, 2, 2, 3.5}));
   const auto arrivals = made(traced(2, 4), kBurst);
   for (size_t i = 0; i < arrivals.size(); ++i) {
@@ -183,7 +183,7 @@ TEST(Workload, TheTraceIsScaledToTheRateAndRepeated) {
   EXPECT_EQ(traced_times(0, 13), (std::vector<double>{0, 0, 0, 9, 12, 12, 12}));
 }
 
-TEST(Workload, TheSeedDecides) {
+TEST(Workload, SeedDeterminesArrivals) {
   const auto last = [](const WorkloadConfig& config) {
     const Arrival arrival = made(config).back();
     return std::pair(arrival.at, arrival.prompt);
@@ -191,12 +191,12 @@ TEST(Workload, TheSeedDecides) {
   const WorkloadConfig config = many(ArrivalProcess::kGamma, 2);
   const auto arrivals = made(config);
   WorkloadConfig other = config;
-  other.shares = AdapterShares::kSkewed;  // changes nothing else
+  other.shares = AdapterShares::kSkewed;  // must not affect times and lengths
   EXPECT_EQ(last(other), last(config));
   other.seed = 2;
   EXPECT_NE(made(other)[0].at, arrivals[0].at);
   EXPECT_NE(made(other)[0].prompt, arrivals[0].prompt);
-  // Figures of this program, which another standard library must repeat.
+  // Values from this implementation, to be reproduced with any standard library.
   EXPECT_NEAR(valora::seconds(made(many())[9].at), 0.636222500, 1e-8);
   EXPECT_NEAR(valora::seconds(arrivals[9].at), 0.394354554, 1e-8);
   EXPECT_EQ(arrivals[9].adapter, 5);
@@ -204,7 +204,7 @@ TEST(Workload, TheSeedDecides) {
   EXPECT_EQ(arrivals[9].prompt.at(7), 20203);
 }
 
-TEST(Workload, RefusesSenselessValuesByName) {
+TEST(Workload, RefusesInvalidValuesByName) {
   const auto refused = [](const WorkloadConfig& config, std::span<const TraceRow> trace = kBurst) {
     const auto arrivals = make_workload(config, trace);
     if (arrivals.ok()) return std::string("nothing");
@@ -229,7 +229,7 @@ TEST(Workload, RefusesSenselessValuesByName) {
   EXPECT_EQ(refused({.process = ArrivalProcess::kTrace, .prompt_min = 0}), "nothing");
 }
 
-TEST(Workload, NamesAreReadBack) {
+TEST(Workload, NamesRoundTrip) {
   for (const auto one : {ArrivalProcess::kPoisson, ArrivalProcess::kGamma, ArrivalProcess::kTrace})
     EXPECT_EQ(parse_arrival_process(name_of(one)).value(), one);
   for (const auto one : {AdapterShares::kUniform, AdapterShares::kPowerLaw, AdapterShares::kSkewed})

@@ -1,4 +1,4 @@
-// A text that is always one token.
+// A text that is always a single token.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ struct AddedToken {
   int32_t id = 0;
   std::string content;
   bool single_word = false;  // not matched inside a word
-  bool lstrip = false;       // includes the white space before it
-  bool rstrip = false;       // includes the white space after it
-  bool normalized = false;   // matched in normalized text, by its normalized form
+  bool lstrip = false;       // includes white space before it
+  bool rstrip = false;       // includes white space after it
+  bool normalized = false;   // matched in normalized text, in its normalized form
   bool special = false;
 };
 
-// True if the tokens are equal but for the id.
+// True if the tokens are equal except for their ids.
 inline bool same_token(const AddedToken& a, const AddedToken& b) {
   return a.content == b.content && a.single_word == b.single_word && a.lstrip == b.lstrip &&
          a.rstrip == b.rstrip && a.normalized == b.normalized && a.special == b.special;

@@ -9,7 +9,7 @@ namespace valora::text {
 namespace {
 
 constexpr size_t kMaxAddedTokens = size_t{1} << 17;
-// The search takes at most this many steps per byte.
+// The search takes at most this many steps per byte of text.
 constexpr size_t kMaxContentBytes = 1024;
 // The tries take tens of bytes per content byte.
 constexpr size_t kMaxAllBytes = size_t{16} << 20;
@@ -31,7 +31,7 @@ bool begins_with_word(std::string_view text) {
   return !text.empty() && is_word(first_character(text));
 }
 
-// Finds the end of white space from an offset. Repeated calls within one run do not scan it again.
+// Finds the end of a run of white space. Repeated calls within one run do not scan it again.
 class SpaceRun {
  public:
   size_t end_from(std::string_view text, size_t begin) {
@@ -112,8 +112,8 @@ Status AddedTokens::add(AddedToken token, const std::string& where, const Model&
 
 Status AddedTokens::build_tries(const std::string& where, const Normalizer* normalizer) {
   size_t bytes = 0;
-  // If two tokens have the same normalized form, the special one is found, otherwise the first one
-  // of the file.
+  // If two tokens have the same normalized form, the special one wins, otherwise the first one in
+  // the file.
   for (const bool special : {true, false}) {
     for (const Form& entry : forms_) {
       if (entry.special != special) continue;

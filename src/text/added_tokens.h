@@ -1,5 +1,5 @@
-// Added tokens, i.e. texts that are always one token: "added_tokens" of tokenizer.json and those
-// that the folder's other files add.
+// Added tokens, texts that are always a single token: from "added_tokens" of tokenizer.json and
+// from the folder's other files.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@
 
 namespace valora::text {
 
-// An added token, or (without id) the text between two.
+// An added token, or (without id) the text between two of them.
 struct Segment {
   std::string_view text;
   std::optional<int32_t> id;
@@ -27,9 +27,9 @@ struct Segment {
 
 class AddedTokens {
  public:
-  // json: of tokenizer.json. more: added after them. normalizer may be null. As in `tokenizers`, a
-  // token has the model's id, or else the next free one, whatever its own says, and one that is
-  // added again has the last flags.
+  // json: content of tokenizer.json. more: tokens added after its own. normalizer: may be null. As
+  // in `tokenizers`, a token gets the model's id, or else the next free one, whatever its entry
+  // says; a token that is added again gets the last flags.
   static Result<AddedTokens> read(const Json& json, const std::string& where, const Model& model,
                                   const Normalizer* normalizer,
                                   const std::vector<AddedToken>& more = {});
@@ -46,11 +46,11 @@ class AddedTokens {
   int32_t max_id() const { return tokens_.empty() ? -1 : tokens_.rbegin()->first; }
   bool is_special(std::string_view content) const;
   const std::map<int32_t, AddedToken>& tokens() const { return tokens_; }
-  // The first token whose own id is another than it has, as a clause; empty: none.
+  // As a clause: the first token whose id differs from that in its entry; empty: none.
   const std::string& renumbered() const { return renumbered_; }
 
  private:
-  // A form in which a token is found.
+  // A text form under which a token is matched.
   struct Form {
     int32_t id;
     bool normalized, special;
@@ -61,8 +61,8 @@ class AddedTokens {
 
   std::map<int32_t, AddedToken> tokens_;
   std::map<std::string, int32_t, std::less<>> ids_;
-  std::set<std::string, std::less<>> special_;  // stays so if the token is added again
-  std::vector<Form> forms_;                     // in the order of adding
+  std::set<std::string, std::less<>> special_;  // remains set if the token is added again
+  std::vector<Form> forms_;                     // in order of addition
   std::string renumbered_;
   TokenTrie raw_;
   TokenTrie normalized_;

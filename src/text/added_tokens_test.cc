@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The segments as text, added tokens in brackets.
+// The segments' texts, with added tokens in brackets.
 std::vector<std::string> written(const std::vector<Segment>& segments) {
   std::vector<std::string> out;
   for (const Segment& s : segments)
@@ -36,27 +36,27 @@ AddedTokens read(const std::vector<AddedToken>& tokens) {
   return std::move(*added);
 }
 
-TEST(AddedTokens, LeftmostThenLongestIsFound) {
+TEST(AddedTokens, FindsLeftmostThenLongest) {
   const auto added = read({{.content = "<a>"}, {.content = "<a><b>"}, {.content = "b"}});
   EXPECT_THAT(written(added.split_raw("x<a><b><a>y<")),
               ElementsAre("x", "[<a><b>]", "[<a>]", "y<"));
   EXPECT_THAT(written(added.split_raw("")), ElementsAre());
 }
 
-TEST(AddedTokens, TakeSpacesAround) {
+TEST(AddedTokens, StripFlagsTakeSurroundingSpaces) {
   const auto added = read({{.content = "<l>", .lstrip = true}, {.content = "<r>", .rstrip = true}});
   EXPECT_THAT(written(added.split_raw("a \t<l> b")), ElementsAre("a", "[ \t<l>]", " b"));
   EXPECT_THAT(written(added.split_raw("a <r>\u3000\nb")), ElementsAre("a ", "[<r>\u3000\n]", "b"));
   EXPECT_THAT(written(added.split_raw("<r> <l>")), ElementsAre("[<r> ]", "[<l>]"));
 }
 
-TEST(AddedTokens, SingleWordStandsApart) {
+TEST(AddedTokens, SingleWordTokenMatchesWholeWords) {
   const auto added = read({{.content = "of", .single_word = true}});
   EXPECT_THAT(written(added.split_raw("of oft, éof of_ (of)")),
               ElementsAre("[of]", " oft, éof of_ (", "[of]", ")"));
 }
 
-TEST(AddedTokens, NormalizedOnesAreFoundInTheirNormalForm) {
+TEST(AddedTokens, NormalizedTokensMatchNormalizedText) {
   const auto added = read({{.content = "\u212B", .normalized = true}, {.content = "e\u0301"}});
   EXPECT_THAT(written(added.split_raw("e\u0301\u212B")), ElementsAre("[e\u0301]", "\u212B"));
   EXPECT_THAT(written(added.split_normalized("Åé")), ElementsAre("[Å]", "é"));
@@ -71,7 +71,7 @@ TEST(AddedTokens, KnowsWhichAreSpecial) {
   EXPECT_EQ(added.max_id(), 1);
 }
 
-TEST(AddedTokens, SpaceTokensThatTakeSpaceWalkARunOnce) {
+TEST(AddedTokens, StrippingSpaceTokensScanRunOnce) {
   const auto added = read({{.content = " ", .rstrip = true}});
   EXPECT_EQ(added.split_raw(std::string(300'000, ' ')).size(), 300'000);
 }

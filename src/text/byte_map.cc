@@ -19,7 +19,7 @@ bool is_printable(int byte) {
          (byte >= 0xAE && byte <= 0xFF);
 }
 
-// Printable Latin-1 bytes map to themselves, the others to U+0100 and up in order.
+// Printable Latin-1 bytes map to themselves, all others to U+0100 and up, in order.
 ByteMap make_byte_map() {
   ByteMap map;
   map.byte.fill(-1);

@@ -8,8 +8,8 @@
 
 namespace valora::text {
 
-std::string_view byte_to_text(uint8_t byte);  // the byte's character in UTF-8
+std::string_view byte_to_text(uint8_t byte);  // the byte's character, in UTF-8
 std::optional<uint8_t> byte_of_character(
-    char32_t code_point);  // none for characters outside the alphabet
+    char32_t code_point);  // nullopt for characters outside the alphabet
 
 }  // namespace valora::text

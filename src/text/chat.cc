@@ -11,7 +11,7 @@ Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages,
                                        bool add_generation_prompt, const Json& variables,
                                        const OrderedJson& tools) const {
   static const std::string kParam = "chat_template_kwargs";
-  if (!tools.is_null()) return internal("a format that takes no tools was given some");
+  if (!tools.is_null()) return internal("tools were given to a format that does not support them");
   if (variables.is_null()) return render(messages, add_generation_prompt);
   if (!variables.is_object()) return invalid("\"" + kParam + "\" must be an object", kParam);
   for (const auto& [name, value] : variables.items()) {
@@ -29,7 +29,7 @@ Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages,
 Result<std::string> render_continued(const ChatFormat& format, std::vector<ChatMessage> messages,
                                      const Json& variables, const OrderedJson& tools) {
   static const std::string kParam = "continue_final_message";
-  // The space tells whether the format strips what stands at the end of a message.
+  // The trailing space shows whether the format strips the end of a message.
   static const std::string kMark = "END_OF_THE_LAST_MESSAGE ";
   if (messages.empty()) return invalid("\"messages\" must not be empty", "messages");
   std::vector<ChatPart>& parts = messages.back().parts;

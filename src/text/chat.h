@@ -1,5 +1,5 @@
-// Renders chat conversations as prompt text. A format writes each image or video as its family's
-// placeholder: one per item, which is expanded to the number of visual tokens after tokenizing.
+// Renders chat conversations as prompt text. A format writes one placeholder of its family per
+// image or video, which is expanded to visual tokens after tokenizing.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@ namespace valora::text {
 struct ChatPart {
   enum class Kind { kText, kImage, kVideo };
   Kind kind = Kind::kText;
-  std::string text;  // of a text part
+  std::string text;  // for text parts
 };
 
 struct ToolCall {
   std::string id;
   std::string name;
-  OrderedJson arguments;  // an object
+  OrderedJson arguments;  // a JSON object
 };
 
 struct ChatMessage {
@@ -32,32 +32,33 @@ struct ChatMessage {
   std::string name = {};
 };
 
-// The texts of a message's parts, one after the other.
+// The concatenated texts of a message's parts.
 std::string joined_text(const ChatMessage& message);
 
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  // add_generation_prompt starts the assistant's turn. Errors: unknown role, no messages, an error
-  // raised by a template. Thread-safe.
+  // add_generation_prompt: also starts the assistant's turn. Errors: unknown role, no messages, an
+  // error raised by a template. Thread-safe.
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages,
                                      bool add_generation_prompt) const = 0;
-  // With the request's own variables (chat_template_kwargs): an object or null. A built-in format
-  // accepts only add_generation_prompt, which overrides the argument. A template accepts any name.
-  // tools: a list in OpenAI's form, or null; they and the messages' calls need takes_tools().
+  // The same with the request's own variables (chat_template_kwargs): an object or null. A built-in
+  // format accepts only add_generation_prompt, which overrides the argument; a template accepts any
+  // name. tools: a list in OpenAI's format, or null; tools and the messages' calls require
+  // takes_tools().
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages,
                                      bool add_generation_prompt, const Json& variables,
                                      const OrderedJson& tools = nullptr) const;
 
-  // True if render() writes tools and their calls. If not, with_tools_in_text() writes them.
+  // True if render() writes tools and tool calls. If not, use with_tools_in_text().
   virtual bool takes_tools() const { return false; }
-  // How the text asks the model to write calls.
+  // The call format that the rendered text asks the model to use.
   virtual ToolCallStyle tool_call_style() const { return ToolCallStyle::kHermes; }
 };
 
-// Renders a conversation up to the end of its last message's text, which an answer goes on with (as
+// Renders a conversation up to the end of its last message's text, which the answer continues (as
 // transformers' continue_final_message). kInvalidArgument if that message has no text or the format
-// leaves it out.
+// omits it.
 Result<std::string> render_continued(const ChatFormat& format, std::vector<ChatMessage> messages,
                                      const Json& variables, const OrderedJson& tools = nullptr);
 
@@ -67,8 +68,8 @@ struct ChatMlStyle {
               video = "<|vision_start|><|video_pad|><|vision_end|>";
   std::string end_of_turn = "<|im_end|>\n";
 };
-// ChatML, by default Qwen2-VL's, with a default system prompt if the first message is not a system
-// message. An empty default_system writes no default system turn.
+// ChatML, by default Qwen2-VL's, with a default system prompt if the first message is not from the
+// system. If default_system is empty, no default system turn is written.
 std::unique_ptr<ChatFormat> make_chatml(std::string default_system = "You are a helpful assistant.",
                                         ChatMlStyle style = {});
 

@@ -20,8 +20,8 @@ using jinja::Budget;
 using jinja::Value;
 
 constexpr size_t kMaxVariables = 256;
-// Names that a request may not set: the conversation itself, and arguments of transformers that are
-// more than variables.
+// Names that a request may not set: the conversation itself, and arguments of transformers with
+// additional effects.
 constexpr std::array<std::string_view, 7> kReserved = {"messages",
                                                        "conversation",
                                                        "chat_template",
@@ -144,7 +144,7 @@ class ChatTemplate final : public ChatFormat {
     };
     add("role", std::move(role));
     add("content", std::move(content));
-    // Templates test whether these are there.
+    // Added only if present, because templates test for them.
     if (!message.name.empty()) {
       VALORA_TRY(name, jinja::make_string(budget, to_valid_utf8(message.name)));
       add("name", std::move(name));
@@ -160,7 +160,8 @@ class ChatTemplate final : public ChatFormat {
     return jinja::make_dict(budget, std::move(entries));
   }
 
-  // The arguments are an object, not its text as in requests: templates print them.
+  // Arguments are passed as an object, not as JSON text as in requests, because templates print
+  // them.
   static OrderedJson calls_json(const std::vector<ToolCall>& calls) {
     OrderedJson list = OrderedJson::array();
     for (const ToolCall& call : calls)

@@ -17,7 +17,7 @@ Error wrong(const std::string& path, const std::string& why) {
   return unprocessable(path + ": " + why, path);
 }
 
-// "chat_template" of a file: one template, or several with names, of which "default" is used.
+// "chat_template" in a file: one template, or several named ones, of which "default" is used.
 Result<std::optional<std::string>> template_in(const Json& json, const std::string& path) {
   if (!json.is_object()) return wrong(path, "must be an object");
   const auto it = json.find("chat_template");
@@ -50,7 +50,7 @@ Result<std::optional<ChatTemplateSource>> template_in_json(const InputFolder& fo
   return std::optional(ChatTemplateSource{std::move(*text), path});
 }
 
-// Folders within a root are those of adapters.
+// A folder with a root belongs to an adapter, which is never a GGUF file.
 std::optional<std::string> gguf_of(const FolderPath& dir) {
   return dir.root.empty() ? find_gguf(dir.path) : std::nullopt;
 }
@@ -62,7 +62,7 @@ Result<std::optional<ChatTemplateSource>> template_in_gguf(const std::string& pa
   return std::optional(ChatTemplateSource{std::move(*text), path});
 }
 
-// A token given as its text or as an added token with flags.
+// A token given as text, or as an added token with flags.
 Result<Json> token_text(const Json& token, const std::string& path, const std::string& name) {
   if (token.is_null() || token.is_string()) return token;
   if (token.is_object()) {

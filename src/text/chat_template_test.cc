@@ -38,7 +38,7 @@ constexpr std::string_view kBoth =
     "}};{% endfor %}){% endif %}"
     "{% endfor %}";
 
-TEST(ChatTemplate, GivesContentInTheFormThatTheTemplateTakes) {
+TEST(ChatTemplate, ContentFormFollowsTemplate) {
   EXPECT_EQ(*render(kString, kMedia), "[user:see <image> and <video>][assistant:ok]");
   EXPECT_EQ(*render(kList, kMedia), "[textsee ;image;text and ;video;][textok;]");
   EXPECT_EQ(*render(kBoth, kMedia), "(text;image;text;video;)[ok]");
@@ -57,14 +57,14 @@ TEST(ChatTemplate, FollowsContentThroughVariablesAndMacros) {
     EXPECT_EQ(*render(source, kMedia), "text;image;text;video;text;") << source;
 }
 
-TEST(ChatTemplate, TextOfUsersIsNoTemplate) {
+TEST(ChatTemplate, UserTextIsNotEvaluated) {
   EXPECT_EQ(*render(kString, {{"user", {text("{{ 7 * 7 }}{% if x %}")}}}),
             "[user:{{ 7 * 7 }}{% if x %}]");
   EXPECT_EQ(*render("{{ messages[0].role }}", {{"{{ 1 }}", {}}}), "{{ 1 }}");
   EXPECT_EQ(*render(kString, {{"user", {text("a\xff")}}}), "[user:a\xEF\xBF\xBD]");
 }
 
-TEST(ChatTemplate, VariablesOfTheModelAndTheRequest) {
+TEST(ChatTemplate, ModelAndRequestVariablesAreSet) {
   ChatTemplateSettings settings;
   settings.special_tokens = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   constexpr std::string_view source =
@@ -78,7 +78,7 @@ TEST(ChatTemplate, VariablesOfTheModelAndTheRequest) {
       "FalseNone2.5");
 }
 
-TEST(ChatTemplate, VariablesThatCannotBeSet) {
+TEST(ChatTemplate, ReservedVariablesAreRefused) {
   for (const char* name : {"messages", "chat_template", "tokenize"}) {
     const auto rendered = render(kString, kHello, true, {{name, "x"}});
     ASSERT_FALSE(rendered.ok()) << name;
@@ -91,7 +91,7 @@ TEST(ChatTemplate, VariablesThatCannotBeSet) {
               HasSubstr("64 bits"));
 }
 
-TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
+TEST(ChatTemplate, RaisedExceptionFailsRequest) {
   const auto rendered = render(
       "{% if messages|length > 1 %}{{ raise_exception('Only one turn!') }}{% endif %}", kMedia);
   ASSERT_FALSE(rendered.ok());
@@ -101,7 +101,7 @@ TEST(ChatTemplate, WhatTheTemplateRaisesIsTheRequestsError) {
   EXPECT_FALSE(render(kString, {}).ok());
 }
 
-TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
+TEST(ChatTemplate, IteratesCharactersOfLongConversation) {
   const std::string source =
       "{% for m in messages %}{% for c in m.content if c == 'x' %}{{ c }}{% endfor %}{{ m.content "
       "is string }}{% "
@@ -109,7 +109,7 @@ TEST(ChatTemplate, GoesThroughTheCharactersOfALongConversation) {
   EXPECT_EQ(*render(source, {{"user", {text(std::string(400'000, 'a') + "x")}}}), "xTrue");
 }
 
-TEST(ChatTemplate, RefusesTheTemplateByItsNameAndLine) {
+TEST(ChatTemplate, RefusalNamesTemplateAndLine) {
   const auto format = make_chat_template("\n{{ x | urlize }}", "/models/m/chat_template.jinja", {});
   ASSERT_FALSE(format.ok());
   EXPECT_EQ(format.error().code, ErrorCode::kUnprocessable);
@@ -153,7 +153,7 @@ std::string found(const valora::testing::TempDir& dir) {
                  : "none";
 }
 
-TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
+TEST(ChatTemplateFiles, PrecedenceFollowsTransformers) {
   const valora::testing::TempDir dir;
   EXPECT_EQ(found(dir), "none");
   dir.write("tokenizer_config.json", R"({"chat_template": null})");
@@ -172,7 +172,7 @@ TEST(ChatTemplateFiles, AreTakenInTheOrderOfTransformers) {
   EXPECT_EQ(found(dir), "c of chat_template.json");
 }
 
-TEST(ChatTemplateFiles, MalformedOnesAreErrors) {
+TEST(ChatTemplateFiles, MalformedFilesAreErrors) {
   for (const char* json :
        {R"({"chat_template": [{"name": "rag", "template": "r"}]})", R"({"chat_template": 5})",
         "[1]", "{", R"({"chat_template": [{"name": "default"}]})",
@@ -183,7 +183,7 @@ TEST(ChatTemplateFiles, MalformedOnesAreErrors) {
   }
 }
 
-TEST(ChatTemplateFiles, AFileOfItsOwn) {
+TEST(ChatTemplateFiles, ReadsExplicitFile) {
   const valora::testing::TempDir dir;
   EXPECT_EQ(read_chat_template(dir.write("any.jinja", "a"))->text, "a");
   EXPECT_EQ(read_chat_template(dir.write("any.json", R"({"chat_template": "b"})"))->text, "b");
@@ -191,7 +191,7 @@ TEST(ChatTemplateFiles, AFileOfItsOwn) {
   EXPECT_FALSE(read_chat_template(dir.file("missing")).ok());
 }
 
-TEST(ChatTemplateFiles, SpecialTokens) {
+TEST(ChatTemplateFiles, ReadsSpecialTokens) {
   const valora::testing::TempDir dir;
   EXPECT_EQ(*read_special_tokens(dir.path()), Json::object());
   dir.write(

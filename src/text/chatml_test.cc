@@ -27,7 +27,7 @@ TEST(ChatMl, WritesTurnsWithPlaceholders) {
             "<|im_start|>assistant\n");
 }
 
-TEST(ChatMl, TheCallersSystemTurnReplacesTheDefault) {
+TEST(ChatMl, CallersSystemTurnReplacesDefault) {
   EXPECT_EQ(*make_chatml()->render({{"system", {text("Be brief.")}}, {"user", {}}}, false),
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|>\n");
   EXPECT_EQ(*make_chatml("")->render({{"user", {text("hi")}}}, false),

@@ -12,7 +12,7 @@
 namespace valora::text {
 namespace {
 
-// Unicode keeps these code points for uses inside of a program.
+// Noncharacters, which Unicode reserves for internal use.
 constexpr char32_t kFirstMark = 0xFDD0, kLastMark = 0xFDEF;
 
 std::string utf8_of(char32_t code_point) {
@@ -21,7 +21,7 @@ std::string utf8_of(char32_t code_point) {
   return out;
 }
 
-// As `tojson` writes it with ensure_ascii.
+// The mark as `tojson` writes it with ensure_ascii.
 std::string escape_of(std::string_view mark) {
   return fmt::format("\\u{:04x}", static_cast<uint32_t>(decode_utf8(mark).code_point));
 }
@@ -43,7 +43,7 @@ void each_text(std::vector<ChatMessage>& messages, Visit visit) {
   }
 }
 
-// What the texts do not have.
+// A mark that does not occur in any of the texts; nullopt if all do.
 std::optional<std::string> unused_mark(std::vector<ChatMessage>& messages, const OrderedJson& tools,
                                        const Json& variables) {
   std::vector<std::string> json = {tools.dump(), variables.dump()};
@@ -58,7 +58,7 @@ std::optional<std::string> unused_mark(std::vector<ChatMessage>& messages, const
   return std::nullopt;
 }
 
-// The next text of the trie that begins at `from` or later.
+// Finds the trie's next text at or after an offset.
 class NextMatch {
  public:
   NextMatch(const TokenTrie& trie, std::string_view text) : trie_(trie), text_(text) {}
@@ -111,7 +111,7 @@ std::string ContentMarks::marked(std::string_view text, std::string_view mark) c
   size_t at = 0;
   jinja::each_code_point(valid, [&](char32_t c, std::string_view bytes) {
     out += bytes;
-    // A mark must not keep a combining character from the one before it.
+    // A mark must not separate a combining character from its base.
     if ((starts_.contains(c) && !ordinary.begins_at(at) &&
          !is_combining(std::string_view(valid).substr(at + bytes.size()))) ||
         word.begins_at(at))

@@ -1,9 +1,10 @@
-// Keeps a conversation's texts from becoming special tokens, wherever a chat template puts them.
+// Prevents a conversation's texts from becoming special tokens, wherever a chat template inserts
+// them.
 //
-// Within each text, a mark stands behind every character with which a special token may begin. A
-// template cuts and joins texts with their marks, so no special token comes to begin in one; what
-// the template writes itself has no marks. Tokenizer::encode() takes the marks out once it has
-// recognised the added tokens.
+// In each text, a mark follows every character with which a special token may begin. However a
+// template cuts and joins texts, the marks stay with them, so no special token can begin inside
+// one; text written by the template itself has no marks. Tokenizer::encode() removes the marks
+// after recognising the added tokens.
 #pragma once
 
 #include <set>
@@ -22,32 +23,31 @@ namespace valora::text {
 
 class ContentMarks {
  public:
-  // placeholders: the added tokens that stand for media, special or not. Other added tokens stay
+  // placeholders: the added tokens that represent media, special or not. Other added tokens remain
   // tokens in texts, as with `split_special_tokens` of transformers.
   ContentMarks(const Tokenizer& tokenizer, std::span<const int32_t> placeholders);
 
-  // Marks all texts: contents, names and calls of the messages, and the strings of two JSON values.
-  // Returns the mark. Errors: kInvalidArgument if the texts have all possible marks already;
+  // Marks all texts: contents, names and calls of the messages, and the strings in two JSON values.
+  // Returns the mark. Errors: kInvalidArgument if the texts already contain all possible marks;
   // kNotImplemented if a special token is a single character, which no mark can break.
   Result<std::string> apply(std::vector<ChatMessage>& messages, OrderedJson& tools,
                             Json& variables) const;
 
-  // Special tokens that begin with a letter, digit or "_" are marked only where they stand whole,
-  // so that words keep their form.
+  // Special tokens that begin with a letter, digit or "_" are marked only where they occur in full,
+  // so that words stay intact.
   std::string marked(std::string_view text, std::string_view mark) const;
 
  private:
   template <typename Object>
   Object marked_json(const Object& json, const std::string& mark) const;
 
-  std::set<char32_t> starts_;  // of special tokens
+  std::set<char32_t> starts_;  // first characters of special tokens
   TokenTrie words_;            // special tokens that begin with a letter, digit or "_"
-  TokenTrie ordinary_;         // added tokens that texts may have
-  std::string single_;         // a special token of one character; empty: there is none
+  TokenTrie ordinary_;         // added tokens that may occur in texts
+  std::string single_;         // a special token of one character; empty: none
 };
 
-// The text of a template in which the filter `tojson` may have written marks as escapes, with those
-// as marks.
+// Turns escapes back into marks, which a template's filter `tojson` may have written.
 std::string with_marks_unescaped(const std::string& text, std::string_view mark);
 std::string without_marks(std::string_view text, std::string_view mark);
 

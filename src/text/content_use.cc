@@ -12,8 +12,8 @@ constexpr int kMaxRounds = 10;  // each follows names through one more assignmen
 
 enum class Role : uint8_t { kMessages, kMessage, kContent };
 
-// Tracks the names of the list of messages, of one message and of its content through loops,
-// assignments and macro calls, until no new name is found.
+// Tracks the names of the message list, of a message and of its content through loops, assignments
+// and macro calls until no new names are found.
 class Finder {
  public:
   explicit Finder(const Template& source) : source_(source) {
@@ -151,7 +151,7 @@ class Finder {
         filter && filter->subject && is(Role::kContent, *filter->subject))
       if (filter->name == "selectattr" || filter->name == "rejectattr" || filter->name == "map")
         use_.as_list = true;
-    // content[0].type: the items of a string have no fields.
+    // content[0].type implies a list: the items of a string have no fields.
     const Expr* field = nullptr;
     if (const auto* attribute = std::get_if<Attribute>(&expr.node)) field = attribute->object.get();
     if (const auto* item = std::get_if<Item>(&expr.node)) field = item->object.get();
@@ -160,7 +160,7 @@ class Finder {
     each_part(expr, [this](const Expr& part) { visit(part); });
   }
 
-  // Inside a macro, its arguments have the names of its parameters.
+  // Inside a macro, arguments are known by the names of its parameters.
   void follow(const Call& call) {
     const auto macro = macros_.find(name_of(*call.function));
     if (macro == macros_.end()) return;

@@ -1,4 +1,4 @@
-// What type a chat template expects of a message's content, found from its syntax tree.
+// The type of message content that a chat template expects, derived from its syntax tree.
 #pragma once
 
 #include "jinja/ast.h"
@@ -6,9 +6,9 @@
 namespace valora::text {
 
 struct ContentUse {
-  // Loops over it, reads fields of its items, or tests whether it is a sequence.
+  // It loops over the content, reads fields of its items, or tests whether it is a sequence.
   bool as_list = false;
-  bool as_string = false;  // tests whether it is a string
+  bool as_string = false;  // it tests whether the content is a string
 };
 ContentUse find_content_use(const jinja::Template& source);
 

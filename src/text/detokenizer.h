@@ -1,5 +1,5 @@
-// Streaming decoder of one sequence: returns text as soon as it is final, and only whole
-// characters.
+// Streaming decoder for one sequence: returns text as soon as it is final, in whole characters
+// only.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,16 @@
 
 namespace valora::text {
 
-// The results of push() and flush(), concatenated, equal Tokenizer::decode of all ids.
+// The concatenated results of push() and flush() equal Tokenizer::decode() of all ids.
 class Detokenizer {
  public:
   Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special_tokens);
   std::string push(int32_t id);
-  // The rest at the end of the sequence. An incomplete character becomes U+FFFD.
+  // The remaining text at the end of the sequence. An incomplete character becomes U+FFFD.
   std::string flush();
   // Whole characters that flush() would return now. They are held back only because a later byte
-  // token could make their run invalid. Stop strings are searched in them before they are final.
+  // token could make their run invalid. Stop strings are matched against them before they are
+  // final.
   std::string provisional() const { return stream_.provisional(); }
 
  private:

@@ -7,7 +7,7 @@
 namespace valora::text {
 namespace {
 
-// Ids below 256 of the tiny tokenizer are bytes.
+// In the tiny tokenizer, ids below 256 are bytes.
 TEST(Detokenizer, HoldsACharacterUntilItIsWhole) {
   Detokenizer detokenizer(tiny_tokenizer(), false);
   EXPECT_EQ(detokenizer.push('a'), "a");
@@ -19,7 +19,7 @@ TEST(Detokenizer, HoldsACharacterUntilItIsWhole) {
   EXPECT_EQ(detokenizer.flush(), "");
 }
 
-TEST(Detokenizer, AnInvalidPartIsOneReplacementAsSoonAsItIsKnown) {
+TEST(Detokenizer, InvalidBytesBecomeOneReplacementAtOnce) {
   Detokenizer detokenizer(tiny_tokenizer(), false);
   EXPECT_EQ(detokenizer.push(0xE5), "");
   EXPECT_EQ(detokenizer.push(0xAD), "");

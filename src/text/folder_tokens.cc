@@ -23,7 +23,7 @@ Result<Json> read_object(const InputFolder& folder, const std::string& name) {
   return json;
 }
 
-// An object of AddedToken's fields, which have its defaults.
+// Reads an object with the fields of AddedToken, and its defaults for missing ones.
 Result<AddedToken> read_listed(const Json& json, const std::string& where, bool special) {
   AddedToken token;
   token.id = -1;
@@ -46,7 +46,7 @@ AddedToken special_text(const std::string& content) {
   return {.id = -1, .content = content, .special = true};
 }
 
-// The tokens of a folder's files while they are put together.
+// Collects the tokens of a folder's files.
 class FolderTokens {
  public:
   explicit FolderTokens(const InputFolder& folder) : folder_(folder), dir_(folder.path()) {}
@@ -90,7 +90,7 @@ class FolderTokens {
  private:
   struct Special {
     AddedToken token;
-    bool is_text;  // given by its text alone, whose flags are those of a token that is known
+    bool is_text;  // given as text only: takes the flags of a known token with this text
   };
 
   Status read_tokenizer(const Json& tokenizer) {
@@ -113,7 +113,7 @@ class FolderTokens {
       VALORA_TRY(token, read_listed(json, where, false));
       const bool number = !key.empty() && key.size() < 10 &&
                           key.find_first_not_of("0123456789") == std::string::npos;
-      if (!number) return refuse(where, in_quotes(key) + " is no token id");
+      if (!number) return refuse(where, in_quotes(key) + " is not a token id");
       token.id = std::stoi(key);
       objects_.insert_or_assign(token.content, token);
       by_id_.insert_or_assign(token.id, std::move(token));
@@ -121,7 +121,8 @@ class FolderTokens {
     return {};
   }
 
-  // special_tokens_map.json wins over tokenizer_config.json; its list adds to the other's.
+  // special_tokens_map.json takes precedence over tokenizer_config.json, but their lists are
+  // joined.
   Status read_map() {
     VALORA_TRY(map, read_object(folder_, "special_tokens_map.json"));
     for (auto& [key, value] : map.items()) {
@@ -151,7 +152,7 @@ class FolderTokens {
     return {};
   }
 
-  // All special tokens, each once.
+  // Collects all special tokens, each once.
   Status collect_special() {
     specials_.clear();
     special_.clear();
@@ -164,7 +165,7 @@ class FolderTokens {
     return {};
   }
 
-  // named: a token whose text stands for the object that another file has.
+  // named: text in `json` refers to the token object with that text in another file.
   Status add_special(const Json& json, const char* name, bool named) {
     if (json.is_null() || (json.is_string() && json.get_ref<const std::string&>().empty()))
       return {};
@@ -184,12 +185,12 @@ class FolderTokens {
 
   const InputFolder& folder_;
   const std::string dir_;
-  Json config_;  // of tokenizer_config.json, and of special_tokens_map.json if that counts
+  Json config_;  // tokenizer_config.json, updated from special_tokens_map.json if that applies
   std::map<std::string, AddedToken> in_tokenizer_;  // by content
-  std::map<int32_t, AddedToken> by_id_;             // that the other files list
-  std::map<std::string, AddedToken> objects_;       // with flags, for those given by their text
+  std::map<int32_t, AddedToken> by_id_;             // tokens listed in other files
+  std::map<std::string, AddedToken> objects_;       // tokens with flags, by text
   std::vector<Special> specials_;
-  std::set<std::string> special_;  // their contents
+  std::set<std::string> special_;  // contents of `specials_`
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Expected tokens and flags are those of transformers' fast tokenizers on the same files;
+// Expected tokens and flags come from transformers' fast tokenizers on the same files;
 // tests/parity/test_tokenizer_folders.py compares the two.
 #include "text/folder_tokens.h"
 
@@ -25,7 +25,7 @@ Json object(const std::string& content, const Json& flags = Json::object()) {
 class FolderTokensTest : public ::testing::Test {
  protected:
   void write(const std::string& file, const Json& json) { dir_.write(file, json.dump()); }
-  // Content and flags, in the order of adding.
+  // Contents and flags, in order of addition.
   std::vector<std::string> added() const {
     std::vector<std::string> out;
     const auto folder = InputFolder::open(dir_.path());
@@ -36,19 +36,19 @@ class FolderTokensTest : public ::testing::Test {
                     (t.special ? " s" : ""));
     return out;
   }
-  // Those of tiny_tokenizer.h, as tokenizer_config.json has them.
+  // The special tokens of tiny_tokenizer.h in the format of tokenizer_config.json.
   static Json decoder() { return {{"259", object("<|im_start|>")}, {"260", object("<|im_end|>")}}; }
   TempDir dir_;
 };
 
-TEST_F(FolderTokensTest, NothingIsAddedWithoutFilesOrByThoseThatSayTheSame) {
+TEST_F(FolderTokensTest, MissingOrRedundantFilesAddNothing) {
   EXPECT_THAT(added(), IsEmpty());
   write("tokenizer_config.json",
         {{"added_tokens_decoder", decoder()}, {"eos_token", "<|im_end|>"}, {"pad_token", nullptr}});
   EXPECT_THAT(added(), IsEmpty());
 }
 
-TEST_F(FolderTokensTest, TokensThatOnlyTheConfigHasAreAddedById) {
+TEST_F(FolderTokensTest, ConfigOnlyTokensAreAddedById) {
   Json tokens = decoder();
   tokens["1000"] = object("<late>");
   tokens["261"] = object("<early>", {{"special", false}, {"normalized", true}});
@@ -60,7 +60,7 @@ TEST_F(FolderTokensTest, TokensThatOnlyTheConfigHasAreAddedById) {
       << "a named token is special";
 }
 
-TEST_F(FolderTokensTest, NamedAndFurtherSpecialTokensAreAdded) {
+TEST_F(FolderTokensTest, NamedAndAdditionalSpecialTokensAreAdded) {
   write("tokenizer_config.json",
         {{"added_tokens_decoder", decoder()},
          {"mask_token", object("<m>", {{"lstrip", true}, {"special", false}})},
@@ -71,7 +71,7 @@ TEST_F(FolderTokensTest, NamedAndFurtherSpecialTokensAreAdded) {
   EXPECT_THAT(added(), ElementsAre("ab s", "[PAD] s", "<m> l s", "<x> s", "<i> s"));
 }
 
-TEST_F(FolderTokensTest, OlderFilesCountWithoutAddedTokensDecoder) {
+TEST_F(FolderTokensTest, OlderFilesApplyWithoutAddedTokensDecoder) {
   write("tokenizer_config.json", {{"pad_token", "<old>"}});
   write("special_tokens_map.json",
         {{"pad_token", "[PAD]"},
@@ -81,9 +81,9 @@ TEST_F(FolderTokensTest, OlderFilesCountWithoutAddedTokensDecoder) {
   EXPECT_THAT(added(), ElementsAre("<w> n", "[PAD] s", "<v> n", "<m> l s", "<z> s"));
 }
 
-TEST_F(FolderTokensTest, RefusesWhatIsNoToken) {
+TEST_F(FolderTokensTest, RefusesInvalidTokens) {
   write("tokenizer_config.json", {{"added_tokens_decoder", {{"x1", object("<a>")}}}});
-  EXPECT_THAT(added(), ElementsAre(HasSubstr("\"x1\" is no token id")));
+  EXPECT_THAT(added(), ElementsAre(HasSubstr("\"x1\" is not a token id")));
   write("tokenizer_config.json", {{"added_tokens_decoder", {1}}});
   EXPECT_THAT(added(), ElementsAre(HasSubstr("added_tokens_decoder: must be an object")));
   write("tokenizer_config.json", {{"pad_token", 3}});
@@ -93,7 +93,7 @@ TEST_F(FolderTokensTest, RefusesWhatIsNoToken) {
   EXPECT_THAT(added(), ElementsAre(HasSubstr("the id of \"<w>\" is out of range")));
 }
 
-TEST_F(FolderTokensTest, TheTokenizerOfTheFolderHasThem) {
+TEST_F(FolderTokensTest, FolderTokenizerIncludesAddedTokens) {
   write("tokenizer.json", tiny_tokenizer_json());
   write("tokenizer_config.json", {{"added_tokens_decoder", {{"261", object("<|image_pad|>")}}}});
   const auto tokenizer = Tokenizer::load(dir_.path()).value();

@@ -30,8 +30,8 @@ class GemmaChat final : public ChatFormat {
       const bool user = (i - (system ? 1 : 0)) % 2 == 0;
       if (messages[i].role != (user ? "user" : "assistant"))
         return invalid(
-            "the roles of \"messages\" must alternate user and assistant, behind one "
-            "system message at most",
+            "the roles of \"messages\" must alternate user and assistant, after at most "
+            "one system message",
             "messages");
       out += std::string("<start_of_turn>") + (user ? "user\n" : "model\n");
       // Not stripped, as in the published template.

@@ -1,4 +1,4 @@
-// Compares with the results of the `tokenizers` package for the same files and texts
+// Compares with the output of the `tokenizers` package for the same files and texts
 // (tests/parity/make_text_golden.py).
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ std::string streamed(const std::shared_ptr<const Tokenizer>& tokenizer, const Id
   return out + detokenizer.flush();
 }
 
-TEST(Golden, IdsAndTextsOfTheReference) {
+TEST(Golden, IdsAndTextsMatchReference) {
   const auto golden = read_json_file(VALORA_TEXT_TESTDATA "/golden.json");
   ASSERT_TRUE(golden.ok()) << golden.error().message;
   ASSERT_EQ(golden->size(), 5);

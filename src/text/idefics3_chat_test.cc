@@ -8,7 +8,7 @@ namespace {
 
 using testing::text;
 
-TEST(Idefics3Chat, ATurnThatBeginsWithAnImageHasNoSpace) {
+TEST(Idefics3Chat, TurnBeginningWithImageHasNoSpace) {
   const ChatPart image{ChatPart::Kind::kImage, {}};
   EXPECT_EQ(make_idefics3_chat(true)
                 ->render({{"system", {text("Be brief.")}},

@@ -1,5 +1,5 @@
-// Readers for the parts of tokenizer.json. Errors name the place in the file; unknown settings are
-// refused.
+// Helpers that read parts of tokenizer.json. Errors name the place in the file; unknown settings
+// are refused.
 #pragma once
 
 #include <initializer_list>
@@ -12,22 +12,22 @@
 
 namespace valora::text {
 
-// A name from the file, quoted for messages.
+// Quotes a name from the file for messages.
 inline std::string in_quotes(std::string_view name) { return "\"" + shortened(name, 80) + "\""; }
 
 inline Error refuse(std::string_view where, std::string_view why) {
   return unprocessable(std::string(where) + ": " + std::string(why));
 }
 
-// An unknown field could change results, so it is refused by name.
+// Refuses unknown fields by name, because they could change results.
 Status check_fields(const Json& object, std::string_view where,
                     std::initializer_list<std::string_view> known);
-// The "type" of a part. An error if the part is no object or has no type.
+// The "type" of a part. An error if the part is not an object or has no type.
 Result<std::string> part_type(const Json& part, std::string_view where);
-// A string of exactly one character.
+// Reads a string of exactly one character.
 Result<std::string> character_field(const Json& object, std::string_view where,
                                     std::string_view key);
-// An array of at most max_size elements.
+// Reads an array of at most max_size elements.
 Result<const Json*> array_field(const Json& object, std::string_view where, std::string_view key,
                                 size_t max_size);
 

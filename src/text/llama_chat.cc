@@ -9,8 +9,8 @@
 namespace valora::text {
 namespace {
 
-// A message's text without surrounding white space. The engine refuses media for text models before
-// this.
+// A message's text without surrounding white space. The engine has already refused media for text
+// models.
 std::string content(const ChatMessage& message) {
   return std::string(
       jinja::strip(joined_text(message), jinja::Side::kBoth));  // as the published templates do

@@ -1,4 +1,4 @@
-// "Metaspace" of tokenizer.json, a pre-tokenizer and a decoder: spaces are written as a visible
+// "Metaspace" of tokenizer.json, a pre-tokenizer and a decoder: represents spaces by a visible
 // character.
 #pragma once
 

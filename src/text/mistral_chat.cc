@@ -5,12 +5,12 @@
 namespace valora::text {
 namespace {
 
-// How a kind writes turns.
+// The marks around turns in one kind of template.
 struct MistralMarks {
   const char* user;
   const char* user_end;
   const char* assistant;
-  bool trims = false;  // an answer's white space
+  bool trims = false;  // strip white space around answers
 };
 
 MistralMarks marks_of(MistralChat kind) {
@@ -65,7 +65,7 @@ class MistralFormat final : public ChatFormat {
     return out;
   }
 
-  // The user's turn that the system prompt is in; messages.size() if none.
+  // Index of the user turn that includes the system prompt; messages.size() if none.
   size_t turn_with_system(const std::vector<ChatMessage>& messages) const {
     if (kind_ == MistralChat::kTekkenSystem) return messages.size();
     if (kind_ == MistralChat::kText) return 1;

@@ -20,7 +20,7 @@ std::string rendered(MistralChat kind) {
       .value();
 }
 
-TEST(MistralChat, EachVocabularyHasItsForm) {
+TEST(MistralChat, EachKindRendersItsFormat) {
   EXPECT_EQ(rendered(MistralChat::kText),
             "<s> [INST] Be brief.\n\n a  [/INST]  b </s> [INST] c [/INST]");
   EXPECT_EQ(rendered(MistralChat::kTokens),
@@ -31,13 +31,13 @@ TEST(MistralChat, EachVocabularyHasItsForm) {
             "<s>[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST] a [/INST] b </s>[INST]c[/INST]");
 }
 
-TEST(MistralChat, PicturesStandWhereTheyAreInATurn) {
+TEST(MistralChat, PicturesKeepPositionInTurn) {
   const auto format = make_mistral_chat(MistralChat::kText, "<image>\n");
   EXPECT_EQ(format->render({{"user", {text("a"), testing::image(), text("b")}}}, true).value(),
             "<s> [INST] a<image>\nb [/INST]");
 }
 
-TEST(MistralChat, WithoutASystemPrompt) {
+TEST(MistralChat, RendersWithoutSystemPrompt) {
   for (const MistralChat kind : {MistralChat::kTekken, MistralChat::kTekkenSystem})
     EXPECT_EQ(make_mistral_chat(kind)->render({{"user", {text("a"), text("b")}}}, true).value(),
               "<s>[INST]ab[/INST]");

@@ -52,7 +52,7 @@ Result<PostProcessor> read_template(const Json& json, const std::string& where, 
   return result;
 }
 
-// Each processor wraps the result of those before it.
+// Each processor wraps the result of the preceding ones.
 Result<PostProcessor> read_sequence(const Json& json, const std::string& where, int32_t max_id) {
   VALORA_CHECK(check_fields(json, where, {"type", "processors"}));
   VALORA_TRY(array, array_field(json, where, "processors", kMaxPieces));
@@ -76,7 +76,7 @@ Result<PostProcessor> PostProcessor::read(const Json& json, const std::string& w
   VALORA_TRY(type, part_type(json, where));
   if (type == "TemplateProcessing") return read_template(json, where, max_id);
   if (type == "Sequence") return read_sequence(json, where, max_id);
-  if (type == "ByteLevel") {  // changes offsets only
+  if (type == "ByteLevel") {  // affects offsets only
     VALORA_CHECK(
         check_fields(json, where, {"type", "add_prefix_space", "trim_offsets", "use_regex"}));
     return PostProcessor{};

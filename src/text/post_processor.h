@@ -1,4 +1,4 @@
-// "post_processor" of tokenizer.json: the ids before and after one sequence.
+// "post_processor" of tokenizer.json: the ids added before and after a sequence.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct PostProcessor {
   std::vector<int32_t> prefix;
   std::vector<int32_t> suffix;
 
-  // Ids must be from 0 to max_id. Null JSON adds nothing.
+  // Ids must be in 0 … max_id. Null JSON adds nothing.
   static Result<PostProcessor> read(const Json& json, const std::string& where, int32_t max_id);
 };
 

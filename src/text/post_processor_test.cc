@@ -19,14 +19,14 @@ Json template_json(const Json& single) {
 const Json kStart = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
 const Json kSequence = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
 
-TEST(PostProcessor, PutsATemplatesTokensAround) {
+TEST(PostProcessor, AddsTemplateTokensAroundText) {
   const auto around = PostProcessor::read(template_json({kStart, kSequence, kStart}), "p", 2);
   ASSERT_TRUE(around.ok()) << around.error().message;
   EXPECT_THAT(around->prefix, ElementsAre(1, 2));
   EXPECT_THAT(around->suffix, ElementsAre(1, 2));
 }
 
-TEST(PostProcessor, LaterOnesOfASequenceGoOutside) {
+TEST(PostProcessor, LaterProcessorsWrapEarlierOnes) {
   Json outer = template_json({kStart, kSequence});
   outer["special_tokens"]["<s>"]["ids"] = {7};
   const Json json = {{"type", "Sequence"},

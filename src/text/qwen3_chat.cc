@@ -14,14 +14,14 @@ std::string_view without_newlines(std::string_view text, bool front, bool back) 
   return text;
 }
 
-// The results of tools, in a user's turn (text/tool_prompt.h), are no question.
+// Tool results in a user turn (text/tool_prompt.h) do not count as a question.
 bool is_question(const ChatMessage& message) {
   const std::string text = joined_text(message);
   return message.role == "user" &&
          !(text.starts_with("<tool_response>") && text.ends_with("</tool_response>"));
 }
 
-// An answer, cut at its thought.
+// An answer split into its thought and the rest.
 struct Answer {
   std::string_view thought, content;
 };
@@ -37,7 +37,7 @@ Answer cut_answer(std::string_view text) {
   return {without_newlines(thought, true, true), without_newlines(content, true, false)};
 }
 
-// The texts, with placeholders of images and videos between them.
+// The texts with placeholders for images and videos between them.
 std::string with_placeholders(const ChatMessage& message) {
   const ChatMlStyle style;
   std::string out;

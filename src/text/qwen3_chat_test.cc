@@ -22,8 +22,8 @@ TEST(Qwen3Chat, HasNoDefaultSystemPrompt) {
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|>\n");
 }
 
-// As Qwen3.5 has it.
-TEST(Qwen3Chat, MayBeginTheAssistantsTurnAndHavePictures) {
+// As in Qwen3.5.
+TEST(Qwen3Chat, AddsAssistantTurnAndPictures) {
   EXPECT_EQ(make_qwen3_chat("<think>\n")
                 ->render({{"user", {text("See "), image(), text(" and "), video()}}}, true)
                 .value(),
@@ -32,7 +32,7 @@ TEST(Qwen3Chat, MayBeginTheAssistantsTurnAndHavePictures) {
             "<think>\n");
 }
 
-TEST(Qwen3Chat, EarlierAnswersLoseTheirThoughts) {
+TEST(Qwen3Chat, ThinkingIsRemovedFromEarlierAnswers) {
   EXPECT_EQ(rendered({{"user", {text("a")}},
                       {"assistant", {text("<think>\nhm\n</think>\n\nb")}},
                       {"user", {text("c")}},
@@ -43,7 +43,7 @@ TEST(Qwen3Chat, EarlierAnswersLoseTheirThoughts) {
             "<|im_start|>user\ne<|im_end|>\n<|im_start|>assistant\n");
 }
 
-TEST(Qwen3Chat, AnswersBehindTheLastQuestionKeepThem) {
+TEST(Qwen3Chat, ThinkingStaysAfterLastQuestion) {
   EXPECT_EQ(
       rendered({{"user", {text("a")}}, {"assistant", {text("<think>\nhm\n</think>\n\nb")}}}, false),
       "<|im_start|>user\na<|im_end|>\n"
@@ -53,7 +53,7 @@ TEST(Qwen3Chat, AnswersBehindTheLastQuestionKeepThem) {
             "<|im_start|>assistant\n<think>\n\n</think>\n\nb<|im_end|>\n");
 }
 
-TEST(Qwen3Chat, ResultsOfToolsAreNoQuestion) {
+TEST(Qwen3Chat, ToolResultsAreNotQuestions) {
   std::vector<ChatMessage> messages = {{"user", {text("Where?")}},
                                        {"assistant", {text("<think>\nlook\n</think>\n\n")}},
                                        {"tool", {text("here")}}};

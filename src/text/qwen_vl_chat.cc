@@ -3,7 +3,7 @@
 namespace valora::text {
 namespace {
 
-// ChatML in which pictures are numbered.
+// ChatML with numbered pictures.
 class QwenVlChat final : public ChatFormat {
  public:
   Result<std::string> render(const std::vector<ChatMessage>& messages,

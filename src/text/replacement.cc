@@ -8,7 +8,7 @@
 namespace valora::text {
 namespace {
 
-// A regular expression may match the empty text, between any two characters and at both ends.
+// A regular expression may match the empty text between any two characters and at both ends.
 size_t growth(const Json& pattern, std::string_view content) {
   if (!pattern.contains("String")) return 1 + 2 * content.size();
   const size_t size = pattern.at("String").get_ref<const std::string&>().size();

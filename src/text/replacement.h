@@ -1,5 +1,4 @@
-// "Replace" of tokenizer.json, a normalizer and a decoder: replaces the matches of a pattern by a
-// text.
+// "Replace" of tokenizer.json, a normalizer and a decoder: replaces matches of a pattern by a text.
 #pragma once
 
 #include <string>
@@ -20,8 +19,8 @@ class Replacement {
   static Result<Replacement> read(const Json& json, const std::string& where);
 
   std::string apply(std::string_view utf8) const;
-  // Also maps `head`, a length of the text's beginning, to the length of its replacement. A
-  // replacement belongs to it if the end of its match does.
+  // Also maps `head`, the length of a prefix of the text, to the length of its replacement. A
+  // replacement belongs to the prefix if its match ends there.
   std::string apply(std::string_view utf8, size_t& head) const;
   size_t max_growth() const { return max_growth_; }
 
@@ -31,7 +30,7 @@ class Replacement {
 
   Regex pattern_;
   std::string content_;
-  size_t max_growth_;  // the maximal factor by which the text grows
+  size_t max_growth_;  // the largest factor by which the text can grow
 };
 
 }  // namespace valora::text

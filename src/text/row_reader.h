@@ -1,5 +1,5 @@
-// Reads a normalizer, pre-tokenizer or decoder: one part, or a "Sequence" of parts. Nested
-// Sequences become one row.
+// Reads a normalizer, pre-tokenizer or decoder: a single part or a "Sequence" of parts. Nested
+// Sequences are flattened.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace valora::text {
 
-// Part has max_growth(), the maximal factor by which its text grows.
+// Part has max_growth(), the largest factor by which its text can grow.
 template <typename Part>
 class RowReader {
  public:
@@ -19,7 +19,7 @@ class RowReader {
   using Make = std::function<Result<PartPtr>(const Json& json, const std::string& type,
                                              const std::string& where)>;
 
-  // key: the field of a Sequence that holds the parts.
+  // key: the field of a Sequence that contains the parts.
   RowReader(std::string key, size_t max_growth, Make make)
       : key_(std::move(key)), max_growth_(max_growth), make_(std::move(make)) {}
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kExtraTokens = 205;
 
-// The tags of Qwen-VL, by the arguments that name them.
+// Qwen-VL's tags, by the configuration keys that name them.
 struct Tag {
   const char *argument, *text;
   bool special;
@@ -26,7 +26,7 @@ constexpr std::array<Tag, 9> kTags{{{"ref_start_tag", "<ref>", false},
                                     {"image_end_tag", "</img>", true},
                                     {"image_pad_tag", "<imgpad>", true}}};
 
-// Found in the normalized text, as tiktoken does. They get the ids behind the vocabulary.
+// Matched in normalized text, as tiktoken does. Ids follow the vocabulary.
 Json added(const std::string& text, bool special) {
   return {{"id", 0},         {"content", text},    {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", true}, {"special", special}};

@@ -1,5 +1,5 @@
-// The tokenizer of Qwen's first models (QWenTokenizer in the code that their folders bring along):
-// a vocabulary of tiktoken, whose other parts are not in files.
+// The tokenizer of the first Qwen models (QWenTokenizer in their folders' remote code): a tiktoken
+// vocabulary; its other parts are not in files.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace valora::text {
 
 inline constexpr char kTiktokenFile[] = "qwen.tiktoken";
 
-// What tokenizer.json would say of it besides the model: an object with "normalizer",
-// "pre_tokenizer", "decoder" and "added_tokens". The tags of pictures and boxes are among the added
-// tokens if config.json has a "visual" part. Those around boxes are not special: questions may have
-// them, and answers keep them. Refuses tags of other names in tokenizer_config.json.
+// The equivalent of tokenizer.json without the model: an object with "normalizer", "pre_tokenizer",
+// "decoder" and "added_tokens". If config.json has a "visual" part, the added tokens include the
+// tags of pictures and boxes. Box tags are not special: questions may contain them, and answers
+// keep them. Refuses other tag names in tokenizer_config.json.
 Result<Json> tiktoken_parts(const std::string& dir);
 
 }  // namespace valora::text

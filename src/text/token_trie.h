@@ -18,7 +18,7 @@ class TokenTrie {
     int32_t id;
   };
 
-  // A text that is inserted twice keeps its first id.
+  // A text inserted twice keeps its first id.
   void insert(std::string_view text, int32_t id);
   std::optional<Match> find(std::string_view text, size_t from) const;
 
@@ -29,7 +29,7 @@ class TokenTrie {
   std::vector<int32_t> node_ids_ = {
       kNoToken};  // the token that ends at each node; node 0 is the root
   std::unordered_map<uint64_t, uint32_t> edges_;  // node << 8 | byte → node
-  std::array<bool, 256> starts_ = {};             // the first bytes of all texts
+  std::array<bool, 256> starts_ = {};             // first bytes of all texts
 };
 
 }  // namespace valora::text

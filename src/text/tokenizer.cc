@@ -100,7 +100,7 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
   const Decoder& decoder() const override { return parts_.decoder; }
 
-  // The model of this digest; null if it has another one.
+  // The model if it has this digest, otherwise null.
   std::shared_ptr<const Model> model_of(const Digest& digest) const {
     return digest == parts_.model_digest ? parts_.model : nullptr;
   }
@@ -115,7 +115,8 @@ class HuggingFaceTokenizer final : public Tokenizer {
 
   void encode_raw(std::string_view text, bool begins_sequence, std::string_view mark,
                   std::vector<int32_t>& ids) const {
-    // A template may have cut off the character before a mark. Nothing is normalized to more.
+    // A template may have cut off the character before a mark. If only marks remain, nothing must
+    // be encoded, not even text that a normalizer would prepend.
     while (!mark.empty() && text.starts_with(mark)) text.remove_prefix(mark.size());
     if (text.empty()) return;
     NormalizedText normalized{std::string(text),
@@ -151,15 +152,15 @@ const Json& part(const Json& json, const char* key) {
   return it == json.end() ? kNull : *it;
 }
 
-// Truncation and padding are the caller's choice, not part of the tokens; transformers also
-// switches both off.
+// Only a warning: truncation and padding are up to the caller, and transformers switches both off,
+// too.
 void warn_of_lengths(const Json& json, const std::string& what) {
   for (const char* key : {"truncation", "padding"})
     if (!part(json, key).is_null())
       spdlog::warn("{}: \"{}\" is not applied: prompts keep their length", what, key);
 }
 
-// Whichever way its merges are written.
+// Independent of the format in which merges are written.
 Digest digest_of_model(const Json& model) {
   DigestBuilder digest;
   for (const auto& [key, value] : model.items()) {
@@ -188,7 +189,7 @@ Result<std::shared_ptr<const Model>> model_like(const Json& json, const Digest& 
   return std::shared_ptr<const Model>(std::move(model));
 }
 
-// Everything but the model, of this digest.
+// Reads everything but the model, whose digest is given.
 Result<Parts> read_parts_around(std::shared_ptr<const Model> model, const Digest& digest,
                                 const Json& json, const std::vector<AddedToken>& more) {
   VALORA_TRY(normalizer, make_normalizer(part(json, "normalizer"), "normalizer"));
@@ -216,7 +217,7 @@ Result<Parts> read_parts(const Json& json, const std::vector<AddedToken>& more,
   return read_parts_around(std::move(model), digest, json, more);
 }
 
-// more: further added tokens.
+// more: additional added tokens.
 Result<std::shared_ptr<const Tokenizer>> make_tokenizer(const Json& json, const std::string& what,
                                                         const std::vector<AddedToken>& more,
                                                         const Tokenizer* other = nullptr) {
@@ -243,7 +244,7 @@ Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
 
 }  // namespace
 
-// Includes the added tokens of the folder's other files.
+// Includes the added tokens listed in the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
                                                          const Tokenizer* other) {
   if (const auto gguf = dir.root.empty() ? find_gguf(dir.path) : std::nullopt) {

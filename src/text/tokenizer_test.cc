@@ -27,7 +27,7 @@ TEST(Tokenizer, ReadsBytesThatAreNotUtf8AsReplacementCharacters) {
   EXPECT_THAT(tiny_tokenizer()->encode("a\xFF"), ElementsAre('a', 0xEF, 0xBF, 0xBD));
 }
 
-TEST(Tokenizer, TellsOfItsVocabulary) {
+TEST(Tokenizer, ReportsVocabulary) {
   const auto tokenizer = tiny_tokenizer();
   EXPECT_EQ(tokenizer->vocab_size(), 261);
   EXPECT_EQ(tokenizer->token_to_id("abc"), 257);
@@ -42,7 +42,7 @@ TEST(Tokenizer, TellsOfItsVocabulary) {
   EXPECT_FALSE(tokenizer->is_special(1000));
 }
 
-TEST(Tokenizer, AddedTokenOutsideTheByteAlphabetStandsForItself) {
+TEST(Tokenizer, AddedTokenOutsideByteAlphabetDecodesToItself) {
   Json json = tiny_tokenizer_json();
   json["added_tokens"].push_back(added_token_json(261, "字", false));
   json["added_tokens"].push_back(added_token_json(262, "<img>", false));
@@ -73,7 +73,7 @@ TEST(Tokenizer, LengthSettingsOfTheFileAreNotApplied) {
   EXPECT_EQ(Tokenizer::from_json(json, "tiny").value()->encode("xyz").size(), 3);
 }
 
-TEST(Tokenizer, LoadNamesTheFile) {
+TEST(Tokenizer, LoadErrorNamesFile) {
   const auto dir = std::filesystem::path(::testing::TempDir()) / "valora_tokenizer_test";
   std::filesystem::create_directories(dir);
   EXPECT_THAT(Tokenizer::load((dir / "nowhere").string()).error().message,
@@ -86,7 +86,7 @@ TEST(Tokenizer, LoadNamesTheFile) {
 }
 
 struct Refusal {
-  const char* patch;  // a JSON merge patch of the tiny tokenizer
+  const char* patch;  // a JSON merge patch for the tiny tokenizer
   const char* reason;
 };
 
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{R"({"model": {"merges": [["a", 1]]}})", "model.merges[0]"}));
 
 // As `tokenizers` 0.22 reads such files.
-TEST(Tokenizer, AddedTokensHaveTheNextFreeIdWhateverTheFileSays) {
+TEST(Tokenizer, AddedTokensTakeNextFreeId) {
   Json json = tiny_tokenizer_json();
   Json again = added_token_json(259, "<x>", true);
   again["lstrip"] = true;
@@ -205,7 +205,7 @@ Json llama_json() {
   return json;
 }
 
-TEST(Tokenizer, LlamasPrefixGoesBeforeEveryTextBetweenAddedTokens) {
+TEST(Tokenizer, LlamaPrefixesEveryTextBetweenAddedTokens) {
   const auto tokenizer = Tokenizer::from_json(llama_json(), "llama").value();
   EXPECT_THAT(tokenizer->encode("a a"), ElementsAre(1, 7, 7));
   EXPECT_THAT(tokenizer->encode("b<s>a", false), ElementsAre(5, 8, 1, 7));
@@ -220,7 +220,7 @@ TEST(Tokenizer, LlamasPrefixGoesBeforeEveryTextBetweenAddedTokens) {
   EXPECT_EQ(tokenizer->token_text(9), nullptr);
 }
 
-TEST(Tokenizer, TheSchemeFirstPrependsAtTheBeginningOnly) {
+TEST(Tokenizer, SchemeFirstPrependsOnlyAtBeginning) {
   Json json = llama_json();
   json["normalizer"] = nullptr;
   json["pre_tokenizer"] = {

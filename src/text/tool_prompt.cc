@@ -44,12 +44,12 @@ ChatMessage result_turn(ChatMessage message) {
 std::vector<ChatMessage> with_tools_in_text(std::vector<ChatMessage> messages,
                                             const OrderedJson& tools) {
   std::vector<ChatMessage> out;
-  bool results = false;  // the last turn of `out` holds results
+  bool results = false;  // the last turn of `out` contains results
   for (ChatMessage& message : messages) {
     const bool result = message.role == "tool";
     write_calls(message);
     if (result) message = result_turn(std::move(message));
-    // Many formats demand that turns alternate.
+    // Many formats require alternating turns.
     if (results && message.role == "user") {
       out.back().parts.push_back(text_part("\n"));
       std::move(message.parts.begin(), message.parts.end(), std::back_inserter(out.back().parts));

@@ -1,4 +1,4 @@
-// Tools for chat formats that take none (ChatFormat::takes_tools).
+// Tools for chat formats without tool support (ChatFormat::takes_tools).
 #pragma once
 
 #include <vector>
@@ -7,10 +7,9 @@
 
 namespace valora::text {
 
-// The conversation with everything about tools as text in the Hermes form: the tools are described
-// at the end of the system message, calls stand in the assistant's text, and results, each between
-// <tool_response> and </tool_response>, in the user's turn. tools: a list in OpenAI's form, or
-// null.
+// Rewrites everything about tools as text in the Hermes format: tools are described at the end of
+// the system message, calls become part of the assistant's text, and results go into user turns,
+// each between <tool_response> and </tool_response>. tools: a list in OpenAI's format, or null.
 std::vector<ChatMessage> with_tools_in_text(std::vector<ChatMessage> messages,
                                             const OrderedJson& tools);
 

@@ -37,7 +37,7 @@ TEST(ToolsInText, AreDescribedInTheSystemMessage) {
   EXPECT_THAT(text_of(turns[0]), StartsWith("You can call functions."));
 }
 
-TEST(ToolsInText, CallsAndResultsAreTurns) {
+TEST(ToolsInText, CallsAndResultsBecomeTurns) {
   ChatMessage calls = message("assistant", "I look.");
   calls.tool_calls = {{"1", "look", {{"z", 1}, {"a", "é"}}}, {"2", "go", OrderedJson::object()}};
   ChatMessage picture{"tool", {{ChatPart::Kind::kImage, {}}}};
@@ -54,7 +54,7 @@ TEST(ToolsInText, CallsAndResultsAreTurns) {
             "so?");
 }
 
-TEST(ToolUse, IsFoundInTheTemplate) {
+TEST(ToolUse, IsDetectedFromTemplate) {
   EXPECT_FALSE(find_tool_use("{{ messages }} my_tools toolsets").taken);
   EXPECT_TRUE(find_tool_use("{% if tools %}x{% endif %}").taken);
   EXPECT_EQ(find_tool_use("{% if tools %}<tool_call>").style, ToolCallStyle::kHermes);
@@ -63,7 +63,7 @@ TEST(ToolUse, IsFoundInTheTemplate) {
             ToolCallStyle::kPythonic);
 }
 
-TEST(ChatTemplateTools, GetTheirOwnOrderAndCallsAreObjects) {
+TEST(ChatTemplateTools, KeepKeyOrderAndPassCallsAsObjects) {
   const auto format = make_chat_template(
       "{% for m in messages %}{{ m.role }}:{{ m.content }}"
       "{% for c in m.tool_calls or [] %}[{{ c.id }} {{ c.function.name }} "

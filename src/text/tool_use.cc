@@ -22,7 +22,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// The published templates say how calls look in the instructions that they give the model.
+// Published templates describe the format of calls in their instructions to the model.
 ToolCallStyle style_of(std::string_view source) {
   if (has(source, "<tool_call>")) return ToolCallStyle::kHermes;
   if (has(source, "func_name1(") || has(source, "(params_name1=")) return ToolCallStyle::kPythonic;

@@ -1,4 +1,4 @@
-// Detects if a chat template writes tools, and how its text asks the model to call them.
+// Detects whether a chat template writes tools, and which call format it asks the model to use.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace valora::text {
 
 struct ToolUse {
-  bool taken = false;  // reads the variable "tools"
+  bool taken = false;  // it reads the variable "tools"
   ToolCallStyle style = ToolCallStyle::kHermes;
 };
 ToolUse find_tool_use(std::string_view source);

@@ -1,4 +1,4 @@
-// The regular expressions by which published byte-level tokenizers find words.
+// The regular expressions with which published byte-level tokenizers find words.
 #pragma once
 
 namespace valora::text {

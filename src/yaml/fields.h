@@ -16,7 +16,7 @@ namespace valora::yaml {
 // `, did you mean "…"?` if a known word is close; otherwise `; known: …`.
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& known);
 
-// A view: file and node must outlive it. Absent keys read as none. A key without a value is an
+// A view: file and node must outlive it. Missing keys read as nullopt. A key without a value is an
 // error.
 class Fields {
  public:
@@ -29,7 +29,7 @@ class Fields {
   int line() const { return node_->line; }
   std::string name(std::string_view key) const {
     return within_ + std::string(key);
-  }  // as in errors
+  }  // as in error messages
 
   Result<std::optional<std::string>> text(std::string_view key) const;  // not empty
   Result<std::string> required_text(std::string_view key) const;
@@ -37,10 +37,10 @@ class Fields {
   Result<std::optional<double>> number(std::string_view key, double least, double most) const;
   Result<std::optional<int64_t>> integer(std::string_view key, int64_t least, int64_t most) const;
   Result<std::vector<std::string>> texts(
-      std::string_view key) const;  // distinct; empty if the key is absent
-  Result<std::vector<double>> numbers(std::string_view key) const;  // empty if the key is absent
+      std::string_view key) const;  // distinct; empty if the key is missing
+  Result<std::vector<double>> numbers(std::string_view key) const;  // empty if the key is missing
 
-  // "FILE:LINE: "KEY" …", with the key's line if it is present, otherwise the map's.
+  // "FILE:LINE: "KEY" …", with the key's line if present, otherwise the map's.
   Error error(std::string_view key, const std::string& what) const;
 
  private:

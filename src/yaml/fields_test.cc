@@ -18,7 +18,7 @@ class YamlFields : public ::testing::Test {
   Node tree_;
 };
 
-TEST_F(YamlFields, UnknownKeysAreNamedWithTheirNearest) {
+TEST_F(YamlFields, UnknownKeyErrorSuggestsNearestKey) {
   const auto error = [&](const std::string& text, const std::string& within) {
     return Fields::open(file_, *parse(text, file_), within, {"train", "name"}).error().message;
   };
@@ -28,7 +28,7 @@ TEST_F(YamlFields, UnknownKeysAreNamedWithTheirNearest) {
   EXPECT_EQ(error("[]\n", ""), "f:1: expected keys with values (train, name), not a list");
 }
 
-TEST_F(YamlFields, ValuesAreReadByTheirKind) {
+TEST_F(YamlFields, ReadsValuesByType) {
   const Fields fields = open("a: 7\nb: [x, \"2\"]\n");
   EXPECT_EQ(*fields.integer("a", 0, 7), 7);
   EXPECT_EQ(*fields.number("a", 0, 7), 7.0);
@@ -37,7 +37,7 @@ TEST_F(YamlFields, ValuesAreReadByTheirKind) {
   EXPECT_EQ(*open("b: 1\n").integer("a", 0, 7), std::nullopt);
 }
 
-TEST_F(YamlFields, WrongValuesAreNamedByLineAndKey) {
+TEST_F(YamlFields, WrongValueErrorNamesLineAndKey) {
   const auto of = [](const auto& result) { return result.ok() ? "" : result.error().message; };
   EXPECT_EQ(of(open("b: 1\na: 8\n").integer("a", 0, 7)),
             "f:2: \"a\" must be an integer from 0 to 7, not \"8\"");

@@ -15,7 +15,7 @@
 namespace valora::yaml {
 namespace {
 
-// Thrown in yaml-cpp's callbacks to end the parse; caught in parse().
+// Thrown in yaml-cpp's callbacks to abort the parse; caught in parse().
 struct Refusal {
   int line;
   std::string message;
@@ -60,7 +60,7 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   struct Open {
     Node node;
-    bool has_key = false;  // in a map: the next child's key was read
+    bool has_key = false;  // in a map: the next child's key has been read
     std::string key;
     int key_line = 1;
   };

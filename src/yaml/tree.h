@@ -1,4 +1,4 @@
-// YAML, and thereby JSON, as a small tree with line numbers. yaml-cpp parses; the tree bounds depth
+// YAML, and thereby JSON, as a small tree with line numbers. yaml-cpp parses; the tree limits depth
 // and size while it grows, and does not expand aliases. Torch-free.
 #pragma once
 
@@ -13,10 +13,10 @@ struct Node {
   enum class Kind { kNull, kText, kList, kMap };
   Kind kind = Kind::kNull;
   int line = 1;
-  std::string text;     // of kText: also numbers and words, as written
-  bool quoted = false;  // of kText
-  std::string key;      // of a map's child
-  int key_line = 1;     // of a map's child
+  std::string text;     // for kText, including numbers and words, as written
+  bool quoted = false;  // for kText
+  std::string key;      // for a map's child
+  int key_line = 1;     // for a map's child
   std::vector<Node> children;
 };
 
@@ -26,8 +26,8 @@ struct Limits {
   int max_depth = 16;
 };
 
-// Parses one document. `file` names the source in errors, which are "FILE:LINE: …" except for too
-// many bytes. Refused: anchors and aliases, tags, a second document, keys that are not texts,
+// Parses one document. `file` names the source in errors, which have the form "FILE:LINE: …" except
+// if the text is too long. Refuses anchors and aliases, tags, a second document, non-text keys and
 // repeated keys.
 Result<Node> parse(const std::string& text, const std::string& file, const Limits& limits = {});
 

@@ -13,7 +13,7 @@ std::string error(const std::string& text, const Limits& limits = {}) {
   return tree.ok() ? "no error" : tree.error().message;
 }
 
-TEST(YamlTree, HasLinesKeysAndTexts) {
+TEST(YamlTree, ReportsLinesKeysAndTexts) {
   const auto tree = parse("a: 1\nb:\n  - x\n  - \"2\"\nc:\n", "f");
   ASSERT_TRUE(tree.ok()) << tree.error().message;
   ASSERT_EQ(tree->children.size(), 3u);
@@ -28,7 +28,7 @@ TEST(YamlTree, HasLinesKeysAndTexts) {
   EXPECT_EQ(c.kind, Node::Kind::kNull);
 }
 
-TEST(YamlTree, WhatIsBrokenIsNamedByItsLine) {
+TEST(YamlTree, ErrorsNameLine) {
   EXPECT_THAT(error("a:\n  - b: [c\n"), StartsWith("f:"));
   EXPECT_THAT(error("a:\n\n  - b: \"\\q\"\n"), StartsWith("f:3: this is not YAML: "));
   EXPECT_EQ(error("a:\n- b: 1\n  b: 2\n"), "f:3: the key \"b\" appears twice");
@@ -36,15 +36,15 @@ TEST(YamlTree, WhatIsBrokenIsNamedByItsLine) {
   EXPECT_EQ(error("? [a]\n: 1\n"), "f:1: a key must be text");
 }
 
-TEST(YamlTree, OnlyUtf8IsTaken) {
+TEST(YamlTree, NonUtf8IsRefused) {
   EXPECT_EQ(error("a: \u00e9\u20ac\U0001F600\U0010FFFF"), "no error");
   for (const char* bytes :
        {"\xC0\xAF", "\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE2\x82"})
     EXPECT_EQ(error("a:\n" + std::string(bytes)), "f:2: this is not UTF-8");
 }
 
-// The "billion laughs": each level repeats the one before ten times.
-TEST(YamlTree, WhatGrowsWithoutBoundIsRefused) {
+// The "billion laughs" attack: each level repeats the previous one ten times.
+TEST(YamlTree, UnboundedInputIsRefused) {
   EXPECT_EQ(error("a: &a [x, x]\nb: &b [*a, *a]\n"),
             "f:1: anchors and aliases are not supported; write the value out");
   EXPECT_EQ(error("a: 1\nb: *a\n"), "f:2: this is not YAML: the referenced anchor is not defined");

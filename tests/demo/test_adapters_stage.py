@@ -1,4 +1,4 @@
-"""`make.py adapters` with a stand-in for the generator: what it makes becomes demo/adapters and demo/manifest.json."""
+"""`make.py adapters` with a stand-in for the generator, whose output becomes demo/adapters and demo/manifest.json."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_made_adapters_take_the_place_of_the_old_ones(root):
+def test_new_adapters_replace_the_old_ones(root):
     program = root / "generator"
     program.write_text(GENERATOR.format(python=sys.executable))
     program.chmod(0o755)
@@ -48,7 +48,7 @@ def test_made_adapters_take_the_place_of_the_old_ones(root):
     assert json.loads((root / "work" / "training.json").read_text())["adapters"] == {"mood": 2.0, "digits": 7.0}
 
 
-def test_a_generator_that_fails_leaves_the_old_ones(root):
+def test_failed_generator_keeps_the_old_adapters(root):
     done = stage(root, "/bin/false")
     assert done.returncode != 0
     assert [folder.name for folder in (root / "demo" / "adapters").iterdir()] == ["old"]

@@ -1,4 +1,4 @@
-"""The files that tools/demo/datasets.py draws, in a small version, match docs/tasks.md."""
+"""A small version of the files that tools/demo/datasets.py draws must match docs/tasks.md."""
 
 import collections
 import hashlib
@@ -16,13 +16,13 @@ from wide import EVERYTHING
 
 SETS = ["tasks.yaml", "tasks-images.yaml", "tasks-videos.yaml", "tasks-teacher.yaml"]
 LIMIT = 12
-# Drawing H.264 clips takes tools/requirements-demo.txt; only one task has them.
+# Drawing H.264 clips requires tools/requirements-demo.txt; only one task has such clips.
 DRAWN = [] if importlib.util.find_spec("av") else ["demo", "images", "actions", "barrier", "race", "teacher"]
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """Folders as in the repository: demo next to build-demo."""
+    """Folders laid out as in the repository: demo next to build-demo."""
     root = tmp_path_factory.mktemp("drawn")
     make(root, *DRAWN)
     return root
@@ -38,7 +38,7 @@ def tasks_of(root, name):
 
 
 def all_tasks(root):
-    """Those that were drawn."""
+    """All tasks that were drawn."""
     return {task["name"]: task for name in SETS for task in tasks_of(root, name) if not DRAWN or task["name"] != "light"}
 
 
@@ -47,7 +47,7 @@ def media_of(entry):
 
 
 def lines_of(source, root):
-    """(media files, the rest) of every sample of a source."""
+    """(media files, other fields) of every sample of a source."""
     path = root / "demo" / (source if isinstance(source, str) else source["path"])
     form = "jsonl" if isinstance(source, str) else source["format"]
     if form == "jsonl":
@@ -71,12 +71,12 @@ def splits(task):
     return [task[key] for key in ("train", "validation") if key in task]
 
 
-def test_the_committed_tasks_files_are_those_of_the_scripts(drawn):
+def test_committed_tasks_files_match_the_scripts(drawn):
     for name in SETS:
         assert (drawn / "demo" / name).read_text() == (REPOSITORY / "demo" / name).read_text(), name
 
 
-def test_all_five_kinds_of_task_are_there(drawn):
+def test_all_five_task_types_exist(drawn):
     tasks = tasks_of(drawn, "tasks.yaml")
     kinds = collections.Counter(t["type"] for t in tasks)
     assert len(tasks) >= 8 and {"classification", "question_answering", "captioning", "video"} <= set(kinds)
@@ -84,7 +84,7 @@ def test_all_five_kinds_of_task_are_there(drawn):
     assert all(0 < t["floor"] < 1 for t in tasks)
 
 
-def test_every_sample_has_its_media_and_what_its_task_needs(drawn):
+def test_every_sample_has_its_media_and_required_fields(drawn):
     for name, task in all_tasks(drawn).items():
         for source in splits(task):
             samples = lines_of(source, drawn)
@@ -117,14 +117,14 @@ def digests(source, root):
     return {hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest() for files, _ in lines_of(source, root)}
 
 
-def test_no_sample_is_in_training_and_validation(drawn):
+def test_training_and_validation_are_disjoint(drawn):
     for name, task in all_tasks(drawn).items():
         if "train" in task:
             train, validation = (digests(source, drawn) for source in splits(task))
             assert train and validation and not train & validation, name
 
 
-def test_the_teacher_knows_digits_that_it_never_saw(drawn):
+def test_teacher_recognises_unseen_digits(drawn):
     import torch
     task = all_tasks(drawn)["digits-taught"]
     teacher = task["teacher"]
@@ -143,8 +143,8 @@ def test_the_teacher_knows_digits_that_it_never_saw(drawn):
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="in make conformance")
-def test_the_same_again(drawn, tmp_path):
-    names = ["digits", "street", "coins", "race"]  # H.264 files are not reproducible byte by byte
+def test_data_are_reproducible(drawn, tmp_path):
+    names = ["digits", "street", "coins", "race"]  # H.264 files are not reproducible byte for byte
     make(tmp_path, *names)
     for name in names:
         for source in splits(all_tasks(drawn)[name]):

@@ -1,4 +1,4 @@
-"""The commands, examples and links of the repository's Markdown files."""
+"""Extracts the commands, examples and links in the repository's Markdown files."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ PROGRAMS = re.compile(r"^(?:[A-Z_]+=\S+ )*(make|curl|docker|pip|git|valora|build
 
 
 def blocks(path):
-    """(language, text) of each fenced block, and of each run of indented lines after an empty one as ("", text)."""
+    """(language, text) of each fenced block, and ("", text) for each run of indented lines after an empty line."""
     text = path.read_text()
     yield from re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -20,13 +20,13 @@ def blocks(path):
 
 
 def commands_of(block):
-    """The words of each command of a block. A command continues over lines that end in a backslash or within quotes."""
+    """The words of each command in a block. A command continues over lines that end in a backslash or inside quotes."""
     text = ""
     for line in block.splitlines():
         text += line
         try:
             words = shlex.split(text.removesuffix("\\"), comments=True)
-        except ValueError:  # an unclosed quote
+        except ValueError:  # an open quote
             text += "\n"
             continue
         if text.endswith("\\"):
@@ -39,7 +39,7 @@ def commands_of(block):
 
 
 def commands(path):
-    """(text, words) of each command that a document shows as a block, or begins with `valora` or `make` in a sentence."""
+    """(text, words) of each command in a block, or in a sentence if it begins with `valora` or `make`."""
     for language, block in blocks(path):
         if language in ("", "sh", "bash") and PROGRAMS.match(block):
             yield from commands_of(block)

@@ -1,4 +1,5 @@
-"""The commands, examples and links in the documents exist, and a server of the demo answers the requests."""
+"""Commands, examples and links in the documents must exist, and a server of the demo must answer the
+requests shown."""
 
 import contextlib
 import functools
@@ -75,7 +76,7 @@ CHECKS = {"valora": check_valora, "build/valora": check_valora, "make": check_ma
 
 
 @pytest.mark.parametrize("words", SHOWN)
-def test_a_command_exists(words):
+def test_documented_command_exists(words):
     words = [word for i, word in enumerate(words) if not all(re.match(r"[A-Z_]+=", w) for w in words[:i + 1])]
     check_paths(words)
     if words[0] == ".venv/bin/python" and words[1] == "-m":
@@ -86,7 +87,7 @@ def test_a_command_exists(words):
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_links_lead_somewhere(path):
+def test_links_have_targets(path):
     for link in links(path):
         file, _, heading = link.partition("#")
         target = path.parent / file if file else path
@@ -96,14 +97,14 @@ def test_links_lead_somewhere(path):
             assert heading in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles], link
 
 
-def test_the_tables_of_options_name_options():
+def test_option_tables_list_real_options():
     known = help_of("serve")
     table = (REPOSITORY / "docs/options.md").read_text() + (REPOSITORY / "README.md").read_text().partition("## Options of")[2].partition("\n## ")[0]
     named = set(re.findall(r"`(--[a-z-]+)(?![a-z_-])", table))
     assert len(named) > 20 and named <= set(re.findall(r"--[a-z-]+", known))
 
 
-def test_the_man_page_has_every_subcommand():
+def test_man_page_covers_every_subcommand():
     page = (REPOSITORY / "share/man/valora.1").read_text()
     names = [name for name in subcommands(help_of()) if name != "bench"] + [f"bench {name}" for name in subcommands(help_of("bench"))]
     assert len(names) > 6
@@ -112,7 +113,7 @@ def test_the_man_page_has_every_subcommand():
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The server of `make serve`, with another port and thread count, and applications."""
+    """The server of `make serve`, with a different port and thread count, and with applications."""
     page = blocks(REPOSITORY / "docs/applications.md")
     applications = tmp_path_factory.mktemp("demo") / "applications.yaml"
     applications.write_text(next(text for language, text in page if language == "yaml"))
@@ -126,7 +127,7 @@ def demo(tmp_path_factory):
 
 
 @pytest.mark.parametrize("text", REQUESTS)
-def test_a_request_is_answered(demo, text):
+def test_documented_request_is_answered(demo, text):
     adapter = sorted((REPOSITORY / "demo/adapters").iterdir())[0]
     text = text.replace("http://127.0.0.1:8000", demo.url).replace("/adapters/cats", str(adapter))
     done = subprocess.run(["bash", "-c", f"{text} --fail-with-body --silent"], capture_output=True, text=True, timeout=60)
@@ -135,7 +136,7 @@ def test_a_request_is_answered(demo, text):
 
 
 @pytest.mark.parametrize("block", PYTHON)
-def test_a_python_example_is_answered(demo, block, monkeypatch):
+def test_documented_python_example_runs(demo, block, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -1,4 +1,4 @@
-"""The Dockerfile installs the packages of all libraries that the built program links."""
+"""The Dockerfile must install the packages of all libraries that the built program links."""
 
 import functools
 import pathlib
@@ -20,7 +20,8 @@ def library_paths():
 
 
 def owner(library):
-    """The Debian package of a library; None for libtorch's, which are installed next to the program."""
+    """The Debian package of a library; None for libtorch's libraries, which are installed next to
+    the program."""
     path = library_paths().get(library)
     if not path:
         return None
@@ -28,7 +29,7 @@ def owner(library):
     return done.stdout.split(":")[0] or None
 
 
-def test_the_image_has_what_the_program_links():
+def test_image_contains_the_linked_libraries():
     needed = subprocess.run(["readelf", "-d", find_program("valora")], capture_output=True, text=True, check=True).stdout
     owners = {owner(library) for library in re.findall(r"NEEDED.*\[(.*)\]", needed)} - {None, "libc6", "libgomp1"}
     dockerfile = (REPOSITORY / "Dockerfile").read_text()

@@ -1,4 +1,4 @@
-"""docs/vllm-options.md names every option of vLLM that `valora serve` takes or refuses, with the values that are served."""
+"""docs/vllm-options.md must list every vLLM option that `valora serve` accepts or refuses, with the supported values."""
 
 import re
 
@@ -9,7 +9,7 @@ PAGE = REPOSITORY / "docs/vllm-options.md"
 ENTRY = re.compile(r'\{"(--[a-z0-9-]+)", (k\w+), "([^"]*)",(?:[^{}]|"[^"]*")*?(,\s*true)?\},\n')
 
 
-def test_the_page_has_the_table():
+def test_page_contains_the_generated_table():
     text = TABLE.read_text()
     entries = ENTRY.findall(text)
     assert len(entries) == text.count('{"--')

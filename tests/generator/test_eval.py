@@ -1,4 +1,4 @@
-"""`valora eval` on a tiny random checkpoint: scores, predictions, heads, manifests and what it refuses."""
+"""`valora eval` on a tiny random checkpoint: scores, predictions, heads, manifests and refusals."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ COLOURS = serving.LABELS["three"]
 
 @pytest.fixture(scope="module")
 def tasks(folders, tmp_path_factory):
-    """Twelve pictures with labels, and the same with questions."""
+    """Twelve pictures with labels, and the same pictures with questions."""
     root = tmp_path_factory.mktemp("tasks")
     for i in range(12):
         (root / f"{i}.png").write_bytes(serving.picture(i))
@@ -42,7 +42,7 @@ def evaluate(folders, tasks, *options):
     return json.loads(done.stdout)["results"]
 
 
-def test_the_head_answers_as_valora_generate_does(folders, tasks, tmp_path):
+def test_head_answers_equal_those_of_generate(folders, tasks, tmp_path):
     lines = tmp_path / "predictions.jsonl"
     result, = evaluate(folders, tasks, "--task", "colours", "--adapter", folders["three"], "--predictions", lines)
     predictions = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -59,14 +59,14 @@ def test_the_head_answers_as_valora_generate_does(folders, tasks, tmp_path):
     assert 0 < result["latency_seconds"]["p50"] <= result["latency_seconds"]["p90"] <= result["seconds"]
 
 
-def test_base_and_adapter_side_by_side(folders, tasks):
+def test_base_and_adapter_are_scored_side_by_side(folders, tasks):
     results = evaluate(folders, tasks, "--adapter", folders["three"], "--base", "--no-head", "--limit", 5)
     assert [(r["task"], r["adapter"], r["head"], r["samples"]) for r in results] == [
         (task, adapter, None, 5) for task in ("colours", "questions") for adapter in (None, str(folders["three"]))]
     assert all(r["completion_tokens"] > 0 for r in results)
 
 
-def test_a_manifest_says_who_answers(folders, tasks, tmp_path):
+def test_manifest_selects_adapter_head_and_question(folders, tasks, tmp_path):
     entries = {"colours": {"adapter": str(folders["three"]), "head": "score", "prompt": "Tell the colour", "metric": "top1"},
                "questions": {"adapter": str(folders["one"]), "prompt": "", "metric": "vqa"}}
     (tmp_path / "manifest.json").write_text(json.dumps({"tasks": entries}))
@@ -79,7 +79,7 @@ def test_a_manifest_says_who_answers(folders, tasks, tmp_path):
     assert missing.returncode == 1 and "none.json" in missing.stderr
 
 
-def test_the_table(folders, tasks):
+def test_table_reports_scores_and_confusion(folders, tasks):
     done = run(folders, tasks, "--adapter", folders["three"], "--limit", 6)
     assert done.returncode == 3, done.stderr  # the adapter is below the floor
     assert done.stderr == ""  # no progress bar without a terminal
@@ -89,7 +89,7 @@ def test_the_table(folders, tasks):
     assert "expected \\ answered" in done.stdout and "(other)" in done.stdout
 
 
-def test_answers_of_a_demanded_form(folders, tasks, tmp_path):
+def test_constrained_answers_are_scored(folders, tasks, tmp_path):
     lines = tmp_path / "p.jsonl"
 
     def answers(*form):
@@ -102,7 +102,7 @@ def test_answers_of_a_demanded_form(folders, tasks, tmp_path):
     assert set(answers("--json-schema", tmp_path / "schema.json")) == {"null"}
 
 
-def test_what_is_refused(folders, tasks, tmp_path):
+def test_invalid_arguments_are_refused(folders, tasks, tmp_path):
     def refused(*options, **more):
         done = run(folders, tasks, *options, **more)
         assert done.returncode == 1 and done.stdout == "" and done.stderr.startswith("error: "), done

@@ -1,4 +1,4 @@
-"""`valora fuse` and `valora eval` as a user runs them, on a tiny random checkpoint and drawn pictures."""
+"""`valora fuse` and `valora eval` as run by users, on a tiny random checkpoint and drawn pictures."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     fuse(model, write_tasks(root, tasks), root / "out", "--alone")
     report = report_of(root / "out")
     assert [(s["task"], s["adapter"], s["kept"]) for s in report["steps"]] == [("first", "adapter-1", True), ("second", "adapter-1", True)]
-    assert report["steps"][1]["samples_before"] == 36  # half of 12 steps of 6
+    assert report["steps"][1]["samples_before"] == 36  # half of 12 steps of 6 samples
     assert [t["alone"] is not None for t in report["tasks"]] == [True, True]
     manifest = json.loads((root / "out" / "manifest.json").read_text())["tasks"]
     assert manifest["first"]["adapter"] == "adapters/adapter-1" and manifest["first"].get("head") is None
@@ -55,7 +55,7 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     assert {n for n in written if "lora" in n} == set(peft.get_peft_model_state_dict(loaded)) - {n for n in written if "score" in n}
 
 
-def test_what_the_report_says_is_what_eval_measures(model, root):
+def test_report_equals_what_eval_measures(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=1), write_task(root, "second", seed=2) | {"head": True}])
     fuse(model, tasks, root / "out")
     done = subprocess.run([find_program("valora"), "--log-level", "error", "eval", "--model", str(model), "--tasks", str(tasks), "--dtype", "float32",
@@ -66,8 +66,9 @@ def test_what_the_report_says_is_what_eval_measures(model, root):
         assert f"{accuracy}"[:6] in text, (name, accuracy, text[:2000])
 
 
-def test_a_floor_that_falls_rolls_back(model, root):
-    """The second task contradicts the first: the same pictures and question, other names."""
+def test_missed_floor_rolls_back(model, root):
+    """The second task contradicts the first: same question and kind of pictures, different
+    names."""
     first = write_task(root, "first", count=30, seed=3)
     second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
     question = {"question": "Which colour is it?", "floor": 0.6}
@@ -82,7 +83,7 @@ def test_a_floor_that_falls_rolls_back(model, root):
     assert report["adapters"][0]["accuracies"]["first"] == report["steps"][0]["accuracies"]["first"]
 
 
-def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
+def test_higher_rank_continues_from_the_trained_adapter(model, root):
     """The second task trains on the same kind of data as the first, but its validation labels contradict it."""
     names = {"red": "blue", "green": "red", "blue": "green"}
     question = {"question": "Which colour is it?"}
@@ -98,8 +99,9 @@ def test_a_higher_rank_goes_on_from_what_was_learnt(model, root):
         assert grown["first_loss"] < steps[0]["first_loss"] / 4 and grown["accuracies"]["first"] > 0.8, grown
 
 
-def test_an_adapter_teaches_another(model, root):
-    """The teacher swaps the colours' names, so that an answer with them shows that the adapter learned from it."""
+def test_adapter_can_be_a_teacher(model, root):
+    """The teacher swaps the colour names, so answers with swapped names show that the adapter has learned from
+    it."""
     names = {"red": "blue", "green": "red", "blue": "green"}
     first = write_task(root, "first", count=30, seed=3, answer=names.get)
     fuse(model, write_tasks(root, [first]), root / "teacher", steps=80)
@@ -115,7 +117,7 @@ def test_an_adapter_teaches_another(model, root):
     assert report_of(root / "out")["adapters"][0]["accuracies"]["second"] > 0.8
 
 
-def test_a_floor_that_nothing_reaches_is_said(model, root):
+def test_unreachable_floor_is_reported(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=5) | {"floor": 1.0}])
     done = fuse(model, tasks, root / "out", steps=1, rank="2,4", status=3)
     report = report_of(root / "out")
@@ -128,13 +130,13 @@ def test_a_floor_that_nothing_reaches_is_said(model, root):
     assert done.stdout.count("kept below its floor") == 1 and "BELOW ITS FLOOR" in done.stdout
 
 
-def test_training_stops_where_nothing_gets_better(model, root):
+def test_training_stops_without_improvement(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=11)])
     fuse(model, tasks, root / "out", evaluate_every=2, patience=2, learning_rate=1e-12)
     assert report_of(root / "out")["steps"][0]["steps"] == 6  # the first evaluation, and two that were no better
 
 
-def test_the_order_is_as_asked(model, root):
+def test_tasks_are_tried_in_the_requested_order(model, root):
     tasks = [write_task(root, name, count=6, seed=12) | {"floor": floor} for name, floor in (("easy", 0.1), ("hard", 0.9), ("middle", 0.5))]
     path = write_tasks(root, tasks)
     first = {}
@@ -147,7 +149,7 @@ def test_the_order_is_as_asked(model, root):
 
 
 def test_first_fit_tries_every_adapter(model, root):
-    """The third task is the first one's twin, which contradicts the second's."""
+    """The third task matches the first one and contradicts the second."""
     other = {"red": "blue", "green": "red", "blue": "green"}.get
     question = {"question": "Which colour is it?", "floor": 0.6}
     tasks = write_tasks(root, [write_task(root, "first", 30, 3) | question, write_task(root, "second", 30, 4, other) | question,
@@ -156,8 +158,9 @@ def test_first_fit_tries_every_adapter(model, root):
     assert [a["tasks"] for a in report_of(root / "out")["adapters"]] == [["first", "third"], ["second"]]
 
 
-def test_other_floors_train_only_what_is_new(model, root):
-    """Results of an earlier run are reused: with lower floors all tasks fit one adapter, with the first run's figures."""
+def test_changed_floors_reuse_earlier_results(model, root):
+    """Results of an earlier run are reused: with lower floors all tasks fit into one adapter, with the first run's
+    figures."""
     first = write_task(root, "first", count=30, seed=3)
     second = write_task(root, "second", count=30, seed=4, answer=lambda colour: {"red": "blue", "green": "red", "blue": "green"}[colour])
     question = {"question": "Which colour is it?"}
@@ -172,7 +175,7 @@ def test_other_floors_train_only_what_is_new(model, root):
         assert (before["accuracies"], before["seconds"]) == (after["accuracies"], after["seconds"])
 
 
-def test_killed_at_any_point_it_goes_on(model, root):
+def test_run_resumes_after_a_kill_at_any_point(model, root):
     question = {"floor": 0.2}
     tasks = write_tasks(root, [write_task(root, "first", seed=6) | question, write_task(root, "second", seed=7) | question | {"head": True}])
     fuse(model, tasks, root / "whole", steps=40)
@@ -186,17 +189,17 @@ def test_killed_at_any_point_it_goes_on(model, root):
     assert strip_times(report_of(root / "out")) == strip_times(report_of(root / "whole"))
 
 
-def test_another_run_in_the_same_folder_is_refused(model, root):
+def test_second_run_in_the_same_folder_is_refused(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=8)])
     fuse(model, tasks, root / "out", steps=2)
     done = fuse(model, tasks, root / "out", status=1, steps=3)
-    assert "state.json is of another model or training" in done.stderr and "--restart" in done.stderr
+    assert "state.json belongs to another model or training" in done.stderr and "--restart" in done.stderr
     fuse(model, tasks, root / "out", "--restart", steps=3)
     other = shutil.copytree(model, root / "other")
     weights = load_file(other / "model.safetensors")
     save_file({name: tensor * 1.01 for name, tensor in weights.items()}, other / "model.safetensors", {"format": "pt"})
     done = fuse(other, tasks, root / "out", status=1, steps=3)
-    assert "is of another model" in done.stderr, "one of the same shapes, but trained apart"
+    assert "belongs to another model" in done.stderr, "one of the same shapes, but trained apart"
 
 
 def spoil(root, name, line, change):
@@ -212,7 +215,7 @@ def spoil(root, name, line, change):
     (lambda sample: json.dumps({"image": sample["image"]}), "first-train.jsonl:5: "),
     (lambda sample: json.dumps(sample | {"image": "broken.png"}), "first-train.jsonl:5: "),
 ], ids=["broken line", "missing picture", "no label", "broken picture"])
-def test_bad_data_is_named(model, root, change, message):
+def test_invalid_data_is_named(model, root, change, message):
     task = write_task(root, "first", seed=9)
     (root / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
     spoil(root, "first", 5, change)
@@ -221,8 +224,8 @@ def test_bad_data_is_named(model, root, change, message):
     assert not (root / "out" / "manifest.json").exists()
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half(model, root):
-    """Limits the file size: every write of adapter weights fails, as on a full disk."""
+def test_full_disk_is_reported_and_leaves_no_partial_files(model, root):
+    """Limits the file size, so that every write of adapter weights fails, as on a full disk."""
     tasks = write_tasks(root, [write_task(root, "first", seed=10)])
 
     def limit():

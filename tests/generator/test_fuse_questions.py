@@ -1,4 +1,4 @@
-"""What `valora fuse` says of its tasks: a client that asks a manifest's question asks what was trained."""
+"""The questions that `valora fuse` writes to the manifest must be those used in training."""
 
 import json
 import subprocess
@@ -30,8 +30,9 @@ def evaluate(model, tasks, output, predictions, *flags):
 
 
 @pytest.mark.parametrize("question", [None, "One of {labels}: which?"], ids=["default", "template"])
-def test_the_manifests_question_is_the_trained_one(model, tmp_path, question):
-    """Served with the manifest and asked its question as it is written there, the task is as accurate as in training."""
+def test_manifest_question_is_the_trained_one(model, tmp_path, question):
+    """Served with the manifest and asked the manifest's question verbatim, the task must be as accurate as in
+    training."""
     task = write_task(tmp_path, "colour", count=30, seed=3)
     head = write_task(tmp_path, "head", count=6, seed=4) | {"head": True}
     for each in (task, head):
@@ -70,7 +71,7 @@ def test_the_manifests_question_is_the_trained_one(model, tmp_path, question):
 
 
 def write_coco(root, name, count, seed):
-    """Pictures with one box each, of a car or a bus in turn; a category "tram" has none."""
+    """Pictures with one box each, alternately of a car and a bus; a category "tram" has none."""
     task = write_task(root, name, count, seed)
     for part in ("train", "validation"):
         images = [json.loads(line)["image"] for line in (root / f"{name}-{part}.jsonl").read_text().splitlines()]
@@ -81,7 +82,7 @@ def write_coco(root, name, count, seed):
     return {"name": name, "train": f"{task['name']}-train.json", "validation": f"{task['name']}-validation.json", "max_answer_tokens": 128}
 
 
-def test_boxes_have_the_labels_of_cocos_categories(model, tmp_path):
+def test_box_labels_are_coco_categories(model, tmp_path):
     detection = write_coco(tmp_path, "all", 6, 1) | {"type": "detection", "question": "Box everything."}
     named = write_coco(tmp_path, "named", 6, 2) | {"type": "detection"}
     grounding = write_coco(tmp_path, "found", 6, 3) | {"type": "grounding", "question": "Of {labels}: where is the {label}?"}
@@ -99,7 +100,7 @@ def test_boxes_have_the_labels_of_cocos_categories(model, tmp_path):
     assert entries["found"]["prompt"] == "Of bus, car: where is the {label}?"
 
 
-def test_a_video_task_may_have_answers_instead_of_labels(model, tmp_path):
+def test_video_task_accepts_answers_instead_of_labels(model, tmp_path):
     task = write_task(tmp_path, "clip", 6, 5)
     for part in ("train", "validation"):
         path = tmp_path / f"clip-{part}.jsonl"
@@ -110,8 +111,9 @@ def test_a_video_task_may_have_answers_instead_of_labels(model, tmp_path):
     assert "labels" not in entry and entry["prompt"].startswith("Please analyze the consecutive frames")
 
 
-def test_own_questions_are_no_template(model, tmp_path):
-    """Samples that bring different questions leave the manifest's empty; one shared question is it."""
+def test_manifest_has_a_question_only_if_samples_share_it(model, tmp_path):
+    """If samples bring different questions, the manifest's question is empty; if they share one, it
+    is that one."""
     tasks = []
     for name, question in (("each", "Number {}: which?"), ("same", "Which is it?")):
         task = write_task(tmp_path, name, 6, 6)
@@ -132,7 +134,7 @@ def shorten(path):
     path.write_text("".join(json.dumps(s) + "\n" for s in samples))
 
 
-def test_answers_that_are_cut_are_told(model, tmp_path):
+def test_answers_longer_than_the_limit_are_reported(model, tmp_path):
     task = write_task(tmp_path, "long", 6, 7, answer=lambda colour: f"the picture is {colour} all over") | {"metric": "exact"}
     cut = write_tasks(tmp_path, [task | {"max_answer_tokens": 5}])
     refused = fuse(model, cut, tmp_path / "out", status=1, steps=1)

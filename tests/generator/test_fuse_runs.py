@@ -1,4 +1,4 @@
-"""How runs of `valora fuse` begin, are stopped, go on and end: exit status, checkpoints, and what is replaced when."""
+"""How runs of `valora fuse` start, stop, resume and end: exit status, checkpoints, and when what is replaced."""
 
 import json
 import os
@@ -31,13 +31,13 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def two(tmp_path):
-    """A tasks file of two tasks without floors."""
+    """A tasks file with two tasks without floors."""
     return write_tasks(tmp_path, [write_task(tmp_path, "first", 6, seed=1), write_task(tmp_path, "second", 6, seed=2)])
 
 
 @pytest.mark.parametrize("rate", ["0", "-0.001", "nan", "inf", "7"])
-def test_a_learning_rate_that_teaches_nothing_is_refused_first(two, tmp_path, rate):
-    """Before the model is loaded: there is none."""
+def test_learning_rate_out_of_range_is_refused_before_the_run(two, tmp_path, rate):
+    """The rate is refused before the model is loaded: there is none."""
     done = fuse(tmp_path / "no-model", two, tmp_path / "out", status=1, learning_rate=rate)
     assert "--learning-rate takes a number above 0 and at most 0.5" in done.stderr and "begin with 2e-4" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -45,18 +45,18 @@ def test_a_learning_rate_that_teaches_nothing_is_refused_first(two, tmp_path, ra
 
 @pytest.mark.parametrize("option, value", [("warmup", "nan"), ("weight-decay", "-1"), ("clip", "nan"), ("alpha-per-rank", "0"), ("patience", "0"),
                                            ("replay", "nan"), ("tokens-per-pass", "0")])
-def test_numbers_out_of_range_are_refused_first(two, tmp_path, option, value):
+def test_numbers_out_of_range_are_refused_before_the_run(two, tmp_path, option, value):
     done = fuse(tmp_path / "no-model", two, tmp_path / "out", status=1, **{option: value})
     assert f"--{option}" in done.stderr
 
 
-def test_heads_of_one_name_are_refused_first(tmp_path):
+def test_duplicate_head_names_are_refused_before_the_run(tmp_path):
     tasks = write_tasks(tmp_path, [write_task(tmp_path, name, 6) | {"head": "colour"} for name in ("first", "second")])
     done = fuse(tmp_path / "no-model", tasks, tmp_path / "out", status=1)
-    assert "the heads of first and second are both named colour; name them apart" in done.stderr
+    assert "the heads of first and second are both named colour; give them different names" in done.stderr
 
 
-def test_other_tasks_of_the_folder_are_not_dropped_unasked(model, two, tmp_path):
+def test_dropping_other_tasks_of_the_folder_requires_replace(model, two, tmp_path):
     output = tmp_path / "out"
     fuse(model, two, output, steps=2)
     before = bytes_of(output)
@@ -67,16 +67,17 @@ def test_other_tasks_of_the_folder_are_not_dropped_unasked(model, two, tmp_path)
     assert any((output / "attempts").iterdir()), "a refused run takes nothing away"
     fuse(model, two, output, "--task", "second", "--replace", steps=2)
     assert set(manifest_of(output)) == {"second"}
-    fuse(model, two, output, "--task", "second", "first", steps=2)  # further tasks are no loss
+    fuse(model, two, output, "--task", "second", "first", steps=2)  # adding tasks loses nothing
     assert set(manifest_of(output)) == {"first", "second"}
 
 
-def test_adapters_and_manifest_change_in_one_step(model, two, tmp_path):
-    """A run that ends where the manifest should be renamed leaves the old one with its adapters."""
+def test_adapters_and_manifest_change_atomically(model, two, tmp_path):
+    """A run that fails when it renames the manifest must leave the old manifest with its
+    adapters."""
     output = tmp_path / "out"
     fuse(model, two, output, "--task", "first", steps=2)
     manifest, before = (output / "manifest.json").read_bytes(), bytes_of(output)
-    (output / "manifest.json.part").mkdir()  # so that the new one cannot be written
+    (output / "manifest.json.part").mkdir()  # prevents writing the new manifest
     done = fuse(model, two, output, status=1, steps=2)
     assert "manifest.json" in done.stderr
     assert (output / "manifest.json").read_bytes() == manifest
@@ -106,8 +107,9 @@ def stop_when(process, condition, sent):
 
 
 @pytest.mark.parametrize("sent, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_a_checkpoint(model, tmp_path, sent, status):
-    """Also without regular checkpoints; the run goes on from there to the same result, with the times of both parts."""
+def test_signal_saves_a_checkpoint(model, tmp_path, sent, status):
+    """Even without regular checkpoints; the run resumes from there with the same result, and adds up the times of
+    both parts."""
     tasks = write_tasks(tmp_path, [write_task(tmp_path, "first", seed=6)])
     output, options = tmp_path / "out", dict(steps=40, checkpoint_every=0, evaluate_every=7, patience=50)
     fuse(model, tasks, tmp_path / "evaluated", **options)
@@ -134,7 +136,7 @@ def notes_of(checkpoint):
 
 
 def test_times_survive_a_kill(model, tmp_path):
-    """The seconds of a checkpoint are those of the report's step, at least."""
+    """The seconds of the resumed step must be at least those of the checkpoint."""
     tasks = write_tasks(tmp_path, [write_task(tmp_path, "first", seed=6)])
     output = tmp_path / "out"
     process = subprocess.Popen(command(model, tasks, output, steps=60, checkpoint_every=5), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -161,7 +163,7 @@ def rewrite(checkpoint, notes):
 
 
 @pytest.mark.parametrize("part", ["train", "validation"])
-def test_a_picture_that_changed_under_its_path_is_new_data(model, tmp_path, part):
+def test_changed_picture_under_the_same_path_is_new_data(model, tmp_path, part):
     import numpy as np
     tasks = write_tasks(tmp_path, [write_task(tmp_path, "first", seed=6)])
     output = tmp_path / "out"
@@ -177,7 +179,7 @@ def test_a_picture_that_changed_under_its_path_is_new_data(model, tmp_path, part
     assert len(json.loads((output / "state.json").read_text())["attempts"]["steps"]) == 2
 
 
-def test_scoring_that_changed_is_measured_again(model, tmp_path):
+def test_changed_scoring_is_measured_again(model, tmp_path):
     task = write_task(tmp_path, "first", seed=6)
     output = tmp_path / "out"
     fuse(model, write_tasks(tmp_path, [task]), output, steps=4)
@@ -185,7 +187,7 @@ def test_scoring_that_changed_is_measured_again(model, tmp_path):
     assert len(json.loads((output / "state.json").read_text())["base"]) == 2
 
 
-def test_a_missed_floor_is_status_three(model, tmp_path):
+def test_missed_floor_exits_with_status_three(model, tmp_path):
     tasks = write_tasks(tmp_path, [write_task(tmp_path, "first", 6, seed=5) | {"floor": 1.0}])
     output = tmp_path / "out"
     done = fuse(model, tasks, output, "--json", steps=1, status=3)

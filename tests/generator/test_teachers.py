@@ -1,4 +1,4 @@
-"""Teachers: TorchScript files made here, with valid and invalid outputs, and endpoints on loopback, through teacher_probe."""
+"""Teachers, through teacher_probe: TorchScript files made here, with valid and invalid outputs, and endpoints on loopback."""
 
 import json
 import os
@@ -16,7 +16,7 @@ LABELS = ["dark", "light", "grey"]
 
 
 class Brightness(torch.nn.Module):
-    """Scores of three labels from the mean of a picture."""
+    """Scores three labels by the mean of a picture."""
 
     def forward(self, x):
         mean = x.mean(dim=[1, 2, 3])
@@ -24,7 +24,7 @@ class Brightness(torch.nn.Module):
 
 
 class Expecting(torch.nn.Module):
-    """Raises unless it is given exactly these pictures."""
+    """Raises unless it receives exactly these pictures."""
 
     def __init__(self, expected):
         super().__init__()
@@ -96,8 +96,8 @@ def test_scores_become_labels(tmp_path, pictures):
     assert taught["validation"] != ask(tmp_path, teacher, "--seed", 1)["validation"]
 
 
-def test_what_it_is_less_sure_of_is_dropped(tmp_path, pictures):
-    # For grey pictures all three scores are near -4: no label is certain.
+def test_low_confidence_answers_are_dropped(tmp_path, pictures):
+    # For grey pictures all three scores are near -4, so no label is certain.
     taught = ask(tmp_path, torchscript(save(Brightness(), tmp_path / "t.pt"), pictures, confidence=0.9))
     counts = taught["counts"]
     assert (counts["asked"], counts["kept"], counts["unsure"]) == (20, 16, 4)
@@ -105,7 +105,7 @@ def test_what_it_is_less_sure_of_is_dropped(tmp_path, pictures):
 
 
 @pytest.mark.parametrize("channels", [3, 1])
-def test_pictures_are_those_of_pil(tmp_path, channels):
+def test_pictures_equal_those_of_pil(tmp_path, channels):
     folder = tmp_path / "noise"
     folder.mkdir()
     mean, std = [0.4, 0.5, 0.6][:channels], [0.2, 0.3, 0.5][:channels]
@@ -131,14 +131,14 @@ def test_pictures_are_those_of_pil(tmp_path, channels):
     (Constant((torch.zeros(20, 3), torch.zeros(1))), ["(Float [20, 3], Float [1])"]),
     (Constant(torch.full((20, 3), float("nan"))), ["not finite"]),
 ])
-def test_a_script_that_does_otherwise_is_named(tmp_path, pictures, module, words):
+def test_script_with_another_interface_is_named(tmp_path, pictures, module, words):
     answer = ask(tmp_path, torchscript(save(module, tmp_path / "odd.pt"), pictures))
     for word in ["odd.pt", *words]:
         assert word in answer["error"]
     assert "\n" not in answer["error"]
 
 
-def test_files_that_cannot_be_used_are_named(tmp_path, pictures):
+def test_unusable_files_are_named(tmp_path, pictures):
     (tmp_path / "text.pt").write_text("no script")
     error = ask(tmp_path, torchscript(str(tmp_path / "text.pt"), pictures))["error"]
     assert "text.pt is not a loadable TorchScript file" in error and "\n" not in error
@@ -152,9 +152,9 @@ def test_files_that_cannot_be_used_are_named(tmp_path, pictures):
 
 
 def boxes(*rows, dtype=torch.int64):
-    """(boxes, scores, classes) of rows x0, y0, x1, y1, score, class."""
+    """(boxes, scores, classes) from rows of x0, y0, x1, y1, score, class."""
     table = torch.tensor(rows, dtype=torch.float32).reshape(-1, 6)
-    return table[:, :4].clone(), table[:, 4].clone(), table[:, 5].to(dtype)  # views of an empty table are not loaded again
+    return table[:, :4].clone(), table[:, 4].clone(), table[:, 5].to(dtype)  # views of an empty table cannot be loaded again
 
 
 def ask_boxes(tmp_path, pictures, answer, teacher=None, **task):
@@ -162,7 +162,7 @@ def ask_boxes(tmp_path, pictures, answer, teacher=None, **task):
     return ask(tmp_path, torchscript(path, pictures, output="boxes") | (teacher or {}), **{"type": "detection"} | task)
 
 
-def test_boxes_are_pixels_of_the_declared_size(tmp_path, pictures):
+def test_boxes_are_in_pixels_of_the_declared_size(tmp_path, pictures):
     answer = boxes((0, 0, 8, 6, 0.6, 1), (4, 3, 99, 12, 0.9, 0), (1, 1, 2, 2, 0.2, 0), (20, 1, 30, 2, 0.9, 2))
     taught = ask_boxes(tmp_path, pictures, answer, {"confidence": 0.5})
     sample = taught["train"][0]
@@ -170,7 +170,7 @@ def test_boxes_are_pixels_of_the_declared_size(tmp_path, pictures):
     assert taught["counts"]["unsure_boxes"] == 20 and taught["counts"]["labels"] == {"dark": 20, "light": 20}
 
 
-def test_a_picture_without_boxes(tmp_path, pictures):
+def test_empty_answers_are_counted_and_reported(tmp_path, pictures):
     nothing = boxes()
     named = ask_boxes(tmp_path, pictures, nothing)  # the default question asks for a label
     assert "20 are empty" in named["error"]
@@ -188,7 +188,7 @@ def test_a_picture_without_boxes(tmp_path, pictures):
     (boxes((0, 0, 1, 1, 0.9, 3)), "gave the class 3; the task's labels are 0 to 2"),
     (boxes((0, 0, float("inf"), 1, 0.9, 0)), "not finite"),
 ])
-def test_boxes_of_another_shape_are_named(tmp_path, pictures, answer, words):
+def test_boxes_of_the_wrong_shape_are_named(tmp_path, pictures, answer, words):
     error = ask_boxes(tmp_path, pictures, answer)["error"]
     assert "boxes.pt" in error and words in error
 
@@ -218,7 +218,7 @@ def endpoint(url, inputs, **keys):
     return {"kind": "endpoint", "url": url, "model": "fake", "inputs": inputs} | keys
 
 
-def test_an_endpoint_answers(tmp_path, pictures):
+def test_endpoint_labels_samples(tmp_path, pictures):
     inputs = questions(tmp_path, pictures, ["dark", "Light.", "blue", "!media", "dark"])
     with FakeServer("--api-key", "sesame") as server:
         key = {"VALORA_TEACHER_API_KEY": "sesame"}
@@ -226,13 +226,13 @@ def test_an_endpoint_answers(tmp_path, pictures):
         assert [s["labels"] for s in taught["train"] + taught["validation"]].count(["dark"]) == 2
         counts = taught["counts"]
         assert (counts["asked"], counts["kept"], counts["foreign"], counts["unrated"]) == (5, 3, 2, 0)
-        # Every token of the scripted server has the log probability -0.5.
+        # Every token of the scripted server has log probability -0.5.
         assert "3 are below the confidence" in ask(tmp_path, endpoint(server.url, inputs, confidence=0.7), environment=key)["error"]
         refused = ask(tmp_path, endpoint(server.url, inputs), environment={"VALORA_TEACHER_API_KEY": "abracadabra"})["error"]
         assert "HTTP 401" in refused and "inputs.jsonl:" in refused and "abracadabra" not in refused
 
 
-def test_an_endpoint_gets_the_pictures(tmp_path, pictures):
+def test_endpoint_receives_the_pictures(tmp_path, pictures):
     """The scripted server answers with the length of each picture's URL."""
     inputs = questions(tmp_path, pictures, ["!media"])
     size = (pictures / "00.png").stat().st_size
@@ -244,7 +244,7 @@ def test_an_endpoint_gets_the_pictures(tmp_path, pictures):
     assert answer == f"image:{len('data:image/png;base64,') + (size + 2) // 3 * 4}"
 
 
-def test_an_endpoint_that_is_not_there(tmp_path, pictures):
+def test_unreachable_endpoint_is_reported(tmp_path, pictures):
     inputs = questions(tmp_path, pictures, ["dark"])
     error = ask(tmp_path, endpoint("http://127.0.0.1:1/v1", inputs), "--retries", 1, "--retry-seconds", 0.01)["error"]
     assert "http://127.0.0.1:1/v1/chat/completions: gave up after 2 tries" in error

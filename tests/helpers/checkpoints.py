@@ -26,12 +26,12 @@ def tokenizer():
 
 
 def vocab_size():
-    """The Qwen models' vocabulary size: above the tokenizer's, as Qwen2 pads it."""
+    """The Qwen models' vocabulary size: larger than the tokenizer's, because Qwen2 pads it."""
     return tokenizer().get_vocab_size() + 9
 
 
 def decoder(family, hidden, heads, kv_heads, layers, intermediate, tied):
-    """Fields of all decoder configurations."""
+    """Fields shared by all decoder configurations."""
     return dict(vocab_size=family.tokenizer().get_vocab_size() + 9, hidden_size=hidden, num_attention_heads=heads,
                 num_key_value_heads=kv_heads, num_hidden_layers=layers, intermediate_size=intermediate,
                 tie_word_embeddings=tied, max_position_embeddings=2048, rope_theta=10000.0,
@@ -91,7 +91,7 @@ def qwen3_vl(sizes, head_dim, sections, vision, patch, merge, **more):
 
 
 def qwen3_5_text(family, *sizes, rope, **more):
-    """rope: its parameters beside theta."""
+    """rope: parameters in addition to theta."""
     fields = decoder(family, *sizes)
     theta = fields.pop("rope_theta")
     return transformers.Qwen3_5TextConfig(**fields | dict(rope_parameters={"rope_type": "default", "rope_theta": theta} | rope) | more)
@@ -113,12 +113,12 @@ def llava(sizes, vision, **more):
 
 
 def pinpoints(side, *grids):
-    """image_grid_pinpoints of (rows, columns) of tiles."""
+    """image_grid_pinpoints for grids of (rows, columns) tiles."""
     return [[rows * side, columns * side] for rows, columns in grids]
 
 
 def llava_next(text, vision, *grids, **more):
-    """text: the configuration of the decoder."""
+    """text: the decoder's configuration."""
     vision = dict(model_type="clip_vision_model", num_hidden_layers=3, num_attention_heads=2) | vision
     return transformers.LlavaNextConfig(
         vision_config=vision, text_config=text.to_dict(), image_token_index=families.LLAVA_NEXT["llama"].special_id("<image>"),
@@ -126,7 +126,7 @@ def llava_next(text, vision, *grids, **more):
 
 
 def pixtral(config_class, sizes, vision, head_dim, **more):
-    """Pixtral and Mistral 3."""
+    """Configures Pixtral and Mistral 3."""
     family = families.PIXTRAL
     text = transformers.MistralConfig(**decoder(family, *sizes), head_dim=head_dim, sliding_window=None).to_dict()
     vision = dict(model_type="pixtral", num_attention_heads=2, num_hidden_layers=2) | vision
@@ -203,7 +203,8 @@ MODELS = {
         projector_hidden_act="gelu_pytorch_tanh", attention_bias=True),
 }
 
-# Windows shorter than a block of keys, than two, and in some layers alone; head sizes that are not hidden / heads.
+# Windows shorter than one block of keys, shorter than two, and only in some layers; head sizes other than hidden /
+# heads.
 NEWER = {
     "qwen3-windows": lambda: qwen3(48, 6, 2, 3, 37, True, head_dim=12, use_sliding_window=True, sliding_window=11, max_window_layers=1),
     "qwen3-biased": lambda: qwen3(40, 4, 4, 2, 53, False, head_dim=16, attention_bias=True),
@@ -212,7 +213,8 @@ NEWER = {
     "text-windows": lambda: qwen2(48, 6, 2, 3, 37, False, use_sliding_window=True, sliding_window=32,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
 }
-# Embeddings for two of three layers; for more layers than there are, of other blocks than the first, and sections of which one is cut.
+# Deepstack embeddings for two of three layers, and for more layers than exist, from blocks other than the first; sections one of which
+# is cut off.
 NEWER |= {
     "vl3-grouped-tied": lambda: qwen3_vl((48, 6, 2, 3, 37, True), 12, [2, 2, 2], dict(
         depth=4, hidden_size=32, num_heads=2, intermediate_size=45, num_position_embeddings=49, deepstack_visual_indexes=[0, 2]), 8, 2),
@@ -220,7 +222,7 @@ NEWER |= {
         depth=4, hidden_size=24, num_heads=3, intermediate_size=33, num_position_embeddings=16, deepstack_visual_indexes=[1, 2, 3]), 6, 3,
         attention_bias=True),
 }
-# More positions than a tile has patches, and fewer; a tile that ends within a patch; one token of each tile.
+# More positions than a tile has patches, and fewer; a tile that ends inside a patch; one token per tile.
 NEWER |= {
     "smolvlm-tied": lambda: idefics3(families.SMOLVLM, (48, 6, 2, 3, 37, True), dict(
         hidden_size=32, intermediate_size=45, num_hidden_layers=2, image_size=48, patch_size=8), 2),
@@ -228,7 +230,7 @@ NEWER |= {
         hidden_size=24, intermediate_size=33, num_hidden_layers=3, image_size=22, patch_size=7, hidden_act="gelu", layer_norm_eps=1e-5), 4,
         rope_scaling=LLAMA3_ROPE),
 }
-# The placeholder of videos beyond the vocabulary, as published; norms of heads, positions that are interpolated, a last norm.
+# The video placeholder outside the vocabulary, as published; norms of heads; interpolated positions; a final norm.
 NEWER |= {
     "internvl-tied": lambda: internvl(
         internvl_text("Qwen2", 48, 6, 2, 3, 37, True, use_sliding_window=False, vocab_size=families.INTERNVL.special_id("<video>")),
@@ -238,7 +240,8 @@ NEWER |= {
         dict(hidden_size=24, intermediate_size=33, image_size=[30, 30], patch_size=[10, 10], norm_type="rms_norm", use_qk_norm=True,
              use_mean_pooling=False, hidden_act="gelu_pytorch_tanh"), projector_hidden_act="silu", downsample_ratio=0.25),
 }
-# Tiles wider than they are tall and taller; more tiles than whose patches are kept, and a tile that ends within a patch.
+# Tiles that are wider than tall, and taller than wide; more tiles than have their patches kept; a tile that ends inside
+# a patch.
 NEWER |= {
     "next-mistral": lambda: llava_next(
         transformers.MistralConfig(**decoder(families.LLAVA_NEXT["mistral"], 48, 6, 2, 3, 37, False), head_dim=8, sliding_window=None),
@@ -248,7 +251,7 @@ NEWER |= {
         *((rows, columns) for rows in (1, 2, 3) for columns in (1, 2, 3)), vision_aspect_ratio="anyres_max_2"),
 }
 
-# A tower of two states side by side, whose other base of frequencies counts; merged patches.
+# A tower with two states side by side, and a rope base that affects the result; merged patches.
 NEWER |= {
     "pixtral": lambda: pixtral(
         transformers.LlavaConfig, (48, 6, 2, 2, 37, False), dict(hidden_size=24, intermediate_size=33, image_size=72, patch_size=8,
@@ -258,8 +261,8 @@ NEWER |= {
         transformers.Mistral3Config, (40, 4, 4, 3, 53, True), dict(hidden_size=32, intermediate_size=45, image_size=84, patch_size=6,
                                                                     hidden_act="silu"), 16, spatial_merge_size=2),
 }
-# Layers with windows have a rope of their own; scores that are not scaled by the head size. No window is shorter than a picture, in
-# which the releases differ.
+# Layers with windows have their own rope; scores that are not scaled by the head size. No window is shorter than a picture, where
+# the releases differ.
 NEWER |= {
     "gemma3-text": lambda: gemma3_text(families.GEMMA3_TEXT, 48, 4, 2, 5, 37, True, head_dim=16, query_pre_attn_scalar=23, sliding_window=9,
                                        rope_local_base_freq=300.0, rope_scaling={"rope_type": "linear", "factor": 4.0}),
@@ -269,7 +272,7 @@ NEWER |= {
                                     head_dim=16, query_pre_attn_scalar=40, sliding_window=32, sliding_window_pattern=3,
                                     attention_bias=True),
 }
-# Interpolated positions, more tokens of a picture than it has patches; as many positions as patches, and no projection.
+# Interpolated positions, and more tokens per picture than patches; as many positions as patches, and no projection.
 NEWER |= {
     "qwen1-vl": lambda: qwen1(families.QWEN1_VL, 128, 4, 3, 75, dict(
         width=48, heads=3, mlp_ratio=2.7, image_size=30, patch_size=7, n_queries=25), seq_length=64),
@@ -277,9 +280,9 @@ NEWER |= {
         width=256, heads=4, mlp_ratio=1.2, image_size=64, patch_size=4, n_queries=9), no_bias=False),
     "qwen1-text": lambda: qwen1(families.QWEN1, 48, 3, 3, 74, seq_length=96, max_position_embeddings=2048),
 }
-# Heads of keys that several heads of values share; sizes that are no multiple of a vector; a layer with attention first, and delta rules
-# alone behind it; half a head rotated, whose sections are the usual ones. The larger epsilon bounds how much the norm behind a delta
-# rule stretches the rounding of outputs near zero, with which releases differ from themselves computed in float64 by 2e-4.
+# Key heads shared by several value heads; sizes that are not multiples of a vector; a layer with attention first, and only delta rules
+# after it; half of each head rotated, with the usual sections. The larger epsilon limits how much the norm after a delta rule amplifies
+# the rounding of outputs near zero, where releases differ by 2e-4 from themselves in float64.
 if NEWEST:
     NEWER |= {
         "qwen35-tied": lambda: qwen3_5(
@@ -300,15 +303,16 @@ MODELS |= NEWER
 
 
 def family(name):
-    """The family of one of MODELS."""
+    """The family of an entry in MODELS."""
     return families.family_of(MODELS[name]())
 
 
 @torch.no_grad()
 def randomise(model, seed):
-    """Weights that make every part matter: products keep the size of their input, norms and biases are not just ones and zeros."""
+    """Weights that make every part matter: products preserve the magnitude of their inputs, and norms and biases are not just
+    ones and zeros."""
     generator = torch.Generator().manual_seed(seed)
-    around_zero = model.config.get_text_config().model_type in ("gemma3_text", "qwen3_5_text")  # the weights of norms
+    around_zero = model.config.get_text_config().model_type in ("gemma3_text", "qwen3_5_text")  # their norm weights are centred on zero
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
@@ -342,8 +346,8 @@ def save_model(model, folder, **kwargs):
 
 @torch.no_grad()
 def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config):
-    """An adapter of `base` whose update of each linear is half as large as its weights. Biases that PEFT saves are trained
-    in the decoder alone, and new rows and matrices are as large as the old ones."""
+    """An adapter of `base` whose update of each linear is half as large as the weights. Biases saved by PEFT are
+    trained only in the decoder, and new rows and matrices are as large as the old ones."""
     config = dict(r=rank, lora_alpha=2 * rank if alpha is None else alpha, target_modules=targets or ALL_LINEARS) | config
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -356,7 +360,7 @@ def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config)
                 layer.lora_A["default"].weight, layer.lora_B["default"].weight)
             a.copy_(torch.randn(a.shape, generator=generator) / (1 if on_tokens else a.shape[1] ** 0.5))
             b.copy_(0.5 * torch.randn(b.shape, generator=generator) / b.shape[1] ** 0.5 / layer.scaling["default"])
-            if not on_tokens and getattr(layer.lora_B["default"], "bias", None) is not None:  # BD-LoRA's have none
+            if not on_tokens and getattr(layer.lora_B["default"], "bias", None) is not None:  # BD-LoRA has none
                 layer.lora_B["default"].bias.copy_(0.3 * torch.randn(b.shape[0], generator=generator) / layer.scaling["default"])
             if "default" in layer.lora_magnitude_vector:
                 magnitude = layer.lora_magnitude_vector["default"].weight
@@ -368,14 +372,15 @@ def save_adapter(base, folder, seed, targets=None, rank=8, alpha=None, **config)
         elif config.get("bias", "none") != "none" and name.endswith("bias") and "layers." in name and "visual" not in name:
             parameter.add_(0.3 * noise)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warns that it finds no base model
+        warnings.simplefilter("ignore")  # PEFT warns that it finds no base model
         model.save_pretrained(folder)
     return folder
 
 
 def add_head(folder, hidden, labels, seed, bias, name="score", problem_type="single_label_classification",
              add_generation_prompt=False):
-    """A head beside an adapter's products, as PEFT stores modules_to_save, with its labels in the sidecar."""
+    """Adds a head to an adapter's products, stored as PEFT's modules_to_save, with its labels in the
+    sidecar."""
     generator = torch.Generator().manual_seed(seed)
     tensors = load_file(folder / "adapter_model.safetensors")
     tensors[f"base_model.model.{name}.weight"] = torch.randn((len(labels), hidden), generator=generator)

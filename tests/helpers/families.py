@@ -1,6 +1,7 @@
 """Tokenizers, chat formats, processors and special tokens of the model families' references.
 
-A family's functions work on the parts of tests' messages: strings, {"image": url} and {"video": url}.
+A family's functions take the parts of the tests' messages: strings, {"image": url} and {"video":
+url}.
 """
 
 import base64
@@ -55,13 +56,14 @@ def media_of(messages):
 
 
 class Family:
-    """A text-only family, the base class of the vision-language families."""
+    """A text-only family, and the base class of the vision-language families."""
 
     has_images = has_video = False
-    media_tokens = ()  # a random model may generate them, and the reference would take them for media of the prompt
+    media_tokens = ()  # a random model may generate these, and the reference would take them for media in the prompt
 
     def save(self, model, folder):
-        """Everything but the model; with the newest release as it saves it, before that the smallest folder."""
+        """Saves everything except the model: all files with the newest release, otherwise only the
+        required ones."""
         if NEWEST:
             self.processor(model.config).save_pretrained(folder)
             return
@@ -70,24 +72,24 @@ class Family:
             self.image_processor(model.config).save_pretrained(folder)
 
     def mend(self, model):
-        """Corrects what this release of the reference does otherwise than the models were trained."""
+        """Corrects deviations of this release of the reference from how the models were trained."""
 
     bos = None
 
     def fast_tokenizer(self):
-        own = tokenizers.Tokenizer.from_str(self.tokenizer().to_str())  # which transformers changes
+        own = tokenizers.Tokenizer.from_str(self.tokenizer().to_str())  # a copy, because transformers changes it
         return transformers.PreTrainedTokenizerFast(tokenizer_object=own, bos_token=self.bos, eos_token=self.eos)
 
     def processor(self, config):
-        """The newest release's, with all its parts."""
+        """The newest release's processor, with all its parts."""
         return self.fast_tokenizer()
 
     def token_types(self, ids):
-        """Inputs that the newest release wants beside the ids."""
+        """Inputs that the newest release needs in addition to the ids."""
         return {}
 
     def length_inputs(self, prompt):
-        """Inputs by which one pass over a prompt and an answer is as the prompt's pass and one for each token of the answer."""
+        """Inputs that make one pass over prompt and answer equal to a pass over the prompt followed by one per answer token."""
         return {}
 
     def special_id(self, name):
@@ -101,7 +103,7 @@ class Family:
         return self.tokenizer().encode(self.render(messages, add_generation_prompt), add_special_tokens=False).ids
 
     def prompt(self, messages, add_generation_prompt, processor, fps=None):
-        """(ids with the placeholders expanded, the inputs of the vision tower); fps: of videos, if not the model's."""
+        """(ids with expanded placeholders, inputs of the vision tower); fps: of videos, if not the model's default."""
         assert processor is None and not media_of(messages)
         return self.chat_ids(messages, add_generation_prompt), {}
 
@@ -183,7 +185,7 @@ class Qwen(Family):
             if kind == "image":
                 patches, grid = processor.of_image(pictures.decode(part[kind])[0])
             else:
-                frames, rate = self.sampled(part[kind], part.get("sample_fps", fps or 2.0))  # 2: as the processor of 4.57
+                frames, rate = self.sampled(part[kind], part.get("sample_fps", fps or 2.0))  # 2.0: the default of the 4.57 processor
                 patches, grid = processor.of_video(frames)
                 seconds.append(processor.temporal_patch_size / rate)
             rows[kind].append(patches)
@@ -195,12 +197,12 @@ class Qwen(Family):
                 inputs[pixels] = torch.tensor(np.concatenate(rows[kind]), dtype=torch.float32)
                 inputs[f"{kind}_grid_thw"] = torch.tensor(grids[kind])
         if rows["video"] and self.kind is transformers.Qwen2_5_VLForConditionalGeneration:
-            inputs["second_per_grid_ts"] = torch.tensor(seconds)  # in fp32, as the model's processor makes them
+            inputs["second_per_grid_ts"] = torch.tensor(seconds)  # fp32, as in the model's processor
         return expanded, inputs
 
     @staticmethod
     def sampled(url, fps):
-        """(the frames that are kept of a video, how many there are per second)."""
+        """(the frames kept of a video, their number per second)."""
         frames = pictures.decode(url)
         if not pictures.is_film(url):
             return frames, fps
@@ -239,7 +241,7 @@ class Llama3(Family):
 
 
 class Qwen3(Qwen):
-    """Text only; no default system prompt, and no thoughts of earlier answers."""
+    """Text only; no default system prompt, and earlier answers lose their thoughts."""
 
     def render(self, messages, add_generation_prompt=True):
         assert messages[-1]["role"] == "user"
@@ -248,7 +250,8 @@ class Qwen3(Qwen):
 
 
 class Qwen3VL(Qwen):
-    """No default system prompt; a video is a text with a time and a block per temporal patch."""
+    """No default system prompt; a video becomes text with a timestamp and a block per temporal
+    patch."""
 
     def __init__(self):
         super().__init__(transformers.Qwen3VLForConditionalGeneration, visual=True)
@@ -264,7 +267,7 @@ class Qwen3VL(Qwen):
         return super().image_settings(config) | dict(image_mean=[0.5] * 3, image_std=[0.4] * 3)
 
     def video_settings(self, config):
-        """The pixels of all frames together are bounded, in the range that tests' videos have."""
+        """Limits the pixels of all frames together, within the range of the tests' videos."""
         settings = self.image_settings(config)
         size = {"shortest_edge": 4 * settings.pop("min_pixels"), "longest_edge": 2 * settings.pop("max_pixels")}
         return settings | dict(size=size, video_processor_type="Qwen3VLVideoProcessor")
@@ -310,7 +313,7 @@ class Qwen3VL(Qwen):
 
     @staticmethod
     def frames_and_times(part, fps, processor):
-        """The frames that are kept of a video, and the time of each temporal patch of them."""
+        """The frames kept of a video, and the time of each temporal patch."""
         frames = pictures.decode(part["video"])
         if not pictures.is_film(part["video"]):
             return frames, processor.times(range(len(frames)), part.get("sample_fps", fps or 2.0))
@@ -320,7 +323,7 @@ class Qwen3VL(Qwen):
 
 
 class Qwen35Text(Qwen3):
-    """The assistant's turn begins with a thought. Of releases since 5."""
+    """The assistant's turn begins with a thought. Requires release 5 or later."""
 
     def __init__(self):
         super().__init__(getattr(transformers, "Qwen3_5ForCausalLM", None))
@@ -330,7 +333,8 @@ class Qwen35Text(Qwen3):
 
 
 class Qwen35(Qwen3VL):
-    """As Qwen3-VL, with an assistant's turn that begins with a thought. Of releases since 5."""
+    """Like Qwen3-VL, but the assistant's turn begins with a thought. Requires release 5 or
+    later."""
 
     def __init__(self):
         super().__init__()
@@ -365,7 +369,7 @@ class Llama2(Family):
 
 
 class Mistral(Llama2):
-    """With [INST] as text."""
+    """Writes [INST] as text."""
 
     kind = transformers.MistralForCausalLM
 
@@ -384,7 +388,7 @@ class Mistral(Llama2):
 
 
 class Llava(Family):
-    """LLaVA-1.5; ids and pixels are LlavaProcessor's own."""
+    """LLaVA-1.5; ids and pixels come from LlavaProcessor itself."""
 
     kind = transformers.LlavaForConditionalGeneration
     has_images = True
@@ -427,7 +431,8 @@ class Llava(Family):
 
 
 class Idefics3(Family):
-    """Ids and pixels are Idefics3Processor's own. Its tokenizer has tokens for the images' borders alone, as Idefics3-8B's."""
+    """Ids and pixels come from Idefics3Processor itself. Its tokenizer only has tokens for image borders, like
+    Idefics3-8B's."""
 
     kind = transformers.Idefics3ForConditionalGeneration
     has_images = True
@@ -440,7 +445,7 @@ class Idefics3(Family):
     @classmethod
     @functools.cache
     def tokenizer(cls):
-        """A small byte-level BPE that splits numbers into digits, as SmolLM2's."""
+        """A small byte-level BPE that splits numbers into digits, like SmolLM2's."""
         made = tokenizers.Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.Sequence([
             pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
@@ -484,7 +489,8 @@ class Idefics3(Family):
 
 
 class SmolVLM(Idefics3):
-    """With tokens for the places of tiles, and the same prompts: its own processor asks for a package that spells numbers of frames."""
+    """Has tokens for tile positions. Prompts are those of Idefics3, because SmolVLM's own processor requires a package that spells
+    out frame counts."""
 
     kind = transformers.SmolVLMForConditionalGeneration
     bos, eos = None, "<end_of_utterance>"
@@ -494,7 +500,7 @@ class SmolVLM(Idefics3):
     settings = dict(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, image_std=[0.4] * 3)
 
     def video_prompt(self, before, part, behind, processor, **sampling):
-        """The prompt of one video between two texts, as prompt(). Its frames are resized as PIL does."""
+        """The prompt of one video between two texts, as in prompt(). Frames are resized with PIL."""
         frames = pictures.decode(part["video"])
         if pictures.is_film(part["video"]):
             metadata = smolvlm_frames(len(frames), pictures.rate_of(part["video"]), **sampling)
@@ -508,7 +514,7 @@ class SmolVLM(Idefics3):
 
 
 class InternVL(Qwen):
-    """Ids and pixels are InternVLProcessor's own."""
+    """Ids and pixels come from InternVLProcessor itself."""
 
     kind = transformers.InternVLForConditionalGeneration
     has_images = has_video = True
@@ -542,7 +548,7 @@ class InternVL(Qwen):
         return text + ("<|im_start|>assistant\n" if add_generation_prompt else "")
 
     def image_settings(self, config):
-        """A tile is as large as the tower's pictures, but with Qwen3, whose positions are then interpolated."""
+        """A tile is as large as the tower's pictures, except with Qwen3, where positions are interpolated."""
         side, patch = config.vision_config.image_size[0], config.vision_config.patch_size[0]
         side += patch * (config.text_config.model_type == "qwen3")
         return dict(size={"height": side, "width": side}, max_patches=5, image_mean=[0.485, 0.456, 0.406], image_std=[0.3] * 3)
@@ -560,7 +566,7 @@ class InternVL(Qwen):
 
     def processor_with(self, images, config, videos=None):
         side = int(images.size["height"] // config.vision_config.patch_size[0] * config.downsample_ratio)
-        if not videos:  # its class wants a processor of videos, which 4.57 has not
+        if not videos:  # its class requires a video processor, which 4.57 lacks
             made = types.SimpleNamespace(
                 image_processor=images, image_seq_length=side**2, start_image_token="<img>", end_image_token="</img>",
                 image_token="<IMG_CONTEXT>", video_token="<video>",
@@ -580,7 +586,8 @@ class InternVL(Qwen):
 
 
 class LlavaNext(Llava):
-    """Ids and pixels are LlavaNextProcessor's own. The chat format is that of the decoder's published folders."""
+    """Ids and pixels come from LlavaNextProcessor itself. The chat format is that of the decoder's published
+    folders."""
 
     kind = transformers.LlavaNextForConditionalGeneration
 
@@ -631,7 +638,8 @@ class LlavaNext(Llava):
 
 
 class Pixtral(Mistral):
-    """Pixtral (LLaVA with its tower) and Mistral 3; ids and pixels are PixtralProcessor's own."""
+    """Pixtral (LLaVA with its tower) and Mistral 3; ids and pixels come from PixtralProcessor
+    itself."""
 
     has_images = True
     media_tokens = ("[IMG]",)
@@ -652,13 +660,13 @@ class Pixtral(Mistral):
                               add_generation_prompt)
 
     def mend(self, model):
-        # 4.57 leaves it to the caller that pixels have the model's dtype
+        # 4.57 requires the caller to convert pixels to the model's dtype
         model.model.vision_tower.patch_conv.register_forward_pre_hook(lambda conv, inputs: inputs[0].to(conv.weight.dtype))
-        if self is MISTRAL3:  # takes the embedding of a picture of one token for its tokens
+        if self is MISTRAL3:  # which takes the embedding of a one-token picture for its list of tokens
             model.model.multi_modal_projector.register_forward_hook(lambda *call: call[-1][None])
 
     def image_settings(self, config):
-        """Larger than a block, and smaller than what the tower has positions for."""
+        """Larger than a block, and smaller than the tower's range of positions."""
         return dict(size={"longest_edge": config.vision_config.image_size - 3}, image_mean=[0.4, 0.5, 0.6])
 
     def image_processor(self, config):
@@ -683,7 +691,7 @@ class Pixtral(Mistral):
 
 
 class LlavaOnevision(Qwen):
-    """Ids and pixels are LlavaOnevisionProcessor's own."""
+    """Ids and pixels come from LlavaOnevisionProcessor itself."""
 
     kind = transformers.LlavaOnevisionForConditionalGeneration
     has_images = has_video = True
@@ -729,7 +737,7 @@ class LlavaOnevision(Qwen):
         settings = dict(num_image_tokens=side**2, vision_feature_select_strategy="full", vision_aspect_ratio=config.vision_aspect_ratio)
         if videos:
             return transformers.LlavaOnevisionProcessor(images, self.fast_tokenizer(), videos, **settings)
-        # its class wants a processor of videos, which 4.57 has not
+        # its class requires a video processor, which 4.57 lacks
         made = types.SimpleNamespace(image_processor=images, image_token="<image>", video_token="<video>", **settings)
         for name in ("_expand_image_tokens", "_get_number_of_features", "_get_unpadded_features", "replace_image_token", "replace_video_token"):
             if hasattr(transformers.LlavaOnevisionProcessor, name):
@@ -745,7 +753,7 @@ class LlavaOnevision(Qwen):
 
 
 class Gemma3Text(Family):
-    """Gemma 3's language model alone."""
+    """The language model of Gemma 3 alone."""
 
     kind = transformers.Gemma3ForCausalLM
     bos, eos = "<bos>", "<end_of_turn>"
@@ -769,7 +777,7 @@ class Gemma3Text(Family):
 
 
 class Gemma3(Gemma3Text):
-    """Ids and pixels are Gemma3Processor's own."""
+    """Ids and pixels come from Gemma3Processor itself."""
 
     kind = transformers.Gemma3ForConditionalGeneration
     has_images = True
@@ -805,7 +813,7 @@ class Gemma3(Gemma3Text):
 
 
 class TiktokenTokenizer:
-    """tiktoken, as QWenTokenizer uses it, with the interface of `tokenizers`."""
+    """tiktoken as used by QWenTokenizer, with the interface of `tokenizers`."""
 
     def __init__(self, ranks, visual):
         special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *(f"<|extra_{i}|>" for i in range(205))]
@@ -829,14 +837,14 @@ class TiktokenTokenizer:
 
 @functools.cache
 def qwen1_tokenizer(visual):
-    """The words of the other Qwen tokenizer, as ranks."""
+    """The vocabulary of the other Qwen tokenizer, as ranks."""
     vocabulary = sorted((id, token) for token, id in Qwen.tokenizer().get_vocab(with_added_tokens=False).items())
     byte_of = {character: byte for byte, character in tokenizer_parity.byte_characters().items()}
     return TiktokenTokenizer({bytes(byte_of[c] for c in token): rank for rank, (_, token) in enumerate(vocabulary)}, visual)
 
 
 class Qwen1(Family):
-    """Qwen and Qwen-VL: ids as the code that their folders bring along makes them."""
+    """Qwen and Qwen-VL: produces the same ids as the code in their folders."""
 
     kind = qwen1_reference.QWenLMHeadModel
     eos = "<|im_end|>"
@@ -859,7 +867,8 @@ class Qwen1(Family):
             "max_window_size": 6144, "pad_token_id": self.special_id("<|endoftext|>"), "top_k": 0, "top_p": 0.3}))
 
     def chat_ids(self, messages, add_generation_prompt):
-        """Contents are encoded apart from what is around them, and pictures are numbered through the conversation."""
+        """Contents are encoded separately from the text around them, and pictures are numbered throughout the
+        conversation."""
         tokenizer, pictures_before, ids = self.tokenizer(), 0, []
         allowed = self.tags if self.has_images else set()
         turns = [] if messages[0]["role"] == "system" else [{"role": "system", "content": "You are a helpful assistant."}]
@@ -877,7 +886,8 @@ class Qwen1(Family):
         return transformers.AutoConfig.from_pretrained(folder).visual
 
     def prompt(self, messages, add_generation_prompt, processor, fps=None):
-        """The paths between the tags are of no effect, as embeddings of pictures are in their place."""
+        """The paths between the tags have no effect, because embeddings of pictures take their
+        place."""
         ids, expanded, within = self.chat_ids(messages, add_generation_prompt), [], False
         for id in ids:
             if id == self.token_id("</img>"):
@@ -897,7 +907,7 @@ class Qwen1(Family):
 
 
 def square_pixels(image, side):
-    """As torchvision's Resize, ToTensor and Normalize make them of a picture of PIL."""
+    """Processes a PIL picture like torchvision's Resize, ToTensor and Normalize."""
     pixels = torch.from_numpy(np.array(image.convert("RGB").resize((side, side), PIL.Image.Resampling.BICUBIC))).permute(2, 0, 1).float() / 255
     mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
     return (pixels - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
@@ -916,8 +926,8 @@ LLAVA_NEXT, LLAVA_ONEVISION = {decoder: LlavaNext(decoder) for decoder in ("llam
 
 
 def family_of(config):
-    """The family of a checkpoint, by its configuration."""
-    kind = type(config).model_type  # instances of composite configurations return their text part's type
+    """The family of a checkpoint, determined from its configuration."""
+    kind = type(config).model_type  # instances of composite configurations return the type of their text part
     if kind == "llama":
         return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
     if kind == "llava" and config.vision_config.model_type == "pixtral":

@@ -1,4 +1,5 @@
-"""`valora fuse` on a tiny random checkpoint: tasks about drawn pictures of one colour, and what a run leaves."""
+"""`valora fuse` on a tiny random checkpoint: tasks about drawn single-colour pictures, and the output of a
+run."""
 
 import json
 import subprocess
@@ -19,7 +20,7 @@ def draw(folder, name, colour, rng):
 
 
 def write_task(root, name, count=24, seed=0, answer=lambda colour: colour):
-    """Single-colour pictures with a question. The answers are the colours' names, mapped by `answer`."""
+    """Single-colour pictures with a question. Answers are the colour names, mapped by `answer`."""
     lines = {"train": [], "validation": []}
     rng = np.random.default_rng(seed)
     for part, amount in (("train", count), ("validation", 9)):
@@ -45,7 +46,7 @@ def command(model, tasks, output, *flags, log_level="error", **options):
 
 
 def fuse(model, tasks, output, *flags, status=0, preexec=None, **options):
-    """One run, which must end with this exit status; None: with any."""
+    """Runs `valora fuse` once; it must end with this exit status (None: any)."""
     done = subprocess.run(command(model, tasks, output, *flags, **options), capture_output=True, text=True, timeout=300, preexec_fn=preexec)
     assert status is None or done.returncode == status, done.stderr
     return done

@@ -1,4 +1,4 @@
-"""GGUF files of tiny models and tokenizers, as llama.cpp's converter writes them; quantised and decoded by the package gguf."""
+"""GGUF files of tiny models and tokenizers, as written by llama.cpp's converter; quantised and decoded by the package gguf."""
 
 
 import gguf
@@ -6,11 +6,12 @@ import numpy as np
 import torch
 from gguf.quants import dequantize, quantize
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # kinds of tokens
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)  # token types
 
 
 def add_tokenizer(writer, data, pre=None, size=None, scores=None):
-    """The content of a tokenizer.json as metadata. pre: how byte-level tokenizers find words; without it the tokenizer is SentencePiece's."""
+    """Writes the contents of a tokenizer.json as metadata. pre: pre-tokenizer name of byte-level tokenizers; None: a SentencePiece
+    tokenizer."""
     tokens, kinds = {i: token for token, i in data["model"]["vocab"].items()}, {}
     for token in data["added_tokens"]:
         tokens[token["id"]] = token["content"]
@@ -34,7 +35,7 @@ def add_tokenizer(writer, data, pre=None, size=None, scores=None):
 
 
 def tokenizer_file(path, data, architecture="llama", pre=None, scores=None, **settings):
-    """A file without tensors."""
+    """Writes a file without tensors."""
     writer = gguf.GGUFWriter(str(path), architecture)
     add_tokenizer(writer, data, pre, scores=scores)
     for key, value in settings.items():
@@ -56,7 +57,8 @@ FLOATS = {"F32": np.float32, "F16": np.float16}
 
 
 def random_blocks(rng, shape, kind):
-    """Super-blocks, which the package decodes but does not make: random integers, with scales that give values around 0.1."""
+    """Super-blocks, which the package can decode but not create: random integers, with scales that yield values around
+    0.1."""
     per_block, size = gguf.GGML_QUANT_SIZES[kind]
     raw = rng.integers(0, 256, (*shape[:-1], shape[-1] // per_block, size), dtype=np.uint8)
 
@@ -66,13 +68,13 @@ def random_blocks(rng, shape, kind):
         put(208, 0.5e-4, 1.2e-4)
     else:
         wide = 1 if kind == gguf.GGMLQuantizationType.Q4_K else 0.5
-        put(0, 2e-4 * wide, 5e-4 * wide)  # of 6 bits each, times 4 or 5 bits
+        put(0, 2e-4 * wide, 5e-4 * wide)  # 6-bit scales, times 4- or 5-bit values
         put(2, 2e-3, 4e-3)
     return raw.reshape(*shape[:-1], -1)
 
 
 def stored(values, kind, rng):
-    """(what the file holds of the values, what that decodes to)"""
+    """(the file's contents for these values, the values they decode to)"""
     if kind in FLOATS:
         raw = values.astype(FLOATS[kind])
         return raw, raw.astype(np.float32)
@@ -82,7 +84,7 @@ def stored(values, kind, rng):
 
 
 def interleaved(values, heads):
-    """Rows of queries or keys as llama.cpp's converter stores those of Llama."""
+    """Rows of queries or keys in the order in which llama.cpp's converter stores those of Llama."""
     return values.reshape(heads, 2, len(values) // heads // 2, *values.shape[1:]).swapaxes(1, 2).reshape(values.shape)
 
 
@@ -116,7 +118,7 @@ def add_settings(writer, config):
 
 
 def rope_factors(rope, theta, head):
-    """What the frequencies of Llama 3 are divided by (llama.cpp's converter, from transformers' formula)."""
+    """The divisors of Llama 3's frequencies (llama.cpp's converter, from transformers' formula)."""
     frequencies = 1.0 / theta ** (torch.arange(0, head, 2, dtype=torch.float32) / head)
     lengths, original = 2 * torch.pi / frequencies, rope["original_max_position_embeddings"]
     low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
@@ -132,9 +134,11 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
 
 @torch.no_grad()
 def write_model(path, model, kind_of, tokenizer, seed=0):
-    """Writes a model of transformers, and gives it the values that the file decodes to.
+    """Writes a transformers model to a file, and sets its weights to the values that the file decodes
+    to.
 
-    kind_of: the type of a tensor of two dimensions, by its name in the file. tokenizer(writer): adds it.
+    kind_of: maps the name of a two-dimensional tensor in the file to its type. tokenizer(writer): adds
+    the tokenizer.
     """
     config, rng = model.config, np.random.default_rng(seed)
     kind = config.model_type

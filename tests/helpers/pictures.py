@@ -1,4 +1,4 @@
-"""Drawn pictures, clips and films as data URLs, and decoded again by PIL."""
+"""Drawn pictures, clips and films as data URLs, and their decoding with PIL."""
 
 import base64
 import io
@@ -32,19 +32,20 @@ def picture(seed, width=56, height=56):
 
 
 def clip(seed, frames, width=56, height=56, **settings):
-    """A video part as a list of frames, with settings of the part. They are PNG, so that both sides see the same pixels."""
+    """A video part as a list of frames, with the part's settings. The frames are PNG, so that both sides see the same
+    pixels."""
     encoded = [base64.b64encode(png(draw(seed + i, width, height))).decode() for i in range(frames)]
     return {"video": "data:video/jpeg;base64," + ",".join(encoded)} | settings
 
 
 def film(seed, frames, rate, width=56, height=56):
-    """A video part as a file of so many frames per second."""
+    """A video part as a file with `rate` frames per second."""
     file = movies.avi([png(draw(seed + i, width, height)) for i in range(frames)], rate)
     return {"video": "data:video/x-msvideo;base64," + base64.b64encode(file).decode()}
 
 
 def decode(url):
-    """The picture or the frames behind a data: or file:// URL."""
+    """The picture or frames behind a data: or file:// URL."""
     if url.startswith("file://"):
         return [Image.open(url.removeprefix("file://")).convert("RGB")]
     items = [base64.b64decode(item) for item in url.split("base64,")[1].split(",")]

@@ -1,7 +1,7 @@
 """The programs under test: engine_probe, driven over pipes, and `valora generate`.
 
-They are searched for in $VALORA_BIN_DIR (default: build) and its subfolders, and compute on $VALORA_DEVICE (cpu or
-cuda; default: cpu).
+They are looked up in $VALORA_BIN_DIR (default: build) and its subfolders, and run on $VALORA_DEVICE (cpu or cuda;
+default: cpu).
 """
 
 import json
@@ -17,7 +17,7 @@ DEVICE = os.environ.get("VALORA_DEVICE", "cpu")
 
 
 def find_program(name):
-    """The newest program of that name: older builds may have left others."""
+    """The newest program with this name, because older builds may have left others."""
     root = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build"))
     found = [p for p in root.rglob(name) if p.is_file() and os.access(p, os.X_OK) and "emulated_gpu" not in p.relative_to(root).parts]
     if found:
@@ -27,18 +27,18 @@ def find_program(name):
     pytest.skip(f"{name} is not built")
 
 
-# What the README's status table says of GPUs.
-NOT_ON_GPUS = ("which the GPU kernels do not support", "are served on CPUs only", "the kernels of GPUs lack")
+# Error messages for limitations on GPUs that the README's status table lists.
+NOT_ON_GPUS = ("each rank has a GPU, and", "the kernels of GPUs lack")
 
 
 class EngineError(Exception):
-    """An error from the engine; str() gives its message."""
+    """An error from the engine; str() returns its message."""
 
 
 class Engine:
-    """One engine in a separate process. Options: those of engine_probe's first line.
+    """One engine in a separate process. Options are those in engine_probe's first line.
 
-    One thread unless asked otherwise: models this small gain nothing from more, and lose on a busy machine.
+    One thread by default: models this small do not benefit from more, and slow down on a busy machine.
     """
 
     def __init__(self, model, environment=None, **options):
@@ -75,7 +75,7 @@ class Engine:
         self.ask({"op": "submit", "requests": list(requests)})
 
     def collect(self):
-        """The answers to all submitted requests, in order; failed requests have an error as the answer."""
+        """The answers to all submitted requests, in order; for a failed request, an error."""
         return self.ask({"op": "collect"})["answers"]
 
     def batch(self, requests):
@@ -104,7 +104,8 @@ class Engine:
 
 
 def wait_until_idle(engine):
-    """Waits until no request runs and no KV memory is used. The counters change shortly after the last answer."""
+    """Waits until no request is running and no KV memory is in use. The counters change shortly after the last
+    answer."""
     deadline = time.monotonic() + 20
     while True:
         stats = engine.stats()
@@ -118,7 +119,8 @@ def token_ids(answer, choice=0):
 
 
 def generate(model, *arguments, dtype="float32", check=True):
-    """`valora generate --json`; its answer, or the finished process if check is off."""
+    """Runs `valora generate --json`; returns its answer, or the finished process if `check` is
+    off."""
     command = [find_program("valora"), "generate", "--model", str(model), "--dtype", dtype, "--json",
                "--threads", "1", *([] if "--device" in arguments else ["--device", DEVICE]),
                *([] if "--pool-memory" in arguments else ["--pool-memory", str(64 << 20)]),
@@ -131,7 +133,8 @@ def generate(model, *arguments, dtype="float32", check=True):
 
 
 def inspect(folders, *options):
-    """The reports of `valora inspect` on folders, in one process: it takes half a second to start."""
+    """The reports of `valora inspect` on these folders. A single process, because starting takes
+    half a second."""
     command = [find_program("valora"), "inspect", *map(str, folders), *map(str, options), "--json"]
     text = subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
     reports, at = [], 0

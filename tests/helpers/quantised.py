@@ -1,10 +1,10 @@
 """Quantised copies of tiny checkpoints: their folders, and the same models with decoded weights.
 
-compressed-tensors' folders are quantised, compressed and, for the decoded weights, decompressed by the package of that
-name; but its newest release has no groups in the order of activations, so these are decoded here as 0.12 did. GPTQ's and
-AWQ's are packed here from the published layouts: AutoGPTQ's (words along the inputs, zero-points along the outputs, minus
-one in the first format), AutoAWQ's WQLinear_GEMM (words along the outputs, their eight values in the order 0 2 4 6 1 3 5 7),
-which compressed-tensors' converter reads, too. bitsandbytes' codes are packed here from QLoRA's tables of nf4 and fp4.
+compressed-tensors' folders are quantised, compressed and, for the decoded weights, decompressed by the package of that name;
+but its newest release has no groups in the order of activations, so these are decoded here as 0.12 did. GPTQ's and AWQ's are
+packed here from the published layouts: AutoGPTQ's (words along the inputs, zero-points along the outputs, minus one in the
+first format), AutoAWQ's WQLinear_GEMM (words along the outputs, their eight values in the order 0 2 4 6 1 3 5 7), which
+compressed-tensors' converter reads, too. bitsandbytes' codes are packed here from QLoRA's tables of nf4 and fp4.
 """
 
 import json
@@ -18,12 +18,12 @@ from compressed_tensors.quantization.lifecycle.forward import fake_quantize
 from compressed_tensors.quantization.utils import compute_dynamic_scales_and_zp
 from safetensors.torch import load_file, save_file
 
-WORD_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # of AWQ: the output of a word at each place, from the lowest bits
-LINEAR = re.compile(r".*(_proj|\.qkv|\.proj|\.fc[12]|mlp\.[02]|linear_[12])\.weight$")
+WORD_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # AWQ's order: position i of a word, from the lowest bits, holds output WORD_ORDER[i]
+LINEAR = re.compile(r".*(_proj|c_attn|mlp\.w[12]|\.qkv|\.proj|\.fc[12]|mlp\.[02]|linear_[12])\.weight$")
 
 
 def words(values, bits, order=None):
-    """int32 words along the last dimension."""
+    """Packs values into int32 words along the last dimension."""
     per_word = 32 // bits
     parts = values.to(torch.int64).unflatten(-1, (-1, per_word))
     if order:
@@ -48,9 +48,9 @@ def rounded(weight, bits, order, groups, symmetric):
 
 
 class Quantiser:
-    """Replaces linears of a folder of transformers by their quantised tensors."""
+    """Replaces linears in a transformers folder with their quantised tensors."""
 
-    keeps = ("visual",)  # parts of names of linears that stay as they are
+    keeps = ("visual",)  # name parts of linears that are left unchanged
 
     def __init__(self, bits=4, group=-1, symmetric=False):
         self.bits, self.group, self.symmetric = bits, group, symmetric
@@ -68,7 +68,8 @@ class Quantiser:
         return True
 
     def round_inputs(self, model):
-        """Makes the linears of the model with decoded weights round their inputs as the format says."""
+        """Makes the linears of the model with decoded weights round their inputs as the format
+        specifies."""
 
     def tensors(self, weight):
         """(tensors by part, the decoded weight)"""
@@ -77,7 +78,7 @@ class Quantiser:
         return self.packed(integers, zeros, scales, order), (integers - zeros[:, order]) * scales[:, order]
 
     def quantise(self, folder):
-        """Returns the decoded weights by the names of the tensors that they replace."""
+        """Returns the decoded weights, by the names of the tensors that they replace."""
         tensors, decoded, kept = load_file(folder / "model.safetensors"), {}, []
         for name, weight in list(tensors.items()):
             if weight.dim() != 2 or not LINEAR.match(name):
@@ -120,7 +121,7 @@ class CompressedTensors(Quantiser):
 
 
 class RoundedInputs(CompressedTensors):
-    """8 bits for the inputs, too: with a scale per token, or a stored one."""
+    """8-bit inputs too, with a scale per token or a stored one."""
 
     keeps = ("visual",)
 
@@ -151,7 +152,7 @@ class RoundedInputs(CompressedTensors):
 
 
 class OrderedWords(CompressedTensors):
-    """Groups of inputs in the order of activations, as releases of compressed-tensors up to 0.12 store them."""
+    """Groups of inputs in activation order, as stored by compressed-tensors up to 0.12."""
 
     def config(self, kept):
         made = super().config(kept)
@@ -203,7 +204,7 @@ class Awq(Quantiser):
 
 
 class Fp8(Quantiser):
-    """Floats of 8 bits with a scale per block, as transformers' fine-grained fp8."""
+    """8-bit floats with a scale per block, as in transformers' fine-grained fp8."""
 
     def __init__(self, block):
         super().__init__()
@@ -225,7 +226,7 @@ class Fp8(Quantiser):
 
 
 class BitsAndBytes(Quantiser):
-    """Codes of 4 bits of the flattened weight; nested: the scales of its blocks are codes of 8 bits."""
+    """4-bit codes of the flattened weight; nested: the block scales are 8-bit codes."""
 
     keeps = ()
     TABLES = {
@@ -245,7 +246,7 @@ class BitsAndBytes(Quantiser):
                 "bnb_4bit_compute_dtype": "bfloat16", "llm_int8_skip_modules": ["lm_head"], "llm_int8_threshold": 6.0}
 
     def scales(self, blocks):
-        """(the scales of blocks, their tensors, their part of the state)"""
+        """(the scales of the blocks, their tensors, their part of the state)"""
         scales = blocks.abs().amax(1)
         if not self.nested_block:
             return scales, {"weight.absmax": scales}, {}

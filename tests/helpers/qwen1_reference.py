@@ -1,6 +1,6 @@
-"""Qwen's first models (Qwen, Qwen-VL) in torch, for which transformers has no class: written from their description, with
-modules named as the published checkpoints' tensors, so that PEFT wraps them. test_qwen1_reference.py compares the parts with
-torch's, transformers' and OpenCLIP's.
+"""Qwen's first models (Qwen, Qwen-VL) in torch, for which transformers has no class. Written from their description, with
+modules named like the published checkpoints' tensors, so that PEFT can wrap them. test_qwen1_reference.py compares its parts
+with torch's, transformers' and OpenCLIP's.
 """
 
 import math
@@ -37,7 +37,7 @@ class RmsNorm(nn.Module):
 
 
 def ntk_alpha(length, trained):
-    """1 up to the length of training, 3 up to twice as many positions, 7 up to four times as many."""
+    """1 up to the training length, 3 up to twice that, 7 up to four times that."""
     return max(2 ** math.ceil(math.log(length / trained, 2) + 1) - 1, 1)
 
 
@@ -51,7 +51,7 @@ def rotation(config, length, prompt, in_training):
 
 
 def rotated(x, cos, sin):
-    """x: [batch, length, heads, dim]; the halves of a head turn together."""
+    """x: [batch, length, heads, dim]; the two halves of a head are rotated together."""
     wide = x.float()
     first, second = wide.chunk(2, -1)
     return (wide * cos[:, None] + torch.cat([-second, first], -1) * sin[:, None]).type_as(x)
@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 def interpolated(positions, count):
-    """A square of positions, as a square of `count`."""
+    """Interpolates a square grid of positions to `count` positions."""
     side, wanted = math.isqrt(len(positions)), math.isqrt(count)
     if side == wanted:
         return positions
@@ -169,7 +169,7 @@ class VisionTransformer(nn.Module):
         self.proj = nn.Parameter(torch.zeros(output_dim, output_dim))
 
     def patches(self, pixels):
-        """What the last block gives of each patch."""
+        """The last block's output for each patch."""
         x = self.conv1(pixels.to(self.conv1.weight.dtype)).flatten(2).transpose(1, 2)
         x = self.ln_pre(x + interpolated(self.positional_embedding, x.shape[1]))
         for block in self.transformer.resblocks:
@@ -193,7 +193,7 @@ class QWenModel(nn.Module):
 class QWenLMHeadModel(transformers.PreTrainedModel, transformers.GenerationMixin):
     config_class = QWenConfig
     base_model_prefix = "transformer"
-    _supports_sdpa = True  # as the others of the tests; its attention is one
+    _supports_sdpa = True  # like the other models in the tests; its attention uses SDPA
     _tied_weights_keys = {} if int(transformers.__version__.split(".")[0]) >= 5 else None
 
     def __init__(self, config):
@@ -212,7 +212,8 @@ class QWenLMHeadModel(transformers.PreTrainedModel, transformers.GenerationMixin
         return self.lm_head
 
     def forward(self, input_ids, attention_mask=None, pixel_values=None, prompt_length=None, **_):
-        """attention_mask: of ones. prompt_length: of the ids, those that came in one pass; absent: all."""
+        """attention_mask: must be all ones. prompt_length: number of ids that came in one pass; None:
+        all."""
         config, parts = self.config, self.transformer
         x = parts.wte(input_ids)
         if pixel_values is not None:

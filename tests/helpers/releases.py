@@ -1,7 +1,7 @@
-"""What differs between the releases of transformers that the tests compare with: that of .venv, and 5, of .venv-newest.
+"""Differences between the transformers releases that the tests compare with: the one in .venv, and 5 in .venv-newest.
 
 Since 5, processors resize with torchvision by default, which differs from PIL by one level in some pixels; the references
-here use those that resize with PIL, as valora does. Folders are saved whole, as processors save them.
+here use the processors that resize with PIL, as valora does. Folders are saved completely, as processors save them.
 """
 
 import ast
@@ -20,7 +20,7 @@ from PIL import Image
 NEWEST = int(transformers.__version__.split(".")[0]) >= 5
 
 if NEWEST:
-    import visual_backend  # noqa: F401, I001  before the processors
+    import visual_backend  # noqa: F401, I001  must precede the processors
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil as ClipPixels
     from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil as Gemma3Pixels
     from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil as CanvasPixels
@@ -87,7 +87,7 @@ class QwenPatches:
 
 
 class Qwen3Patches(QwenPatches):
-    """Those of Qwen3-VL, whose videos have a processor of their own in all releases."""
+    """Patches of Qwen3-VL, whose videos have a separate processor in all releases."""
 
     @classmethod
     def of_folder(cls, folder):
@@ -120,13 +120,14 @@ class Qwen3Patches(QwenPatches):
 
     @staticmethod
     def times(kept, rate):
-        """Of each temporal patch, by the processor of text."""
+        """The time of each temporal patch, computed by the text processor."""
         return transformers.Qwen3VLProcessor._calculate_timestamps(None, list(kept), rate, 2)
 
 
 @functools.cache
 def qwen3_vl_videos(name, method=None):
-    """A function of Qwen3-VL's video processor; frame_sampler() says why it comes from the source."""
+    """A function of Qwen3-VL's video processor, extracted from the source for the reason given in
+    frame_sampler()."""
     path = pathlib.Path(transformers.__file__).parent / "models/qwen3_vl/video_processing_qwen3_vl.py"
     found = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == name)
     if method:
@@ -137,18 +138,18 @@ def qwen3_vl_videos(name, method=None):
 
 
 def sample_frames(frames, rate, **settings):
-    """The frames that Qwen2VLVideoProcessor keeps of so many, `rate` of them per second."""
+    """The frames that Qwen2VLVideoProcessor keeps out of `frames`, at `rate` per second."""
     defaults = {"num_frames": None, "fps": None if "num_frames" in settings else 2.0, "temporal_patch_size": 2,
                 "min_frames": 4, "max_frames": 768}
     processor = types.SimpleNamespace(**(defaults | settings))
     kept = frame_sampler()(processor, types.SimpleNamespace(total_num_frames=frames, fps=rate)).tolist()
-    return [i for i in kept if i < frames]  # the float step may count one index too many, past the end
+    return [i for i in kept if i < frames]  # the floating-point step may yield one index too many, past the end
 
 
 @functools.cache
 def frame_sampler():
-    """Qwen2VLVideoProcessor.sample_frames. Its module asks for torchvision, which only its resize needs,
-    so the one method is taken out of the source."""
+    """Qwen2VLVideoProcessor.sample_frames. Its module requires torchvision, which only its resize
+    uses, so the method is extracted from the source."""
     path = pathlib.Path(transformers.__file__).parent / "models/qwen2_vl/video_processing_qwen2_vl.py"
     processor = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == "Qwen2VLVideoProcessor")
     method = next(n for n in processor.body if getattr(n, "name", "") == "sample_frames")
@@ -158,26 +159,27 @@ def frame_sampler():
 
 
 def mend_positions(model):
-    """Gives the tokens of and behind a video the positions that the model was trained with, which each release misses in
-    another way (docs/rooms/references.md): `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
+    """Gives the tokens of a video, and those after it, the positions used in training, which each release gets wrong
+    in a different way (docs/rooms/references.md). `model` is a Qwen2VLModel or Qwen2_5_VLModel."""
     mend = behind_the_largest if NEWEST else in_fractions_of_a_second
     model.get_rope_index = mend(model.get_rope_index, model.config)
 
 
 def behind_the_largest(rope_index, _):
-    """transformers 5 goes on behind the largest side of a video's frames, even if its time is already beyond."""
+    """transformers 5 continues after the largest side of a video's frames, even if its time is already beyond
+    that."""
     def mended(input_ids, mm_token_type_ids, **inputs):
         made, _ = rope_index(input_ids, mm_token_type_ids, **inputs)
         assert len(made[0]) == 1  # one prompt at a time
-        for begin in mm_token_type_ids[0].diff().nonzero().flatten() + 1:  # where text and media meet
+        for begin in mm_token_type_ids[0].diff().nonzero().flatten() + 1:  # boundaries between text and media
             made[..., begin:] += made[..., :begin].max() + 1 - made[0, 0, begin]
         return made, (made.max() + 1 - made.shape[-1]).reshape(1, 1)
     return mended
 
 
 def in_fractions_of_a_second(rope_index, config):
-    """transformers 4.57 rounds a video's seconds per temporal patch down before it multiplies them by the positions per
-    second. Here it makes the positions of one second per patch, whose times are then replaced."""
+    """transformers 4.57 rounds down a video's seconds per temporal patch before multiplying them by the positions
+    per second. Here it computes positions for one second per patch, whose times are then replaced."""
     def mended(input_ids, *grids, second_per_grid_ts=None, **inputs):
         if second_per_grid_ts is None:
             return rope_index(input_ids, *grids, **inputs)
@@ -194,7 +196,7 @@ def in_fractions_of_a_second(rope_index, config):
 
 
 def smolvlm_frames(frames, rate, **settings):
-    """The frames that SmolVLM's video processor keeps of so many, and their metadata. Not in 4.57 here, whose class needs torchvision."""
+    """The frames that SmolVLM's video processor keeps, and their metadata. Unavailable in 4.57 here, whose class requires torchvision."""
     from transformers.video_utils import VideoMetadata
     made = VideoMetadata(total_num_frames=frames, fps=rate, duration=frames / rate)
     made.frames_indices = transformers.SmolVLMVideoProcessor.sample_frames(types.SimpleNamespace(**settings), made)
@@ -202,7 +204,8 @@ def smolvlm_frames(frames, rate, **settings):
 
 
 def smolvlm_video_text(metadata, image_seq_len):
-    """The text of SmolVLM's own processor in place of <video>, which asks for a package that writes numbers in words."""
+    """The text that SmolVLM's own processor puts in place of <video>; that processor requires a package that spells
+    out numbers."""
     from transformers.models.smolvlm import processing_smolvlm
     words = {1: "one", 3: "three", 4: "four", 21: "twenty-one"}
     count, processing_smolvlm.num2words = len(metadata.frames_indices), words.__getitem__
@@ -213,8 +216,8 @@ def smolvlm_video_text(metadata, image_seq_len):
 
 
 def internvl_prompt(processor, text, images, videos):
-    """(text, pixels) of InternVLProcessor, by its own functions; each video is a list of frames, whose pixels are those of pictures that
-    are not cut: its own processor of videos asks for torchvision in 4.57, and resizes by it."""
+    """(text, pixels) from InternVLProcessor's own functions. Each video is a list of frames, processed like pictures that are not
+    cut: its video processor requires torchvision in 4.57, and resizes with it."""
     made = processor.image_processor(images=images, crop_to_patches=True, return_tensors="pt") if images else {}
     frames = [processor.image_processor(images=video, crop_to_patches=False, return_tensors="pt")["pixel_values"] for video in videos]
     counts = [int(count) for count in made.get("num_patches", [])]
@@ -238,8 +241,8 @@ def internvl_prompt(processor, text, images, videos):
 
 
 def internvl_frames(frames, rate, **settings):
-    """The frames that InternVL's video processor keeps of so many; its class needs torchvision in 4.57, so the one method is taken out of
-    the source."""
+    """The frames that InternVL's video processor keeps. Its class requires torchvision in 4.57, so the method is extracted from the
+    source."""
     path = pathlib.Path(transformers.__file__).parent / "models/internvl/video_processing_internvl.py"
     processor = next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == "InternVLVideoProcessor")
     method = next(n for n in processor.body if getattr(n, "name", "") == "sample_frames")
@@ -250,8 +253,8 @@ def internvl_frames(frames, rate, **settings):
 
 
 def onevision_prompt(processor, text, images, videos):
-    """(text, inputs) of LlavaOnevisionProcessor, by its own functions. Each video is a list of frames, whose pixels are those of whole
-    pictures: its own processor of videos asks for torchvision in 4.57, and resizes by it."""
+    """(text, inputs) from LlavaOnevisionProcessor's own functions. Each video is a list of frames, processed like whole pictures:
+    its video processor requires torchvision in 4.57, and resizes with it."""
     inputs = {}
     if images:
         made = processor.image_processor([images], return_tensors="pt")
@@ -269,7 +272,7 @@ def onevision_prompt(processor, text, images, videos):
     for video in frames:
         if NEWEST:
             expanded = processor.replace_video_token({"pixel_values_videos": [video]}, 0)
-        else:  # as its __call__ does
+        else:  # as in its __call__
             expanded = "<video>" * (len(video) * math.ceil(int(math.sqrt(processor.num_image_tokens)) / 2) ** 2 + 1)
         text = text.replace("<video>", expanded.replace("<video>", "[video]"), 1)
     if videos:
@@ -278,12 +281,13 @@ def onevision_prompt(processor, text, images, videos):
 
 
 def mend_videos(model):
-    """Lets a LlavaOnevisionModel take videos of several lengths, a list of them, each as it takes one."""
+    """Lets a LlavaOnevisionModel accept a list of videos of different lengths, each handled like a
+    single one."""
     own = model.get_video_features
 
     def mended(pixel_values_videos, **more):
         made = [own(video, **more) for video in pixel_values_videos]
-        if not NEWEST:  # which adds the newline behind the last one itself
+        if not NEWEST:  # release 5 itself adds the newline after the last one
             ends = [model.image_newline[None, None]] * (len(made) - 1)
             return torch.cat([part for pair in zip(made, ends) for part in pair] + made[-1:], 1)
         made[0].pooler_output = torch.cat([one.pooler_output for one in made], 1)
@@ -292,14 +296,14 @@ def mend_videos(model):
 
 
 def even_frames(frames, rate, **settings):
-    """The frames that a video processor of no model of its own keeps of so many, by transformers 5."""
+    """The frames kept by video processors without their own sampling, computed by transformers 5."""
     from transformers.video_utils import VideoMetadata, default_sample_indices_fn
     return default_sample_indices_fn(VideoMetadata(total_num_frames=frames, fps=rate), **settings).tolist()
 
 
 def mend_places(embeddings):
-    """Gives the patches of a tile the positions that transformers 5 gives them: 4.57 shrinks the fractions that it looks up, so that
-    all but the first patch of a side get the place before their own in fp32 (docs/rooms/references.md). Tiles have no padding."""
+    """Gives the patches of a tile the positions of transformers 5: 4.57 shrinks the fractions that it looks up, so that in fp32
+    all but the first patch of a side get the preceding position (docs/rooms/references.md). Tiles have no padding."""
     def mended(pixel_values, patch_attention_mask):
         assert patch_attention_mask.all()
         side = embeddings.num_patches_per_side

@@ -1,4 +1,5 @@
-"""`valora serve` as a child process on a tiny random checkpoint with adapters, and a plain HTTP client."""
+"""`valora serve` as a child process, with a tiny random checkpoint and adapters, and a plain HTTP
+client."""
 
 import base64
 import http.client
@@ -18,7 +19,8 @@ LABELS = {"three": ["red", "green", "blue"], "five": ["a", "b", "c", "d", "e"]}
 
 
 def make_folders(root):
-    """Model folder and adapters: two without heads, two with heads of different label counts."""
+    """Model and adapter folders: two adapters without heads, two with heads of different label
+    counts."""
     base = checkpoints.make_model(MODEL)
     folders = {"model": checkpoints.save_model(base, root / "model")}
     # Decoder only: no module of the vision tower has these names.
@@ -30,7 +32,7 @@ def make_folders(root):
 
 
 class ServedProcess:
-    """`valora serve` with these options, on a free port unless they name one."""
+    """`valora serve` with these options, on a free port unless they specify one."""
 
     def __init__(self, *options, log_level="warning", **process_options):
         port = [] if "--port" in options else ["--port", "0"]
@@ -46,7 +48,7 @@ class ServedProcess:
         self.port = int(self.url.rsplit(":", 1)[1])
 
     def request(self, method, path, body=None, headers=None, timeout=60):
-        """(status, text) of one request on its own connection."""
+        """Sends one request on its own connection; returns (status, text)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -65,7 +67,7 @@ class ServedProcess:
         return self.post("/v1/chat/completions", chat_body(model, content, **extra))
 
     def metric(self, name):
-        """Sum over the series of a metric."""
+        """Sum over a metric's series."""
         _, text = self.request("GET", "/metrics")
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
                    if line.startswith((name + "{", name + " ")))
@@ -90,7 +92,7 @@ class ServedProcess:
 
 
 class Server(ServedProcess):
-    """Serves make_folders' model as `tiny`, with its adapters."""
+    """Serves the model of make_folders as `tiny`, with its adapters."""
 
     def __init__(self, folders, *options, **process_options):
         modules = [f"{name}={path}" for name, path in folders.items() if name != "model"]

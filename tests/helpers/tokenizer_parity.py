@@ -1,4 +1,5 @@
-"""Tokenizers, texts and the probe that test_tokenizer.py compares `tokenizers` and valora with."""
+"""Tokenizers, texts and the probe for test_tokenizer.py's comparison of `tokenizers` with
+valora."""
 
 import json
 import random
@@ -49,7 +50,7 @@ WORDS = ("the image shows a red circle left of two small squares what is in this
 
 
 def byte_characters():
-    """The printable character of each byte in byte-level vocabularies."""
+    """The printable character that stands for each byte in byte-level vocabularies."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(others)}
@@ -92,7 +93,8 @@ def any_code_point(rng):
 
 
 def all_code_points():
-    """Every character outside the large uniform blocks (ideographs, private use, …); one in 29 of those."""
+    """Every character outside the large uniform blocks (ideographs, private use, …), and one in 29 of
+    those."""
     uniform = [(0x3400, 0xA000), (0xAC00, 0xF900), (0x17000, 0x18C00), (0x20000, 0x110000)]
     kept = lambda c: c % 29 == 0 or not any(first <= c < end for first, end in uniform)
     return [chr(c) for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF and kept(c)]
@@ -166,7 +168,8 @@ def split_like(behavior, invert, pattern):
 
 
 def unknown_like(fuse):
-    """Characters without a token: no byte alphabet, most scripts unknown."""
+    """A tokenizer in which many characters have no token: no byte alphabet, most scripts
+    unknown."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\s+"), "merged_with_next")
     tokenizer.decoder = decoders.ByteLevel()
@@ -179,7 +182,8 @@ ADDED = ["<l>", "<r>", "<lr>", "word", "é", "Å", "e\u0301t", "<n>", "😀", " 
 
 
 def added_like():
-    """Added tokens of every flag, some of them words of the text, some changed by the normalizer."""
+    """Added tokens with every flag; some occur as words in the text, some are changed by the
+    normalizer."""
     tokenizer = qwen2_like()
     tokenizer.add_tokens([
         AddedToken("<l>", lstrip=True), AddedToken("<r>", rstrip=True, normalized=False),
@@ -212,7 +216,7 @@ def ask(folder, requests):
 
 
 def expect_equal(tokenizer, folder, texts):
-    """Ids, the text they decode to and its stream, for every text, with and without the post-processor."""
+    """Compares ids, decoded text and streamed text for every text, with and without the post-processor."""
     answers = ask(folder, [{"text": t, "add_special_tokens": i % 2 == 0} for i, t in enumerate(texts)])
     encoded = [tokenizer.encode(t, add_special_tokens=i % 2 == 0).ids for i, t in enumerate(texts)]
     decoded = tokenizer.decode_batch(encoded, skip_special_tokens=False)

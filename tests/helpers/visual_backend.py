@@ -1,7 +1,7 @@
-"""Importing this makes torchvision importable, which the processors of transformers 5 need.
+"""Importing this module makes torchvision importable, as required by the processors of transformers 5.
 
-PyPI's torchvision is built for CUDA: beside a torch without it, its operators are missing, and so it cannot be imported.
-No processor calls them, so their names are enough.
+PyPI's torchvision is built for CUDA: with a CPU build of torch its operators are missing, so it cannot be imported. No
+processor calls them, so defining their names is enough.
 """
 
 import sys
@@ -16,7 +16,7 @@ try:
 except RuntimeError:
     for module in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
         del sys.modules[module]
-    library = torch.library.Library("torchvision", "DEF")  # kept: what it defines ends with it
+    library = torch.library.Library("torchvision", "DEF")  # must stay alive: its definitions end with it
     for schema in MISSING:
         library.define(schema)
     import torchvision  # noqa: F401

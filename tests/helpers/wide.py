@@ -1,6 +1,7 @@
-"""How much of a wide comparison runs: a sample in `make test`, everything in `make conformance` (VALORA_CONFORMANCE=full).
+"""How much of a wide comparison to run: a sample in `make test`, everything in `make conformance`
+(VALORA_CONFORMANCE=full).
 
-Samples are always the same, and each value of each parameter is in them.
+Samples are always the same and include each value of each parameter.
 """
 
 import itertools
@@ -10,7 +11,7 @@ EVERYTHING = os.environ.get("VALORA_CONFORMANCE") == "full"
 
 
 def sample(cases, count):
-    """`count` of the cases, evenly spread from the first to the last."""
+    """`count` of the cases, evenly spaced from first to last."""
     cases = list(cases)
     if EVERYTHING or count >= len(cases):
         return cases
@@ -18,7 +19,7 @@ def sample(cases, count):
 
 
 def pairs(first, second):
-    """All combinations of two parameters, or so many that each value of each is in one."""
+    """All combinations of two parameters, or just enough to include each value of each."""
     first, second = list(first), list(second)
     if EVERYTHING:
         return list(itertools.product(first, second))

@@ -1,7 +1,7 @@
 """A headless Chromium on the page of a server with the demo's model and tasks.
 
-Whatever a test does, the page makes no request to another origin, breaks no rule of its content security policy, and
-throws no exception: each of these fails the test.
+In every test, the page must not send a request to another origin, violate its content security policy, or throw an
+exception.
 """
 
 import json
@@ -18,9 +18,10 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 DEMO = REPOSITORY / "demo"
 SAMPLES = DEMO / "samples"
 CHROMIUM = "/usr/bin/chromium"
-# As root, Chromium has no sandbox. The camera is one that shows a test picture, and nobody is asked for it.
+# Chromium has no sandbox when run as root. The camera is a fake one with a test picture, and its use is
+# allowed without asking.
 FLAGS = ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
-# A refused request is an error in the console; the page says so in its own words.
+# Console errors caused by refused requests, which the page reports in its own words.
 EXPECTED = re.compile(r"Failed to load resource|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET")
 
 
@@ -45,7 +46,7 @@ def browser():
 
 
 class Watch:
-    """Collects what a page must not do."""
+    """Collects violations by a page."""
 
     def __init__(self, page, origin):
         self.faults = []
@@ -64,7 +65,8 @@ class Watch:
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(server, path="/", **settings of the browser's context): the page, watched until the test ends."""
+    """open_page(server, path="/", **browser context settings): opens the page and watches it until the test
+    ends."""
     contexts, watches = [], []
 
     def open_one(server, path="/", **settings):
@@ -89,7 +91,8 @@ def page(server, open_page):
 
 
 def until(page, script, argument=None):
-    """Waits until the script is true. The page's policy forbids Playwright's own way, which evaluates in the page."""
+    """Waits until the script is true. Playwright's own wait is blocked by the page's policy, because it evaluates
+    code in the page."""
     deadline = time.monotonic() + 20
     while not page.evaluate(script, argument):
         assert time.monotonic() < deadline, script
@@ -123,7 +126,7 @@ def lanes(page):
 
 
 def answered(page, number=1):
-    """The lanes of the last question, once all have answered."""
+    """The last question's lanes, once all have answered."""
     found = lanes(page)
     for at in range(number):
         found.nth(at).locator(".measures", has_text="in all").wait_for()

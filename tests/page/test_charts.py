@@ -1,4 +1,4 @@
-"""Files of `valora bench trace --json` as charts."""
+"""Files of `valora bench trace --json`, drawn as charts."""
 
 import json
 
@@ -25,7 +25,7 @@ def charts(server, open_page, tmp_path):
     return open_file
 
 
-def test_each_value_of_a_second_parameter_has_a_chart(charts):
+def test_each_value_of_a_second_parameter_gets_a_chart(charts):
     measured = rows([3, 9], [0.3, 0.7, 0.95])
     measured[0]["timeline"] = dict(interval_seconds=2, intervals=[dict(mode_seconds=dict(unmerged=1, merged=0.5))] * 3, writes=[dict(at=1, seconds=0.01)])
     page = charts(measured)

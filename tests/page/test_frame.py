@@ -1,4 +1,4 @@
-"""What holds for all views: sizes, colours, readers of screens, keys, and a server that goes away."""
+"""Common to all views: sizes, colours, screen readers, keyboard, and a server that goes away."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,7 +11,7 @@ READY = {"try": ".empty button", "adapters": "tbody tr", "now": ".panels .figure
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_every_view_fits_and_has_no_serious_fault_of_access(server, open_page, width, colours):
+def test_every_view_fits_and_is_accessible(server, open_page, width, colours):
     page = open_page(server, color_scheme=colours, viewport={"width": width, "height": 844}, reduced_motion="reduce")
     for view, path in VIEWS.items():
         page.goto(server.url + path)
@@ -28,14 +28,14 @@ def test_every_view_fits_and_has_no_serious_fault_of_access(server, open_page, w
         assert (sum(int(part) for part in ground[4:-1].split(",")) > 600) == (colours == "light")
 
 
-def test_a_key_is_asked_for_and_stays_in_the_tab(open_page):
+def test_key_is_requested_and_kept_in_the_tab(open_page):
     made = demo_server("--api-key", "sk-secret-1")
     try:
         page = open_page(made)
         field = page.get_by_label("Key", exact=True)
         field.fill("sk-wrong")
         field.press("Enter")
-        page.get_by_text("does not take this key").wait_for()
+        page.get_by_text("does not accept this key").wait_for()
         field.fill("sk-secret-1")
         page.get_by_role("button", name="Use this key").click()
         page.locator(".empty button").first.wait_for()
@@ -52,14 +52,14 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(open_page):
         made.stop()
 
 
-def test_the_page_survives_its_server(open_page):
+def test_page_survives_the_loss_of_its_server(open_page):
     made = demo_server()
     port = str(made.port)
     try:
         page = open_page(made, "/#now")
         page.locator(".panels .figures").first.wait_for()
         page.locator(".state.ready").wait_for()
-        assert made.stop() == 0  # the events do not hold up the drain
+        assert made.stop() == 0  # the event stream does not delay the drain
         page.get_by_text("Trying again").wait_for()
         page.locator(".state.gone").wait_for()
         page.get_by_role("link", name="Try").click()
@@ -74,7 +74,7 @@ def test_the_page_survives_its_server(open_page):
         made.stop()
 
 
-def test_now_shows_steps_and_counts(server, open_page):
+def test_now_view_shows_steps_and_counts(server, open_page):
     page = open_page(server, "/#now")
     page.locator(".panels .figures").first.wait_for()
     server.chat("digits", "Which digit?", head="", max_tokens=30)
@@ -91,7 +91,7 @@ def test_now_shows_steps_and_counts(server, open_page):
     assert page.get_by_role("region", name="Latencies").locator("tbody tr").count() == 1
 
 
-def test_the_docs_list_every_endpoint_and_its_fields(server, open_page):
+def test_docs_view_lists_every_endpoint_and_field(server, open_page):
     page = open_page(server, "/docs")
     page.locator(".endpoint").first.wait_for()
     paths = page.locator(".endpoint .path").all_text_contents()
@@ -103,7 +103,7 @@ def test_the_docs_list_every_endpoint_and_its_fields(server, open_page):
     assert page.locator(".endpoint:visible").count() == 1
 
 
-def test_without_the_page_there_is_none(open_page):
+def test_page_can_be_disabled(open_page):
     made = demo_server("--no-ui")
     try:
         assert [made.request("GET", path)[0] for path in ("/", "/ui/app.js", "/docs", "/ready", "/openapi.json")] == [404, 404, 404, 200, 200]

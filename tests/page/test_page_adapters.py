@@ -1,4 +1,4 @@
-"""The table of adapters, and loading and unloading from it."""
+"""The table of adapters, and loading and unloading adapters in it."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ def rows(page):
     return page.locator("tbody tr")
 
 
-def test_the_table_is_sorted_and_searched(server, open_page):
+def test_table_can_be_sorted_and_searched(server, open_page):
     page = open_page(server, "/#adapters")
     rows(page).first.wait_for()
     names = page.locator("tbody th").all_text_contents()
@@ -31,7 +31,7 @@ def test_the_table_is_sorted_and_searched(server, open_page):
     assert rows(page).count() == 0
 
 
-def test_an_adapter_is_loaded_replaced_and_unloaded(server, open_page):
+def test_adapter_can_be_loaded_replaced_and_unloaded(server, open_page):
     page = open_page(server, "/#adapters")
     rows(page).first.wait_for()
     page.get_by_text("Load an adapter").click()
@@ -53,28 +53,28 @@ def test_an_adapter_is_loaded_replaced_and_unloaded(server, open_page):
     assert row.count() == 0
 
 
-def test_a_long_load_says_how_long_it_takes(server, open_page):
+def test_long_load_shows_its_duration(server, open_page):
     page = open_page(server, "/#adapters")
     rows(page).first.wait_for()
     held = []
-    page.route("**/v1/load_lora_adapter", lambda route: held.append(route))  # noqa: PLW0108  playwright takes no built-in
+    page.route("**/v1/load_lora_adapter", lambda route: held.append(route))  # noqa: PLW0108  playwright does not accept built-ins
     page.clock.install()
     page.get_by_text("Load an adapter").click()
     page.get_by_label("Name", exact=True).fill("slow")
     page.get_by_label("Folder").fill("/nowhere")
     page.get_by_role("button", name="Load", exact=True).click()
-    page.get_by_text("the server reads it").wait_for()
+    page.get_by_text("the server is reading it").wait_for()
     page.clock.run_for(12_000)
-    page.get_by_text("the server reads it, 12 s").wait_for()
+    page.get_by_text("the server is reading it, 12 s").wait_for()
     assert page.get_by_role("progressbar", name="Loading").is_visible()
     held[0].continue_()
     page.locator(".load-form .fault").wait_for()
-    assert page.get_by_text("the server reads it").count() == 0
+    assert page.get_by_text("the server is reading it").count() == 0
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A server with 2,000 adapters, the name and the texts of one are markup."""
+    """A server with 2,000 adapters, one of which has a name and texts that are markup."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(MANY - 1):
         (folder / f"skill-{number:04}").symlink_to(ADAPTER)
@@ -100,7 +100,7 @@ def longest(page, name):
     return page.evaluate("name => Math.max(...performance.getEntriesByName(name).map((entry) => entry.duration))", name)
 
 
-def test_two_thousand_adapters_are_searched_at_once(many, open_page):
+def test_search_over_two_thousand_adapters_is_fast(many, open_page):
     page = open_page(many)
     field = page.get_by_role("combobox", name="Add a model")
     field.click()
@@ -115,18 +115,18 @@ def test_two_thousand_adapters_are_searched_at_once(many, open_page):
     until(page, "document.querySelectorAll('tbody tr').length === 100")
     page.get_by_label("Search adapters").fill("skill-1998")
     until(page, "document.querySelectorAll('tbody tr').length === 1")
-    assert longest(page, "filter") < 500  # all rows of the table are drawn in it
+    assert longest(page, "filter") < 500  # draws all rows of the table
 
 
 def with_hostile_texts(route):
-    """As a server would list them that bounds and checks no text."""
+    """As listed by a server that neither limits nor checks texts."""
     listed = route.fetch().json()
     adapter = next(each for each in listed["data"] if each["name"] == "skill-0001")
     adapter["description"] = adapter["question"] = "<script>window.hit=1</script>\u202e" + "x" * 10000
     route.fulfill(json=listed)
 
 
-def test_hostile_names_are_text(many, open_page):
+def test_hostile_names_are_shown_as_text(many, open_page):
     page = open_page(many, "/#now")
     page.route("**/v1/lora_adapters", with_hostile_texts)
     page.get_by_role("link", name="Try").click()
@@ -149,7 +149,7 @@ def test_hostile_names_are_text(many, open_page):
     assert "--allow-runtime-lora-updating" in page.locator(".notice").text_content()
 
 
-def test_users_see_what_they_may_ask(open_page, tmp_path):
+def test_users_see_only_their_models(open_page, tmp_path):
     users = pathlib.Path(tmp_path / "users.yaml")
     users.write_text("users:\n  - {name: ann, key: sk-ann-0001, models: [digits, mood]}\n")
     made = demo_server("--users", users, "--allow-runtime-lora-updating")
@@ -171,7 +171,7 @@ def taking(tmp_path_factory):
     made.stop()
 
 
-def test_a_folder_of_this_computer_is_uploaded(taking, open_page, tmp_path):
+def test_local_folder_is_uploaded(taking, open_page, tmp_path):
     page = open_page(taking, "/#adapters")
     rows(page).first.wait_for()
     page.get_by_text("Load an adapter").click()

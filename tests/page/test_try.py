@@ -1,4 +1,4 @@
-"""The view that asks: models, pictures, answers, and what is kept of them."""
+"""The chat view: models, pictures, answers, and what it stores."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from conftest import (
 from serving import image_part, text_part
 
 
-def test_a_task_fills_in_its_question_and_its_head_shows_bars(page, server):
+def test_task_fills_in_its_question_and_head_shows_bars(page, server):
     parts = [image_part((SAMPLES / "digits-1.png").read_bytes()), text_part("Which digit is written here?")]
     label = server.chat("digits", parts)["choices"][0]["message"]["content"]
     choose(page, "digits")
@@ -36,7 +36,7 @@ def test_a_task_fills_in_its_question_and_its_head_shows_bars(page, server):
     assert "first token" in lane.locator(".measures").text_content()
 
 
-def test_two_adapters_answer_about_one_picture_and_boxes_are_drawn(page):
+def test_two_adapters_answer_and_boxes_are_drawn(page):
     choose(page, "coins", "catalogue")
     add_picture(page, "coins-1.png")
     ask(page, "Find all coins and cards.")
@@ -49,14 +49,14 @@ def test_two_adapters_answer_about_one_picture_and_boxes_are_drawn(page):
     assert both.nth(1).locator(".boxed").count() == 0
 
 
-def test_a_clip_is_asked_about(page):
+def test_clip_can_be_asked_about(page):
     choose(page, "race")
     add_picture(page, "race-1.mp4")
     ask(page)
     assert answered(page).first.locator(".answer-text").text_content().strip()
 
 
-# An answer that begins and never ends: a real one may end before a busy machine has drawn its first words.
+# An answer that begins but never ends: a real one may end before a busy machine has drawn its first words.
 ENDLESS = """() => {
     const fetched = window.fetch;
     window.fetch = (url, options) => {
@@ -72,7 +72,7 @@ ENDLESS = """() => {
 }"""
 
 
-def test_a_stream_is_stopped_and_asked_again(page):
+def test_stream_can_be_stopped_and_retried(page):
     choose(page, "valora-demo")
     page.evaluate(ENDLESS)
     ask(page, "Tell me much.")
@@ -98,7 +98,7 @@ def test_a_stream_is_stopped_and_asked_again(page):
     lane.locator(".measures", has_text="+ 300 tokens").wait_for()
 
 
-def test_a_question_is_edited_and_the_conversation_goes_on(page):
+def test_question_can_be_edited_and_conversation_continued(page):
     choose(page, "street")
     add_picture(page, "street-1.png")
     ask(page, "How many cars are there?")
@@ -114,7 +114,7 @@ def test_a_question_is_edited_and_the_conversation_goes_on(page):
     assert page.locator(".tray li").count() == 1
 
 
-def test_code_sends_exactly_what_was_sent(page):
+def test_shown_code_sends_the_same_request(page):
     sent = []
     page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)
     choose(page, "digits")
@@ -138,7 +138,7 @@ def test_code_sends_exactly_what_was_sent(page):
     assert "fetch(" in page.locator(".code-dialog pre").text_content()
 
 
-def test_conversations_stay_in_the_browser_and_are_exported(page):
+def test_conversations_are_kept_in_the_browser_and_exported(page):
     choose(page, "traffic")
     add_picture(page, "traffic-1.png")
     ask(page, "What does the traffic light say?")
@@ -164,7 +164,7 @@ DROP = """([kind, name, bytes]) => {
 }"""
 
 
-def test_pictures_are_dropped_pasted_and_taken(page):
+def test_pictures_can_be_dropped_pasted_and_taken(page):
     data = list((SAMPLES / "digits-3.png").read_bytes())
     question(page).wait_for()
     page.evaluate(DROP, ["drop", "dropped.png", data])
@@ -180,7 +180,7 @@ def test_pictures_are_dropped_pasted_and_taken(page):
     assert page.locator(".tray li").count() == 2
 
 
-def test_all_is_done_with_the_keyboard(page):
+def test_everything_is_reachable_by_keyboard(page):
     page.get_by_role("combobox", name="Add a model").wait_for()
     keys = page.keyboard
     keys.press("Tab")
@@ -206,7 +206,7 @@ def test_all_is_done_with_the_keyboard(page):
     assert page.locator(".chip").count() == 0
 
 
-def test_a_refusal_is_said_in_the_servers_words(page):
+def test_refusal_shows_the_servers_message(page):
     page.get_by_label("Form of the answer").select_option("schema")
     page.get_by_label("JSON schema", exact=True).fill('{"not": {}}')
     ask(page, "Hello")
@@ -221,7 +221,7 @@ def test_a_refusal_is_said_in_the_servers_words(page):
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202e\u2066txt.exe'
 
 
-def test_hostile_answers_are_text(page):
+def test_hostile_answers_are_shown_as_text(page):
     long = HOSTILE + "x" * 10000
     calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": HOSTILE, "arguments": HOSTILE}}]
     top = [{"token": HOSTILE, "logprob": -0.1, "bytes": None}, {"token": "b", "logprob": -2, "bytes": None}]
@@ -239,7 +239,7 @@ def test_hostile_answers_are_text(page):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_results_of_tools_are_sent_back(page):
+def test_tool_results_are_sent_back(page):
     bodies = []
     calls = [{"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": "{}"}} for at, name in enumerate(("weather", "time"))]
 

@@ -1,11 +1,11 @@
-"""A checkpoint with adapters, beside the reference of what it stands for."""
+"""A checkpoint with adapters, and the reference for the weights that it represents."""
 
 from programs import Engine
 from reference import expect_same
 
 
 class AdaptedCase:
-    """Has `folder` (or a file), `reference`, `adapters` (name: path) and `requests`, the first five of which differ in their adapters."""
+    """Has `folder` (or a file), `reference`, `adapters` (name: path) and `requests`, the first five of which use different adapters."""
 
     def expect_same(self, **options):
         with Engine(self.folder, **options) as engine:
@@ -15,6 +15,6 @@ class AdaptedCase:
             assert (engine.stats()["merges"] == 0) == (options.get("mode", "unmerged") == "unmerged")
         for request, answer in zip(self.requests, answers, strict=True):
             expect_same(self.reference, request, answer, tolerance=1e-3)
-        # The adapters and the quantisation matter: each use answers differently.
+        # Adapters and quantisation must matter: each use gives a different answer.
         assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers[:5]}) == 5
         return answers

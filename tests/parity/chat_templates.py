@@ -26,7 +26,8 @@ TEXTS = ["Hello!", "", " ", "  two words \n", "\n\nlines\r\nand\ttabs\n", "Gr√º√
 
 
 def template_in_source(name):
-    """The longest template among a processor's string constants; its module may import packages that are not installed."""
+    """The longest template among a processor's string constants, read from the source because the module may import
+    packages that are not installed."""
     folder = pathlib.Path(importlib.util.find_spec("transformers").submodule_search_locations[0]) / "models" / name
     tree = ast.parse((folder / f"processing_{name}.py").read_text())
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
@@ -34,7 +35,7 @@ def template_in_source(name):
 
 
 def templates():
-    """The published templates by name."""
+    """The published templates, by name."""
     found = {}
     spec = importlib.util.find_spec("axolotl")
     if spec:
@@ -67,7 +68,7 @@ def environment():
 
 
 def render(template, messages, add_generation_prompt, **variables):
-    """The text that transformers renders, or the error it raises."""
+    """The text rendered by transformers, or the error it raises."""
     try:
         rendered, _ = reference.render_jinja_template([messages], chat_template=template,
                                                       add_generation_prompt=add_generation_prompt, **variables)
@@ -77,7 +78,8 @@ def render(template, messages, add_generation_prompt, **variables):
 
 
 def expect_same(answer, expected, what):
-    """Both rendered the same text, or both failed. The messages must agree if the template itself raised the error."""
+    """Checks that both rendered the same text, or both failed. The messages must agree if the template itself
+    raised the error."""
     if isinstance(expected, Exception):
         assert "error" in answer, (what, answer, expected)
         if type(expected) is jinja2.exceptions.TemplateError:
@@ -112,7 +114,8 @@ def random_conversation(rng, media=True):
 
 
 def in_form(messages, use):
-    """The messages as valora passes them to a template; `use` tells the forms of content that it takes."""
+    """The messages as valora passes them to a template; `use` says which forms of content the template
+    accepts."""
     def content_of(content):
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         media = any(part["type"] != "text" for part in parts)
@@ -123,5 +126,5 @@ def in_form(messages, use):
 
 
 def variables_of(template):
-    """Flags that current templates read."""
+    """Flags read by current templates."""
     return sorted(set(re.findall(r"\b(enable_thinking|add_vision_id|date_string|custom_tools|builtin_tools|keep_past_thinking)\b", template)))

@@ -1,11 +1,11 @@
-"""Checkpoints, their references and engines, each made once and only when a test asks for it."""
+"""Checkpoints, their references and engines, each created once and only when needed."""
 
 import pytest
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
-    """Folders of the checkpoints by name, with `models.memory[name]` the model itself."""
+    """Folders of the checkpoints by name; `models.memory[name]` is the model itself."""
     return Models(tmp_path_factory.mktemp("models"))
 
 
@@ -16,7 +16,7 @@ def references(models):
 
 @pytest.fixture(scope="session")
 def engines(models):
-    """Engines of default options by model name; for tests that do not look at the cache."""
+    """Engines with default options, by model name; for tests that do not depend on the cache."""
     from programs import Engine
     cache = Cache(lambda name: Engine(models[name]))
     yield cache

@@ -1,9 +1,9 @@
-"""transformers' answers of a GGUF file that it reads itself, in fp32. Runs in .venv-newest:
+"""transformers' answers from a GGUF file that it reads itself, in fp32. Runs in .venv-newest:
 
     gguf_answers.py FILE REQUESTS     # a JSON list of {"messages", "prompt_token_ids", "token_ids"}
 
-Prints a JSON list of {"prompt_token_ids": of the messages by its own tokenizer, "greedy": the best token before each of
-token_ids, "logprobs": of these}.
+Prints a JSON list of {"prompt_token_ids": the messages encoded by its own tokenizer, "greedy": the best token at the
+position of each of token_ids, "logprobs": of token_ids}.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 import torch
 
-import visual_backend  # noqa: F401  before transformers
+import visual_backend  # noqa: F401  must precede transformers
 
 # isort: split
 from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -1,4 +1,4 @@
-"""Random small templates and data for them, for the comparison with jinja2. Mostly well typed, sometimes not."""
+"""Random small templates and data, for the comparison with jinja2. Mostly well typed, sometimes not."""
 
 import json
 
@@ -56,7 +56,7 @@ class Grammar:
         return self.rng.choice(kinds)(depth)
 
     def typed(self, kind, depth):
-        """An expression of this kind, or sometimes of any kind."""
+        """An expression of this type, or occasionally of any type."""
         return self.any(depth) if self.rng.random() < 0.02 else kind(depth)
 
     def unknown(self, depth):

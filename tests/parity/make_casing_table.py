@@ -1,4 +1,5 @@
-"""Writes src/jinja/casing_table.cc: case properties of Python's str that simple case mappings and categories lack.
+"""Writes src/jinja/casing_table.cc: case properties of Python's str that do not follow from simple case mappings
+and categories.
 
 Usage: python tests/parity/make_casing_table.py > src/jinja/casing_table.cc
 """
@@ -13,7 +14,7 @@ def entries(convert):
 
 
 def ranges(wanted):
-    """Runs of code points as "{first, last}"."""
+    """Runs of code points, formatted as "{first, last}"."""
     found = [c for c in range(0x110000) if wanted(chr(c))]
     runs = []
     for c in found:

@@ -1,4 +1,4 @@
-"""Writes src/jinja/testdata/golden.json: small templates of every construct with their output from jinja2.
+"""Writes src/jinja/testdata/golden.json: small templates for every construct, with jinja2's output.
 
 Usage: python tests/parity/make_jinja_golden.py > src/jinja/testdata/golden.json
 """

@@ -1,8 +1,9 @@
-"""Writes src/base/unicode_tables.cc: where the Unicode data of `tokenizers` differs from the libraries we link.
+"""Writes src/base/unicode_tables.cc: where the Unicode data of `tokenizers` differs from that of the libraries
+we link.
 
 `tokenizers` uses Unicode 16 for regular expressions and Unicode 9 for normalization; PCRE2 and utf8proc of the
-supported systems use Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode
-14 data of Python 3.11. Run: python tests/parity/make_unicode_tables.py
+supported systems use Unicode 14 and 15. All tables are probed from `tokenizers` itself, against the Unicode 14
+data of Python 3.11. Run: python tests/parity/make_unicode_tables.py
 """
 
 import pathlib
@@ -24,7 +25,7 @@ def code_points_of(category):
 
 
 def ranges(items):
-    """(code point, value) pairs in order -> (first, last, value) runs."""
+    """Converts ordered (code point, value) pairs to (first, last, value) runs."""
     runs = []
     for c, value in items:
         if runs and runs[-1][1] == c - 1 and runs[-1][2] == value:
@@ -40,8 +41,9 @@ def added_categories():
 
 
 def reorders(c):
-    """Whether `tokenizers` gives c a combining class: it is then reordered with some other mark."""
-    x, low, high = chr(c), "\u0334", "\u0345"  # classes 1 and 240
+    """True if `tokenizers` gives c a combining class, so that it is reordered with some other
+    mark."""
+    x, low, high = chr(c), "\u0334", "\u0345"  # combining classes 1 and 240
     return any(NFD.normalize_str(s) != s for s in ("\u05d0" + x + low, "\u05d0" + high + x))
 
 
@@ -53,7 +55,7 @@ def composes(c):
 
 
 def keeps_compatible_form(c):
-    """Whether newer Unicode data decomposes a character that `tokenizers` does not."""
+    """True if newer Unicode data decomposes the character but `tokenizers` does not."""
     return NFKD.normalize_str(chr(c)) == chr(c) != unicodedata.normalize("NFKD", chr(c))
 
 

@@ -1,4 +1,4 @@
-"""The results of transformers and PEFT for a request: prompt ids, pixels, and logits after every token."""
+"""Results of transformers and PEFT for a request: prompt ids, pixels, and logits after every token."""
 
 import contextlib
 
@@ -12,11 +12,11 @@ torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
 
 
-NO_MEDIA_TOKENS = families.QWEN2_VL.no_media_tokens()  # of the Qwen models
+NO_MEDIA_TOKENS = families.QWEN2_VL.no_media_tokens()  # for the Qwen models
 
 
 class Prompt:
-    """Token ids with their placeholders expanded, and the inputs of the vision tower."""
+    """Token ids with expanded placeholders, and the inputs of the vision tower."""
 
     def __init__(self, ids, inputs=None):
         self.ids = ids
@@ -72,7 +72,7 @@ class Reference:
 
     @torch.no_grad()
     def forward(self, request, continuation=()):
-        """(logits, last hidden states) of the prompt and the tokens that follow it, [T, …] each."""
+        """(logits, last hidden states) of the prompt and the tokens after it, [T, …] each."""
         prompt = self.prompt(request)
         ids = torch.tensor([prompt.ids + list(continuation)])
         with self.adapted(request.get("adapters", [])):
@@ -82,17 +82,19 @@ class Reference:
         return prompt, out.logits[0].float(), out.hidden_states[-1][0].float()
 
     def next_token_logits(self, request, tokens):
-        """Logits before each of the tokens, [len(tokens), vocab]: the reference follows the given tokens."""
+        """Logits before each of the tokens, [len(tokens), vocab]; the reference is forced to follow these
+        tokens."""
         prompt, logits, _ = self.forward(request, tokens[:-1])
         return prompt, logits[len(prompt.ids) - 1:]
 
     def greedy(self, request, count):
-        """transformers' own generate()."""
+        """The tokens of transformers' own generate()."""
         return self.generated(request, count)[0]
 
     @torch.no_grad()
     def generated(self, request, count):
-        """(tokens, logits before each of them) of transformers' own generate(), with its cache."""
+        """(tokens, logits before each of them) from transformers' own generate(), with its
+        cache."""
         prompt = self.prompt(request)
         ids = torch.tensor([prompt.ids])
         with self.adapted(request.get("adapters", [])):
@@ -112,7 +114,8 @@ def biased(request, logits):
 
 
 def logprob_rows(answer, choice=0):
-    """The whole log-softmax at each step, [tokens, vocab], of an answer with logprobs for the whole vocabulary."""
+    """The full log-softmax at each step, [tokens, vocab], of an answer with log probabilities for the whole
+    vocabulary."""
     tokens = answer["choices"][choice]["tokens"]
     rows = torch.full((len(tokens), len(tokens[0]["top_ids"])), float("nan"))
     for row, token in zip(rows, tokens):
@@ -121,12 +124,13 @@ def logprob_rows(answer, choice=0):
 
 
 def expect_same(reference, request, answer, tolerance=1e-4):
-    """fp32: prompt ids, every greedy choice and the whole distribution at every step. Returns the distance."""
+    """Compares prompt ids, every greedy choice and the full distribution at every step, in fp32. Returns
+    the distance."""
     tokens = [token["id"] for token in answer["choices"][0]["tokens"]]
     prompt, logits = reference.next_token_logits(request, tokens)
     assert answer["prompt_token_ids"] == prompt.ids
-    # Each choice is the reference's after the same tokens: so is, by induction, the whole greedy answer. If two
-    # tokens tie within fp32's rounding, either is right.
+    # Each choice equals the reference's after the same tokens; by induction, so does the whole greedy answer.
+    # If two tokens tie within fp32 rounding, either is correct.
     choices = biased(request, logits)
     behind = choices.amax(-1) - choices.gather(-1, torch.tensor(tokens)[:, None])[:, 0]
     assert behind.max() <= 2e-5, (tokens, choices.argmax(-1).tolist())

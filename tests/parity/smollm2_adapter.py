@@ -13,7 +13,7 @@ import sys
 
 import torch
 
-import visual_backend  # noqa: F401  before peft and transformers
+import visual_backend  # noqa: F401  must precede peft and transformers
 
 # isort: split
 from peft import LoraConfig, get_peft_model

@@ -1,4 +1,4 @@
-"""transformers' greedy answers of a text model in fp32. Runs in .venv-newest:
+"""transformers' greedy answers with a text model in fp32. Runs in .venv-newest:
 
     smollm2_answers.py FOLDER REQUESTS [ADAPTER]     # a JSON list of {"messages" or "prompt", "max_tokens"}
 
@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-import visual_backend  # noqa: F401  before peft and transformers
+import visual_backend  # noqa: F401  must precede peft and transformers
 
 # isort: split
 from peft import PeftModel

@@ -1,4 +1,5 @@
-"""Activated LoRA (alora_invocation_tokens) against PEFT: what comes before the last invocation of a prompt is the base model's, and shared."""
+"""Activated LoRA (alora_invocation_tokens) against PEFT: everything before the last invocation of a prompt is computed by the base model,
+and shared."""
 
 import peft
 import pytest
@@ -17,7 +18,7 @@ LONG = "Is it red or is it green? What is in this picture, and what is not in it
 
 
 class Activated(Reference):
-    """Offsets are those of the prompt, as in PEFT's generate()."""
+    """Offsets refer to the prompt, as in PEFT's generate()."""
 
     def __init__(self, folder, name, adapter, invocation):
         super().__init__(folder)
@@ -25,7 +26,7 @@ class Activated(Reference):
         self.invocation = invocation
 
     def offset(self, ids):
-        """Calculated by PEFT itself."""
+        """Computed by PEFT itself."""
         return peft.tuners.lora.variants.calculate_alora_offsets(self.model.peft_config, self.model.active_adapter, torch.tensor([ids]))[0]
 
     @torch.no_grad()
@@ -72,7 +73,7 @@ class Case:
                 "adapters": [{"name": kind}] if kind else []}
 
     def requests(self):
-        """With no invocation, one, two, at the end of the prompt, behind a picture."""
+        """Prompts with no invocation, one, two, one at the end, and one after a picture."""
         made = []
         for kind in [*self.adapters, ""]:
             made += [self.request(kind, "What is it?"), self.request(kind, LONG, "Tell me."), self.request(kind, "And: " + LONG + LONG)]
@@ -94,8 +95,8 @@ def case(request, models, tmp_path_factory):
     return Case(request.param, models, tmp_path_factory.mktemp("activated"))
 
 
-def test_the_references_differ(case):
-    """Where it acts, and only there."""
+def test_references_differ(case):
+    """The adapter changes logits after its invocation, and only there."""
     for kind in case.invocations:
         for text in ("What is it?", LONG):
             request = case.request(kind, text)
@@ -109,24 +110,24 @@ def test_the_references_differ(case):
 def expect_all(case, **options):
     with case.engine(**options) as engine:
         requests = case.requests()
-        for _ in range(2):  # the second time behind cached prefixes
+        for _ in range(2):  # the second time with cached prefixes
             for request, answer in zip(requests, engine.batch(requests), strict=True):
                 case.expect(request, answer)
 
 
 @pytest.mark.parametrize("mode", ["unmerged", "merged", "mixture"])
-def test_all_in_one_batch(case, mode):
+def test_mixed_batch_equals_references(case, mode):
     expect_all(case, mode=mode)
 
 
 @pytest.mark.parametrize("options", [dict(mode="mixture", merge="inplace"), dict(mode="mixture", tensor_parallel_size=2),
                                      dict(max_num_batched_tokens=16), dict(kernels="reference")], ids=str)
-def test_with_other_options(models, tmp_path, options):
-    """Chunks that begin and end anywhere before and behind an invocation, ranks, weights that change in place."""
+def test_other_options_change_no_answer(models, tmp_path, options):
+    """Chunks that begin and end anywhere before and after an invocation, ranks, and weights merged in place."""
     expect_all(Case(MODELS[2], models, tmp_path), **options)
 
 
-def test_the_answers_are_those_of_generate(case):
+def test_answers_equal_those_of_generate(case):
     with case.engine() as engine:
         for kind in case.invocations:
             for text in ("What is it?", LONG):
@@ -134,8 +135,8 @@ def test_the_answers_are_those_of_generate(case):
                 assert token_ids(engine.one(request)) == case.references[kind].greedy(request, case.sampling["max_tokens"]), (kind, text)
 
 
-def test_the_prefix_is_shared(case):
-    """The base model's blocks before an invocation serve every such adapter, and theirs the base model."""
+def test_prefix_is_shared_with_the_base(case):
+    """The base model's blocks before an invocation serve every such adapter, and vice versa."""
     parts = (LONG, LONG.replace("picture", "image").replace("green", "blue"))
     with case.engine() as engine:
         def cached(kind):
@@ -152,11 +153,11 @@ def test_the_prefix_is_shared(case):
             assert hits == begin > 0, kind
         for kind in ("turn", "judge", "count", ""):
             hits, _, whole = cached(kind)
-            assert hits == whole, kind  # behind their own invocations
+            assert hits == whole, kind  # after their own invocations
         assert cached("plain")[0] == 0
 
 
-def test_preempted_sequences(models, tmp_path):
+def test_preemption_changes_no_answer(models, tmp_path):
     case = Case(MODELS[0], models, tmp_path)
     with case.engine(mode="mixture", pool_memory=kv_bytes(case.model, 34)) as engine:
         requests = []
@@ -168,7 +169,7 @@ def test_preempted_sequences(models, tmp_path):
         assert engine.stats()["preemptions"] > 0
 
 
-def test_prompts_are_scored_with_it_behind_the_invocation_alone(models, tmp_path):
+def test_prompt_scores_use_it_only_after_the_invocation(models, tmp_path):
     case = Case(MODELS[0], models, tmp_path)
     request = case.request("judge", LONG)
     prompt, logits, _ = case.references["judge"].forward(request)
@@ -183,7 +184,7 @@ def test_prompts_are_scored_with_it_behind_the_invocation_alone(models, tmp_path
         assert scored[i][str(prompt.ids[i])]["logprob"] == pytest.approx(expected[i - 1, prompt.ids[i]].item(), abs=1e-3), i
 
 
-def test_scales(models, tmp_path):
+def test_scaled_adapter_equals_reference(models, tmp_path):
     case = Case(MODELS[0], models, tmp_path)
     with case.engine() as engine:
         request = case.request("count", LONG) | {"adapters": [{"name": "count", "scale": 0.5}]}
@@ -203,7 +204,7 @@ def test_scales(models, tmp_path):
     (dict(alora_invocation_tokens=[3], targets=["q_proj"], trainable_token_indices=[5]), "trainable_token_indices cannot be served"),
     (dict(alora_invocation_tokens=[3], targets=["qkv", "q_proj"]), "an adapter on .*visual"),
 ])
-def test_what_does_not_go_with_it_is_refused(models, tmp_path, config, part):
+def test_incompatible_settings_are_refused(models, tmp_path, config, part):
     name = "vl-grouped-tied"
     folder = save_adapter(models.memory[name], tmp_path / "adapter", 720, rank=2, task_type="CAUSAL_LM", **config)
     with Engine(models[name]) as engine, pytest.raises(EngineError, match="alora_invocation_tokens.*" + part):

@@ -1,6 +1,7 @@
-"""Every field of the installed PEFT's LoraConfig is honoured, without effect, or refused by its name, and documented so.
+"""Every field of the installed PEFT's LoraConfig is honoured, has no effect, or is refused by name, and is documented as
+such.
 
-A release of PEFT that adds a field fails here until somebody has looked at what it changes.
+A PEFT release that adds a field fails here until somebody has examined what the field changes.
 """
 
 import dataclasses
@@ -15,12 +16,13 @@ from peft import LoraConfig
 from checkpoints import save_adapter
 from programs import REPOSITORY, inspect
 
-# Each with a value that is wrong, or without an exact answer: the error then names the field.
+# Each with a value that is wrong or cannot be served exactly, so that the error names the field.
 HONOURED = {"peft_type": "IA3", "r": "x", "lora_alpha": "x", "use_rslora": "x", "target_modules": 5, "exclude_modules": 5,
             "modules_to_save": 5, "layers_to_transform": "x", "layers_pattern": 5, "rank_pattern": ["x"], "alpha_pattern": ["x"],
             "bias": "some", "lora_bias": "x", "trainable_token_indices": "x", "ensure_weight_tying": "x", "init_lora_weights": "pissa",
             "use_dora": "x", "use_bdlora": "x", "alora_invocation_tokens": "x"}
-# Training, initialisation and bookkeeping; fan_in_fan_out and megatron concern layers that no served model has.
+# Fields for training, initialisation and bookkeeping; fan_in_fan_out and megatron concern layers that no
+# supported model has.
 WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class": "x"}, "peft_version": "1", "revision": "x",
                   "base_model_name_or_path": "x", "inference_mode": True, "lora_dropout": 0.5, "fan_in_fan_out": True,
                   "megatron_config": {"a": 1}, "megatron_core": "x", "loftq_config": {"bits": 4}, "eva_config": {"rho": 2},
@@ -33,7 +35,7 @@ FIELDS = {field.name for field in dataclasses.fields(LoraConfig)}
 NAME = "text-one-layer"
 
 
-def test_every_field_has_been_looked_at():
+def test_every_field_is_classified():
     assert FIELDS - HONOURED.keys() - WITHOUT_EFFECT.keys() - REFUSED.keys() == set(), peft.__version__
     assert len(FIELDS) > 30
 
@@ -51,7 +53,7 @@ def test_every_field_is_documented():
 
 @pytest.fixture(scope="module")
 def reports(models, tmp_path_factory):
-    """{field: the report of an adapter whose field was changed}; None: of the adapter as it was saved."""
+    """{field: report of an adapter with this field changed}; None: of the adapter as saved."""
     root = tmp_path_factory.mktemp("config")
     saved = pathlib.Path(save_adapter(models.memory[NAME], root / "adapter", 990, rank=2))
     written = json.loads((saved / "adapter_config.json").read_text())
@@ -62,7 +64,7 @@ def reports(models, tmp_path_factory):
     return dict(zip(changed, inspect(changed.values(), "--model", models[NAME]), strict=True))
 
 
-def test_the_folder_of_this_release_is_served(reports):
+def test_folder_of_the_installed_release_is_served(reports):
     report = reports[None]
     assert (report["servable"], report["warnings"], report["problems"]) == (True, [], [])
 
@@ -74,6 +76,6 @@ def test_fields_that_change_answers_are_read(reports, field):
 
 
 @pytest.mark.parametrize("field", sorted(WITHOUT_EFFECT))
-def test_fields_without_effect_are_passed_over(reports, field):
+def test_fields_without_effect_are_ignored(reports, field):
     report = reports[field]
     assert (report["servable"], report["warnings"], report["problems"]) == (True, [], [])

@@ -1,5 +1,5 @@
-"""What PEFT saves besides low-rank products of linears: adapters on embeddings and output layers, whole matrices, rows of
-tokens, biases. All of them, plain adapters and the base in one batch, in all modes, against PEFT with each alone."""
+"""Adapters beyond low-rank products of linears: on embeddings and output layers, whole matrices, token rows, and
+biases. All of them, plain adapters and the base model in one batch, in all modes, against PEFT with each alone."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from releases import NEWEST
 from serving import Server
 from test_generate_batching import kv_bytes
 
-MODELS = ["text-one-layer", "llama2-biased", "vl-grouped-tied"]  # the last two tie their embeddings
+MODELS = ["text-one-layer", "llama2-biased", "vl-grouped-tied"]  # the last two have tied embeddings
 LINEARS = checkpoints.ALL_LINEARS
 SOME = ["q_proj", "up_proj"]
 KINDS = {
@@ -32,6 +32,7 @@ KINDS = {
     "saved-tied": dict(rank=2, targets=SOME, modules_to_save=["embed_tokens"], ensure_weight_tying=True),
     "dora": dict(rank=4, targets=[*LINEARS, "lm_head"], use_dora=True),
     "dora-on-biases": dict(rank=2, targets=["q_proj", "v_proj", "down_proj"], use_dora=True, use_rslora=True, bias="all"),
+    "dora-embedding": dict(rank=3, targets=[*SOME, "embed_tokens"], use_dora=True),
     "plain": dict(rank=6),
 }
 if NEWEST:  # PEFT 0.18 does not save the biases that it trains
@@ -43,7 +44,7 @@ IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
 
 
 class Case:
-    """A model, the folders of its adapters, and the answers of each alone."""
+    """A model, its adapter folders, and the reference answers of each adapter alone."""
 
     def __init__(self, name, model, folder, root):
         self.folder, self.model, self.base = folder, model, Reference(folder)
@@ -64,7 +65,7 @@ class Case:
             self.references[kind].load_adapter(kind, path)
 
     def requests(self):
-        """Every adapter with the model's prompt and with text, and the base between them."""
+        """Every adapter with the model's prompt and with text, interleaved with the base model."""
         made = []
         for kind in self.adapters:
             made += [self.request | {"adapters": [{"name": kind}]},
@@ -89,8 +90,8 @@ def case(request, models, tmp_path_factory):
     return Case(request.param, models.memory[request.param], models[request.param], tmp_path_factory.mktemp("kinds"))
 
 
-def test_the_references_differ(case):
-    """Each kind changes the answer: a part that is left out would show."""
+def test_references_differ(case):
+    """Each kind changes the answer, so omitting a part would be detected."""
     base = case.base.next_token_logits(case.request | {"messages": TEXT}, [0])[1]
     for kind, reference in case.references.items():
         request = case.request | {"adapters": [{"name": kind}], "messages": TEXT}
@@ -99,20 +100,20 @@ def test_the_references_differ(case):
 
 
 @pytest.mark.parametrize("mode", ["unmerged", "merged", "mixture"])
-def test_all_kinds_in_one_batch(case, mode):
+def test_all_kinds_in_one_batch_equal_references(case, mode):
     with case.engine(mode=mode) as engine:
         requests = case.requests()
         for request, answer in zip(requests, engine.batch(requests), strict=True):
             case.expect(request, answer)
         before = engine.stats()
-        for request, answer in zip(requests, engine.batch(requests), strict=True):  # behind cached prefixes
+        for request, answer in zip(requests, engine.batch(requests), strict=True):  # with cached prefixes
             case.expect(request, answer)
         after = engine.stats()
         assert after["prefix_hits"] > before["prefix_hits"]
         assert (after["merges"] == 0) == (mode == "unmerged")
 
 
-def test_the_reference_kernels_give_the_same(models, tmp_path):
+def test_reference_kernels_give_the_same_answers(models, tmp_path):
     case = Case(MODELS[0], models.memory[MODELS[0]], models[MODELS[0]], tmp_path)
     with case.engine(kernels="reference") as engine:
         requests = case.requests()
@@ -120,8 +121,8 @@ def test_the_reference_kernels_give_the_same(models, tmp_path):
             case.expect(request, answer)
 
 
-def test_with_a_pool_that_cannot_hold_them_all(models, tmp_path):
-    """Parts come from their files again."""
+def test_small_pool_changes_no_answer(models, tmp_path):
+    """Parts have to be read from their files again."""
     case = Case(MODELS[0], models.memory[MODELS[0]], models[MODELS[0]], tmp_path)
     with case.engine(mode="mixture", pool_memory=900 << 10, max_model_len=256) as engine:
         requests = case.requests()
@@ -130,8 +131,8 @@ def test_with_a_pool_that_cannot_hold_them_all(models, tmp_path):
         assert engine.stats()["adapters_left"] > 0
 
 
-def test_the_same_output_layer_is_in_memory_once(models, tmp_path):
-    """Two adapters with one output layer: the pool has no room for two."""
+def test_equal_output_layers_share_memory(models, tmp_path):
+    """Two adapters with the same output layer: the pool has no room for two copies."""
     name, kind = "text-one-layer", "saved-head"
     head = "base_model.model.lm_head.weight"
     folders = {f"a{i}": save_adapter(models.memory[name], tmp_path / f"a{i}", 995 + i, **KINDS[kind]) for i in range(2)}
@@ -154,8 +155,8 @@ def test_the_same_output_layer_is_in_memory_once(models, tmp_path):
         assert engine.stats()["adapters_left"] == 0
 
 
-def test_preempted_sequences(models, tmp_path):
-    """Twelve sequences that outgrow forty blocks, of which adapters have half."""
+def test_preemption_changes_no_answer(models, tmp_path):
+    """Twelve sequences that outgrow forty blocks, half of which adapters take."""
     name = "text-one-layer"
     references = {"": Reference(models[name])}
     with Engine(models[name], mode="mixture", pool_memory=kv_bytes(models.memory[name], 40)) as engine:
@@ -172,7 +173,7 @@ def test_preempted_sequences(models, tmp_path):
         assert engine.stats()["preemptions"] > 0
 
 
-def test_prompts_are_scored_by_the_adapters_own_head(models, tmp_path):
+def test_prompts_are_scored_with_the_adapters_own_output_layer(models, tmp_path):
     name = "text-one-layer"
     folder = save_adapter(models.memory[name], tmp_path / "saved", 950, **KINDS["saved"])
     reference = Reference(models[name])
@@ -189,7 +190,7 @@ def test_prompts_are_scored_by_the_adapters_own_head(models, tmp_path):
         assert scored[i][str(ids[i])]["logprob"] == pytest.approx(expected[i - 1, ids[i]].item(), abs=1e-3), i
 
 
-def test_values_that_replace_others_are_used_alone(models, tmp_path):
+def test_replacing_values_refuse_scales_and_sums(models, tmp_path):
     name = "text-one-layer"
     with Engine(models[name]) as engine:
         for kind in ("saved-head", "embedding", "plain"):
@@ -201,7 +202,7 @@ def test_values_that_replace_others_are_used_alone(models, tmp_path):
         engine.one(request | {"adapters": [{"name": "plain", "scale": 0.5}, {"name": "embedding", "scale": 2}]})
 
 
-def test_low_rank_products_on_vocabularies_are_scaled_and_summed(models, tmp_path):
+def test_low_rank_vocabulary_updates_are_scaled_and_summed(models, tmp_path):
     name = "text-one-layer"
     reference = Reference(models[name])
     with Engine(models[name], mode="mixture") as engine:
@@ -216,7 +217,7 @@ def test_low_rank_products_on_vocabularies_are_scaled_and_summed(models, tmp_pat
 
 
 def changed(folder, out, key, value=None, **config):
-    """A copy with another tensor under the key; None: without it."""
+    """A copy with a different tensor under this key; None: without it."""
     tensors = load_file(folder / "adapter_model.safetensors")
     tensors.pop(key, None)
     if value is not None:
@@ -228,7 +229,7 @@ def changed(folder, out, key, value=None, **config):
     return out
 
 
-def test_what_does_not_fit_is_refused_by_name(models, tmp_path):
+def test_incompatible_adapter_is_refused_by_name(models, tmp_path):
     name = "text-one-layer"
     model = models.memory[name]
     vocab, hidden = model.config.vocab_size, model.config.hidden_size

@@ -1,4 +1,5 @@
-"""Adapters as trainers and releases of transformers and PEFT lay them out, against PEFT with the same tensors in fp32."""
+"""Adapters in the layouts of trainers and of transformers and PEFT releases, against PEFT with the same tensors in
+fp32."""
 
 import copy
 import json
@@ -21,13 +22,13 @@ from serving import Server
 VISUAL = ["llava-default", "vl-grouped-tied", "vl25-windows"]
 ONE = [{"role": "user", "content": [picture(60, 80, 60), "What is this?"]}]
 LANGUAGE, TOWER = "model.language_model.", {"llava-default": "model.vision_tower."}
-TEXT = {"smolvlm-tied": "model.text_model."}  # in place of LANGUAGE
-# What ms-swift 2 and 3 write for Qwen2-VL, whose tower was named visual… then.
+TEXT = {"smolvlm-tied": "model.text_model."}  # instead of LANGUAGE
+# Written by ms-swift 2 and 3 for Qwen2-VL, whose tower was named visual… at the time.
 SWIFT = r"^(model)(?!.*(lm_head|output|emb|wte|shared)).*"
 
 
 class Layouts:
-    """The reference has an adapter as this release names it; the engine is asked for the same in another layout."""
+    """The reference has an adapter named as in this release; the engine gets the same adapter in another layout."""
 
     def __init__(self, name, models):
         self.folder = models[name]
@@ -38,7 +39,8 @@ class Layouts:
                                      "logprobs": self.model.config.get_text_config().vocab_size}}
 
     def expect_same(self, adapter, folder, plain):
-        """Loads `folder`; its answers are the reference's with the folder `plain`. The warnings."""
+        """Loads `folder`, whose answers must equal the reference's with `plain`. Returns the
+        warnings."""
         loaded = self.engine.load(adapter, folder)
         self.reference.load_adapter(adapter, plain)
         request = self.request | {"adapters": [{"name": adapter}]}
@@ -62,7 +64,7 @@ def layouts(models):
 
 
 def relaid(folder, out, rename=lambda key: key, extra=(), **config):
-    """A copy with other names of its tensors, more tensors and another configuration."""
+    """A copy with renamed tensors, extra tensors and a changed configuration."""
     shutil.copytree(folder, out)
     tensors = {f"base_model.model.{rename(key.removeprefix('base_model.model.'))}": value
                for key, value in load_file(folder / "adapter_model.safetensors").items()}
@@ -73,7 +75,7 @@ def relaid(folder, out, rename=lambda key: key, extra=(), **config):
 
 
 def language_model_alone(model):
-    """The text model whose modules are those of a vision-language model's decoder."""
+    """The text model whose modules equal a vision-language model's decoder."""
     text = model.config.get_text_config()
     if model.config.model_type in ("llava", "smolvlm"):
         return transformers.LlamaForCausalLM(text)
@@ -82,19 +84,20 @@ def language_model_alone(model):
 
 
 @pytest.mark.parametrize("name", [*VISUAL, "smolvlm-tied"])
-def test_an_adapter_of_the_language_model_alone(layouts, name, tmp_path):
+def test_adapter_of_the_language_model_alone_equals_peft(layouts, name, tmp_path):
     case = layouts(name)
     alone = save_adapter(language_model_alone(case.model), tmp_path / "alone", 40, rank=4)
     keys = load_file(alone / "adapter_model.safetensors")
     assert keys and all(key.startswith("base_model.model.model.layers.") for key in keys)
     plain = relaid(alone, tmp_path / "plain", lambda key: key.replace("model.", TEXT.get(name, LANGUAGE), 1))
     warnings = case.expect_same("alone", alone, plain)
-    # The towers of LLaVA, SmolVLM and Qwen2.5-VL have linears of the same names, which the file rightly leaves alone.
+    # The towers of LLaVA, SmolVLM and Qwen2.5-VL have linears with the same names, which the file correctly leaves
+    # out.
     assert ["also targets" in warning for warning in warnings] == ([True] if name != "vl-grouped-tied" else [])
 
 
 @pytest.mark.parametrize("name", VISUAL)
-def test_a_list_of_names_that_reaches_the_tower(layouts, name, tmp_path):
+def test_module_list_that_reaches_the_tower_equals_peft(layouts, name, tmp_path):
     case = layouts(name)
     folder = save_adapter(case.model, tmp_path / "list", 41, rank=3,
                           targets=["q_proj", "v_proj", "qkv", "attn.proj", "up_proj", "fc1", "linear_1", "mlp.0"])
@@ -115,7 +118,7 @@ OTHER_NAMES = {
 
 
 @pytest.mark.parametrize("name, release", [(name, release) for name, found in OTHER_NAMES.items() for release in found])
-def test_names_of_other_releases(layouts, name, release, tmp_path):
+def test_names_of_other_releases_are_understood(layouts, name, release, tmp_path):
     case = layouts(name)
     plain = save_adapter(case.model, tmp_path / "plain", 42, rank=4, targets="all-linear")
     prefixes = OTHER_NAMES[name][release]
@@ -128,7 +131,7 @@ def test_names_of_other_releases(layouts, name, release, tmp_path):
     assert case.expect_same("names " + release.replace(".", "_"), folder, plain) == []
 
 
-def test_an_expression_that_reaches_more_by_the_names_of_another_release(layouts, tmp_path):
+def test_expression_that_matches_more_in_another_release_is_resolved(layouts, tmp_path):
     case = layouts("vl-grouped-tied")
     plain = save_adapter(case.model, tmp_path / "plain", 43, rank=4)
     folder = relaid(plain, tmp_path / "swift", lambda key: key.replace(LANGUAGE, "model."), target_modules=SWIFT,
@@ -136,7 +139,7 @@ def test_an_expression_that_reaches_more_by_the_names_of_another_release(layouts
     assert case.expect_same("swift", folder, plain) == []
 
 
-def test_a_file_without_its_last_layer_is_refused(layouts, tmp_path):
+def test_file_without_its_last_layer_is_refused(layouts, tmp_path):
     case = layouts("vl-grouped-tied")
     plain = save_adapter(case.model, tmp_path / "plain", 44, rank=4)
     last = f"layers.{case.model.config.get_text_config().num_hidden_layers - 1}."
@@ -147,7 +150,8 @@ def test_a_file_without_its_last_layer_is_refused(layouts, tmp_path):
 
 
 def with_base_copies(model, adapter, out):
-    """What PEFT saves with save_embedding_layers: the base's embeddings and output layer beside the adapter."""
+    """What PEFT saves with save_embedding_layers: the base model's embeddings and output layer in addition
+    to the adapter."""
     peft.PeftModel.from_pretrained(copy.deepcopy(model), adapter).save_pretrained(out, save_embedding_layers=True)
     return out
 
@@ -157,14 +161,14 @@ def copies_in(folder):
 
 
 def changed_copy(folder, out, key):
-    """One value of a copy is another."""
+    """A copy in which one value differs."""
     value = load_file(folder / "adapter_model.safetensors")[key].clone()
     value.view(-1)[-1] += 1
     return relaid(folder, out, extra={key: value})
 
 
 @pytest.mark.parametrize("name", ["vl-grouped-tied", "text-one-layer", "llava-default"])
-def test_copies_of_the_base_beside_an_adapter(layouts, name, tmp_path):
+def test_base_copies_in_an_adapter_file_must_equal_the_base(layouts, name, tmp_path):
     case = layouts(name)
     plain = save_adapter(case.model, tmp_path / "plain", 45, rank=4)
     folder = with_base_copies(case.model, plain, tmp_path / "copies")
@@ -184,7 +188,7 @@ def test_copies_of_the_base_beside_an_adapter(layouts, name, tmp_path):
         expect_same(reference, request, case.engine.one(request))
 
 
-def test_a_pickled_file_is_refused_with_the_command_that_converts_it(layouts, tmp_path):
+def test_pickled_file_is_refused_with_the_conversion_command(layouts, tmp_path):
     case = layouts("text-one-layer")
     plain = save_adapter(case.model, tmp_path / "plain", 47, rank=4)
     pickled = relaid(plain, tmp_path / "pickled")
@@ -197,7 +201,7 @@ def test_a_pickled_file_is_refused_with_the_command_that_converts_it(layouts, tm
     assert case.expect_same("pickled", pickled, plain) == []
 
 
-def test_copies_of_the_base_in_a_folder_of_adapters_and_at_run_time(tmp_path):
+def test_base_copies_are_checked_at_start_and_at_run_time(tmp_path):
     model = make_model("text-one-layer")
     plain = save_adapter(model, tmp_path / "plain", 46, rank=4)
     adapters = tmp_path / "adapters"

@@ -1,6 +1,7 @@
-"""Folders as trainers leave them, against PEFT in fp32: files beside the adapter, options, expressions and names of tensors.
+"""Folders as written by trainers, against PEFT in fp32: additional files, options, expressions and tensor names.
 
-Read in the sources of TRL 1.16, axolotl 0.19, LLaMA-Factory 0.9.5, ms-swift 4.6 and unsloth 2026.10, none of which is installed here.
+Based on the sources of TRL 1.16, axolotl 0.19, LLaMA-Factory 0.9.5, ms-swift 4.6 and unsloth 2026.10, none of which is installed
+here.
 """
 
 import json
@@ -20,7 +21,7 @@ NAME = "vl-grouped-tied"
 TENSORS, PREFIX = "adapter_model.safetensors", "base_model.model."
 REQUEST = {"messages": [{"role": "user", "content": [picture(60, 80, 60), "What is this?"]}]}
 TEXT = {"messages": [{"role": "user", "content": "Is it red?"}]}
-# transformers' Trainer, below all of them: in the output folder and in checkpoint-N.
+# Files of transformers' Trainer, which all of them use: in the output folder and in checkpoint-N.
 TRAINING = ["README.md", "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json"]
 AXOLOTL = r"model.language_model.layers.[\d]+.(mlp|cross_attn|self_attn).(up|down|gate|q|k|v|o)_proj"
 SWIFT = r"^(model\.language_model(?=\.).*\.(o_proj|q_proj|v_proj|up_proj|k_proj|down_proj|gate_proj))$"
@@ -38,7 +39,8 @@ class Case:
                          "logit_bias": self.reference.family.no_media_tokens()}
 
     def expect_same(self, folder, plain=None):
-        """Answers with a folder are PEFT's with it, or with another of the same values; the warnings."""
+        """Answers with a folder must equal PEFT's with it, or with another one that has the same
+        values. Returns the warnings."""
         self.loaded += 1
         adapter = f"a{self.loaded}"
         warnings = self.engine.load(adapter, folder)["warnings"]
@@ -64,7 +66,7 @@ def plain(case, tmp_path_factory):
 
 
 def output_folder(case, out, seed, files=(), config=(), **adapter):
-    """What a trainer leaves: the adapter, the tokenizer and its files, and the same in checkpoint-2."""
+    """A trainer's output: the adapter, the tokenizer and its files, and the same in checkpoint-2."""
     save_adapter(case.model, out, seed, task_type="CAUSAL_LM", **adapter)
     families.family_of(case.model.config).tokenizer().save(str(out / "tokenizer.json"))
     for name in [*TRAINING, "tokenizer_config.json", "chat_template.jinja", "preprocessor_config.json", *files]:
@@ -84,7 +86,7 @@ def renamed(folder, out, rename, **config):
 
 
 def linears_of_the_decoder(case):
-    """LLaMA-Factory names every module in full if the tower is frozen."""
+    """LLaMA-Factory lists the full names of all modules if the tower is frozen."""
     return [name for name, module in case.model.named_modules() if isinstance(module, torch.nn.Linear) and "language_model" in name]
 
 
@@ -103,7 +105,7 @@ TRAINERS = {
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_the_output_folder_of_a_trainer(case, tmp_path, trainer):
+def test_output_folder_of_a_trainer_is_served(case, tmp_path, trainer):
     folder = output_folder(case, tmp_path / "out", list(TRAINERS).index(trainer) + 61, **TRAINERS[trainer](case))
     assert case.expect_same(folder) == []
     assert case.expect_same(folder / "checkpoint-2", folder) == []
@@ -129,22 +131,23 @@ WRAPPED = {
 
 
 @pytest.mark.parametrize("wrapper", WRAPPED)
-def test_names_of_wrapped_models(case, plain, tmp_path, wrapper):
-    """PEFT itself passes over what it does not find, and answers as the base model; here the adapter acts."""
+def test_names_of_wrapped_models_are_understood(case, plain, tmp_path, wrapper):
+    """PEFT itself skips names that it does not find, and answers as the base model; here the adapter takes
+    effect."""
     assert case.expect_same(renamed(plain, tmp_path / "out", WRAPPED[wrapper]), plain) == []
 
 
 @pytest.mark.parametrize("key, part", [
     ("module_.base_model.model.x.weight", "does not begin with"), ("base_model.module.x.weight", "does not begin with"),
     (PREFIX + "_orig_mod.weight", "_orig_mod"), ("_orig_mod", "does not begin with"), (PREFIX + "modules_to_save.default.weight", "modules_to_save")])
-def test_other_names_stay_unknown(case, plain, tmp_path, key, part):
+def test_other_names_are_refused(case, plain, tmp_path, key, part):
     folder = renamed(plain, tmp_path / "out", lambda name: name)
     save_file(load_file(folder / TENSORS) | {key: torch.ones(3)}, folder / TENSORS)
     with pytest.raises(EngineError, match=part):
         case.engine.load("unknown", folder)
 
 
-def test_the_same_tensor_under_two_names_is_refused(case, plain, tmp_path):
+def test_tensor_under_two_names_is_refused(case, plain, tmp_path):
     tensors = load_file(plain / TENSORS)
     folder = renamed(plain, tmp_path / "out", lambda name: name)
     key = next(key for key in tensors if "lora_A" in key)
@@ -154,14 +157,14 @@ def test_the_same_tensor_under_two_names_is_refused(case, plain, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_the_dtype_of_training(case, plain, tmp_path, dtype):
+def test_training_dtype_changes_no_answer(case, plain, tmp_path, dtype):
     folder = renamed(plain, tmp_path / "out", lambda key: key)
     save_file({key: value.to(dtype) for key, value in load_file(plain / TENSORS).items()}, folder / TENSORS)
     assert case.expect_same(folder) == []
 
 
-def test_whole_modules_under_the_name_of_the_adapter(case, tmp_path):
-    """As a state dict that was gathered from FSDP's shards names them."""
+def test_whole_modules_under_the_adapters_name_are_read(case, tmp_path):
+    """Named as in a state dict gathered from FSDP shards."""
     folder = save_adapter(case.model, tmp_path / "saved", 75, rank=3, targets=["q_proj"], modules_to_save=["embed_tokens"],
                           ensure_weight_tying=True)
     gathered = renamed(folder, tmp_path / "gathered", lambda key: key.replace("embed_tokens.", "embed_tokens.modules_to_save.default."))
@@ -170,7 +173,7 @@ def test_whole_modules_under_the_name_of_the_adapter(case, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["v_head.summary", "v_head.modules_to_save.default.summary"])
-def test_the_value_head_of_a_reward_model(case, plain, tmp_path, name):
+def test_value_head_of_a_reward_model_equals_reference(case, plain, tmp_path, name):
     """ms-swift trains TRL's ValueHead as one of modules_to_save."""
     width = case.model.config.get_text_config().hidden_size
     generator = torch.Generator().manual_seed(76)
@@ -186,8 +189,9 @@ def test_the_value_head_of_a_reward_model(case, plain, tmp_path, name):
     assert result["head"] == "v_head" and result["logits"] == pytest.approx((hidden[-1] @ weight.T + bias).tolist(), abs=1e-4)
 
 
-def test_a_value_head_beside_the_adapter_is_named(case, plain, tmp_path):
-    """LLaMA-Factory's, also of policies trained with PPO, whose answers are those of the adapter alone."""
+def test_unread_value_head_file_is_reported(case, plain, tmp_path):
+    """As written by LLaMA-Factory, including for PPO policies, whose answers come from the adapter
+    alone."""
     folder = renamed(plain, tmp_path / "out", lambda key: key)
     save_file({"v_head.summary.weight": torch.ones(1, 3)}, folder / "value_head.safetensors")
     warnings = case.expect_same(folder, plain)

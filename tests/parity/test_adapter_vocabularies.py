@@ -1,5 +1,5 @@
-"""Adapters with tokens of their own, against PEFT on a base model whose embeddings were resized: prompts with the new tokens, answers that
-may have them, beside the base model and plain adapters, which never have any."""
+"""Adapters with their own tokens, against PEFT on a base model with resized embeddings: prompts with the new tokens, and answers that
+may contain them, along with the base model and plain adapters, whose answers never do."""
 
 import copy
 import json
@@ -18,15 +18,17 @@ from programs import Engine, EngineError
 from reference import Prompt, Reference, expect_same
 from serving import Server
 
-MODELS = ["text-one-layer", "text-grouped-tied", "vl-grouped-tied"]  # the last two tie their embeddings
+MODELS = ["text-one-layer", "text-grouped-tied", "vl-grouped-tied"]  # the last two have tied embeddings
 SOME = ["q_proj", "up_proj"]
-NEW = ["<|scene|>", "<|end_of_scene|>", "<tool>"]  # the last one is no special token
+NEW = ["<|scene|>", "<|end_of_scene|>", "<tool>"]  # the last one is not a special token
 TEXT = "Is it <|scene|>red<|end_of_scene|> or<tool> green?"
 KINDS = {  # by the number of tokens that the matrices have beyond the tokenizer's
     "whole": dict(rank=3, targets=SOME, modules_to_save=["embed_tokens", "lm_head"]),
-    "resized": dict(rank=2, targets=SOME),  # PEFT saves both matrices, as the vocabulary's size changed
+    "resized": dict(rank=2, targets=SOME),  # PEFT saves both matrices, because the vocabulary size changed
     "rows": dict(rank=2, targets=SOME, trainable_token_indices="new"),
     "embedding-lora": dict(rank=2, targets=[*SOME, "embed_tokens"]),
+    "head-lora": dict(rank=3, targets=[*SOME, "lm_head"], use_rslora=True),
+    "lora-on-both": dict(rank=2, targets=["q_proj", "embed_tokens", "lm_head"]),
 }
 
 
@@ -50,7 +52,8 @@ def resized(model, tokens):
 
 
 def save_resized(base, out, seed, tokens, vocabulary, folder, trainable_token_indices=None, **config):
-    """As a trainer does: the base model resized, an adapter, the tokenizer beside it."""
+    """What a trainer does: resizes the base model, and saves an adapter along with the
+    tokenizer."""
     larger = resized(base, tokens)
     if trainable_token_indices:
         config["trainable_token_indices"] = [3, *range(vocabulary.get_vocab_size() - len(NEW), tokens)]
@@ -73,9 +76,11 @@ class Case:
         self.tokenizer = with_new_tokens(self.family)
         self.ids = [self.tokenizer.token_to_id(text) for text in NEW]
         tied = self.model.config.get_text_config().tie_word_embeddings
-        self.kinds = {kind: config for kind, config in KINDS.items() if tied or kind != "embedding-lora"}
-        # In the padding of the base model's matrices, beyond them, and cut to the tokenizer's size.
-        self.sizes = {"whole": self.vocab + 5, "resized": self.tokenizer.get_vocab_size(), "rows": self.vocab, "embedding-lora": self.vocab + 1}
+        self.kinds = {kind: config for kind, config in KINDS.items() if tied or kind not in ("embedding-lora", "head-lora")}
+        # Within the padding of the base model's matrices, beyond it, and cut to the tokenizer's
+        # size.
+        self.sizes = {"whole": self.vocab + 5, "resized": self.tokenizer.get_vocab_size(), "rows": self.vocab, "embedding-lora": self.vocab + 1,
+                      "head-lora": self.vocab + 2, "lora-on-both": self.vocab + 3}
         self.adapters = {kind: save_resized(self.model, root / kind, 300 + i, self.sizes[kind], self.tokenizer, self.folder, **config)
                          for i, (kind, config) in enumerate(self.kinds.items())}
         self.adapters["plain"] = save_adapter(self.model, root / "plain", 340, rank=4)
@@ -139,14 +144,14 @@ def expect_all(case, times=1, **options):
 
 
 @pytest.mark.parametrize("mode", ["unmerged", "mixture"])
-def test_all_kinds_in_one_batch(case, mode):
-    expect_all(case, times=2, mode=mode)  # the second time behind cached prefixes
+def test_all_kinds_in_one_batch_equal_references(case, mode):
+    expect_all(case, times=2, mode=mode)  # the second time with cached prefixes
 
 
 @pytest.mark.parametrize("options", [dict(mode="merged", tensor_parallel_size=2), dict(kernels="reference"),
                                      dict(mode="mixture", pool_memory=1200 << 10, max_model_len=256)], ids=str)
-def test_with_other_options(models, tmp_path, options):
-    """The last one: a pool that cannot hold all parts."""
+def test_other_options_change_no_answer(models, tmp_path, options):
+    """The last option set: a pool that cannot hold all parts."""
     expect_all(Case(MODELS[2], models, tmp_path), **options)
 
 
@@ -167,7 +172,7 @@ TEMPLATE = "{% for m in messages %}<|scene|>{{ m.content }}<|end_of_scene|>{% en
 
 @pytest.fixture(scope="module")
 def server(text_case, tmp_path_factory):
-    """"whole" has a template and an end of its own."""
+    """"whole" has its own template and end token."""
     folder = text_case.adapters["whole"]
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE, "eos_token": "<|end_of_scene|>"}))
     made = Server({"model": text_case.folder} | text_case.adapters, "--allow-runtime-lora-updating")
@@ -175,7 +180,7 @@ def server(text_case, tmp_path_factory):
     made.stop()
 
 
-def test_tokens_of_a_model_name(text_case, server):
+def test_tokenize_uses_the_vocabulary_of_the_named_model(text_case, server):
     own, base = text_case.tokenizer, text_case.family.tokenizer()
     for kind in [*text_case.adapters, "tiny"]:
         vocabulary = own if kind in text_case.sizes else base
@@ -188,8 +193,9 @@ def test_tokens_of_a_model_name(text_case, server):
     assert echo["choices"][0]["text"].startswith(TEXT)
 
 
-def test_the_template_of_its_folder(text_case, server):
-    """Of adapters with tokens of their own alone: others are asked as the base model is."""
+def test_adapter_uses_the_template_of_its_folder(text_case, server):
+    """Only adapters with their own tokens use their own template: prompts for others are those
+    of the base model."""
     chat = {"messages": [{"role": "user", "content": "Hi <tool>"}]}
     ids = server.post("/tokenize", chat | {"model": "whole"})["tokens"]
     assert ids == text_case.tokenizer.encode("<|scene|>Hi <tool><|end_of_scene|><|end_of_scene|><tool>").ids
@@ -206,7 +212,7 @@ def test_new_tokens_are_sampled_and_written(text_case, server):
     assert choice["text"] == "<tool>" * 3 and choice["logprobs"]["tokens"] == ["<tool>"] * 3
     choice = server.post("/v1/completions", body | {"logit_bias": {str(scene): 100}, "skip_special_tokens": False})["choices"][0]
     assert choice["text"] == "<|scene|>" * 3
-    ended = server.post("/v1/completions", body | {"logit_bias": {str(end): 100}})  # its tokenizer's eos_token
+    ended = server.post("/v1/completions", body | {"logit_bias": {str(end): 100}})  # the eos_token of its tokenizer
     assert ended["choices"][0]["finish_reason"] == "stop" and ended["usage"]["completion_tokens"] == 1
     stopped = server.post("/v1/completions", body | {"logit_bias": {str(tool): 100}, "stop_token_ids": [tool]})["choices"][0]
     assert stopped["stop_reason"] == tool
@@ -214,8 +220,8 @@ def test_new_tokens_are_sampled_and_written(text_case, server):
     assert going["usage"]["completion_tokens"] == 3
 
 
-def test_structured_answers_have_its_tokens(text_case, server):
-    """A text that only the adapter has as one token, and one that others have in several."""
+def test_structured_answers_may_use_its_tokens(text_case, server):
+    """A text that is one token for the adapter and several for others."""
     for kind in ("whole", "rows", "plain", "tiny"):
         body = {"model": kind, "prompt": TEXT, "max_tokens": 30, "temperature": 0, "structured_outputs": {"choice": ["<tool> red"]}}
         answer = server.post("/v1/completions", body)
@@ -262,12 +268,12 @@ def changed(folder, out, tokenizer=None, **tensors):
     return out
 
 
-def test_what_does_not_fit_is_refused_by_name(text_case, tmp_path):
+def test_incompatible_vocabulary_is_refused_by_name(text_case, tmp_path):
     whole = text_case.adapters["whole"]
     size = text_case.sizes["whole"]
 
     def with_base_token(tokenizer):
-        """A token of the base model under another id."""
+        """A base token under a different id."""
         tokenizer["added_tokens"][-1]["content"], tokenizer["added_tokens"][0]["content"] = (
             tokenizer["added_tokens"][0]["content"], tokenizer["added_tokens"][-1]["content"])
         return tokenizer
@@ -292,5 +298,5 @@ def test_what_does_not_fit_is_refused_by_name(text_case, tmp_path):
         plain = changed(whole, tmp_path / "plain")
         for name in ("adapter_config.json", "adapter_model.safetensors"):
             (plain / name).write_bytes((text_case.adapters["plain"] / name).read_bytes())
-        engine.load("plain", plain)  # its tokens mean to the model what they meant before: its tokenizer is not read
+        engine.load("plain", plain)  # its tokens have the same meaning as in the base model, so its tokenizer is not read
         text_case.expect(text_case.request("plain", prompt=TEXT), engine.one(text_case.request("plain", prompt=TEXT)))

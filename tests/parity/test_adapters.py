@@ -1,7 +1,7 @@
-"""The adapter reader against PEFT: which modules an adapter adapts, with what rank and what scale.
+"""The adapter reader against PEFT: which modules an adapter adapts, with which rank and scale.
 
-Random configurations are drawn, applied by PEFT to tiny random models, saved, loaded again by PEFT, and read
-by the program adapter_probe.
+Random configurations are applied by PEFT to tiny random models, saved, loaded again by PEFT, and read by the
+program adapter_probe.
 """
 
 import functools
@@ -23,8 +23,8 @@ from programs import find_program, inspect
 from releases import NEWEST
 from wide import EVERYTHING, sample
 
-DRAWS = 45 if EVERYTHING else 25  # of each family
-TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model."  # LLaVA's
+DRAWS = 45 if EVERYTHING else 25  # per family
+TOWER = "model.vision_tower." if NEWEST else "model.vision_tower.vision_model."  # LLaVA's tower
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
           "qwen2_5_vl": ["qkv", "attn.proj", "visual.blocks.1.mlp.gate_proj", "mlp.0", "merger.mlp.2"],
@@ -42,7 +42,7 @@ FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": 
 if NEWEST:
     VISUAL["qwen3_5"] = ["qkv", "attn.proj", "visual.blocks.1.mlp.linear_fc1", "merger.linear_fc2"]
     FAMILIES |= {"qwen3_5": "qwen35-tied", "qwen3_5_text": "qwen35-text"}
-OTHER_NAMES = {"qwen": "qwen1-vl"}  # than those of the draws
+OTHER_NAMES = {"qwen": "qwen1-vl"}  # checkpoints named differently from the family
 UNREAD = "transformer.visual.attn_pool.attn.out_proj"
 
 
@@ -73,15 +73,15 @@ def served_table(family):
 
 
 def canonical(name):
-    """The table's name, that of transformers 4.57, of a module of this release. InternVL's and Mistral 3's have not changed."""
+    """The table's name (that of transformers 4.57) for a module of this release. InternVL's and Mistral 3's are unchanged."""
     if any(part in name for part in ("encoder.layer.", "patch_embeddings", "vision_tower.transformer.", "patch_conv")):
         return name
     return name.replace(TOWER, "model.vision_tower.vision_model.")
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, *OTHER_NAMES])
-def test_the_table_names_the_models_modules(family):
-    """The table lists exactly the linear layers, with their sizes. It says which of them are the embedding and the output layer."""
+def test_module_table_matches_the_models(family):
+    """The table must list exactly the linear layers, with their sizes, and identify the embedding and the output layer."""
     modules = {canonical(name): module for name, module in make(family).named_modules()}
     table = {m["name"]: m for m in served_table(family)["modules"]}
     assert table.keys() <= modules.keys()
@@ -103,7 +103,7 @@ def run_probe(table, folder, **options):
 
 
 def peft_targets(model):
-    """{module: (rank, scale)} as PEFT holds them."""
+    """{module: (rank, scale)} as held by PEFT."""
     prefix = "base_model.model."
     return {canonical(name.removeprefix(prefix)): (module.r["default"], module.scaling["default"])
             for name, module in model.named_modules() if hasattr(module, "lora_A") and "default" in module.lora_A}
@@ -125,12 +125,12 @@ def draw_target(rng, prefix, visual):
     stem = prefix.replace(".", r"\.")
     some = rng.sample(LINEARS + visual, rng.randint(1, 4))
     kind = rng.randrange(7 if visual else 6)
-    if kind == 6:  # by parts of the model
+    if kind == 6:  # parts of the model
         return rng.choice([r".*(visual|vision_tower|vision_model)\..*(qkv|proj|fc1|fc2)", r".*(merger\.mlp\.\d|linear_\d|connector.*proj)",
                            r"(?!.*(language_model|text_model|lm_head|embed|conv)).*(\w+_proj|linear_\d|fc\d|qkv|mlp\.\d)", visual])
     if kind == 0:
         return some
-    if kind == 1:  # some full names besides suffixes
+    if kind == 1:  # some full names in addition to suffixes
         return [f"{prefix}{rng.randrange(3)}.mlp.{rng.choice(LINEARS[4:])}", f"self_attn.{rng.choice(LINEARS[:4])}"]
     if kind == 2:
         return rf".*layers\.\d+\..*({'|'.join(some)})"
@@ -163,7 +163,8 @@ def draw_config(rng, prefix, visual):
 
 
 def save_adapter(model, config, folder):
-    """Keeps the patterns in the order that the model was made with: PEFT would sort them, and the first hit wins."""
+    """Keeps the patterns in the order in which the model was created: PEFT would sort them, and the first match
+    wins."""
     patterns = {key: dict(getattr(config, key)) for key in ("rank_pattern", "alpha_pattern")}
     get_peft_model(model, config).save_pretrained(folder)
     path = folder / "adapter_config.json"
@@ -171,7 +172,7 @@ def save_adapter(model, config, folder):
 
 
 @pytest.mark.parametrize("family", sample(FAMILIES, 6))
-def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
+def test_targets_ranks_and_scales_equal_peft(family, tmp_path):
     prefix, table = prefix_of(family), served_table(family)
     servable = {m["name"] for m in table["modules"] if m["kind"] != "other"}
     visual = {m["name"] for m in table["modules"] if m["visual"]}
@@ -183,7 +184,7 @@ def test_targets_ranks_and_scales_are_those_of_peft(family, tmp_path):
             warnings.simplefilter("ignore")
             try:
                 save_adapter(make(family), draw_config(rng, prefix, VISUAL.get(family, [])), folder)
-            except ValueError:  # no module matches: PEFT has no such adapter
+            except ValueError:  # no module matches: PEFT cannot create such an adapter
                 continue
             expected = peft_targets(PeftModel.from_pretrained(make(family), folder))
         answer = run_probe(table, folder)
@@ -217,7 +218,7 @@ def test_names_of_older_transformers_mean_the_same_modules(tmp_path):
     assert answers[0]["digest"] == answers[1]["digest"]
 
 
-def test_a_head_saved_by_peft_is_found(tmp_path):
+def test_head_saved_by_peft_is_found(tmp_path):
     from transformers import Qwen2ForSequenceClassification
     text = make("qwen2").config
     text.num_labels, text.pad_token_id = 5, 0
@@ -232,14 +233,13 @@ def test_a_head_saved_by_peft_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("options, part", [
-    (dict(use_dora=True), "use_dora"),  # without the base model, whose norms it needs
-    (dict(bias="all"), "bias"),  # the same
-    (dict(use_dora=True, target_modules=["q_proj", "embed_tokens"]), "adapts model.embed_tokens"),
+    (dict(use_dora=True), "use_dora"),  # needs the norms of the base model, which is not given
+    (dict(bias="all"), "bias"),  # for the same reason
     (dict(init_lora_weights="pissa"), "init_lora_weights"),
     (dict(init_lora_weights="olora"), "init_lora_weights"),
     (dict(alora_invocation_tokens=[], task_type="CAUSAL_LM"), "alora_invocation_tokens"),
 ])
-def test_what_cannot_be_served_is_refused_by_name(options, part, tmp_path):
+def test_unsupported_adapter_is_refused_by_name(options, part, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         get_peft_model(make("qwen2"), LoraConfig(**{"target_modules": ["q_proj"], **options})).save_pretrained(tmp_path)
@@ -247,8 +247,9 @@ def test_what_cannot_be_served_is_refused_by_name(options, part, tmp_path):
     assert part in answer["error"]["message"]
 
 
-def test_initialisations_that_change_the_base_do_so_again_when_loaded(tmp_path):
-    """The reason for the refusal: such an adapter needs base weights other than those on disk."""
+def test_initialisations_that_change_the_base_are_reapplied_on_load(tmp_path):
+    """The reason for refusing these: such an adapter needs base weights that differ from those
+    on disk."""
     get_peft_model(make("qwen2"), LoraConfig(target_modules=["q_proj"], init_lora_weights="pissa")).save_pretrained(tmp_path)
     loaded = PeftModel.from_pretrained(make("qwen2"), tmp_path)
     used = loaded.base_model.model.model.layers[0].self_attn.q_proj.base_layer.weight

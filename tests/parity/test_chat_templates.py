@@ -16,9 +16,9 @@ import chat_templates as ct
 from jinja_grammar import VARIABLES, Grammar
 from wide import EVERYTHING
 
-CONVERSATIONS = 60  # for each template, with and without generation prompt
+CONVERSATIONS = 60  # per template, with and without generation prompt
 TEMPLATES = ct.templates()
-# Whether a message's content may be a list, a string: as determined by reading the templates.
+# Whether a message's content may be a list or a string, determined by reading the templates.
 BOTH = ["gemma3", "gemma3n", "gemma4", "llama3_2_vision", "llama4", "llava", "pixtral", "qwen2_vl", "qwen3_5", "qwen3", "mistral_v1",
         "transformers_qwen2_audio", "llama3"]
 LIST_ONLY = ["transformers_smolvlm"]
@@ -36,15 +36,15 @@ def uses():
     return dict(zip(TEMPLATES, answers))
 
 
-def test_enough_families_are_compared():
+def test_corpus_covers_enough_families():
     assert {"llava", "qwen2_vl", "gemma3", "llama3_2_vision", "llama4", "pixtral", "transformers_smolvlm"} <= set(TEMPLATES)
 
 
-def test_none_is_refused(uses):
+def test_no_template_is_refused(uses):
     assert {name: use for name, use in uses.items() if "refused" in use} == {}
 
 
-def test_content_that_templates_take(uses):
+def test_content_types_of_templates_are_detected(uses):
     expected = dict.fromkeys(BOTH, (True, True)) | dict.fromkeys(LIST_ONLY, (True, False))
     assert {name: (uses[name]["list"], uses[name]["string"]) for name in expected if name in uses} == {
         name: forms for name, forms in expected.items() if name in uses}
@@ -52,7 +52,7 @@ def test_content_that_templates_take(uses):
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_published_template(name, uses):
+def test_published_template_renders_as_in_transformers(name, uses):
     rng = random.Random(f"template {name}")
     template = TEMPLATES[name]
     flags = ct.variables_of(template)
@@ -91,7 +91,7 @@ def conversation_with_tools(rng):
     return messages
 
 
-def test_published_templates_with_tools(uses):
+def test_published_templates_render_tools_as_in_transformers(uses):
     rng = random.Random(7)
     assert len(TOOL_TEMPLATES) > 8
     rendered = collections.Counter()
@@ -113,7 +113,7 @@ def test_published_templates_with_tools(uses):
     assert sum(count > 10 for count in rendered.values()) > 8, rendered
 
 
-def test_published_templates_that_continue_the_last_message(uses):
+def test_published_templates_continue_the_last_message_as_in_transformers(uses):
     rng = random.Random(8)
     cut = 0
     for name, template in TEMPLATES.items():
@@ -129,14 +129,14 @@ def test_published_templates_that_continue_the_last_message(uses):
     assert cut > 100
 
 
-OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # messages of unsupported features
+OURS_ALONE = ("is not supported", "are not supported", "no fixed text to print", "64 bits")  # messages about unsupported features
 
 
 COUNT = 6000 if EVERYTHING else 1500
 
 
-def test_random_templates():
-    """Small templates of a grammar over all constructs: the same text, or an error in both."""
+def test_random_templates_render_as_in_jinja():
+    """Small templates from a grammar over all constructs: same text, or an error on both sides."""
     rng = random.Random(2024)
     templates = [Grammar(rng).template() for _ in range(COUNT)]
     answers = ct.ask([{"template": text, "variables": VARIABLES} for text in templates])
@@ -164,7 +164,7 @@ CHARACTERS = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c))
 
 @pytest.mark.parametrize("method", ["upper", "lower", "title", "capitalize", "swapcase", "isupper", "islower", "isalpha", "isdigit",
                                     "isdecimal", "isnumeric", "isalnum", "isspace", "__repr__"])
-def test_every_character(method):
+def test_string_methods_equal_python_on_every_character(method):
     template = "{% for c in s %}{{ " + ("[c]" if method == "__repr__" else f"c.{method}()") + " }}\0{% endfor %}"
     chunks = [CHARACTERS[i:i + 8192] for i in range(0, len(CHARACTERS), 8192)]
     answers = ct.ask([{"template": template, "variables": {"s": "".join(chunk)}} for chunk in chunks])
@@ -173,8 +173,8 @@ def test_every_character(method):
         assert answer["rendered"].split("\0")[:-1] == expected
 
 
-def test_folders(tmp_path):
-    """The template and the special tokens of a folder are those of transformers' tokenizer."""
+def test_template_and_special_tokens_of_a_folder_equal_transformers(tmp_path):
+    """A folder's template and special tokens must be those of transformers' tokenizer."""
     Tokenizer(models.BPE()).save(str(tmp_path / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": {"__type": "AddedToken", "content": "<s>"}, "eos_token": "</s>",
               "pad_token": None, "additional_special_tokens": ["<a>"],

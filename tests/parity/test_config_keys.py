@@ -1,6 +1,6 @@
-"""Every key of the configuration classes in transformers is honoured, without effect, or refused by its name.
+"""Every key of transformers' configuration classes is honoured, has no effect, or is refused by name.
 
-A release of transformers that adds a key fails here until somebody has looked at what it changes.
+A transformers release that adds a key fails here until somebody has examined what the key changes.
 """
 
 import copy
@@ -20,15 +20,16 @@ import families
 from programs import inspect
 from releases import NEWEST
 
-# Of all classes. The first are read by the loader and by the prompts' and answers' code; test_generate_checkpoints.py has them.
+# Keys of all classes. READ_ELSEWHERE: read by the loader and by the code for prompts and answers; tested in
+# test_generate_checkpoints.py.
 READ_ELSEWHERE = {"architectures", "model_type", "dtype", "torch_dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
 WITHOUT_EFFECT = {
-    # what a forward pass returns, how it is run, and in what memory
+    # the outputs of a forward pass, how it is run, and memory
     "output_hidden_states", "output_attentions", "return_dict", "torchscript", "use_cache", "chunk_size_feed_forward", "use_bfloat16",
     "transformers_version", "pretraining_tp", "tf_legacy_loss", "_name_or_path",
     # training
     "attention_dropout", "initializer_range", "initializer_factor",
-    # other classes of models: classifiers, encoders with decoders
+    # other model classes: classifiers, encoder-decoder models
     "id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "is_encoder_decoder", "is_decoder",
     "cross_attention_hidden_size", "add_cross_attention", "tie_encoder_decoder", "decoder_start_token_id",
     # tokenizers
@@ -49,7 +50,7 @@ GEMMA3_TEXT = DECODER - {"hidden_act"} | {
     "final_logit_softcapping", "attn_logit_softcapping", "use_bidirectional_attention"}
 LLAVA = {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
          "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}
-# (checkpoint, part of its configuration, keys that are honoured, keys without effect beside those of all classes)
+# (checkpoint, part of its configuration, honoured keys, keys without effect in addition to those of all classes)
 PARTS = [
     ("llama3-scaled", None, DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
     ("text-windows", None, DECODER | WINDOWS, set()),
@@ -123,7 +124,7 @@ def part_of(config, part):
 
 
 def written(name, tmp_path):
-    """config.json as this release writes it."""
+    """config.json as written by this release."""
     config = checkpoints.MODELS[name]()
     config.architectures = [families.family_of(config).kind.__name__]
     config.save_pretrained(tmp_path)
@@ -131,14 +132,15 @@ def written(name, tmp_path):
 
 
 class Refusals:
-    """What `valora inspect` says to changed configurations; None if it accepts one. There are no other files."""
+    """The errors of `valora inspect` for changed configurations; None if one is accepted. There are no other
+    files."""
 
     def __init__(self, config, part, folder):
         self.config, self.part, self.folder, self.numbers = config, part, folder, itertools.count()
         if "use_sliding_window" in part_of(config, part):
             part_of(config, part).update(use_sliding_window=True, sliding_window=16)
         if part == "":
-            config["text_config"]["tie_word_embeddings"] = False  # or the key at the top has no effect
+            config["text_config"]["tie_word_embeddings"] = False  # otherwise the top-level key has no effect
 
     def of_each(self, changes):
         folders = []
@@ -154,14 +156,14 @@ class Refusals:
 
 
 @pytest.mark.parametrize("name, part, honoured, more", PARTS, ids=IDS)
-def test_every_key_has_been_looked_at(name, part, honoured, more):
+def test_every_key_is_classified(name, part, honoured, more):
     config = checkpoints.MODELS[name]()
     keys = keys_of(type(getattr(config, part) if part else config))
     assert "hidden_size" in keys or part == ""
     assert keys - (honoured | more | READ_ELSEWHERE | WITHOUT_EFFECT | REFUSED.keys()) == set()
 
 
-def test_every_key_of_a_rope_has_been_looked_at():
+def test_every_rope_key_is_classified():
     known = getattr(modeling_rope_utils, "RopeParameters", None)
     assert set(getattr(known, "__annotations__", {})) - ROPE == set()
 
@@ -176,8 +178,8 @@ PROBED = [i for i, (name, part, *_) in enumerate(PARTS) if (name, part) not in [
 
 
 @pytest.mark.parametrize("name, part, honoured, more", [PARTS[i] for i in PROBED], ids=[IDS[i] for i in PROBED])
-def test_keys_are_read_or_refused_or_passed_over(name, part, honoured, more, tmp_path):
-    """A value of another type tells whether a key is read: the error then names it."""
+def test_keys_are_read_refused_or_ignored(name, part, honoured, more, tmp_path):
+    """A value of a different type reveals whether a key is read: the error then names it."""
     said = Refusals(written(name, tmp_path), part, tmp_path)
     odd = [{"odd": "value"}]
     ignored = {"rope_parameters"} if part_of(said.config, part).get("rope_scaling") else set()
@@ -190,8 +192,8 @@ def test_keys_are_read_or_refused_or_passed_over(name, part, honoured, more, tmp
         assert refusal and (key in refusal or key == "text_config"), (key, refusal)
 
 
-def test_sliding_windows_are_those_of_transformers():
-    """Whichever release: the last positions, the query's own included."""
+def test_sliding_windows_equal_transformers():
+    """In any release: the last positions, including the query's own."""
     seen = transformers.masking_utils.sliding_window_causal_mask_function(3)
     places = torch.arange(5)
     assert [[bool(seen(0, 0, q, k)) for k in places] for q in places] == [

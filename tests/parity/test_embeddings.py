@@ -1,4 +1,5 @@
-"""/v1/embeddings against transformers and PEFT: the state of the last prompt token, of texts, pictures and adapters."""
+"""/v1/embeddings against transformers and PEFT: the hidden state of the last prompt token, for texts, pictures and
+adapters."""
 
 import openai
 import pytest
@@ -32,7 +33,7 @@ def state(reference, **request):
 
 
 @pytest.mark.parametrize("uses", [[], [{"name": "one", "scale": 1}], [{"name": "one", "scale": 0.5}, {"name": "three", "scale": -1}]])
-def test_texts(served, reference, uses):
+def test_text_embeddings_equal_reference(served, reference, uses):
     texts = ["What is this?", "a red square left of a circle " * 8]
     answer = served.post("/v1/embeddings", {"model": "tiny", "input": texts, "normalize": False, "lora": uses})
     assert [item["index"] for item in answer["data"]] == [0, 1]
@@ -43,7 +44,7 @@ def test_texts(served, reference, uses):
     assert answer["usage"]["completion_tokens"] == 0
 
 
-def test_pictures(served, reference):
+def test_picture_embedding_equals_reference(served, reference):
     content = [text_part("Look: "), image_part(URL)]
     answer = served.post("/v1/embeddings", {"model": "one", "messages": [{"role": "user", "content": content}]})
     _, hidden = state(reference, messages=[{"role": "user", "content": ["Look: ", {"image": URL}]}], add_generation_prompt=False,
@@ -51,8 +52,8 @@ def test_pictures(served, reference):
     torch.testing.assert_close(torch.tensor(answer["data"][0]["embedding"]), hidden / hidden.norm(), rtol=1e-3, atol=1e-4)
 
 
-def test_the_openai_client(served, reference):
-    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)  # asks for base64
+def test_openai_client_gets_reference_embeddings(served, reference):
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)  # the client asks for base64
     answer = client.embeddings.create(model="tiny", input=["a", "b c"])
     for item, text in zip(answer.data, ["a", "b c"], strict=True):
         _, hidden = state(reference, prompt=text)

@@ -1,5 +1,5 @@
-"""Gemma 3 beyond what is compared for all families: adapters beside the base, tokens that attend to one another in steps of few tokens,
-names of tensors, ropes, and the settings of folders."""
+"""Gemma 3 beyond the tests of all families: adapters along with the base model, bidirectional attention in small steps, tensor
+names, ropes, and folder settings."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ SEVERAL = [{"role": "user", "content": [picture(91, 33, 120), picture(92, 61, 60
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_adapters_on_every_linear_beside_the_base(models, name, tmp_path):
+def test_adapters_on_every_linear_equal_peft(models, name, tmp_path):
     model = models.memory[name]
     adapter = save_adapter(model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
     reference = Reference(models[name])
@@ -34,8 +34,8 @@ def test_adapters_on_every_linear_beside_the_base(models, name, tmp_path):
                     expect_same(reference, request, answer)
 
 
-def test_an_adapter_on_the_embeddings(models, tmp_path):
-    """Both are scaled, as PEFT does."""
+def test_adapter_on_the_embeddings_equals_peft(models, tmp_path):
+    """Both are scaled, as in PEFT."""
     model = models.memory["gemma3-text"]
     adapter = save_adapter(model, tmp_path / "adapter", 79, rank=4, targets=["embed_tokens", "q_proj", "down_proj"])
     reference = Reference(models["gemma3-text"])
@@ -52,13 +52,14 @@ def sampling(model):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chunks_preemptions_and_cached_prefixes(models, references, name):
-    """The tokens of a picture run in one step; what the cache has of a picture may end within it."""
+def test_chunks_preemptions_and_cached_prefixes_change_no_answer(models, references, name):
+    """The tokens of a picture must run in one step; the cached part of a picture may end inside
+    it."""
     expect_memory_changes_nothing(models.memory[name], models[name], references[name], [ONE, SEVERAL], chunk=90)
 
 
-def test_cached_prefixes_that_end_within_a_picture(models, references):
-    """Blocks have 16 tokens, and the picture begins anywhere in them."""
+def test_cached_prefix_may_end_within_a_picture(models, references):
+    """Blocks have 16 tokens, and the picture begins at every offset."""
     model, reference, within = models.memory["gemma3"], references["gemma3"], 0
     soft = reference.family.special_id("<image_soft_token>")
     with Engine(models["gemma3"]) as engine:
@@ -73,7 +74,7 @@ def test_cached_prefixes_that_end_within_a_picture(models, references):
 
 
 @pytest.mark.skipif(not NEWEST, reason="4.57 shows a query all of its picture, also what is before its window")
-def test_windows_shorter_than_a_picture(models, tmp_path):
+def test_window_shorter_than_a_picture_equals_reference(models, tmp_path):
     text = json.loads((models["gemma3"] / "config.json").read_text())["text_config"]
     folder = changed(models["gemma3"], tmp_path / "model", config={"text_config": text | {"sliding_window": 7}})
     request = request_of(models.memory["gemma3"], SEVERAL)
@@ -85,7 +86,7 @@ NEW = {"language_model.model.": "model.language_model.", "language_model.lm_head
        "multi_modal_projector.": "model.multi_modal_projector."}
 
 
-def test_names_of_modules(models, references, tmp_path):
+def test_module_names_are_understood(models, references, tmp_path):
     folder = shutil.copytree(models["gemma3"], tmp_path / "model")
     tensors = {}
     for key, tensor in load_file(folder / "model.safetensors").items():
@@ -102,7 +103,7 @@ def test_names_of_modules(models, references, tmp_path):
     ("gemma3", {"preprocessor_config": {"size": {"height": 28, "width": 28}}}, "size"),
     ("gemma3", {"processor_config": {"image_seq_length": 9}}, "image_seq_length"),
     ("gemma3", {"config": {"mm_tokens_per_image": 9}}, "mm_tokens_per_image")], ids=lambda value: str(value)[:40])
-def test_settings_that_are_not_the_models_are_refused(models, tmp_path, name, files, why):
+def test_unsupported_settings_are_refused(models, tmp_path, name, files, why):
     if NEWEST and "preprocessor_config" in files:
         files = {"processor_config": {"image_processor": json.loads((models[name] / "processor_config.json").read_text())["image_processor"]
                                       | files["preprocessor_config"]}}
@@ -111,17 +112,17 @@ def test_settings_that_are_not_the_models_are_refused(models, tmp_path, name, fi
 
 
 @pytest.mark.parametrize("key, value", [("final_logit_softcapping", 30.0), ("attn_logit_softcapping", 50.0), ("use_bidirectional_attention", True)])
-def test_what_the_decoder_lacks_is_refused(models, tmp_path, key, value):
+def test_unsupported_decoder_features_are_refused(models, tmp_path, key, value):
     done = generate(changed(models["gemma3-text"], tmp_path / "model", config={key: value}), "--prompt", "x", check=False)
     assert done.returncode == 1 and key in done.stderr, done.stderr
 
 
-def test_a_step_must_hold_a_picture(models):
+def test_step_budget_smaller_than_a_picture_is_refused(models):
     done = generate(models["gemma3"], "--prompt", "x", "--max-num-batched-tokens", "10", check=False)
     assert done.returncode == 1 and "at least" in done.stderr and "picture" in done.stderr, done.stderr
 
 
-def test_a_text_with_marks_of_pictures(models):
+def test_picture_placeholders_in_text_are_refused(models):
     with Engine(models["gemma3"]) as engine:
         assert len(engine.one(request_of(models.memory["gemma3"], [{"role": "user", "content": "a<end_of_image>"}]))["choices"]) == 1
         for mark in ("<start_of_image>", "<image_soft_token>"):

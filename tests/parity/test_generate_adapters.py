@@ -65,17 +65,17 @@ def adapted(request, models, tmp_path_factory):
     made.engine.close()
 
 
-def test_each_adapter(adapted):
+def test_each_adapter_equals_peft(adapted):
     answers = [adapted.expect_same(TEXT, *use) for use in ([], *([name] for name in ADAPTERS))]
     # Makes sure that the comparison is meaningful: every adapter changes the answer differently. A random model may
-    # give the same tokens with two adapters, so their probabilities are compared.
+    # give the same tokens with two adapters, so probabilities are compared.
     assert len({answer["choices"][0]["tokens"][0]["logprob"] for answer in answers}) == len(ADAPTERS) + 1
     for name in ("rank-3-attention", "patterns", "rank-64") if adapted.vl else ():
         adapted.expect_same(IMAGES, name)
         adapted.expect_same(VIDEO, name)
 
 
-def test_scales_and_sums(adapted):
+def test_scales_and_sums_equal_reference(adapted):
     adapted.expect_same(TEXT, ("rank-8-rslora", 0.25))
     adapted.expect_same(TEXT, ("patterns", -1.5))
     adapted.expect_same(TEXT, "rank-1", "rank-64-mlp")
@@ -84,7 +84,7 @@ def test_scales_and_sums(adapted):
 
 
 def test_mixed_batch_equals_each_alone(adapted):
-    """Base, mixed ranks, scales, sums and media in one submission."""
+    """Base model, mixed ranks, scales, sums and media in one submission."""
     uses = [[]] + [[name] for name in ADAPTERS] + [[("rank-1", 0.5)], ["rank-64", "rank-3-attention"], []]
     media = [TEXT, IMAGES, VIDEO] if adapted.vl else [TEXT]
     requests = [adapted.request(media[i % len(media)], *use) for i, use in enumerate(uses * 2)]
@@ -93,7 +93,7 @@ def test_mixed_batch_equals_each_alone(adapted):
         expect_same(adapted.reference, request, answer)
 
 
-def test_unknown_adapter_and_unload(adapted):
+def test_unknown_and_unloaded_adapters_are_refused(adapted):
     with pytest.raises(EngineError, match="`nobody` does not exist"):
         adapted.engine.one(adapted.request(TEXT, "nobody"))
     adapted.engine.load("twice", adapted.folders["rank-1"])
@@ -123,8 +123,9 @@ def test_command_line_sums_adapters(models, tmp_path):
 HEADS = {"two": (["no", "yes"], False), "eleven": ([f"digit {i}" for i in range(11)], True), "one": (["value"], True)}
 
 
-def test_heads_of_several_sizes_in_one_batch(models, tmp_path):
-    """Heads with 1, 2 and 11 labels, with and without adapted linears, beside generating requests."""
+def test_heads_of_several_sizes_share_a_batch(models, tmp_path):
+    """Heads with 1, 2 and 11 labels, with and without adapted linears, along with generation
+    requests."""
     name = "vl-small-patch"
     model, reference, hidden = models.memory[name], Reference(models[name]), models.memory[name].config.text_config.hidden_size
     with Engine(models[name]) as engine:
@@ -171,7 +172,7 @@ def expect_classification(answer, labels, logits, regression=False):
 
 
 @pytest.mark.parametrize("labels", [2, 5, 37])
-def test_peft_sequence_classification(models, tmp_path, labels):
+def test_peft_sequence_classifier_equals_reference(models, tmp_path, labels):
     """An adapter trained as PEFT's SEQ_CLS, with its score layer in modules_to_save, against the complete PEFT model."""
     name = "text-one-layer"
     model = transformers.AutoModelForSequenceClassification.from_pretrained(models[name], num_labels=labels, pad_token_id=0)
@@ -188,7 +189,7 @@ def test_peft_sequence_classification(models, tmp_path, labels):
     assert answer["label"] == f"LABEL_{int(logits.argmax())}"
 
 
-def test_multi_label_head_and_choice_among_heads(models, tmp_path):
+def test_multi_label_head_thresholds_and_head_can_be_chosen(models, tmp_path):
     name = "text-grouped-tied"
     hidden = models.memory[name].config.hidden_size
     folder = save_adapter(models.memory[name], tmp_path / "two-heads", 500, rank=2)
@@ -210,12 +211,14 @@ def test_multi_label_head_and_choice_among_heads(models, tmp_path):
     torch.testing.assert_close(torch.tensor(result["logits"]), logits, atol=1e-4, rtol=1e-5)
     torch.testing.assert_close(torch.tensor(result["probs"]), logits.sigmoid(), atol=1e-4, rtol=1e-5)
     assert other["labels"] == ["no", "yes"]
-    # The same prompt when the labels are wanted as text: the assistant's turn stays closed, as the head was trained.
+    # The same prompt when labels are requested as text: the assistant's turn stays closed, as in the head's
+    # training.
     assert text["text"] == ", ".join(label for label, p in zip(["red", "green", "blue"], logits.sigmoid()) if p >= 0.5)
 
 
-def test_adapter_of_older_names(models, tmp_path):
-    """An adapter saved before transformers 4.52 names model.layers of Qwen2-VL; it is the same adapter."""
+def test_adapter_with_older_names_equals_reference(models, tmp_path):
+    """An adapter saved before transformers 4.52 names model.layers of Qwen2-VL, but is the same
+    adapter."""
     name = "vl-grouped-tied"
     new = save_adapter(models.memory[name], tmp_path / "new", 600, rank=4)
     old = save_adapter(models.memory[name], tmp_path / "old", 600, rank=4)

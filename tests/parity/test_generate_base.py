@@ -1,4 +1,5 @@
-"""The base models against transformers in fp32: text, images and videos; and the command line's answer."""
+"""The base models against transformers in fp32, with text, images and videos; also the answers of the
+command line."""
 
 import json
 import shutil
@@ -33,7 +34,7 @@ VISUAL = {
     "tiny": [{"role": "user", "content": [picture(10, 3, 5), "a dot"]}],
     "video": [{"role": "user", "content": [clip(11, 6, 70, 50), "What happens?"]}],
     "odd-video": [{"role": "user", "content": ["Watch", clip(20, 3, 45, 80)]}],
-    # More temporal patches than a frame has tokens in a row or a column.
+    # More temporal patches than a frame has tokens in a row or column.
     "long-video": [{"role": "user", "content": ["See", clip(40, 13, 61, 43), "and", picture(54, 64, 43), "why?"]}],
     "videos-of-other-rates": [{"role": "user", "content": ["Both", clip(24, 6, 50, 70, sample_fps=0.5), "and", clip(40, 5, sample_fps=8),
                                                            picture(36, 40, 30)]}],
@@ -51,17 +52,17 @@ def greedy(name, tokens=64):
 
 
 def cases(name):
-    """The conversations that a model can take."""
+    """The conversations that a model supports."""
     family = checkpoints.family(name)
     visual = {case: messages for case, messages in VISUAL.items() if family.has_video or "video" not in case}
     return TEXT | (visual if family.has_images else {})
 
 
 @pytest.mark.parametrize("name", checkpoints.MODELS)
-def test_greedy_and_logits(models, references, engines, name):
+def test_greedy_tokens_and_logits_equal_reference(models, references, engines, name):
     sampling = greedy(name) | {"logprobs": vocab(models, name)}
     requests = {case: {"messages": messages, "sampling": sampling} for case, messages in cases(name).items()}
-    # One after another, so that cached prefixes (the system turn) are compared too.
+    # Sequentially, so that cached prefixes (the system turn) are compared too.
     for case, request in requests.items():
         answer = engines[name].one(request)
         assert len(token_ids(answer)) == 64, case
@@ -72,8 +73,9 @@ def test_greedy_and_logits(models, references, engines, name):
                                          "mistral-windows", "text-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied",
                                          "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3-text", "gemma3",
                                          *(name for name in checkpoints.MODELS if name.startswith("qwen35"))], 8))
-def test_transformers_own_generate(references, engines, name):
-    """The reference's cached, step-by-step generation gives the same tokens as its single pass over all tokens."""
+def test_tokens_equal_transformers_generate(references, engines, name):
+    """The reference's cached, step-by-step generation must give the same tokens as its single pass over all
+    tokens."""
     some = list(cases(name).values())[::3] + ([VISUAL["long-video"]] if checkpoints.family(name).has_video else [])
     for messages in some:
         request = {"messages": messages, "sampling": greedy(name)}
@@ -84,16 +86,16 @@ VIDEO_MODELS = ["vl-grouped-tied", "vl25-windows", "vl25-odd-windows", "vl3-grou
 
 
 @pytest.mark.parametrize("name, fps", pairs(VIDEO_MODELS, [0.7, 3, 29.97]))
-def test_rates_of_frame_lists(models, references, engines, name, fps):
-    """Qwen2.5-VL's positions count the time between the frames."""
+def test_frame_list_rate_sets_positions(models, references, engines, name, fps):
+    """Qwen2.5-VL's positions reflect the time between frames."""
     messages = [{"role": "user", "content": ["See", clip(60, 9, 45, 83), "then", clip(70, 4, 70, 50), "what?"]}]
     request = {"messages": messages, "fps": fps, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
     expect_same(references[name], request, engines[name].one(request))
 
 
 @pytest.mark.parametrize("name, file", pairs(VIDEO_MODELS, [(21, 3.7, None), (10, 30000 / 1001, None), (31, 15, 3.3), (62, 30, 29)]))
-def test_video_files(models, references, engines, name, file):
-    """Files of odd sizes and rates: which frames are kept, and when each was."""
+def test_video_files_equal_reference(models, references, engines, name, file):
+    """Files of odd sizes and rates: which frames are kept, and their times."""
     frames, rate, fps = file
     messages = [{"role": "user", "content": [film(80, frames, rate, 47, 61), "What happens?"]}]
     request = {"messages": messages, "sampling": greedy(name, 8) | {"logprobs": vocab(models, name)}}
@@ -102,8 +104,8 @@ def test_video_files(models, references, engines, name, file):
 
 
 @pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")
-def test_videos_of_smolvlm(models, references, tmp_path):
-    """A film that is sampled, one of which a second at each end is left out, and a list of frames; words before and behind."""
+def test_smolvlm_videos_equal_reference(models, references, tmp_path):
+    """A sampled film that skips a second at each end, and a list of frames, with text before and after."""
     name, sampling = "smolvlm-tied", {"fps": 2, "num_frames": 4}
     folder = shutil.copytree(models[name], tmp_path / "model")
     settings = json.loads((folder / "processor_config.json").read_text())
@@ -127,8 +129,9 @@ def test_videos_of_smolvlm(models, references, tmp_path):
 
 @pytest.mark.skipif(not NEWEST, reason="of transformers 5 alone")
 @pytest.mark.parametrize("name", ["vl-grouped-tied", "vl25-windows"])
-def test_transformers_5_has_two_positions_behind_a_long_video(references, name):
-    """Why releases.mend_positions is needed: a token's position in one pass and step by step differ without it."""
+def test_transformers_5_positions_after_a_long_video_need_mending(references, name):
+    """Shows why releases.mend_positions is needed: without it, a token's position differs between one pass and
+    step-by-step generation."""
     family, model = references[name].family, references[name].base.model
     merge = model.config.vision_config.spatial_merge_size
     tokens = [family.special_id("<|vision_start|>"), *[family.special_id("<|video_pad|>")] * 36,
@@ -146,7 +149,7 @@ def test_transformers_5_has_two_positions_behind_a_long_video(references, name):
 
 
 @pytest.mark.parametrize("name", ["text-grouped-tied", "vl-small-patch", "llama2-biased", "llama3-scaled"])
-def test_plain_prompts(models, references, engines, name):
+def test_plain_prompts_equal_reference(models, references, engines, name):
     sampling = greedy(name, 5) | {"logprobs": vocab(models, name)}
     for prompt in ({"prompt": "Once upon a time"}, {"prompt": "x"}, {"tokens": [0]},
                    {"tokens": [(7 * i * i) % vocab(models, name) for i in range(16)] if not name.startswith("vl")
@@ -165,8 +168,8 @@ def test_logprobs_are_normalised_and_sorted(models, engines):
         assert token["id"] == token["top_ids"][0] and token["logprob"] == token["top_logprobs"][0]
 
 
-def test_command_line(models, references, tmp_path):
-    """`valora generate`, its options and its JSON."""
+def test_command_line_answer_equals_reference(models, references, tmp_path):
+    """`valora generate`, its options and its JSON output."""
     name = "vl-grouped-tied"
     files = [tmp_path / "a.png", tmp_path / "b.png"]
     for i, file in enumerate(files):
@@ -189,7 +192,7 @@ def test_command_line(models, references, tmp_path):
                                       "e2e_seconds"}
 
 
-def test_command_line_raw_text(models, references):
+def test_command_line_accepts_raw_text(models, references):
     name = "text-one-layer"
     answer = generate(models[name], "--raw", "--prompt", "Once upon", "--max-tokens", 6, "--ignore-eos")
     prompt, logits = references[name].next_token_logits({"prompt": "Once upon"}, answer["token_ids"])

@@ -1,4 +1,4 @@
-"""A request's answer does not depend on other requests, chunked prefill or preemption (fp32)."""
+"""A request's answer must not depend on other requests, chunked prefill or preemption (fp32)."""
 
 import itertools
 import random
@@ -24,14 +24,14 @@ PROMPTS = [TEXT, LONG, IMAGE, IMAGES, VIDEO]
 def kv_bytes(model, blocks, dtype_bytes=4):
     config = model.config.get_text_config()
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    values = head if DEVICE == "cuda" else (head + 15) // 16 * 16  # per token; on CPUs rounded up to whole panels
+    values = head if DEVICE == "cuda" else (head + 15) // 16 * 16  # per token, rounded up to whole panels on CPUs
     kv = 16 * config.num_hidden_layers * config.num_key_value_heads * (head + values) * dtype_bytes
     widest = max(m.in_features for name, m in model.named_modules() if isinstance(m, torch.nn.Linear) and name != "lm_head")
-    return blocks * max(kv, 16 * max(widest, 64) * dtype_bytes)  # a block of the pool holds every panel of an adapter
+    return blocks * max(kv, 16 * max(widest, 64) * dtype_bytes)  # a pool block can hold any panel of an adapter
 
 
 def firm_length(answer):
-    """The number of tokens before the first near-tie, where fp32 rounding could change the choice."""
+    """Number of tokens before the first near tie, where fp32 rounding could change the choice."""
     for i, token in enumerate(answer["choices"][0]["tokens"]):
         if token["top_logprobs"][0] - token["top_logprobs"][1] < 2e-4:
             return i
@@ -39,7 +39,7 @@ def firm_length(answer):
 
 
 def expect_answers(alone, answers):
-    """Each answer equals the one that the request gets alone."""
+    """Each answer must equal the one that the request gets alone."""
     compared = 0
     for own, answer in zip(alone, answers, strict=True):
         if "cancelled" in answer:
@@ -54,7 +54,7 @@ def expect_answers(alone, answers):
 
 
 @pytest.mark.parametrize("name, budget", [*(("vl-grouped-tied", budget) for budget in (1, 7, 16, 50)), ("vl3-grouped-tied", 7)])
-def test_chunked_prefill(models, references, name, budget):
+def test_chunked_prefill_equals_reference(models, references, name, budget):
     """Chunked prefill of several prompts with images, against the reference at every step."""
     sampling = SAMPLING | {"max_tokens": 6, "logit_bias": NO_MEDIA_TOKENS,
                            "logprobs": models.memory[name].config.text_config.vocab_size}
@@ -67,11 +67,12 @@ def test_chunked_prefill(models, references, name, budget):
 
 
 @pytest.mark.parametrize("name, caching", [("vl-small-patch", True), ("vl-small-patch", False), ("vl3-deeper-tower", True)])
-def test_preempted_requests(models, references, name, caching):
-    """Twenty requests in memory for about three: they are preempted and recomputed, with unchanged answers."""
+def test_preemption_changes_no_answer(models, references, name, caching):
+    """Twenty requests with memory for about three: they are preempted and recomputed, with unchanged
+    answers."""
     model = models.memory[name]
     sampling = SAMPLING | {"logit_bias": NO_MEDIA_TOKENS, "logprobs": model.config.text_config.vocab_size}
-    # Equal ones would share their blocks.
+    # Equal prompts would share blocks.
     requests = [{"messages": [{"role": "system", "content": f"Request {i}."}, *messages], "sampling": sampling}
                 for i, messages in enumerate(PROMPTS * 4)]
     with Engine(models[name], pool_memory=kv_bytes(model, 40), prefix_caching=caching,
@@ -86,8 +87,8 @@ def test_preempted_requests(models, references, name, caching):
 
 @pytest.mark.parametrize("name, kernels", [("qwen3-windows", "native"), ("mistral-windows", "native"), ("text-windows", "native"),
                                            ("text-windows", "reference")])
-def test_windows_in_chunks_after_preemptions_and_behind_cached_prefixes(models, references, name, kernels):
-    """Sequences longer than the windows; chunks, recomputed tokens and cached prefixes begin and end within a window."""
+def test_sliding_windows_survive_chunks_preemptions_and_cached_prefixes(models, references, name, kernels):
+    """Sequences longer than the windows; chunks, recomputed tokens and cached prefixes begin and end inside a window."""
     model = models.memory[name]
     sampling = SAMPLING | {"max_tokens": 60, "logit_bias": references[name].family.no_media_tokens(), "logprobs": model.config.vocab_size}
     # Short prompts get long answers: they grow after admission, which causes preemptions.
@@ -102,7 +103,8 @@ def test_windows_in_chunks_after_preemptions_and_behind_cached_prefixes(models, 
 
 
 def test_last_block_is_usable(models, references):
-    """A sequence may fill the whole KV cache; one more token is refused, and the message names the limit."""
+    """A sequence may fill the whole KV cache; one more token is refused with a message that names the
+    limit."""
     name = "text-grouped-tied"
     model = models.memory[name]
     with Engine(models[name], pool_memory=kv_bytes(model, 6)) as engine:
@@ -116,7 +118,8 @@ def test_last_block_is_usable(models, references):
 
 @pytest.fixture(scope="module")
 def many(models, tmp_path_factory):
-    """16 adapters of mixed ranks on one model, 64 requests over them and the base, and their answers when run alone."""
+    """16 adapters of mixed ranks on one model, 64 requests with them and with the base model, and their answers when
+    run alone."""
     name = "vl-grouped-tied"
     model, root = models.memory[name], tmp_path_factory.mktemp("many")
     ranks = [1, 3, 8, 64, 2, 5, 16, 32, 1, 7, 12, 64, 4, 9, 24, 48]
@@ -151,9 +154,9 @@ def load_all(engine, adapters):
     {"max_num_seqs": 64, "max_num_batched_tokens": 128, "blocks": 150, "swap_space": 4 << 20},
     {"max_num_seqs": 9, "max_num_batched_tokens": 40, "blocks": 130, "prefix_caching": False},
 ], ids=lambda o: "-".join(map(str, o.values())))
-def test_independence(models, many, options):
-    """64 concurrent requests over 16 adapters and the base: some are cancelled. A pool of 130 or 150 blocks holds two of the
-    largest adapters, or their requests: so adapters come and go all the time."""
+def test_answers_do_not_depend_on_concurrent_requests(models, many, options):
+    """64 concurrent requests with 16 adapters and the base model, some of which are cancelled. A pool of 130 or 150
+    blocks holds either two of the largest adapters or their requests, so adapters are constantly evicted and reloaded."""
     name = "vl-grouped-tied"
     adapters, requests, alone = many
     crowded, blocks = "blocks" in options, options.get("blocks", 4000)
@@ -171,8 +174,8 @@ def test_independence(models, many, options):
         wait_until_idle(engine)
 
 
-def test_requests_that_join_later(models, many):
-    """Eight waves, each sent while the previous ones run."""
+def test_requests_may_join_running_ones(models, many):
+    """Eight waves, each sent while the previous ones are running."""
     adapters, requests, alone = many
     with Engine(models["vl-grouped-tied"], max_num_batched_tokens=100) as engine:
         load_all(engine, adapters)
@@ -181,7 +184,7 @@ def test_requests_that_join_later(models, many):
         expect_answers(alone, engine.collect())
 
 
-def test_full_queue_refuses_and_the_rest_is_right(models, many):
+def test_full_queue_refuses_without_affecting_others(models, many):
     adapters, requests, alone = many
     with Engine(models["vl-grouped-tied"], max_waiting=5, max_num_seqs=2, media_workers=1) as engine:
         load_all(engine, adapters)
@@ -193,8 +196,8 @@ def test_full_queue_refuses_and_the_rest_is_right(models, many):
         wait_until_idle(engine)
 
 
-def test_one_bad_request_among_good_ones(models, many):
-    """An invalid picture and a prompt that is too long fail without affecting other requests."""
+def test_bad_request_fails_alone(models, many):
+    """An invalid picture and an overlong prompt fail without affecting other requests."""
     adapters, requests, alone = many
     bad = [{"messages": [{"role": "user", "content": [{"image": "data:image/png;base64,AAAA"}, "x"]}]},
            {"tokens": [1] * 4000}, {"tokens": [10**6]},

@@ -1,7 +1,7 @@
-"""bf16: our distances to the fp32 reference against those of transformers' own bf16 run.
+"""bf16: our distances from the fp32 reference, compared with those of transformers' own bf16 run.
 
-All three follow the same tokens and read the same checkpoint, stored in bf16, so that only arithmetic differs. PEFT
-keeps adapters in fp32 next to a bf16 model. Ours are rounded to bf16 and still must not be further away.
+All three follow the same tokens and read the same bf16 checkpoint, so that only arithmetic differs. PEFT keeps
+adapters in fp32 next to a bf16 model. Ours are rounded to bf16 and still must not be further away.
 """
 
 import json
@@ -23,13 +23,14 @@ MODELS = {"text-grouped-tied": ["rank-3", "rank-64"], "text-one-layer": [], "vl-
           "vl3-grouped-tied": ["everywhere"], "smolvlm-tied": ["everywhere"], "internvl-qwen3": ["everywhere"],
           "onevision-tied": ["everywhere"], "mistral3-tied": ["everywhere"], "gemma3": ["everywhere"],
           "qwen1-vl": ["everywhere"]}
-# Of one model's mean over some hundred correlated rows: ours is between 0.78 and 1.05 of the reference's, depending on the model
-# and adapter. The mean over all models, which the last comparison takes, gets no slack.
+# For one model's mean over several hundred correlated rows: ours is 0.78 to 1.05 times the reference's, depending on model and
+# adapter. The mean over all models, used in the last comparison, gets no slack.
 SLACK = 1.10
 
 
 class Distances:
-    """|Δ log-softmax| to fp32, [rows, vocab] an answer, of ours and of the reference's bf16."""
+    """|Δ log-softmax| from fp32, [rows, vocab] per answer, for ours and for the reference's
+    bf16."""
 
     def __init__(self):
         self.ours, self.theirs = [], []
@@ -79,24 +80,24 @@ def distances(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_no_further_away_than_transformers(distances, name):
+def test_error_is_at_most_that_of_transformers(distances, name):
     distances[name].compare(distances[name].mean, SLACK)
     distances[name].compare(distances[name].mean_of_largest, SLACK)
 
 
-def test_all_models_together(distances):
+def test_largest_error_over_all_models_is_bounded(distances):
     everything = Distances()
     for one in distances.values():
         everything.ours += one.ours
         everything.theirs += one.theirs
     everything.compare(everything.mean, 1)
     everything.compare(everything.mean_of_largest, 1)
-    # The maximum of about 800,000 values: it measures the tail of the distribution, not its width.
+    # The maximum of about 800,000 values measures the tail of the distribution, not its width.
     everything.compare(everything.largest, 1.25)
 
 
 @pytest.mark.parametrize("isa", ["avx512bf16", "avx512", "avx2", "portable"])
-def test_every_instruction_set_gives_the_same_but_for_rounding(models, isa, monkeypatch):
+def test_instruction_sets_differ_only_by_rounding(models, isa, monkeypatch):
     model = models["vl-grouped-tied"]
     arguments = ("--prompt", "What is it?", "--max-tokens", 1, "--logprobs", 5)
     exact = generate(model, *arguments)["logprobs"][0]
@@ -109,7 +110,7 @@ def test_every_instruction_set_gives_the_same_but_for_rounding(models, isa, monk
     assert 0 < abs(exact["logprob"] - rounded["logprob"]) < 0.1
 
 
-def test_an_unknown_instruction_set_is_an_error(models, monkeypatch):
+def test_unknown_instruction_set_is_an_error(models, monkeypatch):
     monkeypatch.setenv("VALORA_ISA", "mmx")
     done = generate(models["text-one-layer"], "--prompt", "x", check=False)
     assert done.returncode == 1 and "mmx" in done.stderr and "portable" in done.stderr

@@ -1,4 +1,5 @@
-"""All layouts of a checkpoint give the same answer; invalid ones are refused with the file and the reason."""
+"""All layouts of a checkpoint must give the same answer; invalid ones are refused with the file and the
+reason."""
 
 import json
 import shutil
@@ -25,7 +26,7 @@ def write(folder, content, file="config.json"):
 
 
 def rename(folder, *pairs):
-    """Renames tensors: replaces the first matching prefix of each name."""
+    """Renames tensors by replacing the first matching prefix of each name."""
     def renamed(key):
         old, new = next(((o, n) for o, n in pairs if key.startswith(o)), ("", ""))
         return new + key.removeprefix(old)
@@ -40,7 +41,7 @@ def as_written(folder):
 
 
 def hub(folder):
-    """As the published checkpoints: the text model's fields at the top, `type: mrope`, older vision fields."""
+    """As in published checkpoints: text model fields at the top level, `type: mrope`, older vision fields."""
     config = read(folder)
     text, vision = config.pop("text_config"), config["vision_config"]
     for key in ("architectures", "layer_types", "model_type"):
@@ -53,7 +54,7 @@ def hub(folder):
 
 
 def transformers_5(folder):
-    """rope_parameters with theta inside, dtype, and the names of the modules."""
+    """As written by transformers 5: theta inside rope_parameters, and tensors named by modules."""
     config = read(folder)
     text = config["text_config"]
     text["rope_parameters"] = {"rope_type": "default", "rope_theta": text.pop("rope_theta"),
@@ -68,24 +69,25 @@ def new_names_alone(folder):
 
 
 def stored_head(folder):
-    """A tied model whose file also has the output layer, equal to the bit."""
+    """A tied model whose file also contains the output layer, bit for bit equal."""
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
 
 
 def head_alone(folder):
-    """A tied model whose file has the output layer instead of the embedding."""
+    """A tied model whose file contains the output layer instead of the embedding."""
     rename(folder, ("model.embed_tokens.", "lm_head."))
 
 
 def stale_index(folder):
-    """The index of an earlier, sharded save, whose shards are gone."""
+    """The index of an earlier, sharded save whose shards are gone."""
     write(folder, {"metadata": {}, "weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}, "model.safetensors.index.json")
 
 
 def older_shards(folder):
-    """A sharded checkpoint of other values beside the whole file: transformers takes the whole file."""
+    """A sharded checkpoint with different values next to the whole file: transformers takes the
+    whole file."""
     tensors = load_file(folder / "model.safetensors")
     save_file({key: value * 0.5 for key, value in tensors.items()}, folder / "model-00001-of-00001.safetensors", {"format": "pt"})
     write(folder, {"metadata": {}, "weight_map": dict.fromkeys(tensors, "model-00001-of-00001.safetensors")}, "model.safetensors.index.json")
@@ -104,7 +106,7 @@ def shards_that_overlap(folder):
 
 
 def processor_of_transformers_5(folder):
-    """One processor_config.json, with settings that have no effect."""
+    """A single processor_config.json, with settings that have no effect."""
     settings = read(folder, "preprocessor_config.json")
     (folder / "preprocessor_config.json").unlink()
     settings["size"] = {"shortest_edge": settings.pop("min_pixels"), "longest_edge": settings.pop("max_pixels")}
@@ -115,14 +117,15 @@ def processor_of_transformers_5(folder):
 
 
 def second_spellings(folder):
-    """Bounds by both names, the ones in `size` without effect; a setting that the processor's class does not read."""
+    """Bounds under both names, those in `size` without effect; also a setting that the processor's class does not
+    read."""
     settings = read(folder, "preprocessor_config.json")
     settings["size"] = {"min_pixels": 1, "max_pixels": 2}
     write(folder, settings | {"do_pad": True, "image_seq_length": 7}, "preprocessor_config.json")
 
 
 def inverse_frequencies(folder):
-    """Old files have unused buffers."""
+    """Old files contain unused buffers."""
     tensors = load_file(folder / "model.safetensors")
     tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
@@ -131,7 +134,7 @@ def inverse_frequencies(folder):
 def expect_equal_rows(answer, gold):
     for token, expected in zip(answer["choices"][0]["tokens"], gold["choices"][0]["tokens"], strict=True):
         assert token["id"] == expected["id"]
-    # Not bit-exact: the alignment of a tensor in its file may change the order of a sum.
+    # Not bit-exact: a tensor's alignment in its file may change the order of a sum.
     torch.testing.assert_close(logprob_rows(answer), logprob_rows(gold), atol=1e-5, rtol=0)
 
 
@@ -165,21 +168,21 @@ def expect_gold(folder, name, models, gold, messages):
     ("vl-small-patch", stale_index), ("vl-small-patch", older_shards), ("vl-small-patch", shards_that_overlap),
     ("vl-small-patch", processor_of_transformers_5), ("vl-small-patch", second_spellings)],
     ids=lambda v: v if isinstance(v, str) else v.__name__)
-def test_forms_of_qwen2_vl(models, gold, tmp_path, name, form):
+def test_every_layout_of_qwen2_vl_is_read(models, gold, tmp_path, name, form):
     folder = shutil.copytree(models[name], tmp_path / "model")
     form(folder)
     expect_gold(folder, name, models, gold, PROMPT)
 
 
 @pytest.mark.parametrize("name, messages", [("vl-grouped-tied", PROMPT), ("text-one-layer", TEXT)])
-def test_shards(models, gold, tmp_path, name, messages):
+def test_sharded_checkpoint_is_read(models, gold, tmp_path, name, messages):
     folder = checkpoints.save_model(models.memory[name], shutil.copytree(models[name], tmp_path / "model"), max_shard_size="40KB")
     (folder / "model.safetensors").unlink(missing_ok=True)
     assert len(list(folder.glob("model-0000*-of-*.safetensors"))) > 2
     expect_gold(folder, name, models, gold, messages)
 
 
-def test_transformers_5_qwen2(models, gold, tmp_path):
+def test_transformers_5_layout_of_qwen2_is_read(models, gold, tmp_path):
     name = "text-one-layer"
     folder = shutil.copytree(models[name], tmp_path / "model")
     config = read(folder)
@@ -189,7 +192,7 @@ def test_transformers_5_qwen2(models, gold, tmp_path):
     expect_gold(folder, name, models, gold, TEXT)
 
 
-def test_another_theta_is_read(models, references, tmp_path):
+def test_rope_theta_is_read(models, references, tmp_path):
     """Makes sure that reading a layout with default values would change the answer."""
     name = "text-one-layer"
     folder = shutil.copytree(models[name], tmp_path / "model")
@@ -298,7 +301,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refused(models, tmp_path, case):
+def test_unsupported_checkpoint_is_refused(models, tmp_path, case):
     kind, change, words = REFUSALS[case]
     folder = shutil.copytree(models["text-one-layer" if kind == "text" else "vl-grouped-tied"], tmp_path / "model")
     change(folder)
@@ -309,8 +312,9 @@ def test_refused(models, tmp_path, case):
         assert word in done.stderr, done.stderr
 
 
-def test_tokens_without_embeddings(models, references, tmp_path):
-    """Fine-tunes of Llama 2 add [PAD] and never resize the embedding: served, and a prompt that holds the token is refused by name."""
+def test_token_without_an_embedding_is_refused_in_prompts(models, references, tmp_path):
+    """Fine-tunes of Llama 2 add [PAD] without resizing the embedding: they are served, but a prompt that contains the token is
+    refused by name."""
     name = "text-one-layer"
     folder = shutil.copytree(models[name], tmp_path / "model")
     size = models.memory[name].config.vocab_size
@@ -332,8 +336,8 @@ def test_tokens_without_embeddings(models, references, tmp_path):
 
 
 @pytest.mark.parametrize("name, top", [("vl-grouped-tied", True), ("text-grouped-tied", False)])
-def test_a_tied_head_that_differs(models, tmp_path, name, top):
-    """transformers 5.18 and newer keep the stored head, as 4.57 does where nothing is tied."""
+def test_tied_head_that_differs_is_kept_and_reported(models, tmp_path, name, top):
+    """transformers 5.18 and later keep the stored head, as 4.57 does if nothing is tied."""
     folder = shutil.copytree(models[name], tmp_path / "model")
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].flip(1).contiguous()
@@ -352,7 +356,7 @@ def test_a_tied_head_that_differs(models, tmp_path, name, top):
 
 
 @pytest.mark.parametrize("shards, warned", [(older_shards, True), (stale_index, False)])
-def test_an_index_beside_the_whole_file_is_said_if_its_shards_are_there(models, tmp_path, shards, warned):
+def test_index_next_to_a_single_file_is_reported_if_its_shards_exist(models, tmp_path, shards, warned):
     folder = shutil.copytree(models["text-one-layer"], tmp_path / "model")
     shards(folder)
     done = generate(folder, "--prompt", "x", "--max-tokens", 1, check=False)
@@ -371,13 +375,13 @@ def test_generation_settings_that_are_not_applied_are_named(models, tmp_path):
     (["--max-model-len", 10**6], "max-model-len"),
     (["--pool-memory", 10], "pool-memory"), (["--device", "tpu"], "tpu"), (["--mode", "dissolved"], "dissolved"),
     (["--image", "/none.png"], "image"), (["--raw", "--system", "x"], "--raw")])
-def test_refused_options(models, arguments, word):
+def test_invalid_options_are_refused(models, arguments, word):
     done = generate(models["text-one-layer"], "--prompt", "x", *arguments, check=False)
     assert done.returncode != 0 and word in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("dtype", ["int8"] if DEVICE == "cuda" else ["int8", "float16"])
-def test_refused_dtype(models, dtype):
+def test_unsupported_dtype_is_refused(models, dtype):
     done = generate(models["text-one-layer"], "--prompt", "x", dtype=dtype, check=False)
     assert done.returncode == 1 and dtype in done.stderr
 
@@ -390,7 +394,7 @@ def test_unused_tensors_are_named_on_stderr(models, tmp_path):
     assert json.loads(done.stdout)["finish_reason"] == "length"
 
 
-def test_missing_folder(tmp_path):
+def test_missing_folder_is_named(tmp_path):
     done = generate(tmp_path / "nowhere", "--prompt", "x", check=False)
     assert done.returncode == 1 and f"{tmp_path}/nowhere" in done.stderr
 
@@ -406,8 +410,8 @@ LLAVA_NAMES = {
 
 
 @pytest.mark.parametrize("names", LLAVA_NAMES)
-def test_llava_names(models, references, tmp_path, names):
-    """Tensors as transformers 4 and 5 write them and hub checkpoints have them, and by the names of the modules."""
+def test_every_layout_of_llava_is_read(models, references, tmp_path, names):
+    """Tensor names as written by transformers 4 and 5, as in hub checkpoints, and as module names."""
     name = "llava-default"
     folder = shutil.copytree(models[name], tmp_path / "model")
     assert "language_model.model.norm.weight" in load_file(folder / "model.safetensors")
@@ -423,8 +427,8 @@ def test_llava_names(models, references, tmp_path, names):
         expect_same(references[name], request, engine.one(request))
 
 
-def test_processor_settings_in_one_file(models, references, tmp_path):
-    """As transformers 5 writes them; and end tokens that LLaVA's files may leave to the class's default."""
+def test_processor_settings_in_one_file_are_read(models, references, tmp_path):
+    """As written by transformers 5; also end tokens that LLaVA's files may leave to the class default."""
     name = "llava-default"
     folder = shutil.copytree(models[name], tmp_path / "model")
     write(folder, {"image_processor": read(folder, "preprocessor_config.json"), "processor_class": "LlavaProcessor"},
@@ -439,9 +443,9 @@ def test_processor_settings_in_one_file(models, references, tmp_path):
     assert answer["choices"][0]["finish_reason"] == "stop"
 
 
-def test_smolvlm_as_it_is_published(models, tmp_path):
-    """Settings of the authors' own code, which transformers does not read; a picture that is not split; videos, and tokens that the
-    tower does not make, are refused by name."""
+def test_published_layout_of_smolvlm_is_read(models, tmp_path):
+    """Settings of the authors' own code, which transformers ignores; a picture that is not split; videos, and tokens that the
+    tower does not produce, are refused by name."""
     name = "smolvlm-tied"
     folder = shutil.copytree(models[name], tmp_path / "model")
     config = read(folder)
@@ -463,7 +467,7 @@ def test_smolvlm_as_it_is_published(models, tmp_path):
     assert done.returncode == 1 and "image_seq_len" in done.stderr and "4 tokens" in done.stderr
 
 
-def test_a_placeholder_that_the_tokenizer_does_not_make_is_refused(models, tmp_path):
+def test_placeholder_unknown_to_the_tokenizer_is_refused(models, tmp_path):
     folder = shutil.copytree(models["llava-default"], tmp_path / "model")
     config = read(folder)
     config["image_token_index"] += 1
@@ -473,7 +477,7 @@ def test_a_placeholder_that_the_tokenizer_does_not_make_is_refused(models, tmp_p
 
 
 def test_processor_of_another_model_is_refused(models, tmp_path):
-    """A mismatch between preprocessor_config.json and config.json is reported at start."""
+    """A mismatch between preprocessor_config.json and config.json is reported at startup."""
     for name, key in [("vl-grouped-tied", "patch_size"), ("llava-default", "crop_size")]:
         folder = shutil.copytree(models[name], tmp_path / name)
         config = read(folder, "preprocessor_config.json")

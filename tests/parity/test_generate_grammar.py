@@ -1,4 +1,5 @@
-"""Choices: log probabilities against transformers' logits, renormalised over tokens that this file finds by itself."""
+"""Choices: log probabilities against transformers' logits, renormalised over allowed tokens that this file
+determines independently."""
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ BYTES = {character: byte for byte, character in bytes_to_unicode().items()}
 
 
 def token_bytes(tokenizer):
-    """The bytes of every ordinary token by id."""
+    """The bytes of every ordinary token, by id."""
     special = {token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special}
     if "<0x00>" in tokenizer.get_vocab():
         text = {id: token for token, id in tokenizer.get_vocab().items() if id not in special}
@@ -23,14 +24,14 @@ def token_bytes(tokenizer):
 
 
 def allowed(texts, done, eos):
-    """The ids that may follow the bytes written so far."""
+    """The ids that may follow the bytes generated so far."""
     whole = [choice.encode() for choice in CHOICES]
     ids = [id for id, text in texts.items() if text and any(choice.startswith(done + text) for choice in whole)]
     return ids + ([eos] if done in whole else [])
 
 
 @pytest.mark.parametrize("name", ["text-one-layer", "llama3-scaled", "llama2-biased"])
-def test_log_probabilities_are_the_renormalised_ones(engines, references, name):
+def test_log_probabilities_are_renormalised_over_allowed_tokens(engines, references, name):
     family = checkpoints.family(name)
     texts = token_bytes(family.tokenizer())
     end = family.special_id(family.eos)

@@ -1,4 +1,4 @@
-"""The prefix cache hits for equal content only: tokens, media, adapters and scales."""
+"""The prefix cache must hit only for equal content: tokens, media, adapters and scales."""
 
 import base64
 import itertools
@@ -16,7 +16,7 @@ from programs import Engine, token_ids
 from reference import NO_MEDIA_TOKENS, Reference, expect_same
 
 NAME = "vl-grouped-tied"
-QUESTION = "Does the picture show a red circle, left of two small squares or not?"  # fills blocks of its own
+QUESTION = "Does the picture show a red circle, left of two small squares or not?"  # fills several blocks on its own
 IMAGE = [{"role": "user", "content": [picture(70, 90, 90), QUESTION]}]
 OTHER_IMAGE = [{"role": "user", "content": [picture(71, 90, 90), QUESTION]}]
 TEXT = [{"role": "user", "content": QUESTION}]
@@ -70,8 +70,8 @@ def test_repeated_prompt_is_a_hit(models, engine, reference):
             expect_same(reference, request, answer)
 
 
-def test_a_prefix_that_ends_within_the_frames_of_a_video(models, references):
-    """The rows of its last frame, and what is added to them behind the first layers, are those of the tokens that are not cached."""
+def test_prefix_may_end_within_the_frames_of_a_video(models, references):
+    """The uncached tokens get the right rows of the video's last frame, and the right additions after the first layers."""
     name = "vl3-grouped-tied"
     sampling = {"max_tokens": 8, "ignore_eos": True, "temperature": 0, "logit_bias": references[name].family.no_media_tokens(),
                 "logprobs": models.memory[name].config.text_config.vocab_size}
@@ -89,7 +89,7 @@ def test_a_prefix_that_ends_within_the_frames_of_a_video(models, references):
         expect_same(references[name], request, answer)
 
 
-def test_answer_becomes_the_next_turns_prefix(models, engine, reference):
+def test_answer_is_reused_as_prefix_of_the_next_turn(models, engine, reference):
     first = engine.one(ask(models, IMAGE, tokens=20))
     turns = [*IMAGE, {"role": "assistant", "content": "A circle."}, {"role": "user", "content": "Sure?"}]
     request = ask(models, turns)
@@ -100,27 +100,27 @@ def test_answer_becomes_the_next_turns_prefix(models, engine, reference):
     expect_same(reference, request, second)
 
 
-def test_generated_tokens_are_cached_too(models, engine, reference):
+def test_generated_tokens_are_cached(models, engine, reference):
     request = ask(models, TEXT, tokens=40)
     first = engine.one(request)
     ids = first["prompt_token_ids"] + token_ids(first)
     again = {"tokens": ids, "sampling": request["sampling"]}
     second = engine.one(again)
-    # The last generated token was never run, so its keys and values are not there.
+    # The last generated token was never run through the model, so its keys and values are missing.
     assert cached(second) == whole_blocks(len(ids) - 1)
     expect_same(reference, again, second)
 
 
-def test_equal_text_with_another_image(models, engine, reference):
+def test_equal_text_with_another_image_is_no_hit(models, engine, reference):
     engine.one(ask(models, IMAGE))
     other = engine.one(ask(models, OTHER_IMAGE))
     image_begin = other["prompt_token_ids"].index(reference.base.config.image_token_id)
-    assert cached(other) == whole_blocks(image_begin)  # the blocks before the picture only
+    assert cached(other) == whole_blocks(image_begin)  # only the blocks before the picture
     expect_same(reference, ask(models, OTHER_IMAGE), other)
     assert cached(engine.one(ask(models, IMAGE))) > image_begin
 
 
-def test_other_pixels_behind_the_same_file(models, engine, reference, tmp_path):
+def test_changed_image_under_the_same_url_is_no_hit(models, engine, reference, tmp_path):
     """Two images under one URL."""
     file = tmp_path / "picture.png"
     request = ask(models, [{"role": "user", "content": [{"image": f"file://{file}"}, QUESTION]}])
@@ -133,8 +133,8 @@ def test_other_pixels_behind_the_same_file(models, engine, reference, tmp_path):
     assert [cached(answer) > image_begin for answer in answers] == [False, False, True]
 
 
-def test_same_pixels_under_other_urls(models, engine, tmp_path):
-    """The bytes of an image matter, not its URL."""
+def test_equal_image_under_another_url_is_a_hit(models, engine, tmp_path):
+    """An image's bytes matter, not its URL."""
     file = tmp_path / "picture.png"
     pictures.draw(92, 90, 90).save(file)
     data = "data:image/png;base64," + base64.b64encode(file.read_bytes()).decode()
@@ -145,7 +145,7 @@ def test_same_pixels_under_other_urls(models, engine, tmp_path):
     assert engine.stats()["media_hits"] == 1
 
 
-def test_an_image_and_a_video_of_the_same_bytes(models, engine, reference):
+def test_image_and_video_with_equal_bytes_share_nothing(models, engine, reference):
     image = picture(93, 56, 56)
     video = {"video": image["image"].replace("image/png", "video/jpeg")}
     for part in (image, video):
@@ -155,7 +155,7 @@ def test_an_image_and_a_video_of_the_same_bytes(models, engine, reference):
         expect_same(reference, request, answer)
 
 
-def test_swapped_images(models, engine, reference):
+def test_swapped_images_equal_reference(models, engine, reference):
     a, b = picture(94, 70, 70), picture(95, 70, 70)
     for parts in ([a, b, QUESTION], [b, a, QUESTION], [a, a, QUESTION], [a, b, QUESTION]):
         request = ask(models, [{"role": "user", "content": parts}])
@@ -163,7 +163,7 @@ def test_swapped_images(models, engine, reference):
 
 
 @pytest.mark.parametrize("messages", [TEXT, IMAGE], ids=["text", "image"])
-def test_adapter_against_base_and_scale_against_scale(models, engine, reference, adapters, messages):
+def test_adapters_base_and_scales_share_no_prefix(models, engine, reference, adapters, messages):
     for name, folder in adapters.items():
         engine.load(name, folder)
     uses = [[], ["a"], ["b"], [{"name": "a", "scale": 0.5}], ["a", "b"], [{"name": "a", "scale": 0.5}, "b"],
@@ -173,15 +173,16 @@ def test_adapter_against_base_and_scale_against_scale(models, engine, reference,
         answer = engine.one(request)
         assert cached(answer) == 0, use
         expect_same(reference, request, answer)
-    for use in uses:  # now each hits its own prefix
+    for use in uses:  # now each use hits its own prefix
         request = ask(models, messages, *use)
         answer = engine.one(request)
         assert cached(answer) == whole_blocks(len(answer["prompt_token_ids"]) - 1), use
         expect_same(reference, request, answer)
 
 
-def test_reloaded_name_with_other_content(models, engine, reference, adapters):
-    """Unloaded and loaded, or replaced: neither the old content's cache nor the base's is hit."""
+def test_name_reloaded_with_other_content_is_no_hit(models, engine, reference, adapters):
+    """Unloaded and loaded again, or replaced: neither the old content's cache nor the base
+    model's is hit."""
     answers = {}
     for step, content in enumerate("abcab"):
         if step == 2:
@@ -197,7 +198,7 @@ def test_reloaded_name_with_other_content(models, engine, reference, adapters):
     assert len(set(map(tuple, answers.values()))) == 3
 
 
-def test_equal_content_under_two_names_shares(models, engine, adapters):
+def test_equal_adapters_under_two_names_share_prefixes(models, engine, adapters):
     engine.load("one", adapters["a"])
     engine.load("two", adapters["a"])
     first, second = engine.one(ask(models, IMAGE, "one")), engine.one(ask(models, IMAGE, "two"))
@@ -205,8 +206,9 @@ def test_equal_content_under_two_names_shares(models, engine, adapters):
     assert token_ids(first) == token_ids(second)
 
 
-def test_head_alone_is_the_base(models, engine, adapters, tmp_path):
-    """A head that comes without adapted linears shares the base's cache; with them, it does not."""
+def test_adapter_with_only_a_head_shares_prefixes_with_the_base(models, engine, adapters, tmp_path):
+    """A head without adapted linears shares the base model's cache; with adapted linears, it
+    does not."""
     both = add_head(shutil.copytree(adapters["a"], tmp_path / "both"), 48, ["no", "yes"], 1100, True, add_generation_prompt=True)
     alone = shutil.copytree(both, tmp_path / "alone")
     tensors = load_file(alone / "adapter_model.safetensors")
@@ -223,8 +225,8 @@ def test_head_alone_is_the_base(models, engine, adapters, tmp_path):
     assert token_ids(as_text) == token_ids(base)
 
 
-def test_rewritten_folder(models, engine, reference, adapters, tmp_path):
-    """The adapter's folder is rewritten while its requests run, as by a training run; then it is reloaded."""
+def test_rewritten_folder_takes_effect_only_on_reload(models, engine, reference, adapters, tmp_path):
+    """The adapter's folder is rewritten while its requests run, as in a training run, and then reloaded."""
     folder = shutil.copytree(adapters["a"], tmp_path / "task")
     engine.load("task", folder)
     long = [ask(models, messages, "task", tokens=200) for messages in (TEXT, IMAGE)] * 4
@@ -240,8 +242,8 @@ def test_rewritten_folder(models, engine, reference, adapters, tmp_path):
     expect_same(reference, ask(models, TEXT, "b"), new)
 
 
-def test_running_requests_keep_the_old_adapter(models, engine, reference, adapters):
-    """Replacing and unloading a name while its requests run."""
+def test_running_requests_keep_the_old_adapter_after_reload(models, engine, reference, adapters):
+    """Replaces and unloads a name while its requests run."""
     engine.load("task", adapters["a"])
     engine.load("gone", adapters["c"])
     long = [ask(models, messages, name, tokens=200) for messages in (TEXT, IMAGE) for name in ("task", "gone")] * 4

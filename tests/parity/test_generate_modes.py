@@ -1,4 +1,5 @@
-"""All modes, and the policy that changes between them, give the same answers as transformers + PEFT."""
+"""All modes, and the policy that switches between them, must give the same answers as transformers +
+PEFT."""
 
 import json
 
@@ -15,7 +16,7 @@ from test_generate_bf16 import SLACK, Distances
 from wide import pairs, sample
 
 MODES = ["unmerged", "merged", "mixture", "valora"]
-# By which an adapter beside the weights is slow and a merge cheap, so that valora changes its mode all the time.
+# Costs that make unmerged adapters slow and merges cheap, so that valora switches modes constantly.
 COSTS = dict.fromkeys(("token", "prefill_token", "free_tokens", "prefill_context", "decode_context", "rank", "switching",
                        "merged_rank", "restore"), 0)
 COSTS |= {"step": 1e-6, "decode_token": 1e-7, "segment": 1e-3, "token_rank": 1e-8, "merge": 1e-7}
@@ -24,15 +25,15 @@ MODELS = ["text-grouped-tied", "llama2-biased", "llama3-scaled", "vl-grouped-tie
 ADAPTERS = [dict(rank=1), dict(rank=3, targets=["q_proj", "v_proj"]), dict(rank=8, use_rslora=True), dict(rank=64),
             dict(rank=4, rank_pattern={"q_proj": 7, "down_proj": 16}), dict(rank=5, targets=["gate_proj", "up_proj", "down_proj"]),
             dict(rank=16, targets=["k_proj", "o_proj"]), dict(rank=6, targets="all-linear")]
-# The base, every adapter alone (two of them twice), scaled, and summed. Every other request has an image where the model
-# takes one; the adapter of all linears changes the vision tower too, which no mode merges.
+# The base model, every adapter alone (two of them twice), scaled, and summed. Every other request has an image if the
+# model supports it; the adapter on all linears also changes the vision tower, which no mode merges.
 USES = [[], *([(i, 1)] for i in range(8)), [(3, 1)], [(3, 0.5)], [(2, 1), (3, -1)], [(1, 0.25), (5, 1)], [(7, 1)], []]
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
 IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
 
 
 class Setting:
-    """A model with eight adapters, its reference, and the requests that every mode answers."""
+    """A model with eight adapters, its reference, and the requests answered in every mode."""
 
     def __init__(self, name, model, folder, root, tokens=16):
         self.folder, self.reference, self.costs = folder, Reference(folder), root / f"{name}-costs.json"
@@ -46,7 +47,8 @@ class Setting:
                           "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]} for i, uses in enumerate(USES)]
 
     def merging_pays(self, **options):
-        """Options of valora with which it merges; its own costs of a model this small would not let it."""
+        """Options for valora that make it merge; with the true costs of such a small model it would
+        not."""
         with Engine(self.folder, mode="valora", **options) as engine:
             machine, model = engine.model["cost_key"]
         error = {"median": 0, "p95": 0, "steps": 1}
@@ -54,7 +56,7 @@ class Setting:
         return {"costs": str(self.costs), "tolerance": 2, "merged_share": 0}
 
     def answers(self, mode, **options):
-        """The answers to all at once, and the engine's counters."""
+        """The answers to all requests at once, and the engine's counters."""
         if mode == "valora":
             options |= self.merging_pays(**options)
         with Engine(self.folder, mode=mode, **options) as engine:
@@ -75,7 +77,7 @@ def expect_the_same_answers(expected, answers):
     assert sum(map(firm_length, expected)) >= 0.95 * sum(len(token_ids(own)) for own in expected)
 
 
-def test_every_mode_gives_the_references_answers(setting):
+def test_every_mode_equals_reference(setting):
     alone = None
     for mode in MODES:
         answers, stats = setting.answers(mode)
@@ -97,14 +99,14 @@ PLACES = [{"merge": "inplace"}, {"merge": "inplace", "kernels": "reference"}, {"
 
 
 @pytest.mark.parametrize("mode, options", pairs(["merged", "mixture", "valora"], PLACES))
-def test_wherever_merged_weights_lie(short, mode, options):
+def test_merge_placement_changes_no_answer(short, mode, options):
     answers, stats = short.answers(mode, **options)
     for request, answer in zip(short.requests, answers):
         expect_same(short.reference, request, answer)
     assert stats["merges"] > 0
 
 
-def test_command_line(models, tmp_path):
+def test_command_line_accepts_modes_and_refuses_unknown_ones(models, tmp_path):
     name = "text-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 790, rank=8)
     arguments = ("--adapter", f"{adapter}:0.5", "--prompt", "What is it?", "--max-tokens", 12, "--ignore-eos")
@@ -125,7 +127,7 @@ ROUNDED = sample(["vl-grouped-tied", "llama3-scaled", "llava-default"], 2)
 
 @pytest.fixture(scope="module")
 def distances(models, tmp_path_factory):
-    """By model and mode: how far ours and the reference's bf16 are from fp32, after the same tokens."""
+    """By model and mode: distances of our bf16 and the reference's from fp32, after the same tokens."""
     root, found = tmp_path_factory.mktemp("bf16"), {}
     for name in ROUNDED:
         folder = checkpoints.save_model(checkpoints.make_model(name).to(torch.bfloat16), root / name)
@@ -145,8 +147,8 @@ def distances(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_bf16_is_no_further_away_than_transformers(distances, mode):
-    """Merged weights are rounded once more than base weights and adapters side by side are; PEFT's run is unmerged."""
+def test_bf16_error_is_at_most_that_of_transformers(distances, mode):
+    """Merged weights are rounded once more than base weights and separate adapters; PEFT's run is unmerged."""
     everything = Distances()
     for name in ROUNDED:
         one = distances[name, mode]

@@ -9,7 +9,7 @@ from programs import Engine, EngineError, token_ids
 from reference import Reference, expect_same
 from wide import pairs
 
-ORIGINAL = 48  # positions
+ORIGINAL = 48  # in positions
 WORDS = "the image shows a red circle left of two small squares "
 SHORT = {"prompt": "Once upon a time"}
 LONG = {"prompt": WORDS * 8}
@@ -24,7 +24,7 @@ ROPES = {
 
 
 def configured(models, folder, name, **fields):
-    """A copy of a checkpoint with other fields in the configuration of its decoder."""
+    """A copy of a checkpoint with changed fields in its decoder configuration."""
     shutil.copytree(models[name], folder)
     config = json.loads((folder / "config.json").read_text())
     text = config.get("text_config", config)
@@ -34,7 +34,7 @@ def configured(models, folder, name, **fields):
 
 
 def as_transformers_5(folder):
-    """The same configuration as transformers 5 writes it."""
+    """The same configuration as written by transformers 5."""
     config = json.loads((folder / "config.json").read_text())
     text = config.get("text_config", config)
     rope = text.pop("rope_scaling")
@@ -45,7 +45,8 @@ def as_transformers_5(folder):
 
 
 def expect_generated(folder, reference, requests, count=24, **options):
-    """Token by token what transformers' generate() gives, whose cached keys keep the frequencies of their own pass."""
+    """Token by token the same as transformers' generate(), whose cached keys keep the frequencies of the pass they
+    were computed in."""
     sampling = {"max_tokens": count, "ignore_eos": True, "temperature": 0, "logit_bias": reference.family.no_media_tokens()}
     with Engine(folder, **options) as engine:
         for request in requests:
@@ -55,7 +56,7 @@ def expect_generated(folder, reference, requests, count=24, **options):
 
 
 @pytest.mark.parametrize("name, rope", pairs(["text-one-layer", "llama3-scaled", "vl-one-layer"], ROPES))
-def test_static_ropes(models, tmp_path, name, rope):
+def test_static_rope_types_equal_reference(models, tmp_path, name, rope):
     scaling = dict(ROPES[rope])
     if name.startswith("vl"):
         text = json.loads((models[name] / "config.json").read_text())["text_config"]
@@ -72,7 +73,7 @@ def test_static_ropes(models, tmp_path, name, rope):
     with Engine(folder) as engine:
         assert token_ids(engine.one(LONG | {"sampling": sampling})) == token_ids(answer)
     plain = configured(models, tmp_path / "plain", name, rope_scaling=scaling | {"type": "default"})
-    with pytest.raises(AssertionError), Engine(plain) as engine:  # the rope matters
+    with pytest.raises(AssertionError), Engine(plain) as engine:  # the rope must matter
         expect_same(reference, LONG | {"sampling": sampling}, engine.one(LONG | {"sampling": sampling}))
 
 
@@ -80,8 +81,9 @@ def tokens_up_to(count):
     return {"tokens": [(11 * i * i + 3) % 250 for i in range(count)]}
 
 
-def test_yarn_as_qwen_documents_it_serves_the_stretched_context(models, tmp_path):
-    """max_position_embeddings stays as in training; factor times the original positions are served."""
+def test_yarn_as_documented_by_qwen_serves_the_extended_context(models, tmp_path):
+    """max_position_embeddings stays as in training; sequences up to factor times the original
+    positions are served."""
     folder = configured(models, tmp_path / "model", "text-one-layer", rope_scaling=YARN, max_position_embeddings=ORIGINAL)
     expect_generated(folder, Reference(folder), [tokens_up_to(3 * ORIGINAL)])
     with Engine(folder) as engine, pytest.raises(EngineError, match=f"maximum context length is {4 * ORIGINAL}"):

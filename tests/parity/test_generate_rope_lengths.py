@@ -1,5 +1,5 @@
-"""Ropes whose frequencies change with the length of a sequence, beyond that change, against transformers' own cached
-generation of each request on a fresh model: its frequencies depend on the requests before."""
+"""Ropes whose frequencies change with the sequence length, beyond that change, against transformers' own cached
+generation of each request on a fresh model, because its frequencies depend on earlier requests."""
 
 import json
 
@@ -13,18 +13,18 @@ from test_generate_rope import as_transformers_5, configured, tokens_up_to
 from test_training import PARITY, ReferenceTraining, request_of, targets_of, train
 from wide import pairs
 
-CHANGE = 48  # the longest sequence with the frequencies of short ones
+CHANGE = 48  # the longest sequence that uses the frequencies of short ones
 COUNT = 24
 BLOCK = 16
 KINDS = ["longrope", "dynamic"]
-# Crossing while the answer is written, at the change and beside it, beyond it.
+# Crosses the change while generating; exactly at the change and next to it; beyond it.
 LENGTHS = [20, 36, CHANGE - 1, CHANGE, CHANGE + 1, 70, 165]
 TEXTS = ["text-grouped-tied", "llama3-scaled"]
 PICTURES = ["llava-default", "vl-grouped-tied", "vl25-odd-windows"]
 
 
 def with_rope(models, folder, name, kind):
-    """Served up to 192 tokens."""
+    """Serves up to 192 tokens."""
     text = json.loads((models[name] / "config.json").read_text())
     text = text.get("text_config", text)
     half = text["hidden_size"] // text["num_attention_heads"] // 2
@@ -38,7 +38,7 @@ def with_rope(models, folder, name, kind):
 
 
 class Lone:
-    """What transformers gives for each request on a fresh model."""
+    """transformers' results for each request on a fresh model."""
 
     def __init__(self, folder, adapters=()):
         self.folder, self.adapters, self.known = folder, dict(adapters), {}
@@ -74,8 +74,8 @@ def whole_blocks(tokens):
 
 
 @pytest.mark.parametrize("name, kind", pairs(TEXTS, KINDS))
-def test_prompts_of_all_lengths(models, tmp_path, name, kind):
-    """One after the other and together, with prefixes in common, in chunks, and again from the cache."""
+def test_prompts_of_all_lengths_equal_reference(models, tmp_path, name, kind):
+    """Sequentially and together, with shared prefixes, in chunks, and again from the cache."""
     folder = with_rope(models, tmp_path / "model", name, kind)
     lone = Lone(folder)
     requests = [lone.request(tokens_up_to(length)) for length in LENGTHS]
@@ -91,8 +91,9 @@ def test_prompts_of_all_lengths(models, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_rope_matters(models, tmp_path, kind):
-    """With the frequencies of short sequences alone, answers beyond the change are others, and only these."""
+def test_short_frequencies_alone_change_long_answers(models, tmp_path, kind):
+    """If only the frequencies of short sequences are used, the answers beyond the change differ, and only
+    those."""
     folder = with_rope(models, tmp_path / "model", "text-grouped-tied", kind)
     short = with_rope(models, tmp_path / "short", "text-grouped-tied", kind)
     config = json.loads((short / "config.json").read_text())
@@ -110,8 +111,9 @@ def test_the_rope_matters(models, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_shared(models, tmp_path, kind):
-    """Short prompts share as ever; long ones where their frequencies are equal, so never with short ones."""
+def test_prefixes_are_shared_only_with_equal_frequencies(models, tmp_path, kind):
+    """Short prompts share as usual; long ones share only with equal frequencies, and therefore never with
+    short ones."""
     folder = with_rope(models, tmp_path / "model", "text-grouped-tied", kind)
     lone = Lone(folder)
 
@@ -128,7 +130,7 @@ def test_what_is_shared(models, tmp_path, kind):
         assert found(tokens_up_to(100))[0] == whole_blocks(99)
         hit, answer = found(tokens_up_to(120))
         assert hit == (whole_blocks(100) if kind == "longrope" else 0)
-        # The next turn begins with the last one's prompt and answer.
+        # The next turn begins with the last turn's prompt and answer.
         turn = answer["prompt_token_ids"] + token_ids(answer)
         hit, _ = found({"tokens": [*turn, 5, 6]})
         assert hit == (whole_blocks(len(turn) - 1) if kind == "longrope" else 0)
@@ -136,8 +138,9 @@ def test_what_is_shared(models, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_turns_that_cross(models, tmp_path, kind):
-    """A conversation grows over the change: no turn takes what an earlier one wrote with other frequencies."""
+def test_conversation_crossing_the_length_equals_reference(models, tmp_path, kind):
+    """A conversation that grows past the change: no turn may reuse KV that an earlier one wrote with
+    different frequencies."""
     folder = with_rope(models, tmp_path / "model", "text-grouped-tied", kind)
     lone = Lone(folder)
     with Engine(folder) as engine:
@@ -153,8 +156,9 @@ def test_turns_that_cross(models, tmp_path, kind):
 
 
 @pytest.mark.parametrize("caching, kind", pairs([True, False], KINDS))
-def test_preempted_requests(models, tmp_path, kind, caching):
-    """Recomputed, a prompt and its answer are one pass, with the frequencies of several."""
+def test_preemption_changes_no_answer(models, tmp_path, kind, caching):
+    """When recomputed, a prompt and its answer are a single pass, which must use the frequencies
+    of the original passes."""
     folder = with_rope(models, tmp_path / "model", "text-grouped-tied", kind)
     lone = Lone(folder)
     requests = [lone.request({"tokens": [(7 * i + n) % 250 for i in range(length)]}, 40)
@@ -169,7 +173,7 @@ def test_preempted_requests(models, tmp_path, kind, caching):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_with_adapters(models, tmp_path, kind):
+def test_adapters_equal_reference(models, tmp_path, kind):
     name = "llama3-scaled"
     folder = with_rope(models, tmp_path / "model", name, kind)
     adapters = {n: save_adapter(models.memory[name], tmp_path / n, 40 + i, rank=4) for i, n in enumerate("ab")}
@@ -185,8 +189,8 @@ def test_with_adapters(models, tmp_path, kind):
 
 
 @pytest.mark.parametrize("name, kind", pairs(PICTURES, KINDS))
-def test_beside_pictures(models, tmp_path, name, kind):
-    """With M-RoPE the length is that of the positions, of which a picture takes fewer than tokens."""
+def test_pictures_count_in_positions_not_tokens(models, tmp_path, name, kind):
+    """With M-RoPE the length is counted in positions, of which a picture takes fewer than tokens."""
     folder = with_rope(models, tmp_path / "model", name, kind)
     lone = Lone(folder)
     requests = [lone.request({"messages": [{"role": "user", "content": [picture(60, side, side), "What is it? " * words]}]}, 12)
@@ -198,7 +202,7 @@ def test_beside_pictures(models, tmp_path, name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_how_long_prompts_may_be(models, tmp_path, kind):
+def test_prompt_length_limit_follows_the_rope(models, tmp_path, kind):
     """longrope: up to max_position_embeddings; dynamic: up to its product with the factor."""
     folder = with_rope(models, tmp_path / "model", "text-one-layer", kind)
     with Engine(folder) as engine, pytest.raises(EngineError, match="maximum context length is 192"):
@@ -208,8 +212,8 @@ def test_how_long_prompts_may_be(models, tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training(models, tmp_path, kind):
-    """A sample is one pass, with the frequencies of its own length, whatever it is trained beside."""
+def test_training_uses_the_frequencies_of_each_sample(models, tmp_path, kind):
+    """A sample is one pass with the frequencies of its own length, whatever it is batched with."""
     name = "llama3-scaled"
     folder = with_rope(models, tmp_path / "model", name, kind)
     init = save_adapter(models.memory[name], tmp_path / "init", 11, rank=4, **targets_of(name, "decoder"))

@@ -1,4 +1,4 @@
-"""Sampling: distributions against numpy and transformers' own processors, seeds, ends of an answer, and limits."""
+"""Sampling: distributions against numpy and transformers' own processors, seeds, ends of answers, and limits."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ WARPERS = {
 
 
 @pytest.mark.parametrize("case", WARPERS)
-def test_distribution(engine, next_logits, case):
+def test_samples_follow_the_reference_distribution(engine, next_logits, case):
     sampling, warpers = WARPERS[case]
     expected = LogitsProcessorList(warpers)(torch.tensor([next_logits[0]]), next_logits[1][None].clone())[0]
     expected = expected.softmax(-1).double().numpy()
@@ -72,7 +72,8 @@ def test_distribution(engine, next_logits, case):
 
 
 def expect_fit(counts, expected):
-    """Pearson's chi-square, rare tokens pooled; five standard deviations above its mean is one seed in a million."""
+    """Pearson's chi-square test, with rare tokens pooled; five standard deviations above the mean is one seed in
+    a million."""
     mean = expected * counts.sum()
     often = mean >= 5
     observed = np.append(counts[often], counts[~often].sum())
@@ -84,23 +85,24 @@ def expect_fit(counts, expected):
 
 
 def test_default_is_the_plain_distribution(engine, next_logits):
-    """Without values in the request and in generation_config.json: temperature 1, all tokens."""
+    """Without values in the request or generation_config.json: temperature 1, all tokens."""
     expect_fit(np.bincount(draws(engine), minlength=len(next_logits[1])), next_logits[1].softmax(-1).double().numpy())
 
 
-def test_seeds(engine):
+def test_equal_seeds_give_equal_samples(engine):
     sampled = {"temperature": 1, "max_tokens": 24, "ignore_eos": True}
     a, b, c = ask(engine, seed=7, **sampled), ask(engine, seed=7, **sampled), ask(engine, seed=8, **sampled)
     assert token_ids(a) == token_ids(b) != token_ids(c)
-    # The same with other requests, in another order, at another position of the batch.
+    # The result is the same with other requests, in another order, and at another position in the
+    # batch.
     others = [{"messages": PROMPT, "sampling": sampled | {"seed": seed}} for seed in (8, 9, 7, 10)]
     together = engine.batch(others)
     assert token_ids(together[2]) == token_ids(a) and token_ids(together[0]) == token_ids(c)
-    assert token_ids(ask(engine, **sampled)) != token_ids(ask(engine, **sampled))  # without a seed, answers differ
+    assert token_ids(ask(engine, **sampled)) != token_ids(ask(engine, **sampled))  # answers differ without a seed
     assert token_ids(ask(engine, seed=-1, **sampled)) == token_ids(ask(engine, seed=-1, **sampled))
 
 
-def test_several_choices(engine):
+def test_choices_differ_and_are_reproducible(engine):
     sampled = {"temperature": 1, "max_tokens": 12, "n": 5, "ignore_eos": True}
     answer, again = ask(engine, seed=3, **sampled), ask(engine, seed=3, **sampled)
     choices = [token_ids(answer, i) for i in range(5)]
@@ -113,7 +115,7 @@ def test_several_choices(engine):
 
 
 def penalised_greedy(references, engine, penalise, count=40, **sampling):
-    """Greedy decoding with penalties that depend on the previous tokens."""
+    """Greedy decoding with penalties that depend on earlier tokens."""
     answer = ask(engine, max_tokens=count, **GREEDY, **sampling)
     tokens = token_ids(answer)
     prompt, logits = references[NAME].next_token_logits({"messages": PROMPT}, tokens)
@@ -124,14 +126,14 @@ def penalised_greedy(references, engine, penalise, count=40, **sampling):
 
 
 @pytest.mark.parametrize("penalty", [1.3, 0.8, 2.5])
-def test_repetition_penalty(references, engine, penalty):
+def test_repetition_penalty_equals_transformers(references, engine, penalty):
     processor = RepetitionPenaltyLogitsProcessor(penalty)
     penalised_greedy(references, engine, lambda prompt, before, row: processor(torch.tensor([prompt + before]), row[None])[0],
                      repetition_penalty=penalty)
 
 
 @pytest.mark.parametrize("presence, frequency", [(1.5, 0), (0, 0.7), (-0.8, 1.1), (2, -0.1)])
-def test_presence_and_frequency_penalty(references, engine, presence, frequency):
+def test_presence_and_frequency_penalties_follow_openais_definition(references, engine, presence, frequency):
     """OpenAI's definition: over generated tokens only."""
     def penalise(_, before, row):
         counts = torch.bincount(torch.tensor(before, dtype=torch.long), minlength=len(row))
@@ -139,7 +141,7 @@ def test_presence_and_frequency_penalty(references, engine, presence, frequency)
     penalised_greedy(references, engine, penalise, presence_penalty=presence, frequency_penalty=frequency)
 
 
-def test_logit_bias(references, engine):
+def test_logit_bias_forces_a_token(references, engine):
     def penalise(_, before, row):
         row[17] += 2.5
         row[200] -= 100
@@ -168,7 +170,7 @@ def test_min_tokens_forbids_ends(references, engine):
     assert token_ids(with_end) == [penalise(None, [0] * i, row.clone()).argmax().item() for i, row in enumerate(logits)]
 
 
-def test_end_of_sequence(engine):
+def test_end_of_sequence_stops_unless_ignored(engine):
     end = checkpoints.special_id("im_end")
     ended = ask(engine, max_tokens=9, temperature=0, logit_bias=[[end, 100]])
     assert token_ids(ended) == [end]
@@ -191,7 +193,8 @@ LETTERS = [[token, -1e4] for token in range(checkpoints.vocab_size()) if not is_
 
 @pytest.fixture(scope="module")
 def letters(engine):
-    """A greedy answer of ASCII letters and spaces, its tokens' texts and the request's sampling."""
+    """A greedy answer of ASCII letters and spaces, the texts of its tokens, and the request's
+    sampling parameters."""
     sampling = GREEDY | {"max_tokens": 40, "logit_bias": LETTERS, "repetition_penalty": 1.5}
     answer = ask(engine, **sampling)
     texts = [checkpoints.tokenizer().decode([i]) for i in token_ids(answer)]
@@ -199,7 +202,7 @@ def letters(engine):
     return texts, sampling
 
 
-def test_stop_strings(engine, letters):
+def test_stop_string_ends_the_answer(engine, letters):
     texts, sampling = letters
     text = "".join(texts)
     within = len("".join(texts[:20]))
@@ -215,8 +218,9 @@ def test_stop_strings(engine, letters):
         assert kept["text"] == text[:at] + stop
 
 
-def test_stop_string_that_never_comes_is_given_back(engine, letters):
-    """The beginning of a stop string is held, and delivered when it turns out to be none."""
+def test_incomplete_stop_string_stays_in_the_text(engine, letters):
+    """The beginning of a stop string is held back, and delivered if the stop string does not
+    complete."""
     texts, sampling = letters
     choice = ask(engine, **sampling, stop=["".join(texts)[-3:] + "#"])["choices"][0]
     assert choice["text"] == "".join(texts) and choice["finish_reason"] == "length"
@@ -229,8 +233,9 @@ def test_stop_strings_wait_for_min_tokens(engine, letters):
     assert text.startswith("".join(texts[:29]))
 
 
-def test_logprobs_are_the_models_own(references, engine):
-    """Before bias, penalties and temperature; of the token drawn, whether among the best or not."""
+def test_logprobs_are_those_before_sampling_settings(references, engine):
+    """Taken before bias, penalties and temperature; includes the drawn token even if it is not
+    among the best."""
     size = references[NAME].base.config.vocab_size
     answer = ask(engine, temperature=1.9, seed=5, max_tokens=12, ignore_eos=True, logprobs=size, repetition_penalty=1.4,
                  logit_bias=[[3, 4]])
@@ -264,18 +269,18 @@ def test_seeded_samples_survive_preemption(models, engine):
     ({"frequency_penalty": -3}, "frequency_penalty"), ({"n": 0}, "n must"), ({"n": 10**6}, "n must"),
     ({"max_tokens": -1}, "max_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"max_tokens": 2, "min_tokens": 3}, "min_tokens"),
     ({"logprobs": 5000}, "logprobs"), ({"logprobs": -1}, "logprobs"), ({"max_tokens": 10**6}, "context length")])
-def test_refused(engine, sampling, word):
+def test_invalid_settings_are_refused(engine, sampling, word):
     with pytest.raises(EngineError, match=word):
         ask(engine, **sampling)
 
 
-def test_bias_outside_the_vocabulary(engine):
+def test_bias_outside_the_vocabulary_is_refused(engine):
     with pytest.raises(EngineError, match="out of vocabulary"):
         ask(engine, logit_bias=[[checkpoints.vocab_size(), 1]])
 
 
-def test_no_token_left(engine):
-    """A request that forbids every token fails alone."""
+def test_forbidding_every_token_fails_only_that_request(engine):
+    """A request that forbids every token fails without affecting others."""
     with pytest.raises(EngineError):
         ask(engine, max_tokens=3, min_tokens=3, stop_token_ids=list(range(checkpoints.vocab_size())), **GREEDY)
     assert len(token_ids(ask(engine, max_tokens=2, **GREEDY))) == 2

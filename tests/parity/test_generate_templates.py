@@ -1,4 +1,4 @@
-"""A folder's chat template through the engine: prompt ids against transformers' apply_chat_template, and what is refused."""
+"""A folder's chat template in the engine: prompt ids against transformers' apply_chat_template, and refusals."""
 
 import json
 import shutil
@@ -11,11 +11,11 @@ from pictures import clip, picture
 from programs import Engine, EngineError, generate
 from test_generate_base import TEXT
 
-# Of a text model: strings. It sets a variable of its own and takes one of the request's.
+# For a text model: contents are strings. It sets its own variable and uses one from the request.
 PLAIN = """{{ bos_token }}{% for m in messages -%}
 <{{ m['role'] }}>{{ m['content'] | trim }}</{{ m.role }}>
 {% endfor %}{% if mood is defined %}[{{ mood }}]{% endif %}{% if add_generation_prompt %}<assistant>{% endif %}"""
-# Of a vision-language model: lists of parts, pictures first.
+# For a vision-language model: contents are lists of parts, pictures first.
 PARTS = """{% for m in messages %}{{ m['role'] | upper }}:
 {%- for p in m['content'] | selectattr('type', 'ne', 'text') %} <|vision_start|><|{{ p.type }}_pad|><|vision_end|>{% endfor %}
 {%- for p in m['content'] | selectattr('type', 'equalto', 'text') %} {{ p['text'] }}{% endfor %};
@@ -45,7 +45,7 @@ def ask(messages, **more):
 
 
 @pytest.mark.parametrize("place", ["tokenizer", "tokenizer, named"])
-def test_text_template(models, tmp_path, place):
+def test_text_template_equals_transformers(models, tmp_path, place):
     with Engine(folder_with(models, "text-one-layer", tmp_path, PLAIN, place)) as engine:
         for messages in TEXT.values():
             assert engine.one(ask(messages))["prompt_token_ids"] == reference_ids(PLAIN, messages)
@@ -54,8 +54,9 @@ def test_text_template(models, tmp_path, place):
 
 
 @pytest.mark.parametrize("place", ["jinja", "processor"])
-def test_visual_template(models, references, tmp_path, place):
-    """The template's own order of pictures and text; each placeholder becomes the tokens of its picture."""
+def test_visual_template_keeps_its_order_of_pictures(models, references, tmp_path, place):
+    """The template has its own order of pictures and text; each placeholder becomes the tokens of its
+    picture."""
     name = "vl-small-patch"
     reference = references[name]
     pads = {reference.family.special_id(f"<|{kind}_pad|>") for kind in ("image", "video")}
@@ -71,7 +72,7 @@ def test_visual_template(models, references, tmp_path, place):
             assert [t for t in answer if t in pads] == [t for t in expected if t in pads]
 
 
-def test_an_option_wins_and_errors_have_their_names(models, tmp_path):
+def test_template_option_takes_precedence_and_errors_name_it(models, tmp_path):
     folder = folder_with(models, "text-one-layer", tmp_path, PLAIN)
     own = tmp_path / "own.jinja"
     own.write_text(NO_SYSTEM)
@@ -86,12 +87,12 @@ def test_an_option_wins_and_errors_have_their_names(models, tmp_path):
     assert done.returncode == 1 and "absent.jinja" in done.stderr
 
 
-def test_a_template_that_drops_a_picture(models, tmp_path):
+def test_template_that_drops_a_picture_is_refused(models, tmp_path):
     folder = folder_with(models, "vl-small-patch", tmp_path, "{{ messages[0].role }}")
     with Engine(folder) as engine, pytest.raises(EngineError, match="leaves out an image"):
         engine.one(ask([{"role": "user", "content": [picture(1), "x"]}]))
 
 
-def test_a_built_in_format_knows_no_variables(models):
+def test_built_in_format_refuses_variables(models):
     with Engine(models["text-one-layer"]) as engine, pytest.raises(EngineError, match="mood"):
         engine.one(ask(TEXT["one-turn"], template_variables={"mood": "sunny"}))

@@ -1,5 +1,5 @@
-"""Adapters on the vision tower, the projector or merger, and everywhere, against PEFT in fp32; and the reuse of
-visual embeddings."""
+"""Adapters on the vision tower, on the projector or merger, and everywhere, against PEFT in fp32; also the
+reuse of visual embeddings."""
 
 import pytest
 
@@ -51,7 +51,7 @@ class Adapted:
         request = self.request(messages, *uses)
         answer = self.engine.one(request)
         expect_same(self.reference, request, answer)
-        # A random model may give the same tokens with two adapters, so their probabilities are compared.
+        # A random model may give the same tokens with two adapters, so probabilities are compared.
         return [round(token["logprob"], 4) for token in answer["choices"][0]["tokens"]]
 
     def encoded(self):
@@ -68,20 +68,20 @@ def adapted(request, models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("adapter", [None, *ADAPTERS])
-def test_each_part(adapted, adapter):
+def test_adapter_on_each_part_equals_peft(adapted, adapter):
     for messages in adapted.conversations():
         adapted.expect_same(messages, *[adapter] if adapter else [])
 
 
-def test_every_part_changes_the_answer(adapted):
+def test_adapter_on_each_part_changes_the_answer(adapted):
     """Makes sure that the comparisons are meaningful."""
     answers = {tuple(adapted.expect_same(SEVERAL, *uses)) for uses in [[], *([adapter] for adapter in ADAPTERS)]}
     assert len(answers) == len(ADAPTERS) + 1
-    # Without a picture, adapters of the tower and the projector have no effect.
+    # Without a picture, adapters on the tower and the projector have no effect.
     assert adapted.expect_same(TEXT, "tower") == adapted.expect_same(TEXT, "projector") == adapted.expect_same(TEXT)
 
 
-def test_scales_and_sums(adapted):
+def test_scales_and_sums_equal_reference(adapted):
     adapted.expect_same(ONE, ("tower", 0.5))
     adapted.expect_same(SEVERAL, ("all", -0.5), "projector")
     adapted.expect_same(ONE, ("language", 2), ("tower-rank-40", 0.25), "tower")
@@ -89,7 +89,8 @@ def test_scales_and_sums(adapted):
 
 
 def test_mixed_batch_equals_each_alone(adapted):
-    """Three parts and the base in the same steps: pictures are encoded together under different adapters."""
+    """Three parts and the base model in the same steps: pictures are encoded together with different
+    adapters."""
     uses = [[], ["language"], ["projector"], ["tower"], ["all"], [("tower", 0.5)], ["tower", "projector"]]
     conversations = adapted.conversations()
     requests = [adapted.request(conversations[i % len(conversations)], *use) for i, use in enumerate(uses * 3)]
@@ -97,7 +98,7 @@ def test_mixed_batch_equals_each_alone(adapted):
         expect_same(adapted.reference, request, answer)
 
 
-def test_visual_embeddings_are_shared_by_those_who_agree_on_them(models, tmp_path):
+def test_equal_visual_embeddings_are_shared(models, tmp_path):
     name = "llava-default"
     made = Adapted(name, models, tmp_path)
     with made.engine:
@@ -105,7 +106,7 @@ def test_visual_embeddings_are_shared_by_those_who_agree_on_them(models, tmp_pat
         for use, new in [([], 1), (["language"], 0), (["tower"], 1), (["all"], 1), (["language"], 0), (["tower"], 0),
                          ([("tower", 0.5)], 1), ([("tower", 0)], 0), (["tower", "language"], 0), (["tower", "all"], 1)]:
             before = made.encoded()
-            # A new text each time, so that the KV cache cannot replace the embeddings.
+            # The text differs each time, so that the KV cache cannot replace the embeddings.
             request = made.request([{"role": "system", "content": str(use)}, *fresh], *use)
             expect_same(made.reference, request, made.engine.one(request))
             assert made.encoded() - before == new, use

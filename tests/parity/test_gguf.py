@@ -1,7 +1,7 @@
-"""GGUF files answer as transformers and PEFT do in fp32 on the decoded weights.
+"""GGUF files must give the same answers as transformers and PEFT in fp32 on the decoded weights.
 
-The files are written, and for the reference decoded, by the package gguf (helpers/gguf_files.py); super-blocks, which it only
-decodes, hold random integers.
+The files are written, and decoded for the reference, by the package gguf (helpers/gguf_files.py); super-blocks, which it can
+only decode, contain random integers.
 """
 
 import json
@@ -28,7 +28,7 @@ LLAMA3, LLAMA2, QWEN2, QWEN3, GEMMA = families.LLAMA3, families.LLAMA2, families
 
 
 def kinds(linears, embedding="F32", **others):
-    """The types of tensors by the ends of their names."""
+    """Tensor types by the ends of their names."""
     def kind_of(name):
         for part, kind in others.items():
             if f"{part}." in name:
@@ -37,7 +37,7 @@ def kinds(linears, embedding="F32", **others):
     return kind_of
 
 
-# By name: the configuration and the types. Every type is once in a linear, and once in the embedding or the output layer.
+# By name: the configuration and the types. Every type occurs once in a linear, and once in the embedding or output layer.
 CASES = {
     "llama3-q4_0": (lambda: checkpoints.llama(LLAMA3, 64, 4, 2, 3, 96, False, rope_scaling=checkpoints.LLAMA3_ROPE),
                     kinds("Q4_0", "Q8_0", output="Q5_0")),
@@ -55,12 +55,12 @@ CASES = {
 }
 IN_EVERY_MODE = ["llama3-q4_0", "llama3-k"]
 TEXTS = [[{"role": "user", "content": "What is in this picture?"}], [{"role": "user", "content": "Ελλάδα 123 don't"}]]
-ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"])]
-USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], []]
+ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"]), dict(rank=4, use_dora=True)]
+USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], [], [(2, 1)]]
 
 
 def add_tokenizer(family):
-    """The tokenizer of a family. That of SentencePiece's families gets scores, by which it has other merges than the reference's."""
+    """Adds a family's tokenizer. For SentencePiece families it gets scores, which lead to different merges from the reference's."""
     data = json.loads(family.tokenizer().to_str())
 
     def add(writer):
@@ -73,7 +73,7 @@ def add_tokenizer(family):
 
 
 class Case(AdaptedCase):
-    """A GGUF file, a folder of the same model with decoded weights, and adapters of it."""
+    """A GGUF file, a folder of the same model with decoded weights, and adapters for it."""
 
     def __init__(self, name, root):
         config, kind_of = CASES[name]
@@ -92,7 +92,7 @@ class Case(AdaptedCase):
 
     def request(self, i, uses):
         sampling = {"max_tokens": 12, "ignore_eos": True, "temperature": 0, "logprobs": self.vocabulary}
-        # The reference's tokenizer has other merges than a vocabulary with scores.
+        # The reference's tokenizer merges differently from a vocabulary with scores.
         byte_level = self.family in (LLAMA3, QWEN2, QWEN3)
         prompt = {"messages": TEXTS[i % 2]} if byte_level else {"tokens": [5 + 7 * i + 3 * j for j in range(25)]}
         return prompt | {"sampling": sampling, "adapters": [{"name": f"a{a}", "scale": scale} for a, scale in uses]}
@@ -110,34 +110,34 @@ def cases(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_base_and_adapters_in_one_batch(cases, name):
+def test_base_and_adapters_in_one_batch_equal_reference(cases, name):
     cases(name).expect_same()
 
 
 @pytest.mark.parametrize("mode", ["merged", "mixture"])
 @pytest.mark.parametrize("name", IN_EVERY_MODE)
-def test_merged(cases, name, mode):
+def test_merged_adapter_equals_reference(cases, name, mode):
     cases(name).expect_same(mode=mode)
 
 
 @pytest.mark.parametrize("name", IN_EVERY_MODE)
-def test_on_two_ranks(cases, name):
+def test_two_ranks_equal_reference(cases, name):
     cases(name).expect_same(tensor_parallel_size=2)
 
 
-def test_the_reference_kernels_decode(cases):
+def test_reference_kernels_give_the_same_answers(cases):
     cases("llama3-k").expect_same(kernels="reference")
 
 
-def test_a_folder_with_one_file(cases, tmp_path):
+def test_folder_with_one_gguf_file_is_served(cases, tmp_path):
     case = cases("qwen2-q4_1-tied")
     shutil.copy(case.file, tmp_path / "some-Q4_1.gguf")
     with Engine(tmp_path) as engine:
         expect_same(case.reference, case.requests[0], engine.one(case.requests[0]), tolerance=1e-3)
 
 
-def test_inputs_in_eight_bits(cases):
-    """Adapters beside inputs that are rounded: near the unrounded answer, and not the same."""
+def test_rounded_inputs_stay_close(cases):
+    """With adapters and rounded inputs: close to the unrounded answer, but not equal."""
     case = cases("llama3-k")
     with Engine(case.file, activations="int8") as engine:
         row = logprob_rows(engine.one(case.requests[0]))[0]
@@ -145,7 +145,7 @@ def test_inputs_in_eight_bits(cases):
     assert 1e-3 < away < 0.5
 
 
-def test_training_is_that_of_the_decoded_weights(cases, tmp_path):
+def test_training_equals_that_of_the_decoded_weights(cases, tmp_path):
     case = cases("llama3-k")
     made, init = samples(case.reference), save_adapter(case.model, tmp_path / "init", 11, rank=4)
     answers = [train(request_of(model, init, tmp_path / name, made, PARITY | {"steps": 3}))
@@ -160,14 +160,14 @@ def refusal(path, *arguments):
 
 
 def rewritten(case, path, old, new):
-    """A copy with a text of the metadata replaced by another one of its length."""
+    """A copy in which a metadata text is replaced by another one of equal length."""
     content = case.file.read_bytes()
     assert content.count(old) >= 1 and len(old) == len(new)
     path.write_bytes(content.replace(old, new))
     return path
 
 
-def test_what_is_refused_by_name(cases, tmp_path):
+def test_unsupported_file_is_refused_by_name(cases, tmp_path):
     case, path = cases("llama3-q4_0"), tmp_path / "x.gguf"
     kind = b"general.architecture\x08\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"
     rewritten(case, path, kind + b"llama", kind + b"bloom")
@@ -191,7 +191,7 @@ def test_what_is_refused_by_name(cases, tmp_path):
     ({"general.type": "adapter"}, "is a LoRA adapter: give a folder of PEFT as the adapter"),
     ({"llama.expert_count": 8}, '"llama.expert_count" is not supported with this value'),
 ], ids=str)
-def test_parts_of_models_are_refused(settings, message, tmp_path):
+def test_model_parts_are_refused(settings, message, tmp_path):
     writer = gguf_files.gguf.GGUFWriter(str(tmp_path / "x.gguf"), "llama")
     for key, value in settings.items():
         (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
@@ -199,13 +199,13 @@ def test_parts_of_models_are_refused(settings, message, tmp_path):
     assert message in refusal(tmp_path / "x.gguf")
 
 
-def test_a_file_is_not_quantised_again(cases, tmp_path):
+def test_quantised_file_is_not_quantised_again(cases, tmp_path):
     done = subprocess.run([find_program("valora"), "quantize", str(cases("qwen2-bf16").file), "--output", str(tmp_path / "out"),
                            "--scheme", "W8A16"], capture_output=True, text=True)
     assert done.returncode != 0 and "is a GGUF file: give the Hugging Face folder" in done.stderr
 
 
-def test_inspect_says_what_it_is(cases):
+def test_inspect_describes_the_file(cases):
     done = subprocess.run([find_program("valora"), "inspect", str(cases("llama3-k").file)], capture_output=True, text=True, check=True)
     assert "LlamaForCausalLM" in done.stdout and "on disk in Q4_K and Q5_K and Q6_K" in done.stdout
     assert "linears of Q4_K and Q5_K and Q6_K (GGUF), served in integers" in done.stdout
@@ -215,8 +215,8 @@ HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_the_unit_test_has_what_the_package_decodes(name):
-    """gguf_blocks_test.cc compares each type to the bit."""
+def test_unit_test_vectors_match_the_gguf_package(name):
+    """gguf_blocks_test.cc compares each type bit for bit."""
     kind = gguf_files.gguf.GGMLQuantizationType[name]
     size, state, made = gguf_files.gguf.GGML_QUANT_SIZES[kind][1], 1, bytearray()
     for _ in range(6 * size):
@@ -249,7 +249,7 @@ def published(smollm2):
     server.stop()
 
 
-def test_the_published_file_answers_as_transformers_reads_it(published, tmp_path):
+def test_published_file_equals_transformers(published, tmp_path):
     requests, answers = [], []
     for chat in CHATS:
         got = published.post("/v1/chat/completions", {"model": "m", "messages": chat, "max_tokens": 24, "temperature": 0, "logprobs": True,
@@ -267,8 +267,9 @@ def test_the_published_file_answers_as_transformers_reads_it(published, tmp_path
             assert request["prompt_token_ids"] == answer["prompt_token_ids"]
 
 
-def test_the_published_tokenizer(smollm2, published):
-    """That of the folder, which transformers made of this file, but for digits: SmolLM's tokenizer takes each by itself."""
+def test_published_tokenizer_equals_transformers(smollm2, published):
+    """Equals the folder's tokenizer, which transformers made from this file, except for digits: SmolLM's tokenizer
+    splits each one off."""
     reference = Tokenizer.from_file(str(smollm2 / "tokenizer.json"))
     texts = tokenizer_parity.corpus(1500, ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>"], seed=70)
     without = [text for text in texts if not any(c.isnumeric() for c in text)]

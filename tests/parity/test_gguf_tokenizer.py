@@ -1,4 +1,4 @@
-"""Tokenizers in the metadata of GGUF files, against `tokenizers` with the tokenizer that the file was made from."""
+"""Tokenizers in GGUF metadata, against `tokenizers` with the tokenizer that the file was made from."""
 
 import json
 
@@ -37,14 +37,14 @@ BYTE_LEVEL = {
 
 @pytest.fixture(scope="module")
 def byte_level():
-    """The content of a byte-level tokenizer.json with special tokens, and one that is not."""
+    """The content of a byte-level tokenizer.json with special tokens and one other added token."""
     tokenizer = parity.qwen2_like()
     tokenizer.add_tokens([AddedToken("<tool_call>", normalized=False)])
     return json.loads(tokenizer.to_str())
 
 
 @pytest.mark.parametrize("pre", BYTE_LEVEL)
-def test_byte_level(pre, byte_level, tmp_path):
+def test_byte_level_tokenizer_equals_reference(pre, byte_level, tmp_path):
     pre_tokenizer, normalizer, whole_words = BYTE_LEVEL[pre]
     data = json.loads(json.dumps(byte_level))
     data["model"]["ignore_merges"] = whole_words
@@ -64,7 +64,7 @@ def test_byte_level(pre, byte_level, tmp_path):
     assert len({i for answer in answers for i in answer["ids"]}) > 700
 
 
-def test_bos_and_eos_as_the_file_says(byte_level, tmp_path):
+def test_bos_and_eos_follow_the_file(byte_level, tmp_path):
     reference = parity.qwen2_like()
     reference.add_tokens([AddedToken("<tool_call>", normalized=False)])
     begin, end = (reference.token_to_id(t) for t in ("<|im_start|>", "<|im_end|>"))
@@ -76,7 +76,8 @@ def test_bos_and_eos_as_the_file_says(byte_level, tmp_path):
 
 
 def scored(tokenizer, order):
-    """The tokenizer with merges by scores, its content, and the scores: the order of its own merges."""
+    """The tokenizer with merges ordered by scores, its content, and the scores in the order of its
+    own merges."""
     data = json.loads(tokenizer.to_str())
     kept = {token["content"] for token in data["added_tokens"]} | set(llama.BYTES)
     plain = {token: i for token, i in data["model"]["vocab"].items() if token not in kept or not token.startswith("<")}
@@ -87,7 +88,7 @@ def scored(tokenizer, order):
 
 
 @pytest.mark.parametrize("prepend", [True, False])
-def test_sentencepiece(prepend, tmp_path):
+def test_sentencepiece_tokenizer_equals_reference(prepend, tmp_path):
     reference, data, scores = scored(llama.with_normalizer(prepend, "sequence" if prepend else "no strip"),
                                      lambda plain: {token: -float(i) for token, i in plain.items()})
     file = gguf_files.tokenizer_file(tmp_path / "m.gguf", data, scores=scores, bos_token_id=1)
@@ -102,13 +103,13 @@ def test_equal_scores_merge_as_in_transformers(tmp_path):
     expect_equal(reference, file, EDGES + parity.corpus(1000, llama.SPECIAL, seed=62))
 
 
-def test_gemma(tmp_path):
-    """Merges by the order of ids, whatever the scores are."""
+def test_gemma_merges_follow_the_order_of_ids(tmp_path):
+    """Merges follow the order of ids, whatever the scores."""
     tokenizer = llama.gemma()
     tokenizer.add_tokens([AddedToken("▁▁▁", normalized=False)])
     reference, data, _ = scored(tokenizer, lambda plain: {token: -float(i) for token, i in plain.items()})
     stored = json.loads(json.dumps(data).replace(r"\u2581\u2581\u2581", "SPACES"))
-    for token in stored["added_tokens"]:  # the converter writes runs of spaces that texts have as they are as spaces
+    for token in stored["added_tokens"]:  # the converter writes runs of spaces literally
         token["content"] = token["content"].replace("SPACES", "   ")
     stored["model"]["vocab"] = {token.replace("SPACES", "   " if token == "SPACES" else "▁▁▁"): i
                                 for token, i in stored["model"]["vocab"].items()}
@@ -123,7 +124,7 @@ def test_gemma(tmp_path):
     (dict(pre="qwen2", bos_token_id=99999, add_bos_token=True), '"tokenizer.ggml.bos_token_id" is outside the vocabulary'),
     (dict(pre="qwen2", add_sep_token=True), '"tokenizer.ggml.add_sep_token" is not supported'),
 ], ids=str)
-def test_what_is_refused(settings, message, byte_level, tmp_path):
+def test_invalid_vocabulary_is_refused(settings, message, byte_level, tmp_path):
     file = gguf_files.tokenizer_file(tmp_path / "m.gguf", byte_level, **settings)
     with pytest.raises(AssertionError) as error:
         parity.ask(file, [{"text": "a", "add_special_tokens": True}])

@@ -1,5 +1,5 @@
-"""Tokens chosen from what a GPU tells of its logits, against those chosen from whole rows, on the GPU that the host emulates
-(docs/rooms/emulation.md): every setting, with the same seeds."""
+"""Tokens sampled from the GPU's summary of its logits, against those sampled from whole rows, on the GPU emulated by the
+host (docs/rooms/emulation.md): every setting, with the same seeds."""
 
 import itertools
 import json
@@ -25,6 +25,7 @@ REPORTS = [{}, {"logprobs": 0}, {"logprobs": 5}]
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch):
     monkeypatch.setenv("VALORA_BIN_DIR", str(PROGRAMS))
+    monkeypatch.setenv("VALORA_GPU_CAPTURE", "seen")  # test_captures_ahead.py is about the others
 
 
 def requests_of_every_setting():
@@ -57,8 +58,8 @@ def expect_the_same(mine, other, tolerance):
                 assert abs(p - q) <= tolerance, (t, u)
 
 
-def test_every_setting_gives_the_tokens_of_whole_rows(models, tmp_path):
-    """Logits differ in their last bits, with the batches on one device, more between devices."""
+def test_every_setting_equals_sampling_from_whole_rows(models, tmp_path):
+    """Logits differ in their last bits between batches on one device, and more between devices."""
     name = "text-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 780, rank=4, targets="all-linear")
     requests = requests_of_every_setting()
@@ -76,7 +77,7 @@ def test_every_setting_gives_the_tokens_of_whole_rows(models, tmp_path):
 
 
 def test_rows_stay_on_the_gpu(models, tmp_path):
-    """Of greedy answers, with penalties or without, little but the tokens is copied."""
+    """For greedy answers, with or without penalties, little except the tokens is copied."""
     name = "text-grouped-tied"
     report = tmp_path / "report.json"
     copied, answers = {}, {}

@@ -1,4 +1,4 @@
-"""InternVL beyond the checkpoints of all families: folders that bring their own code, against the same model in transformers'
+"""InternVL beyond the checkpoints of all families: folders with their own code, against the same model in transformers'
 format; other decoders and layers."""
 
 import json
@@ -43,13 +43,13 @@ def older_name(name):
 
 
 def tower_qkv(tensors):
-    """(the name of the one linear, q's tensor, k's, v's) for each of the tower's; they are taken off."""
+    """Removes each of the tower's q, k and v tensors; yields (name of the fused linear, q, k, v)."""
     for name in [name for name in tensors if ".attn.q_proj." in name]:
         yield name.replace("q_proj", "qkv"), *(tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj"))
 
 
 def older_folder(model, folder, **changes):
-    """The model as the code that older folders bring along names its parts."""
+    """The model with parts named as in the code that comes with older folders."""
     folder.mkdir()
     tensors = {older_name(name): tensor.contiguous() for name, tensor in model.state_dict().items()}
     for name, *parts in list(tower_qkv(tensors)):
@@ -67,13 +67,14 @@ def older_folder(model, folder, **changes):
               "use_llm_lora": 0}
     (folder / "config.json").write_text(json.dumps(config | changes))
     families.INTERNVL.tokenizer().save(str(folder / "tokenizer.json"))
-    # Not read: the code has its own settings of pictures.
+    # Not read: the code has its own picture settings.
     (folder / "preprocessor_config.json").write_text(json.dumps({"crop_size": 28, "image_processor_type": "CLIPImageProcessor"}))
     return folder
 
 
 def older_adapter(adapter, folder):
-    """The adapter of the one linear is that of the three side by side: its update of each is the same."""
+    """Converts an adapter on the three linears to one on the fused linear with the same update of
+    each."""
     tensors = {older_name(name): tensor for name, tensor in load_file(adapter / "adapter_model.safetensors").items()}
     for name, *parts in list(tower_qkv(tensors)):
         tensors[name] = torch.cat(parts) if "lora_A" in name else torch.block_diag(*parts)
@@ -96,7 +97,8 @@ INTERNLM2_NAMES = {
 
 
 def as_internlm2(tensors, config):
-    """The decoder's tensors, or those of its adapter, under InternLM2's names: each key's queries, it and its value together."""
+    """The tensors of the decoder, or of its adapter, under InternLM2's names: the queries of each key together with that key
+    and its value."""
     heads, groups, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size // config.num_attention_heads
     for name in [name for name in tensors if ".self_attn.q_proj." in name]:
         parts = [tensors.pop(name.replace("q_proj", part)) for part in ("q_proj", "k_proj", "v_proj")]
@@ -143,8 +145,8 @@ def internlm2_adapter(adapter, folder, text):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_internlm2_with_adapters_on_every_linear(older, tmp_path, bias):
-    """In each mode; a grouped decoder, against Llama with the same weights."""
+def test_internlm2_adapters_on_every_linear_equal_peft(older, tmp_path, bias):
+    """In each mode; a decoder with grouped heads, against Llama with the same weights."""
     text = internvl_text("Llama", 48, 6, 2, 2, 37, False, attention_bias=bias)
     config = internvl(text, older.model.config.vision_config.to_dict())
     model = randomise(families.INTERNVL.kind(config), 81)
@@ -190,7 +192,7 @@ def older(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", ["unmerged", "merged"])
-def test_the_older_format_with_adapters_on_every_linear(older, tmp_path, mode):
+def test_older_format_with_adapters_equals_reference(older, tmp_path, mode):
     adapter = save_adapter(older.model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
     older.reference.load_adapter(mode, adapter)
     with Engine(older_folder(older.model, tmp_path / "model"), mode=mode) as engine:
@@ -201,7 +203,7 @@ def test_the_older_format_with_adapters_on_every_linear(older, tmp_path, mode):
                 expect_same(older.reference, request, engine.one(request))
 
 
-def test_the_older_format_of_transposed_tiles(older, tmp_path):
+def test_older_format_with_transposed_tiles_equals_reference(older, tmp_path):
     model, own = older.reference.base.model, older.reference.base.model.pixel_shuffle
     model.pixel_shuffle = lambda features, scale_factor: own(features, scale_factor=scale_factor).transpose(1, 2)
     with Engine(older_folder(older.model, tmp_path / "model", ps_version="v1")) as engine:
@@ -209,7 +211,7 @@ def test_the_older_format_of_transposed_tiles(older, tmp_path):
     model.pixel_shuffle = own
 
 
-def test_a_template_of_the_older_format_takes_strings(older, tmp_path):
+def test_older_format_needs_a_template_and_passes_it_strings(older, tmp_path):
     folder = older_folder(older.model, tmp_path / "model", template="phi3-chat")
     with pytest.raises(EngineError, match="phi3-chat"):
         Engine(folder)
@@ -224,7 +226,7 @@ def test_a_template_of_the_older_format_takes_strings(older, tmp_path):
 
 
 @pytest.mark.parametrize("layer", [pytest.param(-2, marks=pytest.mark.skipif(not NEWEST, reason="transformers 4.57 fails at it")), -1])
-def test_a_llama_decoder_and_a_layer_before_the_last(older, tmp_path, layer):
+def test_llama_decoder_and_earlier_vision_layer_equal_reference(older, tmp_path, layer):
     text = internvl_text("Llama", 40, 4, 2, 2, 37, True)
     config = internvl(text, dict(hidden_size=24, intermediate_size=33, num_hidden_layers=3, image_size=[28, 28], patch_size=[7, 7],
                                  use_absolute_position_embeddings=False), vision_feature_layer=layer)
@@ -234,8 +236,8 @@ def test_a_llama_decoder_and_a_layer_before_the_last(older, tmp_path, layer):
         expect_same(Reference(folder), request, engine.one(request))
 
 
-def test_frames_of_files(models, references, tmp_path):
-    """All frames, unless the folder or the request says how many."""
+def test_frames_of_a_video_file_follow_folder_and_request(models, references, tmp_path):
+    """All frames are taken, unless the folder or the request gives a number."""
     name = "internvl-tied"
     part = film(85, 9, 4.5, 47, 61)
     folder = shutil.copytree(models[name], tmp_path / "model")

@@ -1,4 +1,5 @@
-"""The kernels of every instruction set, and ATen instead of them, give the tokens and distributions of transformers in fp32."""
+"""The kernels of every instruction set, and ATen in place of them, must give the tokens and distributions of transformers in
+fp32."""
 
 import pytest
 
@@ -14,7 +15,7 @@ KERNELS["reference"] = {"kernels": "reference"}
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_kernels_agree(models, references, kernels, name):
+def test_every_kernel_choice_equals_reference(models, references, kernels, name):
     messages = {"long": TEXT["long"], "turns": TEXT["multi-turn"]}
     if checkpoints.family(name).has_images:
         messages["interleaved"] = VISUAL["interleaved"]

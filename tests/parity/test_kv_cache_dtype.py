@@ -1,4 +1,4 @@
-"""The KV cache in 8 bits: answers depend on the request alone, and are near those of a cache that is not rounded (fp32)."""
+"""The KV cache in 8 bits: answers depend only on the request, and are close to those with an unrounded cache (fp32)."""
 
 import statistics
 
@@ -6,21 +6,21 @@ import pytest
 
 from checkpoints import save_adapter
 from pictures import picture
-from programs import DEVICE, Engine, EngineError, inspect, token_ids, wait_until_idle
+from programs import Engine, EngineError, inspect, token_ids, wait_until_idle
 
 NAME = "vl-grouped-tied"
 FORMATS = ["int8", "fp8"]
 LENGTH = 48
-pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
 
 WORDS = "the image shows a red circle left of two small squares "
-# Equal beginnings, so that the prefix cache has something to find.
+# Equal beginnings, so that there are prefix cache hits.
 REQUESTS = [{"messages": [{"role": "user", "content": [WORDS * (i % 3), *([picture(60, 90, 60)] if i % 4 == 0 else []), f"Number {i}."]}],
              "sampling": {"max_tokens": LENGTH, "ignore_eos": True, "temperature": 0, "logprobs": 2}} for i in range(12)]
 
 
 def firm(answer):
-    """The tokens before the first choice that the order of sums could change: at the border of two numbers of 8 bits it changes a key."""
+    """The tokens before the first choice that could depend on the order of sums, which changes a key that lies between two 8-bit
+    numbers."""
     tokens = answer["choices"][0]["tokens"]
     close = [i for i, token in enumerate(tokens) if token["top_logprobs"][0] - token["top_logprobs"][1] < 5e-3]
     return token_ids(answer)[:min(close, default=len(tokens))]
@@ -48,7 +48,7 @@ def test_answers_do_not_depend_on_chunks_prefixes_preemption_and_swapping(models
         for _ in range(2):
             expect_same_answers(alone, engine.batch(REQUESTS))
         assert engine.stats()["prefix_hits"] > 0
-    # Memory for few of them.
+    # Memory for only a few requests.
     block = options["pool_memory"] // blocks
     with Engine(models[NAME], **options | {"pool_memory": 16 * block, "swap_space": 4 << 20, "max_num_batched_tokens": 64}) as engine:
         for _ in range(2):
@@ -59,7 +59,7 @@ def test_answers_do_not_depend_on_chunks_prefixes_preemption_and_swapping(models
 
 
 def next_log_probabilities(model, adapter=None, **options):
-    """Of all tokens, after each of some prompts."""
+    """Log probabilities of all tokens after each of several prompts."""
     uses = [{"name": "a", "scale": 1}] if adapter else []
     requests = [{"tokens": list(range(7 * i, 7 * i + 40 + i)), "adapters": uses,
                  "sampling": {"max_tokens": 1, "temperature": 0, "logprobs": 4096}} for i in range(6)]
@@ -72,8 +72,8 @@ def next_log_probabilities(model, adapter=None, **options):
 
 @pytest.mark.parametrize("kv, bound", [("int8", 0.02), ("fp8", 0.1)])
 @pytest.mark.parametrize("adapted", [False, True])
-def test_log_probabilities_are_near_those_of_a_cache_that_is_not_rounded(models, tmp_path, kv, bound, adapted):
-    """Nothing but keys and values is rounded. Adapters' panels are in the same blocks, which are smaller."""
+def test_log_probabilities_are_close_to_an_unquantised_cache(models, tmp_path, kv, bound, adapted):
+    """Only keys and values are rounded. Adapter panels share the same, smaller blocks."""
     adapter = save_adapter(models.memory[NAME], tmp_path / "a", 31, rank=9) if adapted else None
     plain, rounded = (next_log_probabilities(models[NAME], adapter, **options) for options in ({}, {"kv_cache_dtype": kv}))
     errors = [one[i] - other[i] for one, other in zip(plain, rounded, strict=True) for i in one]
@@ -81,7 +81,7 @@ def test_log_probabilities_are_near_those_of_a_cache_that_is_not_rounded(models,
     assert 0 < statistics.pstdev(errors) < bound * spread, (statistics.pstdev(errors), spread)
 
 
-def test_what_is_not_served_is_refused_by_name(models):
+def test_unsupported_format_is_refused_by_name(models):
     with pytest.raises(EngineError, match="--kv-cache-dtype int8 needs --kernels native"):
         Engine(models[NAME], kv_cache_dtype="int8", kernels="reference")
     with pytest.raises(EngineError, match="auto, int8 or fp8"):

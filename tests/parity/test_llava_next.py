@@ -1,5 +1,5 @@
-"""LLaVA-NeXT and LLaVA-OneVision beyond the checkpoints of all families: other decoders, towers and layers; pictures of extreme shapes;
-names of tensors; memory that is too small; and the settings of folders."""
+"""LLaVA-NeXT and LLaVA-OneVision beyond the checkpoints of all families: other decoders, towers and layers; pictures of extreme
+shapes; tensor names; insufficient memory; and folder settings."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from test_generate_batching import expect_answers, kv_bytes
 ONE = [{"role": "user", "content": ["See ", picture(80, 131, 43), "what is it?"]}]
 SEVERAL = [{"role": "user", "content": [picture(81, 33, 120), "and", picture(82, 90, 91), "or", picture(80, 131, 43), "what changed?"]}]
 TALL = [{"role": "user", "content": [picture(83, 9, 500), "a line"]}]
-WIDE = [{"role": "user", "content": [picture(84, 700, 28), "a line"]}]  # of 3 rows, 4.57 would take these for the channels
+WIDE = [{"role": "user", "content": [picture(84, 700, 28), "a line"]}]  # 4.57 would take 3 rows for the channels
 TEXT = [{"role": "user", "content": "Is it red?"}]
 VIDEO = [{"role": "user", "content": ["See", clip(85, 3, 60, 40), "and", picture(86, 60, 40), "why?"]}]
 GRIDS = [(1, 2), (2, 1), (2, 2), (4, 1), (1, 3)]
@@ -28,7 +28,8 @@ def next_text(kind, *sizes, **more):
     return getattr(transformers, f"{kind}Config")(**decoder(families.LLAVA_NEXT[kind.lower()], *sizes) | more)
 
 
-# Two states side by side, a tile of an odd number of patches; a tower without a class token; a decoder with windows.
+# Two states side by side, and a tile with an odd number of patches; a tower without a class token; a decoder with
+# windows.
 VARIANTS = {
     "vicuna-states": lambda: llava_next(
         next_text("Llama", 48, 6, 2, 2, 37, False), dict(hidden_size=24, intermediate_size=33, image_size=26, patch_size=8), *GRIDS,
@@ -53,8 +54,8 @@ def request_of(model, messages, *adapters, tokens=8):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_other_decoders_towers_and_layers(name, tmp_path):
-    """With an adapter on every linear beside the base, and merged."""
+def test_other_decoders_towers_and_layers_equal_reference(name, tmp_path):
+    """With an adapter on every linear, along with the base model, and merged."""
     model = randomise(families.family_of(config := VARIANTS[name]()).kind(config), len(name))
     folder = save_model(model, tmp_path / "model")
     adapter = save_adapter(model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
@@ -78,7 +79,7 @@ NAMES = {"4.57": {"vision_tower.vision_model.": "vision_tower.vision_model.", "v
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_names_of_all_releases(models, references, tmp_path, names):
+def test_names_of_all_releases_are_understood(models, references, tmp_path, names):
     name = "onevision-tied"
     folder = shutil.copytree(models[name], tmp_path / "model")
     tensors = {}
@@ -92,7 +93,7 @@ def test_names_of_all_releases(models, references, tmp_path, names):
 
 
 def expect_memory_changes_nothing(model, folder, reference, chats, chunk):
-    """Prompts in chunks and memory for about three of them, a prefix with a picture that the cache holds; unchanged answers."""
+    """Prompts in chunks, memory for about three of them, and a cached prefix with a picture must not change the answers."""
     # Short prompts get long answers: they grow most after admission, which causes preemptions.
     requests = [request_of(model, [{"role": "user", "content": f"Request {i}."}, {"role": "assistant", "content": "Yes"}, *messages],
                            tokens=120 if messages is TEXT else 20) for i, messages in enumerate([*chats, TEXT, TEXT] * 4)]
@@ -111,12 +112,13 @@ def expect_memory_changes_nothing(model, folder, reference, chats, chunk):
 
 
 @pytest.mark.parametrize("name", ["next-mistral", "onevision-tied"])
-def test_chunks_preemptions_and_cached_prefixes(models, references, name):
+def test_chunks_preemptions_and_cached_prefixes_change_no_answer(models, references, name):
     expect_memory_changes_nothing(models.memory[name], models[name], references[name], [ONE, SEVERAL], chunk=64)
 
 
-def test_a_picture_alone_and_among_others(models, references):
-    """LLaVA-OneVision cuts it into tiles only where it is alone: neither its embeddings nor its keys are taken for the other's."""
+def test_single_picture_and_one_of_several_share_nothing(models, references):
+    """LLaVA-OneVision cuts a picture into tiles only if it is the only one: neither its embeddings nor its keys may be reused
+    for the other case."""
     name, part = "onevision-tied", picture(87, 110, 60)
     alone, among = ([{"role": "user", "content": content}] for content in ([part, "?"], [part, "?", picture(88, 40, 40)]))
     with Engine(models[name]) as engine:
@@ -130,7 +132,7 @@ def test_a_picture_alone_and_among_others(models, references):
 
 
 def changed(folder, out, **files):
-    """A copy whose files have these keys, too; made if they are missing."""
+    """A copy whose files also have these keys; creates missing files."""
     shutil.copytree(folder, out)
     for file, settings in files.items():
         path = out / f"{file}.json"
@@ -138,8 +140,8 @@ def changed(folder, out, **files):
     return out
 
 
-def test_frames_of_files(models, references, tmp_path):
-    """All frames, unless the folder or the request says how many."""
+def test_frames_of_a_video_file_follow_folder_and_request(models, references, tmp_path):
+    """All frames are taken, unless the folder or the request gives a number."""
     name = "onevision-tied"
     images = references[name].processor.image_processor
     settings = {"size": dict(images.size), "image_mean": images.image_mean, "image_std": images.image_std, "do_sample_frames": True,
@@ -167,13 +169,13 @@ def test_frames_of_files(models, references, tmp_path):
     ("onevision-tied", {"config": {"vision_aspect_ratio": "anyres_max_3"}, "processor_config": {"vision_aspect_ratio": "anyres_max_2"}},
      "vision_aspect_ratio"),
     ("onevision-tied", {"processor_config": {"num_image_tokens": 729}}, "num_image_tokens")], ids=lambda value: str(value)[:40])
-def test_settings_that_are_not_the_models_are_refused(models, tmp_path, name, files, why):
+def test_unsupported_settings_are_refused(models, tmp_path, name, files, why):
     if "processor_config" in files and why.startswith("num_add") and (models[name] / "preprocessor_config.json").exists() is False:
         files = {"processor_config": {"num_additional_image_tokens": 2}}
     done = generate(changed(models[name], tmp_path / "model", **files), "--prompt", "x", check=False)
     assert done.returncode == 1 and why in done.stderr, done.stderr
 
 
-def test_what_a_request_cannot_set(models):
-    with Engine(models["next-mistral"]) as engine, pytest.raises(EngineError, match="takes no videos"):
+def test_unsupported_request_media_are_refused(models):
+    with Engine(models["next-mistral"]) as engine, pytest.raises(EngineError, match="does not support videos"):
         engine.one(request_of(models.memory["next-mistral"], VIDEO))

@@ -1,6 +1,6 @@
 """Pixels, sizes and patches of src/media against PIL and transformers' Qwen2-VL image processor.
 
-The media_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The media_probe program is looked up in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import io
@@ -56,7 +56,7 @@ class Probe:
         return json.loads(answer)
 
     def decode(self, data):
-        """RGB pixels, or the error's message."""
+        """RGB pixels, or the error message."""
         out = self.folder / "pixels"
         answer = self.ask(op="decode", path=self.file(data), out=str(out))
         if "error" in answer:
@@ -105,7 +105,7 @@ def encoded(image, image_format, **options):
 
 
 def reference(data):
-    """As transformers.image_utils.load_image opens a picture."""
+    """Opens a picture like transformers.image_utils.load_image."""
     return np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
 
 
@@ -145,7 +145,7 @@ def assert_equal(ours, theirs):
 
 
 def assert_close(ours, theirs):
-    """Decoders of different versions may round a JPEG or lossy WebP sample differently."""
+    """Different versions of a decoder may round a JPEG or lossy WebP sample differently."""
     assert not isinstance(ours, str), ours
     assert ours.shape == theirs.shape
     assert np.abs(ours.astype(int) - theirs).max() <= 1
@@ -157,14 +157,14 @@ SIZES = [(1, 1), (7, 5), (64, 48), (33, 129), (640, 3)]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_jpeg(probe, size, subsampling, progressive):
+def test_jpeg_is_close_to_pil(probe, size, subsampling, progressive):
     image = Image.fromarray(picture(*size))
     data = encoded(image, "JPEG", subsampling=subsampling, progressive=progressive, quality=85)
     assert_close(probe.decode(data), reference(data))
 
 
 @pytest.mark.parametrize("mode", ["L", "CMYK"])
-def test_jpeg_modes(probe, mode):
+def test_jpeg_colour_modes_are_close_to_pil(probe, mode):
     pixels = picture(50, 37, 4 if mode == "CMYK" else 1)
     data = encoded(Image.fromarray(pixels.squeeze(), mode), "JPEG", quality=95)
     assert_close(probe.decode(data), reference(data))
@@ -172,7 +172,7 @@ def test_jpeg_modes(probe, mode):
 
 @pytest.mark.parametrize("orientation", range(10))
 @pytest.mark.parametrize("byte_order", ["<", ">"])
-def test_jpeg_exif_orientation(probe, orientation, byte_order):
+def test_jpeg_exif_orientation_is_applied(probe, orientation, byte_order):
     exif = Image.Exif()
     exif.endian = byte_order
     exif[0x010F] = "a maker"
@@ -182,7 +182,7 @@ def test_jpeg_exif_orientation(probe, orientation, byte_order):
 
 
 @pytest.mark.parametrize("orientation", [1, 3, 6])
-def test_orientation_of_other_formats(probe, orientation):
+def test_orientation_of_other_formats_is_applied(probe, orientation):
     exif = Image.Exif()
     exif[0x0112] = orientation
     xmp = f'<x:xmpmeta><rdf:Description tiff:Orientation="{orientation}"/></x:xmpmeta>'.encode()
@@ -211,7 +211,7 @@ CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 @pytest.mark.parametrize("transparency", [False, True])
 @pytest.mark.parametrize("colour_type,bits", GREY_BITS + PALETTE_BITS + COLOUR_BITS)
 @pytest.mark.parametrize("size", [(1, 1), (5, 3), (61, 47)])
-def test_png(probe, colour_type, bits, transparency, interlaced, size):
+def test_png_equals_pil(probe, colour_type, bits, transparency, interlaced, size):
     rng = np.random.default_rng(colour_type * 100 + bits)
     top = min(1 << bits, 300 if colour_type == 0 else 1 << 16)
     samples = rng.integers(0, top, (size[1], size[0], CHANNELS[colour_type]))
@@ -226,13 +226,13 @@ def test_png(probe, colour_type, bits, transparency, interlaced, size):
     assert_equal(probe.decode(data), reference(data))
 
 
-def test_png_index_beyond_the_palette(probe):
+def test_png_index_beyond_the_palette_equals_pil(probe):
     data = png(np.arange(256).reshape(16, 16, 1), 8, 3, extra=chunk(b"PLTE", bytes(range(60))))
     assert_equal(probe.decode(data), reference(data))
 
 
 @pytest.mark.parametrize("mode,channels", [("RGB", 3), ("RGBA", 4), ("L", 1), ("LA", 2), ("P", 3), ("1", 1)])
-def test_png_as_pil_writes_it(probe, mode, channels):
+def test_png_written_by_pil_equals_pil(probe, mode, channels):
     pixels = picture(45, 31, channels).squeeze()
     image = Image.fromarray(pixels) if mode not in ("P", "1") else Image.fromarray(pixels).convert(mode)
     data = encoded(image, "PNG")
@@ -248,7 +248,7 @@ def test_animated_png_gives_the_default_image(probe):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("lossless", [False, True])
-def test_webp(probe, size, channels, lossless):
+def test_webp_equals_pil(probe, size, channels, lossless):
     data = encoded(Image.fromarray(picture(*size, channels)), "WEBP", lossless=lossless, quality=80, exact=True)
     (assert_equal if lossless else assert_close)(probe.decode(data), reference(data))
 
@@ -264,13 +264,13 @@ def test_animated_webp_gives_the_first_frame(probe, channels):
 @pytest.mark.parametrize("size", SIZES + [(200, 150)])
 @pytest.mark.parametrize("interlace", [0, 1])
 @pytest.mark.parametrize("colours", [2, 5, 16, 256])
-def test_gif(probe, size, interlace, colours):
+def test_gif_equals_pil(probe, size, interlace, colours):
     image = Image.fromarray(picture(*size)).quantize(colours)
     data = encoded(image, "GIF", interlace=interlace)
     assert_equal(probe.decode(data), reference(data))
 
 
-def test_gif_grey(probe):
+def test_grey_gif_equals_pil(probe):
     data = encoded(Image.fromarray(picture(40, 30, 1).squeeze()), "GIF")
     assert_equal(probe.decode(data), reference(data))
 
@@ -282,7 +282,8 @@ def test_animated_gif_with_transparency_gives_the_first_frame(probe):
 
 
 def gif_with_offset_frame(transparent):
-    """A 4 x 2 frame at (3, 1) on a canvas of 8 x 6, codes cleared often enough to stay 3 bits wide."""
+    """A 4 x 2 frame at (3, 1) on a canvas of 8 x 6, with codes cleared often enough to stay 3 bits
+    wide."""
     palette = bytes([10, 20, 30, 200, 0, 0, 0, 200, 0, 0, 0, 200])
     control = b"!\xf9\x04" + bytes([1 if transparent else 0, 0, 0, 2]) + b"\0"
     codes = []
@@ -295,7 +296,7 @@ def gif_with_offset_frame(transparent):
 
 
 @pytest.mark.parametrize("transparent", [False, True])
-def test_gif_frame_inside_its_canvas(probe, transparent):
+def test_gif_frame_smaller_than_its_canvas_equals_pil(probe, transparent):
     data = gif_with_offset_frame(transparent)
     assert_equal(probe.decode(data), reference(data))
 
@@ -321,7 +322,7 @@ def test_resize_is_bit_equal(probe, resample):
     sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 6, 4))) for _ in range(60)]
     for width, height, to_width, to_height in sizes:
         noise = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-        # Hard black and white edges make the overshoot that has to be clipped.
+        # Hard black and white edges cause overshoot that has to be clipped.
         edges = (rng.integers(0, 2, (height, width, 3)) * 255).astype(np.uint8)
         for pixels in (noise, edges):
             theirs = np.array(Image.fromarray(pixels).resize(
@@ -341,13 +342,13 @@ PROCESSOR_SETTINGS = [
     {"patch_size": 16, "merge_size": 1, "temporal_patch_size": 3},
     {"patch_size": 8, "merge_size": 4, "temporal_patch_size": 1, "max_pixels": 40_000},
 ]
-# The reference would take a height of 1 or 3 for channels.
+# The reference would mistake a height of 1 or 3 for channels.
 PROCESSOR_SIZES = [(28, 28), (56, 84), (1, 2), (14, 14), (42, 42), (70, 98), (333, 111), (640, 480)]
 PROCESSOR_SIZES += [(2000, 10), (7, 1400)]
 
 
 @pytest.mark.parametrize("settings", PROCESSOR_SETTINGS, ids=lambda s: "-".join(s) or "default")
-def test_processed_images(probe, settings):
+def test_qwen_processing_equals_transformers(probe, settings):
     processor = QwenPixels(**settings)
     for width, height in PROCESSOR_SIZES:
         data = encoded(Image.fromarray(picture(width, height)), "PNG")
@@ -360,8 +361,8 @@ def test_processed_images(probe, settings):
         assert np.abs(ours - theirs["pixel_values"]).max() <= 1e-6
 
 
-def test_saved_settings_are_understood(probe, tmp_path):
-    """What save_pretrained writes, with values that are not the defaults."""
+def test_saved_processor_settings_are_read(probe, tmp_path):
+    """As written by save_pretrained, with values that are not the defaults."""
     processor = QwenPixels(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 30)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -372,7 +373,7 @@ def test_saved_settings_are_understood(probe, tmp_path):
     assert np.abs(ours - theirs["pixel_values"]).max() <= 1e-6
 
 
-def test_size_is_honoured_and_pixels_win(probe):
+def test_size_is_used_and_max_pixels_overrides_it(probe):
     size = {"shortest_edge": 28 * 28 * 2, "longest_edge": 28 * 28 * 12}
     data = encoded(Image.fromarray(picture(500, 300)), "PNG")
     image = Image.open(io.BytesIO(data))
@@ -384,7 +385,7 @@ def test_size_is_honoured_and_pixels_win(probe):
     assert answer["grid"] == QwenPixels()(images=[image], size=both)["image_grid_thw"][0].tolist()
 
 
-def test_images_that_cannot_be_processed(probe):
+def test_unprocessable_images_are_errors(probe):
     thin = probe.file(encoded(Image.fromarray(picture(2010, 10)), "PNG"))
     answer, _ = probe.process(op="process_image", path=thin, config={})
     assert "aspect ratio" in answer["error"]
@@ -396,7 +397,7 @@ def test_images_that_cannot_be_processed(probe):
 @pytest.mark.parametrize("setting", [{"resample": 2}, {"image_std": [1, 0, 1]},
                                      {"sharpen": 3}, {"size": {"height": 3, "width": 3}},
                                      {"image_processor_type": "CLIPImageProcessor"}])
-def test_settings_that_are_refused_by_name(probe, setting):
+def test_unsupported_settings_are_refused_by_name(probe, setting):
     path = probe.file(encoded(Image.fromarray(picture(30, 30)), "PNG"))
     answer, _ = probe.process(op="process_image", path=path, config=setting)
     assert answer["param"] == next(iter(setting))
@@ -417,15 +418,15 @@ CLIP_SETTINGS = [
 
 
 def clip_patches(pixels, patch):
-    """[3, h, w] → rows as a convolution with stride `patch` reads them."""
+    """[3, h, w] → rows as read by a convolution with stride `patch`."""
     channels, height, width = pixels.shape
     rows = pixels.reshape(channels, height // patch, patch, width // patch, patch)
     return rows.transpose(1, 3, 0, 2, 4).reshape(-1, channels * patch * patch)
 
 
 @pytest.mark.parametrize("settings", CLIP_SETTINGS, ids=lambda s: "-".join(s) or "default")
-def test_clip_processed_images(probe, settings, tmp_path):
-    """LLaVA's image processor, from the file that save_pretrained writes."""
+def test_clip_processing_equals_transformers(probe, settings, tmp_path):
+    """LLaVA's image processor, configured by the file that save_pretrained writes."""
     processor = ClipPixels(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -454,15 +455,16 @@ TILE_SETTINGS = [
 
 
 def tile_patches(pixels, patch, merge):
-    """[tiles, 3, h, w] → rows by tile and merge block; what is beyond whole patches is not read."""
+    """[tiles, 3, h, w] → rows by tile and merge block; pixels beyond whole patches are not read."""
     side = pixels.shape[2] // patch
     rows = pixels[:, :, :side * patch, :side * patch].reshape(len(pixels), 3, side // merge, merge, patch, side // merge, merge, patch)
     return rows.transpose(0, 2, 5, 3, 6, 1, 4, 7).reshape(-1, 3 * patch * patch)
 
 
 @pytest.mark.parametrize("settings", TILE_SETTINGS, ids=lambda s: "-".join(s) or "default")
-def test_tiled_images(probe, settings, tmp_path):
-    """Idefics3's and SmolVLM's image processors, from the file that save_pretrained writes."""
+def test_idefics3_tiles_equal_transformers(probe, settings, tmp_path):
+    """Idefics3's and SmolVLM's image processors, configured by the file that save_pretrained
+    writes."""
     processor = (TilePixels if settings else SmolTilePixels)(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -493,8 +495,9 @@ CANVAS_SETTINGS = [
 
 
 @pytest.mark.parametrize("settings", CANVAS_SETTINGS, ids="-".join)
-def test_canvases(probe, settings, tmp_path):
-    """InternVL's image processor, from the file that save_pretrained writes, as its processor of prompts calls it."""
+def test_internvl_tiles_equal_transformers(probe, settings, tmp_path):
+    """InternVL's image processor, configured by the file that save_pretrained writes, as called by its prompt
+    processor."""
     processor = CanvasPixels(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -512,7 +515,7 @@ def test_canvases(probe, settings, tmp_path):
         assert np.abs(ours - rows).max() <= 1e-6
 
 
-def test_internvl_samples_frames_as_the_reference(probe):
+def test_internvl_frame_sampling_equals_reference(probe):
     rng = np.random.default_rng(5)
     for _ in range(60):
         frames, rate = int(rng.integers(1, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))
@@ -538,8 +541,9 @@ ANYRES_SETTINGS = [
 
 
 @pytest.mark.parametrize("pixels, settings, grids, most", ANYRES_SETTINGS)
-def test_pictures_of_any_resolution(probe, pixels, settings, grids, most, tmp_path):
-    """LLaVA-NeXT's and LLaVA-OneVision's image processors, from the file that save_pretrained writes; alone and among several."""
+def test_anyres_processing_equals_transformers(probe, pixels, settings, grids, most, tmp_path):
+    """LLaVA-NeXT's and LLaVA-OneVision's image processors, configured by the file that save_pretrained writes; with one
+    picture and with several."""
     tile = settings["size"] if isinstance(settings["size"], int) else next(iter(settings["size"].values()))
     resolutions = [[rows * tile, columns * tile] for rows, columns in grids]
     processor = pixels(**settings, image_grid_pinpoints=resolutions)
@@ -566,7 +570,7 @@ ONEVISION_GRIDS = [[rows * 384, columns * 384] for rows in range(1, 7) for colum
 
 
 def next_tokens(height, width, pinpoints, tile, patch):
-    """By LLaVA-NeXT's processor."""
+    """The count of LLaVA-NeXT's processor."""
     own = types.SimpleNamespace(image_processor=types.SimpleNamespace(image_grid_pinpoints=pinpoints), patch_size=patch,
                                 num_additional_image_tokens=0)
     own._get_unpadded_features = transformers.LlavaNextProcessor._get_unpadded_features.__get__(own)
@@ -585,8 +589,8 @@ def onevision_tokens(height, width, pinpoints, tile, patch):
     (next_tokens, 384, [[768, 768], [384, 1152]], 0),
     (onevision_tokens, 384, ONEVISION_GRIDS, 9),
     (onevision_tokens, 224, [[224, 224], [448, 672], [2240, 224]], 9)])
-def test_tokens_of_pictures_of_any_resolution(probe, theirs, tile, pinpoints, most):
-    """Of thousands of sizes, with the settings of published models among them: as many as the reference's processor counts."""
+def test_anyres_token_counts_equal_transformers(probe, theirs, tile, pinpoints, most):
+    """For thousands of sizes, including the settings of published models: the same number as the reference's processor."""
     rng = np.random.default_rng(tile)
     sizes = [(1, 1), (336, 336), (384, 384), (672, 336), (1920, 1080), (1, 2000), (9000, 3)]
     sizes += [tuple(int(n) for n in np.exp(rng.uniform(0, 9, 2))) for _ in range(1500)]
@@ -596,7 +600,7 @@ def test_tokens_of_pictures_of_any_resolution(probe, theirs, tile, pinpoints, mo
                      anyres={"image_size": tile, "patch_size": 14, "pinpoints": pinpoints, "most_tiles": most})["tokens"]
     refused = 0
     for (width, height), count in zip(sizes, ours, strict=True):
-        if count is None:  # the model would resize its patches to none
+        if count is None:  # the model would resize its patches to nothing
             refused += 1
             assert most and max(width, height) > 100 * min(width, height), (width, height)
         else:
@@ -607,8 +611,9 @@ def test_tokens_of_pictures_of_any_resolution(probe, theirs, tile, pinpoints, mo
 @pytest.mark.parametrize("settings, patch, merge", [
     ({"size": {"longest_edge": 100}}, 8, 1), ({"size": {"longest_edge": 130}, "image_std": 0.25, "resample": 1}, 6, 2),
     ({"size": {"height": 90, "width": 140}, "do_normalize": False}, 5, 3)])
-def test_pictures_of_pixtral(probe, settings, patch, merge, tmp_path):
-    """Pixtral's image processor, from the file that save_pretrained writes, with the patches of its processor of prompts."""
+def test_pixtral_processing_equals_transformers(probe, settings, patch, merge, tmp_path):
+    """Pixtral's image processor, configured by the file that save_pretrained writes, with the patches of its prompt
+    processor."""
     processor = PixtralPixels(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -631,7 +636,7 @@ def test_pictures_of_pixtral(probe, settings, patch, merge, tmp_path):
 
 @pytest.mark.parametrize("settings", [{"size": {"height": 30, "width": 30}}, {
     "size": {"height": 56, "width": 56}, "resample": 3, "image_std": 0.25, "do_rescale": False, "pan_and_scan_max_num_crops": 2}])
-def test_pictures_of_gemma3(probe, settings, tmp_path):
+def test_gemma3_processing_equals_transformers(probe, settings, tmp_path):
     processor = Gemma3Pixels(**settings)
     processor.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "preprocessor_config.json").read_text())
@@ -649,7 +654,7 @@ def test_pictures_of_gemma3(probe, settings, tmp_path):
 
 
 @pytest.mark.skipif(not NEWEST, reason="4.57 samples by floats, which may be a frame more")
-def test_onevision_samples_frames_as_the_reference(probe):
+def test_onevision_frame_sampling_equals_reference(probe):
     rng = np.random.default_rng(6)
     target = {"image_size": 28, "patch_size": 7, "pinpoints": [[28, 28]], "most_tiles": 9}
     size = {"size": {"height": 28, "width": 28}, "image_grid_pinpoints": [[28, 28]]}
@@ -666,7 +671,7 @@ def test_onevision_samples_frames_as_the_reference(probe):
 
 
 @pytest.mark.skipif(not NEWEST, reason="SmolVLM's video processor of 4.57 needs torchvision")
-def test_smolvlm_samples_frames_as_the_reference(probe):
+def test_smolvlm_frame_sampling_equals_reference(probe):
     rng = np.random.default_rng(4)
     tiles = {"patch_size": 14, "merge_size": 2, "videos": True}
     for _ in range(100):
@@ -679,7 +684,7 @@ def test_smolvlm_samples_frames_as_the_reference(probe):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("temporal", [1, 2, 3])
-def test_processed_frames(probe, count, temporal):
+def test_frame_processing_equals_transformers(probe, count, temporal):
     """The reference pads with the last frame."""
     settings = {"temporal_patch_size": temporal, "min_pixels": 28 * 28 * 4, "max_pixels": 28 * 28 * 20}
     frames = [encoded(Image.fromarray(picture(100, 80, seed=s)), "PNG") for s in range(count)]
@@ -690,7 +695,7 @@ def test_processed_frames(probe, count, temporal):
     assert answer["seconds_per_grid"] == temporal / 1.5
 
 
-def test_frame_sampling_equals_the_reference(probe):
+def test_frame_sampling_equals_reference(probe):
     rng = np.random.default_rng(3)
     for _ in range(300):
         frames, fps = int(rng.integers(2, 3000)), float(rng.choice([1, 10, 23.976, 25, 29.97, 60]))

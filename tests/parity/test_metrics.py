@@ -1,6 +1,6 @@
 """Metrics of src/generator/data against pycocoevalcap (CIDEr-D, ROUGE-L) and a reimplementation of the VQA challenge's rule.
 
-The metrics_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The metrics_probe program is looked up in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import functools
@@ -42,7 +42,7 @@ def caption(rng, low=1, high=14):
 
 
 def answer_near(rng, references):
-    """Nothing, something of its own, or a reference with words changed, dropped or repeated."""
+    """An empty answer, an unrelated one, or a reference with words changed, dropped or repeated."""
     kind = rng.random()
     if kind < 0.05:
         return ""
@@ -62,7 +62,7 @@ def caption_set(rng):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_cider_d(ask, seed):
+def test_cider_d_equals_reference(ask, seed):
     samples = caption_set(random.Random(seed))
     scorer = CiderScorer()
     for answer, references in samples:
@@ -74,7 +74,7 @@ def test_cider_d(ask, seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_rouge_l(ask, seed):
+def test_rouge_l_equals_reference(ask, seed):
     samples = caption_set(random.Random(100 + seed))
     expected, shares = Rouge().compute_score({i: r for i, (_, r) in enumerate(samples)}, {i: [a] for i, (a, _) in enumerate(samples)})
     value, of_samples = ask("rouge_l", samples)
@@ -82,7 +82,7 @@ def test_rouge_l(ask, seed):
     assert of_samples == pytest.approx(list(shares), abs=1e-12)
 
 
-# The rule as the challenge published it, from its description: https://visualqa.org/evaluation.html
+# The challenge's rule, reimplemented from its description: https://visualqa.org/evaluation.html
 NUMBERS = dict(zip("none zero one two three four five six seven eight nine ten".split(), "0 0 1 2 3 4 5 6 7 8 9 10".split()))
 CONTRACTIONS = {
     "aint": "ain't", "cant": "can't", "couldnt": "couldn't", "couldn'tve": "couldn't've", "couldnt've": "couldn't've", "dont": "don't",
@@ -128,7 +128,7 @@ def spelt_otherwise(rng, text):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_vqa_accuracy(ask, seed):
+def test_vqa_accuracy_equals_reference(ask, seed):
     rng = random.Random(200 + seed)
     samples = []
     for _ in range(25):

@@ -1,5 +1,5 @@
-"""Pixtral and Mistral 3 beyond what is compared for all families: adapters beside the base, names of tensors, memory that is too small,
-and the settings of folders."""
+"""Pixtral and Mistral 3 beyond the tests of all families: adapters along with the base model, tensor names, insufficient memory, and
+folder settings."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ WIDE = [{"role": "user", "content": ["a line", picture(95, 700, 28)]}]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_adapters_on_every_linear_beside_the_base(models, name, tmp_path):
+def test_adapters_on_every_linear_equal_peft(models, name, tmp_path):
     model = models.memory[name]
     adapter = save_adapter(model, tmp_path / "adapter", 78, rank=4, targets="all-linear", exclude_modules=["lm_head"])
     assert any("merging_layer" in key for key in load_file(adapter / "adapter_model.safetensors")) == (name == "mistral3-tied")
@@ -38,8 +38,8 @@ def test_adapters_on_every_linear_beside_the_base(models, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_modules(models, references, tmp_path, name):
-    """As the newest releases name them; the folders that a release writes are compared elsewhere."""
+def test_module_names_are_understood(models, references, tmp_path, name):
+    """Names used by the newest releases; folders written by a release are compared elsewhere."""
     folder = shutil.copytree(models[name], tmp_path / "model")
     new = {"language_model.model.": "model.language_model.", "language_model.lm_head": "lm_head", "vision_tower.": "model.vision_tower.",
            "multi_modal_projector.": "model.multi_modal_projector."}
@@ -52,8 +52,8 @@ def test_names_of_modules(models, references, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_chunks_preemptions_and_cached_prefixes(models, references, name):
-    """Rows of a picture end in tokens that are text: chunks begin and end anywhere between them."""
+def test_chunks_preemptions_and_cached_prefixes_change_no_answer(models, references, name):
+    """The rows of a picture end in text tokens: chunks begin and end anywhere between them."""
     expect_memory_changes_nothing(models.memory[name], models[name], references[name], [ONE, SEVERAL], chunk=29)
 
 
@@ -63,12 +63,12 @@ def test_chunks_preemptions_and_cached_prefixes(models, references, name):
     ("mistral3-tied", {"processor_config": {"spatial_merge_size": 1}}, "spatial_merge_size"),
     ("pixtral", {"processor_config": {"patch_size": 14}}, "patch_size"),
     ("pixtral", {"processor_config": {"image_end_token": "\n"}}, "image_end_token")], ids=lambda value: str(value)[:40])
-def test_settings_that_are_not_the_models_are_refused(models, tmp_path, name, files, why):
+def test_unsupported_settings_are_refused(models, tmp_path, name, files, why):
     done = generate(changed(models[name], tmp_path / "model", **files), "--prompt", "x", check=False)
     assert done.returncode == 1 and why in done.stderr, done.stderr
 
 
-def test_a_tower_of_another_family_and_a_text_that_is_a_mark(models, tmp_path):
+def test_foreign_tower_and_placeholder_in_text_are_refused(models, tmp_path):
     name, vision = "pixtral", json.loads((models["pixtral"] / "config.json").read_text())["vision_config"]
     done = generate(changed(models[name], tmp_path / "model", config={"vision_config": vision | {"head_dim": 16}}), "--prompt", "x",
                     check=False)

@@ -1,4 +1,4 @@
-"""Log probabilities of prompt tokens through the server, beside those of transformers."""
+"""Log probabilities of prompt tokens from the server, against those of transformers."""
 
 import pytest
 import torch
@@ -24,20 +24,20 @@ def tokens(server, text):
 
 
 def expected(reference, ids, adapters=()):
-    """The log-softmax before each token but the first, [T - 1, vocab]."""
+    """The log-softmax before each token except the first, [T - 1, vocab]."""
     _, logits, _ = reference.forward({"tokens": ids, "adapters": [{"name": name} for name in adapters]})
     return logits[:-1].log_softmax(-1)
 
 
 @pytest.mark.parametrize(("model", "adapters"), [("tiny", ()), ("two", ("two",))])
-def test_every_token_of_a_prompt(made, model, adapters):
+def test_logprobs_of_every_prompt_token_equal_reference(made, model, adapters):
     server, reference = made
     text = "a red square stands left of a green circle, and nobody knows why it does so; " * 2
     ids = tokens(server, text)
     assert len(ids) > 64, "more than two steps"
     rows = expected(reference, ids, adapters)
     body = {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0, "prompt_logprobs": 4}
-    for _ in range(2):  # the second finds a cached prefix and does not use it
+    for _ in range(2):  # the second request could hit a cached prefix, but must not use it
         prompt = server.post("/v1/completions", body)["choices"][0]["prompt_logprobs"]
         assert prompt[0] is None and len(prompt) == len(ids)
         for entry, token, row in zip(prompt[1:], ids[1:], rows):
@@ -50,7 +50,7 @@ def test_every_token_of_a_prompt(made, model, adapters):
             assert [e["logprob"] for e in ranked] == pytest.approx(row.topk(4).values.tolist(), abs=TOLERANCE)
 
 
-def test_an_echo_as_evaluation_harnesses_ask_for_it(made):
+def test_echo_for_evaluation_harnesses_equals_reference(made):
     server, reference = made
     ids = tokens(server, "a red square left of a circle and a green one")
     rows = expected(reference, ids)
@@ -66,7 +66,7 @@ def test_an_echo_as_evaluation_harnesses_ask_for_it(made):
     assert "".join(logprobs["tokens"]) == choice["text"]
 
 
-def test_a_chat_with_a_limit(made):
+def test_chat_prompt_logprobs_respect_the_limit(made):
     server, _ = made
     body = {"model": "tiny", "messages": [{"role": "user", "content": "What is this?"}], "max_tokens": 2}
     answer = server.post("/v1/chat/completions", body | {"prompt_logprobs": 6})

@@ -1,8 +1,8 @@
-"""Quantised folders answer as transformers and PEFT do in fp32 on the decoded weights.
+"""Quantised folders must give the same answers as transformers and PEFT in fp32 on the decoded weights.
 
 Folders of compressed-tensors are written, and decoded for the reference, by the package of that name
-(helpers/quantised.py). Those of GPTQ and AWQ are packed there from the published layouts; that of AWQ is checked against
-the converter of compressed-tensors, which reads it independently. No other reader of GPTQ or fp8 was at hand.
+(helpers/quantised.py). Those of GPTQ and AWQ are packed there from the published layouts; AWQ's is checked against the
+converter of compressed-tensors, which reads it independently. No other reader of GPTQ or fp8 was available.
 """
 
 import json
@@ -25,7 +25,8 @@ from wide import pairs
 
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
 IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
-# By name: the model and how it is quantised. Sizes are odd, so some linears stay as they are with GPTQ and AWQ.
+# By name: the model and its quantisation. Sizes are odd, so some linears are left unquantised with GPTQ and
+# AWQ.
 CASES = {
     "words-4": ("text-grouped-tied", CompressedTensors(4, 16, symmetric=False)),
     "words-8-tower": ("vl-grouped-tied", CompressedTensors(8, -1)),
@@ -41,7 +42,7 @@ CASES = {
     "fp4": ("text-one-layer", BitsAndBytes("fp4", 32)),
     "fp8": ("text-grouped-tied", Fp8((16, 32))),
 }
-# Inputs are rounded, too.
+# Inputs are rounded too.
 ROUNDED = {
     "bytes-tokens": ("text-one-layer", RoundedInputs("int-quantized")),
     "bytes-stored": ("text-one-layer", RoundedInputs("int-quantized", stored_scale=0.02)),
@@ -49,12 +50,12 @@ ROUNDED = {
     "floats-stored": ("text-one-layer", RoundedInputs("float-quantized", stored_scale=0.01)),
 }
 IN_EVERY_MODE = ["words-4", "words-8-tower", "gptq-order", "awq"]
-ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"])]
-USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], []]
+ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"]), dict(rank=4, use_dora=True)]
+USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], [], [(2, 1)]]
 
 
 class Case(AdaptedCase):
-    """The quantised folder, the same model with decoded weights, and adapters of it."""
+    """The quantised folder, the same model with decoded weights, and adapters for it."""
 
     def __init__(self, name, models, root):
         model, quantiser = (CASES | ROUNDED)[name]
@@ -85,7 +86,7 @@ def cases(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_base_and_adapters_in_one_batch(cases, models, name):
+def test_base_and_adapters_in_one_batch_equal_reference(cases, models, name):
     case = cases(name)
     answers = case.expect_same()
     with Engine(models[CASES[name][0]]) as engine:
@@ -94,7 +95,7 @@ def test_base_and_adapters_in_one_batch(cases, models, name):
 
 
 @pytest.mark.parametrize("name, mode", pairs(IN_EVERY_MODE, ["merged", "mixture"]))
-def test_merged(cases, name, mode):
+def test_merged_adapter_equals_reference(cases, name, mode):
     cases(name).expect_same(mode=mode)
 
 
@@ -110,8 +111,9 @@ def distances(reference, requests, rows):
 
 
 def short_requests(reference, vocabulary, adapters):
-    """Of one token each. An input near the middle of two steps may be rounded to either, as the order of sums has it, and
-    that changes all later inputs: with long prompts the reference differs from itself as much as from others."""
+    """Requests of one token each. An input near the middle of two steps may be rounded either way, depending on the
+    order of sums, which changes all later inputs: with long prompts the reference differs from itself as much as from
+    ours."""
     sampling = {"max_tokens": 1, "ignore_eos": True, "temperature": 0, "logprobs": vocabulary, "logit_bias": reference.family.no_media_tokens()}
     return [{"tokens": [token], "sampling": sampling, "adapters": [{"name": use, "scale": 1}] if use else []}
             for token in (5, 17, 31, 44) for use in ("", *adapters)]
@@ -132,7 +134,7 @@ def test_inputs_are_rounded_as_compressed_tensors_does(cases, models, name):
     expect_rounded(case.reference, requests, *(first_rows(folder, requests, case.adapters) for folder in (case.folder, case.plain)))
 
 
-def test_rounded_inputs_are_not_merged_nor_trained(cases, models, tmp_path):
+def test_models_with_rounded_inputs_refuse_merging_and_training(cases, models, tmp_path):
     case = cases("bytes-tokens")
     with pytest.raises(EngineError, match="rounds the inputs of its linears.* --scheduling-policy unmerged"):
         Engine(case.folder, mode="merged")
@@ -141,7 +143,7 @@ def test_rounded_inputs_are_not_merged_nor_trained(cases, models, tmp_path):
         train(request_of(case.folder, init, tmp_path / "out", samples(case.reference), PARITY | {"steps": 1}))
 
 
-def test_awqs_layout_is_the_one_that_others_read():
+def test_awq_test_files_decode_as_by_compressed_tensors():
     from compressed_tensors.compressors.base import BaseCompressor
     from compressed_tensors.entrypoints.convert.converters import AutoAWQConverter
     weight = torch.randn(24, 32, generator=torch.Generator().manual_seed(1))
@@ -154,7 +156,7 @@ def test_awqs_layout_is_the_one_that_others_read():
     assert torch.equal(read, decoded)
 
 
-def test_inspect_and_the_start_tell_what_is_quantised(cases):
+def test_inspect_and_startup_name_the_quantisation(cases):
     case = cases("awq")
     done = subprocess.run([find_program("valora"), "inspect", str(case.folder), "--json"], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout)
@@ -166,12 +168,12 @@ def test_inspect_and_the_start_tell_what_is_quantised(cases):
     model = CASES["awq"][0]
     stored = sum(p.numel() for p in checkpoints.make_model(model).parameters())
     assert report["stored"]["parameters"] == stored
-    assert report["stored"]["dtype"] == "float32"  # of the parts in floats
+    assert report["stored"]["dtype"] == "float32"  # of the parts stored as floats
     text = subprocess.run([find_program("valora"), "inspect", str(case.folder)], capture_output=True, text=True, check=True).stdout
     assert f"{len(case.decoded)} linears of 4 bits in groups of 16 (AWQ), served in integers" in text
 
 
-def test_training_is_that_of_the_decoded_weights(cases, models, tmp_path):
+def test_training_equals_that_of_the_decoded_weights(cases, models, tmp_path):
     case = cases("words-4")
     made, init = samples(case.reference), save_adapter(models.memory[CASES["words-4"][0]], tmp_path / "init", 11, rank=4)
     answers = [train(request_of(folder, init, tmp_path / folder.name, made, PARITY | {"steps": 3}))
@@ -179,8 +181,9 @@ def test_training_is_that_of_the_decoded_weights(cases, models, tmp_path):
     assert answers[0]["losses"] == pytest.approx(answers[1]["losses"], rel=1e-6)
 
 
-def test_older_files_and_names(cases, models, tmp_path):
-    """AutoGPTQ's quantize_config.json beside config.json; without any configuration the reason is named."""
+def test_older_files_and_names_are_read(cases, models, tmp_path):
+    """AutoGPTQ's quantize_config.json next to config.json; if there is no configuration at all, the
+    error gives the reason."""
     case = cases("gptq")
     folder = shutil.copytree(case.folder, tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
@@ -204,7 +207,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_refused(cases, tmp_path, name):
+def test_unsupported_settings_are_refused(cases, tmp_path, name):
     folder = shutil.copytree(cases("words-4").folder, tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     change, words = REFUSALS[name]

@@ -1,6 +1,6 @@
 """`--quantization int8|int4` against transformers + PEFT on the decoded weights, in fp32.
 
-The rounding is written here once more, from its description (src/kernels/cpu/product/quantise.h).
+The rounding is reimplemented here from its description (src/kernels/cpu/product/quantise.h).
 """
 
 import copy
@@ -17,7 +17,8 @@ from reference import Reference, expect_same, logprob_rows
 from test_quantised import expect_rounded, first_rows, short_requests
 
 GROUPS = {4: 32, 8: 128}
-# What the largest value of a group may become, with 4 bits.
+BLOCK = 128  # inputs that share a scale
+# Values to which a group's largest element may be mapped, with 4 bits.
 LARGEST = [-8, -7, -7.5, -8.5, -9, -9.5, -10, 7, 7.5, 8, 8.5, 9]
 LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
@@ -34,7 +35,7 @@ def nearest(w, scale, bits):
 
 
 def squared_error(w, scale):
-    """Sums of each row, in the order of 16 lanes."""
+    """Sums per row, in the order of 16 lanes."""
     off = nearest(w, scale, 4) * scale - w
     lanes = np.zeros((len(w), 16), np.float32)
     for i in range(w.shape[1]):
@@ -43,7 +44,8 @@ def squared_error(w, scale):
 
 
 def refitted(w, scale):
-    """The scale that fits the integers of `scale` best, with sums in the order of 16 lanes."""
+    """The scale that best fits the integers obtained with `scale`, with sums in the order of 16
+    lanes."""
     integers = nearest(w, scale, 4)
     products, squares = np.zeros((len(w), 16), np.float32), np.zeros((len(w), 16), np.float32)
     for i in range(w.shape[1]):
@@ -71,11 +73,12 @@ def decoded(weight, bits):
 
 
 @torch.no_grad()
-def decoded_model(model, bits):
-    """The model that the integers stand for; its output layer has 8 bits and is not the embeddings."""
+def decoded_model(model, bits, linears=LINEARS):
+    """The model that the integers represent; its output layer has 8 bits and is separate from the
+    embeddings."""
     model = copy.deepcopy(model)
     for name, module in model.named_modules():
-        if name.rsplit(".", 1)[-1] in LINEARS and "visual" not in name:
+        if name.rsplit(".", 1)[-1] in linears and "visual" not in name:
             module.weight.copy_(decoded(module.weight, bits))
     model.lm_head.weight = torch.nn.Parameter(decoded(model.lm_head.weight, 8))
     model.config.tie_word_embeddings = model.config.get_text_config().tie_word_embeddings = False
@@ -84,16 +87,17 @@ def decoded_model(model, bits):
 
 @pytest.mark.parametrize("name", ["text-grouped-tied", "vl-grouped-tied"])
 @pytest.mark.parametrize("bits", [4, 8])
-def test_answers_are_those_of_the_decoded_weights(models, tmp_path, name, bits):
+def test_answers_equal_those_of_the_decoded_weights(models, tmp_path, name, bits):
     model = models.memory[name]
     reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
     adapters = {f"a{i}": save_adapter(model, tmp_path / f"a{i}", 900 + i, **config)
-                for i, config in enumerate([dict(rank=8), dict(rank=3, targets=["q_proj", "gate_proj", "down_proj"])])}
+                for i, config in enumerate([dict(rank=8), dict(rank=3, targets=["q_proj", "gate_proj", "down_proj"]),
+                                             dict(rank=4, use_dora=True)])}
     sampling = {"max_tokens": 16, "ignore_eos": True, "temperature": 0, "logit_bias": checkpoints.family(name).no_media_tokens(),
                 "logprobs": model.config.get_text_config().vocab_size}
     messages = IMAGE if checkpoints.family(name).has_images else TEXT
     requests = [{"messages": messages, "sampling": sampling, "adapters": [{"name": use, "scale": 1}] if use else []}
-                for use in ["", "a0", "a1"]]
+                for use in ["", *adapters]]
     for adapter, path in adapters.items():
         reference.load_adapter(adapter, path)
     answers = {}
@@ -110,7 +114,7 @@ def test_answers_are_those_of_the_decoded_weights(models, tmp_path, name, bits):
 
 
 def rounded(x, block):
-    """x with each block of inputs on a grid of 255 steps."""
+    """x with each block of inputs rounded to a grid of 255 steps."""
     parts = []
     for part in x.split(block, dim=-1):
         largest = part.abs().amax(dim=-1, keepdim=True)
@@ -119,21 +123,20 @@ def rounded(x, block):
     return torch.cat(parts, dim=-1)
 
 
-def round_inputs(model, bits):
-    """The linears in integers see rounded inputs; the adapters beside them do not."""
+def round_inputs(model):
+    """Linears with integer weights get rounded inputs; their adapters do not."""
     for name, module in model.named_modules():
         linear, head = name.rsplit(".", 1)[-1] in LINEARS and "visual" not in name, name == "lm_head"
         if linear or head:
-            block = GROUPS[8 if head else bits]
-            module.register_forward_pre_hook(lambda _, args, block=block: (rounded(args[0], block),))
+            module.register_forward_pre_hook(lambda _, args: (rounded(args[0], BLOCK),))
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_rounded_inputs_are_those_of_the_base_alone(models, tmp_path, bits):
+def test_only_inputs_of_the_base_are_rounded(models, tmp_path, bits):
     name = "text-grouped-tied"
     model = models.memory[name]
     reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
-    round_inputs(reference.base, bits)
+    round_inputs(reference.base)
     adapters = {"a0": save_adapter(model, tmp_path / "a0", 900, rank=8)}
     reference.load_adapter("a0", adapters["a0"])
     requests = short_requests(reference, model.config.get_text_config().vocab_size, adapters)
@@ -141,7 +144,7 @@ def test_rounded_inputs_are_those_of_the_base_alone(models, tmp_path, bits):
                                           for activations in ("int8", "auto")))
 
 
-def test_inputs_are_rounded_for_integers_alone(models):
+def test_inputs_are_rounded_only_for_integer_formats(models):
     with pytest.raises(EngineError, match="--activations int8 .* there are none; --quantization"):
         Engine(models["text-grouped-tied"], activations="int8")
     with pytest.raises(EngineError, match="--activations int8: only the native kernels"):

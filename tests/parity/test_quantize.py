@@ -1,4 +1,5 @@
-"""`valora quantize`: its folders are those of compressed-tensors, and answer as transformers does on the decoded weights."""
+"""`valora quantize`: writes folders in the format of compressed-tensors, which must give the same answers as transformers
+on the decoded weights."""
 
 import json
 import shutil
@@ -19,7 +20,7 @@ from test_quantised import expect_rounded, first_rows, short_requests
 
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
 IMAGE = [{"role": "user", "content": [picture(70, 90, 60), "What is this?"]}]
-# By scheme: the model, the group, and the most that weights may be off, of their root mean square.
+# By scheme: the model, the group size, and the largest relative weight error (root mean square).
 CASES = {"W4A16": ("vl-grouped-tied", 16, 0.13), "W8A16": ("text-one-layer", 0, 0.012), "W8A8": ("text-grouped-tied", None, 0.012)}
 
 
@@ -30,7 +31,7 @@ def quantize(folder, output, *options, status=0):
 
 
 def decoded(folder):
-    """The weights of the quantised linears as compressed-tensors reads them: {name of the weight: float}."""
+    """The weights of the quantised linears as read by compressed-tensors: {weight name: float}."""
     config = json.loads((folder / "config.json").read_text())["quantization_config"]
     QuantizationConfig.model_validate(config)
     tensors = load_file(folder / "model.safetensors")
@@ -64,7 +65,7 @@ def made(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("scheme", CASES)
-def test_weights_are_near_those_of_the_model(made, models, scheme):
+def test_quantised_weights_are_close_to_the_model(made, models, scheme):
     model, _, most = CASES[scheme]
     weights, before = decoded(made[scheme][0]), load_file(models[model] / "model.safetensors")
     stored = load_file(made[scheme][0] / "model.safetensors")
@@ -78,7 +79,7 @@ def test_weights_are_near_those_of_the_model(made, models, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["W4A16", "W8A16"])
-def test_answers_are_those_of_the_decoded_weights(made, scheme, tmp_path):
+def test_answers_equal_those_of_the_decoded_weights(made, scheme, tmp_path):
     folder, plain, memory = made[scheme]
     reference = Reference(plain)
     adapter = save_adapter(memory, tmp_path / "a", 5, rank=4)
@@ -102,7 +103,7 @@ def test_inputs_are_rounded(made):
     expect_rounded(reference, requests, first_rows(folder, requests, {}), first_rows(plain, requests, {}))
 
 
-def test_rounding_by_samples_changes_answers_less(models, tmp_path):
+def test_rounding_by_samples_changes_answers_less_than_nearest(models, tmp_path):
     model = models["vl-grouped-tied"]
     for i in range(12):
         (tmp_path / f"{i}.png").write_bytes(png(draw(i, 40 + 8 * i, 60)))
@@ -126,8 +127,8 @@ def test_rounding_by_samples_changes_answers_less(models, tmp_path):
     assert off["fitted"] < 0.7 * off["nearest"], off
 
 
-def test_shards_and_inputs_that_no_group_divides(models, tmp_path):
-    """Linears of other sizes have a scale per output; the shards of the folder stay as they were cut."""
+def test_shards_are_kept_and_indivisible_inputs_use_channel_scales(models, tmp_path):
+    """Linears of other sizes have one scale per output; the folder's shards keep their boundaries."""
     source = shutil.copytree(models["text-one-layer"], tmp_path / "source")
     tensors = load_file(source / "model.safetensors")
     (source / "model.safetensors").unlink()
@@ -150,7 +151,7 @@ def test_shards_and_inputs_that_no_group_divides(models, tmp_path):
         assert (logprob_rows(engine.one(request))[0] - logprob_rows(exact.one(request))[0]).abs().max() < 0.1
 
 
-def test_what_cannot_be_quantised_leaves_nothing(made, models, tmp_path):
+def test_failed_quantisation_leaves_no_files(made, models, tmp_path):
     output = tmp_path / "out"
     assert "quantised already" in quantize(made["W4A16"][0], output, status=1)
     broken = shutil.copytree(models["text-one-layer"], tmp_path / "broken")
@@ -164,5 +165,5 @@ def test_what_cannot_be_quantised_leaves_nothing(made, models, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["broken"]
     output.mkdir()
     (output / "mine").write_text("")
-    assert "is there already" in quantize(models["text-one-layer"], output, status=1)
+    assert "already exists" in quantize(models["text-one-layer"], output, status=1)
     assert (output / "mine").exists()

@@ -1,4 +1,4 @@
-"""The reference for Qwen and Qwen-VL, which is our own, beside the parts of torch and transformers that compute the same."""
+"""Checks our own reference for Qwen and Qwen-VL against equivalent parts of torch and transformers."""
 
 import pytest
 import torch
@@ -11,7 +11,8 @@ import qwen1_reference
 
 @torch.no_grad()
 def as_qwen2(model, theta):
-    """The decoder as Qwen2, which has queries, keys and values apart and as many heads of each."""
+    """The decoder as Qwen2, which has separate queries, keys and values, with as many heads of
+    each."""
     c = model.config
     qwen2 = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(
         vocab_size=c.vocab_size, hidden_size=c.hidden_size, intermediate_size=c.intermediate_size // 2, num_hidden_layers=c.num_hidden_layers,
@@ -33,8 +34,9 @@ def as_qwen2(model, theta):
 
 @torch.no_grad()
 @pytest.mark.parametrize("length, alpha", [(60, 1), (96, 1), (97, 3), (192, 3), (193, 7), (384, 7), (385, 15)])
-def test_the_decoder_is_qwen2s(length, alpha):
-    """Beyond the length of training with a larger theta; the scale of late queries is compared alone, below."""
+def test_reference_decoder_equals_qwen2(length, alpha):
+    """Beyond the training length with a larger theta; the scaling of late queries is tested separately
+    below."""
     config = checkpoints.MODELS["qwen1-text"]()
     config.use_logn_attn = False
     model = checkpoints.randomise(families.QWEN1.kind(config), 5)
@@ -45,8 +47,9 @@ def test_the_decoder_is_qwen2s(length, alpha):
 
 
 @torch.no_grad()
-def test_late_queries_are_scaled():
-    """Of one head whose keys are rows of an identity the scores can be read from the weights that torch's attention gives."""
+def test_queries_beyond_the_training_length_are_scaled():
+    """With one head whose keys are rows of an identity matrix, the scores can be read from the weights of torch's
+    attention."""
     config = qwen1_reference.QWenConfig(hidden_size=8, num_attention_heads=1, kv_channels=8, seq_length=4, intermediate_size=4)
     attention = qwen1_reference.Attention(config).eval()
     x = torch.randn(1, 9, 8, generator=torch.Generator().manual_seed(3))
@@ -61,14 +64,14 @@ def test_late_queries_are_scaled():
 
 
 @torch.no_grad()
-def test_the_towers_blocks_are_torchs():
-    """Which have all queries, then all keys, then all values in one weight."""
+def test_reference_tower_blocks_equal_torch():
+    """torch stores all queries, then all keys, then all values in one weight."""
     tower = checkpoints.make_model("qwen1-vl").transformer.visual
     x = torch.randn(2, 16, 48, generator=torch.Generator().manual_seed(4))
     expected = x
     for block in tower.transformer.resblocks:
         own = torch.nn.TransformerEncoderLayer(48, 3, int(48 * 2.7), 0.0, "gelu", 1e-6, batch_first=True, norm_first=True).eval()
-        order = torch.arange(144).view(3, 3, 16).transpose(0, 1).reshape(-1)  # by head to by kind
+        order = torch.arange(144).view(3, 3, 16).transpose(0, 1).reshape(-1)  # from grouped by head to grouped by kind
         own.self_attn.in_proj_weight.copy_(block.attn.in_proj.weight[order])
         own.self_attn.in_proj_bias.copy_(block.attn.in_proj.bias[order])
         for mine, theirs in ((own.self_attn.out_proj, block.attn.out_proj), (own.linear1, block.mlp.c_fc), (own.linear2, block.mlp.c_proj),

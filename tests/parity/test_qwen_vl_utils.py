@@ -1,4 +1,4 @@
-"""Settings of content parts against qwen_vl_utils: the frames that it takes of a video file, their rate, and its sizes."""
+"""Settings of content parts against qwen_vl_utils: the frames it takes from a video file, their rate, and its sizes."""
 
 import importlib.util
 import math
@@ -14,12 +14,12 @@ from PIL import Image
 from test_media import encoded, picture, probe  # noqa: F401  the fixture
 
 FACTOR = 28
-VIDEO = {"min_pixels": 128 * FACTOR**2, "max_pixels": 768 * FACTOR**2}  # qwen_vl_utils' own
+VIDEO = {"min_pixels": 128 * FACTOR**2, "max_pixels": 768 * FACTOR**2}  # qwen_vl_utils' defaults
 IMAGE = {"min_pixels": 4 * FACTOR**2, "max_pixels": 16384 * FACTOR**2}
 
 
 class Frames:
-    """A tensor of frames that has a shape alone: real ones would take gigabytes."""
+    """A tensor of frames that only has a shape: real ones would take gigabytes."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -32,7 +32,7 @@ class Frames:
 
 
 class Reader:
-    """A video, as decord's reader."""
+    """A video with the interface of decord's reader."""
 
     shape = (100, 25.0, 64, 48)  # frames, rate, width, height
 
@@ -53,7 +53,7 @@ class Reader:
 
 
 class Sizes:
-    """torchvision's resize; it keeps the size alone."""
+    """torchvision's resize, which only records the size."""
 
     asked = []
 
@@ -64,7 +64,7 @@ class Sizes:
 
 @pytest.fixture(scope="module")
 def utils():
-    """qwen_vl_utils, with what it reads videos by and resizes them with replaced."""
+    """qwen_vl_utils, with its video reader and resize function replaced."""
     if not importlib.util.find_spec("qwen_vl_utils"):
         pytest.skip("qwen_vl_utils is not installed")
     transforms = types.ModuleType("torchvision.transforms")
@@ -81,7 +81,8 @@ def utils():
         from qwen_vl_utils import vision_process
         patch.setattr(vision_process, "torch", types.SimpleNamespace(linspace=torch.linspace, tensor=Frames))
         patch.setattr(vision_process, "FORCE_QWENVL_VIDEO_READER", "decord")
-        # Of what it cannot read, it asks torchvision next; the first error is the one to compare.
+        # If decord cannot read a file, it tries torchvision next; the first error is the one to
+        # compare.
         patch.setitem(vision_process.VIDEO_READER_BACKENDS, "torchvision", vision_process.VIDEO_READER_BACKENDS["decord"])
         yield vision_process
 
@@ -98,7 +99,7 @@ def expected(utils, shape, settings):
 
 
 def settings_of(rng):
-    """Some settings of a video part, possibly impossible ones."""
+    """Random settings of a video part, possibly impossible ones."""
     every = {"fps": lambda: rng.choice([0.5, 1, 2, 3.7, 24]), "nframes": lambda: rng.randint(1, 60),
              "min_frames": lambda: rng.randint(1, 40), "max_frames": lambda: rng.randint(2, 60),
              "video_start": lambda: rng.uniform(-1, 20), "video_end": lambda: rng.uniform(0, 40),
@@ -110,7 +111,7 @@ def settings_of(rng):
     return settings
 
 
-def test_videos(probe, utils):  # noqa: F811
+def test_video_sampling_equals_qwen_vl_utils(probe, utils):  # noqa: F811
     rng, refused = random.Random(5), 0
     for number in range(1500):
         shape = (rng.randint(1, 1200), rng.choice([1, 10, 23.976, 25, 29.97, 60]), rng.randint(2, 900), rng.randint(2, 900))
@@ -125,13 +126,14 @@ def test_videos(probe, utils):  # noqa: F811
         assert "error" not in ours, (number, shape, settings, ours)
         assert ours["indices"] == theirs[0], (number, shape, settings)
         assert math.isclose(ours["rate"], theirs[1]), (number, shape, settings)
-        # Without total_pixels, qwen_vl_utils has a bound of its own from some 300 frames on; valora has the model's.
+        # Without total_pixels, qwen_vl_utils applies its own limit from some 300 frames on; valora applies the
+        # model's.
         if "total_pixels" in settings or len(theirs[0]) <= 200:
             assert ours["tokens"] == theirs[2], (number, shape, settings)
     assert 100 < refused < 900
 
 
-def test_images(probe, utils):  # noqa: F811
+def test_image_sizes_equal_qwen_vl_utils(probe, utils):  # noqa: F811
     rng = random.Random(6)
     for number in range(60):
         width, height = rng.randint(3, 700), rng.randint(3, 700)
@@ -153,8 +155,8 @@ def test_images(probe, utils):  # noqa: F811
         assert np.array_equal(ours, np.repeat(rows, 2, axis=2).reshape(len(rows), -1))
 
 
-def test_vllms_loader(probe):  # noqa: F811
-    """numpy.linspace over the whole video, the lower number of the two."""
+def test_frame_sampling_equals_vllms_loader(probe):  # noqa: F811
+    """numpy.linspace over the whole video; the smaller of the two counts applies."""
     rng = random.Random(7)
     for _ in range(500):
         frames, fps = rng.randint(1, 3000), rng.choice([1, 10, 23.976, 25, 29.97, 60])

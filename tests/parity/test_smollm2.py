@@ -1,4 +1,4 @@
-"""A published checkpoint, SmolLM2-135M-Instruct, through HTTP: transformers' tokens, calls of tools, and answers by schema."""
+"""A published checkpoint, SmolLM2-135M-Instruct, over HTTP: transformers' tokens, tool calls, and answers with a schema."""
 
 import concurrent.futures
 import json
@@ -71,7 +71,7 @@ def answers_of(smollm2, requests, file, *adapter):
     return json.loads(newest.run("parity/smollm2_answers.py", smollm2, file, *adapter))
 
 
-def test_chats_and_completions_are_those_of_transformers(smollm2, served, tmp_path):
+def test_chats_and_completions_equal_transformers(smollm2, served, tmp_path):
     requests = [{"messages": messages, "max_tokens": TOKENS} for messages in sample(CHATS, 2)] + \
                [{"prompt": prompt, "max_tokens": TOKENS} for prompt in sample(PROMPTS, 2)]
     expected = answers_of(smollm2, requests, tmp_path / "requests.json")
@@ -87,7 +87,7 @@ def test_chats_and_completions_are_those_of_transformers(smollm2, served, tmp_pa
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="trains for a minute: make conformance runs it")
-def test_an_adapter_that_peft_trained_answers_as_in_peft(smollm2, tmp_path):
+def test_trained_adapter_equals_peft(smollm2, tmp_path):
     adapter = tmp_path / "adapter"
     losses = [float(loss) for loss in newest.run("parity/smollm2_adapter.py", smollm2, adapter).split()]
     assert losses[-1] < losses[0]
@@ -107,7 +107,7 @@ def test_an_adapter_that_peft_trained_answers_as_in_peft(smollm2, tmp_path):
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}], ids=["required", "named"])
-def test_a_call_of_a_tool(served, choice):
+def test_model_calls_a_tool(served, choice):
     body = {"model": "smollm2", "messages": [{"role": "user", "content": "What is the weather in Paris, in celsius?"}],
             "temperature": 0, "max_tokens": 100, "tools": TOOLS, "tool_choice": choice}
     message = served("auto").post("/v1/chat/completions", body)["choices"][0]["message"]
@@ -118,8 +118,8 @@ def test_a_call_of_a_tool(served, choice):
     assert arguments["city"].startswith("Paris"), arguments
 
 
-def test_answers_by_schema_end(served):
-    """White space and numbers without end would fill max_tokens."""
+def test_answers_under_a_schema_end(served):
+    """Unlimited white space or numbers would fill max_tokens."""
     server = served("auto")
 
     def ask(kind, subject):

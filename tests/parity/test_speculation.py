@@ -1,4 +1,5 @@
-"""Guessed tokens change no answer: a server with --speculative-config beside one without."""
+"""Speculative decoding must not change answers: a server with --speculative-config against one
+without."""
 
 import concurrent.futures
 import json
@@ -11,7 +12,7 @@ NGRAM = json.dumps({"method": "ngram", "num_speculative_tokens": 4, "prompt_look
 SCHEMA = {"type": "object", "properties": {"boxes": {"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 6}},
           "required": ["boxes"], "additionalProperties": False}
 TEXT = "a red square stands left of a green circle, a red square stands left of a green"
-# Fields of requests whose answers depend on what a step chose before.
+# Request fields that make answers depend on earlier choices.
 CASES = {
     "greedy": {"temperature": 0},
     "sampled": {"temperature": 1.3, "seed": 7, "n": 3},
@@ -55,13 +56,13 @@ def close(guessed, plain):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_answers_are_those_without_guesses(servers, case):
+def test_speculation_changes_no_answer(servers, case):
     for model in ("tiny", "two"):
         plain = answers(servers["plain"], case, model)
         assert close(answers(servers["guessing"], case, model), plain), (model, plain)
 
 
-def test_many_requests_at_once_with_their_adapters(servers):
+def test_concurrent_adapters_with_speculation_change_no_answer(servers):
     wanted = [(case, model) for case in CASES for model in ("tiny", "one", "two")]
     plain = [answers(servers["plain"], *one) for one in wanted]
     before = count(servers["guessing"], "num_accepted_tokens")

@@ -1,4 +1,5 @@
-"""Several ranks give the answers of one, which are those of transformers + PEFT: all families, modes and kinds of adapters."""
+"""Several ranks must give the answers of one, which are those of transformers + PEFT: all families, modes and kinds of
+adapters."""
 
 import pytest
 import torch
@@ -13,8 +14,7 @@ from wide import pairs, sample
 
 pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
 
-# The decoders' sizes of these models divide unevenly among the ranks; with more ranks than heads of keys and values, several have
-# the same one.
+# Decoder sizes that do not divide evenly among the ranks; with more ranks than key/value heads, several ranks share a head.
 RANKS = [("text-grouped-tied", 2), ("text-grouped-tied", 6), ("llama2-biased", 3), ("llama3-scaled", 4), ("vl-grouped-tied", 2),
          ("vl25-odd-windows", 5), ("llava-default", 2), ("qwen3-windows", 2), ("mistral-windows", 6), ("vl3-grouped-tied", 2),
          ("smolvlm-tied", 2), ("idefics3-text-tiles", 4), ("internvl-tied", 2), ("internvl-qwen3", 4),
@@ -35,7 +35,7 @@ def settings(models, tmp_path_factory):
 
 
 @pytest.mark.parametrize("case, mode", pairs(sample(RANKS, 10), MODES), ids=str)
-def test_ranks_give_the_answers_of_one(settings, case, mode):
+def test_ranks_equal_a_single_rank(settings, case, mode):
     name, ranks = case
     setting = settings(name)
     answers, stats = setting.answers(mode, tensor_parallel_size=ranks)
@@ -54,7 +54,7 @@ def short(models, tmp_path_factory):
 
 @pytest.mark.parametrize("mode, options", [("merged", {"merge": "inplace"}), ("mixture", {"merge": "inplace"}), ("valora", {}),
                                            ("unmerged", {"max_num_batched_tokens": 13, "threads": 4})])
-def test_wherever_merged_weights_lie(short, mode, options):
+def test_merge_placement_changes_no_answer(short, mode, options):
     answers, stats = short.answers(mode, tensor_parallel_size=2, **options)
     for request, answer in zip(short.requests, answers, strict=True):
         expect_same(short.reference, request, answer)
@@ -62,12 +62,12 @@ def test_wherever_merged_weights_lie(short, mode, options):
 
 
 @pytest.mark.parametrize("ranks_of, mode", pairs([("text-one-layer", 5), ("llama2-biased", 3), ("vl-grouped-tied", 2)], MODES), ids=str)
-def test_all_kinds_of_adapters(models, tmp_path, ranks_of, mode):
+def test_all_adapter_kinds_equal_reference(models, tmp_path, ranks_of, mode):
     name, ranks = ranks_of
     case = Case(name, models.memory[name], models[name], tmp_path)
     with case.engine(mode=mode, tensor_parallel_size=ranks) as engine:
         requests = case.requests()
-        for _ in range(2):  # the second time behind cached prefixes
+        for _ in range(2):  # the second time with cached prefixes
             for request, answer in zip(requests, engine.batch(requests), strict=True):
                 case.expect(request, answer)
         assert engine.stats()["prefix_hits"] > 0
@@ -85,19 +85,20 @@ def firm(answer):
 
 
 def expect_the_same_from_a_small_pool(folder, adapter, **options):
-    """Preempted and swapped requests, under an adapter and none, answer as they do alone on a CPU and one rank."""
+    """Preempted and swapped requests, with and without an adapter, must answer as they do alone on one CPU
+    rank."""
     requests = [request | ({"adapters": [{"name": "a"}]} if i % 3 == 0 else {}) for i, request in enumerate(REQUESTS)]
     with Engine(folder) as engine:
         engine.load("a", adapter)
         alone = [firm(engine.one(request)) for request in requests]
         block = 16 * engine.model["kv_token_bytes"]
     assert sum(map(len, alone)) >= 0.7 * 48 * len(requests)
-    # Adapters take blocks, too: blocks are larger than their KV in models this small.
+    # Adapters take blocks too: in models this small, blocks are larger than their KV.
     with Engine(folder, pool_memory=64 << 20, **options) as engine:
         pool_block = (64 << 20) // engine.model["kv_blocks"]
     with Engine(folder, pool_memory=40 * pool_block, swap_space=400 * block, max_num_batched_tokens=64, **options) as engine:
         engine.load("a", adapter)
-        for _ in range(6):  # what is read back depends on how fast the swap file is
+        for _ in range(6):  # what is read back depends on the speed of the swap file
             for own, answer in zip(alone, engine.batch(requests), strict=True):
                 assert token_ids(answer)[:len(own)] == own
             wait_until_idle(engine)
@@ -107,13 +108,13 @@ def expect_the_same_from_a_small_pool(folder, adapter, **options):
     pytest.fail(f"nothing was preempted and read back: {stats}")
 
 
-def test_swapped_and_preempted_requests_answer_the_same(models, tmp_path):
+def test_swapping_and_preemption_change_no_answer(models, tmp_path):
     name = "vl-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 741, rank=8, targets="all-linear")
     expect_the_same_from_a_small_pool(models[name], adapter, tensor_parallel_size=2)
 
 
-def test_adapters_move_no_bytes_between_ranks(models, tmp_path):
+def test_adapters_cause_no_communication_between_ranks(models, tmp_path):
     """S-LoRA §6: two all-reduces per layer, 2 (N - 1) / N of the values on each rank, and the parts of the logits."""
     name, ranks = "text-grouped-tied", 2
     text = models.memory[name].config.get_text_config()
@@ -133,8 +134,8 @@ def test_adapters_move_no_bytes_between_ranks(models, tmp_path):
 
 
 @pytest.mark.parametrize("dtype, kv", [("bfloat16", "auto"), ("float32", "int8"), ("bfloat16", "fp8")])
-def test_rounded_values_are_as_near(models, tmp_path, dtype, kv):
-    """What is rounded is rounded as on one rank, but sums differ in their last bits before."""
+def test_bf16_error_is_that_of_a_single_rank(models, tmp_path, dtype, kv):
+    """Rounding is the same as with one rank, but sums may differ in their last bits before it."""
     name = "vl-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 743, rank=8, targets="all-linear")
     reference = Reference(models[name])
@@ -158,7 +159,7 @@ def distance(reference, request, answer):
     return (row - reference.next_token_logits(request, [0])[1][0].log_softmax(-1)).abs().mean().item()
 
 
-def test_lazy_adapters_and_the_command_line(models, tmp_path):
+def test_lazy_adapters_and_command_line_work_on_ranks(models, tmp_path):
     name = "text-grouped-tied"
     adapter = save_adapter(models.memory[name], tmp_path / "a", 744, rank=8)
     arguments = ("--adapter", f"{adapter}:0.5", "--prompt", "What is it?", "--max-tokens", 12, "--ignore-eos")
@@ -174,6 +175,6 @@ def test_lazy_adapters_and_the_command_line(models, tmp_path):
     ({"tensor_parallel_size": 3}, "the 2 heads of keys and values of Qwen2ForCausalLM neither divide evenly nor"),
     ({"tensor_parallel_size": 2, "kernels": "reference"}, "ranks need --kernels native"),
 ])
-def test_what_is_refused(models, options, words):
+def test_unsupported_settings_are_refused(models, options, words):
     with pytest.raises(EngineError, match=words):
         Engine(models["text-grouped-tied"], **options)

@@ -1,4 +1,5 @@
-"""Ranks on weights in integers: the parts of a linear have the values of the whole, also where a part cuts a group."""
+"""Ranks with integer weights: the parts of a linear have the same values as the whole, even if a boundary splits a
+group."""
 
 import pytest
 
@@ -36,7 +37,7 @@ def cases(models, tmp_path_factory):
 
 @pytest.mark.parametrize("name, mode", sample([(name, "unmerged") for name in CASES] + [
     (name, mode) for name in IN_EVERY_MODE for mode in ("merged", "mixture")], 8))
-def test_quantised_folders(cases, name, mode):
+def test_quantised_folders_on_ranks_equal_reference(cases, name, mode):
     cases(name).expect_same(mode=mode, tensor_parallel_size=RANKS[CASES[name][0]])
 
 
@@ -45,7 +46,7 @@ def test_fp8_is_restored_in_place(cases):
 
 
 @pytest.mark.parametrize("bits, mode", pairs([4, 8], ["unmerged", "mixture"]))
-def test_weights_that_are_rounded_at_start(models, tmp_path, bits, mode):
+def test_weights_quantised_at_startup_equal_reference(models, tmp_path, bits, mode):
     model = models.memory["text-grouped-tied"]
     reference = Reference(save_model(decoded_model(model, bits), tmp_path / "decoded"))
     adapter = save_adapter(model, tmp_path / "a", 950, rank=8)
@@ -59,7 +60,7 @@ def test_weights_that_are_rounded_at_start(models, tmp_path, bits, mode):
 
 
 @pytest.mark.parametrize("name", ROUNDED)
-def test_inputs_are_rounded_by_the_scale_of_all_ranks(cases, models, name):
+def test_inputs_are_rounded_with_a_common_scale(cases, models, name):
     case, model = cases(name), ROUNDED[name][0]
     requests = short_requests(case.reference, models.memory[model].config.vocab_size, case.adapters)
     rows, unrounded = (first_rows(folder, requests, case.adapters, tensor_parallel_size=RANKS[model]) for folder in (case.folder, case.plain))
@@ -67,8 +68,8 @@ def test_inputs_are_rounded_by_the_scale_of_all_ranks(cases, models, name):
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_activations_are_rounded_as_near(models, tmp_path, bits):
-    """Their blocks of inputs are shorter where a part of a rank cuts one."""
+def test_activation_rounding_error_is_that_of_a_single_rank(models, tmp_path, bits):
+    """Input blocks are shorter where the boundary of a rank splits one."""
     name = "text-grouped-tied"
     reference = Reference(save_model(decoded_model(models.memory[name], bits), tmp_path / "decoded"))
     requests = short_requests(reference, models.memory[name].config.vocab_size, {})

@@ -1,6 +1,6 @@
 """src/text against the `tokenizers` package: ids, decoded and streamed text; and the chat format against jinja2.
 
-The text_probe program is searched for in $VALORA_BIN_DIR (default: build) and its subfolders.
+The text_probe program is looked up in $VALORA_BIN_DIR (default: build) and its subfolders.
 """
 
 import itertools
@@ -26,23 +26,24 @@ def qwen2(tmp_path_factory):
     return tokenizer, parity.save(tokenizer, tmp_path_factory.mktemp("qwen2"))
 
 
-def test_fuzz_corpus_of_the_qwen2_tokenizer(qwen2):
+def test_qwen2_fuzz_corpus_equals_reference(qwen2):
     texts = parity.corpus(10_000)
     assert len(set(texts)) > 9_000
     answers = expect_equal(*qwen2, texts)
-    for text, answer in zip(texts, answers):  # byte-level: only the normalization loses information
+    for text, answer in zip(texts, answers):  # byte-level: only normalization loses information
         assert answer["decoded"] == qwen2[0].normalizer.normalize_str(text), ascii(text)
 
 
-def test_merges_as_strings(qwen2, tmp_path):
+def test_merges_written_as_strings_are_read(qwen2, tmp_path):
     folder = parity.save(qwen2[0], tmp_path, merges_as_strings=True)
     expect_equal(qwen2[0], folder, parity.corpus(500, seed=21))
 
 
-def test_every_code_point(qwen2):
+def test_every_code_point_equals_reference(qwen2):
     code_points = parity.all_code_points()
     chunks = [code_points[i:i + 32] for i in range(0, len(code_points), 32)]
-    # As word, after a letter, between spaces, before and after marks of a low and a high class.
+    # As a word, after a letter, between spaces, and before and after marks of a low and a high
+    # class.
     texts = ["".join(f"{c}a{c}{c} {c}1 {c} e{c}\u0334\u0345e\u0345{c}\u0301'{c}" for c in chunk) for chunk in chunks]
     expect_equal(*qwen2, texts)
 
@@ -50,7 +51,7 @@ def test_every_code_point(qwen2):
 @pytest.mark.parametrize("build", [parity.gpt2_like, parity.llama3_like,
                                    lambda: parity.llama3_like(parity.O200K_WORDS), lambda: parity.llama3_like(parity.TEKKEN_WORDS)],
                          ids=["gpt2", "llama3", "o200k", "tekken"])
-def test_other_byte_level_tokenizers(build, tmp_path):
+def test_other_byte_level_tokenizers_equal_reference(build, tmp_path):
     tokenizer = build()
     specials = ["<|endoftext|>", "<|begin|>", "<|end|>"]
     expect_equal(tokenizer, parity.save(tokenizer, tmp_path), parity.corpus(3000, specials, seed=22))
@@ -59,31 +60,31 @@ def test_other_byte_level_tokenizers(build, tmp_path):
 @pytest.mark.parametrize("behavior,invert", itertools.product(BEHAVIORS, [False, True]))
 @pytest.mark.parametrize("pattern", [Regex(r"[\p{P}\s]+?"), " ", Regex(r"(?<=\p{Lu})\p{Ll}*|\d{2}|(?!a)\p{L}{2,}")],
                          ids=["lazy", "literal", "lookbehind"])
-def test_split_behaviors(behavior, invert, pattern, tmp_path):
+def test_split_behaviors_equal_reference(behavior, invert, pattern, tmp_path):
     tokenizer = parity.split_like(behavior, invert, pattern)
     expect_equal(tokenizer, parity.save(tokenizer, tmp_path), parity.corpus(400, seed=23))
 
 
 @pytest.mark.parametrize("fuse", [False, True])
-def test_unknown_characters(fuse, tmp_path):
+def test_unknown_characters_equal_reference(fuse, tmp_path):
     tokenizer = parity.unknown_like(fuse)
     expect_equal(tokenizer, parity.save(tokenizer, tmp_path), parity.corpus(1500, ["<unk>"], seed=24))
 
 
-def test_added_tokens_of_every_flag(tmp_path):
+def test_added_tokens_with_every_flag_equal_reference(tmp_path):
     tokenizer = parity.added_like()
     folder = parity.save(tokenizer, tmp_path)
     rng = random.Random(25)
     around = ["", " ", "  ", "\n", "a", "1", "_", "-", "é", "\u0301", "\u200d", "Ⓐ", "\u3000", "中", "s", "<", ">"]
     texts = ["".join(rng.choice(parity.ADDED + around) for _ in range(rng.randint(1, 9))) for _ in range(6000)]
     expect_equal(tokenizer, folder, texts)
-    # single_word asks of every character whether it is one of words
+    # single_word depends on whether each character is a word character
     code_points = parity.all_code_points()
     expect_equal(tokenizer, folder, ["".join(f"{c}word{c} <lr>{c}" for c in code_points[i:i + 64])
                                      for i in range(0, len(code_points), 64)])
 
 
-def test_numeric_characters_of_digits(tmp_path):
+def test_digit_splitting_of_numeric_characters_equals_reference(tmp_path):
     tokenizer = parity.split_like("isolated", True, "\x00\x00")
     numeric = [c for c in parity.all_code_points() if unicodedata.category(c) in ("Nd", "Nl", "No", "Cn", "Lo")]
     texts = ["".join(f"{c}{c}a" for c in numeric[i:i + 64]) for i in range(0, len(numeric), 64)]
@@ -91,7 +92,7 @@ def test_numeric_characters_of_digits(tmp_path):
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_decoding_any_ids(qwen2, skip):
+def test_decoding_of_random_ids_equals_reference(qwen2, skip):
     """Random ids are mostly broken UTF-8: each invalid part becomes one U+FFFD, as in the reference."""
     tokenizer, folder = qwen2
     rng = random.Random(26)
@@ -106,8 +107,9 @@ def test_decoding_any_ids(qwen2, skip):
         assert answer["streamed"] == reference, ids
 
 
-def test_long_texts(qwen2):
-    """Long runs of one character, of marks, or of spaces take no longer than other text of that length."""
+def test_long_texts_equal_reference_in_time(qwen2):
+    """Long runs of one character, of marks, or of spaces must not take longer than other text of that
+    length."""
     long = 300_000
     texts = ["a" * long, " " * long, "\n" * long, "1" * long, "'" * long, "<|" * (long // 2), " \n" * (long // 2),
              "\u0301\u0327" * (long // 4), "字" * (long // 3)]
@@ -116,7 +118,7 @@ def test_long_texts(qwen2):
         assert answer["ids"] == qwen2[0].encode(text).ids, ascii(text[:10])
 
 
-def test_a_wrong_file_is_refused_with_its_reason(qwen2, tmp_path):
+def test_invalid_file_is_refused_with_the_reason(qwen2, tmp_path):
     data = json.loads((qwen2[1] / "tokenizer.json").read_text())
     data["decoder"] = {"type": "CTC"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(data))
@@ -151,7 +153,7 @@ def random_conversation(rng):
     return [{"role": rng.choice(roles), "content": content()} for _ in range(rng.randint(1, 6))]
 
 
-def test_chatml_equals_a_template_of_the_same_meaning(qwen2):
+def test_built_in_chatml_equals_an_equivalent_template(qwen2):
     rng = random.Random(27)
     requests = [{"messages": random_conversation(rng), "add_generation_prompt": rng.random() < 0.5,
                  "default_system": rng.choice(["You are a helpful assistant.", "", "Be brief."])} for _ in range(500)]

@@ -1,4 +1,5 @@
-"""Added tokens that only the files beside tokenizer.json list, against AutoTokenizer's fast tokenizers: ids, flags and decoding."""
+"""Added tokens that are only listed in the files next to tokenizer.json, against AutoTokenizer's fast tokenizers: ids, flags and
+decoding."""
 
 import json
 import random
@@ -8,7 +9,7 @@ from transformers import AutoTokenizer
 
 import tokenizer_parity as parity
 
-KNOWN = 3  # of Qwen2's special tokens, in tokenizer.json
+KNOWN = 3  # number of Qwen2's special tokens in tokenizer.json
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def entries(tokens):
 
 
 def published(tokens):
-    """Qwen2-VL-2B-Instruct: the vision tokens are in tokenizer_config.json alone."""
+    """As in Qwen2-VL-2B-Instruct: the vision tokens are only in tokenizer_config.json."""
     return {"added_tokens_decoder": entries(tokens), "eos_token": tokens[2]["content"], "pad_token": tokens[0]["content"],
             "additional_special_tokens": [t["content"] for t in tokens[1:]]}, {}
 
@@ -65,13 +66,13 @@ def older(tokens):
 
 
 def newest(tokens):
-    """As transformers 5 writes it."""
+    """As written by transformers 5."""
     return {"backend": "tokenizers", "eos_token": tokens[2]["content"], "pad_token": "[PAD]"}, {}
 
 
 @pytest.mark.parametrize("kind", ["Qwen2Tokenizer", "PreTrainedTokenizerFast"])
 @pytest.mark.parametrize("layout", [published, other_flags, own_ids_that_are_not_the_next, named, older, newest], ids=lambda f: f.__name__)
-def test_added_tokens_of_a_folder(whole, tmp_path, layout, kind):
+def test_added_tokens_of_a_folder_equal_reference(whole, tmp_path, layout, kind):
     tokens = whole["added_tokens"]
     config, files = layout(tokens)
     (tmp_path / "tokenizer.json").write_text(json.dumps(whole | {"added_tokens": tokens[:KNOWN]}))

@@ -1,4 +1,5 @@
-"""src/text against `tokenizers` in the layouts of Llama 2, Vicuna, LLaVA and Llama 3, and on every normalizer."""
+"""src/text against `tokenizers` in the layouts of Llama 2, Vicuna, LLaVA and Llama 3, and with every
+normalizer."""
 
 import itertools
 import json
@@ -31,7 +32,7 @@ def check(tokenizer, folder, texts):
 
 
 @pytest.mark.parametrize("prepend", [True, False])
-def test_normalizer_layout(prepend, tmp_path):
+def test_normalizer_layout_equals_reference(prepend, tmp_path):
     tokenizer = llama.with_normalizer(prepend)
     answers = check(tokenizer, tmp_path, EDGES + parity.corpus(3000, SPECIALS, seed=40))
     used = {i for answer in answers for i in answer["ids"]}
@@ -40,13 +41,13 @@ def test_normalizer_layout(prepend, tmp_path):
 
 @pytest.mark.parametrize("scheme,split", itertools.product(["always", "first", "never"], [True, False]))
 @pytest.mark.parametrize("decoder", ["sequence", "metaspace"])
-def test_metaspace_layout(scheme, split, decoder, tmp_path):
+def test_metaspace_layout_equals_reference(scheme, split, decoder, tmp_path):
     check(llama.with_metaspace(scheme, split, decoder), tmp_path, EDGES + parity.corpus(700, SPECIALS, seed=41))
 
 
 @pytest.mark.parametrize("settings", [{"add_prefix_space": True, "str_rep": "▁"}, {}, {"split": None},
                                       {"add_prefix_space": False, "prepend_scheme": "never"}], ids=str)
-def test_older_metaspace_files(settings, tmp_path):
+def test_older_metaspace_files_equal_reference(settings, tmp_path):
     tokenizer = llama.with_metaspace("always", True, "metaspace")
     data = json.loads(tokenizer.to_str())
     data["pre_tokenizer"] = data["decoder"] = {"type": "Metaspace", "replacement": "▁"} | settings
@@ -60,7 +61,7 @@ def test_older_metaspace_files(settings, tmp_path):
     lambda: llama.with_metaspace("first", True), lambda: llama.with_metaspace("first", False),
     lambda: llama.with_metaspace("always", True), lambda: llama.with_metaspace("never", True)],
     ids=["prepend", "replace", "first split", "first", "always", "never"])
-def test_added_tokens_of_every_flag(build, tmp_path):
+def test_added_tokens_with_every_flag_equal_reference(build, tmp_path):
     tokenizer = llama.add_tokens_of_every_flag(build())
     check(tokenizer, tmp_path, EDGES + mixed(llama.ADDED, 2500, seed=43))
 
@@ -80,8 +81,9 @@ NORMALIZERS = {
 
 
 @pytest.mark.parametrize("name", NORMALIZERS)
-def test_normalizers_with_added_tokens(name, tmp_path):
-    """The scheme "first" and the tokens of normalized = true ask where a normalized text comes from."""
+def test_normalizers_with_added_tokens_equal_reference(name, tmp_path):
+    """The scheme "first", and tokens with normalized = true, depend on where a normalized text comes
+    from."""
     metaspace = pre_tokenizers.Metaspace("▁", "first", True)
     tokenizer = llama.byte_level(normalizers.Sequence(NORMALIZERS[name]), metaspace)
     llama.add_tokens_of_every_flag(tokenizer)
@@ -92,7 +94,7 @@ def test_normalizers_with_added_tokens(name, tmp_path):
 
 @pytest.mark.parametrize("form", [normalizers.NFD(), normalizers.NFKC(), normalizers.NFKD(), normalizers.Lowercase()],
                          ids=["nfd", "nfkc", "nfkd", "lowercase"])
-def test_every_code_point_normalized(form, tmp_path):
+def test_every_normalized_code_point_equals_reference(form, tmp_path):
     code_points = parity.all_code_points()
     chunks = [code_points[i:i + 64] for i in range(0, len(code_points), 64)]
     texts = ["".join(f"{c}a e{c}\u0334\u0345{c}\u0301'" for c in chunk) for chunk in chunks]
@@ -103,8 +105,9 @@ def test_every_code_point_normalized(form, tmp_path):
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_bytes_without_tokens(fuse, tmp_path):
-    """Characters of which some byte has no token are unknown, and come behind those that have."""
+def test_characters_with_untokenised_bytes_become_unknown(fuse, tmp_path):
+    """Characters with a byte that has no token are unknown, and follow those that have all
+    tokens."""
     tokenizer = llama.with_normalizer(byte_tokens=llama.BYTES[:0x80] + llama.BYTES[0x80:0xC0:2] + llama.BYTES[0xE0:],
                                       fuse_unk=fuse)
     answers = check(tokenizer, tmp_path, EDGES + parity.corpus(1500, SPECIALS, seed=47))
@@ -112,7 +115,7 @@ def test_bytes_without_tokens(fuse, tmp_path):
 
 
 def random_ids(tokenizer, count, seed):
-    """Tokens, runs of byte tokens that are characters, and such that are none."""
+    """Tokens, and runs of byte tokens that do and do not form characters."""
     rng = random.Random(seed)
     size = tokenizer.get_vocab_size()
 
@@ -132,7 +135,7 @@ def random_ids(tokenizer, count, seed):
 
 @pytest.mark.parametrize("decoder", llama.DECODERS)
 @pytest.mark.parametrize("skip", [False, True])
-def test_decoding_any_ids(decoder, skip, tmp_path):
+def test_decoding_of_random_ids_equals_reference(decoder, skip, tmp_path):
     tokenizer = llama.with_normalizer(decoder=decoder)
     tokenizer.add_tokens(["<0x+7>", "<0xé>", "<0x4a>", "<0x4G>", "▁▁x", "a▁b▁"])
     lists = random_ids(tokenizer, 2500, seed=48)
@@ -145,7 +148,7 @@ def test_decoding_any_ids(decoder, skip, tmp_path):
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-def test_llama_tokenizer_fast_of_transformers(legacy, tmp_path):
+def test_tokens_equal_llama_tokenizer_fast(legacy, tmp_path):
     tokenizer = llama.with_normalizer() if legacy else llama.with_metaspace("first", False)
     fast = transformers.LlamaTokenizerFast(tokenizer_object=tokenizer, legacy=legacy,
                                            clean_up_tokenization_spaces=False)
@@ -159,7 +162,7 @@ def test_llama_tokenizer_fast_of_transformers(legacy, tmp_path):
         assert answer["decoded"] == answer["streamed"] == fast.decode(ids), ascii(text)
 
 
-def test_llama3_of_transformers(tmp_path):
+def test_tokens_equal_llama3_of_transformers(tmp_path):
     tokenizer = parity.llama3_like()
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|begin|>", eos_token="<|end|>",
                                                 clean_up_tokenization_spaces=False)
@@ -170,7 +173,7 @@ def test_llama3_of_transformers(tmp_path):
         assert answer["decoded"] == answer["streamed"] == fast.decode(answer["ids"]), ascii(text)
 
 
-def test_long_texts_are_one_word(tmp_path):
+def test_long_text_without_spaces_is_one_word(tmp_path):
     rng = random.Random(51)
     words = " ".join(rng.choice(parity.WORDS) for _ in range(150_000))  # a megabyte
     long = 250_000

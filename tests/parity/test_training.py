@@ -1,4 +1,4 @@
-"""A training step against transformers, PEFT and torch's AdamW: losses and updates over 20 steps, heads included."""
+"""Training steps against transformers, PEFT and torch's AdamW: losses and updates over 20 steps, including heads."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def samples(reference, count=8, heads=False):
 
 
 class ReferenceTraining:
-    """The same training by PEFT: one sample at a time, gradients added up."""
+    """The same training with PEFT: one sample at a time, with accumulated gradients."""
 
     def __init__(self, reference, init, heads, options):
         self.reference, self.options = reference, options
@@ -63,14 +63,14 @@ class ReferenceTraining:
                 module.p = 0.0
         self.heads = heads
         self.parameters = [p for p in self.model.parameters() if p.requires_grad] + list(heads.values())
-        for parameter in self.parameters:  # unused parameters have a gradient of zero, as in our trainer
+        for parameter in self.parameters:  # unused parameters have a zero gradient, as in our trainer
             parameter.grad = torch.zeros_like(parameter)
         self.optimizer = torch.optim.AdamW(self.parameters, lr=options["learning_rate"], weight_decay=0.01)
         warmup = -(-options["warmup"] * options["steps"] // 1)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: cosine(step, options["steps"], warmup))
 
     def losses(self, sample):
-        """(sum over answer tokens, number of them, loss of the head)"""
+        """(sum over answer tokens, number of tokens, loss of the head)"""
         family = self.reference.family
         prompt = self.reference.prompt(sample)
         answer = [*family.tokenizer().encode(sample["answer"], add_special_tokens=False).ids, family.special_id(family.eos)] if "answer" in sample else []
@@ -141,13 +141,13 @@ def setting(request, models, tmp_path):
 
 
 def targets_of(name, part):
-    """What PEFT is told so that it adapts the decoder, or all of a model, without the tower's like-named linears."""
+    """PEFT targets that adapt the decoder, or the whole model, without linears of the same name in the tower."""
     if part == "decoder" and name.startswith(("llava", "vl25")):
         return {"targets": r".*language_model.*\.(q_proj|k_proj|v_proj|o_proj|gate_proj|up_proj|down_proj)"}
     return {}
 
 
-def test_twenty_steps_are_pefts(setting):
+def test_twenty_steps_equal_peft(setting):
     folder, reference, init, output = setting
     made = samples(reference)
     answer = train(request_of(folder, init, output, made))
@@ -155,7 +155,7 @@ def test_twenty_steps_are_pefts(setting):
 
 
 @pytest.mark.parametrize("setting", sample([*MODELS, "vl3-grouped-tied"], 4), indirect=True)
-def test_passes_and_recomputing_change_nothing(setting):
+def test_micro_batches_and_recomputation_change_no_result(setting):
     folder, reference, init, output = setting
     made = samples(reference)
     plain = train(request_of(folder, init, output, made))
@@ -166,7 +166,7 @@ def test_passes_and_recomputing_change_nothing(setting):
 
 
 @pytest.mark.parametrize("name", ["vl-grouped-tied", "llava-default"])
-def test_heads_are_trained_beside_the_language_model(models, tmp_path, name):
+def test_heads_are_trained_with_the_language_model(models, tmp_path, name):
     from checkpoints import add_head
     hidden = models.memory[name].config.get_text_config().hidden_size
     init = save_adapter(models.memory[name], tmp_path / "init", 12, rank=4, **targets_of(name, "decoder"))
@@ -184,8 +184,8 @@ def test_heads_are_trained_beside_the_language_model(models, tmp_path, name):
 
 @pytest.mark.parametrize("name", sample(["vl-grouped-tied", "llava-default", "vl25-odd-windows", "vl3-grouped-tied", "smolvlm-tied",
                                          "internvl-tied", "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3"], 6))
-def test_tower_and_projector_are_trained_too(models, tmp_path, name):
-    """Every linear that adapters may touch: PEFT's "all-linear" but for the output layer."""
+def test_tower_and_projector_are_trained(models, tmp_path, name):
+    """Every linear that adapters may target: PEFT's "all-linear" without the output layer."""
     init = save_adapter(models.memory[name], tmp_path / "init", 13, rank=4, targets="all-linear", exclude_modules=["lm_head"])
     reference = Reference(models[name])
     made = samples(reference)
@@ -193,8 +193,9 @@ def test_tower_and_projector_are_trained_too(models, tmp_path, name):
     compare(reference, init, made, answer, tmp_path / "out", {})
 
 
-def test_the_folder_loads_unchanged(setting):
-    """transformers + PEFT give the adapter's answers from the written folder, without a missing or unknown tensor."""
+def test_written_folder_loads_in_peft_unchanged(setting):
+    """transformers + PEFT must give the adapter's answers from the written folder, without missing or unknown
+    tensors."""
     folder, reference, init, output = setting
     train(request_of(folder, init, output, samples(reference)))
     model = peft.PeftModel.from_pretrained(reference.base, output)
@@ -206,8 +207,8 @@ def test_the_folder_loads_unchanged(setting):
 
 
 @pytest.mark.parametrize("setting", sample(MODELS, 3), indirect=True)
-def test_a_killed_training_goes_on(setting, tmp_path):
-    """A training that is killed at any moment and resumed writes the same bytes."""
+def test_killed_training_resumes(setting, tmp_path):
+    """A training that is killed at any moment and resumed must write the same bytes."""
     folder, reference, init, output = setting
     made = samples(reference)
     options = PARITY | dict(steps=30, checkpoint_every=1, shuffle=True, dropout=0.1, seed=3)
@@ -225,7 +226,7 @@ def test_a_killed_training_goes_on(setting, tmp_path):
     assert (tmp_path / "resumed" / "adapter_model.safetensors").read_bytes() == whole
 
 
-def test_a_checkpoint_of_another_training_is_refused(setting, tmp_path):
+def test_checkpoint_of_another_training_is_refused(setting, tmp_path):
     folder, reference, init, output = setting
     made = samples(reference)
     state = str(tmp_path / "state.safetensors")
@@ -234,7 +235,7 @@ def test_a_checkpoint_of_another_training_is_refused(setting, tmp_path):
         train(request_of(folder, init, output, made[1:], PARITY | dict(steps=2, checkpoint_every=1), checkpoint=state))
 
 
-def test_a_loss_that_is_no_number_names_its_step(setting):
+def test_non_finite_loss_names_its_step(setting):
     folder, reference, init, output = setting
     with pytest.raises(TrainingError, match="step [2-9][0-9]*: the loss is"):
         train(request_of(folder, init, output, samples(reference), PARITY | dict(learning_rate=1e30, warmup=0, clip=0)))

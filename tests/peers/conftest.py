@@ -1,4 +1,4 @@
-"""One server of the demo model for all tests, the openai client, and the demo's pictures and clips over HTTP."""
+"""A server of the demo model for all tests, the openai client, and the demo's pictures and clips over HTTP."""
 
 import functools
 import http.server
@@ -14,7 +14,7 @@ from serving import ServedProcess
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory):
-    """The base model `demo` and its adapters, under the limits that the peers' tests set."""
+    """The base model `demo` and its adapters, with the limits that the peers' tests set."""
     resolved = tmp_path_factory.mktemp("resolved")
     shutil.copytree(ADAPTERS["adapter-3"], resolved / "found")
     shutil.copytree(ADAPTERS["adapter-3"], resolved / "broken")
@@ -42,7 +42,7 @@ def tokenizer():
 
 @pytest.fixture(scope="session")
 def samples_url():
-    """Where the demo's samples are served from."""
+    """The URL at which the demo's samples are served."""
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_):
             pass

@@ -1,4 +1,4 @@
-"""The cases of vLLM's entrypoint tests: rows.json says what each demands, and `peer` ties a test of ours to one of them."""
+"""The cases of vLLM's entrypoint tests: rows.json states what each demands, and `peer` links one of our tests to a case."""
 
 import ast
 import functools
@@ -12,7 +12,8 @@ from programs import REPOSITORY
 
 DEMO = REPOSITORY / "demo"
 ADAPTERS = {f"adapter-{i}": str(DEMO / "adapters" / f"adapter-{i}") for i in range(1, 6)}
-# Tokens that have no text. Without them, and without an end of its own, an answer depends on no weights.
+# Tokens that have no text. Without them and without an end token, an answer's length does not depend on
+# the weights.
 SPECIAL = {str(token): -100 for token in range(1266, 1280)}
 FOLDER = pathlib.Path(__file__).parent
 VERDICTS = {
@@ -31,7 +32,7 @@ def rows():
 
 
 def peer(file, case):
-    """Marks the test of a case. Where valora differs, the test must fail: it asserts what the peer demands."""
+    """Marks the test of a case. Where valora differs, the test must fail: it asserts the peer's behaviour."""
     row = rows()[file, case]
     assert row["verdict"] in ("passes", "differs"), f"{case} is not a row with a test"
     if row["verdict"] == "passes":
@@ -40,7 +41,7 @@ def peer(file, case):
 
 
 def tested():
-    """The (file, case) that a decorator of the test modules names, read from their source."""
+    """Each (file, case) named by a decorator in the test modules, read from their source."""
     found = []
     for module in sorted(FOLDER.glob("test_peer_*.py")):
         tree = ast.parse(module.read_text())
@@ -54,6 +55,6 @@ def tested():
 
 
 def counts():
-    """How many rows have each verdict."""
+    """Number of rows with each verdict."""
     verdicts = [row["verdict"] for row in rows().values()]
     return {verdict: verdicts.count(verdict) for verdict in VERDICTS}

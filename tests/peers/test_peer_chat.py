@@ -1,4 +1,4 @@
-"""Chats: log probabilities, streams, forms of the answer, samples."""
+"""Chats: log probabilities, streams, answer forms, sampling."""
 
 import json
 import re
@@ -27,33 +27,33 @@ def chat(client, messages=SUM, model="demo", **fields):
 
 
 def free(**extra):
-    """Body of an answer whose length does not depend on the weights."""
+    """Body fields for an answer whose length does not depend on the weights."""
     return {"ignore_eos": True, "logit_bias": SPECIAL} | extra
 
 
 @MODELS
 @peer(CHAT, "test_no_logprobs_chat")
-def test_chat_without_logprobs(client, model):
+def test_chat_without_logprobs_returns_none(client, model):
     assert chat(client, model=model, logprobs=False).choices[0].logprobs is None
 
 
 @MODELS
 @peer(CHAT, "test_zero_logprobs_chat")
-def test_chat_with_the_chosen_tokens_alone(client, model):
+def test_zero_top_logprobs_returns_only_the_chosen_tokens(client, model):
     answer = chat(client, model=model, temperature=0, logprobs=True, top_logprobs=0, extra_body=free())
     assert answer.choices[0].logprobs.content[0].top_logprobs == []
 
 
 @MODELS
 @peer(CHAT, "test_some_logprobs_chat")
-def test_chat_with_five_logprobs(client, model):
+def test_chat_returns_five_top_logprobs(client, model):
     answer = chat(client, model=model, temperature=0, logprobs=True, top_logprobs=5, extra_body=free())
     assert len(answer.choices[0].logprobs.content[0].top_logprobs) == 5
 
 
 @MODELS
 @peer(CHAT, "test_too_many_chat_logprobs")
-def test_chat_with_too_many_logprobs(client, model):
+def test_too_many_logprobs_are_refused(client, model):
     with pytest.raises(openai.APIError):
         list(chat(client, model=model, logprobs=True, top_logprobs=21, stream=True))
     with pytest.raises(openai.BadRequestError):
@@ -63,7 +63,7 @@ def test_chat_with_too_many_logprobs(client, model):
 
 @MODELS
 @peer(CHAT, "test_single_chat_session")
-def test_two_turns(client, tokenizer, model):
+def test_second_turn_is_answered(client, tokenizer, model):
     answer = chat(client, model=model, max_completion_tokens=5, logprobs=True, top_logprobs=5, extra_body=free())
     prompt = len(tokenizer.apply_chat_template(SUM, add_generation_prompt=True))
     assert answer.id and len(answer.choices) == 1 and answer.choices[0].finish_reason == "length"
@@ -76,7 +76,7 @@ def test_two_turns(client, tokenizer, model):
 
 @MODELS
 @peer(CHAT, "test_chat_streaming")
-def test_a_streamed_chat(client, model):
+def test_streamed_chat_equals_the_whole_one(client, model):
     whole = chat(client, model=model, temperature=0, extra_body=free()).choices[0]
     choices = [chunk.choices[0] for chunk in chat(client, model=model, temperature=0, stream=True, extra_body=free())]
     assert {choice.delta.role for choice in choices if choice.delta.role} == {"assistant"}
@@ -87,7 +87,7 @@ def test_a_streamed_chat(client, model):
 
 @MODELS
 @peer(CHAT, "test_chat_completion_stream_options")
-def test_usage_of_streamed_chats(client, model):
+def test_streamed_usage_follows_its_options(client, model):
     def stream(options, **fields):
         return list(chat(client, model=model, temperature=0, stream=True, stream_options=options, extra_body=free(**fields)))
 
@@ -113,39 +113,39 @@ def wish(**form):
 
 
 @peer(CHAT, "test_structured_outputs_choice_chat[the form]")
-def test_one_of_the_choices(client):
+def test_answer_is_one_of_the_choices(client):
     for _ in range(2):
         assert chat(client, temperature=0.7, extra_body=wish(choice=LANGUAGES)).choices[0].message.content in LANGUAGES
 
 
 @peer(CHAT, "test_structured_outputs_json_chat[the form]")
-def test_json_of_a_schema(client):
+def test_answer_matches_the_schema(client):
     answer = chat(client, max_completion_tokens=200, extra_body=wish(json=SCHEMA))
     jsonschema.validate(json.loads(answer.choices[0].message.content), SCHEMA)
 
 
 @peer(CHAT, "test_structured_outputs_regex_chat[the form]")
-def test_text_of_a_regex(client):
+def test_answer_matches_the_regex(client):
     for _ in range(2):
         text = chat(client, max_completion_tokens=20, extra_body=wish(regex=ADDRESS)).choices[0].message.content
         assert re.fullmatch(ADDRESS, text)
 
 
 @peer(CHAT, "test_structured_outputs_type_error")
-def test_a_form_of_a_wrong_type(client):
+def test_constraint_of_a_wrong_type_is_refused(client):
     with pytest.raises(openai.BadRequestError):
         chat(client, extra_body=wish(regex={"1": "Python", "2": "C++"}))
 
 
 @peer(CHAT, "test_structured_outputs_choice_chat_logprobs")
-def test_logprobs_of_a_choice_are_finite(client):
+def test_logprobs_under_a_choice_are_finite(client):
     answer = chat(client, logprobs=True, top_logprobs=5, extra_body=wish(choice=LANGUAGES))
     top = answer.choices[0].logprobs.content[0].top_logprobs
     assert top and all(item.logprob >= -9999 for item in top)
 
 
 @peer(CHAT, "test_response_format_json_object[the form]")
-def test_any_json_object(client):
+def test_json_object_format_returns_an_object(client):
     answer = chat(client, max_completion_tokens=400, temperature=0, response_format={"type": "json_object"},
                   extra_body={"repetition_penalty": 1.5})
     if answer.choices[0].finish_reason == "stop":
@@ -154,7 +154,7 @@ def test_any_json_object(client):
 
 
 @peer(CHAT, "test_response_format_json_schema[the form]")
-def test_the_schema_of_a_response_format(client):
+def test_response_format_schema_is_followed(client):
     schema = {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
     form = {"type": "json_schema", "json_schema": {"name": "sum", "schema": schema}}
     answer = chat(client, max_completion_tokens=100, response_format=form)
@@ -162,38 +162,38 @@ def test_the_schema_of_a_response_format(client):
 
 
 @peer(CHAT, "test_response_format_text")
-def test_text_as_a_response_format(client):
+def test_text_response_format_is_accepted(client):
     assert chat(client, response_format={"type": "text"}).choices[0].message.content is not None
 
 
 @peer(CHAT, "test_extra_fields_allowed")
-def test_unknown_fields_of_messages(client):
+def test_unknown_message_fields_are_ignored(client):
     assert chat(client, [{"role": "user", "content": "what is 1+1?", "extra_field": "0"}], seed=0).choices[0].message.content is not None
 
 
 @peer(CHAT, "test_custom_role")
-def test_a_role_that_the_template_takes(client):
+def test_custom_role_accepts_text_and_parts(client):
     plain, parts = (chat(client, [{"role": "my-custom-role", "content": content}], temperature=0, seed=0).choices[0].message.content
                     for content in ("what is 1+1?", [{"type": "text", "text": "what is 1+1?"}]))
     assert plain == parts
 
 
 @peer(CHAT, "test_complex_message_content[parts as a string]")
-def test_text_parts_are_the_string(client):
+def test_text_parts_equal_the_joined_string(client):
     plain, parts = (chat(client, [{"role": "user", "content": content}], temperature=0, seed=0).choices[0].message.content
                     for content in ("what is 1+1?", [{"type": "text", "text": "what is 1+1?"}]))
     assert plain == parts
 
 
 @peer(CHAT, "test_long_seed")
-def test_seeds_of_more_than_64_bits(client):
+def test_seeds_beyond_64_bits_are_refused(client):
     for seed in (-2**63 - 1, 2**63):
         with pytest.raises(openai.BadRequestError, match="seed"):
             chat(client, seed=seed)
 
 
 @peer(CHAT, "test_chat_completion_n_parameter_non_streaming")
-def test_three_chats(client):
+def test_three_choices_are_returned(client):
     answer = chat(client, n=3, temperature=0.7, max_completion_tokens=20, extra_body=free())
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
     contents = [choice.message.content for choice in answer.choices]
@@ -201,7 +201,7 @@ def test_three_chats(client):
 
 
 @peer(CHAT, "test_chat_completion_n_parameter_streaming")
-def test_two_streamed_chats(client):
+def test_two_choices_are_streamed(client):
     texts = defaultdict(str)
     for chunk in chat(client, n=2, temperature=0.7, max_completion_tokens=15, stream=True, extra_body=free()):
         for choice in chunk.choices:
@@ -210,7 +210,7 @@ def test_two_streamed_chats(client):
 
 
 @peer(CHAT, "test_chat_completion_n_with_seed")
-def test_two_chats_with_a_seed(client):
+def test_two_seeded_choices_are_returned(client):
     answer = chat(client, n=2, seed=42, temperature=0.8, extra_body=free())
     assert [choice.index for choice in answer.choices] == [0, 1]
     assert all(choice.message.content for choice in answer.choices)
@@ -218,38 +218,38 @@ def test_two_chats_with_a_seed(client):
 
 @peer(CHAT, "test_chat_completion_n_equals_1")
 @peer(CHAT, "test_chat_completion_request_n_parameter_default")
-def test_one_chat(client):
+def test_default_is_one_choice(client):
     for fields in ({"n": 1}, {}):
         (choice,) = chat(client, temperature=0.7, **fields).choices
         assert choice.index == 0 and choice.message.content is not None
 
 
 @peer(FORMS, "test_invalid_json_schema")
-def test_a_chat_with_a_schema_that_is_none(client):
+def test_invalid_schema_is_refused(client):
     with pytest.raises(openai.APIError):
         chat(client, extra_body=wish(json=SCHEMA_WITH_TEXT))
 
 
 @peer(FORMS, "test_invalid_regex")
-def test_a_chat_with_a_regex_that_is_none(client):
+def test_invalid_regex_is_refused(client):
     with pytest.raises(openai.APIError):
         chat(client, stop=["\n"], extra_body=wish(regex=r"[.*"))
 
 
 @peer(FORMS, "test_invalid_grammar")
-def test_a_chat_with_a_grammar_that_is_none(client):
+def test_invalid_grammar_is_refused(client):
     with pytest.raises(openai.APIError):
         chat(client, extra_body=wish(grammar=GRAMMAR_WITHOUT_A_RULE))
 
 
 @peer(FORMS, "test_empty_grammar")
-def test_a_chat_with_an_empty_grammar(client):
+def test_empty_grammar_is_refused(client):
     with pytest.raises(openai.APIError):
         chat(client, extra_body=wish(grammar=""))
 
 
 @peer(ECHO, "test_chat_session_with_echo_and_continue_final_message[echo=False]")
-def test_an_answer_that_goes_on_with_a_message(client):
+def test_answer_continues_the_last_message(client):
     saying = "An apple a day keeps"
     turns = [{"role": "user", "content": "tell me a common saying"}, {"role": "assistant", "content": saying}]
     answer = chat(client, turns, extra_body={"echo": False, "continue_final_message": True, "add_generation_prompt": False})

@@ -1,4 +1,4 @@
-"""Plain completions, token ids in answers, and prompts that are refused."""
+"""Plain completions, token ids in answers, and refused prompts."""
 
 import openai
 import pytest
@@ -20,7 +20,7 @@ def complete(client, prompt="Hello, my name is", **fields):
 
 
 @peer(COMPLETION, "test_single_completion")
-def test_one_completion(client, tokenizer):
+def test_completion_is_answered(client, tokenizer):
     answer = complete(client)
     prompt = len(tokenizer.encode("Hello, my name is"))
     assert answer.id and len(answer.choices) == 1
@@ -33,19 +33,19 @@ def test_one_completion(client, tokenizer):
 
 
 @peer(COMPLETION, "test_no_logprobs")
-def test_no_logprobs(client):
+def test_null_logprobs_returns_none(client):
     assert complete(client, IDS, logprobs=None).choices[0].logprobs is None
 
 
 @peer(COMPLETION, "test_zero_logprobs")
-def test_zero_logprobs_give_the_chosen_token(client):
+def test_zero_logprobs_returns_only_the_chosen_token(client):
     logprobs = complete(client, IDS, logprobs=0).choices[0].logprobs
     assert len(logprobs.token_logprobs) == 5
     assert len(logprobs.top_logprobs[0]) == 1
 
 
 @peer(COMPLETION, "test_some_logprobs")
-def test_five_logprobs(client):
+def test_five_logprobs_are_returned(client):
     logprobs = complete(client, IDS, logprobs=5).choices[0].logprobs
     assert len(logprobs.token_logprobs) == 5
     assert 5 <= len(logprobs.top_logprobs[0]) <= 6
@@ -76,7 +76,7 @@ def lengths_differ(lengths, texts):
 
 
 @peer(COMPLETION, "test_parallel_no_streaming")
-def test_three_samples(client):
+def test_three_samples_are_returned(client):
     answer = complete(client, "What is an LLM?", n=3, temperature=1, seed=42, max_tokens=50, logprobs=0,
                       extra_body={"ignore_eos": False, "logit_bias": {}})
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
@@ -85,7 +85,7 @@ def test_three_samples(client):
 
 
 @peer(COMPLETION, "test_parallel_streaming")
-def test_three_streamed_samples(client):
+def test_three_samples_are_streamed(client):
     texts, lengths, reasons = [""] * 3, [0] * 3, [None] * 3
     for chunk in complete(client, "What is an LLM?", n=3, temperature=1, seed=42, max_tokens=50, stream=True,
                           extra_body={"ignore_eos": False, "logit_bias": {}}):
@@ -102,7 +102,7 @@ def usages(client, options):
 
 
 @peer(COMPLETION, "test_completion_stream_options")
-def test_usage_of_streams(client):
+def test_streamed_usage_follows_its_options(client):
     for options in ({"include_usage": False, "continuous_usage_stats": False}, {"include_usage": False, "continuous_usage_stats": True}, {}):
         assert all(chunk.usage is None for chunk in usages(client, options))
     for continuous in (False, True):
@@ -119,7 +119,7 @@ def test_usage_of_streams(client):
 
 
 @peer(COMPLETION, "test_batch_completions[lists and streams]")
-def test_two_prompts_at_once(client):
+def test_two_prompts_are_answered_in_order(client):
     for prompts in (["Hello, my name is"] * 2, [IDS] * 2):
         one, two = complete(client, prompts).choices
         assert one.text == two.text
@@ -138,25 +138,25 @@ def test_echo_begins_with_the_prompt(client, tokenizer):
 
 
 @peer(COMPLETION, "test_invalid_json_schema")
-def test_a_schema_that_is_none(client):
+def test_invalid_schema_is_refused(client):
     with pytest.raises(openai.APIError):
         complete(client, extra_body={"structured_outputs": {"json": SCHEMA_WITH_TEXT}})
 
 
 @peer(COMPLETION, "test_invalid_regex")
-def test_a_regex_that_is_none(client):
+def test_invalid_regex_is_refused(client):
     with pytest.raises(openai.APIError):
         complete(client, stop=["\n"], extra_body={"structured_outputs": {"regex": r"[.*"}})
 
 
 @peer(COMPLETION, "test_invalid_grammar")
-def test_a_grammar_that_is_none(client):
+def test_invalid_grammar_is_refused(client):
     with pytest.raises(openai.APIError):
         complete(client, extra_body={"structured_outputs": {"grammar": GRAMMAR_WITHOUT_A_RULE}})
 
 
 @peer("openai/completion/test_completion_text_offset.py", "test_stream_text_offset_matches_non_stream_with_stop_holdback")
-def test_offsets_of_streamed_tokens(client):
+def test_streamed_text_offsets_equal_the_whole_ones(client):
     fields = dict(logprobs=0, stop=["\n\n"], max_tokens=12)
     whole = complete(client, **fields).choices[0].logprobs
     streamed = [offset for chunk in complete(client, **fields, stream=True) for offset in chunk.choices[0].logprobs.text_offset]
@@ -165,32 +165,32 @@ def test_offsets_of_streamed_tokens(client):
 
 
 @peer(VALIDATION, "test_empty_prompt")
-def test_no_prompt_at_all(client):
+def test_missing_prompt_is_refused(client):
     with pytest.raises(openai.BadRequestError, match="prompt"):
         complete(client, None, extra_body={"prompt_embeds": []})
 
 
 @peer(VALIDATION, "test_out_of_vocab_token_ids")
-def test_a_prompt_of_unknown_tokens(client):
+def test_unknown_prompt_tokens_are_refused(client):
     with pytest.raises(openai.BadRequestError, match="vocabulary"):
         complete(client, [999999])
 
 
 @peer(VALIDATION, "test_out_of_vocab_token_ids[the words]")
-def test_the_words_about_unknown_tokens(client):
+def test_unknown_token_message_says_out_of_vocabulary(client):
     with pytest.raises(openai.BadRequestError) as error:
         complete(client, [999999])
     assert "out of vocabulary" in str(error.value)
 
 
 @peer(EMPTY, "test_empty_prompt_list_rejected")
-def test_an_empty_list_of_prompts(client):
+def test_empty_prompt_list_is_refused(client):
     with pytest.raises(openai.BadRequestError, match="prompt"):
         complete(client, [])
 
 
 @peer(EMPTY, "test_nonempty_prompt_list_ok")
-def test_a_list_of_one_prompt(client):
+def test_list_of_one_prompt_gives_one_choice(client):
     assert len(complete(client, ["hello"]).choices) == 1
 
 
@@ -198,7 +198,7 @@ EMOJI = "Complete this sentence with emojis: I love coding 🚀"
 
 
 @peer(TOKEN_IDS, "test_basic_completion_with_emoji")
-def test_token_ids_of_a_completion(client, tokenizer):
+def test_completion_returns_token_ids_on_request(client, tokenizer):
     choice = complete(client, EMOJI, max_tokens=10, logprobs=1, extra_body={"return_token_ids": True}).choices[0]
     assert choice.prompt_token_ids == tokenizer.encode(EMOJI)
     assert len(choice.token_ids) == 10
@@ -225,6 +225,6 @@ def test_streamed_token_ids_are_those_of_the_logprobs(client):
 
 
 @peer(TOKEN_IDS, "test_comparison_with_prompt_logprobs_and_logprobs[the prompt of a stream]")
-def test_the_first_part_of_a_stream_has_the_prompt(client, tokenizer):
+def test_first_stream_event_has_the_prompt_token_ids(client, tokenizer):
     first = next(iter(complete(client, stream=True, extra_body={"return_token_ids": True})))
     assert first.choices[0].model_dump().get("prompt_token_ids") == tokenizer.encode("Hello, my name is")

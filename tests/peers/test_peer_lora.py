@@ -1,4 +1,4 @@
-"""Adapters at run time, and the list of models."""
+"""Adapters at run time, and the model list."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ def unload(served, name):
 
 @pytest.fixture
 def loaded(served):
-    """Loads adapters and unloads them after the test."""
+    """Loads adapters, and unloads them after the test."""
     names = []
 
     def add(name, path=ADAPTERS["adapter-3"], **more):
@@ -68,7 +68,7 @@ def test_adapters_of_the_command_line_name_their_base(client):
 
 
 @peer(LORA, "test_dynamic_lora_lineage")
-def test_a_loaded_adapter_is_the_last_card(client, loaded):
+def test_loaded_adapter_is_the_last_model_card(client, loaded):
     status, text = loaded("late")
     assert status == 200 and "success" in text.lower()
     card = client.models.list().data[-1]
@@ -86,19 +86,19 @@ def test_load_inplace_replaces_an_adapter(client, loaded):
 
 
 @peer(LORA, "test_load_lora_adapter_with_load_inplace_false_errors")
-def test_a_taken_name_is_refused(loaded):
+def test_duplicate_name_is_refused(loaded):
     assert loaded("taken")[0] == 200
     status, text = loaded("taken")
     assert status == 400 and "already been loaded" in text
 
 
 @peer(LORA, "test_dynamic_lora_not_found")
-def test_a_missing_folder_is_not_found(served):
+def test_missing_folder_is_not_found(served):
     assert load(served, "nowhere", "/not/an/adapter")[0] == 404
 
 
 @peer(LORA, "test_dynamic_lora_invalid_files")
-def test_an_unreadable_folder_is_an_internal_error(served, tmp_path):
+def test_unreadable_folder_is_an_internal_error(served, tmp_path):
     assert load(served, "unreadable", unreadable(tmp_path))[0] == 500
 
 
@@ -115,7 +115,7 @@ def test_dora_is_an_internal_error(served, tmp_path):
 
 
 @peer(LORA, "test_dynamic_lora_badrequests[test_modules_to_save]")
-def test_a_saved_output_layer_is_an_internal_error(served, tmp_path):
+def test_saved_output_layer_is_an_internal_error(served, tmp_path):
     status, text = load(served, "saved", changed(tmp_path / "saved", modules_to_save=["lm_head"]))
     assert status == 500 and "modules_to_save" in text
 
@@ -126,8 +126,8 @@ def refusals(served, tmp_path):
     return [load(served, folder.name, folder) for folder in folders]
 
 
-def test_adapters_that_cannot_be_served_are_refused_with_a_reason(served, tmp_path):
-    """What valora does where it differs: the folder is the client's fault."""
+def test_unsupported_adapters_are_refused_with_a_reason(served, tmp_path):
+    """valora's behaviour where it differs: the folder is the client's fault."""
     answers = refusals(served, tmp_path)
     assert [status for status, _ in answers] == [400, 422, 422, 422]
     for (_, text), word in zip(answers, ["JSON", "rank", "dora", "lm_head"]):
@@ -156,7 +156,7 @@ def test_ten_adapters_load_and_answer_at_once(client, loaded):
 
 
 @peer(LORA, "test_loading_invalid_adapters_does_not_break_others")
-def test_failed_loads_disturb_nobody(client, served, loaded, tmp_path):
+def test_failed_loads_do_not_affect_other_requests(client, served, loaded, tmp_path):
     over, faults, answers = threading.Event(), [], []
 
     def ask():
@@ -179,25 +179,25 @@ def test_failed_loads_disturb_nobody(client, served, loaded, tmp_path):
 
 
 @peer(SERVING, "test_serving_model_name")
-def test_answers_name_the_model_that_was_asked(client):
+def test_answers_name_the_requested_model(client):
     for model in ("demo", "adapter-3"):
         assert client.completions.create(model=model, prompt="a", max_tokens=1).model == model
 
 
 @peer(SERVING, "test_load_lora_adapter_success")
-def test_the_words_of_a_load(client, loaded):
+def test_load_message_equals_vllms(client, loaded):
     assert loaded("worded") == (200, "Success: LoRA adapter 'worded' added successfully.")
     assert "worded" in [card.id for card in client.models.list()]
 
 
 @peer(SERVING, "test_load_lora_adapter_missing_fields")
-def test_a_load_without_a_name(served):
+def test_load_without_a_name_is_refused(served):
     status, text = load(served, "", "")
     assert status == 400 and json.loads(text)["error"]["type"] == "InvalidUserInput"
 
 
 @peer(SERVING, "test_load_lora_adapter_duplicate")
-def test_a_second_load(client, loaded):
+def test_second_load_of_a_name_is_refused(client, loaded):
     assert loaded("twice")[0] == 200
     status, text = loaded("twice")
     assert status == 400 and json.loads(text)["error"]["type"] == "InvalidUserInput"
@@ -205,74 +205,74 @@ def test_a_second_load(client, loaded):
 
 
 @peer(SERVING, "test_unload_lora_adapter_success")
-def test_the_words_of_an_unload(client, served, loaded):
+def test_unload_message_equals_vllms(client, served, loaded):
     loaded("gone")
     assert unload(served, "gone") == (200, "Success: LoRA adapter 'gone' removed successfully.")
     assert "gone" not in [card.id for card in client.models.list()]
 
 
 @peer(SERVING, "test_unload_lora_adapter_missing_fields")
-def test_an_unload_without_a_name(served):
+def test_unload_without_a_name_is_refused(served):
     status, text = unload(served, "")
     assert status == 400 and json.loads(text)["error"]["type"] == "InvalidUserInput"
 
 
 @peer(SERVING, "test_unload_lora_adapter_not_found")
-def test_an_unload_of_an_unknown_adapter(served):
+def test_unload_of_an_unknown_adapter_is_404(served):
     status, text = unload(served, "nobody")
     assert status == 404 and json.loads(text)["error"]["type"] == "NotFoundError"
 
 
 @peer(SERVING, "test_pooling_maybe_get_adapters_lora_name_sets_lora_request")
-def test_embeddings_take_an_adapter_by_name(client):
+def test_embeddings_accept_an_adapter_by_name(client):
     base, adapter = (client.embeddings.create(model=model, input="hello").data[0].embedding for model in ("demo", "adapter-3"))
     assert base != adapter
 
 
 @peer(SERVING, "test_pooling_maybe_get_adapters_unknown_model_raises")
-def test_embeddings_of_an_unknown_model(client):
+def test_embeddings_of_an_unknown_model_are_404(client):
     with pytest.raises(openai.NotFoundError):
         client.embeddings.create(model="unknown-model", input="hello")
 
 
 @peer(RESOLVERS, "test_serving_completion_with_lora_resolver")
-def test_an_adapter_is_found_in_the_resolvers_folder(client):
+def test_adapter_is_found_in_the_resolver_folder(client):
     answer = client.completions.create(model="found", prompt="Generate with LoRA", max_tokens=3)
     assert answer.model == "found" and "found" in [card.id for card in client.models.list()]
 
 
 @peer(RESOLVERS, "test_serving_completion_resolver_not_found")
-def test_an_adapter_that_the_resolver_lacks(client):
+def test_adapter_missing_from_the_resolver_folder_is_404(client):
     with pytest.raises(openai.NotFoundError, match="nobody-at-all"):
         client.completions.create(model="nobody-at-all", prompt="what is 1+1?")
 
 
 @peer(RESOLVERS, "test_serving_completion_resolver_add_lora_fails")
-def test_an_adapter_of_the_resolver_that_cannot_be_served(client):
+def test_unsupported_adapter_in_the_resolver_folder_is_refused(client):
     with pytest.raises(openai.BadRequestError, match="broken"):
         client.completions.create(model="broken", prompt="what is 1+1?")
 
 
 @peer(MODELS, "test_check_models")
-def test_the_base_comes_first(client):
+def test_base_is_listed_first(client):
     base, *adapters = client.models.list().data
     assert (base.id, base.root) == ("demo", str(DEMO / "model"))
     assert [card.id for card in adapters][:5] == list(ADAPTERS)
 
 
 @peer(MODELS, "test_retrieve_base_model")
-def test_the_card_of_the_base(client):
+def test_base_card_has_id_and_root(client):
     card = client.models.retrieve("demo")
     assert (card.id, card.root) == ("demo", str(DEMO / "model"))
 
 
 @peer(MODELS, "test_retrieve_lora_model")
-def test_the_card_of_an_adapter(client):
+def test_adapter_card_has_id_and_root(client):
     card = client.models.retrieve("adapter-2")
     assert (card.id, card.root) == ("adapter-2", ADAPTERS["adapter-2"])
 
 
 @peer(MODELS, "test_retrieve_unknown_model")
-def test_the_card_of_nobody(client):
+def test_unknown_model_card_is_404(client):
     with pytest.raises(openai.NotFoundError, match="does not exist"):
         client.models.retrieve("nobody")

@@ -43,21 +43,21 @@ def well_formed(answer, count=1):
 
 
 def lengths(tokenizer):
-    """Tokens of the conversation: closed, opened for an answer, and without its end."""
+    """Number of tokens in the conversation: closed, opened for an answer, and without its end."""
     return [len(tokenizer.apply_chat_template(TURNS, **how)) for how in
             ({}, {"add_generation_prompt": True}, {"continue_final_message": True})]
 
 
 @peer(CLASSIFY, "test_basic")
 @peer(EMBED, "test_basic")
-def test_models_and_tokens(served, client, tokenizer):
+def test_models_are_listed_and_tokenize_by_name(served, client, tokenizer):
     assert client.models.list().data[0].id == "demo"
     for model in ("demo", "adapter-4"):
         assert served.post("/tokenize", {"model": model, "prompt": TEXT})["tokens"] == tokenizer.encode(TEXT)
 
 
 @peer(CLASSIFY, "test_completion_request")
-def test_labels_of_a_text_and_of_tokens(served, tokenizer):
+def test_text_and_token_inputs_give_equal_labels(served, tokenizer):
     one, two = (classify(served, input=given) for given in (TEXT, tokenizer.encode(TEXT)))
     well_formed(one)
     well_formed(two)
@@ -65,19 +65,19 @@ def test_labels_of_a_text_and_of_tokens(served, tokenizer):
 
 
 @peer(CLASSIFY, "test_completion_request_batched")
-def test_labels_of_ten_texts(served, tokenizer):
+def test_ten_texts_get_ten_labels(served, tokenizer):
     for given in (TEXT, tokenizer.encode(TEXT)):
         well_formed(classify(served, input=[given] * 10), 10)
 
 
 @peer(CLASSIFY, "test_empty_input_error")
-def test_labels_of_nothing(served):
+def test_empty_input_is_refused(served):
     for given in ("", []):
         assert refused(served, "/classify", "adapter-4", input=given)
 
 
 @peer(CLASSIFY, "test_truncate_prompt_tokens")
-def test_labels_of_the_last_tokens(served):
+def test_truncated_input_keeps_the_last_tokens(served):
     answer = classify(served, input="hello " * 600, truncate_prompt_tokens=5)
     well_formed(answer)
     assert answer["usage"]["prompt_tokens"] == answer["usage"]["total_tokens"] == 5
@@ -85,12 +85,12 @@ def test_labels_of_the_last_tokens(served):
 
 
 @peer(CLASSIFY, "test_add_special_tokens[true]")
-def test_labels_with_special_tokens(served):
+def test_special_tokens_are_accepted_in_classification(served):
     well_formed(classify(served, input=TEXT, add_special_tokens=True))
 
 
 @peer(CLASSIFY, "test_chat_request[the turns]")
-def test_labels_of_a_conversation(served, tokenizer):
+def test_conversation_is_classified_per_generation_flags(served, tokenizer):
     closed, opened, continued = lengths(tokenizer)
     assert well_formed(classify(served, messages=TURNS, add_generation_prompt=False)) == closed
     assert well_formed(classify(served, messages=TURNS, add_generation_prompt=True)) == opened
@@ -98,7 +98,7 @@ def test_labels_of_a_conversation(served, tokenizer):
 
 
 @peer(CLASSIFY, "test_chat_request[defaults]")
-def test_labels_of_a_conversation_that_opens_no_turn(served, tokenizer):
+def test_classification_opens_no_turn_by_default(served, tokenizer):
     closed, _, continued = lengths(tokenizer)
     assert well_formed(classify(served, messages=TURNS)) == closed
     assert well_formed(classify(served, messages=TURNS, continue_final_message=True)) == continued
@@ -106,7 +106,7 @@ def test_labels_of_a_conversation_that_opens_no_turn(served, tokenizer):
 
 @peer(CLASSIFY, "test_chat_request[both flags]")
 @peer(EMBED, "test_chat_request[both flags]")
-def test_a_turn_cannot_be_continued_and_opened(served):
+def test_continuing_and_opening_a_turn_is_refused(served):
     for path, model in (("/classify", "adapter-4"), ("/v1/embeddings", "demo")):
         words = refused(served, path, model, messages=TURNS, continue_final_message=True, add_generation_prompt=True)
         assert "continue_final_message" in words and "add_generation_prompt" in words
@@ -114,13 +114,13 @@ def test_a_turn_cannot_be_continued_and_opened(served):
 
 @peer(CLASSIFY, "test_chat_request[the words about both flags]")
 @peer(EMBED, "test_chat_request[the words about both flags]")
-def test_the_words_about_both_flags(served):
+def test_message_about_both_flags_equals_vllms(served):
     words = refused(served, "/classify", "adapter-4", messages=TURNS, continue_final_message=True, add_generation_prompt=True)
     assert "Cannot set both `continue_final_message` and `add_generation_prompt` to True." in words
 
 
 @peer(CLASSIFY, "test_use_activation")
-def test_labels_with_and_without_softmax(served):
+def test_softmax_is_the_default_and_can_be_disabled(served):
     default, with_it, without = (classify(served, input=TEXT, use_activation=wish)["data"][0]["probs"] for wish in (None, True, False))
     exponents = [math.exp(value) for value in without]
     assert default == pytest.approx(with_it) and with_it != pytest.approx(without, abs=1e-2)
@@ -129,20 +129,20 @@ def test_labels_with_and_without_softmax(served):
 
 @peer(CLASSIFY, "test_score")
 @peer(CLASSIFY, "test_rerank")
-def test_scores_are_not_found(served):
+def test_score_endpoint_is_404(served):
     for path in ("/score", "/rerank"):
         assert served.request("POST", path, {"model": "adapter-4", "query": "ping", "documents": ["pong"]})[0] == 404
 
 
 @peer(SEEN, "test_classify_accepts_chat_text_only")
-def test_labels_of_text_parts(served, tokenizer):
+def test_text_parts_are_classified(served, tokenizer):
     content = "Please classify this text request."
     answer = classify(served, messages=[{"role": "user", "content": [text_part(content)]}], add_generation_prompt=False)
     assert well_formed(answer) == len(tokenizer.apply_chat_template([{"role": "user", "content": content}]))
 
 
 @peer(SEEN, "test_classify_accepts_chat_video_url")
-def test_labels_of_a_clip(served):
+def test_clip_is_classified(served):
     parts = [text_part("What is the person doing?"), video_part(clip("actions-1.mp4"))]
     assert well_formed(classify(served, messages=[{"role": "user", "content": parts}])) > 40
 
@@ -159,7 +159,7 @@ def right_usage(answer, count, tokens):
 
 @peer(EMBED, "test_completion_request")
 @peer(EMBED, "test_completion_request_batched")
-def test_embeddings_of_texts_and_tokens(client, tokenizer):
+def test_text_and_token_inputs_give_equal_embeddings(client, tokenizer):
     tokens = tokenizer.encode(TEXT)
     answers = [embed(client, given) for given in (TEXT, tokens, [TEXT] * 10, [tokens] * 10)]
     for answer, count in zip(answers, (1, 1, 10, 10)):
@@ -168,7 +168,7 @@ def test_embeddings_of_texts_and_tokens(client, tokenizer):
 
 
 @peer(EMBED, "test_truncate_prompt_tokens")
-def test_embeddings_of_the_last_tokens(client, tokenizer):
+def test_truncated_embedding_input_keeps_the_last_tokens(client, tokenizer):
     for given in ([TEXT + " " + TEXT], tokenizer.encode(TEXT + " " + TEXT)):
         right_usage(embed(client, given, truncate_prompt_tokens=10), 1, 10)
     with pytest.raises(openai.BadRequestError, match="truncate_prompt_tokens"):
@@ -180,7 +180,7 @@ def embed_turns(served, **fields):
 
 
 @peer(EMBED, "test_chat_request[the turns]")
-def test_embeddings_of_a_conversation(served, client, tokenizer):
+def test_conversation_is_embedded_per_generation_flags(served, client, tokenizer):
     closed, opened, continued = lengths(tokenizer)
     answer = embed_turns(served)
     assert answer["object"] == "list" and answer["model"] == "demo" and answer["usage"]["prompt_tokens"] == closed
@@ -191,7 +191,7 @@ def test_embeddings_of_a_conversation(served, client, tokenizer):
 
 
 @peer(EMBED, "test_base64_embedding")
-def test_embeddings_as_base64(client):
+def test_base64_embeddings_equal_floats(client):
     texts = ["Hello my name is", TEXT]
     numbers = [item.embedding for item in embed(client, texts).data]
     coded = client.embeddings.create(model="demo", input=texts, encoding_format="base64").data
@@ -203,17 +203,17 @@ def test_embeddings_as_base64(client):
 
 @pytest.mark.parametrize("field", ["encoding_format", "embed_dtype", "endianness"])
 @peer(EMBED, "test_params_not_supported[the refusal]")
-def test_formats_that_are_none(served, field):
+def test_unknown_encoding_format_is_refused(served, field):
     assert field in refused(served, "/v1/embeddings", "demo", input=TEXT, **{"encoding_format": "base64"} | {field: f"bad_{field}"})
 
 
 @peer(EMBED, "test_params_not_supported[the words]")
-def test_the_words_about_formats(served):
+def test_unknown_encoding_format_is_a_literal_error(served):
     assert "literal_error" in refused(served, "/v1/embeddings", "demo", input=TEXT, encoding_format="bad")
 
 
 @peer(EMBED, "test_use_activation")
-def test_embeddings_of_length_one_or_not(client):
+def test_embeddings_are_normalised_unless_disabled(client):
     default, with_it, without = (numpy.array(embed(client, TEXT, use_activation=wish).data[0].embedding) for wish in (None, True, False))
     assert numpy.allclose(default, with_it) and not numpy.allclose(with_it, without, atol=1e-2)
     assert numpy.allclose(with_it, without / numpy.linalg.norm(without), atol=1e-4)
@@ -227,14 +227,14 @@ def embed_parts(served, content):
 
 
 @peer(PICTURES, "test_chat_text_request")
-def test_the_embedding_of_one_message(served, tokenizer):
+def test_text_message_is_embedded(served, tokenizer):
     expected = len(tokenizer.apply_chat_template([{"role": "user", "content": TEXT}]))
     assert embed_parts(served, TEXT)["usage"]["prompt_tokens"] == expected
 
 
 @peer(PICTURES, "test_chat_image_url_request")
 @peer(PICTURES, "test_chat_image_base64_request")
-def test_the_embedding_of_a_picture(served, samples_url):
+def test_picture_embedding_is_equal_by_url_and_in_body(served, samples_url):
     words = text_part("Represent the user's input.")
     data = (DEMO / "samples" / "street-1.png").read_bytes()
     by_url, within = (embed_parts(served, [words, image_part(url)]) for url in (f"{samples_url}/street-1.png", data_url(data)))
@@ -244,7 +244,7 @@ def test_the_embedding_of_a_picture(served, samples_url):
 
 @pytest.mark.parametrize("mode, kind", [("RGB", "JPEG"), ("P", "PNG"), ("RGB", "PNG"), ("RGBA", "PNG")])
 @peer(PICTURES, "test_image_embedding")
-def test_embeddings_of_pictures_of_all_kinds(served, mode, kind):
+def test_pictures_of_all_formats_are_embedded(served, mode, kind):
     buffer = io.BytesIO()
     Image.open(DEMO / "samples" / "street-1.png").convert(mode).resize((80, 48)).save(buffer, kind)
     words = "Represent the given image."

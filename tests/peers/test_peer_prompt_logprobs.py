@@ -21,7 +21,7 @@ def chat(client, prompt_logprobs):
 
 @peer(COMPLETION, "test_prompt_logprobs_completion")
 @pytest.mark.parametrize("number", [0, 1])
-def test_prompt_logprobs_of_a_completion(client, number):
+def test_completion_returns_prompt_logprobs(client, number):
     entries = complete(client, IDS, extra_body={"prompt_logprobs": number}).choices[0].prompt_logprobs
     assert len(entries) == len(IDS) and entries[0] is None
     for token, entry in zip(IDS[1:], entries[1:]):
@@ -32,7 +32,7 @@ def test_prompt_logprobs_of_a_completion(client, number):
 
 
 @peer(COMPLETION, "test_echo_logprob_completion[logprobs of the prompt]")
-def test_an_echo_has_the_logprobs_of_the_prompt(client, tokenizer):
+def test_echo_includes_prompt_logprobs(client, tokenizer):
     choice = complete(client, IDS, echo=True, logprobs=1).choices[0]
     assert choice.text.startswith(tokenizer.decode(IDS))
     logprobs = choice.logprobs
@@ -43,14 +43,14 @@ def test_an_echo_has_the_logprobs_of_the_prompt(client, tokenizer):
 
 
 @peer(TOKEN_IDS, "test_comparison_with_prompt_logprobs_and_logprobs[echo]")
-def test_an_echo_names_the_ids_of_prompt_and_answer(client):
+def test_echo_returns_prompt_and_answer_token_ids(client):
     choice = complete(client, IDS, echo=True, logprobs=1,
                       extra_body={"return_tokens_as_token_ids": True, "return_token_ids": True}).choices[0]
     assert choice.logprobs.tokens == [f"token_id:{token}" for token in IDS + choice.token_ids]
 
 
 @peer(CHAT, "test_prompt_logprobs_chat")
-def test_prompt_logprobs_of_a_chat(client):
+def test_chat_returns_prompt_logprobs(client):
     answer = chat(client, 0)
     assert len(answer.prompt_logprobs) == answer.usage.prompt_tokens
     with pytest.raises(openai.BadRequestError):
@@ -58,12 +58,12 @@ def test_prompt_logprobs_of_a_chat(client):
 
 
 @peer(CHAT, "test_more_than_one_prompt_logprobs_chat")
-def test_one_and_two_candidates_per_prompt_token(client):
+def test_prompt_logprobs_return_the_requested_candidates(client):
     for number in (1, 2):
         assert all(number <= len(entry) <= number + 1 for entry in chat(client, number).prompt_logprobs[1:])
 
 
 @peer(SERVER, "test_server_load")
-def test_load(served):
+def test_load_endpoint_reports_zero_when_idle(served):
     status, text = served.request("GET", "/load")
     assert (status, json.loads(text)) == (200, {"server_load": 0})

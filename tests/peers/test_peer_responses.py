@@ -1,4 +1,4 @@
-"""/v1/responses, empty salts, and what SIGTERM does."""
+"""/v1/responses, empty salts, and SIGTERM."""
 
 import http.client
 import json
@@ -29,20 +29,20 @@ def respond(client, given, **fields):
 
 
 @peer(BASIC, "test_simple_input[the form]")
-def test_the_last_output_is_a_message(client):
+def test_last_output_is_a_message(client):
     output = respond(client, "What is 13 * 24?", extra_body=FREE).output[-1]
     assert output.type == "message" and output.content[0].text
 
 
 @peer(BASIC, "test_chat_with_input_type")
-def test_a_message_of_parts(client, tokenizer):
+def test_message_parts_are_accepted(client, tokenizer):
     ends = {"logit_bias": {str(tokenizer.eos_token_id): 100}}
     assert respond(client, [{"role": "user", "content": [{"type": "input_text", "text": "Hello!"}]}], extra_body=ends).status == "completed"
 
 
 @peer(BASIC, "test_instructions[the turns]")
 @peer(BASIC, "test_chat[the turns]")
-def test_instructions_are_a_system_message(client):
+def test_instructions_become_a_system_message(client):
     question = {"role": "user", "content": "What is 13 * 24?"}
     one = respond(client, [question], instructions="Finish with QED.", extra_body=FREE)
     two = respond(client, [{"role": "system", "content": "Finish with QED."}, question], extra_body=FREE)
@@ -52,7 +52,7 @@ def test_instructions_are_a_system_message(client):
 
 
 @peer(BASIC, "test_streaming")
-def test_the_events_of_a_stream(client, tokenizer):
+def test_stream_events_join_to_the_response(client, tokenizer):
     ends = {"logit_bias": SPECIAL | {str(tokenizer.eos_token_id): 0}, "structured_outputs": {"regex": "[a-z]{3}"}}
     events = list(respond(client, "What is 13 * 24?", stream=True, extra_body=ends))
     assert events[0].type == "response.created" and events[-1].type == "response.completed"
@@ -60,13 +60,13 @@ def test_the_events_of_a_stream(client, tokenizer):
 
 
 @peer(FORMS, "test_structured_output[the form]")
-def test_the_schema_of_a_response(client):
+def test_response_follows_its_schema(client):
     form = {"type": "json_schema", "name": "event", "schema": Event.model_json_schema() | {"additionalProperties": False}, "strict": True}
     Event.model_validate(json.loads(respond(client, "A fair on Friday.", text={"format": form}, max_output_tokens=200).output_text))
 
 
 @peer(FORMS, "test_structured_output_with_parse[the form]")
-def test_a_parsed_response(client):
+def test_response_is_parsed_into_a_model(client):
     answer = client.responses.parse(model="demo", instructions="Extract the event.", input="A fair on Friday.", text_format=Event,
                                     max_output_tokens=200, temperature=0)
     assert isinstance(answer.output_parsed, Event)
@@ -74,7 +74,7 @@ def test_a_parsed_response(client):
 
 @peer(SALT, "test_pooling_rejects_empty_cache_salt")
 @peer(SALT, "test_pooling_matches_completions_on_empty_cache_salt")
-def test_an_empty_salt_is_refused_everywhere(client):
+def test_empty_cache_salt_is_refused_everywhere(client):
     with pytest.raises(openai.BadRequestError, match="cache_salt"):
         client.embeddings.create(model="demo", input="a", extra_body={"cache_salt": ""})
     with pytest.raises(openai.BadRequestError, match="cache_salt"):
@@ -83,7 +83,7 @@ def test_an_empty_salt_is_refused_everywhere(client):
 
 @peer(SALT, "test_pooling_accepts_a_real_cache_salt")
 @peer(SALT, "test_pooling_allows_cache_salt_to_be_omitted")
-def test_a_salt_or_none(client):
+def test_cache_salt_is_optional(client):
     for fields in ({"cache_salt": "tenant-a"}, {}):
         assert client.embeddings.create(model="demo", input="a", extra_body=fields).data
 
@@ -95,7 +95,7 @@ def small():
 
 @peer(SHUTDOWN, "test_wait_timeout_completes_requests")
 @peer(SHUTDOWN, "test_request_rejection_during_shutdown")
-def test_a_drain_ends_what_runs_and_refuses_the_rest():
+def test_drain_finishes_running_requests_and_refuses_new_ones():
     server, answers = small(), []
     try:
         body = {"model": "demo", "prompt": "a", "max_tokens": 1500, "ignore_eos": True, "temperature": 0}
@@ -118,7 +118,7 @@ def test_a_drain_ends_what_runs_and_refuses_the_rest():
 
 @peer(SHUTDOWN, "test_abort_timeout_exits_quickly")
 @peer(SHUTDOWN, "test_shutdown_on_engine_failure")
-def test_an_idle_server_ends_at_once_and_answers_no_more():
+def test_idle_server_stops_at_once():
     server = small()
     try:
         server.process.send_signal(signal.SIGTERM)

@@ -33,18 +33,18 @@ def values(served, names):
 
 
 @peer(BASIC, "test_show_version")
-def test_version(served):
+def test_version_is_reported(served):
     status, text = served.request("GET", "/version")
     assert status == 200 and '"version"' in text
 
 
 @peer(BASIC, "test_check_health")
-def test_health(served):
+def test_health_is_200(served):
     assert served.request("GET", "/health")[0] == 200
 
 
 @peer(BASIC, "test_request_cancellation")
-def test_requests_that_are_left_are_cancelled(served):
+def test_abandoned_requests_are_cancelled(served):
     hasty = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=0.25)
 
     def ask_and_leave(_):
@@ -60,14 +60,14 @@ def test_requests_that_are_left_are_cancelled(served):
 
 
 @peer(BASIC, "test_request_wrong_content_type")
-def test_a_body_that_says_it_is_a_form(client):
+def test_form_content_type_is_refused(client):
     with pytest.raises(openai.APIStatusError):
         client.chat.completions.create(model="demo", messages=[{"role": "user", "content": "hi"}], max_tokens=10,
                                        extra_headers={"Content-Type": "application/x-www-form-urlencoded"})
 
 
 @peer(METRICS, "test_metrics_counts")
-def test_what_ten_requests_count(served, client):
+def test_ten_requests_are_counted(served, client):
     names = [f"{name}_count" for name in HISTOGRAMS] + ["request_prompt_tokens_sum", "request_generation_tokens_sum",
                                                         "request_params_max_tokens_sum", "prompt_tokens_total", "generation_tokens_total",
                                                         "request_success_total"]
@@ -79,7 +79,7 @@ def test_what_ten_requests_count(served, client):
         "request_params_max_tokens_sum": 100, "prompt_tokens_total": 120, "generation_tokens_total": 100}
     difference = lambda: {name: value - before[name] for name, value in values(served, names).items()}
     served.wait_until(lambda: difference()["request_success_total"] >= 10, "ten requests counted")
-    for _ in range(100):  # the last one's histograms may follow
+    for _ in range(100):  # the last request's histograms may follow later
         if difference() == expected:
             break
         time.sleep(0.05)
@@ -87,7 +87,7 @@ def test_what_ten_requests_count(served, client):
 
 
 @peer(METRICS, "test_metrics_counts[preemptions and iterations]")
-def test_what_ten_requests_count_of_steps(served, client):
+def test_steps_of_ten_requests_are_counted(served, client):
     names = ["request_num_preemptions_count", "iteration_tokens_total_sum", "iteration_tokens_total_count"]
     before = values(served, names)
     for i in range(10):
@@ -97,7 +97,7 @@ def test_what_ten_requests_count_of_steps(served, client):
 
 
 @peer(METRICS, "test_metrics_exist")
-def test_the_names_of_the_metrics(served, client):
+def test_vllm_metric_names_exist(served, client):
     client.completions.create(model="demo", prompt="Hello", max_tokens=5)
     text = text_of(served)
     wanted = OTHERS + [f"{name}_{part}" for name in HISTOGRAMS for part in ("sum", "bucket", "count")]
@@ -105,19 +105,19 @@ def test_the_names_of_the_metrics(served, client):
 
 
 @peer(METRICS, "test_metrics_exist[newer names]")
-def test_newer_names_of_metrics(served):
+def test_newer_vllm_metric_names_exist(served):
     text = text_of(served)
     assert [name for name in ("num_requests_waiting_by_reason", "request_num_preemptions_count") if name not in text] == []
 
 
 @peer(METRICS, "test_metrics_exist[labels of the cache]")
-def test_labels_of_the_cache(served):
+def test_cache_config_has_vllms_labels(served):
     text = text_of(served)
     assert [name for name in ("kv_cache_size_tokens=", "kv_cache_max_concurrency=") if name not in text] == []
 
 
 @peer(METRICS, "test_metrics_exist[multimodal]")
-def test_metrics_of_the_media_cache(served, client):
+def test_media_cache_metrics_exist(served, client):
     ask(client, question(image(seed=77)))
     assert "vllm:mm_cache_queries" in text_of(served) and "vllm:mm_cache_hits" in text_of(served)
 
@@ -149,7 +149,7 @@ def key(name):
 
 
 @peer(KEYS, "test_auto_discovered_protected_routes_require_auth")
-def test_endpoints_ask_for_the_key(locked):
+def test_endpoints_require_the_key(locked):
     for method, path in [("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"), ("POST", "/v1/embeddings"),
                          ("POST", "/classify"), ("POST", "/tokenize"), ("POST", "/v1/load_lora_adapter"), ("POST", "/v1/responses")]:
         body = {} if method == "POST" else None
@@ -159,34 +159,34 @@ def test_endpoints_ask_for_the_key(locked):
 
 
 @peer(KEYS, "test_auto_discovered_unprotected_routes_no_auth")
-def test_health_asks_for_no_key(locked):
+def test_health_requires_no_key(locked):
     assert locked.request("GET", "/health")[0] == 200
 
 
 @peer(KEYS, "test_unguarded_path_with_trailing_slash_needs_no_token")
-def test_health_with_a_slash(locked):
+def test_health_accepts_a_trailing_slash(locked):
     assert locked.request("GET", "/health/")[0] == 200
 
 
 @peer(KEYS, "test_trailing_slash_does_not_unguard_a_protected_path")
-def test_models_with_a_slash_ask_for_the_key(locked):
+def test_models_with_a_trailing_slash_require_the_key(locked):
     assert locked.request("GET", "/v1/models/")[0] == 401
 
 
 @peer(KEYS, "test_trailing_slash_does_not_unguard_a_protected_path[with the key]")
-def test_models_with_a_slash(locked):
+def test_models_accept_a_trailing_slash(locked):
     assert locked.request("GET", "/v1/models/", headers=key("valid-token"))[0] == 200
 
 
 @peer(KEYS, "test_bare_options_on_a_guarded_mount_needs_a_token[no data]")
 @peer(KEYS, "test_options_without_origin_is_not_a_preflight[no data]")
-def test_options_show_nothing(locked):
+def test_options_request_reveals_nothing(locked):
     for headers in ({}, {"Access-Control-Request-Method": "GET"}):
         assert "vllm:" not in locked.request("OPTIONS", "/metrics", headers=headers)[1]
 
 
 @peer(KEYS, "test_cors_preflight_needs_no_token_and_returns_no_data")
-def test_a_preflight(locked):
+def test_preflight_is_answered_without_metrics(locked):
     connection = http.client.HTTPConnection("127.0.0.1", locked.port, timeout=30)
     connection.request("OPTIONS", "/metrics", headers={"Origin": "http://dashboard.example", "Access-Control-Request-Method": "GET"})
     response = connection.getresponse()
@@ -208,6 +208,6 @@ def test_every_answer_has_one_request_id(client, given):
 
 
 @peer("serve/middleware/test_x_request_id.py", "test_response_has_one_request_id[version 4]")
-def test_a_made_request_id_says_that_it_is_random(client):
+def test_generated_request_id_is_a_uuid4(client):
     made = [client.models.with_raw_response.list().headers["x-request-id"] for _ in range(32)]
     assert {uuid.UUID(value).version for value in made} == {4}

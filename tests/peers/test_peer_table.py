@@ -1,4 +1,5 @@
-"""docs/compatibility.md is made of rows.json, whose rows have the tests that their verdicts need."""
+"""docs/compatibility.md must be generated from rows.json, and each row must have the test that
+its verdict requires."""
 
 import json
 from collections import Counter
@@ -14,23 +15,23 @@ REFUSED = [pytest.param(path, fields, param, id=f"{case}: {param or path}") for 
 LEAST = {"/v1/completions": {"prompt": "a"}, "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}]}}
 
 
-def test_the_committed_table_is_the_one_of_these_rows():
+def test_committed_table_is_up_to_date():
     assert TABLE.read_text() == document(), "run tests/peers/table.py"
 
 
-def test_each_verdict_has_its_test():
+def test_every_verdict_has_a_test():
     found = Counter(peers.tested())
     assert [case for case, times in found.items() if times > 1] == []
     assert set(found) == {case for case, row in rows().items() if row["verdict"] in ("passes", "differs")}
 
 
-def test_most_of_what_needs_neither_weights_nor_other_features_passes():
+def test_most_applicable_rows_pass():
     number = counts()
     assert number["passes"] / (number["passes"] + number["differs"]) >= 0.85
 
 
 @pytest.mark.parametrize("path, fields, param", REFUSED)
-def test_what_is_missing_is_refused_by_name(served, path, fields, param):
+def test_missing_features_are_refused_by_name(served, path, fields, param):
     status, text = served.request("POST", path, {"model": "demo"} | LEAST.get(path, {}) | fields)
     if param is None:
         assert status == 404

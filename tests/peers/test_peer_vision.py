@@ -39,7 +39,7 @@ def ask(client, messages, **fields):
 
 
 def prompt_tokens(data, words="What's in this?", **template):
-    """The prompt's length by transformers."""
+    """The prompt's length according to transformers."""
     from transformers import AutoTokenizer, Qwen2VLImageProcessor
     processor = Qwen2VLImageProcessor.from_pretrained(DEMO / "model")
     grid = processor([Image.open(io.BytesIO(data)).convert("RGB")], return_tensors="np")["image_grid_thw"][0]
@@ -49,7 +49,7 @@ def prompt_tokens(data, words="What's in this?", **template):
 
 
 def session(client, url, tokens=None, part=image_part):
-    """One answer of ten tokens, and a second turn."""
+    """An answer of ten tokens, and a second turn."""
     turns = question(url, part=part)
     answer = ask(client, turns, logprobs=True, top_logprobs=5)
     (choice,) = answer.choices
@@ -74,12 +74,12 @@ def streams_alike(client, turns):
 
 @pytest.mark.parametrize("name", SAMPLES)
 @peer(VISION, "test_single_chat_session_image")
-def test_a_picture_by_its_address(client, samples_url, name):
+def test_picture_by_url_is_answered(client, samples_url, name):
     session(client, f"{samples_url}/{name}", prompt_tokens((DEMO / "samples" / name).read_bytes()))
 
 
 @peer(VISION, "test_error_on_invalid_image_url_type")
-def test_an_address_without_its_object(client, samples_url):
+def test_image_url_without_its_object_is_refused(client, samples_url):
     content = [{"type": "image_url", "image_url": f"{samples_url}/{SAMPLES[0]}"}, text_part("What's in this?")]
     with pytest.raises(openai.BadRequestError):
         ask(client, [{"role": "user", "content": content}])
@@ -87,18 +87,18 @@ def test_an_address_without_its_object(client, samples_url):
 
 @pytest.mark.parametrize("name", SAMPLES)
 @peer(VISION, "test_single_chat_session_image_base64encoded")
-def test_a_picture_within_the_body(client, name):
+def test_picture_in_the_body_is_answered(client, name):
     data = (DEMO / "samples" / name).read_bytes()
     session(client, "data:image/png;base64," + base64.b64encode(data).decode(), prompt_tokens(data))
 
 
 @peer(VISION, "test_chat_streaming_image")
-def test_a_streamed_answer_about_a_picture(client, samples_url):
+def test_answer_about_a_picture_is_streamed(client, samples_url):
     streams_alike(client, question(f"{samples_url}/{SAMPLES[0]}"))
 
 
 @peer(VISION, "test_multi_image_input")
-def test_more_pictures_than_allowed(client, samples_url):
+def test_too_many_pictures_are_refused(client, samples_url):
     urls = [f"{samples_url}/{name}" for name in SAMPLES]
     assert ask(client, question(*urls[:2])).choices[0].message.content
     with pytest.raises(openai.BadRequestError):
@@ -112,19 +112,19 @@ def described(url, **fields):
 
 
 @peer(VISION, "test_completions_with_image")
-def test_a_picture_behind_its_question(client, samples_url):
+def test_picture_may_follow_its_question(client, samples_url):
     for name in SAMPLES:
         assert ask(client, described(f"{samples_url}/{name}")).choices[0].message.content
 
 
 @peer(VISION, "test_completions_with_empty_image_with_uuid_without_cache_hit")
-def test_a_picture_that_was_never_sent(client):
+def test_reference_to_an_unsent_picture_is_refused(client):
     with pytest.raises(openai.BadRequestError):
         ask(client, described(None, uuid="never seen"))
 
 
 @peer(VISION, "test_completions_with_image_with_incorrect_uuid_format")
-def test_unknown_fields_beside_a_picture(client, samples_url):
+def test_unknown_fields_of_a_picture_part_are_ignored(client, samples_url):
     turns = described(f"{samples_url}/{SAMPLES[0]}", another_key="x")
     turns[1]["content"][1]["image_url"]["yet_another"] = "y"
     assert ask(client, turns).choices[0].message.content
@@ -139,7 +139,7 @@ def respond(client, *urls):
 
 @peer(RESPONSES, "test_single_chat_session_image")
 @peer(RESPONSES, "test_single_chat_session_image_base64encoded")
-def test_a_response_about_a_picture(client, samples_url):
+def test_response_about_a_picture_is_equal_by_url_and_in_body(client, samples_url):
     for name in SAMPLES:
         data = base64.b64encode((DEMO / "samples" / name).read_bytes()).decode()
         answers = {respond(client, f"{samples_url}/{name}"), respond(client, f"data:image/png;base64,{data}")}
@@ -147,7 +147,7 @@ def test_a_response_about_a_picture(client, samples_url):
 
 
 @peer(RESPONSES, "test_multi_image_input")
-def test_a_response_about_more_pictures_than_allowed(client, samples_url):
+def test_response_about_too_many_pictures_is_refused(client, samples_url):
     urls = [f"{samples_url}/{name}" for name in SAMPLES]
     assert respond(client, *urls[:2])
     with pytest.raises(openai.BadRequestError):
@@ -158,12 +158,12 @@ def test_a_response_about_more_pictures_than_allowed(client, samples_url):
 @pytest.mark.parametrize("name", CLIPS)
 @peer(VIDEO, "test_single_chat_session_video")
 @peer(VIDEO, "test_single_chat_session_video_base64encoded")
-def test_a_clip_by_its_address_and_within_the_body(client, samples_url, name):
+def test_clip_by_url_equals_clip_in_the_body(client, samples_url, name):
     assert session(client, f"{samples_url}/{name}", part=video_part) == session(client, clip(name), part=video_part) > 30
 
 
 @peer(VIDEO, "test_request_media_io_kwargs_override_uses_fewer_video_frames")
-def test_a_request_takes_fewer_frames(client):
+def test_request_may_reduce_the_frames(client):
     def tokens(**video):
         return ask(client, question(clip(CLIPS[0]), part=video_part), extra_body={"media_io_kwargs": {"video": video}}).usage.prompt_tokens
 
@@ -171,26 +171,26 @@ def test_a_request_takes_fewer_frames(client):
 
 
 @peer(VIDEO, "test_invalid_num_frames_request_recoverable")
-def test_a_number_of_frames_that_is_none(client):
+def test_invalid_frame_count_is_refused(client):
     with pytest.raises(openai.BadRequestError):
         ask(client, question(clip(CLIPS[0]), part=video_part), extra_body={"media_io_kwargs": {"video": {"num_frames": "invalid"}}})
     assert ask(client, question(clip(CLIPS[0]), part=video_part)).choices[0].message.content is not None
 
 
 @peer(VIDEO, "test_error_on_invalid_video_url_type")
-def test_a_clip_without_its_object(client, samples_url):
+def test_video_url_without_its_object_is_refused(client, samples_url):
     content = [{"type": "video_url", "video_url": f"{samples_url}/{CLIPS[0]}"}, text_part("What's in this?")]
     with pytest.raises(openai.BadRequestError):
         ask(client, [{"role": "user", "content": content}])
 
 
 @peer(VIDEO, "test_chat_streaming_video")
-def test_a_streamed_answer_about_a_clip(client):
+def test_answer_about_a_clip_is_streamed(client):
     assert streams_alike(client, question(clip(CLIPS[0]), part=video_part))[-1].delta.content
 
 
 @peer(VIDEO, "test_multi_video_input")
-def test_more_clips_than_allowed(client):
+def test_too_many_clips_are_refused(client):
     with pytest.raises(openai.BadRequestError):
         ask(client, question(*map(clip, CLIPS), part=video_part))
     assert client.completions.create(model="demo", prompt=[5] * 5, max_tokens=5).choices[0].text is not None

@@ -1,4 +1,4 @@
-// Reads an adapter as the server does and prints the result, for comparisons with PEFT.
+// Reads an adapter like the server and prints the result, for comparison with PEFT.
 //
 // stdin:  {"modules": [{"name", "in", "out", "kind"}], "aliases": [{"alias", "canonical"}],
 //          "hidden_size", "adapter": DIR, "max_rank"}

@@ -1,4 +1,4 @@
-// Parses message content of the parity tests.
+// Parses message content in the parity tests.
 #pragma once
 
 #include <string>

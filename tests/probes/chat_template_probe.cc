@@ -1,14 +1,14 @@
-// Renders chat templates for comparisons with jinja2. One JSON object per line on stdin, one answer
+// Renders chat templates for comparison with jinja2. One JSON object per line on stdin, one answer
 // per line on stdout:
 //   {"template", "variables": {…}}    → {"rendered"}: the template with any variables
 //   {"template", "messages": […], "special_tokens": {…}, "add_generation_prompt",
 //    "chat_template_kwargs": {…}, "image_placeholder", "video_placeholder", "tools": "JSON",
 //    "continue_final_message"}
 //                                     → {"rendered"}: as a chat format, with OpenAI's content parts
-//   {"template", "content_use": true} → {"list", "string"}: the forms of content that it takes
-//   {"folder"}                        → {"template", "special_tokens"} of a model folder
-// Errors: {"error"} if rendering fails, {"refused"} if the template is invalid. The clock is fixed
-// at 2024-07-26 13:05:09.
+//   {"template", "content_use": true} → {"list", "string"}: the forms of content that it accepts
+//   {"folder"}                        → {"template", "special_tokens"} of a model folder Errors:
+//   {"error"} if rendering fails, {"refused"} if the template is invalid. The clock is fixed at
+//   2024-07-26 13:05:09.
 #include <ctime>
 #include <iostream>
 

@@ -1,4 +1,4 @@
-// Drives one engine over stdin and stdout, for comparisons with transformers and PEFT.
+// Drives one engine over stdin and stdout, for comparison with transformers and PEFT.
 //
 // First line: {"model", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share", "merge",
 //              "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
@@ -13,7 +13,8 @@
 //   {"op": "submit", "requests": [...]}         → {} at once
 //   {"op": "collect"}                           → {"answers": [...]} of all requests since the last
 //                                                 collect
-//   {"op": "stats"}                             → the engine's counters
+//   {"op": "stats"}                             → the engine's counters; "gpu": those of the
+//                                                 emulated GPU
 // A failed command gives {"error": {"code", "message"}}, a failed request the same in "answers".
 #include <iostream>
 #include <utility>
@@ -24,6 +25,11 @@
 #include "engine/start_engine.h"
 #include "probe_request.h"
 #include "probe_sink.h"
+
+// The counts of the emulated GPU as JSON, in programs that have one (ops/emulated_gpu/counts.h).
+namespace valora::ops::emulated {
+[[gnu::weak]] std::string report();
+}  // namespace valora::ops::emulated
 
 namespace valora::probe {
 namespace {
@@ -91,7 +97,7 @@ Result<Json> load(serving::LocalEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
   VALORA_TRY(path, required_field<std::string>(command, "path"));
   VALORA_TRY(replace, field_or<bool>(command, "replace", false));
-  VALORA_TRY(card, load_adapter_now(engine, {.name = name, .path = path, .replace = replace}));
+  VALORA_TRY(card, load_adapter_sync(engine, {.name = name, .path = path, .replace = replace}));
   return Json{{"name", card.name},
               {"generation", card.generation},
               {"rank", card.rank},
@@ -100,7 +106,7 @@ Result<Json> load(serving::LocalEngine& engine, const Json& command) {
 
 Result<Json> unload(serving::LocalEngine& engine, const Json& command) {
   VALORA_TRY(name, required_field<std::string>(command, "name"));
-  VALORA_CHECK(unload_adapter_now(engine, name));
+  VALORA_CHECK(unload_adapter_sync(engine, name));
   return Json::object();
 }
 
@@ -133,7 +139,7 @@ Result<Json> submit(serving::LocalEngine& engine, const Json& command,
 Json collect(serving::LocalEngine& engine, std::vector<Submitted> submitted) {
   Json answers = Json::array();
   answers.get_ref<Json::array_t&>().resize(submitted.size());
-  // Waits for the requests to cancel first, while the others run.
+  // First waits for the requests to be cancelled, while the others run.
   for (const bool cancelled : {true, false})
     for (size_t i = 0; i < submitted.size(); ++i)
       if (submitted[i].cancel_after.has_value() == cancelled)
@@ -157,6 +163,10 @@ Json stats_json(const EngineStats& s) {
           {"mode_switches", s.mode_switches},
           {"merges", s.merges},
           {"steps", s.steps},
+          {"step_seconds", s.step_seconds},
+          {"overhead_seconds", s.overhead_seconds},
+          {"captured_steps", s.captured_steps},
+          {"replayed_steps", s.replayed_steps},
           {"collectives", s.collectives},
           {"collective_bytes", s.collective_bytes},
           {"reads", s.memory.reads.moves}};
@@ -170,7 +180,11 @@ Result<Json> run(serving::LocalEngine& engine, const std::string& line,
   if (op == "unload") return unload(engine, command);
   if (op == "submit") return submit(engine, command, submitted);
   if (op == "collect") return collect(engine, std::exchange(submitted, {}));
-  if (op == "stats") return stats_json(engine.stats());
+  if (op == "stats") {
+    Json stats = stats_json(engine.stats());
+    if (ops::emulated::report) stats["gpu"] = Json::parse(ops::emulated::report());
+    return stats;
+  }
   return invalid("the command \"" + op + "\" is unknown", "op");
 }
 
@@ -202,6 +216,7 @@ int main_loop() {
                {"kv_dtype", card.kv_dtype},
                {"kv_token_bytes", card.kv_token_bytes},
                {"kv_blocks", card.kv_blocks},
+               {"notes", (*engine)->notes()},
                {"kv_block_tokens", card.kv_block_tokens}}}});
   std::vector<Submitted> submitted;
   while (std::getline(std::cin, line)) print(run(**engine, line, submitted));

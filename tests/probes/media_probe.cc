@@ -107,7 +107,7 @@ Result<std::shared_ptr<const Processor>> model_processor(const Json& command) {
   return make_qwen2_vl_processor(config, command.value("video_config", Json()), tower);
 }
 
-// With "overrides", if the command has some.
+// Applies "overrides", if the command has any.
 Result<std::shared_ptr<const Processor>> processor_of(const Json& command) {
   VALORA_TRY(processor, model_processor(command));
   if (!command.contains("overrides")) return processor;
@@ -129,7 +129,7 @@ Result<Json> decode(const Json& command) {
   return Json{{"width", image.width}, {"height", image.height}};
 }
 
-// By its name in PIL.
+// The filter by its name in PIL.
 Resample filter_of(const Json& command) {
   const std::string name = command.value("filter", "BICUBIC");
   return name == "LANCZOS"    ? Resample::kLanczos
@@ -156,7 +156,7 @@ Result<Json> process_image(const Json& command) {
   return answer(input, command.at("out"));
 }
 
-// Of pictures of many sizes; null where one is refused.
+// Token counts for pictures of many sizes; null for each that is refused.
 Result<Json> image_tokens(const Json& command) {
   VALORA_TRY(processor, processor_of(command));
   Json counts = Json::array();

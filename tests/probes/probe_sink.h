@@ -21,7 +21,7 @@ class ProbeSink final : public ResponseSink {
   void on_done(const FinalInfo& info) override;
   void on_error(const Error& error) override;
 
-  // Blocks until that many tokens are received (true) or the request has ended before (false).
+  // Blocks until this many tokens are received (true), or the request ends before that (false).
   bool wait_for_tokens(int count);
   // Blocks until the request has ended. Returns {"choices", "prompt_token_ids", "usage",
   // "started_with", "timings", "preemptions", "classification"} or {"error"}.
@@ -32,7 +32,7 @@ class ProbeSink final : public ResponseSink {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int, Json> choices_;  // by index of the sequence
+  std::map<int, Json> choices_;  // by sequence index
   Json answer_ = Json::object();
   int tokens_ = 0;
   bool ended_ = false;

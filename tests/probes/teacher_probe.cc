@@ -1,4 +1,4 @@
-// Asks the teacher of one task and prints the labelled data, for tests/generator/test_teachers.py.
+// Asks one task's teacher and prints the labelled data, for tests/generator/test_teachers.py.
 //
 // teacher_probe TASKS_FILE TASK [--model DIR] [--seed N] [--batch N] [--concurrency N]
 //               [--timeout SECONDS] [--retries N] [--retry-seconds S]

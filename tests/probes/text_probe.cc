@@ -1,5 +1,5 @@
-// Runs the tokenizer and chat format of a folder, for comparisons with other implementations.
-// Usage: text_probe DIR. One JSON object per line on stdin, one answer per line on stdout:
+// Runs a folder's tokenizer and chat format, for comparison with other implementations. Usage:
+// text_probe DIR. One JSON object per line on stdin, one answer per line on stdout:
 //   {"text", "add_special_tokens"}     → {"ids", "decoded", "streamed"}
 //   {"ids", "skip_special_tokens"}     → {"decoded", "streamed"}
 //   {"messages", "add_generation_prompt", "default_system"}

@@ -1,4 +1,4 @@
-// Runs one training, for comparisons with transformers + PEFT.
+// Runs one training, for comparison with transformers + PEFT.
 //
 // stdin:  {"model", "dtype", "threads": 0: adaptive, "output": folder of the adapter to write,
 //          "init": PEFT folder to start from (optional), "checkpoint": file (optional),
@@ -46,7 +46,7 @@ TrainingOptions read_options(const Json& json) {
   return o;
 }
 
-// heads: those of the adapter.
+// heads: the adapter's.
 Result<ExampleRequest> read_sample(const Json& json, size_t index, const Json& heads) {
   VALORA_TRY(request, probe::read_request(json));
   ExampleRequest sample{"sample " + std::to_string(index),

@@ -1,4 +1,4 @@
-"""Adapters that are unloaded give their memory back."""
+"""Unloaded adapters must give their memory back."""
 
 import json
 
@@ -14,7 +14,7 @@ ADAPTERS, ROUNDS = 300, 4
 
 @pytest.fixture(scope="module")
 def adapters(folders, tmp_path_factory):
-    """Many adapters that differ in their values alone."""
+    """Many adapters that differ only in their values."""
     root = tmp_path_factory.mktemp("adapters")
     first = checkpoints.save_adapter(checkpoints.make_model(MODEL), root / "0", 0, rank=64)
     config = (first / "adapter_config.json").read_text()
@@ -34,7 +34,7 @@ def resident_mib(server):
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmRSS"))
 
 
-def test_unloading_gives_memory_back(folders, adapters):
+def test_unloading_returns_memory(folders, adapters):
     server = Server({"model": folders["model"]}, "--allow-runtime-lora-updating", "--pool-memory", "16M")
     try:
         loaded, unloaded = [], []
@@ -48,7 +48,7 @@ def test_unloading_gives_memory_back(folders, adapters):
                 assert server.request("POST", "/v1/unload_lora_adapter", {"lora_name": f"a{i}"})[0] == 200
             unloaded.append(resident_mib(server))
         figures = json.dumps({"loaded": loaded, "unloaded": unloaded})
-        # A round reads some 200 MiB. The first ones also fill the pool and warm the heap up.
+        # A round reads some 200 MiB. The first rounds also fill the pool and warm up the heap.
         assert unloaded[-1] - unloaded[1] < 20, figures
         assert loaded[-1] - loaded[1] < 20, figures
     finally:

@@ -1,4 +1,4 @@
-"""Where adapters are and what they did, in /metrics; and the Grafana board, which shows metrics that there are."""
+"""Adapter locations and activity in /metrics, and the Grafana board, which must only use existing metrics."""
 
 import json
 import pathlib
@@ -42,14 +42,14 @@ def test_adapters_in_memory_have_series(text):
     assert 2 <= in_pool <= count <= 4 and 0 < seconds < 60 and most > 4
 
 
-def test_the_busiest_have_tokens_and_latencies(text):
+def test_busiest_adapters_have_token_and_latency_series(text):
     (tokens,) = [value for series, value in samples(text, "valora:adapter_generation_tokens_total").items() if 'adapter_name="two"' in series]
     assert tokens == 3
     for name in ("valora:adapter_time_to_first_token_seconds_count", "valora:adapter_time_per_output_token_seconds_count"):
         assert list(samples(text, name).values()) == [1]
 
 
-def test_the_board_answers_twelve_questions(text):
+def test_dashboard_panels_use_existing_metrics(text):
     assert len(BOARD["panels"]) == 12
     names = set()
     for panel in BOARD["panels"]:

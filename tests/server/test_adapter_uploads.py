@@ -1,4 +1,5 @@
-"""Adapters that clients send: they answer as the folders that they come from, and what is cut off or too large leaves nothing."""
+"""Uploaded adapters: they must answer like the folders they come from, and uploads that are cut off or too large must leave
+nothing behind."""
 
 import http.client
 import shutil
@@ -43,7 +44,7 @@ def text(server, model):
     return server.chat(model, "Hi")["choices"][0]["message"]["content"]
 
 
-def test_an_uploaded_adapter_answers_as_its_folder(server, folders, uploads):
+def test_uploaded_adapter_equals_its_folder(server, folders, uploads):
     name = "../<b>x"
     status, said = upload(server, adapter_form(folders["two"], name))
     assert (status, said) == (200, f"Success: LoRA adapter '{name}' added successfully.")
@@ -59,7 +60,7 @@ def there(uploads):
     return sorted(path.name for path in uploads.iterdir())
 
 
-def test_what_cannot_be_loaded_leaves_nothing(server, folders, uploads, tmp_path):
+def test_failed_load_leaves_no_files(server, folders, uploads, tmp_path):
     before = there(uploads)
     broken = tmp_path / "broken"
     shutil.copytree(folders["two"], broken)
@@ -71,7 +72,7 @@ def test_what_cannot_be_loaded_leaves_nothing(server, folders, uploads, tmp_path
     assert there(uploads) == before
 
 
-def test_an_upload_that_is_cut_off_leaves_nothing(server, folders, uploads):
+def test_aborted_upload_leaves_no_files(server, folders, uploads):
     before = there(uploads)
     body = adapter_form(folders["two"], "cut")
     head = f"POST /v1/upload_lora_adapter HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=edge\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -84,7 +85,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(server, folders, uploads):
     assert upload(server, body)[0] == 200
 
 
-def test_others_bodies_keep_their_own_limit(server):
+def test_other_endpoints_keep_their_body_limit(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.putrequest("POST", "/v1/completions")
     connection.putheader("Content-Length", str(65 << 20))

@@ -1,4 +1,4 @@
-"""`response_format` of types labels and boxes: JSON of what adapters of a manifest write as text."""
+"""`response_format` of types labels and boxes: JSON of what a manifest's adapters write as text."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ THINGS = ["car", 'a "b"', "größe"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A random model, whose answers have the demanded form by constraint alone."""
+    """A random model, whose answers have the required form only because of the constraint."""
     root = tmp_path_factory.mktemp("shapes")
     folders = make_folders(root)
     (root / "manifest.json").write_text(json.dumps({"tasks": {
@@ -45,7 +45,8 @@ def ask(server, model, form, content=None, **more):
 
 
 def token_of(server, text):
-    """A random model of one mind needs a push: to write boxes instead of "none"."""
+    """The token id of `text`, for a logit bias. Without one, the random model always makes the
+    same choice between boxes and "none"."""
     token, = server.post("/tokenize", {"model": "tiny", "prompt": text, "add_special_tokens": False})["tokens"]
     return token
 
@@ -57,7 +58,7 @@ def check_boxes(boxes, width, height, labels):
         assert 0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height
 
 
-def test_boxes_are_json_in_pixels(server):
+def test_boxes_are_returned_as_json_in_pixels(server):
     n = token_of(server, "n")
     none = ask(server, "things", BOXES, logit_bias={str(n): 100})  # the model writes "none"
     assert none[0]["message"]["content"] == "[]"
@@ -65,20 +66,20 @@ def test_boxes_are_json_in_pixels(server):
     for model, labels in (("things", THINGS), ("places", [None])):
         for seed in range(16):
             for choice in ask(server, model, BOXES, seed=seed, n=2, logit_bias={str(n): -100}):
-                boxes = json.loads(choice["message"]["content"])  # also if it was cut
+                boxes = json.loads(choice["message"]["content"])  # parses even if it was cut off
                 check_boxes(boxes, 60, 44, labels)
                 found += len(boxes)
     assert found > 3
 
 
-def test_labels_are_json(server):
+def test_labels_are_returned_as_json(server):
     seen = {ask(server, "weather", FORM, "What?", seed=seed)[0]["message"]["content"] for seed in range(20)}
     assert {json.loads(text)["label"] for text in seen} <= {"fog", "rain", "sun and wind"} and len(seen) > 1
     cut = ask(server, "weather", FORM, "What?", max_tokens=1)[0]
     assert cut["finish_reason"] == "length" and json.loads(cut["message"]["content"]) == {"label": None}
 
 
-def test_heads_answer_in_the_same_form(server):
+def test_heads_return_the_same_format(server):
     plain = server.chat("colours", "What?")["choices"][0]["message"]["content"]
     assert plain in LABELS["three"]
     assert json.loads(ask(server, "colours", FORM, "What?")[0]["message"]["content"]) == {"label": plain}
@@ -86,7 +87,7 @@ def test_heads_answer_in_the_same_form(server):
     assert json.loads(text)["label"] in LABELS["three"]
 
 
-def test_streams_are_the_answer_in_parts(server):
+def test_stream_joins_to_the_whole_answer(server):
     n = token_of(server, "n")
     for model, form in (("things", BOXES), ("weather", FORM), ("colours", FORM)):
         more = {"seed": 4, "logit_bias": {str(n): -100} if form is BOXES else None}
@@ -102,17 +103,17 @@ def test_streams_are_the_answer_in_parts(server):
 
 
 @pytest.mark.parametrize(("model", "form", "content", "words"), [
-    ("tiny", FORM, "What?", "no labels"), ("tiny", BOXES, "What?", "no boxes"), ("weather", BOXES, "What?", "no boxes"),
+    ("tiny", FORM, "What?", "no labels"), ("tiny", BOXES, "What?", "does not answer with boxes"), ("weather", BOXES, "What?", "does not answer with boxes"),
     ("places", FORM, "What?", "no labels"), ("things", BOXES, "What?", "one picture"), ("colours", BOXES, "What?", "task head"),
     ("things", BOXES, [image_part(picture(1)), image_part(picture(2))], "one picture"),
     ("things", {"type": "table"}, "What?", "table")])
-def test_refusals(server, model, form, content, words):
+def test_unsupported_response_formats_are_refused(server, model, form, content, words):
     status, text = server.request("POST", "/v1/chat/completions", chat_body(model, content, response_format=form))
     error = json.loads(text)["error"]
     assert status == 400 and error["param"] == "response_format" and words in error["message"]
 
 
-def test_adapters_tell_what_they_answer_with(server):
+def test_adapter_list_names_labels_and_boxes(server):
     cards = {card["name"]: card for card in json.loads(server.request("GET", "/v1/lora_adapters")[1])["data"]}
     assert cards["things"]["labels"] == THINGS and cards["things"]["boxes"]
     assert cards["weather"]["labels"] == ["fog", "rain", "sun and wind"] and not cards["weather"]["boxes"]
@@ -125,8 +126,9 @@ def demo():
     server.stop()
 
 
-def test_the_demo_answers_as_in_its_own_text(demo):
-    """Trained adapters: what they write without a form, converted by this test."""
+def test_shaped_demo_answers_equal_the_converted_text(demo):
+    """Trained adapters: the expected values are their unconstrained answers, converted by this
+    test."""
     tasks = json.loads((DEMO / "manifest.json").read_text())["tasks"]
     found = {}
     for sample in json.loads((DEMO / "samples.json").read_text()):

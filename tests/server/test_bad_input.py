@@ -1,4 +1,4 @@
-"""Every kind of bad input gets a clear 4xx and does not disturb other streams."""
+"""Every kind of bad input must get a clear 4xx and must not disturb other streams."""
 
 import json
 import shutil
@@ -66,7 +66,7 @@ class Streams:
 def streams(server):
     with Streams(server) as streams:
         yield streams
-        # Each stream completed at least once after all requests below.
+        # Each stream completes at least once after all requests below.
         done = list(streams.rounds)
         server.wait_until(lambda: streams.faults or all(n > d for n, d in zip(streams.rounds, done)), "streams go on")
     assert not streams.faults
@@ -123,7 +123,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_body(server, streams, name):
+def test_bad_body_is_refused_with_its_status(server, streams, name):
     body, expected, words = BODIES[name]
     status, text = server.request("POST", CHAT, body)
     assert status == expected, text[:300]
@@ -132,7 +132,7 @@ def test_body(server, streams, name):
     assert error["code"] == expected
 
 
-def test_a_png_header_of_65000_squared(server, streams):
+def test_png_header_of_65000_squared_is_refused(server, streams):
     status, text = server.request("POST", CHAT, with_image(huge_png(65_000, 65_000)))
     assert status in (400, 413), text[:300]
     assert "65000" in text
@@ -183,7 +183,7 @@ ADAPTERS = {
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-def test_adapter(server, streams, folders, tmp_path, name):
+def test_bad_adapter_is_refused(server, streams, folders, tmp_path, name):
     changes, words = ADAPTERS[name]
     folder = broken_adapter(folders, tmp_path, **changes)
     status, text = server.request("POST", "/v1/load_lora_adapter", dict(lora_name="broken", lora_path=str(folder)))
@@ -192,18 +192,18 @@ def test_adapter(server, streams, folders, tmp_path, name):
     assert server.request("POST", CHAT, chat_body("broken", "hi"))[0] == 404
 
 
-def test_adapter_that_is_not_there(server, streams):
+def test_missing_adapter_folder_is_refused(server, streams):
     status, text = server.request("POST", "/v1/load_lora_adapter", dict(lora_name="x", lora_path="/no/such/folder"))
     assert status == 404 and "/no/such/folder" in text
 
 
-def test_a_body_of_one_gibibyte_is_refused_before_it_is_sent(server, streams):
+def test_one_gibibyte_body_is_refused_before_it_is_sent(server, streams):
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(b"POST " + CHAT.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n{")
         assert b" 413 " in connection.recv(4096).split(b"\r\n")[0]
 
 
-def test_idle_connections_and_half_headers_stop_nobody(server, streams):
+def test_idle_connections_and_partial_headers_block_nobody(server, streams):
     connections = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(1000)]
     try:
         for connection in connections[:200]:
@@ -216,7 +216,7 @@ def test_idle_connections_and_half_headers_stop_nobody(server, streams):
             connection.close()
 
 
-def test_a_full_queue_is_429_and_what_waited_is_answered(folders):
+def test_full_queue_is_429_and_waiting_requests_are_answered(folders):
     server = Server(folders, "--max-num-seqs", "1", "--max-waiting", "4")
     try:
         answers = []
@@ -231,7 +231,7 @@ def test_a_full_queue_is_429_and_what_waited_is_answered(folders):
             thread.join()
         statuses = [status for status, _ in answers]
         assert set(statuses) == {200, 429}, statuses
-        assert statuses.count(200) >= 5  # the one that ran and the four that waited
+        assert statuses.count(200) >= 5  # the running one and the four that waited
         assert len({json.loads(text)["choices"][0]["message"]["content"] for status, text in answers if status == 200}) == 1
         assert all("queue" in text for status, text in answers if status == 429)
     finally:

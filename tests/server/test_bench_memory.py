@@ -1,4 +1,5 @@
-"""`valora bench memory` and `memory-live`: the pool beside its rivals, simulated and on an engine; `tools/plot` draws both."""
+"""`valora bench memory` and `memory-live`: the pool against its rivals, simulated and on an engine; `tools/plot` draws
+both."""
 
 import json
 import os
@@ -42,7 +43,7 @@ def live(folders, tmp_path_factory):
     return file
 
 
-def test_the_pool_in_simulated_time(simulated):
+def test_simulated_pool_reports_every_variant(simulated):
     (scenario,) = json.loads(simulated.read_text())["scenarios"]
     assert [one["variant"] for one in scenario["runs"]] == VARIANTS
     runs = {one["variant"]: one for one in scenario["runs"]}
@@ -51,7 +52,7 @@ def test_the_pool_in_simulated_time(simulated):
     assert runs["whole"]["kv_hits"] > 0.3 and runs["no history"]["kv_hits"] == 0
 
 
-def test_the_pool_on_an_engine(live):
+def test_pool_on_an_engine_reports_every_variant(live):
     scenarios = json.loads(live.read_text())
     assert [scenario["rate"] for scenario in scenarios] == [6, 12]
     for scenario in scenarios:
@@ -62,7 +63,7 @@ def test_the_pool_on_an_engine(live):
     assert scenarios[1]["runs"][0]["adapter_hits"] > 0.5
 
 
-def test_both_are_drawn(simulated, live, tmp_path):
+def test_both_reports_are_plotted(simulated, live, tmp_path):
     done = subprocess.run([sys.executable, PLOT, simulated, live, "--out", tmp_path], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     for name in ("memory", "live"):

@@ -1,4 +1,5 @@
-"""`valora tune --cost` and `valora bench trace`: costs are measured, used, and compared with what a run takes."""
+"""`valora tune --cost` and `valora bench trace`: costs are measured, used, and compared with the times of a
+run."""
 
 import json
 import os
@@ -30,7 +31,7 @@ def trace(*arguments, **environment):
 
 @pytest.fixture(scope="module")
 def cache(folders, tmp_path_factory):
-    """The cache folder in which `tune --cost` left the costs of the tiny model."""
+    """The cache folder in which `tune --cost` stored the costs of the tiny model."""
     folder = tmp_path_factory.mktemp("cache")
     done = run("tune", "--cost", "--model", folders["model"], "--threads", 1, "--seconds", 4, XDG_CACHE_HOME=str(folder))
     assert "error on" in done.stdout and str(folder) in done.stdout
@@ -42,7 +43,7 @@ def costs_file(cache):
     return file
 
 
-def test_costs_are_measured_and_kept(cache):
+def test_costs_are_measured_and_saved(cache):
     costs = json.loads(costs_file(cache).read_text())
     assert costs["costs"]["step"] > 0
     assert all(value >= 0 for value in costs["costs"].values())
@@ -50,7 +51,7 @@ def test_costs_are_measured_and_kept(cache):
     assert "1 threads" in costs["machine"]
 
 
-def test_costs_of_ranks_and_rounded_values_are_their_own(folders, cache, tmp_path):
+def test_ranks_and_dtypes_have_their_own_costs(folders, cache, tmp_path):
     options = ("--tensor-parallel-size", 5, "--quantization", "int8", "--kv-cache-dtype", "int8", "--dtype", "bfloat16")
     shutil.copytree(cache, tmp_path, dirs_exist_ok=True)
     run("tune", "--cost", "--model", folders["model"], "--threads", 5, "--seconds", 1, *options, XDG_CACHE_HOME=str(tmp_path))
@@ -65,7 +66,7 @@ def test_costs_of_ranks_and_rounded_values_are_their_own(folders, cache, tmp_pat
         assert (f"costs of steps: {file}" in log) == file_used, log
 
 
-def test_tiles_are_those_of_the_products_of_ranks(folders, tmp_path):
+def test_tuned_tiles_cover_the_product_shapes_of_ranks(folders, tmp_path):
     common = ("tune", "--model", folders["model"], "--seconds", 0.01, "--ranks", 8, "--max-tokens", 4)
     sizes = [re.search(r"shapes of (\d+) sizes", run(*common, "--output", tmp_path / f"{ranks}.json", "--tensor-parallel-size", ranks).stdout)[1]
              for ranks in (1, 5)]
@@ -80,7 +81,7 @@ WORKLOAD = ("--adapters", 2, "--rate", 20, "--seconds", 2, "--prompt-min", 4, "-
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="in make conformance")
-def test_whole_rival_systems_on_an_engine(folders, cache, tmp_path):
+def test_rival_systems_run_on_an_engine(folders, cache, tmp_path):
     for name in ("one", "two"):
         os.symlink(folders[name], tmp_path / name)
     systems = ("valora", "dLoRA system", "Punica system", "S-LoRA system")
@@ -92,7 +93,7 @@ def test_whole_rival_systems_on_an_engine(folders, cache, tmp_path):
         assert row["over_first_at_costs_speed"] == row["over_first"]
 
 
-def test_a_trace_on_an_engine(folders, cache, tmp_path):
+def test_trace_on_an_engine_agrees_with_the_simulation(folders, cache, tmp_path):
     for name in ("one", "two"):
         os.symlink(folders[name], tmp_path / name)
     rows = trace("--model", folders["model"], "--lora-dir", tmp_path, "--threads", 1, "--pool-memory", "64M",
@@ -115,20 +116,20 @@ def test_a_trace_on_an_engine(folders, cache, tmp_path):
         assert 0.2 < simulated[key]["tpot_seconds"]["mean"] / row["tpot_seconds"]["mean"] < 5
 
 
-def test_a_trace_by_measured_costs(cache):
+def test_trace_is_simulated_with_measured_costs(cache):
     first, second = (trace("--simulate", costs_file(cache), "--policies", "valora,merged", *WORKLOAD) for _ in range(2))
     assert first == second
     assert first[0.9, "merged"]["merges"] > 0
 
 
-def test_whole_rivals_by_published_costs():
+def test_rival_systems_are_simulated_with_published_costs():
     rows = trace("--simulate", "a100", "--rate", 4, "--seconds", 20, "--adapters", 8, "--answer-max", 60, "--skewness", "0.5")
     systems = {policy for _, policy in rows}
     assert {"valora", "unmerged", "merged", "mixture", "dlora", "vllm", "dLoRA system", "Punica system", "S-LoRA system"} == systems
     assert rows[0.5, "valora"]["token_latency_seconds"] < rows[0.5, "dLoRA system"]["token_latency_seconds"]
 
 
-def test_a_recorded_trace(tmp_path):
+def test_recorded_trace_is_replayed(tmp_path):
     rows = ["2023-11-16 18:15:46.6805900,37,4", "2023-11-16 18:15:47.1805900,20,2", "2023-11-16 18:15:48.6805900,9,6"]
     file = tmp_path / "trace.csv"
     file.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "\n".join(rows) + "\n")
@@ -142,7 +143,7 @@ def rows_of(*arguments):
     return json.loads(run("bench", "trace", "--json", *arguments).stdout)
 
 
-def test_conversations_find_themselves_in_the_prefix_cache():
+def test_conversations_hit_the_prefix_cache():
     with_cache, without = rows_of("--simulate", "a100", "--application", "retrieval", "--seconds", 30, "--adapters", 4,
                                   "--answer-max", 60, "--policies", "valora,valora without prefix cache")
     assert with_cache["failed"] == without["failed"] == 0
@@ -150,7 +151,7 @@ def test_conversations_find_themselves_in_the_prefix_cache():
     assert with_cache["ttft_seconds"]["mean"] < without["ttft_seconds"]["mean"]
 
 
-def test_a_head_answers_cameras_sooner_than_the_language_model():
+def test_head_answers_camera_requests_sooner_than_the_language_model():
     cameras = ("--simulate", "a100", "--application", "video", "--cameras", "2,20", "--seconds", 20, "--adapters", 2,
                "--policies", "valora")
     head = rows_of(*cameras, "--answer-min", 1, "--answer-max", 1)
@@ -159,12 +160,12 @@ def test_a_head_answers_cameras_sooner_than_the_language_model():
     assert all(one["ttft_seconds"]["mean"] < several["ttft_seconds"]["mean"] for one, several in zip(head[1:], words[1:]))
 
 
-def test_a_closed_loop_never_has_more_requests_than_clients():
+def test_closed_loop_never_has_more_requests_than_clients():
     (row,) = rows_of("--simulate", "a100", "--clients", 1, "--rate", 50, "--seconds", 2, "--policies", "unmerged")
-    assert row["ttft_seconds"]["p99"] < 0.1  # nobody waits for another
+    assert row["ttft_seconds"]["p99"] < 0.1  # no request waits for another
 
 
-def test_a_timeline_of_a_load_that_shifts():
+def test_timeline_shows_a_load_shift():
     (row,) = rows_of("--simulate", "a100", "--policies", "valora", "--rate", 8, "--seconds", 40, "--rank", 64,
                      "--prompt-max", 300, "--answer-max", 100, "--phases", "1,0.1", "--timeline", 20)
     first, second = (interval["mode_seconds"] for interval in row["timeline"]["intervals"][:2])
@@ -173,7 +174,7 @@ def test_a_timeline_of_a_load_that_shifts():
     assert len(row["timeline"]["writes"]) == row["merges"]
 
 
-def test_pictures_on_an_engine():
+def test_picture_requests_run_on_an_engine():
     rows = rows_of("--model", DEMO, "--threads", 1, "--pool-memory", "256M", "--adapters", 0, "--application", "retrieval",
                    "--rate", 4, "--seconds", 1, "--think", 0.01, "--picture-size", 56, "--prompt-min", 2, "--prompt-max", 4,
                    "--answer-min", 2, "--answer-max", 4, "--policies", "valora,unmerged", "--timeline", 1)
@@ -192,7 +193,7 @@ def servers(folders):
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="in make conformance")
-def test_a_workload_on_servers_side_by_side(servers):
+def test_same_workload_runs_on_several_servers(servers):
     first, second = (server.url for server in servers)
     rows = trace("--url", f"plain={first},merged={second}", "--rounds", 2, *WORKLOAD)
     assert set(rows) == {(skewness, name) for skewness in (0.3, 0.9) for name in ("plain", "merged")}
@@ -202,7 +203,7 @@ def test_a_workload_on_servers_side_by_side(servers):
     assert rows[0.3, "plain"]["answers"] == rows[0.3, "merged"]["answers"]
 
 
-def test_conversations_with_a_server_hold_its_answers(servers):
+def test_conversations_include_the_servers_answers(servers):
     server = servers[0]
     before = server.metric("vllm:prefix_cache_hits_total")
     (row,) = rows_of("--url", server.url, "--application", "retrieval", "--adapters", 1, "--rate", 4, "--seconds", 1, "--think",
@@ -212,7 +213,7 @@ def test_conversations_with_a_server_hold_its_answers(servers):
     assert server.metric("vllm:prefix_cache_hits_total") > before
 
 
-def test_a_server_that_refuses_or_is_not_there(servers):
+def test_refusing_and_unreachable_servers_are_reported(servers):
     url = servers[0].url
     assert "has 2 adapters" in run("bench", "trace", "--url", url, "--adapters", 9, check=False).stderr
     assert "could not connect" in run("bench", "trace", "--url", "x=http://127.0.0.1:1", check=False).stderr
@@ -237,7 +238,7 @@ def test_a_server_that_refuses_or_is_not_there(servers):
     (["--model", "MODEL", "--adapters", 0, "--replicas", 2], "--simulate"),
     (["--simulate", "a100", "--fit-costs", "costs.json"], "--fit-costs"),
 ])
-def test_what_cannot_run_is_named(folders, arguments, named):
+def test_impossible_settings_are_named(folders, arguments, named):
     arguments = [folders["model"] if word == "MODEL" else word for word in arguments]
     done = run("bench", "trace", *arguments, check=False)
     assert done.returncode != 0 and named in done.stderr
@@ -249,4 +250,4 @@ def test_costs_of_another_model_are_refused(folders, cache, tmp_path):
     other.write_text(json.dumps(costs | {"model": "another one"}))
     done = run("generate", "--model", folders["model"], "--prompt", "x", "--threads", 1, "--scheduling-policy", "valora",
                "--costs", other, check=False)
-    assert done.returncode != 0 and "another model" in done.stderr
+    assert done.returncode != 0 and "the file is for the model another one" in done.stderr

@@ -1,4 +1,4 @@
-"""A checkpoint whose files change while it is served."""
+"""A checkpoint whose files change while it is being served."""
 
 import pathlib
 import shutil
@@ -39,8 +39,8 @@ def truncate(path):
 
 @pytest.mark.parametrize("change", [truncate, overwrite])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_answers_do_not_depend_on_the_files(copied, setting, change):
-    if "bfloat16" in SETTINGS[setting]:  # of the same dtype, nothing has to be converted
+def test_changed_weight_files_change_no_answer(copied, setting, change):
+    if "bfloat16" in SETTINGS[setting]:  # with the same dtype, nothing has to be converted
         tensors = load_file(weights_of(copied))
         save_file({name: tensor.bfloat16() for name, tensor in tensors.items()}, weights_of(copied), {"format": "pt"})
     server = start(copied, *SETTINGS[setting])
@@ -54,9 +54,9 @@ def test_answers_do_not_depend_on_the_files(copied, setting, change):
         assert server.stop() == 0
 
 
-# --merge inplace reads the checkpoint again whenever the base comes back.
+# --merge inplace reads the checkpoint again whenever the base weights are restored.
 @pytest.mark.parametrize("change", [truncate, overwrite])
-def test_a_base_that_cannot_be_restored_stops_the_engine_by_name(copied, change):
+def test_unrestorable_base_stops_the_engine_with_the_file_name(copied, change):
     server = start(copied, "--mode", "merged", "--merge", "inplace")
     try:
         server.chat("one", "hello")
@@ -75,7 +75,7 @@ def test_a_base_that_cannot_be_restored_stops_the_engine_by_name(copied, change)
     assert "the base model cannot be restored" in log
 
 
-def test_files_that_are_replaced_by_others_change_nothing(copied):
+def test_replaced_files_change_no_answer(copied):
     server = start(copied, "--mode", "merged", "--merge", "inplace")
     try:
         before = server.chat("tiny", "hello")["choices"]

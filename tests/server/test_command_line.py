@@ -47,7 +47,7 @@ def test_bench_counts_as_the_server_does(server):
     assert 0 < everything["ttft_seconds"]["mean"] < everything["e2e_seconds"]["mean"]
 
 
-def test_bench_with_images_in_an_open_loop(server):
+def test_bench_counts_images_in_an_open_loop(server):
     options = ("--num-prompts", 6, "--request-rate", 50, "--images", 2, "--image-size", "40x24", "--input-tokens", "5:9",
                "--output-tokens", 4, "--models", "tiny,five")
     report = bench(server, *options)
@@ -58,7 +58,7 @@ def test_bench_with_images_in_an_open_loop(server):
     assert server.metric("vllm:mm_cache_hits_total") - hits == 2 * 5  # only the first request misses both
 
 
-def test_bench_names_what_went_wrong(server):
+def test_bench_names_errors(server):
     unknown = run("bench", "serve", "--url", server.url, "--models", "one,nobody", "--adapter-distribution", "distinct", "--num-prompts", 4,
                   "--json")
     assert unknown.returncode == 0
@@ -69,14 +69,14 @@ def test_bench_names_what_went_wrong(server):
         assert refused.returncode == 1 and refused.stderr.startswith("error: ") and words in refused.stderr, refused
 
 
-def test_bench_without_a_server():
+def test_bench_reports_an_unreachable_server():
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but not listening
+        taken.bind(("127.0.0.1", 0))  # bound but not listening
         done = run("bench", "serve", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert done.returncode == 1 and "could not connect" in done.stderr
 
 
-def test_flags_of_other_servers():
+def test_flags_of_other_servers_are_accepted_or_get_suggestions():
     done = run("serve", "nowhere", "--enable-lora", "--max-model-len", "2k", "--log-level", "info")
     assert done.returncode == 1 and "--enable-lora: adapters are always enabled" in done.stderr and "nowhere" in done.stderr
     done = run("serve", "nowhere", "--max-model-length", "5", "--enable-loras")
@@ -85,7 +85,7 @@ def test_flags_of_other_servers():
     assert "--max-model-len?" in lines[0] and "--enable-lora?" in lines[1]
 
 
-def test_options_from_a_file(tmp_path):
+def test_options_are_read_from_a_file(tmp_path):
     file = tmp_path / "serve.yaml"
     file.write_text("model: nowhere\nenable-lora: true\nmax-model-len: 2k\nlora-modules: [a=one]\n")
     done = run("serve", "--config", file)
@@ -100,7 +100,7 @@ def inspect(*arguments):
     return done.returncode, json.loads(done.stdout)
 
 
-def test_inspect_folders_that_can_be_served(folders):
+def test_inspect_accepts_supported_folders(folders):
     status, model = inspect(folders["model"])
     assert (status, model["kind"], model["servable"], model["problems"]) == (0, "model", True, [])
     assert model["stored"]["bytes"] == model["stored"]["parameters"] * 4 and model["images"] and model["videos"]
@@ -111,7 +111,7 @@ def test_inspect_folders_that_can_be_served(folders):
     assert inspect(folders["three"])[1]["heads"] == adapter["heads"]
 
 
-def test_inspect_says_why_not(folders, tmp_path):
+def test_inspect_explains_refusals(folders, tmp_path):
     copy = shutil.copytree(folders["model"], tmp_path / "model")
     config = json.loads((copy / "config.json").read_text())
     config["architectures"] = ["MptForCausalLM"]
@@ -126,7 +126,7 @@ def test_inspect_says_why_not(folders, tmp_path):
     assert nothing.returncode == 1 and not nothing.stdout and "neither a model" in nothing.stderr
 
 
-def test_paths_that_are_no_model_folder_get_one_sentence(folders, tmp_path):
+def test_path_without_a_model_gives_a_one_line_error(folders, tmp_path):
     files = {"model.gguf": b"GGUF\x03\0\0\0", "model.zip": b"PK\x03\x04", "model.safetensors": b"{}"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -172,7 +172,7 @@ def free_port():
 
 
 @needs_demo
-def test_the_demo_asks_every_sample_and_ends(free_port):
+def test_demo_asks_every_sample_and_exits(free_port):
     command = demo_command(free_port)
     command.insert(2, "--oneshot")
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -183,7 +183,7 @@ def test_the_demo_asks_every_sample_and_ends(free_port):
 
 
 @needs_demo
-def test_the_server_of_the_demo_does_not_outlive_it(free_port):
+def test_demo_server_does_not_outlive_the_demo(free_port):
     driver = subprocess.Popen(demo_command(free_port), stdout=subprocess.PIPE, text=True)
     try:
         assert any("Ctrl-C ends" in line for line in driver.stdout)

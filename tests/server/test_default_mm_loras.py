@@ -1,4 +1,5 @@
-"""`valora serve --default-mm-loras`: the adapters of chats that hold media and name none."""
+"""`valora serve --default-mm-loras`: the adapters of chats that contain media but name no
+adapter."""
 
 import base64
 import json
@@ -24,13 +25,13 @@ def answer(server, model, content=SEEN, **extra):
     return server.chat(model, content, **extra)["choices"][0]["message"]["content"]
 
 
-def test_a_folder_is_an_adapter_of_its_own(served, folders):
+def test_folder_becomes_a_separate_adapter(served, folders):
     cards = {card["id"]: card for card in json.loads(served.request("GET", "/v1/models")[1])["data"]}
     assert set(cards) == {"tiny", "one", "image"}
     assert cards["image"]["root"] == str(folders["two"]) and cards["image"]["parent"] == "tiny"
 
 
-def test_it_answers_pictures_and_nothing_else(served):
+def test_default_adapter_applies_only_to_pictures(served):
     by_default = served.chat("tiny", SEEN)
     assert by_default["model"] == "tiny"
     assert by_default["choices"][0]["message"]["content"] == answer(served, "image") != answer(served, "one")
@@ -41,7 +42,7 @@ def test_it_answers_pictures_and_nothing_else(served):
     assert answer(served, "tiny", video + SEEN) not in (answer(served, name, video + SEEN) for name in ("one", "image"))
 
 
-def test_it_answers_streams_and_later_turns(served):
+def test_default_adapter_applies_to_streams_and_later_turns(served):
     turns = [{"role": "user", "content": SEEN}, {"role": "assistant", "content": "A cat."}, {"role": "user", "content": "Sure?"}]
     whole, named = (served.post("/v1/chat/completions", chat_body(model, "") | {"messages": turns}) for model in ("tiny", "image"))
     assert whole["choices"] == named["choices"]
@@ -52,7 +53,7 @@ def test_it_answers_streams_and_later_turns(served):
     assert {event["model"] for event in events} == {"tiny"}
 
 
-def test_it_answers_responses(served):
+def test_default_adapter_applies_to_responses(served):
     body = {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": SEEN[0]["image_url"]["url"]},
                                                    {"type": "input_text", "text": "What is this?"}]}],
             "temperature": 0, "max_output_tokens": 24, "ignore_eos": True}
@@ -60,8 +61,8 @@ def test_it_answers_responses(served):
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_what_is_no_adapter_is_refused_at_start(folders, tmp_path):
-    for value, words in (('{"audio": "x"}', "no audio"), ('{"image": "nobody"}', "neither an adapter"),
+def test_invalid_default_adapter_is_refused_at_startup(folders, tmp_path):
+    for value, words in (('{"audio": "x"}', "audio is not supported"), ('{"image": "nobody"}', "neither an adapter"),
                          (json.dumps({"image": str(tmp_path)}), "adapter_config.json"), ("image=x", "--default-mm-loras")):
         done = subprocess.run([find_program("valora"), "serve", "--model", folders["model"], "--port", "0", "--default-mm-loras", value],
                               capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Large texts of some clients do not hold up small requests of others."""
+"""Large texts from some clients must not delay small requests of others."""
 
 import http.client
 import json

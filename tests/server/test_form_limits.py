@@ -1,4 +1,4 @@
-"""Hostile forms of answers beside other requests, and the white space of JSON, through HTTP."""
+"""Hostile answer forms alongside other requests, and white space in JSON, over HTTP."""
 
 import concurrent.futures
 import json
@@ -12,7 +12,7 @@ import pytest
 from programs import generate
 from serving import Server, chat_body
 
-# Each token can be read in ever more ways.
+# The number of ways to parse the text grows with every token.
 AMBIGUOUS = "root ::= s\ns ::= s s s | s s | [a-z ]"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 2}}, "required": ["a"]}
 FORM = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
@@ -33,7 +33,7 @@ def compact(folders):
 
 
 def wanting(served, text):
-    """The logit_bias of a model that writes these characters wherever it may."""
+    """A logit_bias that makes a model write these characters wherever it may."""
     answers = [served.post("/tokenize", {"model": "tiny", "prompt": c, "add_special_tokens": False}) for c in text]
     return {str(token): 100 for answer in answers for token in answer["tokens"]}
 
@@ -42,8 +42,8 @@ def answer(served, **fields):
     return served.chat("tiny", "Tell me.", temperature=0, max_tokens=120, ignore_eos=False, **fields)["choices"][0]["message"]["content"]
 
 
-def test_streams_go_on_beside_ambiguous_grammars(served):
-    """32 choices under a grammar whose every token takes longer than the one before."""
+def test_streams_continue_during_ambiguous_grammars(served):
+    """32 choices under a grammar in which every token takes longer than the one before."""
     client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0, timeout=120)
     expected = served.chat("tiny", "Tell me things.", max_tokens=60)["choices"][0]["message"]["content"]
     ended, gaps, wrong = threading.Event(), [], []
@@ -72,17 +72,17 @@ def test_streams_go_on_beside_ambiguous_grammars(served):
     error = json.loads(text)["error"]
     assert "too complex" in error["message"] and error["param"] == "guided_grammar"
     assert not wrong and len(gaps) > 20
-    assert max(gaps) < 3  # 0.1 s of CPU time and a token; the machine may be busy
+    assert max(gaps) < 3  # 0.1 s of CPU time plus a token; the machine may be busy
 
 
-def test_a_stream_under_such_a_grammar_ends_with_an_error(served):
+def test_stream_under_an_ambiguous_grammar_ends_with_an_error(served):
     body = chat_body("tiny", "Words.", n=8, max_tokens=800, temperature=1, ignore_eos=True, stream=True, guided_grammar=AMBIGUOUS)
     status, text = served.request("POST", "/v1/chat/completions", body, timeout=120)
     assert status == 200
     assert "too complex" in text
 
 
-def test_small_forms_do_not_wait_for_slow_ones(served):
+def test_small_grammars_do_not_wait_for_slow_ones(served):
     def slow(i):
         schema = {"type": "object", "title": str(i), "minProperties": 150, "maxProperties": 160,
                   "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
@@ -108,15 +108,15 @@ def test_small_forms_do_not_wait_for_slow_ones(served):
     ({"structured_outputs": {"json_whitespace": "compact"}}, r'\{"a": \[1, 1\]\}$'),
     ({"structured_outputs": {"json_whitespace": "free"}}, r"\{\n{20,}"),
 ], ids=str)
-def test_white_space_of_a_request(served, fields, expected):
-    """Of a model that writes line breaks wherever it may."""
+def test_request_sets_json_white_space(served, fields, expected):
+    """With a model that writes line breaks wherever it may."""
     text = answer(served, response_format=FORM, logit_bias=wanting(served, "\n1"), **fields)
     assert re.match(expected, text), text
     if "free" not in str(fields):
         assert json.loads(text) == {"a": [1, 1]}
 
 
-def test_white_space_of_the_server(compact):
+def test_server_option_sets_json_white_space(compact):
     bias = wanting(compact, "\n1")
     assert answer(compact, response_format=FORM, logit_bias=bias) == '{"a": [1, 1]}'
     text = answer(compact, response_format=FORM, logit_bias=bias, structured_outputs={"json_whitespace": "bounded"})
@@ -126,14 +126,14 @@ def test_white_space_of_the_server(compact):
 @pytest.mark.parametrize("fields", [
     {"structured_outputs": {"json_whitespace": "none"}}, {"structured_outputs": {"disable_any_whitespace": 1}},
     {"structured_outputs": {"json": {}, "whitespace_pattern": "[ ]?"}}, {"guided_whitespace_pattern": "[ ]?"}], ids=str)
-def test_other_white_space_is_refused(served, fields):
+def test_unsupported_white_space_is_refused(served, fields):
     status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", **fields))
     assert status == 400, text
     error = json.loads(text)["error"]
     assert error["param"] in fields and "whitespace" in error["message"]
 
 
-def test_generate_takes_white_space_too(folders, tmp_path):
+def test_generate_accepts_the_white_space_option(folders, tmp_path):
     file = tmp_path / "schema.json"
     file.write_text(json.dumps(SCHEMA | {"additionalProperties": False}))
     text = generate(folders["model"], "--prompt", "Tell me.", "--temperature", 1, "--max-tokens", 200, "--json-schema", file,

@@ -1,4 +1,5 @@
-"""Strings under a `pattern`: what a grammar allows is JSON, and valid by `jsonschema`."""
+"""Strings with a `pattern`: whatever a grammar allows must be JSON, and valid according to
+`jsonschema`."""
 
 import json
 import re
@@ -15,12 +16,12 @@ PATTERNS = [
     "^[\\n\\t]{2}$", "^\\x01$", "^[\\x00-\\x1f]$", "^.$", "^.{3}$", "^\\S+$", "^[ -~]{4}$", "^[^a-z]{3}$", "^\\W\\D$", "^[\\W]{2}$", "^a/b\\/c$",
     "^[\\^a]$", "^[a\\-z]$", "^[a\\]]{2}$", "^(?:ab|\"c\")$", "^ü\\\\\"$", "^é\"*$", "^é[\"]*x$", "^[\\\\é]{2}$", "^[\"é]+$", "^é\\x7f$",
     "^[^é]$", "^\\D$", "^\\W$", "^..$", "^[\\S]{2}$", "^[\\D]{2}$", "^[^a]$", "^a.c$", "^[\\^é]{2}$", "^[\\^]$"]
-ASCII = re.compile(r"\\[DW]")  # negations of ASCII classes in ECMA-262, of wider ones in Python
+ASCII = re.compile(r"\\[DW]")  # negations of ASCII classes in ECMA-262, but of wider ones in Python
 
 
 @pytest.fixture(scope="module")
 def answers():
-    """Random answers by schema; None if it is refused."""
+    """Random answers for a schema; None if it is refused."""
     process = subprocess.Popen([find_program("grammar_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(schema):
@@ -34,7 +35,7 @@ def answers():
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_answers_are_json_and_match(answers, pattern):
+def test_answers_are_json_and_match_the_pattern(answers, pattern):
     schema = {"type": "string", "pattern": pattern}
     found = answers(schema)
     assert found
@@ -46,7 +47,7 @@ def test_answers_are_json_and_match(answers, pattern):
 
 
 @pytest.mark.parametrize("pattern", ["^[é-ü]{1,3}$", "^q\"[a-c]$", "^b\\\\$"])
-def test_names_of_properties_match(answers, pattern):
+def test_property_names_match_the_pattern(answers, pattern):
     named = {"type": "object", "patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False, "minProperties": 1}
     limited = {"type": "object", "propertyNames": {"pattern": pattern}, "additionalProperties": {"type": "null"}, "minProperties": 1}
     for schema in (named, limited):

@@ -1,4 +1,5 @@
-"""The JSON Schema test suite, draft 2020-12: what a grammar allows is valid, by the suite's instances and by `jsonschema`."""
+"""The JSON Schema test suite, draft 2020-12: whatever a grammar allows must be valid, according to the suite's instances
+and `jsonschema`."""
 
 import concurrent.futures
 import importlib.metadata
@@ -20,7 +21,7 @@ FAMILIES = {"string": ("minLength", "maxLength", "pattern"), "array": ("items", 
 
 
 def typed(schema):
-    """The schema with the type that each keyword is for, if none is given: narrower, and without a fault of form."""
+    """The schema with the type implied by each keyword if none is given: narrower, and well-formed."""
     if isinstance(schema, list):
         return [typed(item) for item in schema]
     if not isinstance(schema, dict):
@@ -45,7 +46,7 @@ class Probe:
         self.process = subprocess.Popen([find_program("grammar_probe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def accepted(self, schema, texts, strict):
-        """By text, whether the schema's grammar has it; None if the schema is refused."""
+        """For each text, whether the schema's grammar accepts it; None if the schema is refused."""
         line = {"schema": json.dumps(schema, ensure_ascii=False), "strict": strict, "texts": texts}
         self.process.stdin.write(json.dumps(line) + "\n")
         self.process.stdin.flush()
@@ -54,7 +55,8 @@ class Probe:
 
 @pytest.fixture(scope="module")
 def compiled():
-    """(place, schema of the suite, schema that compiles, instances, strict, which of them its grammar has)"""
+    """(location, the suite's schema, the schema that compiles, instances, strict, acceptance of each
+    instance by its grammar)"""
     files = sorted(SUITE.glob("*.json"))
     assert len(files) > 40, f"{SUITE} has no test suite: run tools/setup tests"
     probe = Probe()
@@ -82,7 +84,8 @@ def test_no_invalid_instance_is_allowed(compiled):
 
 
 def test_many_valid_instances_are_allowed(compiled):
-    """Not all: a grammar has the properties in the schema's order, and numbers in the usual form."""
+    """Not all instances: a grammar requires properties in the schema's order and numbers in the
+    usual form."""
     having = [has for *_, tests, strict, accepted in compiled if not strict
               for test, has in zip(tests, accepted, strict=True) if test["valid"]]
     assert sum(having) > 0.7 * len(having)

@@ -1,4 +1,4 @@
-"""A large image beside running streams: its vision tower runs in pieces between their steps."""
+"""A large image alongside running streams: its vision tower runs in pieces between their steps."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from serving import ServedProcess, chat_body, image_part, picture
 pytestmark = pytest.mark.alone
 
 DEMO = pathlib.Path(__file__).resolve().parents[2] / "demo" / "model"
-SIDE = 640  # 6,400 patches: a tower of a second
+SIDE = 640  # 6,400 patches, which keep the tower busy for a second
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def server(model):
 
 
 class Stream(threading.Thread):
-    """An answer of many tokens, with the time of each."""
+    """An answer with many tokens, and the time of each."""
 
     def __init__(self, server, tokens=3000):
         super().__init__()
@@ -66,7 +66,7 @@ def ask(server, seed):
     return begin, time.monotonic()
 
 
-def test_streams_go_on_while_a_large_image_is_encoded(server):
+def test_streams_continue_while_a_large_image_is_encoded(server):
     stream = Stream(server)
     begin, end = ask(server, 1)
     moments = stream.within(begin, end)
@@ -89,7 +89,7 @@ def test_text_is_answered_while_an_image_is_encoded_alone(server):
     image.join()
 
 
-def test_a_departed_client_takes_its_half_encoded_image_along(server):
+def test_disconnect_drops_a_partly_encoded_image(server):
     entries = server.metric("valora:visual_cache_entries")
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     body = json.dumps(chat_body("demo", [image_part(picture(3, SIDE, SIDE))]))
@@ -102,7 +102,7 @@ def test_a_departed_client_takes_its_half_encoded_image_along(server):
     assert server.metric("valora:visual_cache_entries") == entries, "nobody finished its encoding"
 
 
-def test_images_of_several_clients_all_come(model):
+def test_images_of_several_clients_are_all_answered(model):
     server = ServedProcess("--model", model, "--served-model-name", "demo", "--threads", "2", "--no-enable-prefix-caching",
                            "--visual-cache", "0")
     try:

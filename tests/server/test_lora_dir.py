@@ -1,4 +1,4 @@
-"""`valora serve --lora-dir`: a folder of adapters, of which only headers are read at start."""
+"""`valora serve --lora-dir`: a folder of adapters, of which only headers are read at startup."""
 
 import json
 import shutil
@@ -18,12 +18,13 @@ def folders(tmp_path_factory):
     for seed in range(6):
         checkpoints.save_adapter(base, adapters / f"a{seed}", 90 + seed, rank=4)
     checkpoints.add_head(adapters / "a5", base.config.get_text_config().hidden_size, ["yes", "no"], 5, bias=True)
-    # Two that are served by name but hold no values: one with NaN, one that will be gone.
+    # Two that are served by name but have no usable values: one with NaN, one that is removed
+    # later.
     shutil.copytree(adapters / "a0", adapters / "nan")
     path = adapters / "nan" / "adapter_model.safetensors"
     path.write_bytes(path.read_bytes()[:-4] + b"\0\0\xc0\x7f")
     shutil.copytree(adapters / "a0", adapters / "gone")
-    # One that can't be served, and two that are no adapters.
+    # One that can't be served, and two that are not adapters.
     shutil.copytree(adapters / "a0", adapters / "torn")
     path = adapters / "torn" / "adapter_model.safetensors"
     path.write_bytes(path.read_bytes()[:100])
@@ -36,7 +37,7 @@ def answer(server, model):
     return server.chat(model, QUESTION)["choices"][0]["message"]["content"]
 
 
-def test_adapters_of_a_folder(folders):
+def test_adapters_of_a_folder_are_served(folders):
     names = [f"a{i}" for i in range(5)]
     at_start = Server({"model": folders["model"]} | {name: folders["adapters"] / name for name in names})
     expected = {name: answer(at_start, name) for name in names}
@@ -61,6 +62,6 @@ def test_adapters_of_a_folder(folders):
     assert server.stop() == 0
 
 
-def test_a_folder_that_is_not_there(folders, tmp_path):
+def test_missing_folder_is_refused(folders, tmp_path):
     with pytest.raises(AssertionError, match="did not start"):
         Server({"model": folders["model"]}, "--lora-dir", tmp_path / "none")

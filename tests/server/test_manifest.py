@@ -1,4 +1,5 @@
-"""`valora serve --manifest`: tasks as model names, several of one adapter, each with its head or the language model."""
+"""`valora serve --manifest`: tasks as model names, several for one adapter, each answered by its head or by the
+language model."""
 
 import json
 
@@ -13,7 +14,7 @@ QUESTION = [image_part(picture(3)), text_part("What is this?")]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """An adapter with two heads, and one without."""
+    """An adapter with two heads, and adapters with fewer."""
     root = tmp_path_factory.mktemp("manifest")
     base = checkpoints.make_model(MODEL)
     folders = {"model": checkpoints.save_model(base, root / "model")}
@@ -60,7 +61,7 @@ def test_every_task_is_listed(server, folders):
     assert adapters["colour"]["question"] == "Which colour?"
 
 
-def test_a_task_answers_with_its_head(server):
+def test_task_answers_with_its_head(server):
     assert answer(server, "colour") == answer(server, "pair", head="colours") and answer(server, "colour") in COLOURS
     assert answer(server, "letter") == answer(server, "pair", head="letters") and answer(server, "letter") in LETTERS
     both = [server.post("/classify", {"model": model, "input": "hello"}) for model in ("colour", "letter")]
@@ -68,7 +69,7 @@ def test_a_task_answers_with_its_head(server):
     assert server.request("POST", "/classify", {"model": "pair", "input": "hello"})[0] == 400  # ambiguous: two heads
 
 
-def test_a_task_without_a_head_answers_in_words(server):
+def test_task_without_a_head_generates_text(server):
     told = answer(server, "tell")
     assert told == answer(server, "pair", head="") and told not in COLOURS + LETTERS
     assert answer(server, "single") == answer(server, "single", head="")  # although the adapter has a head
@@ -79,12 +80,12 @@ def test_a_task_without_a_head_answers_in_words(server):
     assert status == 400 and "no classification head" in text
 
 
-def test_the_request_has_the_last_word(server):
+def test_request_overrides_the_manifest(server):
     assert answer(server, "colour", head="letters") == answer(server, "letter")
     assert answer(server, "colour", head="") == answer(server, "tell")
 
 
-def test_names_do_not_need_each_other(server):
+def test_task_names_survive_unloading_the_folders_name(server):
     before = [answer(server, model) for model in ("colour", "tell")]
     status, text = server.request("POST", "/v1/unload_lora_adapter", {"lora_name": "pair"})
     assert status == 200, text
@@ -100,7 +101,7 @@ def refused(folders, tasks, *options, name="bad.json"):
     return done.stderr
 
 
-def test_names_must_be_free(folders):
+def test_duplicate_names_are_refused(folders):
     pair = {"adapter": "pair", "head": "colours"}
     assert 'the name "tiny" is given twice: to the base model and to the task "tiny"' in refused(folders, {"tiny": pair})
     text = refused(folders, {"cats": pair}, "--lora-modules", f"cats={folders['plain']}")
@@ -109,7 +110,7 @@ def test_names_must_be_free(folders):
     assert 'the name "pair" is given twice' in text and "the folder" in text and 'the task "pair"' in text
 
 
-def test_what_is_wrong_is_named(folders):
+def test_manifest_errors_are_named(folders):
     assert 'task "a": the adapter' in refused(folders, {"a": {"adapter": "nowhere"}})
     assert 'task "a": unknown key "hed"' in refused(folders, {"a": {"adapter": "pair", "hed": "colours"}})
     text = refused(folders, {"a": {"adapter": "pair", "head": "nose"}, "b": {"adapter": "pair"}})
@@ -118,7 +119,7 @@ def test_what_is_wrong_is_named(folders):
     assert missing.returncode == 1 and "nowhere.json does not exist" in missing.stderr
 
 
-def test_a_folders_own_name_may_be_one_of_its_tasks(folders):
+def test_folder_may_share_its_name_with_a_task(folders):
     manifest = write(folders["model"].parent, {"pair": {"adapter": "pair", "head": "letters"}, "tell": {"adapter": "pair"}}, "own.json")
     server = Server({"model": folders["model"], "other": folders["plain"]}, "--manifest", manifest)
     try:

@@ -1,4 +1,5 @@
-"""The caches of prepared media and of their embeddings: sizes, metrics, memory; and the tokens of media."""
+"""The caches of prepared media and of their embeddings: sizes, metrics and memory; also the token counts
+of media."""
 
 import base64
 import subprocess
@@ -22,11 +23,11 @@ def ask(server, seed):
     return server.chat("tiny", [image_part(picture(seed))], max_tokens=1)
 
 
-def test_the_welcome_names_the_caches(server):
+def test_startup_log_names_the_caches(server):
     assert any("caches of media" in line and "--media-cache" in line for line in server.welcome)
 
 
-def test_metrics_tell_the_caches_bytes_within_their_sizes(server):
+def test_cache_metrics_stay_within_configured_sizes(server):
     value = lambda name: server.metric(f"valora:{name}")
     before = server.metric("vllm:mm_cache_hits_total"), value("visual_cache_hits_total")
     for seed in range(60):
@@ -41,14 +42,14 @@ def test_metrics_tell_the_caches_bytes_within_their_sizes(server):
     assert (value("media_cache_entries"), value("visual_cache_entries")) == entries
 
 
-def test_caches_larger_than_memory_are_refused_at_start(folders):
+def test_caches_larger_than_memory_are_refused_at_startup(folders):
     for option in ("media-cache", "visual-cache"):
         done = subprocess.run([find_program("valora"), "serve", "--model", folders["model"], "--port", "0", f"--{option}", "9000G"],
                               capture_output=True, text=True, timeout=60)
         assert done.returncode != 0 and f"--{option}" in done.stderr and "are free" in done.stderr
 
 
-def test_tokenize_counts_media_as_the_chat_does(server):
+def test_tokenize_counts_media_like_chat(server):
     frames = ",".join(base64.b64encode(picture(seed)).decode() for seed in range(4))
     video = {"type": "video_url", "video_url": {"url": "data:video/jpeg;base64," + frames}}
     for content in ([image_part(picture(1)), text_part("what is this?")], [image_part(picture(2, 90, 60)), image_part(picture(3))],
@@ -59,7 +60,7 @@ def test_tokenize_counts_media_as_the_chat_does(server):
         assert tokens["count"] == usage["prompt_tokens"] == len(tokens["tokens"])
 
 
-def test_tokenize_refuses_the_media_that_the_chat_refuses(server):
+def test_tokenize_refuses_media_like_chat(server):
     for url in (data_url(b"no picture"), "http://127.0.0.1:1/x.png", "file:///etc/passwd"):
         messages = [{"role": "user", "content": [image_part(url)]}]
         status, text = server.request("POST", "/tokenize", {"model": "tiny", "messages": messages})

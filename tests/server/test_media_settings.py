@@ -1,4 +1,4 @@
-"""Settings of media in content parts and requests: prompt tokens as transformers' processor counts them."""
+"""Media settings in content parts and requests: prompt tokens as counted by transformers' processor."""
 
 import base64
 import io
@@ -31,7 +31,7 @@ def served(folders):
 
 
 def tokens_of(layout, width, height, **bounds):
-    """Visual tokens of a picture as transformers resizes it."""
+    """Visual tokens of a picture, resized as in transformers."""
     factor = layout["patch_size"] * layout["merge_size"]
     bounds = {key: layout[key] for key in ("min_pixels", "max_pixels")} | bounds
     bounds["min_pixels"] = min(bounds.values())
@@ -50,7 +50,7 @@ def refused(served, content, param, **fields):
 
 
 def frames(number):
-    """A list of frames, as a part."""
+    """A part with a list of frames."""
     files = []
     for i in range(number):
         buffer = io.BytesIO()
@@ -59,7 +59,7 @@ def frames(number):
     return {"type": "video_url", "video_url": {"url": "data:video/jpeg;base64," + ",".join(files)}}
 
 
-def test_a_part_has_bounds_of_pixels(served, layout):
+def test_part_may_set_pixel_limits(served, layout):
     data, small = picture(3, 96, 64), {"max_pixels": 32 * 32}
     plain = count(served, [image_part(data), QUESTION])
     expected = plain - tokens_of(layout, 96, 64) + tokens_of(layout, 96, 64, **small)
@@ -72,8 +72,8 @@ def test_a_part_has_bounds_of_pixels(served, layout):
     assert count(served, [image_part(data) | small, image_part(data), QUESTION]) == count(served, [image_part(data), image_part(data) | small, QUESTION])
 
 
-def test_the_parts_of_a_conversation_have_sizes_of_their_own(served, layout):
-    """An image alone takes its tokens beside the question; together they take the sum."""
+def test_parts_may_have_different_sizes(served, layout):
+    """Each image alone adds its own tokens to the question's; together they add the sum."""
     factor = layout["patch_size"] * layout["merge_size"]
     sizes = [{}, {"max_pixels": 32 * 32}, {"resized_height": 2 * factor, "resized_width": 3 * factor + 1}]
     parts = [image_part(picture(3, 96, 64)) | settings for settings in sizes]
@@ -85,7 +85,7 @@ def test_the_parts_of_a_conversation_have_sizes_of_their_own(served, layout):
         refused(served, [parts[1], image_part(picture(3)) | wrong, QUESTION], "messages[0].content[1]")
 
 
-def test_pictures_with_other_bounds_are_cached_apart(served):
+def test_pictures_with_other_limits_are_cached_separately(served):
     def ask(part):
         return served.chat("tiny", [part, QUESTION], max_tokens=8, logprobs=True)["choices"][0]["logprobs"]["content"]
 
@@ -96,7 +96,7 @@ def test_pictures_with_other_bounds_are_cached_apart(served):
     assert [ask(part)[0]["token"] for part in parts] == [answer[0]["token"] for answer in answers]
 
 
-def test_what_qwens_client_sends(served):
+def test_fields_of_qwens_client_are_accepted(served):
     sent = {"fps": [2.0], "do_sample_frames": False}
     plain = count(served, [frames(4), QUESTION])
     assert count(served, [frames(4), QUESTION], mm_processor_kwargs=sent) == plain
@@ -109,20 +109,21 @@ def test_what_qwens_client_sends(served):
 
 
 def film(**settings):
-    """A part with a file of 32 frames, 10 per second."""
+    """A part with a file of 32 frames at 10 per second."""
     stills = [pictures.png(Image.fromarray(numpy.full((24, 32, 3), 7 * i, numpy.uint8))) for i in range(32)]
     return {"type": "video_url", "video_url": {"url": data_url(movies.avi(stills, 10), "video/x-msvideo")}} | settings
 
 
 def groups(served, part, **fields):
-    """The pairs of frames that were taken of a file, in which each takes as many tokens. The tokens around a video are more."""
+    """The number of frame pairs taken from a file; each pair takes the same number of tokens, in addition to those around
+    the video."""
     one, two = (count(served, [film(nframes=n), QUESTION]) for n in (2, 4))
     more = count(served, [part, QUESTION], **fields) - one
     assert more % (two - one) == 0
     return 1 + more // (two - one)
 
 
-def test_each_file_has_frames_of_its_own(served):
+def test_each_file_may_have_its_own_frame_count(served):
     assert [groups(served, film(nframes=n)) for n in (4, 6, 7)] == [2, 3, 4]
     seconds = {"video_start": 0, "video_end": 1}
     whole, part = groups(served, film(fps=4)), groups(served, film(fps=4, **seconds))
@@ -136,7 +137,7 @@ def test_each_file_has_frames_of_its_own(served):
         assert status == 400, text
 
 
-def test_frames_as_vllms_loader_takes_them(served):
+def test_frames_equal_those_of_vllms_loader(served):
     def taken(mm=None, **video):
         return groups(served, film(), media_io_kwargs={"video": video}, mm_processor_kwargs=mm)
 
@@ -153,8 +154,8 @@ def test_frames_as_vllms_loader_takes_them(served):
         refused(served, [film(), QUESTION], "media_io_kwargs", media_io_kwargs=wrong)
 
 
-def test_the_rate_of_frames_is_part_of_what_caches_know(served):
-    """Frames of another rate have other positions in Qwen2.5-VL: neither pixels nor KV of one are those of the other."""
+def test_frame_rate_is_part_of_the_cache_key(served):
+    """Frames at another rate have other positions in Qwen2.5-VL, so neither pixels nor KV may be reused."""
     def cached(**settings):
         body = chat_body("tiny", [frames(4) | settings, QUESTION]) | {"max_tokens": 1}
         return served.post("/v1/chat/completions", body)["usage"]["prompt_tokens_details"]["cached_tokens"]
@@ -164,7 +165,7 @@ def test_the_rate_of_frames_is_part_of_what_caches_know(served):
     assert other < again
 
 
-def test_defaults_of_the_server(folders, layout):
+def test_server_defaults_apply_unless_overridden(folders, layout):
     server = Server({"model": folders["model"]}, "--mm-processor-kwargs", '{"max_pixels": 1024}', "--media-io-kwargs.video.num_frames", "2",
                     "--seed", "7")
     image, bare = image_part(picture(3, 96, 64)), count(server, [QUESTION])
@@ -186,18 +187,18 @@ def test_defaults_of_the_server(folders, layout):
     (["--mm-processor-kwargs", '{"fps": 1}', "--media-io-kwargs", '{"video": {"fps": 1}}'], "--media-io-kwargs"),
 ])
 @pytest.mark.parametrize("command", [["serve"], ["generate", "--prompt", "x"]])
-def test_defaults_that_the_start_refuses(folders, command, options, named):
+def test_invalid_defaults_are_refused_at_startup(folders, command, options, named):
     asked = [find_program("valora"), *command, "--model", folders["model"], *options]
     run = subprocess.run(asked, capture_output=True, text=True, timeout=120)
     assert run.returncode == 1 and named in run.stderr, run.stderr
 
 
-def test_the_servers_seed(folders):
-    """Requests without a seed draw the same in the same order."""
+def test_server_seed_makes_answers_reproducible(folders):
+    """Requests without a seed draw the same values in the same order."""
     def draws(*options):
         server = Server({"model": folders["model"]}, *options)
         body = {"model": "tiny", "prompt": "Tell me.", "max_tokens": 12, "ignore_eos": True, "temperature": 1}
-        server.request("POST", "/v1/completions", body | {"prompt": []})  # refused: takes no seed
+        server.request("POST", "/v1/completions", body | {"prompt": []})  # refused, so it uses no seed
         texts = [[choice["text"] for choice in server.post("/v1/completions", body | fields)["choices"]] for fields in ({}, {"seed": 3}, {"n": 2}, {})]
         assert server.stop() == 0
         return texts

@@ -1,4 +1,4 @@
-"""Preparing media: it ends with its request, and slow media do not delay others."""
+"""Media preparation ends with its request, and slow media do not delay others."""
 
 import base64
 import http.client
@@ -30,7 +30,7 @@ def server(folders):
 
 @pytest.fixture
 def silent_host():
-    """The URL of a host that accepts connections and never answers."""
+    """The URL of a host that accepts connections but never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as host:
         yield f"http://127.0.0.1:{host.getsockname()[1]}/clip.mp4"
 
@@ -40,7 +40,7 @@ def video_part(url):
 
 
 def long_video(seed, frames=48, side=1800):
-    """Seconds of work: large frames, which compress well."""
+    """Takes seconds to decode: large frames that compress well."""
     buffer = io.BytesIO()
     Image.linear_gradient("L").resize((side, side + seed)).convert("RGB").save(buffer, "PNG", compress_level=1)
     frame = base64.b64encode(buffer.getvalue()).decode()
@@ -64,7 +64,7 @@ class Departing:
 
 
 def terminate(server):
-    """SIGTERM, once the server handles it: it answers requests a moment before."""
+    """Sends SIGTERM once the server handles it; it answers requests slightly before that."""
     def handled():
         with open(f"/proc/{server.process.pid}/status") as status:
             mask = next(int(line.split()[1], 16) for line in status if line.startswith("SigCgt"))
@@ -80,7 +80,7 @@ def seconds_of(action):
     return time.monotonic() - begin
 
 
-def test_silent_hosts_delay_no_other_client_and_end_with_their_own(server, silent_host):
+def test_silent_hosts_delay_only_their_own_client(server, silent_host):
     ask = lambda: server.chat("tiny", [image_part(picture(1))], max_tokens=1)
     crowd = Departing(server, [video_part(silent_host)] * 40)
     server.wait_until(lambda: server.metric(PREPARING) == 40, "all wait for the host")
@@ -89,7 +89,7 @@ def test_silent_hosts_delay_no_other_client_and_end_with_their_own(server, silen
     server.wait_until(lambda: server.metric(PREPARING) == 0, "the end of their downloads")
 
 
-def test_a_stop_ends_downloads(server, silent_host):
+def test_stop_ends_downloads(server, silent_host):
     clients = Departing(server, [video_part(silent_host)] * 10)
     server.wait_until(lambda: server.metric(PREPARING) == 10, "all wait for the host")
     terminate(server)
@@ -100,7 +100,7 @@ def test_a_stop_ends_downloads(server, silent_host):
     clients.leave()
 
 
-def test_a_drain_does_not_wait_for_those_who_left(server):
+def test_drain_does_not_wait_for_disconnected_clients(server):
     clients = Departing(server, [long_video(seed) for seed in range(6)])
     server.wait_until(lambda: server.metric(PREPARING) >= 3, "most are being prepared")
     clients.leave()
@@ -108,7 +108,7 @@ def test_a_drain_does_not_wait_for_those_who_left(server):
     assert seconds_of(lambda: server.process.wait(60)) < 5
 
 
-def test_long_videos_delay_no_images(server):
+def test_long_videos_do_not_delay_images(server):
     clients = Departing(server, [long_video(seed) for seed in range(6)])
     server.wait_until(lambda: server.metric(PREPARING) >= 3, "most are being prepared")
     server.chat("tiny", [image_part(picture(1))], max_tokens=1)
@@ -117,8 +117,8 @@ def test_long_videos_delay_no_images(server):
     server.wait_until(lambda: server.metric(PREPARING) == 0, "their end")
 
 
-def test_a_request_with_many_images_leaves_room_for_others(server):
-    """It is one client; but the requests of a client take turns, too."""
+def test_request_with_many_images_does_not_block_others(server):
+    """All requests come from one client, but its requests take turns too."""
     large = [{"type": "image_url", "image_url": {"url": large_picture(seed)}} for seed in range(16)]
     done = threading.Event()
 
@@ -140,7 +140,7 @@ def large_picture(seed):
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def test_prepared_images_wait_for_no_others(server):
+def test_prepared_images_do_not_wait_for_others(server):
     known = [image_part(picture(seed)) for seed in range(3)]
     server.chat("tiny", known, max_tokens=1)
     others = Departing(server, [{"type": "image_url", "image_url": {"url": large_picture(100 + seed)}} for seed in range(24)])

@@ -1,4 +1,4 @@
-"""The openai client and bare sockets against the server over its scripted engine (fake_server)."""
+"""The openai client and bare sockets against the server with its scripted engine (fake_server)."""
 
 import base64
 import json
@@ -53,7 +53,7 @@ def user(text):
     return [{"role": "user", "content": text}]
 
 
-def test_chat(client):
+def test_chat_returns_text_and_usage(client):
     answer = client.chat.completions.create(model="fake", messages=user("hello big world"), temperature=0, user="me")
     assert answer.object == "chat.completion"
     assert answer.id.startswith("chatcmpl-")
@@ -64,14 +64,14 @@ def test_chat(client):
     assert answer.usage.prompt_tokens_details.cached_tokens == 2
 
 
-def test_chat_max_tokens_and_n(client):
+def test_chat_honours_max_tokens_and_n(client):
     answer = client.chat.completions.create(model="fake", messages=user("a b c d"), max_completion_tokens=2, n=3)
     assert [c.message.content for c in answer.choices] == ["a b"] * 3
     assert [c.index for c in answer.choices] == [0, 1, 2]
     assert {c.finish_reason for c in answer.choices} == {"length"}
 
 
-def test_stream(client):
+def test_stream_starts_with_role_and_has_no_usage(client):
     chunks = list(client.chat.completions.create(model="fake", messages=user("one two three"), stream=True))
     assert chunks[0].choices[0].delta.role == "assistant"
     assert all(chunk.choices[0].delta.role is None for chunk in chunks[1:])
@@ -80,7 +80,7 @@ def test_stream(client):
     assert all(chunk.usage is None for chunk in chunks)
 
 
-def test_stream_usage(client):
+def test_stream_ends_with_usage_on_request(client):
     chunks = list(
         client.chat.completions.create(
             model="fake", messages=user("one two"), stream=True, stream_options={"include_usage": True}
@@ -91,13 +91,13 @@ def test_stream_usage(client):
     assert all(chunk.usage is None for chunk in chunks[:-1])
 
 
-def test_stream_error_in_the_middle(client):
+def test_mid_stream_error_raises(client):
     with pytest.raises(openai.APIError, match="this prompt fails"):
         for _ in client.chat.completions.create(model="fake", messages=user("!fail in the middle"), stream=True):
             pass
 
 
-def test_logprobs(client):
+def test_logprobs_have_exact_bytes(client):
     answer = client.chat.completions.create(model="fake", messages=user("!bytes"), logprobs=True, top_logprobs=2)
     content = answer.choices[0].logprobs.content
     assert bytes(b for token in content for b in token.bytes).decode() == answer.choices[0].message.content == "€ euro"
@@ -105,7 +105,7 @@ def test_logprobs(client):
     assert [len(token.top_logprobs) for token in content] == [2, 2, 2]
 
 
-def test_images(client):
+def test_images_and_videos_reach_the_engine(client):
     pixel = "data:image/png;base64," + base64.b64encode(b"x" * 3000).decode()
     parts = [
         {"type": "text", "text": "!media"},
@@ -117,13 +117,13 @@ def test_images(client):
     assert answer.choices[0].message.content == f" image:{len(pixel)} image:28 video:26"
 
 
-def test_too_many_images(client):
+def test_too_many_images_are_refused(client):
     parts = [{"type": "image_url", "image_url": {"url": "data:,"}}] * 5
     with pytest.raises(openai.BadRequestError, match=r"At most 4 image\(s\)"):
         client.chat.completions.create(model="fake", messages=user(parts))
 
 
-def test_adapters_by_name_and_scale(client):
+def test_adapters_are_selected_by_name_and_scale(client):
     def content(model, **extra):
         answer = client.chat.completions.create(model=model, messages=user("!echo-adapters"), extra_body=extra)
         assert answer.model == model
@@ -134,7 +134,7 @@ def test_adapters_by_name_and_scale(client):
     assert content("fake", lora=[{"id": "lens", "scale": 0.25}, {"name": "birds"}]) == " lens*0.25 birds*1"
 
 
-def test_completions(client):
+def test_completions_are_answered_and_streamed(client):
     answer = client.completions.create(model="fake", prompt=["a b c", "d"], max_tokens=2, logprobs=1)
     assert [choice.text for choice in answer.choices] == ["a b", "d"]
     assert answer.choices[0].logprobs.tokens == ["a", " b"]
@@ -145,7 +145,7 @@ def test_completions(client):
     assert "".join(chunk.choices[0].text for chunk in stream) == "x y"
 
 
-def test_models(client):
+def test_models_list_base_and_adapters(client):
     cards = {card.id: card for card in client.models.list()}
     assert {"fake", "lens", "birds"} <= cards.keys()
     assert cards["fake"].parent is None and cards["lens"].parent == "fake"
@@ -154,7 +154,7 @@ def test_models(client):
         client.models.retrieve("none")
 
 
-def test_errors(client):
+def test_errors_have_openai_fields(client):
     with pytest.raises(openai.NotFoundError) as missing:
         client.chat.completions.create(model="none", messages=user("x"))
     assert missing.value.body == {
@@ -173,7 +173,7 @@ def test_errors(client):
     assert unsupported.value.type == "invalid_request_error" and unsupported.value.param == "response_format"
 
 
-def test_request_id(client):
+def test_request_id_is_echoed(client):
     answer = client.chat.completions.with_raw_response.create(
         model="fake", messages=user("x"), extra_headers={"x-request-id": "abc-1"}
     )
@@ -181,7 +181,7 @@ def test_request_id(client):
     assert answer.parse().id == "chatcmpl-abc-1"
 
 
-def test_load_and_unload(served, client):
+def test_adapters_load_and_unload(served, client):
     def post(path, body):
         request = urllib.request.Request(
             served.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
@@ -197,7 +197,7 @@ def test_load_and_unload(served, client):
         client.chat.completions.create(model="new", messages=user("x"))
 
 
-def test_classify(served):
+def test_classify_returns_label_and_probabilities(served):
     request = urllib.request.Request(
         served.url + "/classify",
         json.dumps({"model": "birds", "input": "what is it"}).encode(),
@@ -208,14 +208,14 @@ def test_classify(served):
     assert sum(answer["data"][0]["probs"]) == 1
 
 
-def test_metrics(served, client):
+def test_metrics_count_requests(served, client):
     client.chat.completions.create(model="lens", messages=user("x"))
     text = served.get("/metrics")
     assert text.count("\nvllm:lora_requests_info{") == 1
     assert 'vllm:request_success_total{engine="0",finished_reason="stop",model_name="fake"}' in text
 
 
-def test_leaving_a_stream_cancels_it(served, client):
+def test_closing_a_stream_cancels_it(served, client):
     stream = client.chat.completions.create(model="fake", messages=user("!hang"), stream=True)
     next(iter(stream))
     assert 'vllm:num_requests_running{engine="0",model_name="fake"} 1' in served.get("/metrics")
@@ -224,7 +224,7 @@ def test_leaving_a_stream_cancels_it(served, client):
         pass
 
 
-def test_bad_bytes_leave_streams_alone(served, client):
+def test_malformed_requests_do_not_disturb_streams(served, client):
     streams = [client.chat.completions.create(model="fake", messages=user("a b"), stream=True) for _ in range(8)]
     for junk in (b"\x00" * 100, b"GET\r\n\r\n", b"POST /v1/chat/completions HTTP/9.9\r\n\r\n", b"A" * 200_000):
         with socket.create_connection(("127.0.0.1", served.port), timeout=30) as raw:
@@ -235,7 +235,7 @@ def test_bad_bytes_leave_streams_alone(served, client):
         assert "".join(chunk.choices[0].delta.content for chunk in stream) == "a b"
 
 
-def test_api_key_and_cors():
+def test_api_key_and_cors_are_enforced():
     server = Served("--api-key", "secret", "--cors", "https://a.example")
     try:
         assert server.client("secret").models.list().data
@@ -248,7 +248,7 @@ def test_api_key_and_cors():
         server.stop()
 
 
-def test_full_queue():
+def test_full_queue_is_429_with_retry_after():
     server = Served("--max-queued", "1")
     try:
         stream = server.client().chat.completions.create(model="fake", messages=user("!hang"), stream=True)
@@ -261,7 +261,7 @@ def test_full_queue():
         server.stop()
 
 
-def test_other_signals_do_not_cut_streams():
+def test_other_signals_do_not_interrupt_streams():
     server = Served()
     try:
         stream = server.client().chat.completions.create(model="fake", messages=user("!hang"), stream=True)
@@ -276,7 +276,7 @@ def test_other_signals_do_not_cut_streams():
         server.stop()
 
 
-def test_sigterm_drains_and_a_second_one_stops():
+def test_sigterm_drains_and_second_sigterm_stops():
     server = Served()
     try:
         stream = server.client().chat.completions.create(model="fake", messages=user("!hang"), stream=True)

@@ -52,7 +52,7 @@ CHATS = {
 
 
 def mapped(value, change):
-    """The value with its strings changed, keys too; roles and types stay."""
+    """The value with all strings changed, including keys, but not roles and types."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -61,10 +61,10 @@ def mapped(value, change):
 
 
 def expected(chat, plain=True):
-    """transformers' prompt. If plain, spellings in texts are hidden from the template's own, then encoded as texts are with
-    split_special_tokens."""
+    """transformers' prompt. If plain, special tokens spelled out in texts are hidden from the template, then encoded as
+    text with split_special_tokens."""
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=checkpoints.tokenizer())
-    raw = tokenizers.Tokenizer.from_str(checkpoints.tokenizer().to_str())  # a copy: other tests share that one
+    raw = tokenizers.Tokenizer.from_str(checkpoints.tokenizer().to_str())  # a copy, because other tests share the original
     hidden = mapped(chat, lambda text: SPECIAL.sub(lambda m: m[0].replace("<", "\ue000"), text)) if plain else chat
     for message in hidden["messages"]:
         for made in message.get("tool_calls", []):
@@ -105,21 +105,21 @@ def copy(chat):
 
 
 @pytest.mark.parametrize("name", CHATS)
-def test_prompts_hold_no_special_token_of_a_text(server, name):
+def test_special_tokens_in_texts_stay_text(server, name):
     chat = CHATS[name]
     if name != "variable":
         assert ask(server, "plain", "/tokenize", chat)["tokens"] == expected(copy(chat))
     answer = ask(server, "plain", "/v1/chat/completions", chat | dict(max_tokens=1, return_token_ids=True))
     assert answer["prompt_token_ids"] == expected(copy(chat))
     special = ask(server, "special", "/v1/chat/completions", chat | dict(max_tokens=1, return_token_ids=True))
-    if name == "parts":  # a placeholder that no picture belongs to
+    if name == "parts":  # a placeholder without a picture
         assert special.startswith("400") and "placeholder" in special
     else:
         assert special["prompt_token_ids"] == expected(copy(chat), plain=False)
         assert (special["prompt_token_ids"] == answer["prompt_token_ids"]) == (name == "honest")
 
 
-def test_placeholders_in_texts_are_no_pictures(server):
+def test_placeholders_in_texts_stay_text(server):
     pad = checkpoints.tokenizer().token_to_id("<|image_pad|>")
 
     def pads(text, user="plain"):
@@ -131,6 +131,6 @@ def test_placeholders_in_texts_are_no_pictures(server):
     assert pads("What is <|image_pad|>?", "special").startswith("400")
 
 
-def test_whole_prompts_keep_their_tokens(server):
+def test_completion_prompts_keep_special_tokens(server):
     ids = checkpoints.tokenizer().encode(FORGED, add_special_tokens=False).ids
     assert ask(server, "plain", "/tokenize", dict(prompt=FORGED))["tokens"] == ids

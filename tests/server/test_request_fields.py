@@ -1,4 +1,4 @@
-"""Fields of vLLM's requests on the served engine: what they do to prompts and answers."""
+"""Request fields of vLLM on the served engine: their effects on prompts and answers."""
 
 import json
 
@@ -28,14 +28,14 @@ def refused(served, path, body, param):
     assert status == 400 and json.loads(text)["error"]["param"] == param, text
 
 
-def test_allowed_token_ids(served):
+def test_only_allowed_token_ids_are_generated(served):
     allowed = [65, 66, 67]
     for temperature in (0, 1):
         assert set(complete(served, "Tell me.", allowed_token_ids=allowed, temperature=temperature, seed=1)["token_ids"]) <= set(allowed)
     refused(served, "/v1/completions", {"model": "tiny", "prompt": "x", "allowed_token_ids": [10**6]}, "allowed_token_ids")
 
 
-def test_an_echo_alone(served):
+def test_echo_without_new_tokens_returns_the_prompt(served):
     ids = tokens(served, "a red square left of a circle")
     whole = complete(served, ids, echo=True, logprobs=1)
     alone = complete(served, ids, echo=True, logprobs=1, max_tokens=0)
@@ -49,7 +49,7 @@ def test_an_echo_alone(served):
     refused(served, "/v1/completions", body | {"echo": False}, "max_tokens")
 
 
-def test_a_stream_begins_with_the_tokens_of_its_prompt(served):
+def test_stream_begins_with_prompt_token_ids(served):
     ids = tokens(served, "a red square")
     status, text = served.request("POST", "/v1/completions", {"model": "tiny", "prompt": [ids, ids[:2]], "max_tokens": 3, "ignore_eos": True,
                                                              "stream": True, "return_token_ids": True})
@@ -60,14 +60,14 @@ def test_a_stream_begins_with_the_tokens_of_its_prompt(served):
         assert own[0] == prompt and own[1:] and set(own[1:]) == {None}
 
 
-def test_a_top_p_of_0_keeps_the_most_likely_token(served):
+def test_zero_top_p_keeps_the_most_likely_token(served):
     greedy = complete(served, "Tell me.")
     assert complete(served, "Tell me.", temperature=2)["token_ids"] != greedy["token_ids"]
     for seed in range(3):
         assert complete(served, "Tell me.", temperature=2, top_p=0, seed=seed)["token_ids"] == greedy["token_ids"]
 
 
-def test_bad_words(served):
+def test_bad_words_are_not_generated(served):
     plain = complete(served, "Tell me.", allowed_token_ids=list(range(65, 91)))
     word = plain["text"][0]
     assert tokens(served, word) == plain["token_ids"][:1]
@@ -77,7 +77,7 @@ def test_bad_words(served):
     assert plain["text"][:2] not in pair["text"]
 
 
-def test_truncated_prompts(served):
+def test_truncated_prompt_keeps_its_last_tokens(served):
     ids = tokens(served, "a red square left of a circle and a green one")
     assert len(ids) > 8
     short = complete(served, ids, truncate_prompt_tokens=5)
@@ -87,7 +87,7 @@ def test_truncated_prompts(served):
     refused(served, "/v1/completions", {"model": "tiny", "prompt": ids, "truncate_prompt_tokens": 10**6}, "truncate_prompt_tokens")
 
 
-def test_the_last_message_is_continued(served):
+def test_last_message_is_continued(served):
     messages = [{"role": "user", "content": "Tell me."}, {"role": "assistant", "content": "It is a"}]
     prompt = served.post("/tokenize", {"model": "tiny", "messages": messages, "continue_final_message": True})
     text = served.post("/detokenize", {"model": "tiny", "tokens": prompt["tokens"]})["prompt"]
@@ -97,6 +97,6 @@ def test_the_last_message_is_continued(served):
     refused(served, "/tokenize", {"model": "tiny", "prompt": "x", "continue_final_message": True}, "continue_final_message")
 
 
-def test_an_echo_of_token_ids(served):
+def test_echo_of_token_ids_returns_their_text(served):
     ids = tokens(served, "Tell me.")
     assert complete(served, ids, echo=True)["text"] == "Tell me." + complete(served, ids)["text"]

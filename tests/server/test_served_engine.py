@@ -1,4 +1,5 @@
-"""The real engine behind the server: adapters mixed, loaded, replaced; caches; heads; the openai client."""
+"""The real engine behind the server: adapters mixed, loaded and replaced; caches; heads; the openai
+client."""
 
 import http.client
 import json
@@ -44,19 +45,19 @@ def cached(answer):
     return answer["usage"]["prompt_tokens_details"]["cached_tokens"]
 
 
-def test_the_welcome_says_what_is_served_where(server):
+def test_startup_log_names_models_and_address(server):
     text = "".join(server.welcome)
     for words in ("tiny", "five, one, three, two", "a pool of", f"http://127.0.0.1:{server.port}/v1"):
         assert words in text
 
 
-def test_models(client, folders):
+def test_models_list_base_and_adapters(client, folders):
     cards = {card.id: card for card in client.models.list()}
     assert set(cards) == {"tiny", "one", "two", "three", "five"}
     assert cards["one"].parent == "tiny" and cards["one"].root == str(folders["one"])
 
 
-def test_64_at_once_over_all_adapters_equal_each_alone(server):
+def test_64_concurrent_requests_equal_single_ones(server):
     names = ["tiny", "one", "two", "three", "five"]
     asks = []
     for i in range(64):
@@ -94,7 +95,7 @@ def test_64_at_once_over_all_adapters_equal_each_alone(server):
     server.wait_until(lambda: server.metric("vllm:num_requests_running") == 0, "those that left are not run on")
 
 
-def test_a_repeated_image_and_prefix_is_a_hit_and_others_never_are(server):
+def test_only_repeated_images_and_prefixes_are_hits(server):
     question = text_part("what is in this picture, please tell me all you see in it? " * 2)
     first = server.chat("one", [image_part(picture(100)), question])
     again = server.chat("one", [image_part(picture(100)), question])
@@ -109,7 +110,7 @@ def test_a_repeated_image_and_prefix_is_a_hit_and_others_never_are(server):
     assert len({content_of(a) for a in (first, other_image, other_adapter, base)}) == 4
 
 
-def test_two_images_under_one_url(server, folders):
+def test_changed_image_under_one_url_changes_the_answer(server, folders):
     path = folders["model"].parent / "shared.png"
     answers = []
     for seed in (7, 8, 7):
@@ -122,7 +123,7 @@ def load(server, name, path, **extra):
     return server.request("POST", "/v1/load_lora_adapter", dict(lora_name=name, lora_path=str(path)) | extra)
 
 
-def test_adapters_come_and_go_and_a_reloaded_name_is_a_new_adapter(server, folders):
+def test_reloaded_name_is_a_new_adapter(server, folders):
     question = "tell me a long story about nothing at all, and then one more about it"
     assert load(server, "guest", folders["one"]) == (200, "Success: LoRA adapter 'guest' added successfully.")
     assert load(server, "guest", folders["two"])[0] == 400
@@ -137,7 +138,7 @@ def test_adapters_come_and_go_and_a_reloaded_name_is_a_new_adapter(server, folde
     assert server.request("POST", "/v1/unload_lora_adapter", dict(lora_name="guest"))[0] == 404
 
 
-def test_a_running_request_keeps_its_adapter_when_it_is_unloaded(server, folders):
+def test_running_request_keeps_its_unloaded_adapter(server, folders):
     expected = content_of(server.chat("two", "count", max_tokens=500))
     assert load(server, "leaving", folders["two"])[0] == 200
     answers = []
@@ -150,7 +151,7 @@ def test_a_running_request_keeps_its_adapter_when_it_is_unloaded(server, folders
     assert content_of(answers[0]) == expected
 
 
-def test_heads_of_different_label_counts(server):
+def test_heads_with_different_label_counts_answer(server):
     for name, labels in LABELS.items():
         body = dict(model=name, messages=[{"role": "user", "content": [image_part(picture(3)), text_part("which?")]}])
         for path in ("/classify", "/v1/classify"):
@@ -165,7 +166,7 @@ def test_heads_of_different_label_counts(server):
     assert status == 400 and "head" in text
 
 
-def test_sums_and_scales(server):
+def test_scaled_and_summed_adapters_change_the_answer(server):
     question = "what do they say together?"
     alone = content_of(server.chat("two", question))
     assert content_of(server.chat("tiny", question, lora=[{"name": "two", "scale": 1}])) == alone
@@ -175,7 +176,7 @@ def test_sums_and_scales(server):
     assert both not in (alone, base)
 
 
-def test_the_openai_client_streams_images_and_logprobs(client):
+def test_openai_client_streams_images_and_logprobs(client):
     messages = [{"role": "user", "content": [image_part(data_url(picture(5))), text_part("look")]}]
     whole = client.chat.completions.create(model="two", messages=messages, temperature=0, max_tokens=20, logprobs=True,
                                            top_logprobs=3, extra_body={"ignore_eos": True})
@@ -191,7 +192,7 @@ def test_the_openai_client_streams_images_and_logprobs(client):
         client.chat.completions.create(model="nobody", messages=messages)
 
 
-def test_curl(server):
+def test_curl_gets_streams_and_errors(server):
     body = json.dumps(chat_body("one", "hello", stream=True))
     answer = subprocess.run(["curl", "-sS", "-N", f"{server.url}{CHAT}", "-H", "Content-Type: application/json", "-d", body],
                             capture_output=True, text=True, timeout=60, check=True).stdout
@@ -202,7 +203,7 @@ def test_curl(server):
     assert wrong in ("400", "404")
 
 
-def test_metrics_after_all_this(server):
+def test_metrics_are_consistent_after_all_requests(server):
     _, text = server.request("GET", "/metrics")
     assert text.count("vllm:lora_requests_info{") == 1
     for name in ("vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:prefix_cache_hits_total", "vllm:mm_cache_hits_total"):
@@ -216,7 +217,8 @@ def test_sigterm_lets_running_requests_finish(folders):
     body = chat_body("two", "go", max_tokens=800, stream=True, stream_options={"include_usage": True})
     connection.request("POST", CHAT, json.dumps(body), {"Content-Type": "application/json"})
     response = connection.getresponse()
-    # A poll of the metrics may come after the last of so small a model's tokens; the first event cannot.
+    # With such a small model, the metrics may be polled after the last token; the first event cannot be
+    # too late.
     events = [response.readline()]
     server.process.send_signal(signal.SIGTERM)
     events += response.read().splitlines()

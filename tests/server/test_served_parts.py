@@ -1,4 +1,4 @@
-"""One server with adapters on three different parts of the model at once."""
+"""A server with adapters on three different parts of the model at once."""
 
 import concurrent.futures
 
@@ -22,7 +22,7 @@ def server(request, tmp_path_factory):
     assert made.stop() == 0
 
 
-def test_each_answer_equals_its_own_alone(server):
+def test_mixed_requests_equal_single_ones(server):
     contents = [[image_part(picture(seed)), text_part("What is this?")] for seed in range(3)]
     contents.append([image_part(picture(0)), text_part("and"), image_part(picture(1, 70, 30)), text_part("differ?")])
     jobs = [(model, content) for content in contents for model in ["tiny", *PARTS]] * 2
@@ -33,7 +33,7 @@ def test_each_answer_equals_its_own_alone(server):
         return choice["message"]["content"], [token["logprob"] for token in choice["logprobs"]["content"]]
 
     alone = {i: ask(job) for i, job in enumerate(jobs[:len(jobs) // 2])}
-    # A random model may give the same tokens with two adapters, so their probabilities are compared.
+    # A random model may give the same tokens with two adapters, so probabilities are compared.
     assert len({round(logprobs[0], 4) for _, logprobs in alone.values()}) == len(alone), "every part has its say"
     steps = server.metric("valora:engine_steps_total")
     with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:

@@ -1,4 +1,4 @@
-"""Requests that stand still: /health says so, other requests go on, and SIGTERM ends the server."""
+"""Stalled requests: /health reports them, other requests continue, and SIGTERM ends the server."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from serving import Server, chat_body
 
-# Reads of files do not return while the file HANG is there, as on a network that is gone.
+# File reads block while the file HANG exists, as on a lost network share.
 HANGING_READS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
 
 
 class HangingServer(Server):
-    """Its adapter `lazy` is first read when a request needs it, which then hangs."""
+    """The adapter `lazy` is first read when a request needs it, and that read hangs."""
 
     def __init__(self, folders, root):
         (root / "hang.c").write_text(HANGING_READS)
@@ -61,12 +61,12 @@ def server(folders, tmp_path):
     made.stop()
 
 
-def test_health_and_metrics_follow_a_stall(server):
+def test_health_and_metrics_report_a_stall(server):
     assert server.health()[0] == 200
     client = Client(server)
     server.wait_until(lambda: server.health()[0] == 503, "a stall")
     _, why = server.health()
-    assert "0 run, 1 wait (1 for adapters on their way" in why and "blocks are free" in why, why
+    assert "0 running, 1 waiting (1 for adapters to load" in why and "blocks are free" in why, why
     assert server.metric("valora:stalls_total") == 1
     server.chat("tiny", "Hi")  # needs no adapter
     server.wait_until(lambda: server.metric("valora:stalls_total") == 2, "a second stall")
@@ -77,11 +77,11 @@ def test_health_and_metrics_follow_a_stall(server):
     assert server.stop() == 0
 
 
-def test_sigterm_ends_a_server_with_a_thread_that_never_returns(server):
+def test_sigterm_stops_a_server_with_a_stuck_thread(server):
     clients = [Client(server) for _ in range(3)]
     server.wait_until(lambda: server.metric("vllm:num_requests_waiting") == 3, "three waiting requests")
     assert server.stop() == 1
     for client in clients:
         client.join(20)
         status, text = client.answer
-        assert status == 503 and "the request has stood still" in text, text
+        assert status == 503 and "the request has stalled" in text, text

@@ -1,4 +1,4 @@
-"""/v1/stats once and as events, and the files of the page on one connection."""
+"""/v1/stats once and as events, and the page's files on one connection."""
 
 import http.client
 import json
@@ -47,7 +47,7 @@ def test_answers_are_counted_by_adapter(server):
     assert blocks["total"] == sum(count for kind, count in blocks.items() if kind != "total")
 
 
-def test_events_come_each_second_with_the_new_steps(server):
+def test_events_arrive_every_second_with_new_steps(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.request("GET", "/v1/stats", headers={"Accept": "text/event-stream"})
     response = connection.getresponse()
@@ -64,13 +64,13 @@ def test_events_come_each_second_with_the_new_steps(server):
     events = [event(), event()]
     assert 1 < time.monotonic() - began < 10
     numbers = [step["number"] for each in [first, *events] for step in each["steps"]["last"]]
-    assert numbers == sorted(set(numbers))  # none is missing, none comes twice
+    assert numbers == sorted(set(numbers))  # none is missing or repeated
     assert numbers[-1] == events[-1]["steps"]["count"]
     assert "adapters" not in first
     connection.close()
 
 
-def test_a_page_that_did_not_change_is_not_sent_again(server):
+def test_unchanged_page_is_not_sent_again(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
 
     def get(path, **headers):

@@ -1,4 +1,4 @@
-"""Answers in a demanded form, through HTTP: OpenAI's and vLLM's fields, checked by others than their maker."""
+"""Constrained answers over HTTP: OpenAI's and vLLM's fields, checked by independent validators."""
 
 import concurrent.futures
 import json
@@ -39,7 +39,7 @@ def ask(served, seed=0, **fields):
 
 
 def wanting(served, text):
-    """The logit_bias of a model that writes these characters wherever it may."""
+    """A logit_bias that makes a model write these characters wherever it may."""
     answers = [served.post("/tokenize", {"model": "tiny", "prompt": c, "add_special_tokens": False}) for c in text]
     return {str(token): 100 for answer in answers for token in answer["tokens"]}
 
@@ -63,7 +63,7 @@ class Box(pydantic.BaseModel):
     kind: str | None = pydantic.Field(max_length=4)
 
 
-def test_response_format_of_the_openai_client(client):
+def test_openai_response_format_is_followed(client):
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 40}},
               "required": ["n"], "additionalProperties": False}
     answer = client.chat.completions.create(model="tiny", messages=PROMPT, max_tokens=200,
@@ -72,7 +72,7 @@ def test_response_format_of_the_openai_client(client):
     assert answer.choices[0].finish_reason == "stop"
 
 
-def test_parse_with_pydantic(client):
+def test_openai_parse_returns_pydantic_models(client):
     parsed = []
     for seed in range(12):
         try:
@@ -156,7 +156,7 @@ def test_answers_match_random_schemas(served):
     assert finished > 750
 
 
-def test_other_properties_only_without_strict(served):
+def test_additional_properties_are_allowed_only_without_strict(served):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     for seed in range(5):
         text, reason = ask(served, seed, response_format=schema_format(schema))
@@ -174,7 +174,7 @@ def test_properties_keep_the_order_of_the_schema(served):
     assert list(json.loads(text)) == ["zebra", "ant", "mouse"]
 
 
-def test_json_objects(served):
+def test_json_object_format_returns_objects(served):
     finished = 0
     for seed in range(20):
         text, reason = ask(served, seed, response_format={"type": "json_object"}, max_tokens=200,
@@ -186,8 +186,8 @@ def test_json_objects(served):
     assert finished > 0
 
 
-def test_a_schema_beside_json_object(served):
-    """llama.cpp's, Together's form."""
+def test_schema_next_to_json_object_is_followed(served):
+    """The form used by llama.cpp and Together."""
     schema = {"type": "object", "properties": {"team": {"enum": ["red", "blue"]}}, "required": ["team"], "additionalProperties": False}
     for kind in ("json_object", "json_schema"):
         text, reason = ask(served, response_format={"type": kind, "schema": schema})
@@ -195,8 +195,8 @@ def test_a_schema_beside_json_object(served):
     assert "schema" in refused(served, response_format={"type": "json_object", "schema": {"type": "object", "not": {}}})
 
 
-def test_white_space_and_digits_have_an_end(served):
-    """A model that writes nothing but white space and digits wherever it may."""
+def test_white_space_and_digits_are_bounded(served):
+    """With a model that writes only white space and digits wherever it may."""
     schema = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "array", "items": {"type": "integer"}, "maxItems": 2},
                                                "at": {"type": "string", "format": "date-time"}}, "required": ["a", "b", "at"]}
     for wanted in (" ", "\n", "\t", "3", ".3", "3e"):
@@ -222,7 +222,7 @@ class Owner(pydantic.BaseModel):
     other: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")] | None
 
 
-def test_discriminated_unions_of_pydantic(served):
+def test_pydantic_discriminated_unions_are_followed(served):
     schema = Owner.model_json_schema()
     assert "oneOf" in json.dumps(schema)
     kinds = set()
@@ -236,7 +236,7 @@ def test_discriminated_unions_of_pydantic(served):
 
 
 @pytest.mark.parametrize("pattern", [r"[A-Z]{2}\d{1,3}", r"(yes|no)( sir)?", r"\w+@\w{2,5}\.(com|de)", "[äöü☃]{3}", r"a.c?"])
-def test_regex(served, pattern):
+def test_answers_match_regexes(served, pattern):
     for seed in range(10):
         text, reason = ask(served, seed, structured_outputs={"regex": pattern}, max_tokens=400)
         assert reason == "length" or re.fullmatch(pattern, text, re.ASCII), text
@@ -244,7 +244,7 @@ def test_regex(served, pattern):
         assert reason == "length" or re.fullmatch(pattern, text, re.ASCII), text
 
 
-def test_choices_and_grammars(served):
+def test_answers_match_choices_and_grammars(served):
     choices = ["left", "right", "up \"and\" down", "é\n"]
     seen = {ask(served, seed, structured_outputs={"choice": choices})[0] for seed in range(30)}
     assert seen <= set(choices) and len(seen) > 1
@@ -257,14 +257,14 @@ def test_choices_and_grammars(served):
     assert ask(served, 1, response_format=tag)[0] in ("<n>true</n>", "<n>false</n>")
 
 
-def test_completions_and_several_choices(served):
+def test_completions_with_several_choices_match(served):
     answer = served.post("/v1/completions", {"model": "tiny", "prompt": ["a", "b"], "n": 3, "temperature": 1,
                                              "max_tokens": 20, "guided_choice": ["one", "two"]})
     assert len(answer["choices"]) == 6
     assert {choice["text"] for choice in answer["choices"]} <= {"one", "two"}
 
 
-def test_streams_are_the_answer_in_parts(client):
+def test_stream_joins_to_the_whole_answer(client):
     choices = {"choice": ["a rather long answer of many tokens", "another one, longer than that by some words"]}
     arguments = dict(model="tiny", messages=PROMPT, max_tokens=100, temperature=0, extra_body={"structured_outputs": choices})
     whole = client.chat.completions.create(**arguments).choices[0].message.content
@@ -273,12 +273,12 @@ def test_streams_are_the_answer_in_parts(client):
     assert len(parts) > 3 and parts[-1].finish_reason == "stop"
 
 
-def test_a_cut_answer_ends_with_length(served):
+def test_truncated_answer_ends_with_length(served):
     text, reason = ask(served, structured_outputs={"choice": ["a rather long answer"]}, max_tokens=2)
     assert reason == "length" and "a rather long answer".startswith(text) and text
 
 
-def test_log_probabilities_are_among_the_allowed_tokens(served):
+def test_log_probabilities_are_over_allowed_tokens(served):
     body = chat_body("tiny", "x", logprobs=True, top_logprobs=5, ignore_eos=False,
                      structured_outputs={"regex": "[ab]c"})
     first = served.post("/v1/chat/completions", body)["choices"][0]["logprobs"]["content"]
@@ -286,7 +286,7 @@ def test_log_probabilities_are_among_the_allowed_tokens(served):
     assert first[-1]["token"] != "c" or first[-1]["logprob"] == 0
 
 
-def test_task_heads_refuse(served):
+def test_task_heads_refuse_constraints(served):
     status, text = served.request("POST", "/v1/chat/completions", chat_body("three", "x", guided_choice=["a"]))
     assert status == 400 and json.loads(text)["error"]["param"] == "guided_choice"
 
@@ -313,12 +313,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_forms_are_refused_in_time(served, name):
+def test_hostile_constraints_are_refused_in_time(served, name):
     start = time.monotonic()
     message = refused(served, **HOSTILE[name])
     assert time.monotonic() - start < 60
     start = time.monotonic()
-    assert refused(served, **HOSTILE[name]) == message  # known now
+    assert refused(served, **HOSTILE[name]) == message  # known by now
     assert time.monotonic() - start < 3
 
 
@@ -327,7 +327,7 @@ def most_resident_mib(server):
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
-def test_eight_streams_go_on_while_hostile_forms_are_refused(served, client):
+def test_streams_continue_while_hostile_constraints_are_refused(served, client):
     questions = [f"Tell me {i} things." for i in range(8)]
     alone = [served.chat("tiny", question, max_tokens=60)["choices"][0]["message"]["content"] for question in questions]
     gaps, wrong, stopped = [], [], threading.Event()
@@ -349,7 +349,7 @@ def test_eight_streams_go_on_while_hostile_forms_are_refused(served, client):
         try:
             for fields in HOSTILE.values():
                 (field, form), = fields.items()
-                # Another text, which no answer before can have left in a cache.
+                # A new text, which no earlier answer can have left in a cache.
                 new = form | {"title": "new"} if isinstance(form, dict) else form + ("\n" if field == "guided_grammar" else "b")
                 refused(served, **{field: new})
         finally:
@@ -361,7 +361,7 @@ def test_eight_streams_go_on_while_hostile_forms_are_refused(served, client):
     assert most_resident_mib(served) < before + 1000
 
 
-def test_catastrophic_patterns_work(served):
+def test_catastrophic_patterns_are_answered(served):
     for pattern in ("(a*)*b", "(a|a|a)*c", "(a?){100}a{100}", "[ab]*a[ab]{500}"):
         _, reason = ask(served, guided_regex=pattern, max_tokens=30)
         assert reason in ("stop", "length")
@@ -376,7 +376,7 @@ def test_refusals_name_the_field(served, fields):
     refused(served, **fields)
 
 
-def test_generate_takes_the_same_forms(folders, tmp_path):
+def test_generate_accepts_the_same_constraints(folders, tmp_path):
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 40}}, "required": ["n"],
               "additionalProperties": False}
     file = tmp_path / "schema.json"

@@ -1,4 +1,4 @@
-"""The server behind TLS, asked by the openai client and by Python's own TLS."""
+"""The server over TLS, with the openai client and Python's own TLS."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ from programs import find_program
 
 
 def make_certificate(path, name):
-    """A key and a certificate for 127.0.0.1 that it signed itself, both in one file."""
+    """A key and a self-signed certificate for 127.0.0.1, both in one file."""
     key, certificate = path / f"{name}.key", path / f"{name}.crt"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}", "-addext",
                     "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
@@ -38,7 +38,7 @@ def served(folders, *options):
         process.wait()
 
 
-def test_the_openai_client(folders, tmp_path):
+def test_openai_client_works_over_tls(folders, tmp_path):
     key, certificate = make_certificate(tmp_path, "server")
     with served(folders, "--ssl-certfile", str(certificate), "--ssl-keyfile", str(key), "--enable-ssl-refresh") as url:
         with openai.OpenAI(base_url=f"{url}/v1", api_key="none",
@@ -50,7 +50,7 @@ def test_the_openai_client(folders, tmp_path):
             stranger.models.list()
 
 
-def test_clients_show_certificates(folders, tmp_path):
+def test_client_certificates_are_verified(folders, tmp_path):
     key, certificate = make_certificate(tmp_path, "server")
     own_key, own_certificate = make_certificate(tmp_path, "client")
     with served(folders, "--ssl-certfile", str(certificate), "--ssl-keyfile", str(key), "--ssl-ca-certs", str(own_certificate),
@@ -69,7 +69,7 @@ def ask(url, context):
         return json.loads(connection.getresponse().read())
 
 
-def test_files_that_cannot_be_used_are_refused_before_the_model_is_read(tmp_path):
+def test_unusable_files_are_refused_before_loading_the_model(tmp_path):
     key, certificate = make_certificate(tmp_path, "server")
     other, _ = make_certificate(tmp_path, "other")
     encrypted = tmp_path / "encrypted.key"

@@ -1,4 +1,4 @@
-"""Function calling through HTTP with a random model, which calls nothing sensible unless it is made to; and real clients."""
+"""Function calling over HTTP with a random model, which calls nothing sensible unless forced to; also real clients."""
 
 import json
 from typing import Annotated, Literal
@@ -66,7 +66,7 @@ def test_required_calls_follow_their_schemas(served, model):
     assert several
 
 
-def test_a_named_function_and_only_one(served):
+def test_named_function_is_called_exactly_once(served):
     for seed in range(6):
         choice = ask(served, seed=seed, tool_choice={"type": "function", "function": {"name": "count"}}, parallel_tool_calls=False)
         assert choice["finish_reason"] in ("tool_calls", "length")
@@ -103,7 +103,7 @@ def test_streamed_calls_equal_whole_ones(served):
         assert calls == [[call["function"]["name"], call["function"]["arguments"]] for call in whole["message"]["tool_calls"]]
 
 
-def test_a_schema_that_no_grammar_expresses(served):
+def test_unsupported_tool_schema_is_refused_only_if_strict(served):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "not": {"required": ["b"]}}
     choice = ask(served, tools=[tool("odd", schema)], tool_choice="required")
     if choice["finish_reason"] == "tool_calls":
@@ -113,7 +113,7 @@ def test_a_schema_that_no_grammar_expresses(served):
     assert status == 400 and json.loads(text)["error"]["param"] == "tools"
 
 
-def test_results_go_back_to_the_model(served):
+def test_tool_results_reach_the_model(served):
     first = ask(served, tool_choice={"type": "function", "function": {"name": "count"}}, parallel_tool_calls=False)
     assert first["finish_reason"] == "tool_calls"
     messages = [{"role": "user", "content": "Tell me."}, first["message"]]
@@ -134,7 +134,7 @@ class Picture(pydantic.BaseModel):
     box: tuple[Pixel, Pixel]
 
 
-def test_the_openai_client(client):
+def test_openai_client_parses_tool_calls(client):
     messages = [{"role": "user", "content": "Tell me."}]
     parsed = client.beta.chat.completions.parse(
         model="tiny", messages=messages, tools=[openai.pydantic_function_tool(Picture)], tool_choice="required",
@@ -151,7 +151,7 @@ def test_the_openai_client(client):
     assert final.choices[0].message.tool_calls[0].function.parsed_arguments == call.function.parsed_arguments
 
 
-def test_the_openai_clients_responses(client):
+def test_openai_client_works_with_responses(client):
     answer = client.responses.create(model="tiny", input="Tell me.", instructions="Be brief.", max_output_tokens=8)
     assert answer.output_text and answer.usage.output_tokens <= 8
     assert answer.status in ("completed", "incomplete")
@@ -169,7 +169,7 @@ def test_the_openai_clients_responses(client):
     jsonschema.validate(json.loads(final.output[0].arguments), LOOK)
 
 
-def test_pictures_in_responses(served, client):
+def test_responses_with_pictures_equal_chat(served, client):
     url = data_url(picture(5))
     asked = [{"role": "user", "content": [{"type": "input_text", "text": "What is it?"},
                                           {"type": "input_image", "image_url": url, "detail": "auto"}]}]
@@ -179,7 +179,7 @@ def test_pictures_in_responses(served, client):
     assert answer.usage.input_tokens == chat["usage"]["prompt_tokens"]
 
 
-def test_instructor(served):
+def test_instructor_returns_models_in_every_mode(served):
     asked = {"model": "tiny", "messages": [{"role": "user", "content": "Tell me."}], "response_model": Picture, "max_tokens": 180,
              "max_retries": 0, "seed": 4}
     for mode in [instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON_SCHEMA]:
@@ -187,7 +187,7 @@ def test_instructor(served):
         assert isinstance(client.chat.completions.create(**asked), Picture), mode
 
 
-def test_langchain(served):
+def test_langchain_returns_models_and_calls(served):
     model = langchain_openai.ChatOpenAI(model="tiny", base_url=f"{served.url}/v1", api_key="none", max_retries=0, max_tokens=180, seed=4)
     for method in ["function_calling", "json_schema"]:
         assert isinstance(model.with_structured_output(Picture, method=method).invoke("Tell me."), Picture), method

@@ -50,32 +50,32 @@ def refused(answer, param, words):
 
 
 def answered(server, application):
-    """Requests of the application that were answered so far."""
+    """Requests of the application answered so far."""
     _, text = server.request("GET", "/metrics")
     lines = [line for line in text.splitlines() if line.startswith("valora:application_requests_total")]
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if f'"{application}"' in line and '"ok"' in line)
 
 
-def test_a_priority_above_the_default_is_refused(server):
+def test_priority_above_the_default_is_refused(server):
     refused(ask(server, "plain", priority=-1), "priority", '"priority" -1 is above 0')
     refused(ask(server, "plain", "one", priority=0), "priority", '"priority" 0 is above 1')
     assert ask(server, "plain", priority=0)[0] == 200
     assert ask(server, "plain", "one", priority=2)[0] == 200
 
 
-def test_a_user_may_have_a_higher_priority(server):
+def test_user_may_have_a_higher_priority(server):
     assert ask(server, "urgent", priority=-5)[0] == 200
     refused(ask(server, "urgent", priority=-6), "priority", '"priority" -6 is above -5')
 
 
-def test_an_option_allows_any_priority(folders, files):
+def test_option_allows_any_priority(folders, files):
     made = Server({"model": folders["model"]}, *files, "--allow-any-priority")
     assert ask(made, "plain", priority=-9)[0] == 200
-    refused(ask(made, "urgent", priority=-9), "priority", '"priority" -9 is above -5')  # its own field holds
+    refused(ask(made, "urgent", priority=-9), "priority", '"priority" -9 is above -5')  # its own priority limit holds
     assert made.stop() == 0
 
 
-def test_a_user_names_its_applications_alone(server):
+def test_user_may_name_only_its_applications(server):
     refused(ask(server, "camera", application="retrieval"), "X-Valora-Application", "the user `camera` may not name the application `retrieval`")
     refused(ask(server, "camera", metadata={"application": "retrieval"}), "metadata.application", "may not name")
     refused(ask(server, "camera", user="retrieval"), "user", "may not name")
@@ -85,9 +85,9 @@ def test_a_user_names_its_applications_alone(server):
     assert [application["name"] for application in json.loads(text)["data"]] == ["video", "archive"]
 
 
-def test_the_default_is_the_first_of_its_applications(server):
+def test_default_is_the_users_first_application(server):
     counts = {name: answered(server, name) for name in ("retrieval", "video", "archive")}
-    assert ask(server, "camera")[0] == 200  # the base model is of no application
-    assert ask(server, "camera", "one")[0] == 200  # of retrieval, which is not among its own
-    assert ask(server, "camera", "three")[0] == 200  # of archive, which is
+    assert ask(server, "camera")[0] == 200  # the base model belongs to no application
+    assert ask(server, "camera", "one")[0] == 200  # belongs to retrieval, which is not the user's
+    assert ask(server, "camera", "three")[0] == 200  # belongs to archive, which is the user's
     assert {name: answered(server, name) - count for name, count in counts.items()} == {"retrieval": 0, "video": 2, "archive": 1}

@@ -1,4 +1,4 @@
-"""Command lines that users of vLLM copy."""
+"""Command lines that vLLM users copy."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ import pytest
 from programs import find_program
 from serving import ServedProcess
 
-# Spellings, several names, and options that mean nothing here.
+# Spellings, several names, and options without a meaning here.
 COPIED = ["--served-model-name", "first", "second", "--max_model_len", "512", "--enable_lora", "--max_lora_rank=64", "--dtype=float",
           "--limit-mm-per-prompt.image", "2", "-tp", "1", "--chat-template-content-format", "openai", "--disable-log-requests",
           "--enable-chunked-prefill", "--enable-tower-connector-lora", "--kv-cache-dtype", "auto", "--pipeline-parallel-size", "1",
@@ -33,7 +33,7 @@ def served(folders, tmp_path_factory):
     assert server.stop() == 0
 
 
-def test_all_names_are_served(served):
+def test_every_served_name_answers(served):
     _, text = served.request("GET", "/v1/models")
     assert [card["id"] for card in json.loads(text)["data"]] == ["first", "second", "one"]
     assert {card["parent"] for card in json.loads(text)["data"]} == {None, "first"}
@@ -42,14 +42,14 @@ def test_all_names_are_served(served):
         assert answer["model"] == shown, name
 
 
-def test_each_option_has_a_line(served):
+def test_each_option_is_logged_once(served):
     lines = served.log.read_text()
     for option in ("--enable-lora", "--pipeline-parallel-size 1", "--lora-dtype auto", "--disable-log-requests", "--hf-token"):
         assert sum(f"{option}: " in line for line in lines.splitlines()) == 1, option
     assert "a-secret" not in lines
 
 
-def test_the_options_have_their_meaning(served):
+def test_options_have_vllms_meaning(served):
     _, text = served.request("GET", "/v1/models")
     assert json.loads(text)["data"][0]["max_model_len"] == 512
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
@@ -66,11 +66,11 @@ def test_the_options_have_their_meaning(served):
     (["--max-model-len", "many"], "--max-model-len takes a whole number or auto, not many"),
     (["--swap-space", "four"], "--swap-space takes bytes"),
 ])
-def test_what_is_refused(options, words):
+def test_unsupported_options_are_refused(options, words):
     assert words in refusal(*options)
 
 
-def test_no_sampling_defaults_are_read(folders, tmp_path):
+def test_generation_config_vllm_ignores_sampling_defaults(folders, tmp_path):
     model = tmp_path / "model"
     shutil.copytree(folders["model"], model)
     (model / "generation_config.json").write_text(json.dumps({"do_sample": False, "eos_token_id": 1}))

@@ -1,4 +1,4 @@
-"""Options of vLLM's command line and fields of its requests that change how the server is asked or what it prepares."""
+"""Options of vLLM's command line and of its requests that change how the server is addressed or what it prepares."""
 
 import http.client
 import json
@@ -40,7 +40,7 @@ def count(served, content, **fields):
     return served.post("/tokenize", {"model": "tiny", "messages": [{"role": "user", "content": content}]} | fields)["count"]
 
 
-def test_pages_about_the_server(served, folders):
+def test_status_endpoints_answer(served, folders):
     assert get(served, "/load") == {"server_load": 0}
     info = get(served, "/tokenizer_info")
     file = pathlib.Path(folders["model"]) / "tokenizer_config.json"
@@ -53,13 +53,13 @@ def test_pages_about_the_server(served, folders):
             assert status not in (405, 501) and "the path" not in text, (method, path)
 
 
-def test_the_overridden_default_is_greedy(served):
+def test_overridden_generation_default_is_greedy(served):
     bodies = [{"model": "tiny", "prompt": "Tell me.", "max_tokens": 12, "ignore_eos": True, "seed": seed} for seed in (1, 2)]
     first, second = (served.post("/v1/completions", body)["choices"][0]["text"] for body in bodies)
     assert first == second == served.post("/v1/completions", bodies[0] | {"temperature": 0})["choices"][0]["text"]
 
 
-def test_a_request_brings_its_template(served, folders):
+def test_request_may_set_its_template(served, folders):
     own = served.post("/tokenize", {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "chat_template": TEMPLATE})
     text = served.post("/detokenize", {"model": "tiny", "tokens": own["tokens"]})["prompt"]
     assert text.endswith("<user>Hi")
@@ -68,7 +68,7 @@ def test_a_request_brings_its_template(served, folders):
     refused(served, "/v1/chat/completions", chat_body("tiny", "Hi", chat_template="{% for %}"), "chat_template")
 
 
-def test_settings_of_media(served):
+def test_media_settings_are_honoured(served):
     content = [image_part(picture(1, 96, 96)), text_part("What is this?")]
     plain = count(served, content)
     fewer = count(served, content, mm_processor_kwargs={"max_pixels": 32 * 32})
@@ -82,7 +82,7 @@ def test_settings_of_media(served):
     assert count(served, with_id) == plain
 
 
-def test_a_label_has_log_probabilities(served):
+def test_label_has_log_probabilities(served):
     labels = LABELS["three"]
     choice = served.chat("three", "Which?", logprobs=True, top_logprobs=len(labels))["choices"][0]
     token, = choice["logprobs"]["content"]
@@ -99,7 +99,7 @@ def test_a_label_has_log_probabilities(served):
     assert served.chat(**head["request"], content="Which?")["choices"][0]["message"]["content"] == token["token"]
 
 
-def test_the_language_model_has_one_name(served, folders):
+def test_language_model_head_name_selects_text(served, folders):
     asked = served.chat("three", "Which?", head="lm", max_tokens=8)["choices"][0]["message"]["content"]
     assert asked == served.chat("three", "Which?", head="", max_tokens=8)["choices"][0]["message"]["content"] not in LABELS["three"]
     done = subprocess.run([find_program("valora"), "generate", "--model", folders["model"], "--adapter", folders["three"], "--prompt", "Which?",
@@ -119,7 +119,7 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self.path))
 
 
-def test_a_unix_domain_socket(folders, tmp_path):
+def test_unix_domain_socket_is_served(folders, tmp_path):
     path = tmp_path / "valora.sock"
     process = subprocess.Popen([find_program("valora"), "--log-level", "warning", "serve", "--model", folders["model"], "--uds", str(path),
                                 "--uds-mode", "600", "--threads", "1", "--max-model-len", "256"], stdout=subprocess.PIPE, text=True)
@@ -140,6 +140,6 @@ def test_a_unix_domain_socket(folders, tmp_path):
         process.wait()
 
 
-def test_what_is_refused_at_start():
+def test_invalid_uds_mode_is_refused_at_startup():
     done = subprocess.run([find_program("valora"), "serve", "nowhere", "--uds-mode", "x"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "--uds-mode takes octal digits" in done.stderr, done.stderr

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The first token of a follow-up by another adapter behind a conversation that the base model has answered: activated
-LoRA, which starts at its invocation, beside a plain LoRA of the same tensors, which computes the whole conversation.
+"""Time to the first token when another adapter follows up on a conversation answered by the base model: activated LoRA,
+which starts at its invocation, against a plain LoRA with the same tensors, which recomputes the whole conversation.
 
 A random Qwen2-0.5B-shaped checkpoint in bf16, or one with Qwen2-VL's tower and a picture in each conversation. Each round
-has a new conversation: the base model answers it, then each adapter is asked with the question and the invocation behind
-it. Prints the medians in milliseconds, the lowest and the highest, and the cached tokens.
+has a new conversation: the base model answers it, then each adapter gets it with a question and the invocation appended.
+Prints medians in milliseconds with the lowest and highest, and the cached tokens.
 
     .venv/bin/python tools/bench/activated_lora.py --lengths 256,1024,4096
     .venv/bin/python tools/bench/activated_lora.py --lengths 256 --side 448
@@ -31,7 +31,7 @@ QUESTION = "\nJudge it. "
 
 
 def activated(folder, plain, tokens):
-    """The plain adapters again, with an invocation."""
+    """Copies the plain adapters and adds an invocation."""
     made = []
     for path in plain:
         made.append(os.path.join(folder, "activated-" + os.path.basename(path)))
@@ -52,7 +52,7 @@ def picture(side):
 
 
 def ask(server, model, turns, tokens=1):
-    """(milliseconds, cached tokens, tokens of the prompt)"""
+    """Returns (milliseconds, cached tokens, prompt tokens)."""
     begin = time.perf_counter()
     answer = json.loads(server.post("/v1/chat/completions", {"model": model, "messages": turns, "max_tokens": tokens, "temperature": 0,
                                                              "ignore_eos": True})[2])

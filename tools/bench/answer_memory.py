@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Resident memory of `valora serve` while tiny requests ask for large answers.
+"""Resident memory of `valora serve` while small requests ask for large answers.
 
 Several clients each ask for 128 choices with 20 log probabilities per token, as one answer. Prints resident memory
-before, the most while they are answered, and how many answers were complete (200) or refused (503).
+before the requests and at its peak, and how many answers were complete (200) or refused (503).
 
     .venv/bin/python tools/bench/answer_memory.py --clients 12
 """

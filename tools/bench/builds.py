@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Two builds of valora side by side: the time of their engine steps and what of it is outside the model.
+"""Compares two builds of valora: the time of their engine steps, and the part of it spent outside the model.
 
-Both serve one random Qwen2-0.5B-shaped checkpoint in bf16 and run the same batches in turns, round after round, in an
-order that changes. The times are the engine's own (/metrics): HTTP is not part of them. Prints per workload the median
-over the rounds of the new build's time against the old one's in the same round, with the lowest and the highest.
+Both serve one random Qwen2-0.5B-shaped checkpoint in bf16 and run the same batches in turn, round after round, in
+alternating order. The times are the engine's own (/metrics): HTTP is not part of them. For each workload, prints the
+median ratio of the new build's time to the old one's in the same round, with the lowest and highest.
 
     .venv/bin/python tools/bench/builds.py OLD-PROGRAM NEW-PROGRAM --rounds 7
 """
@@ -16,7 +16,7 @@ import torch
 import checkpoints
 from valora_server import Valora
 
-# name: names of the models asked, prompt tokens, output tokens
+# name: models requested, prompt tokens, output tokens
 WORKLOADS = {
     "base, decode of 1": (["base"], 64, 48),
     "base, decode of 8": (["base"] * 8, 64, 48),
@@ -49,7 +49,7 @@ def main():
     ratios, seconds = {name: [] for name in WORKLOADS}, {name: [] for name in WORKLOADS}
     overhead = {"old": [0.0, 0.0], "new": [0.0, 0.0]}
     try:
-        for workload in WORKLOADS.values():  # the first run of each reads its weights
+        for workload in WORKLOADS.values():  # each first run reads the weights
             for server in servers.values():
                 run(server, workload, 0)
         for round_ in range(1, options.rounds + 1):

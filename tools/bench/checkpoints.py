@@ -1,5 +1,5 @@
-"""Random checkpoints of real shapes for benchmarks: a Qwen2-0.5B decoder, alone or behind a Qwen2-VL tower,
-and PEFT adapters on its seven linears."""
+"""Random checkpoints with real shapes for benchmarks: a Qwen2-0.5B decoder, with or without a Qwen2-VL
+tower, and PEFT adapters on its seven linears."""
 
 import json
 import os
@@ -17,7 +17,8 @@ from transformers import (
 DECODER = dict(vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
                num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, rms_norm_eps=1e-6,
                rope_theta=1e6, tie_word_embeddings=True, bos_token_id=None, eos_token_id=151645)
-# The decoder of the demo's size, for training runs of small models, whose launches take microseconds.
+# A decoder of the demo's size, for training runs of small models, where kernel launches take
+# microseconds.
 SMALL = DECODER | dict(vocab_size=1280, hidden_size=192, intermediate_size=512, num_hidden_layers=5, num_attention_heads=6,
                        num_key_value_heads=2, eos_token_id=1202)
 TOWER = dict(depth=32, embed_dim=1280, hidden_size=896, num_heads=16, mlp_ratio=4, patch_size=14,
@@ -30,10 +31,11 @@ SPLIT = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p
 
 
 def write_tokenizer(folder, decoder=DECODER):
-    """One token per byte, with Qwen2's special tokens at their ids. The benchmarks do not measure text processing."""
+    """Writes a tokenizer with one token per byte and Qwen2's special tokens at their ids. The benchmarks do not
+    measure text processing."""
     first = decoder["eos_token_id"] - SPECIAL.index("<|im_end|>")
     tokens = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens += [f"unused{i}" for i in range(len(tokens), first)]  # the special tokens' ids follow the vocabulary
+    tokens += [f"unused{i}" for i in range(len(tokens), first)]  # special token ids follow the vocabulary
     tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(tokens)}, merges=[]))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -70,7 +72,8 @@ def build(tower, decoder=DECODER):
 
 
 def make(folder, tower, adapters, rank, decoder=DECODER, model=None):
-    """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapters' folders. model: instead of Qwen2's."""
+    """Writes FOLDER/model and FOLDER/adapter-I once; returns the model folder and the adapter folders. model: class to use instead
+    of Qwen2's."""
     model_dir = os.path.join(folder, "model")
     dirs = [os.path.join(folder, f"adapter-{i}") for i in range(adapters)]
     if all(os.path.exists(os.path.join(d, "adapter_config.json")) for d in dirs):
@@ -79,7 +82,7 @@ def make(folder, tower, adapters, rank, decoder=DECODER, model=None):
     model.save_pretrained(model_dir)
     write_tokenizer(model_dir, decoder)
     write_preprocessor(model_dir)
-    # Language model only: a list would also match the tower's modules of the same names.
+    # Language model only: a list would also match modules of the same names in the tower.
     targets = r".*layers\.\d+\.(self_attn|mlp)\.(" + "|".join(LINEARS) + ")"
     for i, path in enumerate(dirs):
         torch.manual_seed(100 + i)

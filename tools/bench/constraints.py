@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The cost of a demanded form: time per token with a JSON schema against without, the delay of the first token, compile times.
+"""The cost of constrained answers: time per token with and without a JSON schema, delay of the first token, compile times.
 
-A random Qwen2-0.5B-shaped checkpoint in bf16 with 151,643 tokens. Its vocabulary is trained on the Python packages at
-hand, as how long a mask takes depends on the text of tokens. One server; in each round every way is asked in turn, in
-alternating order, and the ratios are those of a round. Times are the server's own (/metrics); its CPU time, in which
-other programs on the machine show less, is printed beside them. Answers with a schema are as long as those without: it asks
-for more than fits. The schemas of the compile times are tools/bench/schemas.py; each request has another title, which
-makes its grammar new.
+A random Qwen2-0.5B-shaped checkpoint in bf16 with 151,643 tokens. Its vocabulary is trained on the installed Python
+packages, because the time for a mask depends on the text of the tokens. One server; each round tries all variants in turn,
+in alternating order, and ratios are taken within a round. Times are the server's own (/metrics), printed next to its CPU
+time, which other programs on the machine affect less. Answers with a schema are as long as those without, because the
+schemas ask for more than fits. The schemas used for compile times are in tools/bench/schemas.py; each request has a
+different title, so that its grammar is new.
 
     .venv/bin/python tools/bench/constraints.py --rounds 30
 """
@@ -30,7 +30,8 @@ PHASES = {"decode": "vllm:request_decode_time_seconds_sum", "first": "vllm:time_
 
 
 def trained_tokenizer(folder):
-    """The tokenizer.json of checkpoints.write_tokenizer with tokens of real text."""
+    """Writes the tokenizer.json of checkpoints.write_tokenizer with tokens trained on real text.
+    Returns the vocabulary size."""
     packages = Path(sysconfig.get_paths()["purelib"])
     files = [str(path) for pattern in ("*.py", "*.json", "*.md", "*.txt", "*.rst", "*.html") for path in sorted(packages.rglob(pattern))
              if 1000 < path.stat().st_size < 1 << 20]
@@ -48,7 +49,7 @@ def trained_tokenizer(folder):
 
 
 def model_of(folder):
-    """The checkpoint of `folder` with a trained vocabulary, made once."""
+    """The checkpoint in `folder` with a trained vocabulary, created once."""
     source, _ = checkpoints.make(folder, tower=False, adapters=1, rank=8)
     made = os.path.join(folder, "trained")
     if not os.path.exists(os.path.join(made, "done")):
@@ -63,13 +64,14 @@ def model_of(folder):
 
 
 class Ways:
-    """Asks one server in several ways, in turns."""
+    """Sends requests to one server in several variants, in turn."""
 
     def __init__(self, server, temperature):
         self.server, self.temperature, self.seed = server, temperature, 0
 
     def seconds(self, batch, tokens, schema=None):
-        """Of a batch of answers: seconds per token after the first, until the first, and of CPU per token."""
+        """For a batch of answers: seconds per token after the first, seconds to the first token, and CPU
+        seconds per token."""
         body = dict(model="base", messages=[{"role": "user", "content": "What is in the picture?"}], max_tokens=tokens,
                     temperature=self.temperature, ignore_eos=True)
         if schema is not None:
@@ -87,16 +89,16 @@ class Ways:
         return taken["decode"] / max(1, sum(counts) - batch), taken["first"] / batch, cpu / sum(counts)
 
     def cpu(self):
-        """Seconds that the server's process has used."""
+        """CPU seconds used by the server process."""
         fields = Path(f"/proc/{self.server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rounds_of(ways, batch, tokens, rounds):
-    """By schema (None: without): what Ways.seconds() says of each round."""
+    """Results of Ways.seconds() per round, by schema (None: without)."""
     names = [None, *schemas.LONG]
     times = {name: [] for name in names}
-    for round_ in range(rounds + 1):  # the first is a warm-up, which compiles
+    for round_ in range(rounds + 1):  # the first round is a warm-up, which compiles
         for name in names if round_ % 2 else names[::-1]:
             taken = ways.seconds(batch, tokens, schemas.LONG.get(name))
             if round_:
@@ -105,7 +107,7 @@ def rounds_of(ways, batch, tokens, rounds):
 
 
 def spread(values):
-    """The median and the quartiles."""
+    """Formats the median and the quartiles."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{middle:.4f} ({low:.4f} … {high:.4f})"
 
@@ -124,7 +126,7 @@ def compare(ways, options):
 
 
 def compile_times(ways, rounds):
-    """A new schema's first token beside the same once cached, milliseconds."""
+    """Time to the first token with a new schema and with the same one cached, in milliseconds."""
     print("schema            bytes  first token with the compilation, later")
     for name, schema in schemas.ALL.items():
         new, cached = [], []

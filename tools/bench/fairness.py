@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Latency of small requests of one client beside large ones of others.
+"""Latency of one client's small requests while others send large ones.
 
-One client sends short chats of one token, one after the other; eight others send, as fast as they are answered,
---load messages: conversations of 100,000 messages (refused, but only when they are parsed and tokenized)
+One client sends short chats of one token, one after the other; eight others send, each as soon as the previous
+answer arrives,
+--load messages: conversations of 100,000 messages (rejected, but only after parsing and tokenizing)
 --load text: one message of eight million characters
-Prints the quick client's latencies alone and beside the others, in turns.
+Prints the small requests' latencies with and without the other clients, in turn.
 
     .venv/bin/python tools/bench/fairness.py --load messages
 """

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Families of decoders of one shape (0.5 B), in turns: tokens/s in prefill and in decode times the parameters of the decoder, as a
-ratio to Qwen2's, with the base model and with an adapter per request.
+"""Compares decoder families of one shape (0.5 B), in turn: tokens/s times decoder parameters, in prefill and in decode, as a ratio
+to Qwen2's, with the base model and with an adapter per request.
 
-A family is slow where this is below 1: its layers then cost more than their products.
+A ratio below 1 means that the family's layers cost more than their products.
 
     .venv/bin/python tools/bench/families.py --rounds 5
 """
 
 import argparse
 import os
+import random
 import re
 import statistics
 
@@ -40,7 +41,7 @@ def build(family):
 
 
 def layers_of(model):
-    """Parameters of the decoder's linears, which a step reads."""
+    """Parameters of the decoder's linears, which every step reads."""
     return sum(p.numel() for name, p in model.named_parameters() if re.search(r"layers\.\d+\..*_proj", name))
 
 
@@ -70,7 +71,8 @@ def main():
     try:
         speeds = {(family, kind): ([], []) for family in servers for kind in ("base", "adapters")}
         for round_ in range(o.rounds + 1):
-            for (family, kind), (prefill, decode) in speeds.items():
+            # In any order: what runs before a server would count for one family in all rounds.
+            for (family, kind), (prefill, decode) in random.sample(list(speeds.items()), len(speeds)):
                 names = [f"a{i}" if kind == "adapters" else "base" for i in range(o.clients)]
                 total, steady = servers[family].run(prompts, None, names, o.output)
                 if round_ > 0:

@@ -18,7 +18,7 @@ import checkpoints
 PARTS = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
          "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
          "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
-NORMAL, CONTROL, UNUSED = 1, 3, 5  # kinds of tokens
+NORMAL, CONTROL, UNUSED = 1, 3, 5  # token types
 
 
 def gguf_name(name):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Guessed tokens (`--speculative-config`): the time of answers with and without, in turns, on answers that repeat their
+"""Speculative decoding (`--speculative-config`): throughput with and without it, in turn, on answers that repeat their
 prompt and on free text, for one client and for several.
 
     .venv/bin/python tools/bench/guessed_tokens.py --program build/valora --model DIR
@@ -31,7 +31,7 @@ def ask(server, prompt, tokens):
 
 
 def run(server, prompts, clients, tokens):
-    """(tokens/s, answers) of this many clients that ask all prompts."""
+    """Returns (tokens/s, answers) when this many clients send all prompts."""
     begin = time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor(clients) as pool:
         answers = list(pool.map(lambda i: ask(server, prompts[i % len(prompts)], tokens), range(clients * len(prompts))))

@@ -4,7 +4,7 @@
 One server with a random Qwen2-VL checkpoint (0.5B decoder) and an adapter on all the decoder's linears that has a head
 of ten labels. Each round asks the head (`/classify`, one forward pass) and the language model (chat completions, one
 forward pass per token) once per length. Each request has a new picture or text, so that caches do not help. The random
-weights do not affect the time. The language model's answers are cut at the length.
+weights do not affect the time. The language model's answers are cut off at that length.
 
     .venv/bin/python tools/bench/heads.py --rounds 15
 """
@@ -64,7 +64,7 @@ def timed(server, path, body):
 def measure(server, questions, lengths, rounds):
     """Seconds of each answer length (0: the head), and the prompt's tokens."""
     taken, prompt = {length: [] for length in [0, *lengths]}, 0
-    for round_ in range(rounds + 1):  # the first is a warm-up
+    for round_ in range(rounds + 1):  # the first round is a warm-up
         for length in taken:
             if length == 0:
                 seconds, _ = timed(server, "/classify", questions.body({"head": "score"}))

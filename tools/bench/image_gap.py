@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The longest gap between two tokens of a running stream while large images arrive at `valora serve`.
 
-A client streams text. First alone: the median gap is the time of a decode step. Then another client sends pictures of
-noise, no two alike, one after the other. The model is a copy whose image processor does not shrink them. Prints the
-gaps in milliseconds and in decode steps. Give several programs to compare them: they take turns, `--rounds` times each.
+A client streams text. First it runs alone: the median gap is the time of a decode step. Then another client sends
+distinct pictures of noise, one after the other. The model is a copy whose image processor does not shrink them. Prints
+the gaps in milliseconds and in decode steps. Several programs are compared in turn, over `--rounds` rounds.
 
     .venv/bin/python tools/bench/image_gap.py --side 960 --pictures 4
     .venv/bin/python tools/bench/image_gap.py --program old/valora --program build/valora --rounds 3
@@ -25,12 +25,12 @@ HEADERS = {"Content-Type": "application/json"}
 
 
 class Stream(threading.Thread):
-    """A client that streams one answer after the other, and notes when each token came."""
+    """A client that streams one answer after another and records when each token arrived."""
 
     def __init__(self, server, tokens):
         super().__init__(daemon=True)
         self.host, self.stop, self.answers = server.url.removeprefix("http://"), False, []
-        # The same token again and again: every one is a piece of text.
+        # Forces the same token every time, so that each one is a piece of text.
         token = json.loads(server.post("/tokenize", {"model": "base", "prompt": "a", "add_special_tokens": False})[2])["tokens"][0]
         self.body = json.dumps({"model": "base", "prompt": "a", "max_tokens": tokens, "ignore_eos": True, "stream": True,
                                 "temperature": 0, "logit_bias": {str(token): 100}})
@@ -49,12 +49,12 @@ class Stream(threading.Thread):
                 raise SystemExit("the stream got no token")
 
     def gaps(self, begin, end):
-        """Of the tokens that came within this time."""
+        """Gaps between the tokens that arrived in this interval."""
         return [b - a for times in list(self.answers) for a, b in zip(times, times[1:]) if begin <= a and b <= end]
 
 
 def copy_with_large_pictures(model, folder, side):
-    """The model with links to its files, and a processor of pictures that takes such sides unchanged."""
+    """Links the model's files and adds an image processor that keeps pictures of this size unchanged."""
     for path in pathlib.Path(model).resolve().iterdir():
         if path.name != "preprocessor_config.json":
             (folder / path.name).symlink_to(path)

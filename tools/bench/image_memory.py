@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Resident memory of `valora serve` while distinct pictures pass through it.
 
-Sends pictures of noise, no two alike, one token each, over a few connections. Prints resident memory every so many
-pictures, with the bytes of the caches where the server reports them. The pool and the caches are small, so that they
+Sends distinct pictures of noise over a few connections, asking for one token each. Prints resident memory at
+intervals, with the sizes of the caches if the server reports them. The pool and the caches are small, so that they
 are full after the first few thousand pictures: from then on memory should be flat.
 
     .venv/bin/python tools/bench/image_memory.py --pictures 12000

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Throughput as the number of served adapters grows (S-LoRA's figure): the same load over 5 to 2,000 adapters.
 
-A small random decoder with thousands of adapters on its attention's linears (S-LoRA's setting), one server per number of adapters, each with the
-same pool. `valora bench serve` sends the same number of requests to each in turns, round after round, in an order that
-changes; the adapter of each request is drawn by a power law. All adapters were asked once before. Prints per number the median throughput, its ratio to the
-fewest adapters in the same round, how often the adapter was in the pool, and the steps' time outside the model.
+A small random decoder with thousands of adapters on its attention linears (S-LoRA's setting), one server per number of adapters, each with the
+same pool. `valora bench serve` sends the same number of requests to each in turn, round after round, in an order that
+changes; the adapter of each request is drawn from a power law. All adapters are used once beforehand. For each number, prints the median throughput, its
+ratio to that of the fewest adapters in the same round, how often the adapter was in the pool, and the step time outside the model.
 
     .venv/bin/python tools/bench/many_adapters.py --rounds 3
 """
@@ -56,7 +56,7 @@ def make(folder, adapters, rank):
 
 
 def folder_of(folder, count):
-    """A folder with the first `count` adapters, as links."""
+    """A folder with links to the first `count` adapters."""
     path = os.path.join(folder, f"first-{count}")
     os.makedirs(path, exist_ok=True)
     for i in range(count):
@@ -67,13 +67,13 @@ def folder_of(folder, count):
 
 
 def serve(options, model, adapters):
-    """Unlike the other benchmarks, with prefix caching and the default size of steps."""
+    """Unlike the other benchmarks, uses prefix caching and the default step size."""
     return Valora(options.program, model, [], options.threads, ["--pool-memory", options.pool, "--lora-dir", adapters],
                   prefix_caching=True, step_tokens=None)
 
 
 def load(options, server, seed, distribution, requests, tokens):
-    """Requests per second of one run."""
+    """Runs the load once; returns requests per second."""
     command = [options.program, "bench", "serve", "--url", server.url, "--adapter-distribution", distribution,
                "--num-prompts", str(requests), "--concurrency", str(options.concurrency), "--input-tokens", tokens[0],
                "--output-tokens", tokens[1], "--seed", str(seed), "--json"]

@@ -43,7 +43,7 @@ class Reference:
     def run(self, inputs, names, tokens):
         first = []
 
-        def on_first(_, scores):  # the prefill ends with the first scores
+        def on_first(_, scores):  # the first scores mark the end of prefill
             if not first:
                 synchronize(scores.device)
                 first.append(time.perf_counter())
@@ -60,7 +60,7 @@ class Reference:
 
 
 class Bandwidth:
-    """Memory bandwidth in bytes per second, measured by summing an array larger than the caches. It bounds a decode step."""
+    """Memory bandwidth in bytes per second, measured by summing an array larger than the caches. It limits decode steps."""
 
     def __init__(self, threads, device):
         torch.set_num_threads(threads)
@@ -114,7 +114,8 @@ def main():
     if options.tower:
         pictures = [picture(i, 224) for i in range(options.batch)]
         images = [data_url(p) for p in pictures]
-        # Text tokens fill the prompt up to --prompt: the image has 64, the chat format about 90 bytes.
+        # Text tokens fill the prompt up to --prompt: the image takes 64, and the chat format about 90
+        # bytes.
         prompts = ["x" * 8] * options.batch
         vision = Qwen2VLImageProcessor.from_pretrained(model_dir)(pictures, return_tensors="pt")
         row = [151652] + [151655] * 64 + [151653] + [1] * (options.prompt - 66)
@@ -126,7 +127,7 @@ def main():
     ours = Valora(options.program, model_dir, adapter_dirs, options.threads, ["--device", options.device])
     rows = {"valora": [], "reference": []}
     try:
-        for round_ in range(options.rounds + 1):  # the first is a warm-up of both
+        for round_ in range(options.rounds + 1):  # the first round warms up both sides
             for name, result in (("valora", ours.run(prompts, images, names, options.output)),
                                  ("reference", reference.run(inputs, names, options.output))):
                 if round_ == 0:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Base, merged and unmerged requests side by side: decode and prefill against the machine's limits.
+"""Compares base, merged and unmerged requests: decode and prefill against the machine's limits.
 
-Three servers with one random Qwen2-0.5B-shaped checkpoint in bf16 are measured in turns: the base alone; `--mode merged`
-with all requests under one adapter; `--mode unmerged` with a different adapter per request. Prints medians, the cost of
-adapters against the base of the same round, the share of bytes that they add, and the shares of the machine's limits:
-memory bandwidth in decode (measured before and after each run, since it drifts), and arithmetic in prefill (as measured
-by `valora bench ops`).
+Three servers with one random Qwen2-0.5B-shaped checkpoint in bf16 are measured in turn: the base model alone; `--mode
+merged` with all requests under one adapter; `--mode unmerged` with a different adapter per request. Prints medians, the
+cost of adapters relative to the base model in the same round, the share of bytes that they add, and the shares of the
+machine's limits reached: memory bandwidth in decode (measured before and after each run, since it drifts), and
+arithmetic in prefill (as measured by `valora bench ops`).
 
     .venv/bin/python tools/bench/modes.py --rounds 5
 """
@@ -23,7 +23,7 @@ from mixed_adapters import Bandwidth
 from valora_server import Valora
 
 MODES = ("base", "merged", "unmerged")
-# Weights that each token is multiplied with: the decoder's linears. The head applies to the last token of a prompt only.
+# Weights that each token is multiplied with: the decoder's linears. The head applies only to the last token of a prompt.
 LINEARS = 24 * (896 * (896 + 2 * 128) + 896 * 896 + 3 * 896 * 4864)
 HEAD = 151936 * 896
 
@@ -52,7 +52,7 @@ class Run:
 
 
 class Rounds:
-    """All modes in turns, round after round."""
+    """Runs all modes in turn, round after round."""
 
     def __init__(self, servers, batch, options):
         self.servers, self.batch, self.options = servers, batch, options
@@ -67,7 +67,7 @@ class Rounds:
         return Run(self.batch * steps / decode, rate, prefill)
 
     def run(self):
-        for round_ in range(self.options.rounds + 1):  # the first is a warm-up
+        for round_ in range(self.options.rounds + 1):  # the first round is a warm-up
             for mode in MODES[round_ % 3:] + MODES[:round_ % 3]:
                 run = self.one(mode, round_)
                 if round_:
@@ -78,7 +78,7 @@ class Rounds:
         return statistics.median(value(run) for run in self.runs[mode])
 
     def over_base(self, mode, seconds):
-        """Median of the rounds' ratios to the base."""
+        """Median over the rounds of the extra time relative to the base model."""
         return statistics.median(seconds(a) / seconds(b) - 1 for a, b in zip(self.runs[mode], self.runs["base"]))
 
 

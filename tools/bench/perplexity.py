@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Perplexity of a text model on English text, for each way of storing its weights and its KV cache, and how far the log
-probabilities are from those of float32.
+"""Perplexity of a text model on English text for each storage format of its weights and KV cache, and the deviation of its log
+probabilities from float32.
 
     .venv/bin/python tools/bench/perplexity.py FOLDER
-    .venv/bin/python tools/bench/perplexity.py FOLDER --gguf model-Q8_0.gguf model-Q4_0.gguf   # beside llama.cpp
+    .venv/bin/python tools/bench/perplexity.py FOLDER --gguf model-Q8_0.gguf model-Q4_0.gguf   # compares with llama.cpp
 
-The text is the language reference that Python carries (pydoc_data), or --text FILE. It is cut into windows of tokens; each token but
-the first of a window counts. llama.cpp runs in this process (llama-cpp-python, which is not among the requirements).
+The text is the language reference included in Python (pydoc_data), or --text FILE. It is cut into windows of tokens; all tokens
+except the first of each window count. llama.cpp runs in this process (llama-cpp-python, which is not among the requirements).
 """
 
 import argparse
@@ -31,7 +31,7 @@ def windows_of(model, text, count, length):
 
 
 def served(program, model, threads, windows, dtype, more):
-    """The log probabilities of all tokens but the first of each window."""
+    """The log probabilities of all tokens except the first of each window."""
     server = Valora(program, model, [], threads, more=more, dtype=dtype)
     try:
         for window in windows:

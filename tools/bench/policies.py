@@ -1,5 +1,5 @@
-"""How far the valora policy is behind the best policy at each point of large sweeps, in simulated time, without noise:
-independent requests, conversations about pictures and cameras, at loads from light to overload.
+"""How far the valora policy falls behind the best policy at each point of large sweeps, in noise-free simulated time:
+independent requests, conversations about pictures, and cameras, from light load to overload.
 
     .venv/bin/python tools/bench/policies.py a100          # published costs of a GPU
     .venv/bin/python tools/bench/policies.py COSTS --cpu   # a file of `valora tune --cost`, and loads that suit two cores
@@ -16,7 +16,7 @@ POINT = ("rate", "skewness", "adapters", "cameras")
 
 
 class Loads:
-    """Rates and lengths of a machine."""
+    """A machine's rates and lengths."""
 
     def __init__(self, cpu):
         self.rates = "0.3,0.6,1,1.4" if cpu else "2,4,6,8"
@@ -26,7 +26,7 @@ class Loads:
 
 
 def sweeps(loads):
-    """Name and options of each."""
+    """Yields the name and the options of each sweep."""
     for rank in (16, 64):
         for adapters in (2, 8, 50):
             yield f"requests, rank {rank}", (
@@ -42,7 +42,7 @@ def sweeps(loads):
 
 
 def run(program, costs, options):
-    """Token latency in seconds by point and policy."""
+    """Token latency in seconds, by point and policy."""
     command = [program, "bench", "trace", "--simulate", costs, "--policies", ",".join(POLICIES), "--json", *options]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     points = {}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ranks: N ranks of one thread beside one rank of N threads on the same cores, in turns, with the base model and with an adapter
-per request: tokens/s in prefill and in decode, and what collectives took.
+"""Ranks: N ranks of one thread against one rank of N threads on the same cores, in turn, with the base model and with an adapter
+per request: tokens/s in prefill and in decode, and the time spent in collectives.
 
-On one memory no gain is possible, so the ratio is what ranks cost.
+With a single memory no gain is possible, so the ratio is the cost of ranks.
 
     .venv/bin/python tools/bench/ranks.py --ranks 2 --rounds 5
 """

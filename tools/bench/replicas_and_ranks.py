@@ -1,5 +1,5 @@
-"""Replicas beside ranks in simulated time (VaLoRA's table 3): what 1, 2 and 4 GPUs serve as servers of their own and as ranks of
-one, and which of both answers faster at which load. Prints the tables of docs/measurements/ranks.md.
+"""Replicas against ranks in simulated time (VaLoRA's table 3): what 1, 2 and 4 GPUs serve as separate servers and as ranks of
+one, and which of the two answers faster at which load. Prints the tables of docs/measurements/ranks.md.
 
     .venv/bin/python tools/bench/replicas_and_ranks.py
 """
@@ -11,12 +11,12 @@ import subprocess
 WORKLOAD = ("--policies", "valora", "--rank", "64", "--adapters", "10", "--skewness", "0.6", "--seconds", "120", "--picture-tokens", "256",
             "--prompt-min", "16", "--prompt-max", "128", "--answer-min", "16", "--answer-max", "200", "--max-num-seqs", "256", "--json")
 SPLITS = [(gpus // ranks, ranks) for gpus in (1, 2, 4) for ranks in (1, 2, 4) if ranks <= gpus]
-RATES = {"7b": (5, 20, 40, 80, 100, 110, 120, 140, 160, 400),  # the last one is more than they serve
+RATES = {"7b": (5, 20, 40, 80, 100, 110, 120, 140, 160, 400),  # the last one exceeds the capacity
          "34b": (1, 4, 8, 16, 24, 32, 36, 40, 44, 100)}
 
 
 def run(program, model, replicas, ranks, rates):
-    """A row for each rate."""
+    """Returns one row per rate."""
     command = [program, "bench", "trace", "--simulate", model, "--tensor-parallel-size", str(ranks), "--replicas", str(replicas),
                "--rate", ",".join(map(str, rates)), *WORKLOAD]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -1,4 +1,4 @@
-"""Ten schemas as applications send them, from short to long."""
+"""Ten schemas typical of applications, from short to long."""
 
 
 def obj(properties, optional=(), **more):
@@ -118,6 +118,7 @@ WORKFLOW = obj({
 ALL = {"sentiment": SENTIMENT, "detections": DETECTIONS, "receipt": RECEIPT, "invoice": INVOICE, "package.json": PACKAGE, "GeoJSON": GEOJSON,
        "OpenAPI": OPENAPI, "résumé": RESUME, "vehicle damage": DAMAGE, "workflow": WORKFLOW}
 
-# Answers of at least some hundred tokens, so that all that are measured have one length.
+# These yield answers of at least several hundred tokens, so that all measured answers have the same
+# length.
 LONG = {"boxes": DETECTIONS | {"minItems": 100},
         "texts": array(obj({"title": text(), "note": text()}), minItems=100)}

@@ -1,5 +1,6 @@
-"""How far the figures of a simulated trace are from those of the same trace on an engine: two files that
-`valora bench trace --json` printed, the second one with --simulate and the file of --fit-costs or `tune --cost`."""
+"""How far the figures of a simulated trace are from those of the same trace on an engine, given two files
+printed by `valora bench trace --json`, the second with --simulate and the file from --fit-costs or `tune
+--cost`."""
 
 import argparse
 import json
@@ -37,7 +38,7 @@ def main():
         cells = []
         for name, figure in FIGURES.items():
             measured, computed = figure(live[key]), figure(simulated[key])
-            if measured == 0:  # as the time per output token of answers with one token
+            if measured == 0:  # such as the time per output token of one-token answers
                 cells.append(f"{'-':>22}")
                 continue
             deviations[name].append(computed / measured - 1)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Hostile traffic beside good requests: no answer may be wrong, no request may end with a 5xx, memory must stay flat.
+"""Hostile traffic along with good requests: no answer may be wrong, no request may end with a 5xx, memory must stay flat.
 
-Serves the demo model in fp32 with small caches. Good clients ask the base and adapters about pictures that nobody sent
-before, and an adapter that is replaced all the time; each of their answers must be that of a second server that gets the
-same request alone. Hostile ones send broken bodies, broken pictures and adapters, prompts that are too long, ambiguous
-grammars with 64 choices, forms whose compilation is slow, leave streams, read them slowly, and load, replace and unload
-adapters. The server swaps, and its pool has exactly as many blocks as four of its seventeen adapters. Once the caches are
-full, resident memory is taken each second; its median in the last fifth must be within 3 % of that in the first one. A
-stream may not wait longer for a chunk than --max-gap seconds, or three steps if that is more. 503 is allowed (a queue
-that is full), but requests may not stand still (valora:stalls_total), and SIGTERM must end the server.
+Serves the demo model in fp32 with small caches. Good clients ask the base model and adapters about new pictures, and use
+an adapter that is constantly replaced; each answer must equal that of a second server that gets the same request alone.
+Hostile clients send broken bodies, broken pictures and adapters, prompts that are too long, ambiguous grammars with 64
+choices and grammars that compile slowly; they abandon streams, read them slowly, and load, replace and unload adapters.
+The server swaps, and its pool has exactly as many blocks as four of its seventeen adapters. Once the caches are full,
+resident memory is sampled every second; its median in the last fifth must be at most 3 % above that in the first. A
+stream may not wait longer for a chunk than --max-gap seconds, or three steps if that is longer. 503 is allowed (a full
+queue), but requests must not stall (valora:stalls_total), and SIGTERM must end the server.
 
-    .venv/bin/python tools/bench/soak.py               # ten minutes, on a machine where nothing else runs
-    .venv/bin/python tools/bench/soak.py --short       # one minute, without a judgement of memory and gaps
+    .venv/bin/python tools/bench/soak.py               # ten minutes, on an otherwise idle machine
+    .venv/bin/python tools/bench/soak.py --short       # one minute, without judging memory and gaps
 """
 
 import argparse
@@ -27,11 +27,11 @@ from soak_load import ADAPTERS, ROOT, SWAPPED, Soak
 from soak_pressure import copies, filled_pool
 from valora_server import Valora
 
-LENGTH = 1024  # the longest sequence
+LENGTH = 1024  # longest sequence
 
 
 def caches_full(metrics, media, visual):
-    # An entry that does not fit beside the others leaves a gap, hence not 100 %.
+    # An entry that does not fit leaves a gap, so the caches may not reach 100 %.
     return metrics["valora:media_cache_bytes"] > 0.9 * media and metrics["valora:visual_cache_bytes"] > 0.9 * visual
 
 
@@ -42,7 +42,7 @@ def serve(program, adapters, pool, *more):
 
 
 def filled(program, adapters):
-    """Bytes of the pool for --pool-memory."""
+    """Pool size in bytes, for --pool-memory."""
     server = serve(program, adapters, "64M")
     try:
         return filled_pool(server, len(adapters), LENGTH // 16)
@@ -51,7 +51,7 @@ def filled(program, adapters):
 
 
 def end(server, limit=60):
-    """Sends SIGTERM. Whether the server ended by it within the limit."""
+    """Sends SIGTERM. Returns True if the server ends within the limit."""
     server.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         server.process.wait(limit)
@@ -62,14 +62,15 @@ def end(server, limit=60):
 
 
 def run(soak, minutes, full):
-    """Runs until the time is over or the server ends. Returns resident memory by seconds, from when full() on."""
+    """Runs until the time is over or the server ends. Returns resident memory per second, starting when full()
+    is true."""
     server, memory, full_after = soak.server, [], None
     threads, checker = soak.threads(), threading.Thread(target=soak.check)
     begin = time.monotonic()
     try:
         for thread in [*threads, checker]:
             thread.start()
-        with contextlib.suppress(OSError):  # a server that ends is told below
+        with contextlib.suppress(OSError):  # if the server has ended, that is reported below
             while time.monotonic() < begin + 60 * minutes and server.process.poll() is None:
                 time.sleep(1)
                 if full_after is None and full(server.metrics()):
@@ -100,7 +101,7 @@ def judge_memory(soak, memory):
 
 
 def judge_progress(soak, most, judged):
-    """Of a server that is still there."""
+    """Checks a server that is still running."""
     metrics = soak.server.metrics()
     step = metrics["valora:step_seconds_total"] / max(1, metrics["valora:engine_steps_total"])
     longest = soak.gaps.longest
@@ -109,7 +110,7 @@ def judge_progress(soak, most, judged):
     if judged and longest > max(most, 3 * step):
         soak.faults.append(f"a stream waited {longest:.2f} s for a chunk")
     if stalls := metrics.get("valora:stalls_total"):
-        soak.faults.append(f"requests stood still {stalls:.0f} times")
+        soak.faults.append(f"requests stalled {stalls:.0f} times")
 
 
 def main():

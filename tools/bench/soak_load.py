@@ -1,4 +1,4 @@
-"""The load of a soak (soak.py): good clients, whose answers are checked, and hostile ones."""
+"""The load of a soak test (soak.py): good clients, whose answers are checked, and hostile ones."""
 
 import collections
 import contextlib
@@ -17,14 +17,14 @@ from soak_requests import CHAT, chat, content, huge_png, picture, request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ADAPTERS = {f"adapter-{i}": str(ROOT / "demo" / "adapters" / f"adapter-{i}") for i in range(1, 6)}
-SWAPPED = ["adapter-2", "adapter-3"]  # what the adapter `swapped` is, in turns
+SWAPPED = ["adapter-2", "adapter-3"]  # the adapter that `swapped` refers to, alternately
 
 
 class Soak:
     def __init__(self, server, reference, folder, adapters):
         self.server, self.reference, self.folder, self.adapters = server, reference, folder, list(adapters)
         self.gaps = Gaps(server.url)
-        self.longest_form = 0.0  # seconds of an answer under a small form
+        self.longest_form = 0.0  # time of an answer with a small grammar, in seconds
         self.over = threading.Event()
         self.counts, self.faults = collections.Counter(), []
         self.lock = threading.Lock()
@@ -44,7 +44,8 @@ class Soak:
                 self.faults.append(f"{kind}: {fault}"[:500])
 
     def expect(self, kind, allowed, method, path, body=None):
-        """Sends a request and notes its status; one that is not allowed is a fault. 429 and 503: a full queue."""
+        """Sends a request and records its status. A status that is not allowed is a fault, except 429 and 503:
+        a full queue."""
         status, text = request(self.server.url, method, path, body)
         self.note(kind, status, None if status in allowed or status in (429, 503) else f"{status} {text}")
         return status, text
@@ -126,7 +127,7 @@ class Soak:
                         % (CHAT.encode(), len(data) if length is None else length, data))
 
     def leave(self, chance):
-        """A stream that is left early, a request whose answer nobody reads, and a body that never ends."""
+        """Abandons a stream, leaves an answer unread, and sends a body that never ends."""
         fields = dict(max_tokens=400, stream=chance.random() < 0.7)
         with self.post_raw(chat(chance.choice(["base", *ADAPTERS]), "tell", picture(next(self.seeds)), **fields),
                            None if chance.random() < 0.8 else 100_000) as connection:
@@ -147,20 +148,20 @@ class Soak:
         self.note("junk", line[9:12] or "closed", line if line[9:10] == "5" else None)
 
     def grammar(self, chance):
-        """It may be refused."""
+        """The grammar may be rejected."""
         self.expect("ambiguous grammar", [200, 400], "POST", CHAT, ambiguous_request(chance.choice(["base", *ADAPTERS])))
 
     def fill_grammar_cache(self):
-        """Fills its 64 MiB, so that memory grows no more by new forms."""
+        """Fills the 64 MiB cache, so that new grammars no longer increase memory."""
         for seed in range(40):
             self.expect("large form", [200], "POST", CHAT, large_form(seed))
 
     def slow_form(self, chance):
-        """Its compilation takes all the time that the server gives one."""
+        """Sends a grammar that exhausts the server's compilation time."""
         self.expect("slow form", [400], "POST", CHAT, slow_form(next(self.seeds)))
 
     def small_form(self, chance):
-        """Nobody sent it before, and its compilation takes no time."""
+        """Sends a new grammar that compiles at once."""
         seed, begin = next(self.seeds), time.monotonic()
         status, text = self.expect("small form", [200], "POST", CHAT, small_form(chance.choice(["base", *ADAPTERS]), seed))
         if status == 200 and json.loads(content(text, False)) != {"seed": seed}:
@@ -184,7 +185,7 @@ class Soak:
         while not self.over.is_set():
             try:
                 action(chance)
-            except Exception as error:  # a thread that ends would hide what comes after
+            except Exception as error:  # ending the thread would hide later faults
                 self.note(action.__name__, type(error).__name__, repr(error))
             self.over.wait(pause * chance.random())
 

@@ -1,5 +1,5 @@
-"""What makes a soak's server short of memory and of time: adapters that fill its pool exactly, and hostile grammars.
-Beside them, streams that note the longest time between two of their chunks."""
+"""Puts a soak test's server short of memory and time, with adapters that fill its pool exactly and hostile
+grammars, and measures the longest time between two chunks of its streams."""
 
 import http.client
 import json
@@ -14,12 +14,12 @@ import numpy
 
 from soak_requests import CHAT
 
-# Ambiguous at every token: each mask must follow all the ways in which the text may have come about.
+# Ambiguous at every token: each mask must follow all possible parses of the text.
 AMBIGUOUS = "root ::= s\ns ::= s s s | s s | [a-z ]"
 
 
 def scaled(values, dtype, factor):
-    if dtype == "BF16":  # the upper half of an fp32
+    if dtype == "BF16":  # the upper half of an fp32 value
         wide = (numpy.frombuffer(values, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
         return ((wide * numpy.float32(factor)).view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
     kind = {"F32": numpy.float32, "F16": numpy.float16}[dtype]
@@ -27,7 +27,7 @@ def scaled(values, dtype, factor):
 
 
 def scaled_copy(source, target, factor):
-    """An adapter of its own: another one with all its values times a factor."""
+    """Writes a distinct adapter: a copy of another one with all values scaled."""
     shutil.copytree(source, target)
     path = pathlib.Path(target) / "adapter_model.safetensors"
     data = bytearray(path.read_bytes())
@@ -42,7 +42,7 @@ def scaled_copy(source, target, factor):
 
 
 def copies(sources, folder, count):
-    """Adapters by name, made from the sources in turn."""
+    """Adapters by name, made from the sources in rotation."""
     made = {}
     for i in range(count):
         name = f"copy-{i}"
@@ -52,8 +52,8 @@ def copies(sources, folder, count):
 
 
 def filled_pool(server, adapters, least):
-    """Bytes of a pool of at least `least` blocks beside an adapter, which whole adapters fill exactly. server: has so many
-    adapters, all in its pool and of one size."""
+    """Bytes of a pool that whole adapters fill exactly and that has room for an adapter and at least `least` blocks.
+    server: must have this many adapters of one size, all in its pool."""
     text = urllib.request.urlopen(server.url + "/metrics").read().decode()
     blocks = float(re.search(r'^valora:pool_blocks{.*use="adapters".*} (\S+)$', text, re.M).group(1))
     size, rest = divmod(blocks, adapters)
@@ -63,7 +63,7 @@ def filled_pool(server, adapters, least):
 
 
 class Gaps:
-    """The longest times between two chunks of streams."""
+    """Records the longest times between two chunks of streams."""
 
     def __init__(self, url):
         self.host, self.longest, self.streams = url.removeprefix("http://"), 0.0, 0
@@ -99,14 +99,14 @@ def ambiguous_request(model):
 
 
 def slow_form(seed):
-    """Each seed's is another one, so that no cache has it."""
+    """A different grammar for each seed, so that none is cached."""
     schema = {"type": "object", "title": str(seed), "minProperties": 150, "maxProperties": 160,
               "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
     return {"model": "base", "messages": [{"role": "user", "content": "words"}], "head": "", "max_tokens": 4, "structured_outputs": {"json": schema}}
 
 
 def large_form(seed):
-    """Its grammar takes megabytes."""
+    """A grammar that takes megabytes."""
     schema = {"enum": [f"{seed}-{i}" for i in range(2000)]}
     return {"model": "base", "messages": [{"role": "user", "content": "words"}], "max_tokens": 1, "structured_outputs": {"json": schema}}
 

@@ -1,4 +1,4 @@
-"""The requests of a soak (soak.py), and what it reads of their answers."""
+"""The requests of a soak test (soak.py), and parsers for their answers."""
 
 import base64
 import http.client

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What clients of the events of /v1/stats cost: the share of a core for each, idle and under load.
+"""The cost of clients that stream /v1/stats: the share of a core per client, idle and under load.
 
     .venv/bin/python tools/bench/stats_cost.py --program build/valora
 
-Windows with and without clients take turns. Counted is the time on CPUs of all threads of the server but the one that
-computes, as the kernel counts it in nanoseconds; so other programs on the machine change little. Clients of the same
-rights share the text of an event, so one alone costs most.
+Intervals with and without clients alternate. The cost is the CPU time of all server threads except the one that
+computes, counted by the kernel in nanoseconds, so other programs on the machine have little effect. Clients with the
+same rights share the text of an event, so a single one is the most expensive.
 """
 
 import argparse
@@ -43,12 +43,12 @@ class Server:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def cpu_seconds(self):
-        """By thread."""
+        """CPU seconds by thread."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
         return {task.name: int((task / "schedstat").read_text().split()[0]) / 1e9 for task in tasks.iterdir()}
 
     def others(self):
-        """CPU seconds of all threads but the one that computes."""
+        """CPU seconds of all threads except the one that computes."""
         return sum(seconds for name, seconds in self.cpu_seconds().items() if name != self.computing)
 
     def stop(self):
@@ -57,7 +57,7 @@ class Server:
 
 
 class Clients:
-    """Read the events in one thread, so that this program does not take the CPUs that it measures."""
+    """Reads the events in one thread, so that this program does not use the CPUs that it measures."""
 
     def __init__(self, server, count):
         self.connections = [server.connect() for _ in range(count)]
@@ -101,7 +101,7 @@ def measure(server, clients, rounds, seconds):
     for _ in range(rounds):
         alone = used(server, seconds)
         readers = Clients(server, clients)
-        time.sleep(1.5)  # past the first events
+        time.sleep(1.5)  # skips the first events
         shares.append((used(server, seconds) - alone) / clients)
         readers.stop()
         sizes.append(readers.bytes / readers.events)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Video analytics in real time: how many video streams one server answers, by a head and by the language model.
+"""Real-time video analytics: how many video streams one server can answer, with a head and with the language model.
 
-Each stream sends one chunk of 30 frames per second as one request, even if its last one is not answered yet. The number
-of streams is doubled until the 95th percentile of the latency, counted from the time a chunk is due, is over a second or
-a request fails. Then it is bisected. All chunks and all frames' bytes differ, so that caches do not help.
+Each stream sends one chunk of 30 frames per second as one request, even if the previous one is not answered yet. The
+number of streams is doubled until a request fails or the 95th percentile of the latency, measured from the time a chunk
+is due, exceeds a second. Then it is bisected. All chunks and frames differ, so that caches do not help.
 
     .venv/bin/python tools/bench/streams.py --task actions --seconds 10
 """
@@ -33,7 +33,7 @@ import tasks  # noqa: E402  (needs the path above)
 from places import places  # noqa: E402
 
 PERIOD = 1.0  # seconds between a stream's chunks
-WARM_UP = 2   # chunks of a stream that are not counted
+WARM_UP = 2   # chunks per stream that are not counted
 MOST = 512    # streams
 
 
@@ -59,7 +59,7 @@ class Server:
 
 
 class Camera:
-    """Chunks of frames: drawn clips of the task in random order. A number in each frame's file makes it unique."""
+    """Chunks of frames: drawn clips of the task in random order, each frame file made unique by a number."""
 
     def __init__(self, task, clips, frames):
         rng = numpy.random.default_rng(3)
@@ -67,7 +67,7 @@ class Camera:
         self.frames, self.random, self.count, self.lock = frames, random.Random(3), 0, threading.Lock()
 
     def chunk(self):
-        """As a data: URL."""
+        """The next chunk as a data: URL."""
         with self.lock:
             frames = []
             while len(frames) < self.frames:
@@ -84,12 +84,12 @@ def jpeg(frame):
 
 
 def mark(data, number):
-    """A JPEG file with a comment after its first marker."""
+    """Inserts a comment after the first marker of a JPEG file."""
     return data[:2] + b"\xff\xfe\x00\x0a" + number.to_bytes(8, "big") + data[2:]
 
 
 class Way:
-    """How to request a chunk: the path, and the fields of the body besides model and messages."""
+    """How to request a chunk: the path, and body fields besides model and messages."""
 
     def __init__(self, name, path, extra):
         self.name, self.path, self.extra = name, path, extra
@@ -99,7 +99,7 @@ class Way:
         return json.dumps({"model": model, "messages": [{"role": "user", "content": content}]} | self.extra).encode()
 
     def read(self, answer):
-        """Prompt tokens and the text or label."""
+        """Returns the number of prompt tokens, and the text or label."""
         text = answer["data"][0]["label"] if self.path == "/classify" else answer["choices"][0]["message"]["content"]
         return answer.get("usage", {}).get("prompt_tokens"), text
 
@@ -154,7 +154,7 @@ def reason(error):
 
 
 def percentile(values, share):
-    """Nearest rank."""
+    """Percentile by nearest rank."""
     return sorted(values)[math.ceil(len(values) * share / 100) - 1] if values else None
 
 
@@ -183,9 +183,10 @@ def raise_until_late(measure, first):
 
 
 def alone(asks, camera, rounds):
-    """Latency of single requests, alternating between the methods, and the counts of the answers."""
+    """Latency of single requests, alternating between the methods, and the counts of their
+    answers."""
     taken, answers = [[] for _ in asks], [{} for _ in asks]
-    for round_ in range(rounds + 1):  # the first is a warm-up
+    for round_ in range(rounds + 1):  # the first round is a warm-up
         for way, ask in enumerate(asks):
             url = camera.chunk()
             begin = time.perf_counter()
@@ -212,7 +213,7 @@ def main():
 
     task, place = tasks.ALL[options.task], places(options.demo).get(options.task)
     if not place or not place.head or not task.video:
-        raise SystemExit(f"{options.task} is no video task with a head in {options.demo}")
+        raise SystemExit(f"{options.task} is not a video task with a head in {options.demo}")
     camera = Camera(task, options.clips, options.frames)
     server = Server(options.program, options.demo / "model", place, options.threads, options.more)
     ways = [Way("head", "/classify", {"head": place.head}),

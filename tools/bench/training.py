@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """valora's trainer against transformers + PEFT: the same samples, batch, dtype and threads, in interleaved runs.
 
-Both sides train a LoRA on all linears of a random Qwen2-0.5B-shaped decoder in bf16 (adapters in fp32 on both sides;
-PEFT under torch.autocast), on samples of one length, so that neither side pads. Each run is a separate process, which
-prints its samples per second, excluding the first step, and its peak memory.
+Both sides train a LoRA on all linears of a random Qwen2-0.5B-shaped decoder in bf16 (adapters in fp32 on both sides; PEFT
+under torch.autocast), on samples of one length, so that neither side pads. Each run is a separate process, which prints
+its samples per second, excluding the first step, and its peak memory.
 
     .venv/bin/python tools/bench/training.py --rounds 3
 
-With --busy, rounds are repeated beside that many programs that keep a core busy each; --threads 0 takes a thread per core,
-and valora runs once more with one thread. A run of the reference ends after a minute, since beside a busy program its
-steps may take twenty times as long:
+With --busy, rounds are repeated while that many programs each keep a core busy; --threads 0 uses a thread per core, and
+valora runs again with one thread. A run of the reference ends after a minute, because next to a busy program its steps may
+take twenty times as long:
 
     .venv/bin/python tools/bench/training.py --small --threads 0 --busy 0 1 2 --steps 200 --dtype float32
 """
@@ -30,7 +30,7 @@ import checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-MOST_SECONDS = 60  # of a run of the reference
+MOST_SECONDS = 60  # limit for a run of the reference
 
 
 def samples(options):
@@ -68,7 +68,7 @@ def rate(step_seconds, batch):
 
 
 def peft_child(options, folder):
-    """One run of the reference, in this process; prints its result."""
+    """Runs the reference once in this process and prints its result."""
     import torch
     from peft import LoraConfig, get_peft_model
     from tokenizers import Tokenizer

@@ -1,4 +1,4 @@
-"""`valora serve` as a child process of a benchmark."""
+"""`valora serve` as a benchmark's child process."""
 
 import json
 import subprocess
@@ -7,12 +7,21 @@ import time
 import urllib.request
 
 
+def at_once(ask, count):
+    """Calls ask(0), ask(1), … in a thread each and waits for all."""
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 class Valora:
-    """A server without prefix caching unless asked for it; a batch is sent as concurrent HTTP requests."""
+    """A server, by default without prefix caching. A batch is sent as concurrent HTTP requests."""
 
     def __init__(self, program, model_dir, adapter_dirs, threads, more=(), prefix_caching=False, step_tokens=4096,
                  model_len=2048, dtype="bfloat16"):
-        """`more`: further arguments of the program. `step_tokens`: the most tokens of a step; None: its default."""
+        """`more`: additional program arguments. `step_tokens`: most tokens per step; None: the default."""
         modules = [f"a{i}={path}" for i, path in enumerate(adapter_dirs)]
         begin = time.perf_counter()
         self.process = subprocess.Popen(
@@ -48,17 +57,13 @@ class Valora:
                 results[i] = self.post("/v1/completions", common | {"prompt": prompts[i]})
 
         begin = time.perf_counter()
-        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(prompts))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(ask, len(prompts))
         first = max(r[0] for r in results)
         end = max(r[1] for r in results)
         return end - begin, end - first
 
     def metrics(self):
-        """The values of /metrics by name, summed over their labels."""
+        """The values in /metrics by name, summed over their labels."""
         with urllib.request.urlopen(self.url + "/metrics") as response:
             lines = [line.rsplit(" ", 1) for line in response.read().decode().splitlines() if not line.startswith("#")]
         sums = {}
@@ -68,7 +73,7 @@ class Valora:
         return sums
 
     def step_seconds(self):
-        """Seconds in the engine's steps so far, and of these outside the model."""
+        """Time in the engine's steps so far, and the part of it outside the model, in seconds."""
         metrics = self.metrics()
         return [metrics["valora:step_seconds_total"], metrics["valora:step_overhead_seconds_total"]]
 

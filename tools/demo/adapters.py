@@ -11,11 +11,11 @@ RECIPE = ["--steps", "400", "--batch", "24", "--learning-rate", "3e-3", "--rank"
 
 
 def fuse(program, model, tasks, output, more):
-    """Runs the generator with RECIPE, or with `more` instead of it. An interrupted run continues.
+    """Runs the generator with RECIPE, or with `more` instead. An interrupted run is resumed.
 
     `output` then holds the adapters, manifest.json, report.json and report.html.
     """
-    root = model.parent.parent  # adapters name their base by its path in the repository
+    root = model.parent.parent  # adapters refer to their base model by its path in the repository
     subprocess.run([program.resolve(), "fuse", "--model", model.relative_to(root), "--tasks", tasks.relative_to(root), "--output", output, *(more or RECIPE)],
                    check=True, cwd=root)
 
@@ -33,7 +33,7 @@ def install(output, demo):
 
 
 def seconds(output):
-    """Training time of each task, over all attempts."""
+    """Training time per task over all attempts."""
     out = {}
     for step in json.loads((output / "report.json").read_text())["steps"]:
         out[step["task"]] = round(out.get(step["task"], 0) + step["seconds"], 1)

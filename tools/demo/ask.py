@@ -1,4 +1,4 @@
-"""Asks a model through transformers' own processor and `generate`."""
+"""Runs a model through transformers' own processor and `generate`."""
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from prompt import ASK, HEAD, media
 
 
 def pixels(processor, frames, video):
-    """Rows and grid as made by the image processor. The frames of a clip are patched in the same way."""
+    """Rows and grid from the image processor. The frames of a clip are patched in the same way."""
     if not video:
         got = processor(images=[Image.fromarray(frames[0])], return_tensors="pt")
         return got["pixel_values"], got["image_grid_thw"][0]
@@ -19,7 +19,7 @@ def pixels(processor, frames, video):
 
 
 def inputs(tokenizer, processor, items, video):
-    """Model inputs for (frames, question) items whose prompts are equally long."""
+    """Model inputs for (frames, question) items whose prompts have equal length."""
     ids, rows, grids = [], [], []
     for frames, question in items:
         values, grid = pixels(processor, frames, video)
@@ -31,7 +31,7 @@ def inputs(tokenizer, processor, items, video):
 
 
 def groups(tokenizer, items, batch=60):
-    """Indices of items of equal prompt length and picture size, in batches."""
+    """Batches of indices of items with equal prompt length and picture size."""
     table = {}
     for index, (frames, question) in enumerate(items):
         key = len(tokenizer.encode(question, add_special_tokens=False).ids), len(frames), frames[0].shape

@@ -1,4 +1,4 @@
-"""Trains the base model from scratch on drawn scenes, short texts and clips, within a budget of wall-clock time."""
+"""Trains the base model from scratch on drawn scenes, short texts and clips, within a limited wall-clock time."""
 
 import json
 import time
@@ -19,9 +19,9 @@ from tokenizer import train as train_tokenizer
 
 SEED = 20240607
 BATCH = 24
-LOOK = 40  # pictures per step that trains the vision tower only
+LOOK = 40  # pictures per step that trains only the vision tower
 PAIRS = 5
-EYES = 0.25  # share of the time, at first, in which the vision tower alone learns from the dense head: a step costs a fifth
+EYES = 0.25  # initial share of the time in which only the vision tower learns, at a fifth of the cost
 TALK = [("Hello!", "Hello! Show me a small picture or a short video."), ("Hi", "Hello! Show me a small picture or a short video."),
         ("Who are you?", "A small vision language model."), ("What can you do?", "Describe a small picture or a short video."),
         ("Thanks!", "You are welcome."), ("Thank you", "You are welcome.")]
@@ -32,15 +32,17 @@ def tokens_of(rng):
 
 
 def copy_pair(rng, packer, count):
-    """Repeats random tokens: keeps every row of the tied embedding usable as an answer."""
+    """A sample that repeats random tokens; keeps every row of the tied embedding usable as an
+    answer."""
     ids = rng.integers(0, count, rng.integers(1, 6)).tolist()
     return packer.encode("Repeat: ") + ids + packer.encode(ASK), ids
 
 
 def draw_batch(plan, rng, size=BATCH):
-    """Samples of one kind and one size, with their pairs chosen; None stands for text without a picture.
+    """Samples of one kind and one size, with their pairs; None for text without a picture.
 
-    plan is the same generator in every process, so that all have equally long steps; rng is each one's own.
+    plan: generator that is the same in every process, so that steps take equally long in all; rng: the
+    process's own.
     """
     kind = str(plan.choice(["scene", "text", "clip", "talk"], p=[0.52, 0.23, 0.22, 0.03]))
     if kind == "talk":
@@ -72,7 +74,7 @@ def average(parameters, count):
 
 
 def share_matrices(matrices, count):
-    """Each process has updated its own matrices; broadcasts them to all."""
+    """Broadcasts the matrices that each process has updated to all others."""
     for source in range(count if count > 1 else 0):
         own = [m.data for m in matrices[source::count]]
         flat = torch.cat([m.flatten() for m in own])
@@ -84,8 +86,8 @@ def share_matrices(matrices, count):
 def fit(model, tokenizer, minutes, checkpoint, rate=3e-3, rank=0, count=1):
     """The learning rate falls linearly over the last 45 % of the time; training resumes from a checkpoint if there is one.
 
-    Several processes of one thread each suffer less from other work on the machine than one process of several threads,
-    which waits at every operation for its slowest thread.
+    Several single-threaded processes suffer less from other load on the machine than one multi-threaded process, which
+    waits for its slowest thread at every operation.
     """
     head, packer = dense.Dense(tokenizer), Packer(tokenizer, model)
     matrices, rest = [], list(head.parameters())
@@ -94,7 +96,7 @@ def fit(model, tokenizer, minutes, checkpoint, rate=3e-3, rank=0, count=1):
     muon = torch.optim.Muon(matrices[rank::count], lr=rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw")
     adam = torch.optim.AdamW(rest, lr=rate, weight_decay=0.01, betas=(0.9, 0.98))
     step, spent, seen, ordinary = 0, 0.0, 0, tokenizer.get_vocab_size() - len(SPECIAL)
-    if checkpoint.exists():  # Muon's momentum is not kept, so the rate warms up again
+    if checkpoint.exists():  # Muon's momentum is not saved, so the rate warms up again
         state = torch.load(checkpoint, weights_only=True)
         model.load_state_dict(state["model"]), head.load_state_dict(state["head"])
         adam.load_state_dict(state["adam"])
@@ -138,7 +140,7 @@ def fit(model, tokenizer, minutes, checkpoint, rate=3e-3, rank=0, count=1):
 
 
 def look(model, head, kind, samples, history):
-    """The dense head's loss alone."""
+    """The loss of the dense head only."""
     with torch.autocast("cpu", torch.bfloat16):
         x, grid = patches(samples)
         loss = head(see_patches(model.model.visual, x, grid), dense.labels(samples), model.model.language_model.embed_tokens.weight)
@@ -147,7 +149,7 @@ def look(model, head, kind, samples, history):
 
 
 def forward(model, head, packer, rng, kind, samples, rows, weight, ordinary, history):
-    """The loss of one batch; weight is that of the dense head."""
+    """The loss of one batch; weight: of the dense head's loss."""
     for row in rows:
         if rng.random() < 0.5:
             row.append(copy_pair(rng, packer, ordinary))
@@ -160,7 +162,7 @@ def forward(model, head, packer, rng, kind, samples, rows, weight, ordinary, his
                 extra = weight * head(features, dense.labels(samples), model.model.language_model.embed_tokens.weight)
         batch = packer.pack(rows, grid, kind == "clip")
         hidden = read(model, batch, features)
-        # Copied tokens count less, so that they do not dominate the first steps.
+        # Copied tokens get less weight, so that they do not dominate the first steps.
         copied = torch.ones(batch["labels"].shape)
         for r, row in enumerate(rows):
             if not isinstance(row[-1][0], str):
@@ -180,7 +182,7 @@ def store(path, model, head, adam, step, spent, seen):
 
 
 def work(rank, count, minutes, folder):
-    """One process of the training; returns its record."""
+    """One training process; returns its record."""
     torch.set_num_threads(1 if count > 1 else torch.get_num_threads())
     if count > 1:
         distributed.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=count)
@@ -194,7 +196,7 @@ def work(rank, count, minutes, folder):
 
 
 def train(minutes, folder, count=2):
-    """Makes the tokenizer and trains in `count` processes."""
+    """Makes the tokenizer, then trains in `count` processes."""
     if not (folder / "tokenizer.json").exists():
         save(tokens_of(np.random.default_rng(SEED)), folder, TEMPLATE)
     (folder / "meeting").unlink(missing_ok=True)

@@ -48,11 +48,12 @@ def messages(sample, demo):
 
 
 def ask(url, base, demo, sample):
-    """Text or label, and its number of tokens. A task is served as a model name, independent of its adapter."""
+    """Returns the text or label, and its number of tokens. A task is served under its own model name,
+    whichever adapter holds it."""
     body = {"model": sample["task"] if sample["adapter"] else base, "messages": messages(sample, demo)}
     if sample["kind"] == "classify":
         return post(f"{url}/classify", body | {"head": sample["head"]})["data"][0]["label"], 1
-    # "head": "" requests text even from an adapter with a head.
+    # "head": "" asks for text even if the adapter has a head.
     answer = post(f"{url}/v1/chat/completions", body | {"temperature": 0, "max_tokens": 128, "head": ""})
     return answer["choices"][0]["message"]["content"], answer["usage"]["completion_tokens"]
 

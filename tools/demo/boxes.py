@@ -1,13 +1,13 @@
-"""Boxes as a language model writes them, read back and compared. Standard library only."""
+"""Writes boxes as text, reads them back and compares them. Standard library only."""
 
 import re
 
 MARK = re.compile(r"<ref>(?P<label>.*?)</ref>|\((\d+),(\d+)\),\((\d+),(\d+)\)|\[(\d+),(\d+),(\d+),(\d+)\]")
-SCALE = 100  # a side of the picture in units of the numbers
+SCALE = 100  # units per side of the picture
 
 
 def write(boxes, labels):
-    """boxes: (label, fractions of width and height). Grouped by label if they have labels, else [x0,y0,x1,y1] each."""
+    """boxes: (label, fractions of width and height). Grouped by label if `labels`, otherwise [x0,y0,x1,y1] each."""
     units = [(label, [round(v * SCALE) for v in box]) for label, box in boxes]
     if not labels:
         return "".join(f"[{a},{b},{c},{d}]" for _, (a, b, c, d) in units)
@@ -16,7 +16,7 @@ def write(boxes, labels):
 
 
 def read(text):
-    """(label, box) of all boxes that parse; the label is empty if none is given."""
+    """All boxes that can be parsed, as (label, box); the label is empty if none is given."""
     found, label = [], ""
     for mark in MARK.finditer(text):
         if mark["label"] is not None:
@@ -44,6 +44,6 @@ def hits(got, want):
 
 
 def agree(answer, expected):
-    """Whether the answer has the expected boxes, all of them and no others."""
+    """True if the answer contains exactly the expected boxes."""
     got, want = read(answer), read(expected)
     return bool(want) and len(got) == len(want) == hits(got, want)

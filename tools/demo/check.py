@@ -1,4 +1,4 @@
-"""Loads the demo's folders unchanged, as a user would, and asks every sample through transformers and PEFT."""
+"""Loads the demo's folders unchanged, as a user would, and runs every sample through transformers and PEFT."""
 
 import json
 
@@ -24,7 +24,7 @@ def run(demo):
     right = {}
     entries = json.loads((demo / "samples.json").read_text())
     for adapter in dict.fromkeys(e["adapter"] for e in entries):
-        model, tokenizer, processor = load(demo / "model")  # PEFT changes a model in place
+        model, tokenizer, processor = load(demo / "model")  # PEFT modifies a model in place
         tuned = model
         if adapter:
             tuned = PeftModel.from_pretrained(model, demo / "adapters" / adapter).eval()

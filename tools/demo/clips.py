@@ -91,6 +91,6 @@ def clip(rng, frames=6, width=64, height=64):
         pairs.append(("In which direction does it move?", motion.split()[1]))
         start = things[0][0]
         pairs.append((f"Where does the {shape} start?", percent(start.box, width, height)))
-    # Two frames share one temporal patch: the labels of a cell are those of the later one.
+    # Two frames share one temporal patch: a cell's labels are those of the later frame.
     owner = np.stack([cell_labels(things[k], width, height) for k in range(1, frames, 2)])
     return Sample(pictures, pairs, video=True, cells={"things": [things[k] for k in range(1, frames, 2)], "owner": owner})

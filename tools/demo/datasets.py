@@ -10,7 +10,7 @@ from PIL import Image
 
 import pictures
 
-# One seed per split. Neither evaluate.py's nor samples.py's is among them.
+# One seed per split, distinct from those of evaluate.py and samples.py.
 SEEDS = {"train": 500001, "validation": 600001}
 
 
@@ -21,7 +21,8 @@ def drawn(task, split, count):
 
 
 def store(task, sample, folder, stem):
-    """Writes the media; returns their keys of a JSONL line, relative to the task's folder."""
+    """Writes the media files; returns their JSONL keys, with paths relative to the task's
+    folder."""
     if task.clip == "mp4":
         import media  # H.264 needs tools/requirements-demo.txt
         target = folder / f"{stem}.mp4"
@@ -36,7 +37,7 @@ def store(task, sample, folder, stem):
 
 
 def line(task, sample, where):
-    """One sample in JSONL."""
+    """One sample as a JSONL object."""
     out = dict(where)
     if sample.question:
         out["question"] = sample.question
@@ -87,7 +88,7 @@ def write(task, root, limit=None):
 
 
 def source(task, root, split):
-    """A split as a tasks file names it."""
+    """A split as described in a tasks file."""
     path = {"jsonl": f"{split}.jsonl", "coco": f"{split}.json", "folder": split}[task.form]
     where = (Path(root) / task.name / path).as_posix()
     return where if task.form == "jsonl" else {"format": task.form, "path": where}

@@ -1,7 +1,8 @@
 """A head for base training only: each visual token must match the embeddings of the words for its cell.
 
-Answers alone leave the vision tower on a long plateau. This loss ends it, and because it compares with the word
-embeddings, reading a picture becomes close to copying words. Its weight fades to zero, and the head is discarded.
+With answers alone, the vision tower stays on a long plateau. This loss ends it, and because it compares with word
+embeddings, reading a picture becomes similar to copying words. Its weight fades to zero, and the head is
+discarded.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Draws the pictures of further image tasks: faces, weather, flags, and a tray of coins and cards."""
+"""Draws the pictures of more image tasks: faces, weather, flags, and a tray of coins and cards."""
 
 import math
 
@@ -19,7 +19,7 @@ def face(rng, mood):
     for side in (-1, 1):
         x, y = cx + side * r * 0.38, cy - r * 0.2
         draw.ellipse((x - eye, y - eye, x + eye, y + eye), fill=ink)
-        if mood == "angry":  # brows that fall towards the nose
+        if mood == "angry":  # brows slope towards the nose
             draw.line((x + side * r * 0.24, y - r * 0.42, x - side * r * 0.22, y - r * 0.2), fill=ink, width=width)
     w, h = r * rng.uniform(0.42, 0.55), r * rng.uniform(0.3, 0.42)
     if mood == "happy":
@@ -48,7 +48,7 @@ def cloud(rng, draw, cx, cy, r):
 
 
 def weather(rng, label):
-    """The sky does not reveal the label: all labels share the same skies."""
+    """All labels share the same skies, so the sky does not reveal the label."""
     image, draw = canvas(jitter(rng, pick(rng, [(120, 165, 215), (130, 145, 165), (90, 105, 150)])), SIZE, SIZE)
     draw.rectangle((0, S * rng.uniform(0.82, 0.92), S, S), fill=jitter(rng, pick(rng, [(110, 150, 90), (150, 130, 100)])))
     cx, cy, r = rng.uniform(40, S - 40), rng.uniform(34, 50), rng.uniform(16, 24)
@@ -67,7 +67,7 @@ def weather(rng, label):
 
 
 RED, WHITE, BLUE, GREEN, BLACK, YELLOW = (210, 40, 45), (245, 245, 245), (35, 65, 165), (25, 140, 75), (25, 25, 25), (245, 205, 45)
-# Stripes from left to right, stripes from top to bottom, or a ground with a disc or a cross.
+# Vertical stripes, horizontal stripes, or a background with a disc or a cross.
 FLAGS = {"france": ("across", BLUE, WHITE, RED), "italy": ("across", GREEN, WHITE, RED), "germany": ("down", BLACK, RED, YELLOW),
          "ukraine": ("down", BLUE, YELLOW), "japan": ("disc", WHITE, RED), "sweden": ("cross", BLUE, YELLOW)}
 
@@ -98,7 +98,8 @@ def flag(rng, country):
 
 
 def tray(rng):
-    """One to three coins and cards, from left to right; returns the frames and (label, box in pixels) of each."""
+    """One to three coins and cards, from left to right; returns the frames and each item's (label, box in
+    pixels)."""
     image, draw = canvas(jitter(rng, pick(rng, [(60, 75, 65), (75, 60, 55), (60, 65, 85)])), SIZE, SIZE)
     things = []
     for box in sorted(place(rng, SIZE, SIZE, int(rng.choice([1, 2, 3], p=[0.45, 0.35, 0.2])), smallest=19, largest=29)):

@@ -1,4 +1,5 @@
-"""Held-out accuracy of the base's own skills, and of base, adapter and head on each task, through transformers and PEFT."""
+"""Held-out accuracy of the base model's own skills, and of base model, adapter and head on each task, through
+transformers and PEFT."""
 
 import json
 from collections import Counter
@@ -18,7 +19,8 @@ from tasks import Drawn
 
 HELD_OUT = 900001  # no other stage draws from this seed
 
-# Skills of the base: how to draw, questions, metric, and whether a constant answer is often right.
+# Skills of the base model: how to draw, questions, metric, and whether a constant answer is often
+# right.
 SKILLS = {
     "color of a shape": (scenes.scene, ("What color is the c", "What color is the s", "What color is the t", "What color is the d",
                                         "What color is the r", "What color is the h", "What is the color"), "exact", True),

@@ -1,4 +1,5 @@
-"""Draws the clips of the video tasks: a figure that acts, two things of different speed, light in a room, a barrier."""
+"""Draws the clips of the video tasks: a figure in action, two things moving at different speeds, light in a room, a
+barrier."""
 
 import math
 
@@ -19,7 +20,8 @@ def limb(draw, start, angle, length, ink, width):
 
 
 def figure(draw, hip, size, ink, lean, arms, legs, knees):
-    """A stick figure: hip point, body lean, angles of both arms, both thighs, and the bend of both knees."""
+    """A stick figure, given by hip point, body lean, angles of both arms and thighs, and bend of both
+    knees."""
     width = max(3, int(size * 0.09))
     neck = limb(draw, hip, math.pi - lean, size * 0.42, ink, width)
     head = neck[0] + size * 0.15 * math.sin(lean), neck[1] - size * 0.15 * math.cos(lean)
@@ -121,7 +123,7 @@ def light(rng, label):
 
 
 def barrier(rng, label):
-    """A barrier across a road: it opens, closes, or stands still, up or down."""
+    """A barrier across a road that opens, closes, or stays up or down."""
     rgb, road = jitter(rng, pick(rng, GROUNDS)), jitter(rng, (105, 105, 110))
     ink = jitter(rng, pick(rng, [(215, 40, 40), (245, 140, 30), (30, 60, 140)]))
     ground, side = S - rng.uniform(16, 34), rng.choice([-1, 1])

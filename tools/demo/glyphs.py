@@ -1,4 +1,4 @@
-"""Draws short texts, with questions to read them.
+"""Draws short texts, with questions that ask to read them.
 
 Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow's own font if they are missing.
 """

@@ -9,7 +9,7 @@ from scenes import COLOURS, SHAPES
 
 
 def things_in(text):
-    """The (colour, shape) pairs that a caption names, in either order of the words."""
+    """The (colour, shape) pairs in a caption, in either word order."""
     colours, shapes = "|".join(COLOURS), "|".join(SHAPES)
     found = [(c, s) for c, s in re.findall(rf"\b({colours}) ({shapes})\b", text)]
     return found + [(c, s) for s, c in re.findall(rf"\b({shapes}), ({colours})\b", text)]
@@ -20,13 +20,13 @@ def f1(hits, said, true):
 
 
 def named(answer, expected):
-    """F1 of the named things."""
+    """F1 of the things named."""
     got, want = things_in(answer.lower()), things_in(expected.lower())
     return f1(sum(min(got.count(t), want.count(t)) for t in set(got)), len(got), len(want))
 
 
 def vqa(answer, answers):
-    """min(1, agreeing / 3) over the ten sets that leave one person out."""
+    """min(1, matching answers / 3), averaged over the ten sets that leave out one person."""
     same = answers.count(answer)
     return float(np.mean([min(1, (same - (a == answer)) / 3) for a in answers]))
 

@@ -2,7 +2,7 @@
 
     python tools/demo/make.py base --minutes 45     trains from scratch, or continues from a checkpoint in --work
     python tools/demo/make.py package               writes the checkpoint as demo/model
-    python tools/demo/make.py datasets [NAME...]    draws data into --work/tasks, of tasks or of the sets demo, images, videos, teacher;
+    python tools/demo/make.py datasets [NAME...]    draws data into --work/tasks, for tasks or the sets demo, images, videos, teacher;
                                                     writes demo/tasks*.yaml
     python tools/demo/make.py adapters [-- OPTION…] makes the adapters with `valora fuse`, and demo/manifest.json
     python tools/demo/make.py samples               writes demo/samples

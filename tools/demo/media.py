@@ -1,4 +1,4 @@
-"""Writes and reads the samples' files: PNG pictures and H.264 clips of two frames a second."""
+"""Writes and reads the samples' files: PNG pictures, and H.264 clips at two frames a second."""
 
 import io
 
@@ -27,7 +27,7 @@ def read_clip(source):
 
 
 def through_codec(frames):
-    """The frames as a reader of the file sees them."""
+    """The frames as decoded from the file."""
     buffer = io.BytesIO()
     write_clip(frames, buffer)
     buffer.seek(0)

@@ -41,7 +41,7 @@ def build(tokenizer):
 
 
 def patches(samples):
-    """Rows of the image processor for equally sized samples: [samples, t, h*w, 384], and the grid."""
+    """The image processor's rows for samples of equal size: [samples, t, h*w, 384], and the grid."""
     frames = np.stack([np.stack(s.frames if len(s.frames) > 1 else s.frames * TEMPORAL) for s in samples])
     count, length, height, width, _ = frames.shape
     x = ((frames.astype(np.float32) / 255 - MEAN) / STD).transpose(0, 1, 4, 2, 3)
@@ -57,7 +57,7 @@ def rotate(x, cos, sin):
 
 
 def see_patches(visual, x, grid):
-    """The vision tower over a batch of equal grids: [samples, tokens, hidden]."""
+    """Runs the vision tower over a batch of equal grids: [samples, tokens, hidden]."""
     count, t, n, _ = x.shape
     angles = visual.rot_pos_emb(torch.tensor([[1, grid[1], grid[2]]]))
     angles = torch.cat((angles, angles), dim=-1)
@@ -75,7 +75,7 @@ def see_patches(visual, x, grid):
 
 
 def read(model, batch, features):
-    """Final hidden states of packed rows; features is None for text alone."""
+    """Final hidden states of packed rows; features: None for text-only rows."""
     text = model.model.language_model
     embeddings = text.embed_tokens(batch["ids"])
     if features is not None:
@@ -87,7 +87,7 @@ def read(model, batch, features):
 
 
 def answer_loss(model, hidden, labels, weights=None):
-    """Mean cross-entropy over the answers' tokens."""
+    """Mean cross-entropy over the answer tokens."""
     at = labels != -100
     logits = torch.nn.functional.linear(hidden[at], model.model.language_model.embed_tokens.weight).float()
     losses = torch.nn.functional.cross_entropy(logits, labels[at], reduction="none")

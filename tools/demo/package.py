@@ -1,4 +1,4 @@
-"""Writes the trained base as an ordinary Hugging Face folder in bf16, and loads it again."""
+"""Writes the trained base model as an ordinary Hugging Face folder in bf16, and loads it again."""
 
 import json
 import shutil
@@ -26,7 +26,8 @@ def write(checkpoint, tokenizer_folder, folder):
     ends = [tokenizer.token_to_id(t) for t in ("<|im_end|>", "<|endoftext|>")]
     model.generation_config = GenerationConfig(bos_token_id=ends[1], eos_token_id=ends, pad_token_id=ends[1], do_sample=False)
     model.to(torch.bfloat16).save_pretrained(folder)
-    # transformers 4.57 writes the architecture inside text_config; other readers look for it at the top, as on the hub.
+    # transformers 4.57 writes the architecture inside text_config; other readers expect it at the top level, as on the
+    # hub.
     config = json.loads((folder / "config.json").read_text())
     architectures = config["text_config"].pop("architectures")
     config["text_config"]["rope_scaling"] = {"type": "mrope", "mrope_section": config["text_config"]["rope_scaling"]["mrope_section"]}

@@ -1,4 +1,4 @@
-"""Draws the pictures of the image adapters' tasks: traffic lights, cars, surfaces; and loads real digits."""
+"""Draws the pictures of the image adapters' tasks (traffic lights, cars, surfaces) and loads real digits."""
 
 import functools
 import math
@@ -67,14 +67,14 @@ def traffic_light(rng, label):
 
 @dataclass
 class Parked:
-    """One car on a street; its box is in pixels."""
+    """A car on a street; its box is in pixels."""
     frames: list
     box: tuple
     colour: str
     street: Street
 
     def hides_tree(self):
-        """Whether the car hides most of the tree."""
+        """True if the car hides most of the tree."""
         if not self.street.crown:
             return False
         a, b, c, d = self.street.crown
@@ -153,7 +153,8 @@ def surface(rng, label):
 
 @functools.lru_cache(maxsize=1)
 def digits():
-    """Real handwritten digits: (pictures, labels) for training and of the held-out fifth, split by a fixed seed."""
+    """Real handwritten digits as (pictures, labels), for training and the held-out fifth, split with a fixed
+    seed."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     data = load_digits()

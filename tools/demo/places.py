@@ -1,4 +1,4 @@
-"""Where a task is answered: adapter and head, from demo/manifest.json."""
+"""Looks up which adapter and head answer a task, in demo/manifest.json."""
 
 import json
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from pathlib import Path
 @dataclass
 class Place:
     folder: Path            # of the adapter
-    head: str | None        # none: the language model answers
+    head: str | None        # None: the language model answers
     floor: float | None = None
-    accuracy: float | None = None  # on the validation data, as the generator measured it
+    accuracy: float | None = None  # on the validation data, as measured by the generator
 
     @property
     def adapter(self):
@@ -23,7 +23,7 @@ def card(folder):
 
 
 def places(demo):
-    """The places of all tasks, by task name. Without a manifest, each adapter holds the task of the same name."""
+    """Places of all tasks, by task name. Without a manifest, each adapter holds the task with its own name."""
     manifest = demo / "manifest.json"
     if manifest.exists():
         entries = json.loads(manifest.read_text())["tasks"]
@@ -33,7 +33,7 @@ def places(demo):
 
 
 def head_of(place):
-    """Labels, weight and bias (or none) of a place's head."""
+    """Labels, weight and bias (or None) of a place's head."""
     from safetensors.torch import load_file
     labels = next(h["labels"] for h in card(place.folder)["heads"] if h["name"] == place.head)
     tensors = load_file(place.folder / "adapter_model.safetensors")

@@ -1,4 +1,4 @@
-"""The chat format, and several question/answer pairs packed behind one shared picture."""
+"""The chat format, and packing of several question/answer pairs behind one shared picture."""
 
 import torch
 
@@ -25,7 +25,8 @@ def media(tokens, video):
 
 
 class Packer:
-    """Rows of one batch: a shared prefix, then pairs that see the prefix and themselves only."""
+    """Rows of one batch: a shared prefix, followed by pairs that attend only to the prefix and
+    themselves."""
 
     def __init__(self, tokenizer, model):
         self.tokenizer, self.model, self.config = tokenizer, model.model, model.config
@@ -37,7 +38,7 @@ class Packer:
         return self.ids[text]
 
     def prefix(self, grid, video):
-        """Token ids and three-axis positions of everything before the question; grid is t, h, w or None."""
+        """Token ids and three-axis positions of everything before the question; grid: t, h, w or None."""
         if (grid, video) not in self.prefixes:
             tokens = grid[0] * grid[1] * grid[2] // 4 if grid else 0
             ids = torch.tensor([self.encode(HEAD + media(tokens, video))])
@@ -47,7 +48,7 @@ class Packer:
         return self.prefixes[grid, video]
 
     def pack(self, rows, grid, video):
-        """rows: for each picture a list of (question, answer) or (question ids, answer ids)."""
+        """rows: for each picture, a list of (question, answer) or (question ids, answer ids)."""
         head, head_positions = self.prefix(grid, video)
         start = int(head_positions.max()) + 1
         all_ids, all_positions, all_parts, all_labels = [], [], [], []

@@ -1,4 +1,5 @@
-"""Writes held-out samples for the demo: the first ones of a separate seed, none picked by hand."""
+"""Writes held-out samples for the demo: the first ones drawn from a separate seed, none picked
+by hand."""
 
 import json
 
@@ -32,7 +33,7 @@ def of_task(task, place, demo):
         yield entry(*same, place)
         if place.head:
             yield entry(*same, place, place.head)
-        if number == 1:  # the same picture and question for the base, to compare
+        if number == 1:  # the same picture and question for the base model, for comparison
             yield entry(*same)
 
 

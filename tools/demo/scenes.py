@@ -17,7 +17,7 @@ GROUNDS = {
     "sky": (170, 205, 235), "sand": (222, 205, 165), "mint": (180, 225, 200),
 }
 CLASH = {"white": {"white"}, "black": {"black"}, "gray": set(), "sky": {"white"}, "sand": {"white", "yellow"}, "mint": {"white"}}
-CELL = 16  # pixels that one language token of an image covers
+CELL = 16  # pixels covered by one language token of an image
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Thing:
 
 @dataclass
 class Sample:
-    """Frames (one for an image), question/answer pairs, and what each 16-pixel cell shows."""
+    """Frames (one for an image), question/answer pairs, and the contents of each 16-pixel cell."""
     frames: list
     pairs: list
     video: bool = False
@@ -162,7 +162,7 @@ def random_things(rng, width, height, count, ground):
 
 
 def questions(rng, things, ground, width, height):
-    """All kinds of question, one or two of each."""
+    """Questions of all kinds, one or two of each."""
     ask = lambda *forms: forms[rng.integers(len(forms))]
     ordered = sorted(things, key=lambda t: t.centre[0])
     background = f"{ground} background"
@@ -199,7 +199,7 @@ def scene(rng, width=64, height=64):
     ground = pick(rng, list(GROUNDS))
     rgb = jitter(rng, GROUNDS[ground], 9)
     image, draw = canvas(rgb, width, height)
-    if rng.random() < 0.3:  # texture, so that the tower does not see flat colours only
+    if rng.random() < 0.3:  # texture, so that the tower sees more than flat colours
         for _ in range(rng.integers(3, 12)):
             x, y = rng.uniform(0, 2 * width), rng.uniform(0, 2 * height)
             dx, dy = rng.uniform(-30, 30, 2)

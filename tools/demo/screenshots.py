@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pictures of the page (docs/page.md) on the demo's model, made with Debian's Chromium.
+"""Takes screenshots of the page (docs/page.md), with the demo model, using Debian's Chromium.
 
     .venv/bin/python tools/demo/screenshots.py --program build/valora --output shots
 
@@ -20,7 +20,7 @@ SHOTS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 
 
 def serve(program):
-    """(process, address) of a server of the demo."""
+    """Starts a server of the demo; returns (process, address)."""
     command = [program, "--log-level", "warning", "serve", "--port", "0", "--model", DEMO / "model", "--served-model-name", "valora-demo",
                "--manifest", DEMO / "manifest.json", "--allow-runtime-lora-updating", "--pool-memory", "64M",
                "--adapter-upload-dir", tempfile.mkdtemp(prefix="valora-shots-"),
@@ -33,7 +33,7 @@ def serve(program):
 
 
 def keep_busy(address, stop):
-    """Requests for the view of what happens now."""
+    """Sends requests, so that the view of current activity has something to show."""
     turn = 0
     while not stop.is_set():
         model = ["digits", "traffic", "mood", "valora-demo", "catalogue"][turn % 5]
@@ -57,7 +57,7 @@ def shoot_try(page, path):
 
 
 def trace(program):
-    """A file of `bench trace` on assumed costs, with two parameters and the modes over time."""
+    """A file of `bench trace` with assumed costs, two parameters and the modes over time."""
     file = pathlib.Path(tempfile.mkdtemp(prefix="valora-shots-")) / "trace.json"
     file.write_text(subprocess.run(
         [program, "bench", "trace", "--json", "--simulate", "a100", "--rank", "64", "--adapters", "10", "--rate", "3,9", "--seconds", "30",

@@ -17,7 +17,7 @@ class StartError(Exception):
 
 
 def die_with_parent():
-    """Runs in the child: the kernel ends it if this process is killed."""
+    """Runs in the child: if the parent is killed, the kernel ends the child."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -58,7 +58,7 @@ class ServerProcess:
         raise StartError(f"the server did not answer within {patience} s")
 
     def stop(self):
-        """Stops the server; kills it if it does not finish soon."""
+        """Stops the server; kills it if it does not end soon."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

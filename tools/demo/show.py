@@ -1,4 +1,4 @@
-"""Starts the server of the demo, asks it every sample at once, and prints the answers. Standard library only.
+"""Starts the demo's server, sends it all samples at once, and prints the answers. Standard library only.
 
     python tools/demo/show.py --port 8000 [--oneshot] -- build/valora serve --port 8000 --model demo/model …
 

@@ -1,4 +1,4 @@
-"""The output of the demo: the answers, how many were right, and a curl command to try."""
+"""The demo's output: the answers, how many were right, and a curl command to try."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def cut(text, width):
 
 
 def widths(rows, room):
-    """Each column as wide as its longest cell, the widest ones narrowed until all fit."""
+    """Makes each column as wide as its longest cell, then narrows the widest ones until all fit."""
     wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     while sum(wide) > room and max(wide) > 12:
         wide[wide.index(max(wide))] -= 1
@@ -53,18 +53,19 @@ def share(answers):
 
 
 def percent(figures):
-    """Of the first figure, which is the task's accuracy."""
+    """Formats the first figure, which is the task's accuracy."""
     return f"{100 * next(iter(figures.values())):.0f} %" if figures else "–"
 
 
 def measured_text(row):
-    """The accuracy of a task in accuracy.json: of the adapter's text, and of its head if it has one."""
+    """A task's accuracy in accuracy.json: of the adapter's text, and of its head if it has one."""
     text = percent(row.get("adapter"))
     return text + (f", head {100 * row['head']['exact']:.0f} %" if "head" in row else "")
 
 
 def accuracy_lines(answers, demo):
-    """Per task: right answers in this run, the base on the same files, and both on many held-out samples."""
+    """Per task: right answers in this run, from the adapter and from the base model on the same files,
+    and accuracy of both on many held-out samples."""
     file = demo / "accuracy.json"
     measured = json.loads(file.read_text()).get("tasks", {}) if file.exists() else {}
     rows = [("right", "adapter", "base", "of held-out samples:", "adapter", "base")]

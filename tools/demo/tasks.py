@@ -1,4 +1,5 @@
-"""The demo's tasks: question, labels, metric, floor, and how to draw a sample. The base's own skills are in evaluate.py."""
+"""The demo's tasks: question, labels, metric, floor, and how to draw a sample. The base model's own skills are in
+evaluate.py."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import pictures
 import scenes
 from scenes import pick
 
-# Accuracy floors on the validation data, 0 to 1 of the task's metric.
+# Accuracy floors on the validation data, in the task's metric (0 to 1).
 FLOORS = {
     "digits": 0.82, "defects": 0.90, "mood": 0.60, "traffic": 0.75, "street": 0.75, "catalogue": 0.30,
     "cars": 0.30, "coins": 0.25, "actions": 0.90, "race": 0.45,
@@ -21,8 +22,8 @@ FLOORS = {
 class Drawn:
     """One sample; boxes are (label, shares of width and height)."""
     frames: list
-    answer: str                                  # what the language model should say
-    question: str | None = None                  # replaces the task's
+    answer: str                                  # expected from the language model
+    question: str | None = None                  # overrides the task's question
     answers: list = field(default_factory=list)  # of ten people, for questions without a single true answer
     boxes: list = field(default_factory=list)
 
@@ -31,15 +32,15 @@ class Drawn:
 class Task:
     name: str
     title: str
-    type: str                 # as docs/tasks.md has it
+    type: str                 # as in docs/tasks.md
     question: str | None
     draw: Callable            # rng, held_out -> Drawn
     metric: str = "exact"
     labels: list | None = None
     head: bool = False
     clip: str | None = None   # how a video is stored: "frames" (PNG files, the same ones each time) or "mp4"
-    form: str = "jsonl"       # of its data: also "folder", "coco"
-    box_labels: bool = False  # whether boxes are written with their labels
+    form: str = "jsonl"       # format of the data: also "folder", "coco"
+    box_labels: bool = False  # write boxes with their labels
     max_answer_tokens: int | None = None
     answers: int | None = None  # number of different answers
     train: int = 1500         # samples
@@ -89,7 +90,8 @@ def draw_tray(rng, held_out=False):
 
 
 def draw_catalogue(rng, held_out=False):
-    """A scene with a caption in a house style: capital lot line, items from left to right, ground last."""
+    """A scene with a caption in a house style: lot line in capitals, items from left to right,
+    background last."""
     sample = scenes.scene(rng)
     things = sorted(sample.cells["things"][0], key=lambda t: t.centre[0])
     ground = next(a for q, a in sample.pairs if "background?" in q)
@@ -153,7 +155,7 @@ ALL = {t.name: t for t in [
          clip="frames", train=1000),
 ]}
 
-# The demo's adapters are made for the first set, in this order; the others are used to plot accuracy over the number of fused tasks.
+# The demo's adapters are trained on the first set, in this order; the others serve to plot accuracy over the number of fused tasks.
 SETS = {
     "demo": list(FLOORS),
     "images": ["digits", "defects", "mood", "weather", "flags"],

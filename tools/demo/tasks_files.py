@@ -33,7 +33,8 @@ def entry(task, root, floor=None, head=False):
 
 
 def taught(root):
-    """The digits twice from the same pictures: as their teacher labels them, and with their true labels."""
+    """The digits task twice, with the same pictures: once labelled by the teacher, once with the true
+    labels."""
     digits = entry(ALL["digits"], root)
     same = {key: digits[key] for key in ("type", "validation", "metric", "question", "labels")} | {"head": "digits"}
     inputs = {"format": "folder", "path": f"{root}/digits-unlabelled"}
@@ -61,7 +62,7 @@ def write_file(path, what, tasks):
 
 
 def write(demo, root):
-    """Paths are relative to the files' folder."""
+    """Paths are relative to the folder of the written files."""
     demo.mkdir(parents=True, exist_ok=True)
     root = Path(os.path.relpath(root, demo)).as_posix()
     write_file(demo / "tasks.yaml", "What the demo's adapters must be able to do.",

@@ -1,7 +1,7 @@
 """A small digit classifier as TorchScript, and unlabelled pictures for it to label.
 
-The training part of the digits is split again: the teacher learns from a third, with labels; the pictures that it
-labels for the student are of the other two thirds. Their true labels are written too, for comparison.
+The training part of the digits is split again: the teacher learns from one third, with labels; the pictures that
+it labels for the student come from the other two thirds. Their true labels are also written, for comparison.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from datasets import SEEDS, write_lines
 
 SIDE, MEAN, DEVIATION = 32, 0.5, 0.5
 CONFIDENCE = 0.8  # less certain labels are dropped
-PICTURES = 2500   # pictures to label
+PICTURES = 2500   # number of pictures to label
 OWN, STEPS, BATCH, RATE, SEED = 4000, 300, 64, 2e-3, 11
 
 
@@ -35,13 +35,14 @@ def build():
 
 
 def seen(picture):
-    """A drawn digit as the teacher's input: grey, SIDE x SIDE, normalised."""
+    """A drawn digit as the teacher's input: greyscale, SIDE x SIDE, normalised."""
     grey = Image.fromarray(picture).convert("L").resize((SIDE, SIDE), Image.BICUBIC)
     return (np.asarray(grey, np.float32) / 255 - MEAN) / DEVIATION
 
 
 def train(path):
-    """Writes the teacher: float32 [N, 1, SIDE, SIDE] to ten scores before the softmax. Gives its accuracy on the digits that it will label."""
+    """Writes the teacher: float32 [N, 1, SIDE, SIDE] to ten scores before the softmax. Returns its accuracy on the digits that it will
+    label."""
     torch.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
     (images, labels), (others, truth) = thirds()
@@ -66,7 +67,8 @@ def train(path):
 
 
 def write_pictures(root, limit=None):
-    """Pictures without labels as root/digits-unlabelled, and the same ones with their labels as digits-labelled.jsonl."""
+    """Writes pictures without labels to root/digits-unlabelled, and lists the same ones with their labels in
+    digits-labelled.jsonl."""
     folder, lines = root / "digits-unlabelled", []
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

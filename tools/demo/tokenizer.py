@@ -1,4 +1,5 @@
-"""Trains the byte-level BPE tokenizer in Qwen2's form: its split, NFC, its special tokens at the end."""
+"""Trains the byte-level BPE tokenizer in Qwen2's form: its split, NFC, and its special tokens at the
+end."""
 
 import json
 import re
@@ -20,7 +21,7 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>"
            "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"]
 SPLIT = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
-# Words that adapters and users may need as whole tokens, beyond those of the drawn data.
+# Words that adapters and users may need as whole tokens, in addition to those of the drawn data.
 WORDS = """
 walking jumping waving falling sitting standing running person walks jumps waves falls sits stands runs happy sad neutral angry mood face
 smile digit number handwritten traffic light signal off on none crack scratch stain hole defect clean surface texture spot missing good bad
@@ -38,11 +39,11 @@ model adapter adapters valora small vision language assistant
 
 
 def corpus(samplers, rng, count=4000):
-    """Texts of the drawn data, and the extra words in positions of words."""
+    """Texts of the drawn data, and the extra words in word positions."""
     for index in range(count):
         sample = samplers[index % len(samplers)](rng)
         for question, answer in sample.pairs:
-            # Drawn strings would fill the vocabulary with random pairs of capitals.
+            # Drawn strings would otherwise fill the vocabulary with random pairs of capitals.
             yield question
             yield re.sub("[A-Z]{2,}", " ", answer)
     for word in WORDS.split():

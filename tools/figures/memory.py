@@ -1,9 +1,9 @@
-"""A figure of what `valora bench memory --json` or `memory-live --json` measured, as FastLibra's figures 11, 15 and 16
-have it: the time to the first token and per output token, the peak rate, and the KV that no request can use."""
+"""Draws the results of `valora bench memory --json` or `memory-live --json` as in FastLibra's figures 11, 15 and
+16: time to the first token and per output token, peak rate, and KV that no request can use."""
 
 from figures.style import legend_below, plt
 
-# variant: colour. The order is that of the bars.
+# variant: colour, in the order of the bars
 VARIANTS = {
     "whole": "#d62728",
     "benefit": "#2ca02c",
@@ -23,7 +23,7 @@ MEASURES = [
 
 
 def scenarios_of(report):
-    """The list of scenarios, or None if this is another report."""
+    """The list of scenarios, or None for another kind of report."""
     scenarios = report.get("scenarios") if isinstance(report, dict) else report
     return scenarios if scenarios and all("runs" in scenario for scenario in scenarios) else None
 

@@ -1,4 +1,4 @@
-"""Figures of what `valora bench ops --json` measured: VaLoRA's figures 17 and 18, and the roofline of dense linears."""
+"""Draws the results of `valora bench ops --json`: VaLoRA's figures 17 and 18, and the roofline of dense linears."""
 
 import collections
 import math
@@ -6,7 +6,7 @@ import statistics
 
 from figures.style import legend_below, plt
 
-# name in the JSON: (in the legend, colour, marker)
+# name in the JSON: (name in the legend, colour, marker)
 CONTENDERS = {
     "valora": ("valora", "#d62728", "o"),
     "single_tile": ("valora, best single tile", "#ff9896", "v"),
@@ -43,7 +43,8 @@ def machine_text(report):
 
 
 def latency(report):
-    """Figure 17: an operator's latency over the step's tokens; a column a rank, a row a hidden size."""
+    """Figure 17: an operator's latency over the step's tokens; one column per rank, one row per
+    hidden size."""
     atmm = [m for m in measured(report, "atmm") if not m["shape"]["cold"] and m["shape"]["rank"] != "mixed"]
     if not atmm:
         return None
@@ -92,7 +93,7 @@ def draw_latency(axes, measurements):
 
 
 def spread(report):
-    """Figure 18: how an operator's latency varies over ranks and popularities at the same tokens and hidden size."""
+    """Figure 18: how an operator's latency varies over ranks and popularities at equal tokens and hidden size."""
     atmm = [m for m in measured(report, "atmm") if not m["shape"]["cold"]]
     if not atmm:
         return None
@@ -132,7 +133,7 @@ def draw_spread(axes, measurements):
 
 
 def in_lines(name):
-    """Two lines, so that what stands below is on one height."""
+    """Splits a name into two lines, so that the labels below line up."""
     first, _, rest = name.partition(" ")
     return f"{first}\n{rest}"
 
@@ -143,7 +144,8 @@ def p50_and_p90(group, name):
 
 
 def spread_over_groups(groups, name):
-    """As atmm_spread and atmm_fluctuation in the summary: over groups of at least three shapes."""
+    """Spread as in the summary's atmm_spread and atmm_fluctuation: over groups of at least three
+    shapes."""
     spreads, fluctuations = [], []
     for group in groups.values():
         if len(group) < 3:
@@ -159,7 +161,7 @@ def spread_over_groups(groups, name):
 
 
 def roofline(report):
-    """Dense linears: the rate reached over the operations a byte of memory gives, under the machine's limits."""
+    """Dense linears: achieved rate over operations per byte of memory traffic, below the machine's limits."""
     linear = measured(report, "linear")
     if not linear:
         return None
@@ -188,7 +190,7 @@ def draw_roofline(axes, machine, dtype, measurements):
     axes.fill_between(steps, roof("lowest_"), roof("highest_"), color="black", alpha=0.12, linewidth=0,
                       label="limit, as the bandwidth drifted")
     axes.plot(steps, roof(""), color="black", linewidth=1, label="limit, at the last bandwidth")
-    for name in reversed(contenders_of(measurements)):  # ours above the others
+    for name in reversed(contenders_of(measurements)):  # draws ours on top
         label, colour, marker = CONTENDERS[name]
         points = [(i, m["operations"] / median(m, name) / 1e9)
                   for i, m in zip(intensities, measurements) if median(m, name)]
@@ -202,7 +204,7 @@ def draw_roofline(axes, machine, dtype, measurements):
 
 
 def figures(report):
-    """Name and figure of each kind of measurement in the report."""
+    """Yields the name and figure for each kind of measurement in the report."""
     for name, draw in (("latency", latency), ("spread", spread), ("roofline", roofline)):
         figure = draw(report)
         if figure is None:

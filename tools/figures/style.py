@@ -1,19 +1,19 @@
-"""What all figures share."""
+"""Shared by all figures."""
 
 import matplotlib
 
-matplotlib.use("Agg")  # files alone, no display
+matplotlib.use("Agg")  # files only, no display
 from matplotlib import pyplot as plt
 
 __all__ = ["legend_below", "plt"]
 
 
 LETTER = 0.085  # inches
-ENTRY = 0.65  # inches of an entry's line and gaps
+ENTRY = 0.65  # width of an entry's line and gaps in inches
 
 
 def legend_below(figure, grid):
-    """The entries of all these axes, each once, in as many columns as the figure is wide."""
+    """A legend of all distinct entries of these axes, in as many columns as fit the figure."""
     entries = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels()):

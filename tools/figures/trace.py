@@ -1,9 +1,10 @@
-"""Figures of what `valora bench trace --json` measured: VaLoRA's figures 14, 16 and 19 to 24, table 3, and S-LoRA's
-attainment. What is drawn depends on what the points of a sweep differ in; without a sweep it is bars."""
+"""Draws the results of `valora bench trace --json`: VaLoRA's figures 14, 16 and 19 to 24, table 3, and S-LoRA's
+attainment. The drawing depends on which parameters differ between the points of a sweep; without a sweep it is
+bars."""
 
 from figures.style import legend_below, plt
 
-# policy: (colour, marker). The order is that of the legend.
+# policy: (colour, marker), in the order of the legend
 POLICIES = {
     "valora": ("#d62728", "o"),
     "valora without prefix cache": ("#ff9896", "v"),
@@ -23,21 +24,21 @@ MODES = {"unmerged": "#1f77b4", "mixture": "#ff7f0e", "merged": "#d62728"}
 
 
 def swept(rows):
-    """The fields in which the points differ: that of the axis, and that whose values have a panel each; None for each
-    that there is not. The axis is the field with more values."""
+    """The fields in which the points differ: the one for the axis, and the one with a panel per value; None for
+    each that is missing. The axis is the field with more values."""
     counts = {field: len({row[field] for row in rows}) for field in AXES}
-    # Others may be told by their own field and by the rate that follows from it.
+    # Fields other than "rate" may come with a rate that follows from them.
     fields = sorted((field for field in AXES if counts[field] > 1), key=lambda field: (field == "rate", -counts[field]))
     if "rate" in fields and len(fields) > 1 and follows(rows, "rate", fields[0]):
         fields.remove("rate")
     if len(fields) > 2:
-        raise SystemExit(f"a figure has an axis and panels, but the points differ in {', '.join(fields)}; run them apart")
+        raise SystemExit(f"a figure has an axis and panels, but the points differ in {', '.join(fields)}; run them separately")
     fields.sort(key=lambda field: -counts[field])
     return (*fields, None, None)[:2]
 
 
 def follows(rows, field, other):
-    """Whether the value of `other` says that of `field`."""
+    """True if the value of `other` determines the value of `field`."""
     values = {}
     for row in rows:
         values.setdefault(row[other], set()).add(row[field])
@@ -50,7 +51,7 @@ def policies_of(rows):
 
 
 def parts_of(traces):
-    """What has a panel: (title, axis, rows)."""
+    """Yields the panels: (title, axis, rows)."""
     for name, rows in traces.items():
         axis, other = swept(rows)
         for value in sorted({row[other] for row in rows}) if other else [None]:
@@ -74,7 +75,7 @@ def panels(titles):
 
 
 def draw_lines(axes, rows, field, value, high_is_good):
-    """The best line is on top."""
+    """Draws lines with the best one on top."""
     lines = {policy: sorted((row[field], value(row)) for row in rows if row["policy"] == policy) for policy in policies_of(rows)}
     means = {policy: sum(height for _, height in points) / len(points) for policy, points in lines.items()}
     worst_first = sorted(lines, key=means.get, reverse=not high_is_good)
@@ -107,7 +108,7 @@ def comparison(traces, title, unit, value, largest=None, high_is_good=False):
             continue
         draw_lines(axes, rows, field, value, high_is_good)
         axes.set_ylabel(unit)
-        # Panels of one sweep are compared with each other.
+        # One scale, so that the panels of a sweep can be compared.
         axes.set_ylim(bottom=0, top=largest or (1.05 * highest if len(traces) == 1 and highest > 0 else None))
     legend_below(figure, [axes for axes, (_, field, _) in zip(grid, parts) if field])
     figure.suptitle(title, fontsize=11)
@@ -115,7 +116,7 @@ def comparison(traces, title, unit, value, largest=None, high_is_good=False):
 
 
 def timeline(name, rows):
-    """Figure 20: the modes over time, a row each policy; and each merge with its cost."""
+    """Figure 20: the modes over time, one row per policy, and each merge with its cost."""
     rows = [row for row in rows if "timeline" in row]
     figure, grid = plt.subplots(len(rows), 1, figsize=(9, 1 + 2 * len(rows)), sharex=True, squeeze=False, layout="constrained")
     for axes, row in zip(grid[:, 0], rows):
@@ -142,7 +143,7 @@ def timeline(name, rows):
 
 
 def print_replicas(name, rows):
-    """Table 3: throughput by the number of servers."""
+    """Table 3: throughput by number of servers."""
     counts = sorted({row["replicas"] for row in rows})
     print(f"\n{name}, requests per second\n")
     print("| policy | " + " | ".join("1 server" if count == 1 else f"{count:g} servers" for count in counts) + " |")
@@ -154,7 +155,7 @@ def print_replicas(name, rows):
 
 
 def figures(traces):
-    """Name and figure of each comparison. traces: rows by the name of their file."""
+    """Yields the name and figure of each comparison. traces: rows by file name."""
     for name, rows in traces.items():
         if swept(rows) == ("replicas", None):
             print_replicas(name, rows)

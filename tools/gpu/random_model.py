@@ -1,6 +1,7 @@
 """Random checkpoints of the sizes of Qwen2.5 decoders, with adapters on their seven linears, drawn on the GPU in seconds.
 
-They are for speed alone: the values are noise, in bf16. tools/bench/checkpoints.py makes such with transformers, slowly.
+Only for speed measurements: the values are bf16 noise. tools/bench/checkpoints.py makes similar ones with transformers,
+but slowly.
 """
 
 import json
@@ -18,7 +19,7 @@ SIZES = {
 
 
 def linears(size):
-    """{module's path in a layer: (outputs, inputs)}"""
+    """{path of a module in a layer: (outputs, inputs)}"""
     hidden, inner = size["hidden_size"], size["intermediate_size"]
     kv = hidden // size["num_attention_heads"] * size["num_key_value_heads"]
     return {"self_attn.q_proj": (hidden, hidden), "self_attn.k_proj": (kv, hidden), "self_attn.v_proj": (kv, hidden),
@@ -27,7 +28,7 @@ def linears(size):
 
 
 def parameters(size):
-    """Weights that a token is multiplied with: the linears of all layers, and the output layer."""
+    """Weights that a token is multiplied with: the linears of all layers and the output layer."""
     layer = sum(outputs * inputs for outputs, inputs in linears(size).values())
     return size["num_hidden_layers"] * layer + size["vocab_size"] * size["hidden_size"]
 
@@ -80,7 +81,7 @@ def write_model(folder, size, tokenizer):
 
 
 def write_adapter(folder, size, rank, seed):
-    """A PEFT adapter of all linears, written once."""
+    """Writes a PEFT adapter on all linears once."""
     if (folder / "adapter_config.json").exists():
         return
     folder.mkdir(parents=True)
@@ -98,7 +99,8 @@ def write_adapter(folder, size, rank, seed):
 
 
 def make(root, name, adapters, rank, tokenizer):
-    """root/name/model and root/name/rank-R/adapter-I; returns the model's folder and the adapters' parent."""
+    """Writes root/name/model and root/name/rank-R/adapter-I; returns the model folder and the parent of
+    the adapters."""
     size = SIZES[name]
     root = pathlib.Path(root) / name
     write_model(root / "model", size, tokenizer)

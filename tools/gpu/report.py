@@ -1,4 +1,4 @@
-"""Tables of the figures of tools/gpu/run, in Markdown."""
+"""Formats the results of tools/gpu/run as Markdown tables."""
 
 COLUMNS = {"decoder": "decoder", "setting": "setting", "clients": "clients", "adapters": "adapters", "tpot_ms": "ms per token", "floor_ms": "floor, ms",
            "over_floor": "of the floor", "ttft_ms": "first token, ms", "tokens_per_second": "tokens/s",

@@ -1,4 +1,4 @@
-"""The steps of tools/gpu/run: each takes a Run, raises if it failed, and returns figures for the report (or None)."""
+"""The steps of tools/gpu/run: each takes a Run, raises on failure, and returns figures for the report (or None)."""
 
 import json
 import pathlib
@@ -12,7 +12,8 @@ PARITY = ["test_generate_cuda.py", "test_generate_base.py", "test_generate_adapt
           "test_generate_modes.py", "test_generate_batching.py", "test_generate_visual_adapters.py",
           "test_generate_bf16.py", "test_generate_rope_lengths.py", "test_generate_sampling.py", "test_generate_identity.py",
           "test_prompt_logprobs.py", "test_adapter_layouts.py", "test_quantised.py", "test_gpu_sampling.py",
-          "test_generate_grammar.py"]
+          "test_generate_grammar.py", "test_adapter_kinds.py", "test_adapter_vocabularies.py", "test_activated_lora.py",
+          "test_gemma3.py"]
 
 
 def device(run):
@@ -56,7 +57,7 @@ def kernel_times(run):
 
 
 def tiles(run):
-    """Searches the tiles of low-rank products for both sizes of decoders; servers of later steps take the table."""
+    """Searches tiles of low-rank products for both decoder sizes; the servers of later steps use the table."""
     import random_model
     lines = []
     for name, size in random_model.SIZES.items():
@@ -71,12 +72,13 @@ def tiles(run):
 
 
 def tables(run):
-    """The environment of programs that write and read the tables of this run."""
+    """The environment in which programs read and write this run's tables."""
     return {"XDG_CACHE_HOME": str(run.out / "cache")}
 
 
 def bench(run, model, adapters, count, clients, prompts=(64, 256), answers=(64, 128), environment=None):
-    """A closed loop. Kinds of steps that are new are not captured yet, so one client sends several requests."""
+    """Runs a closed loop. Some kinds of steps are not captured at first, so a single client sends several
+    requests."""
     requests = max(20, 4 * clients)
     log = run.command(run.program("valora"), "bench", "trace", model, "--device", "cuda", "--threads", "8", "--json",
                       "--policies", "unmerged", "--clients", clients, "--seconds", 4, "--rate", requests / 4, "--prompt-min", prompts[0],
@@ -89,7 +91,7 @@ def bench(run, model, adapters, count, clients, prompts=(64, 256), answers=(64, 
 
 
 def steps_of(run, name, settings, rank):
-    """Decode steps in a closed loop, beside the time in which the bytes of a step are read."""
+    """Decode steps in a closed loop, compared with the time to read the bytes of a step."""
     import checkpoints
     import random_model
     size = random_model.SIZES[name]
@@ -106,7 +108,7 @@ def steps_of(run, name, settings, rank):
             row["floor_ms"] = 1e3 * (2 * random_model.parameters(size) + cached + used) / read
             row["over_floor"] = row["tpot_ms"] / row["floor_ms"]
         rows.append(row)
-        run.keep(rows)  # what was measured before a step ran out of time
+        run.keep(rows)  # keeps earlier measurements if a step runs out of time
     return rows
 
 
@@ -118,19 +120,21 @@ def large_steps(run):
     return steps_of(run, "7b", [(1, 1), (8, 8), (32, 32), (1, 0), (8, 0)], 16)
 
 
-# What a build does at once or on the GPU and can do apart or on the host, as settings of its environment (docs/gpu.md).
+# Environment settings that split operations which builds fuse, or move work from the GPU to the host (docs/gpu.md).
 BEFORE = {"VALORA_GPU_SEPARATE": "products,rotation,merge,shrink,overlap", "VALORA_GPU_SAMPLING": "0", "VALORA_GPU_CAPTURE": "decode",
           "XDG_CACHE_HOME": "/nonexistent"}
 APART = {"as it is": {}, "all of the below": BEFORE,
          **{f"{name} apart": {"VALORA_GPU_SEPARATE": name} for name in ("products", "rotation", "merge", "shrink", "overlap")},
          "tokens chosen from whole rows": {"VALORA_GPU_SAMPLING": "0"},
+         "no captures ahead": {"VALORA_GPU_CAPTURE": "seen"},
          "prompts not captured": {"VALORA_GPU_CAPTURE": "decode"},
          "other tiles": {"XDG_CACHE_HOME": "/nonexistent"}}
 
 
 def launches(run):
-    """What each way to launch less is worth: the same load under each setting. Prompts of about one length, whose steps are
-    captured after the first ones. Each by itself for eight clients of the smaller decoder."""
+    """The effect of each way to reduce launches: the same load under each setting. Prompts have similar lengths, so that
+    their steps are captured after the first ones. Settings are also tried one at a time, for eight clients of the
+    smaller decoder."""
     import checkpoints
     import random_model
     rows = []
@@ -146,13 +150,13 @@ def launches(run):
 
 
 def eager(run):
-    """Eight requests under eight adapters: valora beside transformers + PEFT in turns, one checkpoint."""
+    """Eight requests with eight adapters: valora and transformers + PEFT in turn, on one checkpoint."""
     log = run.command(sys.executable, ROOT / "tools/bench/mixed_adapters.py", "--device", "cuda", "--program",
                       run.program("valora"), "--folder", run.scratch / "eager", "--rounds", "2", "--threads", "8")
     return {"lines": re.findall(r"^(?:median|bound|overhead).*$", log, re.MULTILINE)}
 
 
-# In the order of value: what is right comes before what is fast. (name, seconds it may take, function)
+# Most valuable first: correctness comes before speed. (name, time limit in seconds, function)
 STEPS = [("device", 40, device), ("kernels", 60, kernels), ("operators", 120, operators), ("parity", 330, parity),
          ("kernel_times", 60, kernel_times), ("tiles", 200, tiles), ("small_steps", 90, small_steps),
          ("large_steps", 180, large_steps), ("launches", 200, launches), ("eager", 90, eager)]

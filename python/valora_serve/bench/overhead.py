@@ -1,8 +1,8 @@
-"""What the ingress costs, and what a second replica brings: `python bench/overhead.py MODEL [--program valora]`.
+"""The cost of the ingress, and the gain from a second replica: `python bench/overhead.py MODEL [--program valora]`.
 
-Asks a server directly and the application with one replica in turns, then the application with one and with two replicas
-of one core in turns, and prints medians over the rounds. The machine should be quiet and have a core for each replica and
-one more for the rest; what else ran is shown as the load average.
+Sends requests to a server directly and to the application with one replica, in turn, then to the application with one and
+with two single-core replicas, and prints medians over the rounds. The machine should be idle and have a core for each
+replica and one more for the rest; other load is shown as the load average.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def arguments():
 
 
 async def ask(client, limit, number, options):
-    """Prompts begin differently, so that none finds another one's in the cache."""
+    """Each prompt begins differently, so that none finds another's prefix in the cache."""
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": f"{number} " + "word " * (options.words - 1)}],
@@ -54,7 +54,7 @@ async def ask(client, limit, number, options):
 
 
 async def round_of(url, options, concurrency, number):
-    """(requests per second, seconds of the requests)."""
+    """Returns (requests per second, latencies in seconds)."""
     limit = asyncio.Semaphore(concurrency)
     async with httpx.AsyncClient(base_url=url, timeout=600) as client:
         began = time.perf_counter()
@@ -84,7 +84,7 @@ def deploy(options, replicas):
 
 
 def compare(options, sides, concurrency):
-    """The sides take turns; the first round of each is not counted."""
+    """Runs the sides in turn; the first round of each is not counted."""
     rates, times = {name: [] for name in sides}, {name: [] for name in sides}
     for number in range(options.rounds + 1):
         for side, (name, (prepare, url)) in enumerate(sides.items()):

@@ -1,9 +1,10 @@
-"""The routers side by side on real servers: `python bench/routers.py MODEL ADAPTERS [--program valora]`.
+"""Compares the routers on real servers: `python bench/routers.py MODEL ADAPTERS [--program valora]`.
 
-MODEL has a tokenizer with one token per byte and ADAPTERS many folders, such as tools/bench/many_adapters.py makes. The
-requests are those of the simulation (routing/workload.py): conversations with adapters by a power law, at random times,
-their prompts shortened and their answers short. Each router gets the same ones on replicas that are started anew, so the
-caches are empty. Prints the times to the first token that clients saw, and what the replicas found.
+MODEL must have a tokenizer with one token per byte, and ADAPTERS must contain many folders, such as those made by
+tools/bench/many_adapters.py. The requests are those of the simulation (routing/workload.py): conversations with adapters
+drawn from a power law, at random times, with shortened prompts and short answers. Each router gets the same requests on
+freshly started replicas, so that caches are empty. Prints the clients' times to the first token, and the replicas' cache
+hits.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from valora_serve.settings import Settings
 
 PORT = 8792
 URL = f"http://127.0.0.1:{PORT}"
-LONGEST = 3500  # characters, and tokens, of a prompt
+LONGEST = 3500  # characters, and therefore tokens, of a prompt
 
 
 def arguments():
@@ -44,7 +45,7 @@ def arguments():
 
 
 def text_of(link):
-    """BLOCK characters that belong to a link of a conversation's chain."""
+    """BLOCK characters for one link of a conversation's chain."""
     digest = hashlib.sha256(str(link).encode()).hexdigest()
     return digest[:BLOCK].ljust(BLOCK, "-")
 
@@ -68,7 +69,7 @@ def requests_of(options, names, seed):
 
 
 async def first_token(client, at, body, began):
-    """Seconds from the request's time to its first piece of text."""
+    """Seconds from the request's scheduled time to its first piece of text."""
     await asyncio.sleep(max(0, began + at - time.perf_counter()))
     asked = time.perf_counter()
     first = None

@@ -18,13 +18,11 @@ from valora_serve.settings import Settings, command
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 HERE = "127.0.0.1"
-NODE = (
-    "127.0.0.2"  # Ray replaces 127.0.0.1 by the address of an interface; this stays on the loopback
-)
+NODE = "127.0.0.2"  # Ray replaces 127.0.0.1 by an interface's address, but not this loopback
 PORT = int(os.environ.get("VALORA_TEST_PORT", "8761"))
 URL = f"http://{HERE}:{PORT}"
-SEATS = 2  # replicas that a worker raylet takes
-# By default Ray may take a minute to see that a node is gone, as long as the clients of the tests wait.
+SEATS = 2  # replicas that fit on a worker raylet
+# By default Ray may take a minute to notice that a node is gone, as long as the tests' clients wait.
 NODE_CHECKS = {
     "health_check_period_ms": 1000,
     "health_check_timeout_ms": 5000,
@@ -60,7 +58,7 @@ def demo_settings(**more):
         ],
         "ingress_resources": {"front": 0.01},
         "health_period": 1,
-        "health_timeout": 60,  # a busy machine is no fault
+        "health_timeout": 60,  # a busy machine is not a fault
         "silence_timeout": 10,
         "stats_period": 0.5,
         "drain_timeout": 20,
@@ -70,7 +68,7 @@ def demo_settings(**more):
 
 
 class LocalCluster:
-    """A raylet for proxy and ingress, and two for replicas."""
+    """One raylet for proxy and ingress, and two for replicas."""
 
     def __init__(self, workers=2):
         self._cluster = Cluster(
@@ -100,12 +98,12 @@ class LocalCluster:
         return self._cluster.add_node(**self._node(), num_cpus=2, resources={"seat": SEATS})
 
     def kill_worker(self, node):
-        """Ends a raylet as kill -9 does."""
+        """Kills a raylet with SIGKILL."""
         self.workers.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
 
     def repair(self):
-        """Replaces raylets that have ended, whatever ended them, as a cluster does that repairs itself."""
+        """Replaces raylets that have ended for whatever reason, as a self-repairing cluster would."""
         for node in [node for node in self.workers if node.dead_processes()]:
             print(f"a raylet has ended: {node.dead_processes()}")
             self.kill_worker(node)
@@ -119,7 +117,7 @@ class LocalCluster:
 
 
 class Application:
-    """The application, and a client of it."""
+    """The application, and a client for it."""
 
     def __init__(self, cluster, settings):
         self.cluster = cluster
@@ -133,7 +131,7 @@ class Application:
         serve.run(app(settings), name="valora", route_prefix="/")
 
     def replicas(self):
-        """What each replica says of itself: processes and node."""
+        """What each replica reports about itself: processes and node."""
         handle = serve.get_deployment_handle("ValoraServer", "valora")
         return handle.broadcast("whereabouts").results(timeout_s=30)
 
@@ -178,20 +176,20 @@ def chat(model, text, **more):
 
 
 def sample_of(text, name):
-    """The sum over the labels of a metric."""
+    """The sum of a metric over its labels."""
     found = re.findall(rf"^{re.escape(name)}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
     return sum(map(float, found))
 
 
 def content(answer):
-    """What an answer must have in common with another server's: all but its identity."""
+    """The parts of an answer that must equal another server's: everything but its identity."""
     return {
         key: value for key, value in answer.items() if key in ("choices", "data", "usage", "object")
     }
 
 
 def have_store(folder, names=("adapter-1", "adapter-3")):
-    """A store with some of the demo's adapters and their digests."""
+    """Creates a store with some of the demo's adapters and their digests."""
     from valora_serve.store import SUMS, sums_of
 
     for name in names:

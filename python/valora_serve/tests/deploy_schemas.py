@@ -17,7 +17,8 @@ TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 POD = obj(
     ["spec"], spec={"type": "object", "required": ["containers"]}, metadata={"type": "object"}
 )
-# Custom resources: the fields that we use, by their projects' references. The pods in them are checked as Kubernetes' own.
+# Custom resources: the fields that we use, as documented by their projects. Pods inside them are checked with Kubernetes'
+# own schemas.
 CUSTOM = {
     "ray.io/v1 RayService": obj(
         ["serveConfigV2", "rayClusterConfig"],

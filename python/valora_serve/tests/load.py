@@ -10,12 +10,13 @@ import httpx
 from clusters import URL, chat
 
 CLIENTS = 64
-SECONDS = 90  # after which an answer counts as a hang
+SECONDS = 90  # an answer that takes longer counts as a hang
 MODELS = ("valora-demo", "mood", "race", "traffic", "street", "catalogue")
 
 
 def bodies():
-    """Requests of different adapters and lengths; long enough to be on their way when something ends."""
+    """Requests with different adapters and lengths, long enough to be in progress when something
+    ends."""
     texts = ("Hello", "What is it?", "Say more about this picture.")
     return [chat(model, text, max_tokens=64, ignore_eos=True) for model in MODELS for text in texts]
 
@@ -25,7 +26,7 @@ def text_of(choices):
 
 
 def expected(single):
-    """The right text for each body."""
+    """The expected text for each body."""
     answers = {}
     for body in bodies():
         answer = single.post("/v1/chat/completions", json=body)
@@ -34,7 +35,7 @@ def expected(single):
 
 
 class Load:
-    """Clients in a thread, half of them with streams, that ask until the block ends."""
+    """Clients in a thread, half of them streaming, that send requests until the block ends."""
 
     def __init__(self, right, clients=CLIENTS):
         self._right = right
@@ -42,7 +43,7 @@ class Load:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._stopping = False
         self.counts = collections.Counter()
-        self.answers = [0] * clients  # of each client
+        self.answers = [0] * clients  # per client
         self.wrong = []
 
     @property

@@ -1,4 +1,4 @@
-"""The child process and its end, without Ray."""
+"""The child process and how it ends, without Ray."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ def is_running(pid):
         return False
 
 
-def test_it_serves_and_stops():
+def test_child_serves_and_stops():
     lines = []
     ended = threading.Event()
     child = Child(command(demo_settings(), 1), lines.append, lambda code: ended.set())
@@ -33,10 +33,10 @@ def test_it_serves_and_stops():
     child.stop(20)
     assert not child.alive
     assert any("serving" in line for line in lines)
-    assert not ended.is_set()  # that is for an end that nobody asked for
+    assert not ended.is_set()  # only set when the child ends unexpectedly
 
 
-def test_an_end_is_reported():
+def test_exit_of_the_child_is_reported():
     codes = []
     ended = threading.Event()
     child = Child(
@@ -50,22 +50,22 @@ def test_an_end_is_reported():
     assert codes == [-signal.SIGKILL] and not child.alive
 
 
-def test_a_program_that_does_not_serve_is_an_error_with_its_words():
+def test_failed_start_raises_with_the_programs_output():
     with pytest.raises(ChildFailed, match="no-such-folder"):
         Child(command(demo_settings(model="/no-such-folder"), 1), lambda line: None).start(60)
     with pytest.raises(ChildFailed, match="no-such-program"):
         Child(["/no-such-program"], lambda line: None).start(60)
 
 
-def test_a_program_that_hangs_is_killed():
+def test_hanging_program_is_killed():
     child = Child(["sleep", "1000"], lambda line: None)
     with pytest.raises(ChildFailed, match="did not serve within"):
         child.start(0.5)
     assert not is_running(child.pid)
 
 
-def test_it_dies_with_its_parent():
-    """The parent is killed while a thread of it keeps the child."""
+def test_child_dies_with_its_parent():
+    """The parent is killed while one of its threads keeps the child."""
     code = (
         "import time\nfrom valora_serve.child import Child\nchild = Child(['sleep', '1000'], print)\n"
         "child._keeper.start()\nwhile not child.pid: time.sleep(0.01)\nprint(child.pid, flush=True)\ntime.sleep(1000)"
@@ -82,7 +82,7 @@ def test_it_dies_with_its_parent():
     wait_until(lambda: not is_running(pid), "the child has ended", 20)
 
 
-def test_memory_is_shared_out():
+def test_memory_is_divided_among_replicas():
     options = memory_options(4 * 2**30, 2**30)
     sizes = dict(zip(options[::2], map(int, options[1::2])))
     assert sum(sizes.values()) + 2 * 2**30 + 256 * 2**20 == 4 * 2**30

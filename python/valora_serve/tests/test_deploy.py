@@ -1,4 +1,5 @@
-"""The files of deploy/: valid by Kubernetes' schemas, Ray's and ours, and of metrics that the servers have."""
+"""The files in deploy/ must be valid under Kubernetes' schemas, Ray's and ours, and use only metrics that
+the servers have."""
 
 import json
 import re
@@ -37,7 +38,7 @@ def custom_errors(document):
     ]
 
 
-def test_the_deployment_is_valid():
+def test_deployment_is_valid():
     kinds = [document["kind"] for document in documents("kubernetes/valora.yaml")]
     assert kinds == ["Service", "Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"]
     for document in documents("kubernetes/valora.yaml"):
@@ -48,7 +49,7 @@ def test_the_deployment_is_valid():
         kubernetes_validate.validate(broken, KUBERNETES, strict=True)
 
 
-def test_the_parts_of_the_deployment_fit():
+def test_deployment_parts_are_consistent():
     service, deployment, scaler, budget = documents("kubernetes/valora.yaml")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     pool = of_kind("gateway/inferencepool.yaml", "InferencePool")[0]
@@ -71,7 +72,7 @@ def test_the_parts_of_the_deployment_fit():
     assert grace > int(drain.partition("=")[2])
 
 
-def test_the_programs_options_exist():
+def test_program_options_in_deployment_exist():
     known = subprocess.run(
         [demo_settings().program, "serve", "--help"], capture_output=True, text=True
     ).stdout
@@ -83,7 +84,7 @@ def test_the_programs_options_exist():
 
 
 @pytest.mark.parametrize("path", ["ray/rayservice.yaml", "gateway/inferencepool.yaml"])
-def test_custom_resources_have_the_fields_of_their_references(path):
+def test_custom_resources_match_their_schemas(path):
     assert documents(path)
     for document in documents(path):
         assert custom_errors(document) == []
@@ -104,7 +105,7 @@ def pod_templates():
     ]
 
 
-def test_the_pods_of_the_ray_cluster_are_valid():
+def test_ray_cluster_pods_are_valid():
     for template in pod_templates():
         pod = {
             "apiVersion": "v1",
@@ -115,7 +116,7 @@ def test_the_pods_of_the_ray_cluster_are_valid():
         kubernetes_validate.validate(pod, KUBERNETES, strict=True)
 
 
-def test_the_serve_config_is_rays_and_ours():
+def test_serve_config_is_valid_for_ray_and_valora():
     spec = documents("ray/rayservice.yaml")[0]["spec"]
     config = ServeDeploySchema.model_validate(yaml.safe_load(spec["serveConfigV2"]))
     settings = Settings.model_validate(config.applications[0].args)
@@ -134,7 +135,7 @@ def test_the_serve_config_is_rays_and_ours():
 
 @pytest.fixture(scope="module")
 def exposed(tmp_path_factory):
-    """The names of all samples that a server with applications and the ingress show."""
+    """The names of all samples shown by a server with applications and by the ingress."""
     applications = tmp_path_factory.mktemp("metrics") / "applications.yaml"
     applications.write_text("applications:\n  - {name: one, models: [mood], ttft: 1}\n")
     settings = demo_settings()
@@ -143,7 +144,7 @@ def exposed(tmp_path_factory):
         asked = client.post(
             "/v1/completions", json={"model": "mood", "prompt": "a", "max_tokens": 2}
         )
-        assert asked.status_code == 200, asked.text  # adapters have series once they were asked
+        assert asked.status_code == 200, asked.text  # adapters have series once used
         text = client.get("/metrics").text + Counts().text("ingress", 1)
     return {
         line.partition("{")[0].partition(" ")[0]
@@ -170,7 +171,7 @@ def names_in(expression):
     return found
 
 
-def test_alerts_are_of_metrics_that_are_there(exposed):
+def test_alerts_use_existing_metrics(exposed):
     rules = [
         rule
         for group in yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text())["groups"]
@@ -187,7 +188,7 @@ def test_alerts_are_of_metrics_that_are_there(exposed):
         assert names and names <= exposed | {"up"}, rule["alert"]
 
 
-def test_the_dashboard_is_of_metrics_that_are_there(exposed):
+def test_dashboard_uses_existing_metrics(exposed):
     board = json.loads((DEPLOY / "grafana/valora.json").read_text())
     assert board["title"] and board["uid"] and board["schemaVersion"] >= 36
     sources = {f"${{{variable['name']}}}" for variable in board["templating"]["list"]}
@@ -205,7 +206,7 @@ def test_the_dashboard_is_of_metrics_that_are_there(exposed):
             assert names and names <= exposed, panel["title"]
 
 
-def test_names_that_are_not_there_are_found(exposed):
+def test_unknown_metric_names_are_detected(exposed):
     assert names_in("sum(rate(vllm:no_such_total[5m])) / up > 3") - exposed == {
         "vllm:no_such_total",
         "up",
@@ -214,7 +215,7 @@ def test_names_that_are_not_there_are_found(exposed):
         names_in("sum(rate(")
 
 
-def test_prometheus_scrapes_what_there_is(exposed):
+def test_prometheus_scrapes_existing_endpoints(exposed):
     config = yaml.safe_load((DEPLOY / "prometheus/prometheus.yaml").read_text())
     assert all((DEPLOY / "prometheus" / file).exists() for file in config["rule_files"])
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
@@ -234,8 +235,8 @@ def test_prometheus_scrapes_what_there_is(exposed):
     assert names_in(query) <= exposed
 
 
-def test_the_endpoint_picker_finds_its_metrics(exposed):
-    """Those that the Gateway API Inference Extension reads by default."""
+def test_endpoint_picker_finds_its_metrics(exposed):
+    """Checks the metrics that the Gateway API Inference Extension reads by default."""
     assert {
         "vllm:num_requests_waiting",
         "vllm:kv_cache_usage_perc",

@@ -1,5 +1,6 @@
-"""kill -9 of a child, of a replica and of a raylet, and a child or a replica that hangs, under 64 clients: no wrong answer,
-no hang, nothing refused. make test-ray takes three of them, VALORA_CONFORMANCE=full all five."""
+"""Faults under load from 64 clients: kill -9 of a child, a replica or a raylet, and a child or a replica that hangs.
+There must be no wrong answer, no hang and no refusal. make test-ray runs three of them, VALORA_CONFORMANCE=full all
+five."""
 
 import contextlib
 import os
@@ -30,7 +31,7 @@ def kill_replica(application, replica):
 
 @contextlib.contextmanager
 def kill_raylet(application, replica):
-    """Another one takes its place."""
+    """Another raylet takes its place."""
     cluster = application.cluster
     cluster.kill_worker(next(node for node in cluster.workers if node.node_id == replica["node"]))
     cluster.repair()
@@ -39,7 +40,7 @@ def kill_raylet(application, replica):
 
 @contextlib.contextmanager
 def stopped(*processes):
-    """No connection breaks, and Ray waits longer than the test."""
+    """No connection breaks, and Ray's timeouts are longer than the test."""
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     try:
@@ -55,7 +56,7 @@ def stop_child(application, replica):
 
 
 def stop_replica(application, replica):
-    """As a node that is gone without a word."""
+    """Like a node that disappears silently."""
     return stopped(replica["child"], replica["pid"])
 
 
@@ -65,7 +66,7 @@ def counts(application):
 
 
 def requests_of(replica):
-    """Those that the replica's server has now."""
+    """The number of requests that the replica's server has now."""
     text = httpx.get(f"{replica['url']}/metrics", timeout=30).text
     return sample_of(text, "vllm:num_requests_running") + sample_of(
         text, "vllm:num_requests_waiting"
@@ -73,14 +74,15 @@ def requests_of(replica):
 
 
 def disturbed(load, application, disturb):
-    """Runs the load until it has gone on for a while after the fault and all replicas are back."""
+    """Runs the load until it has continued for a while after the fault and all replicas are
+    back."""
 
     def more(answers):
         wanted = load.answered + answers
         wait_until(lambda: load.answered >= wanted or not load.alive, f"{answers} answers", 180)
 
     def all_clients(answers):
-        """The fault holds up none of them."""
+        """Checks that the fault holds up none of the clients."""
         wanted = [so_far + answers for so_far in load.answers]
 
         def have_them():
@@ -91,7 +93,7 @@ def disturbed(load, application, disturb):
     with load:
         more(64)
         replica = max(application.replicas(), key=requests_of)
-        # So that the fault meets requests, begun streams among them.
+        # So that the fault hits requests, including started streams.
         os.kill(replica["child"], signal.SIGSTOP)
         time.sleep(1)
         with disturb(application, replica):
@@ -102,14 +104,14 @@ def disturbed(load, application, disturb):
         more(64)
 
 
-# A raylet takes its replica along; a replica that hangs, its child.
+# A raylet takes its replica down with it, and a hanging replica its child.
 FAULTS = [kill_child, kill_raylet, stop_replica]
 if os.environ.get("VALORA_CONFORMANCE") == "full":
     FAULTS += [kill_replica, stop_child]
 
 
 @pytest.mark.parametrize("disturb", FAULTS)
-def test_a_fault_under_load(application, single, disturb, capsys):
+def test_requests_survive_a_fault_under_load(application, single, disturb, capsys):
     application.wait_for_replicas(SETTINGS["replicas"])
     before = counts(application)
     load = Load(expected(single))
@@ -120,5 +122,5 @@ def test_a_fault_under_load(application, single, disturb, capsys):
     assert load.wrong == []
     assert after["failed_requests"] == 0
     assert after["broken_streams"] == load.counts["broken streams"]
-    assert after["retries"] + after["broken_streams"] > 0  # the fault was felt
+    assert after["retries"] + after["broken_streams"] > 0  # the fault had an effect
     assert after["silent_replicas"] > 0 or disturb not in (stop_child, stop_replica)

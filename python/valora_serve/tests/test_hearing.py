@@ -1,4 +1,4 @@
-"""Where requests go while a replica is silent: Ray's router with replicas that are played, without a cluster."""
+"""Where requests go while a replica is silent, with Ray's router and simulated replicas, without a cluster."""
 
 import asyncio
 import math
@@ -16,7 +16,7 @@ ROUTERS = [CostRouter, RoundRobinRouter, PrefixRouter]
 
 
 class Replica:
-    """`queue` is what it says when it is asked; None while it is silent."""
+    """`queue` is the length that it reports when asked; None while it is silent."""
 
     max_ongoing_requests = 4
     routing_stats: dict = {}
@@ -34,7 +34,7 @@ class Replica:
 
 
 class Routed:
-    """A router and its replicas r0, r1, …"""
+    """A router with replicas r0, r1, …"""
 
     def __init__(self, kind, *queues):
         self.replicas = [Replica(f"r{i}", queue) for i, queue in enumerate(queues)]
@@ -60,12 +60,13 @@ class Routed:
         return [replica.replica_id.unique_id for ranks in ranked for replica in ranks]
 
     async def send(self, hints, request=None):
-        """As Ray does up to the sending; again for one that a replica has rejected."""
+        """Does what Ray does up to sending a request; with `request`, retries one that a replica
+        has rejected."""
         again = request is not None
         request = request or self.request(hints)
         replica = await self.router._choose_replica_for_request(request, is_retry=again)
         self.router.on_send_request(replica.replica_id)
-        await asyncio.sleep(0)  # the note follows the choice
+        await asyncio.sleep(0)  # lets the callback run
         return request, replica.replica_id.unique_id
 
 
@@ -75,7 +76,7 @@ async def until(condition):
             await asyncio.sleep(0.01)
 
 
-def test_what_was_heard():
+def test_hearing_records_times_and_suspicion():
     now = [5.0]
     hearing = Hearing(lambda: now[0])
     assert hearing.last("r0") == -math.inf
@@ -99,8 +100,9 @@ def test_what_was_heard():
 
 
 @pytest.mark.parametrize("kind", ROUTERS)
-def test_a_silent_replica_is_last_until_it_reports(kind):
-    """That its process takes requests, or says how many it has, is no sign of its server."""
+def test_silent_replica_ranks_last_until_it_reports(kind):
+    """A process that accepts requests, or reports its queue, does not prove that its server
+    responds."""
 
     async def play():
         routed = Routed(kind, 0, 0, 0)
@@ -121,7 +123,7 @@ def test_a_silent_replica_is_last_until_it_reports(kind):
     asyncio.run(play())
 
 
-def test_a_replica_that_comes_back_gets_what_it_is_best_for():
+def test_returning_replica_gets_requests_it_is_best_for():
     async def play():
         routed = Routed(CostRouter, 0, 0)
         routed.router._core.report("r1", {"resident": ["cats"], "base_names": ["base"]}, 0.0)
@@ -139,7 +141,7 @@ def test_a_replica_that_comes_back_gets_what_it_is_best_for():
     asyncio.run(play())
 
 
-def test_all_silent_ones_are_ranked():
+def test_silent_replicas_are_still_ranked():
     async def play():
         routed = Routed(CostRouter, 0, 0)
         for name in ("r0", "r1"):
@@ -149,7 +151,7 @@ def test_all_silent_ones_are_ranked():
     asyncio.run(play())
 
 
-def test_those_that_left_are_forgotten():
+def test_removed_replicas_are_forgotten():
     async def play():
         routed = Routed(CostRouter, 0, 0)
         routed.hearing.suspect("r1")
@@ -160,8 +162,9 @@ def test_those_that_left_are_forgotten():
 
 
 @pytest.mark.parametrize("kind", ROUTERS)
-def test_the_ingress_learns_where_a_request_was_sent(kind):
-    """Which need not be where the router wanted it: this one does not answer, and Ray takes the next."""
+def test_ingress_learns_where_a_request_was_sent(kind):
+    """The replica may differ from the router's first choice: here that one does not answer, and Ray
+    takes the next."""
 
     async def play():
         routed = Routed(kind, None, 0)
@@ -180,7 +183,7 @@ def test_the_ingress_learns_where_a_request_was_sent(kind):
 
 
 @pytest.mark.parametrize("kind", ROUTERS)
-def test_a_request_that_was_rejected_waits_nowhere(kind):
+def test_rejected_request_counts_in_no_queue(kind):
     async def play():
         routed = Routed(kind, 0)
         hints = Hints("base")
@@ -188,7 +191,7 @@ def test_a_request_that_was_rejected_waits_nowhere(kind):
         assert where == "r0" and hints.sent
         routed.replicas[0].queue = 4  # full
         routed.router.on_new_queue_len_info(routed.replicas[0].replica_id, 4)
-        assert routed.hearing.last("r0") > 0  # its answer shows that it is there
+        assert routed.hearing.last("r0") > 0  # its answer counts as a sign of life
         waiting = asyncio.create_task(routed.send(hints, request))
         await until(lambda: hints.sent is None)
         await asyncio.sleep(0.1)
@@ -200,8 +203,8 @@ def test_a_request_that_was_rejected_waits_nowhere(kind):
     asyncio.run(play())
 
 
-def test_a_silent_replica_gets_nothing_while_the_others_are_full():
-    """What Ray remembers of its queue is of no use."""
+def test_request_waits_for_a_full_replica_rather_than_a_silent_one():
+    """The queue length that Ray remembers for it is useless."""
 
     async def play():
         routed = Routed(CostRouter, 4, 0)

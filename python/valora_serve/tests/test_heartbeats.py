@@ -1,4 +1,5 @@
-"""A replica's signs of life while its server is slow, and the end of its request when nobody waits any more."""
+"""A replica's heartbeats while its server is slow, and the end of a request when nobody waits for it any
+longer."""
 
 import asyncio
 import contextlib
@@ -29,7 +30,7 @@ async def never_answer():
 
 
 class Slow:
-    """A server that writes pieces with seconds in between, None for nothing any more, and sees whether its client goes."""
+    """A server that writes pieces, pauses for given seconds, or hangs (None), and notices when its client disconnects."""
 
     def __init__(self, *script):
         self.script = script
@@ -52,7 +53,7 @@ class Slow:
 
     @contextlib.asynccontextmanager
     async def replica(self, ask=answer_at_once):
-        """A replica in front of it. `ask` stands for the question whether the server is there."""
+        """A replica in front of the server. `ask` stands in for the health request."""
         server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
         replica = ValoraServer.__new__(ValoraServer)
         replica._settings = types.SimpleNamespace(heartbeat=BEAT, api_key="")
@@ -95,19 +96,19 @@ WHOLE = HEAD + b"Content-Length: 4\r\n\r\n"
 STREAM = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-def test_it_beats_until_the_answer_has_begun():
+def test_heartbeats_last_until_a_stream_begins():
     messages = answers(10 * BEAT, WHOLE + b"text")
     assert messages[:3] == [ALIVE] * 3
     [head] = without_beats(messages)
     assert (head.status, head.body, head.more) == (200, b"text", False)
 
 
-def test_it_beats_until_the_answer_is_complete():
+def test_heartbeats_last_until_a_whole_answer_is_complete():
     messages = answers(WHOLE + b"te", 10 * BEAT, b"xt")
     assert messages[:3] == [ALIVE] * 3 and without_beats(messages)[0].body == b"text"
 
 
-def test_it_beats_within_a_stream():
+def test_heartbeats_are_sent_during_a_stream():
     a, b = chunk(b"a\n\n"), chunk(b"b\n\n")
     messages = answers(STREAM, 10 * BEAT, a, 10 * BEAT, b, chunk(b""))
     head, last = without_beats(messages)
@@ -117,21 +118,21 @@ def test_it_beats_within_a_stream():
     assert messages[at + 1 : at + 4] == [ALIVE] * 3 and messages[-1] == last
 
 
-def test_a_server_that_hangs_has_no_beats():
-    """The replica is there, but its requests are lost nevertheless."""
+def test_hanging_server_sends_no_heartbeats():
+    """The replica is alive, but its requests are lost nevertheless."""
 
     async def play(*script):
         async with Slow(*script).replica(never_answer) as replica:
             return [message async for message in replica.forward(call(STREAM in script))]
 
     assert ALIVE not in asyncio.run(play(10 * BEAT, WHOLE + b"text"))
-    # What it sends shows that it is there, for a while.
+    # Sending shows for a while that the server is alive.
     a = chunk(b"a\n\n")
     messages = asyncio.run(play(STREAM, a, 20 * BEAT, a, chunk(b"")))
     assert messages.count(ALIVE) <= 2
 
 
-def test_a_server_is_asked_once_a_period_by_all_together():
+def test_concurrent_requests_share_one_health_check_per_period():
     asked = []
 
     async def ask():
@@ -153,7 +154,7 @@ def test_a_server_is_asked_once_a_period_by_all_together():
     assert len(asked) >= 3 and min(gaps) >= BEAT / 2
 
 
-def test_a_server_that_answers_again_is_steady_again():
+def test_recovered_server_sends_heartbeats_again():
     async def play():
         hangs = [True]
 
@@ -173,17 +174,17 @@ def test_a_server_that_answers_again_is_steady_again():
     asyncio.run(play())
 
 
-def test_a_fast_answer_has_no_beats(monkeypatch):
+def test_fast_answer_has_no_heartbeats(monkeypatch):
     monkeypatch.setitem(globals(), "BEAT", 5.0)
     assert ALIVE not in answers(WHOLE + b"text")
 
 
-def test_a_server_that_ends_is_lost():
+def test_server_exit_loses_the_request():
     with pytest.raises(ServerLost):
         answers(3 * BEAT)
 
 
-def test_it_beats_while_an_adapter_is_loaded():
+def test_heartbeats_are_sent_while_an_adapter_loads():
     async def play():
         async with Slow(WHOLE + b"text").replica() as replica:
             replica._adapters._store = types.SimpleNamespace(has=lambda name: True)
@@ -198,7 +199,7 @@ def test_it_beats_while_an_adapter_is_loaded():
     assert messages[:3] == [ALIVE] * 3 and without_beats(messages)[0].body == b"text"
 
 
-def test_what_all_replicas_are_asked_has_a_head_alone():
+def test_broadcast_answer_is_a_single_head_without_heartbeats():
     async def play():
         async with Slow(10 * BEAT, WHOLE + b"text").replica() as replica:
             return await replica.ask(call())
@@ -217,8 +218,8 @@ WAITS = {
 
 @pytest.mark.parametrize("waits", WAITS)
 @pytest.mark.parametrize("ends", ["cancelled", "closed", "thrown"])
-def test_nothing_goes_on_when_nobody_waits(waits, ends):
-    """Ray cancels the task that reads, or throws the cancellation in."""
+def test_cancelled_request_leaves_no_tasks(waits, ends):
+    """Ray cancels the reading task, or raises the cancellation in it."""
     script = WAITS[waits]
 
     async def play():
@@ -254,7 +255,7 @@ def test_nothing_goes_on_when_nobody_waits(waits, ends):
     asyncio.run(play())
 
 
-def test_a_wait_is_not_begun_anew_at_each_beat():
+def test_heartbeats_do_not_restart_the_read():
     reads = []
 
     async def source():
@@ -276,7 +277,7 @@ def test_a_wait_is_not_begun_anew_at_each_beat():
     assert reads == [0, 1] and got.count("beat") >= 4
 
 
-def test_a_source_that_has_just_given_something_is_closed_too():
+def test_source_is_closed_right_after_an_item():
     closed = []
 
     async def source():
@@ -295,7 +296,7 @@ def test_a_source_that_has_just_given_something_is_closed_too():
     asyncio.run(play())
 
 
-def test_two_beats_may_be_late():
+def test_two_late_heartbeats_are_tolerated():
     settings = Settings(model="m", silence_timeout=6)
     assert 2 * settings.heartbeat < settings.silence_timeout
     with pytest.raises(ValueError):

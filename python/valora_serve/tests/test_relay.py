@@ -1,4 +1,4 @@
-"""Which requests run again and which do not, with replicas that are played."""
+"""Which requests are retried and which are not, with simulated replicas."""
 
 import asyncio
 import time
@@ -19,11 +19,11 @@ WAIT = SILENCE / 5
 
 
 class Taken:
-    """The replica takes the request."""
+    """The replica accepts the request."""
 
 
 class Messages:
-    """The answer of one replica: messages, an error, seconds in between; None for nothing any more."""
+    """One replica's answer: messages, an error, pauses in seconds; None: hangs."""
 
     def __init__(self, script):
         self.script = list(script) if isinstance(script, (list, tuple)) else [script]
@@ -49,7 +49,7 @@ class Messages:
 
 
 class Played:
-    """`chosen` are the replicas to which the router sends the attempts, None where it finds no room."""
+    """`chosen`: the replicas to which the router sends the attempts; None where it finds no room."""
 
     def __init__(self, *answers, attempts=3, timeout=10, chosen=(), taken=None, now=time.monotonic):
         self.answers = [Messages(answer) for answer in answers]
@@ -76,7 +76,7 @@ class Played:
         return asyncio.run(self._begin(**beside))[0]
 
     def all_of(self, **beside):
-        """What a client gets of a stream, and its error."""
+        """The pieces of a stream that a client receives, and the error that ended it, or None."""
         return asyncio.run(self._all_of(**beside))
 
     async def _begin(self, beside=None):
@@ -101,7 +101,7 @@ class Played:
         return pieces, None
 
     async def hear(self, name):
-        """Another request's messages."""
+        """Receives messages for other requests."""
         while True:
             self.hearing.heard(name)
             await asyncio.sleep(WAIT / 4)
@@ -111,19 +111,19 @@ def head(status=200, replica="r0", body=b"", more=False):
     return Head(status, {}, replica, body, more)
 
 
-def test_a_lost_request_runs_elsewhere():
+def test_lost_request_is_retried_elsewhere():
     played = Played(ServerLost(), ServerLost(), head())
     assert played.begin() == head()
     assert (played.counts.requests, played.counts.retries, played.counts.failed) == (1, 2, 0)
 
 
-def test_a_draining_replica_is_avoided():
+def test_draining_replica_is_avoided():
     played = Played(head(503), head(replica="r1"))
     assert played.begin().replica == "r1"
     assert played.avoided == [(), ("r0",)]
 
 
-def test_the_last_answer_stands():
+def test_last_failure_is_reported_if_all_replicas_fail():
     assert Played(head(503), head(503), head(503)).begin().status == 503
     played = Played(ServerLost(), ServerLost(), ServerLost())
     with pytest.raises(RelayFailed, match="3 replicas were lost") as error:
@@ -132,24 +132,24 @@ def test_the_last_answer_stands():
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 429, 500])
-def test_other_answers_are_not_repeated(status):
+def test_other_errors_are_not_retried(status):
     played = Played(head(status))
     assert played.begin().status == status and played.counts.retries == 0
 
 
-def test_an_error_of_ours_is_not_repeated():
+def test_internal_error_is_not_retried():
     with pytest.raises(KeyError):
         Played(KeyError("a fault"), head()).begin()
 
 
-def test_nothing_waits_for_ever():
+def test_request_times_out():
     played = Played(None, timeout=0.05)
     with pytest.raises(RelayFailed) as error:
         played.begin()
     assert error.value.status == 504 and played.answers[0].cancelled and played.counts.failed == 1
 
 
-def test_a_client_that_leaves_cancels():
+def test_disconnect_cancels_the_request():
     played = Played(None)
 
     async def leave():
@@ -168,8 +168,8 @@ def test_a_client_that_leaves_cancels():
 # -- silence ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_of_a_silent_replica_runs_elsewhere():
-    """Also one that may be tried only once."""
+def test_request_of_a_silent_replica_is_retried_elsewhere():
+    """Even a request that may be tried only once."""
     played = Played(None, None, head(replica="r2"), chosen=("r0", "r1", "r2"), attempts=1)
     assert played.begin().replica == "r2"
     assert played.answers[0].cancelled and played.answers[1].cancelled
@@ -179,7 +179,7 @@ def test_a_request_of_a_silent_replica_runs_elsewhere():
     assert [played.hearing.suspected(name) for name in ("r0", "r1", "r2")] == [True, True, False]
 
 
-def test_silence_ends_with_the_request_too():
+def test_request_timeout_ends_silence():
     played = Played(*[None] * 9, chosen=["r0"] * 9, timeout=5 * SILENCE)
     with pytest.raises(RelayFailed) as error:
         played.begin()
@@ -188,12 +188,12 @@ def test_silence_ends_with_the_request_too():
     assert played.counts.silent_replicas == 1  # it never came back in between
 
 
-def test_a_request_that_waits_for_room_is_left_alone():
+def test_request_waiting_for_capacity_is_not_retried():
     played = Played((2 * SILENCE, head()), chosen=(None,))
     assert played.begin() == head() and played.counts.retries == 0
 
 
-def test_others_messages_are_signs_of_life_before_the_first_one():
+def test_messages_of_other_requests_count_as_life_before_acceptance():
     played = Played((2 * SILENCE, head()), chosen=("r0",))
     assert played.begin(beside=lambda: played.hear("r0")) == head()
     assert played.counts.retries == 0
@@ -201,33 +201,34 @@ def test_others_messages_are_signs_of_life_before_the_first_one():
     assert played.begin(beside=lambda: played.hear("r1")).replica == "r2"
 
 
-def test_once_a_replica_has_taken_a_request_its_own_messages_count():
-    """As where the process of the replica goes on taking requests, but its server hangs."""
+def test_only_own_messages_count_as_life_after_acceptance():
+    """As when the replica's process still accepts requests but its server hangs."""
     played = Played(None, head(replica="r1"), chosen=("r0", "r1"), taken=0.0)
     assert played.begin(beside=lambda: played.hear("r0")).replica == "r1"
 
 
-def test_a_request_that_was_taken_late_has_its_time_for_the_first_heartbeat():
+def test_late_accepted_request_gets_full_heartbeat_time():
     script = (0.9 * SILENCE, Taken(), 0.8 * SILENCE, head())
     played = Played(script, head(replica="r1"), chosen=("r0", "r1"))
     assert played.begin() == head() and played.counts.retries == 0
 
 
-def test_a_slow_answer_is_kept_alive_by_heartbeats():
+def test_heartbeats_keep_a_slow_answer_alive():
     beats = [WAIT, Alive("r0")] * 10
     played = Played([*beats, head(body=b"all")], chosen=("r0",))
     assert played.begin() == head(body=b"all") and played.counts.retries == 0
     assert played.hearing.last("r0") > 0
 
 
-def test_without_heartbeats_it_runs_elsewhere():
-    """What others get from the replica does not count any more, and the router need not have said where it went."""
+def test_request_without_heartbeats_is_retried_elsewhere():
+    """What other requests receive from the replica no longer counts, and the router need not have reported where
+    the request went."""
     played = Played((Alive("r0"), None), head(replica="r1"), chosen=(None, None))
     assert played.begin(beside=lambda: played.hear("r0")).replica == "r1"
     assert played.avoided == [(), ("r0",)] and played.counts.silent_replicas == 1
 
 
-def test_a_process_that_stood_still_itself_reads_first():
+def test_stalled_ingress_reads_messages_before_judging_silence():
     now = [0.0]
     played = Played((5 * WAIT, head()), chosen=("r0",), now=lambda: now[0])
 
@@ -239,7 +240,7 @@ def test_a_process_that_stood_still_itself_reads_first():
     assert played.begin(beside=stand_still) == head() and played.counts.retries == 0
 
 
-def test_a_stream_that_falls_silent_breaks():
+def test_silent_stream_is_broken_off():
     beats = [WAIT, Alive("r0")] * 5
     played = Played([head(body=b"1", more=True), *beats, b"2", Alive("r0"), None], chosen=("r0",))
     pieces, error = played.all_of()
@@ -247,12 +248,12 @@ def test_a_stream_that_falls_silent_breaks():
     assert played.answers[0].cancelled and played.hearing.suspected("r0")
 
 
-def test_a_stream_breaks_with_the_error_of_its_replica():
+def test_broken_stream_ends_with_its_replicas_error():
     pieces, error = Played([head(body=b"1", more=True), b"2", ServerLost("x")]).all_of()
     assert pieces == [b"1", b"2"] and str(error) == "x"
 
 
-def test_the_router_learns_when_a_stream_begins():
+def test_router_learns_when_a_stream_begins():
     played = Played([head(body=b"1", more=True), b"2"])
     assert played.all_of() == ([b"1", b"2"], None)
     assert played.answers[0].hints.begun is not None
@@ -261,13 +262,13 @@ def test_the_router_learns_when_a_stream_begins():
     assert whole.answers[0].hints.begun is None
 
 
-def test_a_slow_client_is_no_silent_replica():
+def test_slow_client_does_not_make_its_replica_silent():
     played = Played([head(body=b"1", more=True), b"2", 2 * WAIT, b"3"], chosen=("r0",))
     assert played.all_of(pause=2 * SILENCE) == ([b"1", b"2", b"3"], None)
 
 
 def streamed(played, path):
-    """What a client gets of a stream."""
+    """What a client receives of a stream."""
     ingress = ValoraIngress.__new__(ValoraIngress)
     ingress._counts = played.counts
 
@@ -278,7 +279,7 @@ def streamed(played, path):
     return asyncio.run(client())
 
 
-def test_the_client_of_a_silent_stream_gets_the_event():
+def test_client_of_a_silent_stream_gets_an_error_event():
     played = Played([head(body=b"a\n\n", more=True), Alive("r0"), b"b\n\n", Alive("r0"), None])
     lost = "the replica that generated this answer was lost; ask again"
     last = error_event("/v1/responses", 503, lost, 2)
@@ -286,7 +287,7 @@ def test_the_client_of_a_silent_stream_gets_the_event():
     assert (played.counts.broken_streams, played.counts.silent_replicas) == (1, 1)
 
 
-def test_with_a_silent_replica_a_list_is_that_of_another_one():
+def test_model_list_comes_from_a_responsive_replica():
     class Waiting:
         async def results_async(self, timeout_s, return_exceptions):
             assert timeout_s == SILENCE
@@ -330,7 +331,7 @@ def page_ingress(*answers):
     return ingress, calls
 
 
-def test_the_page_and_its_numbers_are_those_of_one_replica():
+def test_page_and_statistics_come_from_one_replica():
     for path in ("/", "/docs", "/ui/app.js", "/openapi.json", "/v1/stats"):
         ingress, calls = page_ingress([head(body=b"of r0")])
         status, body, headers = asked(ingress, path)
@@ -341,7 +342,7 @@ def test_the_page_and_its_numbers_are_those_of_one_replica():
     assert asked(ingress, "/ready")[0] == 200
 
 
-def test_events_of_statistics_pass_through_and_end_with_their_replica():
+def test_statistics_stream_passes_through_and_ends_with_its_replica():
     ingress, calls = page_ingress(
         [head(body=b"data: 1\n\n", more=True), b"data: 2\n\n", ServerLost()]
     )
@@ -350,7 +351,7 @@ def test_events_of_statistics_pass_through_and_end_with_their_replica():
     assert b"the replica that generated this answer was lost" in body
 
 
-def test_a_pin_is_of_all_replicas_that_are_there():
+def test_pin_reaches_every_running_replica():
     ingress = ValoraIngress.__new__(ValoraIngress)
 
     class Answers:
@@ -373,7 +374,7 @@ def test_a_pin_is_of_all_replicas_that_are_there():
         ("/v1/responses", b'event: response.completed\ndata: {"a": 1}\n\n'),
     ],
 )
-def test_a_stream_is_not_broken_after_its_last_event(path, last):
+def test_stream_is_not_broken_after_its_last_event(path, last):
     played = Played([head(body=b"data: 1\n\n", more=True), b"data: 2\n\n" + last, ServerLost()])
     assert streamed(played, path) == [b"data: 1\n\n", b"data: 2\n\n" + last]
     assert played.counts.broken_streams == 0

@@ -1,4 +1,4 @@
-"""The cost of a request and the choice by it, without Ray."""
+"""The cost of a request and the choice based on it, without Ray."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def cost(work, load=None, weights=None):
     return expected_cost(work, load or Load(), RATES, weights or Weights(eviction=0.5, delay=0.0))
 
 
-def test_the_cost_adds_up_what_is_missing():
+def test_cost_sums_uncached_tokens_media_and_queue():
     assert cost(Work(1000)).total == pytest.approx(1.0)
     assert cost(Work(1000, cached_tokens=600)).total == pytest.approx(0.4)
     assert cost(Work(1000, media_missing=2)).total == pytest.approx(1.4)
@@ -27,20 +27,20 @@ def test_the_cost_adds_up_what_is_missing():
     assert cost(Work(1000), Load(wait=2, slowness=3)).total == pytest.approx(9.0)
 
 
-def test_a_load_runs_beside_the_queue():
+def test_adapter_load_overlaps_with_the_queue():
     missing = Work(1000, adapters_missing=1)
     assert cost(missing).total == pytest.approx(1.5)
     assert cost(missing, Load(wait=2)).total == pytest.approx(3.0)
     assert cost(missing, Load(wait=0.1, load_wait=1)).total == pytest.approx(2.5)
     assert cost(missing, Load(crowded=True)).total == pytest.approx(
         1.75
-    )  # what it drives out may come back
+    )  # the evicted adapter may be needed again
     assert cost(Work(1000), Load(load_wait=5)).total == pytest.approx(
         1.0
-    )  # others' loads do not delay it
+    )  # other requests' loads do not delay it
 
 
-def test_delay_of_others_counts():
+def test_cost_includes_the_delay_of_running_sequences():
     assert cost(Work(1000), Load(sequences=10), Weights(delay=0.1)).total == pytest.approx(2.0)
 
 
@@ -61,7 +61,7 @@ def core_of(*names, **stats):
     return core
 
 
-def test_a_request_goes_where_its_adapter_is():
+def test_request_goes_to_the_replica_with_its_adapter():
     core = core_of("r0", "r1", "r2")
     core.report("r1", {"resident": ["cats"]}, 1.0)
     hints = Hints("cats", prompt_tokens=100)
@@ -75,8 +75,8 @@ def test_a_request_goes_where_its_adapter_is():
     assert core.ranked(hints, ["r0", "r1", "r2"], 10.0)[0] == "r2"
 
 
-def test_until_its_queue_costs_more_than_loading_elsewhere():
-    """An adapter spreads as it becomes popular, and only then."""
+def test_adapter_affinity_ends_when_queueing_costs_more_than_loading():
+    """An adapter spreads to more replicas only as it becomes popular."""
     core = core_of("r0", "r1", "r2")
     placed = []
     for i in range(40):
@@ -96,7 +96,7 @@ def test_until_its_queue_costs_more_than_loading_elsewhere():
     assert len(set(alone)) == 1
 
 
-def test_a_conversation_stays_where_its_prefix_is():
+def test_conversation_stays_with_its_prefix():
     core = core_of("r0", "r1", "r2")
     core.routed("1", "r2", Hints("base", prefix=chain(1, 2, 3), prompt_tokens=300), 1.0)
     core.completed("1", 2.0)
@@ -107,7 +107,7 @@ def test_a_conversation_stays_where_its_prefix_is():
     assert core.costs(other, ["r2"], 3.0)["r2"].prefill == pytest.approx(0.4)
 
 
-def test_a_picture_counts_by_itself():
+def test_picture_attracts_requests_with_another_prefix():
     core = core_of("r0", "r1")
     core.routed("1", "r1", Hints("base", prefix=chain(1), media=(77,), prompt_tokens=10), 1.0)
     core.completed("1", 2.0)
@@ -115,7 +115,7 @@ def test_a_picture_counts_by_itself():
     assert core.ranked(again, ["r0", "r1"], 3.0)[0] == "r1"
 
 
-def test_a_stream_is_queued_until_its_first_piece_comes():
+def test_stream_counts_as_queued_until_its_first_chunk():
     core = core_of("r0")
     next_one = Hints("base", prompt_tokens=10)
 
@@ -125,15 +125,15 @@ def test_a_stream_is_queued_until_its_first_piece_comes():
     streams = [Hints("base", prompt_tokens=1000, streams=True) for _ in range(2)]
     for i, hints in enumerate(streams):
         core.routed(str(i), "r0", hints, 1.0)
-    assert wait(1.5) == pytest.approx(1.5)  # a second each, half a second of which is over
-    assert wait(4.0) == pytest.approx(1.0)  # the first one is late, the second one still to come
+    assert wait(1.5) == pytest.approx(1.5)  # one second each, half of which is over
+    assert wait(4.0) == pytest.approx(1.0)  # the first one is late, the second one is still to come
     streams[0].begun = 4.0
     assert wait(4.25) == pytest.approx(0.75)
     streams[1].begun = 4.5
     assert wait(4.5) == 0.0
 
 
-def test_an_answer_in_one_piece_is_queued_as_long_as_its_prefill_should_take():
+def test_whole_answer_counts_as_queued_for_its_expected_prefill():
     core = core_of("r0")
     core.routed("0", "r0", Hints("base", prompt_tokens=1000), 1.0)
     next_one = Hints("base", prompt_tokens=10)
@@ -141,8 +141,8 @@ def test_an_answer_in_one_piece_is_queued_as_long_as_its_prefill_should_take():
     assert core.costs(next_one, ["r0"], 2.5)["r0"].wait == 0.0
 
 
-def test_while_all_replicas_have_queues_a_conversation_waits_for_its_prefix():
-    """What is computed a second time then delays all others."""
+def test_conversation_waits_for_its_prefix_if_all_replicas_queue():
+    """Computing the prefix a second time would delay all other requests."""
 
     def chosen(**queues):
         core = core_of("r0", "r1")
@@ -155,15 +155,15 @@ def test_while_all_replicas_have_queues_a_conversation_waits_for_its_prefix():
                 core.routed(f"{replica}{i}", replica, more, 3.0)
         return core.ranked(known, ["r0", "r1"], 3.0)[0]
 
-    # Elsewhere it takes 0.5 s, here 0.2 s for each request that is ahead.
+    # Elsewhere it takes 0.5 s, here 0.2 s for each request ahead of it.
     assert chosen(r0=2, r1=0) == "r0"
     assert chosen(r0=4, r1=0) == "r1"
     assert chosen(r0=14, r1=1) == "r0"
     assert chosen(r0=18, r1=1) == "r1"
 
 
-def test_a_busy_replica_is_not_taken_for_a_slow_one():
-    """A long time per output token is that of others' prefills."""
+def test_busy_replica_is_not_considered_slow():
+    """Its time per output token is long only because of other requests' prefills."""
     core = core_of("r0", "r1")
     core.report("r0", {"output_token": 5.0}, 1.0)
     hints = Hints("base", prompt_tokens=100)
@@ -190,11 +190,11 @@ def test_replicas_that_failed_a_request_are_last():
     ]
 
 
-def test_a_slow_replica_and_one_that_hangs_are_avoided():
+def test_slow_and_hanging_replicas_are_avoided():
     core = core_of("r0", "r1")
     core.report("r0", {"prefill_token": 0.01}, 1.0)
     assert core.ranked(Hints("base", prompt_tokens=100), ["r0", "r1"], 1.0)[0] == "r1"
-    for i in range(200):  # idle since: the slow time may be over
+    for i in range(200):  # idle since then: whatever made it slow may be over
         core.report("r0", {}, 2.0 + i)
     assert core.costs(Hints("base", prompt_tokens=100), ["r0"], 300.0)[
         "r0"
@@ -203,7 +203,7 @@ def test_a_slow_replica_and_one_that_hangs_are_avoided():
     assert core.ranked(Hints("base", prompt_tokens=100), ["r0", "r1"], 310.0)[0] == "r1"
 
 
-def test_a_new_replica_is_taken_to_be_like_the_others():
+def test_new_replica_is_assumed_to_be_average():
     core = CostCore()
     core.set_replicas(["r0", "r1"])
     for name in ("r0", "r1"):
@@ -279,11 +279,11 @@ def test_pictures_are_part_of_the_prefix():
         b'{"messages": [1, {"content": [2, {"text": 3, "image_url": []}]}]}',
     ],
 )
-def test_strange_bodies_have_no_hints(body):
+def test_malformed_bodies_give_no_hints(body):
     assert read_body("/v1/chat/completions", body).hints.model == ""
 
 
-def test_baselines_choose_as_described():
+def test_baseline_policies_choose_as_documented():
     names = ["r0", "r1", "r2"]
     turn = RoundRobinCore()
     turn.set_replicas(names)
@@ -301,7 +301,8 @@ def test_baselines_choose_as_described():
 
 @pytest.fixture(scope="module")
 def results():
-    """8 replicas, 2,000 adapters by a power law, near the load that power of two choices can carry."""
+    """8 replicas and 2,000 adapters drawn from a power law, near the highest load that power of two
+    choices can carry."""
     requests = conversations(synthetic(3000, 45.0))
     return {
         name: simulate(requests, core)
@@ -314,7 +315,7 @@ def results():
     }
 
 
-def test_first_tokens_come_in_half_the_time_of_power_of_two_choices(results):
+def test_ttft_is_half_that_of_power_of_two_choices(results):
     ours, two = results["cost"], results["two"]
     assert ours.quantile(0.99) <= 0.5 * two.quantile(0.99)
     assert ours.quantile(0.5) < two.quantile(0.5)
@@ -322,7 +323,7 @@ def test_first_tokens_come_in_half_the_time_of_power_of_two_choices(results):
     assert ours.quantile(0.99) < results["prefix"].quantile(0.99)
 
 
-def test_adapters_and_prefixes_are_hit_more_often(results):
+def test_cost_routing_has_more_adapter_and_prefix_hits(results):
     def hits(result):
         return result.adapter_hits / result.adapter_asked, result.prefix_hits / result.prefix_asked
 
@@ -339,14 +340,14 @@ def test_popular_adapters_spread_and_rare_ones_do_not(results):
     assert sum(rare) / len(rare) < 1.3
 
 
-def test_a_slow_replica_gets_less():
+def test_slow_replica_raises_tail_latency_less_than_power_of_two():
     requests = conversations(synthetic(1500, 30.0))
     ours = simulate(requests, CostCore(), slow={0: 4.0})
     two = simulate(requests, PowerOfTwoCore(), slow={0: 4.0})
     assert ours.quantile(0.99) < 0.5 * two.quantile(0.99)
 
 
-def test_nothing_is_lost_in_the_simulation():
+def test_simulation_completes_every_request():
     requests = conversations(synthetic(200, 20.0))
     result = simulate(
         requests, RoundRobinCore(), replicas=2, machine=Machine(sequences=4, adapters=2)

@@ -1,4 +1,5 @@
-"""Routing by cost among real replicas: conversations and adapters return to where their prefixes and weights lie."""
+"""Cost-based routing among real replicas: conversations and adapters return to where their prefixes and weights
+are."""
 
 import collections
 
@@ -26,7 +27,7 @@ def turn(application, model, messages):
 
 
 def converse(application, model, name, turns=4):
-    """(replicas that answered, prompt tokens that the last turn found in a cache, prompt tokens of the last turn)."""
+    """Returns (replicas that answered, cached prompt tokens of the last turn, prompt tokens of the last turn)."""
     messages, where = [], []
     for i in range(turns):
         messages.append({"role": "user", "content": f"{name}. {LONG} Turn {i}."})
@@ -37,7 +38,7 @@ def converse(application, model, name, turns=4):
     return where, usage["prompt_tokens_details"]["cached_tokens"], usage["prompt_tokens"]
 
 
-def test_a_conversation_stays_with_its_prefix(application, replicas):
+def test_conversation_stays_with_its_prefix(application, replicas):
     for i in range(4):
         where, cached, prompt = converse(application, "mood", f"Conversation {replicas} {i}")
         assert len(set(where)) == 1
@@ -56,8 +57,8 @@ def test_different_conversations_use_all_replicas(application, replicas):
     assert len(used) == replicas
 
 
-def test_statistics_reach_the_router(application, replicas):
-    """The replicas' reports are what the router ranks by."""
+def test_router_receives_statistics(application, replicas):
+    """The router ranks by the replicas' reports."""
     from ray import serve
 
     handle = serve.get_deployment_handle("ValoraServer", "valora")
@@ -69,7 +70,7 @@ def test_statistics_reach_the_router(application, replicas):
         assert "mood" in report["resident"]
 
 
-def test_prefix_hits_are_in_the_metrics(application, replicas):
+def test_metrics_count_prefix_hits(application, replicas):
     before = sample_of(application.client.get("/metrics").text, "vllm:prefix_cache_hits_total")
     converse(application, "race", f"Metrics {replicas}", 2)
     wait_until(
@@ -84,7 +85,7 @@ def test_prefix_hits_are_in_the_metrics(application, replicas):
 @pytest.mark.parametrize(
     "routing, spreads", [("power-of-two", False), ("round-robin", True), ("prefix", False)]
 )
-def test_the_other_routers_serve_too(cluster, routing, spreads):
+def test_every_routing_policy_serves(cluster, routing, spreads):
     running = Application(cluster, demo_settings(replicas=2, routing=routing))
     try:
         running.wait_for_replicas(2)

@@ -1,4 +1,5 @@
-"""How many replicas there should be, and a cluster that follows: from zero, to two, and back."""
+"""How many replicas there should be, and a cluster that scales accordingly: from zero to two and
+back."""
 
 import types
 
@@ -26,19 +27,19 @@ SETTINGS = {
         (0, 2, None, 0),
         (40, 2, None, 4),
         (40, 2, 1.0, 4),
-        (40, 0, None, 4),  # by queue
+        (40, 0, None, 4),  # determined by the queue
         (8, 2, 0.94, 3),
         (8, 4, 0.5, 7.6),
-        (8, 4, 0.0, 8),  # late: one more at least, twice at most
-        (80, 2, 0.5, 8),  # the queue asks for more
+        (8, 4, 0.0, 8),  # late: at least one more, at most twice as many
+        (80, 2, 0.5, 8),  # the queue requires more
         (0, 2, 0.2, 0),
     ],
-)  # nothing runs: nothing is late any more
-def test_the_wish(requests, replicas, attained, expected_wish):
+)  # nothing is running, so nothing can be late
+def test_wanted_replicas_follow_load_and_attainment(requests, replicas, attained, expected_wish):
     assert wanted(requests, 10, replicas, attained, 0.95) == pytest.approx(expected_wish)
 
 
-def test_the_policy_reads_what_ray_gives():
+def test_policy_reads_rays_autoscaling_context():
     context = types.SimpleNamespace(
         aggregated_metrics={"attainment": {"a": 0.4, "b": 0.6}},
         current_num_replicas=2,
@@ -50,7 +51,7 @@ def test_the_policy_reads_what_ray_gives():
     assert ByQueueAndAttainment(0.95)(context)[0] == pytest.approx(0.8)
 
 
-def test_first_tokens_in_time_are_counted():
+def test_first_tokens_within_target_are_counted():
     name = "vllm:time_to_first_token_seconds"
     text = (
         "".join(
@@ -64,7 +65,7 @@ def test_first_tokens_in_time_are_counted():
     assert first_tokens_within(text, 0.01) == (0, 9)
 
 
-def test_from_zero_to_two_and_back(application, single):
+def test_deployment_scales_from_zero_to_two_and_back(application, single):
     wait_until(lambda: application.running() == 0, "no replica runs", 60)
     body = chat("mood", "Hello")
     first = application.client.post(
@@ -81,5 +82,5 @@ def test_from_zero_to_two_and_back(application, single):
     wait_until(lambda: application.running() == 0, "the replicas have left", 120)
     assert application.client.get("/health").status_code == 200
     assert "valora_serve:replicas" in application.client.get("/metrics").text
-    models = application.client.get("/v1/models")  # wakes one, too
+    models = application.client.get("/v1/models")  # also starts a replica
     assert models.status_code == 200 and models.json()["data"]

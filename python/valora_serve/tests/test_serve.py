@@ -1,4 +1,5 @@
-"""The application, whose replicas have two ranks, beside a single server of one: every endpoint, and every answer equal."""
+"""The application, with two ranks per replica, compared with a single-rank server: every endpoint, and every answer
+equal."""
 
 import base64
 import json
@@ -23,10 +24,10 @@ def picture_request(sample):
 
 PICTURES = list(
     {s["task"]: s for s in SAMPLES if s["media"].endswith(".png")}.values()
-)  # one a task
+)  # one per task
 
 
-def test_whole_answers_equal_the_single_servers(application, single):
+def test_whole_answers_equal_those_of_a_single_server(application, single):
     bodies = [
         chat(model, f"Say something about {model}.")
         for model in ("valora-demo", "traffic", "mood", "race")
@@ -52,7 +53,7 @@ def events(client, path, body):
     return [json.loads(line)["choices"] for line in lines[:-1]]
 
 
-def test_streams_equal_the_single_servers(application, single):
+def test_streams_equal_those_of_a_single_server(application, single):
     for path, body in (
         ("/v1/chat/completions", chat("mood", "Hello")),
         (
@@ -71,7 +72,7 @@ def test_streams_equal_the_single_servers(application, single):
         assert ours == events(single, path, body)
 
 
-def test_classification_and_tokens_equal_the_single_servers(application, single):
+def test_classification_and_tokens_equal_those_of_a_single_server(application, single):
     sample = next(s for s in PICTURES if s["task"] == "digits")
     messages = [{"role": "user", "content": picture_request(sample)}]
     for path, body in (
@@ -86,7 +87,7 @@ def test_classification_and_tokens_equal_the_single_servers(application, single)
         for answer in (mine, other):
             for key in ("id", "created"):
                 answer.pop(key, None)
-        # In the order of their sums, which ranks change.
+        # Sorted by sums, which differ between ranks.
         probabilities = [
             [label.pop("probs", []) for label in answer.get("data", [])] for answer in (mine, other)
         ]
@@ -103,13 +104,13 @@ def test_classification_and_tokens_equal_the_single_servers(application, single)
         ("/classify", {"model": "valora-demo", "input": "Hello"}),
     ],
 )
-def test_errors_are_the_single_servers(application, single, path, body):
+def test_errors_equal_those_of_a_single_server(application, single, path, body):
     ours, theirs = application.client.post(path, json=body), single.post(path, json=body)
     assert (ours.status_code, ours.json()) == (theirs.status_code, theirs.json())
     assert ours.status_code >= 400
 
 
-def test_what_is_not_there(application):
+def test_unknown_paths_wrong_methods_and_broken_bodies_are_refused(application):
     assert application.client.get("/v1/nothing").status_code == 404
     assert application.client.get("/v1/chat/completions").status_code == 405
     broken = application.client.post(
@@ -118,7 +119,7 @@ def test_what_is_not_there(application):
     assert broken.status_code == 400 and broken.json()["error"]["message"]
 
 
-def test_models_are_those_of_all_replicas(application, single):
+def test_model_list_joins_all_replicas(application, single):
     ours = {card["id"] for card in application.client.get("/v1/models").json()["data"]}
     assert ours == {card["id"] for card in single.get("/v1/models").json()["data"]}
     assert application.client.get("/v1/models/mood").json()["id"] == "mood"
@@ -127,7 +128,7 @@ def test_models_are_those_of_all_replicas(application, single):
     assert application.client.get("/version").json() == single.get("/version").json()
 
 
-def test_the_openai_client_is_served(application):
+def test_openai_client_works(application):
     client = openai.OpenAI(base_url=f"{URL}/v1", api_key="none")
     answer = client.chat.completions.create(
         model="mood", messages=[{"role": "user", "content": "Hello"}], max_tokens=4
@@ -164,7 +165,7 @@ def test_metrics_are_summed(application):
     )
 
 
-def test_adapters_are_loaded_and_unloaded_everywhere(application, single):
+def test_adapters_load_and_unload_on_every_replica(application, single):
     path = str(REPOSITORY / "demo/adapters/adapter-3")
     load = {"lora_name": "later", "lora_path": path}
     assert application.client.post("/v1/load_lora_adapter", json=load).status_code == 200
@@ -195,8 +196,8 @@ def test_adapters_are_loaded_and_unloaded_everywhere(application, single):
     assert application.client.post("/v1/load_lora_adapter", json={}).status_code == 400
 
 
-def test_a_client_that_leaves_ends_its_request(application):
-    """The server stops generating: it counts the request as aborted, and nothing runs."""
+def test_disconnect_ends_the_request(application):
+    """The server stops generating: it counts the request as aborted, and nothing keeps running."""
 
     def aborted():
         text = application.client.get("/metrics").text

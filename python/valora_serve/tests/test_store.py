@@ -1,4 +1,5 @@
-"""The shared store: fetched once, checked, bounded, resolved by name. Without Ray but for the last tests."""
+"""The shared store: adapters are fetched once, verified, limited in size, and resolved by name. Without
+Ray, except for the last tests."""
 
 import asyncio
 import concurrent.futures
@@ -36,7 +37,7 @@ def store_of(shared, tmp_path, limit=10**6, require=True):
     return AdapterStore(str(shared), str(tmp_path / "cache"), limit, require)
 
 
-def test_it_is_fetched_once(shared, tmp_path, monkeypatch):
+def test_adapter_is_fetched_once(shared, tmp_path, monkeypatch):
     store = store_of(shared, tmp_path)
     copies = []
     copy = AdapterStore._copy
@@ -52,7 +53,7 @@ def test_it_is_fetched_once(shared, tmp_path, monkeypatch):
     assert store.used_bytes() == 1000 + 2
 
 
-def test_a_url_is_a_store(tmp_path):
+def test_url_works_as_a_store(tmp_path):
     memory = fsspec.filesystem("memory")
     memory.pipe("/adapters/a/weights", b"weights")
     memory.pipe(
@@ -91,7 +92,7 @@ def test_digests_are_checked(shared, tmp_path):
         store.lease("c")
 
 
-def test_sha256sum_makes_the_list(shared, tmp_path):
+def test_output_of_sha256sum_is_a_valid_digest_list(shared, tmp_path):
     folder = shared / "a"
     (folder / SUMS).unlink()
     made = subprocess.run(
@@ -101,7 +102,7 @@ def test_sha256sum_makes_the_list(shared, tmp_path):
     assert store_of(shared, tmp_path).lease("a").path.is_dir()
 
 
-def test_a_changed_adapter_is_another_entry(shared, tmp_path):
+def test_changed_adapter_gets_its_own_entry(shared, tmp_path):
     store = store_of(shared, tmp_path)
     before = store.lease("a")
     (shared / "a" / "adapter_model.safetensors").write_bytes(b"new")
@@ -112,7 +113,7 @@ def test_a_changed_adapter_is_another_entry(shared, tmp_path):
     assert (after.path / "adapter_model.safetensors").read_bytes() == b"new"
 
 
-def test_the_cache_is_bounded_and_keeps_what_is_in_use(shared, tmp_path):
+def test_cache_is_bounded_and_keeps_adapters_in_use(shared, tmp_path):
     store = store_of(shared, tmp_path, limit=2100)
     first, second = store.lease("a"), store.lease("b")
     with pytest.raises(CacheFull):
@@ -123,7 +124,7 @@ def test_the_cache_is_bounded_and_keeps_what_is_in_use(shared, tmp_path):
     assert store.used_bytes() <= 2100
 
 
-def test_a_process_that_is_killed_gives_its_adapters_back(shared, tmp_path):
+def test_killed_process_releases_its_adapters(shared, tmp_path):
     code = (
         f"from valora_serve.store import AdapterStore\nimport time\n"
         f"lease = AdapterStore({str(shared)!r}, {str(tmp_path / 'cache')!r}, 1100, True).lease('a')\n"
@@ -141,7 +142,7 @@ def test_a_process_that_is_killed_gives_its_adapters_back(shared, tmp_path):
 @pytest.mark.parametrize(
     "name", ["", ".", "..", ".hidden", "a/b", "../a", "a\\b", "a\n", "x" * 300]
 )
-def test_names_stay_in_the_store(shared, tmp_path, name):
+def test_names_cannot_escape_the_store(shared, tmp_path, name):
     assert not safe_name(name)
     with pytest.raises(StoreError) as error:
         store_of(shared, tmp_path).lease(name)
@@ -149,7 +150,7 @@ def test_names_stay_in_the_store(shared, tmp_path, name):
 
 
 class FakeServer:
-    """What a child does with loads and unloads."""
+    """Imitates a child's response to loads and unloads."""
 
     def __init__(self):
         self.loaded = {}
@@ -178,7 +179,7 @@ def keeper_of(shared, tmp_path, limit=10**6, values=None):
     return AdapterKeeper(store_of(shared, tmp_path, limit), server.post, registry), server
 
 
-def test_adapters_are_resolved_when_first_asked_for(shared, tmp_path):
+def test_adapters_are_resolved_on_first_use(shared, tmp_path):
     async def ask():
         keeper, server = keeper_of(shared, tmp_path)
 
@@ -192,7 +193,7 @@ def test_adapters_are_resolved_when_first_asked_for(shared, tmp_path):
     asyncio.run(ask())
 
 
-def test_idle_adapters_make_room_and_those_in_use_do_not(shared, tmp_path):
+def test_only_idle_adapters_are_evicted(shared, tmp_path):
     async def ask():
         keeper, server = keeper_of(shared, tmp_path, limit=2100)
         async with keeper.using(Hints("a")):
@@ -207,7 +208,7 @@ def test_idle_adapters_make_room_and_those_in_use_do_not(shared, tmp_path):
     asyncio.run(ask())
 
 
-def test_changes_are_followed(shared, tmp_path):
+def test_keeper_follows_the_registry(shared, tmp_path):
     async def follow():
         values = FakeKeyValue()
         keeper, server = keeper_of(shared, tmp_path, values=values)
@@ -231,7 +232,7 @@ def test_changes_are_followed(shared, tmp_path):
         )
         registry.write("a", serial, {"lora_name": "a", "load_inplace": True})
         seen = len(server.log)
-        await keeper.follow_registry()  # its own change
+        await keeper.follow_registry()  # sees only its own change
         assert len(server.log) == seen
 
     asyncio.run(follow())

@@ -1,4 +1,4 @@
-"""Adapters of a shared store among real replicas, and a rolling update of one."""
+"""Adapters from a shared store on real replicas, and a rolling update of one."""
 
 import shutil
 
@@ -44,7 +44,7 @@ def single_text(single, model):
     return answer.json()["choices"][0]["message"]["content"]
 
 
-def test_an_adapter_is_resolved_by_name(application, single):
+def test_adapter_is_resolved_by_name(application, single):
     assert application.client.get("/v1/lora_adapters").json()["data"] == []
     assert ask(application, "adapter-3") == {single_text(single, "cars")}
     assert ask(application, "valora-demo:adapter-3") == {single_text(single, "cars")}
@@ -53,7 +53,7 @@ def test_an_adapter_is_resolved_by_name(application, single):
     assert missing.status_code == 404
 
 
-def test_a_broken_adapter_is_an_error_of_its_requests(application):
+def test_broken_adapter_fails_only_its_requests(application):
     broken = application.store / "broken"
     shutil.copytree(ADAPTERS / "adapter-2", broken)
     (broken / SUMS).write_text(sums_of(broken).replace("0", "1"))
@@ -66,8 +66,8 @@ def test_a_broken_adapter_is_an_error_of_its_requests(application):
     assert ask(application, "valora-demo")
 
 
-def test_an_adapter_is_replaced_everywhere(application, single):
-    """The name gets other weights without a request that fails."""
+def test_adapter_is_replaced_on_every_replica(application, single):
+    """The name gets new weights without a failed request."""
     before, after = single_text(single, "cars"), single_text(single, "race")
     assert ask(application, "adapter-3") == {before} and before != after
     folder = application.store / "adapter-3"
@@ -80,8 +80,8 @@ def test_an_adapter_is_replaced_everywhere(application, single):
     assert ask(application, "adapter-3") == {after}
 
 
-def test_new_replicas_follow(application, single):
-    """One that starts later loads what was loaded at run time."""
+def test_new_replicas_load_the_current_adapters(application, single):
+    """A replica that starts later loads the adapters loaded at run time."""
     load = {"lora_name": "later", "lora_path": str(ADAPTERS / "adapter-5")}
     assert application.client.post("/v1/load_lora_adapter", json=load).status_code == 200
     application.deploy(application.settings.model_copy(update={"replicas": 3}))
@@ -98,7 +98,7 @@ def test_new_replicas_follow(application, single):
     assert ask(application, "later") == {single_text(single, "race")}
 
 
-def test_a_key_is_needed_to_move_adapters(cluster, tmp_path):
+def test_loading_adapters_requires_a_key(cluster, tmp_path):
     have_store(tmp_path / "store", ("adapter-3",))
     running = Application(
         cluster,

@@ -1,4 +1,4 @@
-"""Metrics, statistics, settings and errors: what is read and written as text."""
+"""Text formats that are read and written: metrics, statistics, settings and errors."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ TWO = (
 )
 
 
-def test_metrics_add_up():
+def test_metrics_are_summed():
     text = add_up([ONE, TWO])
     assert total(text, "vllm:num_requests_running") == 7
     assert values(text, "vllm:ttft_seconds_bucket") == {
@@ -65,13 +65,13 @@ def test_metrics_add_up():
     assert add_up([ONE]).splitlines() == ONE.splitlines()
 
 
-def test_names_of_adapters_may_have_braces_and_escapes():
+def test_adapter_names_with_braces_and_escapes_are_parsed():
     hostile = r'vllm:lora_adapter_loaded{adapter_name="a} 9\\\"{b",level="gpu"} 1'
     text = add_up([hostile, hostile])
     assert text.splitlines() == [hostile.removesuffix("1") + "2"]
 
 
-def test_the_ingress_has_counts_in_the_same_form():
+def test_ingress_counts_have_the_same_format():
     text = add_up([Counts(requests=3, retries=1).text("i", 2)])
     assert (
         total(text, "valora_serve:requests_total") == 3
@@ -96,7 +96,7 @@ valora:memory_move_seconds_total{a="b",move="read_kv"} 50
 """
 
 
-def test_reports_have_rates_since_the_last_one_and_what_tokens_cost():
+def test_reports_have_rates_since_the_last_report_and_token_costs():
     cards = [
         {"name": "b", "resident": True},
         {"name": "a", "resident": True},
@@ -114,12 +114,12 @@ def test_reports_have_rates_since_the_last_one_and_what_tokens_cost():
     )
     again = reporter.report(later, cards)
     assert again["output_token"] == pytest.approx(0.01) and "adapter_load" not in again
-    # No step ran since: what the costs were corrected by may be over.
+    # No step has run since, so the correction of the costs may be outdated.
     assert "step" not in again and "prefill_token" not in again
     assert "step" in reporter.report(later.replace("} 70", "} 71"), cards)
 
 
-def test_estimated_prompts_are_scaled_by_what_the_server_counts():
+def test_prompt_estimates_are_scaled_to_the_servers_counts():
     scale = PromptScale()
     assert scale.look(0) == 1
     seen, counted = [], 0
@@ -128,7 +128,7 @@ def test_estimated_prompts_are_scaled_by_what_the_server_counts():
         counted += 1000
         seen.append(scale.look(counted))
     assert seen == sorted(seen) and seen[-1] == pytest.approx(4, rel=0.01)
-    for _ in range(100):  # a server of which nothing is known any more, as it was started again
+    for _ in range(100):  # a restarted server, about which nothing is known
         scale.add(500)
         counted = 500 if counted > 60_000 else counted + 500
         last = scale.look(counted)
@@ -139,7 +139,7 @@ def test_estimated_prompts_are_scaled_by_what_the_server_counts():
     assert stats["prefill_token"] == 0.25 and stats["pool_tokens"] == 800
 
 
-def test_errors_are_those_of_the_server():
+def test_errors_equal_those_of_the_server():
     assert json.loads(error_body(404, "no such model", "model")) == {
         "error": {
             "message": "no such model",
@@ -153,7 +153,7 @@ def test_errors_are_those_of_the_server():
     assert (done, end) == ("data: [DONE]", "")
 
 
-def test_a_response_that_breaks_ends_with_an_event_of_its_kind():
+def test_broken_response_stream_ends_with_an_error_event():
     name, data = (
         error_event("/v1/responses", 503, "lost", 7).decode().removesuffix("\n\n").split("\n")
     )
@@ -175,15 +175,15 @@ def test_a_response_that_breaks_ends_with_an_event_of_its_kind():
         (
             [b"data: 1\n\n", b"data: half"],
             [b"data: 1\n\n", b"data: half"],
-        ),  # ended well: nothing is left out
+        ),  # ended normally: nothing is missing
         ([], []),
     ],
 )
-def test_streams_are_cut_after_events(pieces, given):
+def test_streams_are_split_after_events(pieces, given):
     assert asyncio.run(gathered(pieces, None)) == given
 
 
-def test_a_broken_stream_ends_after_an_event():
+def test_broken_stream_ends_after_a_complete_event():
     assert asyncio.run(gathered([b"data: 1\n\ndata: ha"], ConnectionError())) == [b"data: 1\n\n"]
 
 
@@ -201,7 +201,7 @@ async def gathered(pieces, error):
     return found
 
 
-def test_headers_of_one_connection_stay_there():
+def test_hop_by_hop_headers_are_not_forwarded():
     assert forwarded(
         {
             "Host": "a",
@@ -213,7 +213,7 @@ def test_headers_of_one_connection_stay_there():
     ) == {"Authorization": "Bearer k", "X-Valora-Application": "one"}
 
 
-def test_settings_come_from_key_value():
+def test_settings_are_read_from_key_value_arguments():
     settings = Settings.model_validate(
         {
             "model": "/m",
@@ -237,7 +237,7 @@ def test_settings_come_from_key_value():
     assert command(own, 1).count("--pool-memory") == 1
 
 
-def test_a_replica_has_ranks_that_share_its_cores():
+def test_ranks_of_a_replica_share_its_cores():
     given = {"model": "/m", "cores": 8, "tensor_parallel_size": 2, "rank_cores": "0-3|4-7"}
     words = command(Settings.model_validate(given), 8)
     for option, value in (("--threads", "8"), ("--tensor-parallel-size", "2")):
@@ -264,12 +264,12 @@ def test_wrong_settings_are_refused(given):
         Settings.model_validate(given)
 
 
-def test_the_page_names_all_settings():
+def test_documentation_lists_every_setting():
     page = (REPOSITORY / "docs/ray.md").read_text()
     assert [name for name in Settings.model_fields if f"`{name}`" not in page] == []
 
 
-def test_bytes_are_read_as_the_program_does():
+def test_byte_sizes_are_parsed_as_by_the_program():
     assert [parse_bytes(text) for text in ("10", "1k", "1K", "1.5G", "2GiB", 7)] == [
         10,
         1000,

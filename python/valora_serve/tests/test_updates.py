@@ -1,4 +1,4 @@
-"""What must not be noticed: a rolling update under load, and a replica that stands still."""
+"""Events that clients must not notice: a rolling update under load, and a replica that hangs."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ from load import Load, expected
 SETTINGS = {"replicas": 3}
 
 
-def test_a_rolling_update_fails_nothing(application, single, capsys):
-    """Another option for the program: every replica and the ingress are replaced."""
+def test_rolling_update_fails_no_request(application, single, capsys):
+    """A different program option: every replica and the ingress are replaced."""
     application.wait_for_replicas(3)
     before = {replica["replica"] for replica in application.replicas()}
     load = Load(expected(single), clients=16)
@@ -29,7 +29,7 @@ def test_a_rolling_update_fails_nothing(application, single, capsys):
     assert not before & after
 
 
-def test_a_replica_that_stands_still_is_routed_around(application, single):
+def test_stalled_replica_is_avoided(application, single):
     application.wait_for_replicas(3)
     stopped = application.replicas()[0]["child"]
     load = Load(expected(single), clients=40)

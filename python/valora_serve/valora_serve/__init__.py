@@ -13,7 +13,7 @@ __all__ = ["Settings", "app"]
 
 
 def __getattr__(name: str) -> Any:
-    """Ray is imported only when the application is built: the routing and the store do without it."""
+    """Ray is imported only when the application is built; routing and the store work without it."""
     if name == "app":
         from .application import app
 

@@ -1,4 +1,4 @@
-"""The adapters of one replica: from the store when they are first asked for, and as the cluster's list says."""
+"""The adapters of one replica: loaded from the store on first use, and according to the cluster's registry."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from .registry import Registry
 from .store import AdapterStore, CacheFull, Lease, StoreError
 
 logger = logging.getLogger("ray.serve")
-ABSENT_SECONDS = 5.0  # for which a name that the store lacks is not looked up again
+ABSENT_SECONDS = 5.0  # how long a name that the store lacks is not looked up again
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 Post = Callable[[str, dict[str, Any]], Awaitable[tuple[int, str]]]
 Ask = Callable[[Call], Awaitable[Head]]
@@ -31,21 +31,19 @@ class AdapterKeeper:
         self._store = store
         self._post = post
         self._registry = registry
-        self._leases: dict[
-            str, Lease
-        ] = {}  # of adapters from the store, the least recently used first
-        self._others: set[str] = set()  # names that the child knew without us
+        self._leases: dict[str, Lease] = {}  # adapters from the store, least recently used first
+        self._others: set[str] = set()  # names that the child has from other sources
         self._absent: dict[str, float] = {}
         self._in_use: dict[str, int] = {}
-        self._lock = asyncio.Lock()  # loads and unloads of this replica, one at a time
-        self._applied: dict[str, int] = {}  # name to the serial of the change that it follows
+        self._lock = asyncio.Lock()  # one load or unload at a time on this replica
+        self._applied: dict[str, int] = {}  # name -> serial of the last change applied
         self._version = 0
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def using(self, hints: Hints | None) -> Any:
-        """Has the child load what the request names and the store has, and keeps it meanwhile."""
+        """Loads the named adapters that the store has, and keeps them during the block."""
         names = [name for name in (hints.model, *hints.adapters) if name] if hints else []
         held: list[str] = []
         try:
@@ -63,7 +61,7 @@ class AdapterKeeper:
                     del self._in_use[name]
 
     async def _ensure(self, asked: str) -> str:
-        """The adapter's name, which a request may have written after the base model's and a colon."""
+        """The adapter's name; the request may prefix it with the base model's name and a colon."""
         for name in (asked, *([asked.partition(":")[2]] if ":" in asked else [])):
             if not self._known(name):
                 async with self._lock:
@@ -85,10 +83,10 @@ class AdapterKeeper:
         self._absent = {n: t for n, t in self._absent.items() if time.monotonic() < t}
         self._absent[name] = (
             time.monotonic() + ABSENT_SECONDS
-        )  # the child knows it, or says that there is none
+        )  # the child either knows it or reports that it does not exist
 
     async def _lease(self, name: str) -> Lease:
-        """Gives up adapters that nobody uses here until there is room."""
+        """Takes a lease, unloading adapters that are not in use here until there is room."""
         assert self._store is not None
         while True:
             try:
@@ -106,7 +104,7 @@ class AdapterKeeper:
         lease = await self._lease(name)
         status, text = await self._post(LOAD, body | {"lora_path": str(lease.path)})
         if status == 400 and "already been loaded" in text and not body.get("load_inplace"):
-            lease.release()  # by --manifest or the like
+            lease.release()  # loaded by --manifest or another option
             self._others.add(name)
             return status, text
         if status != 200:
@@ -123,7 +121,7 @@ class AdapterKeeper:
     async def load(
         self, body: dict[str, Any], serial: int, call: Call, ask: Ask
     ) -> tuple[int, str]:
-        """With a path as the child does, without one from the store."""
+        """With a path, loads as the child does; without one, from the store."""
         name = body.get("lora_name")
         if not isinstance(name, str) or body.get("lora_path") or not self._store:
             head = await ask(call)
@@ -146,7 +144,7 @@ class AdapterKeeper:
             lease.release()
 
     async def follow_registry(self) -> None:
-        """Catches up with changes that this replica has not heard of."""
+        """Applies changes that this replica has missed."""
         version, adapters = await asyncio.to_thread(self._registry.read)
         if version == self._version:
             return

@@ -12,7 +12,7 @@ from .settings import Settings
 
 
 def autoscaling(settings: Settings) -> AutoscalingConfig:
-    """Ray applies the bounds and the delays to what the policy wants."""
+    """Ray applies the bounds and delays to the number that the policy asks for."""
     assert settings.max_replicas is not None
     least = settings.replicas if settings.min_replicas is None else settings.min_replicas
     return AutoscalingConfig(
@@ -38,7 +38,7 @@ ROUTERS = {
 
 def router(settings: Settings) -> RequestRouterConfig:
     options: dict[str, Any] = {"request_routing_stats_period_s": settings.stats_period}
-    if settings.routing != "power-of-two":  # that is Ray's own
+    if settings.routing != "power-of-two":  # that router is Ray's own
         options["request_router_class"] = ROUTERS[settings.routing]
     if settings.routing == "cost":
         options["request_router_kwargs"] = {"period": settings.stats_period}
@@ -46,7 +46,7 @@ def router(settings: Settings) -> RequestRouterConfig:
 
 
 def app(settings: Settings) -> Application:
-    """`serve run valora_serve:app model=…`: the keys are those of Settings."""
+    """`serve run valora_serve:app model=…`; the keys are those of Settings."""
     if not isinstance(settings, Settings):
         settings = Settings.model_validate(settings)
     actor: dict[str, Any] = {"num_cpus": settings.cores, "resources": settings.resources}
@@ -73,7 +73,7 @@ def app(settings: Settings) -> Application:
         logging_config=logs,
         ray_actor_options={"num_cpus": 0.01, "resources": settings.ingress_resources},
         max_ongoing_requests=100_000,
-        max_surge_percent=100,  # the only one: its successor comes before it leaves
+        max_surge_percent=100,  # there is only one: its successor starts before it stops
         health_check_period_s=settings.health_period,
         graceful_shutdown_timeout_s=settings.drain_timeout,
         graceful_shutdown_wait_loop_s=0.5,

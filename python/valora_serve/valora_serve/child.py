@@ -17,11 +17,12 @@ LAST_LINES = 40  # shown if the program ends before it serves
 
 
 class ChildFailed(Exception):
-    """The program ended, or did not begin to serve in time."""
+    """The program ended, or did not start serving in time."""
 
 
 class Child:
-    """One running program. `log` gets each line that it prints, `on_exit` its return code if nobody stopped it."""
+    """One running program. `log` receives each line of its output, `on_exit` its return code if it ends without
+    being stopped."""
 
     def __init__(
         self,
@@ -40,11 +41,11 @@ class Child:
         self._served_or_ended = threading.Event()
         self._ended = threading.Event()
         self.url = ""
-        # The kernel looks at the thread that forked, not at its process: this one lives as long as the child.
+        # The kernel watches the thread that forked, not the process: this one lives as long as the child.
         self._keeper = threading.Thread(target=self._keep, name="valora-keeper", daemon=True)
 
     def start(self, timeout: float) -> str:
-        """The address of the server, once it serves."""
+        """Starts the program; returns the server's address once it serves."""
         self._keeper.start()
         in_time = self._served_or_ended.wait(timeout)
         if self.url:
@@ -63,7 +64,7 @@ class Child:
         return bool(self.url) and not self._ended.is_set()
 
     def stop(self, timeout: float) -> None:
-        """Lets running requests end for this long, then kills."""
+        """Gives running requests this long to end, then kills the program."""
         self._stopping = True
         self._signal(signal.SIGTERM)
         if not self._ended.wait(timeout):

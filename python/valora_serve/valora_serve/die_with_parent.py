@@ -1,6 +1,7 @@
 """Runs a program that the kernel kills when the thread that started it ends: `die_with_parent.py PARENT PROGRAM …`.
 
-Run as a script between fork and the program, so that no Python code runs in the forked copy of a threaded process.
+Runs as a script between the fork and the program, so that no Python code runs in the forked copy of a threaded
+process.
 """
 
 import ctypes
@@ -15,7 +16,7 @@ def main() -> None:
     parent, program = int(sys.argv[1]), sys.argv[2:]
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
-    if os.getppid() != parent:  # it ended before prctl
+    if os.getppid() != parent:  # the parent ended before prctl
         sys.exit(1)
     os.execvp(program[0], program)
 

@@ -1,4 +1,5 @@
-"""Server-sent events in whole pieces: a stream that breaks must not end within an event."""
+"""Splits streams of server-sent events at event boundaries, so that a broken stream never ends
+inside an event."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 
@@ -6,7 +7,8 @@ END = b"\n\n"
 
 
 async def whole_events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes, cut after events alone; what follows the last one comes when the stream has ended well."""
+    """Yields the same bytes, split only after events; a remainder is sent only when the stream has ended
+    normally."""
     rest = b""
     async for piece in pieces:
         rest += piece

@@ -1,4 +1,4 @@
-"""Signs of life in between: who waits for a message can tell a slow sender from a lost one."""
+"""Heartbeats: whoever waits for a message can tell a slow sender from a lost one."""
 
 import asyncio
 import logging
@@ -14,7 +14,8 @@ B = TypeVar("B")
 
 
 class Pulse:
-    """Whether a server still answers. It is asked once a period at most, and only while somebody wants to know."""
+    """Tracks whether a server still answers. It is asked at most once per period, and only while somebody calls
+    steady()."""
 
     def __init__(self, ask: Callable[[], Awaitable[object]], period: float) -> None:
         self._ask = ask
@@ -23,11 +24,12 @@ class Pulse:
         self._asking: asyncio.Task[None] | None = None
 
     def felt(self) -> None:
-        """It has answered something."""
+        """The server has answered something."""
         self._last = time.monotonic()
 
     def steady(self) -> bool:
-        """Whether it answered lately. An answer to what is asked here shows at the next look."""
+        """True if the server has answered recently. If that was a while ago, asks it; the answer
+        shows in a later call."""
         quiet = time.monotonic() - self._last
         if quiet > self._period / 2 and self._asking is None:
             self._asking = asyncio.create_task(self._feel())
@@ -46,8 +48,8 @@ class Pulse:
 async def with_heartbeats(
     messages: AsyncGenerator[T, None], period: float, beat: Callable[[], B | None]
 ) -> AsyncGenerator[T | B, None]:
-    """The same messages, and what `beat` gives whenever none came for a period. To close it closes `messages`, whatever
-    they wait for."""
+    """Yields the messages, and beat() whenever none came for a period. Closing this closes `messages`, whatever they
+    wait for."""
     coming = asyncio.ensure_future(anext(messages))
     try:
         while True:
@@ -71,4 +73,4 @@ async def _end(task: asyncio.Future[T]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # seen, or asyncio would log that it was not
+        task.exception()  # retrieves the exception, which asyncio would otherwise log

@@ -38,19 +38,19 @@ RELAYED = {
 }
 LISTED = {"/v1/models", "/v1/lora_adapters"}
 STATS = "/v1/stats"
-PAGE = {"/", "/docs", "/openapi.json"}  # and below "/ui/"
-ASKED = {"/version", "/v1/applications", STATS} | PAGE  # any replica answers
+PAGE = {"/", "/docs", "/openapi.json"}  # and everything below "/ui/"
+ASKED = {"/version", "/v1/applications", STATS} | PAGE  # any replica can answer these
 PINS = {"/v1/pin_lora_adapter", "/v1/unpin_lora_adapter"}
 CHANGES = {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
 LOST = (ServerLost, ReplicaUnavailableError, RayError)
-BODY_BYTES = 64 * 2**20  # `valora serve` takes no more
+BODY_BYTES = 64 * 2**20  # the limit of `valora serve`
 LARGE_BODY = 2**18
 BROADCAST_SECONDS = 300
-METRICS_SECONDS = 5  # a scrape has its own timeout, and must show that a replica is silent
+METRICS_SECONDS = 5  # scrapes have their own timeout and must show silent replicas
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether another replica may answer: an error of the replica itself, not of the code in it."""
+    """True if another replica may answer: the replica itself failed, not the code running in it."""
     if isinstance(error, RayTaskError):
         cause: Any = error.cause
         return (
@@ -112,7 +112,7 @@ class ValoraIngress:
         path, content = request.url.path, await content_of(request)
         if content is None:
             return failure(413, f"the body is larger than {BODY_BYTES} bytes")
-        large = len(content) > LARGE_BODY  # pictures: others need not wait for their digests
+        large = len(content) > LARGE_BODY  # pictures: do not hold up others while hashing
         body = (
             await asyncio.to_thread(read_body, path, content) if large else read_body(path, content)
         )
@@ -132,7 +132,7 @@ class ValoraIngress:
         return StreamingResponse(self._pieces(path, head, rest), head.status, headers)
 
     async def _pieces(self, path: str, head: Head, rest: Listener) -> AsyncIterator[bytes]:
-        """The stream, which ends with an event if its replica is lost on the way."""
+        """The stream, which ends with an error event if its replica is lost midway."""
         yield head.body
         sent, complete = head.body.count(END), is_complete(path, head.body)
         try:
@@ -145,7 +145,7 @@ class ValoraIngress:
         except Exception as error:
             if not is_lost(error):
                 logger.exception("a stream failed")
-            if complete:  # its replica was lost between its last event and the end
+            if complete:  # the replica was lost between its last event and the end
                 return
             self._counts.broken_streams += 1
             lost = "the replica that generated this answer was lost; ask again"
@@ -156,7 +156,7 @@ class ValoraIngress:
     async def _all(
         self, method: str, call: Call, *arguments: Any, timeout: float = BROADCAST_SECONDS
     ) -> list[Head]:
-        """The answers of the replicas that are there; those that end meanwhile are left out."""
+        """The answers of all live replicas, except those that end in the meantime."""
         response = self._servers.broadcast(method, call, *arguments)
         results = await response.results_async(timeout_s=timeout, return_exceptions=True)
         heads = []
@@ -176,14 +176,15 @@ class ValoraIngress:
         try:
             heads = await self._all("ask", call, timeout=self._settings.silence_timeout)
         except (DeploymentUnavailableError, TimeoutError):
-            # Scaled to zero: a request makes one start. Or one is silent: another one's list is better than none.
+            # Scaled to zero: a normal request makes one start. Or one is silent: another replica's list is better
+            # than none.
             return await self._answer(request, "GET")
         good = [head for head in heads if head.status == 200]
         if not good:
             return (
                 as_response(heads[0])
                 if heads
-                else failure(503, "no replica is there", {"Retry-After": "5"})
+                else failure(503, "no replica is available", {"Retry-After": "5"})
             )
         if request.url.path not in LISTED:
             return as_response(good[0])
@@ -210,9 +211,9 @@ class ValoraIngress:
         except (DeploymentUnavailableError, TimeoutError) as error:
             return failure(503, str(error), {"Retry-After": "5"})
         if not heads:
-            return failure(503, "no replica is there", {"Retry-After": "5"})
+            return failure(503, "no replica is available", {"Retry-After": "5"})
         bad = [head for head in heads if head.status != 200]
-        # Where some had done it before, the others have followed now.
+        # If some replicas already had this change, the others have now caught up.
         if len(bad) < len(heads):
             self._registry.write(name, serial, body if loads else None)
         worst = next((head for head in bad if head.status >= 500), None)
@@ -221,7 +222,8 @@ class ValoraIngress:
         return as_response(next(head for head in heads if head.status == 200))
 
     async def _pin(self, request: Request) -> Response:
-        """On the replicas that are there: a pin is of a server's memory, and not kept for later ones."""
+        """Pins on the current replicas only: a pin concerns one server's memory and is not recorded
+        for later ones."""
         if request.method != "POST":
             return failure(
                 405, f"the path {request.url.path} does not support the method {request.method}"
@@ -235,7 +237,7 @@ class ValoraIngress:
         except (DeploymentUnavailableError, TimeoutError) as error:
             return failure(503, str(error), {"Retry-After": "5"})
         if not heads:
-            return failure(503, "no replica is there", {"Retry-After": "5"})
+            return failure(503, "no replica is available", {"Retry-After": "5"})
         return as_response(max(heads, key=lambda head: head.status))
 
     async def _metrics(self) -> Response:
@@ -246,7 +248,7 @@ class ValoraIngress:
             )
             texts = [head.body.decode() for head in heads if head.status == 200]
         except (DeploymentUnavailableError, TimeoutError):
-            pass  # scaled to zero, or one is silent: the ingress's own counts remain
+            pass  # scaled to zero, or one is silent: the ingress's own metrics remain
         own = self._counts.text(self._id, len(texts))
         return Response(add_up(texts) + own, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -261,7 +263,7 @@ async def content_of(request: Request) -> bytes | None:
 
 
 def union(heads: list[Head]) -> list[dict[str, Any]]:
-    """Cards by name, in the order of the first replica that has them."""
+    """Merges cards by name, in the order of the first replica that lists them."""
     cards: dict[str, dict[str, Any]] = {}
     for head in heads:
         for card in json.loads(head.body)["data"]:

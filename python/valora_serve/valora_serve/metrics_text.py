@@ -1,14 +1,14 @@
-"""Prometheus texts of several servers as one."""
+"""Combines the Prometheus metrics of several servers."""
 
 import dataclasses
 import math
 import re
 from collections.abc import Iterable
 
-# Names of adapters are values of labels, and may have braces.
+# Adapter names are label values, and may contain braces.
 LABELS = r'\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\}'
 SAMPLE = re.compile(rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)({LABELS})?\s+(\S+)(?:\s+-?\d+)?$")
-# A sum means nothing for these. All others are counts, bytes or seconds.
+# Metrics for which a sum is meaningless. All others are counts, bytes or seconds.
 MEAN = {
     "vllm:kv_cache_usage_perc",
     "valora:step_cost_error_median",
@@ -28,7 +28,7 @@ class Family:
 
 
 def family_of(sample: str, declared: dict[str, Family]) -> str:
-    """Histograms declare one name and have samples of three."""
+    """Histograms declare one name but have samples under three."""
     for suffix in ("_bucket", "_sum", "_count"):
         if sample.endswith(suffix) and sample.removesuffix(suffix) in declared:
             return sample.removesuffix(suffix)
@@ -62,7 +62,7 @@ def shown(value: float) -> str:
 
 
 def add_up(texts: Iterable[str]) -> str:
-    """Counters, histograms and gauges of counts add up; shares and medians become means."""
+    """Adds up counters, histograms and gauges of counts; averages shares and medians."""
     families: dict[str, Family] = {}
     for text in texts:
         parse(text, families)
@@ -76,7 +76,7 @@ def add_up(texts: Iterable[str]) -> str:
 
 
 def values(text: str, name: str) -> dict[str, float]:
-    """The samples of exactly this name by their labels."""
+    """The samples with exactly this name, by their labels."""
     found = (SAMPLE.match(line) for line in text.splitlines() if line.startswith(name))
     return {
         match.group(2) or "": float(match.group(3))

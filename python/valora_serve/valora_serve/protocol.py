@@ -1,11 +1,11 @@
-"""What ingress and replicas send each other, and the errors that clients see."""
+"""Messages between ingress and replicas, and the errors that clients see."""
 
 import dataclasses
 import json
 from collections.abc import Mapping
 
 SSE_DONE = b"data: [DONE]\n\n"
-# Of one connection, or wrong once the body went through us.
+# Headers that apply to one connection, or are wrong once the body has passed through us.
 NOT_FORWARDED = {
     "host",
     "connection",
@@ -26,10 +26,10 @@ NOT_FORWARDED = {
 
 @dataclasses.dataclass
 class Hints:
-    """What the router knows of a request: read from its body once, by the ingress."""
+    """What the router knows about a request, extracted from its body once by the ingress."""
 
     model: str = ""
-    adapters: tuple[str, ...] = ()  # besides the model's own name
+    adapters: tuple[str, ...] = ()  # in addition to the model's own name
     prefix: tuple[
         tuple[int, int], ...
     ] = ()  # (digest of the prompt up to here, tokens up to here), ascending
@@ -38,11 +38,11 @@ class Hints:
     answer_tokens: int = 0
     avoid: tuple[str, ...] = ()  # replicas that failed this request
     streams: bool = dataclasses.field(default=False, compare=False)
-    # The router's notes for the ingress, which has the same object: the replica that the request was sent to and when, and
-    # when it was taken there.
+    # Notes from the router to the ingress, which holds the same object: the replica that the request was sent to and when,
+    # and when that replica accepted it.
     sent: tuple[str, float] | None = dataclasses.field(default=None, compare=False)
     taken: float | None = dataclasses.field(default=None, compare=False)
-    # The ingress's for the router: when the first piece of a stream came.
+    # Note from the ingress to the router: when the first piece of a stream arrived.
     begun: float | None = dataclasses.field(default=None, compare=False)
 
 
@@ -57,7 +57,8 @@ class Call:
 
 @dataclasses.dataclass
 class Head:
-    """The first message of an answer. An answer that is not a stream is complete with it."""
+    """The first message of an answer. For an answer that is not a stream, it is the whole
+    answer."""
 
     status: int
     headers: dict[str, str]
@@ -68,13 +69,13 @@ class Head:
 
 @dataclasses.dataclass(frozen=True)
 class Alive:
-    """Nothing new, but the replica is there."""
+    """A heartbeat: no news, but the replica is alive."""
 
     replica: str
 
 
 class ServerLost(Exception):
-    """The replica's server ended, or its connection broke: another replica can answer."""
+    """The replica's server ended, or its connection broke; another replica can answer."""
 
 
 def forwarded(headers: Mapping[str, str]) -> dict[str, str]:
@@ -103,7 +104,7 @@ LAST_RESPONSES = tuple(f"response.{end}" for end in ("completed", "incomplete", 
 
 
 def is_complete(path: str, events: bytes) -> bool:
-    """Whether the last one of these whole events is the last one of its stream."""
+    """True if these whole events include the last event of their stream."""
     if path != "/v1/responses":
         return events.endswith(SSE_DONE)
     last = events.removesuffix(b"\n\n").rpartition(b"\n\n")[2].decode(errors="replace")
@@ -112,7 +113,7 @@ def is_complete(path: str, events: bytes) -> bool:
 
 
 def error_event(path: str, status: int, message: str, sent: int) -> bytes:
-    """The end of a stream that fails on its way after `sent` events, as `valora serve` ends one."""
+    """The end of a stream that fails after `sent` events, in the form used by `valora serve`."""
     if path != "/v1/responses":
         return b"data: " + error_body(status, message) + b"\n\n" + SSE_DONE
     event = {"type": "error", "sequence_number": sent, "code": ERROR_TYPES[status]}

@@ -1,6 +1,6 @@
-"""Which adapters were loaded and unloaded at run time, kept in the cluster's control store.
+"""Records which adapters were loaded and unloaded at run time, in the cluster's control store.
 
-A replica that starts later, or that missed a broadcast, follows this list.
+Replicas that start later, or missed a broadcast, catch up from it.
 """
 
 import json
@@ -16,7 +16,7 @@ class Store(Protocol):
 
 
 class ClusterStore:
-    """Ray's key-value store of the cluster, which outlives replicas."""
+    """The Ray cluster's key-value store, which outlives replicas."""
 
     def get(self, key: str) -> bytes | None:
         from ray.experimental.internal_kv import _internal_kv_get
@@ -30,9 +30,9 @@ class ClusterStore:
 
 
 class Registry:
-    """The last change of each name: its serial, and the body that loaded it or None where it was unloaded.
+    """The last change of each name: its serial, and the body that loaded it, or None if it was unloaded.
 
-    Writers are the ingresses; of two that write at the same time the later one wins.
+    Only ingresses write; if two write at the same time, the later one wins.
     """
 
     def __init__(self, application: str, store: Store | None = None) -> None:
@@ -40,7 +40,7 @@ class Registry:
         self._store = ClusterStore() if store is None else store
 
     def read(self) -> tuple[int, Changes]:
-        """(serial of the last change, changes)."""
+        """Returns (serial of the last change, changes)."""
         value = self._store.get(self._key)
         if not value:
             return 0, {}

@@ -1,4 +1,5 @@
-"""Gets an answer from some replica: a request of which nothing was sent yet is tried elsewhere if its replica is lost."""
+"""Gets an answer from some replica: if a replica is lost, a request of which nothing was sent yet is retried
+elsewhere."""
 
 import asyncio
 import dataclasses
@@ -12,8 +13,8 @@ from .routing.hearing import HEARING, Hearing
 
 logger = logging.getLogger("ray.serve")
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-LONGEST_LOOK = 1.0  # seconds between two looks at whether a replica is silent
-LOOKS = 10  # at least, in the time after which one counts as silent
+LONGEST_LOOK = 1.0  # seconds between two checks for silence
+LOOKS = 10  # minimum number of checks before a replica counts as silent
 
 
 class RelayFailed(Exception):
@@ -31,7 +32,7 @@ class Counts:
     silent_replicas: int = 0
 
     def text(self, ingress: str, replicas: int) -> str:
-        """In Prometheus' form."""
+        """The counts in Prometheus' text format."""
         lines = []
         for name, kind, what, value in (
             ("requests_total", "counter", "Requests that the ingress relayed.", self.requests),
@@ -65,7 +66,7 @@ class Counts:
 
 
 class Silent(ServerLost):
-    """Nothing was heard from the replica for too long."""
+    """Nothing has been heard from the replica for too long."""
 
     def __init__(self, replica: str) -> None:
         super().__init__(f"replica {replica} is silent")
@@ -73,7 +74,8 @@ class Silent(ServerLost):
 
 
 class Listener:
-    """The messages of one request but Alive. After a silence it cancels the request, and raises Silent."""
+    """The messages of one request, without Alive. After a period of silence, cancels the request and
+    raises Silent."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class Listener:
         self._timeout = timeout
         self._on_silence = on_silence
         self._look = min(LONGEST_LOOK, timeout / LOOKS)
-        self._replica = ""  # where the request is: the router says it first, then the messages do
+        self._replica = ""  # where the request is: from the router, then from the messages
         self._began = False
 
     def cancel(self) -> None:
@@ -115,7 +117,8 @@ class Listener:
         try:
             while not (await asyncio.wait({coming}, timeout=self._look))[0]:
                 now = self._hearing.now()
-                # Where this process itself stood still, what came meanwhile has not been read yet.
+                # If this process itself was stalled, messages that arrived in the meantime have not
+                # been read yet.
                 quiet = quiet + min(now - looked, 2 * self._look) if self._quiet(looked) else 0.0
                 looked = now
                 if quiet >= self._timeout:
@@ -127,26 +130,28 @@ class Listener:
             give_up(coming)
 
     def _quiet(self, since: float) -> bool:
-        """Whether a message is missed, and none came since then."""
+        """True if a message is overdue and none has come since then."""
         if self._began:
             return True
         sent = self._hints.sent
-        if sent is None:  # it waits in the router for a replica that has room
+        if sent is None:  # the request waits in the router for a replica with room
             return False
         self._replica, at = sent
-        # Until the replica has taken the request, others' messages are signs of life, too; then it sends its own.
+        # Until the replica accepts the request, messages of other requests also count as signs of life; then it
+        # sends its own.
         taken = self._hints.taken
         return max(at, self._hearing.last(self._replica) if taken is None else taken) < since
 
 
 def give_up(task: asyncio.Future[Any]) -> None:
-    """Cancels what may still run, and takes note of its end so that asyncio does not log it."""
+    """Cancels a task that may still be running, and retrieves its result so that asyncio does
+    not log it."""
     task.cancel()
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 class Relay:
-    """`send` starts a request on a replica of the router's choice and gives its messages, Head first."""
+    """`send` starts a request on a replica chosen by the router and returns its messages, Head first."""
 
     def __init__(
         self,
@@ -181,7 +186,7 @@ class Relay:
             answer = self._start(call, body, avoid)
             try:
                 head = await anext(answer)
-                if head.status != 503 or attempt == self._attempts:  # draining
+                if head.status != 503 or attempt == self._attempts:  # 503: the replica is draining
                     return head, answer
                 avoid += (head.replica,)
             except asyncio.CancelledError:
@@ -190,7 +195,7 @@ class Relay:
             except Silent as silence:
                 avoid += (silence.replica,)
                 self._counts.retries += 1
-                continue  # without using up an attempt: the request has no part in a silence
+                continue  # does not use up an attempt: the request did not cause the silence
             except Exception as error:
                 if not self._is_lost(error):
                     raise
@@ -198,7 +203,7 @@ class Relay:
                 if attempt == self._attempts:
                     self._counts.failed += 1
                     raise RelayFailed(
-                        503, f"{attempt} replicas were lost while they answered"
+                        503, f"{attempt} replicas were lost while answering"
                     ) from None
             self._counts.retries += 1
             attempt += 1
@@ -206,7 +211,8 @@ class Relay:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _start(self, call: Call, body: Body, avoid: tuple[str, ...]) -> Listener:
-        # Each attempt has hints of its own: the router may still write on those of the one before.
+        # Each attempt has its own hints, because the router may still write to those of the
+        # previous one.
         hints = dataclasses.replace(body.hints, avoid=avoid, sent=None, taken=None, begun=None)
         messages = self._send(call, dataclasses.replace(body, hints=hints))
         return Listener(messages, hints, self._hearing, self._silence, self._fell_silent)

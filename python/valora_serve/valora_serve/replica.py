@@ -1,4 +1,4 @@
-"""A replica: one `valora serve` and what Ray asks about it."""
+"""A replica: one `valora serve`, and the information that Ray asks for."""
 
 import asyncio
 import contextlib
@@ -26,12 +26,12 @@ from .store import AdapterStore, StoreError
 
 logger = logging.getLogger("ray.serve")
 CHUNK = 64 * 2**10
-REPORTED = 5.0  # seconds after which even an idle replica reports anew; its old rates fade with each report
+REPORTED = 5.0  # seconds between reports even of an idle replica, whose old rates then fade
 JSON, PLAIN = {"Content-Type": "application/json"}, {"Content-Type": "text/plain; charset=utf-8"}
 
 
 class ValoraServer:
-    """Its requests are forwarded to the child unchanged."""
+    """Forwards requests to the child unchanged."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -43,10 +43,11 @@ class ValoraServer:
         self._url = self._child.start(settings.start_timeout)
         self._base_names: list[str] = []
         self._reporter = Reporter()
-        self._attained = (0.0, 0.0)  # first tokens in time and all of them, at the last look
+        self._attained = (0.0, 0.0)  # first tokens in time, and all first tokens, at the last check
         logger.info("valora %d serves at %s", self._child.pid, self._url)
         self._session: aiohttp.ClientSession | None = None
-        # Any answer is one: while the server drains, /health has 503 and the requests under way go on.
+        # Any answer counts: while the server drains, /health returns 503 and running requests
+        # continue.
         self._pulse = Pulse(
             lambda: self._get("/health", settings.silence_timeout), settings.heartbeat
         )
@@ -71,9 +72,10 @@ class ValoraServer:
         logger.info("valora: %s", line)
 
     def _ended(self, code: int) -> None:
-        """A replica without its server is of no use. Its end makes Ray start another one, as for any other fault."""
+        """A replica without its server is useless. Ending it makes Ray start another one, as after any other
+        fault."""
         logger.error("valora ended with %d; so does the replica", code)
-        time.sleep(0.2)  # for the errors of running requests
+        time.sleep(0.2)  # lets running requests report their errors
         os._exit(1)
 
     def _client(self) -> aiohttp.ClientSession:
@@ -115,9 +117,9 @@ class ValoraServer:
     async def forward(
         self, call: Call, hints: Hints | None = None
     ) -> AsyncGenerator[Head | bytes | Alive, None]:
-        """A Head, then the pieces of a stream, and Alive while there is none, if the child still answers. ServerLost if it
-        ended."""
-        self._pulse.steady()  # the first heartbeat knows
+        """Yields a Head, then the pieces of a stream, with Alive in between while the child still answers. ServerLost
+        if it has ended."""
+        self._pulse.steady()  # so that the first heartbeat has an answer
         messages = with_heartbeats(
             self._messages(call, hints),
             self._settings.heartbeat,
@@ -131,7 +133,7 @@ class ValoraServer:
         self, call: Call, hints: Hints | None
     ) -> AsyncGenerator[Head | bytes, None]:
         try:
-            # Without its key a request moves nothing here: the child refuses it.
+            # A request without the key triggers no loads: the child rejects it.
             async with (
                 self._adapters.using(hints if self._may(call) else None),
                 contextlib.aclosing(self._exchange(call)) as exchange,
@@ -163,7 +165,7 @@ class ValoraServer:
                 yield head
                 return
             head.more = True
-            # The head comes with the first event: until then the request may run elsewhere.
+            # The head is sent with the first event: until then the request may run elsewhere.
             async for events in whole_events(response.content.iter_any()):
                 self._pulse.felt()
                 if head.body:
@@ -175,7 +177,7 @@ class ValoraServer:
                 yield head
 
     async def ask(self, call: Call) -> Head:
-        """For requests that all replicas get."""
+        """Handles requests that go to all replicas."""
         async with contextlib.aclosing(self._messages(call, None)) as messages:
             async for head in messages:
                 assert isinstance(head, Head)
@@ -183,7 +185,7 @@ class ValoraServer:
         raise ServerLost("no answer")
 
     async def load(self, call: Call, serial: int) -> Head:
-        """Loads from the store if the body names no path, else as the child does."""
+        """Loads from the store if the body names no path, otherwise as the child does."""
         try:
             if not self._may(call):
                 return await self.ask(call)
@@ -221,11 +223,11 @@ class ValoraServer:
             await asyncio.wait_for(
                 self._adapters.follow_registry(), self._settings.health_timeout / 2
             )
-        except Exception as error:  # of the control store; requests can be answered without it
+        except Exception as error:  # the control store, which requests do not need
             logger.warning("the list of loaded adapters could not be followed: %r", error)
 
     async def record_routing_stats(self) -> dict[str, Any]:
-        """What the cost of a request on this replica depends on."""
+        """The quantities on which the cost of a request on this replica depends."""
         limit = self._settings.health_timeout
         (_, metrics), (_, listed) = await asyncio.gather(
             self._get("/metrics", limit), self._get("/v1/lora_adapters", limit)
@@ -235,12 +237,12 @@ class ValoraServer:
             cards = json.loads(models).get("data", [])
             self._base_names = [card["id"] for card in cards if card["parent"] is None]
         stats = self._reporter.report(metrics, json.loads(listed).get("data", []))
-        # So that reports of an idle replica differ, too: Ray passes on those that do.
+        # Makes reports of an idle replica differ, because Ray only passes on changes.
         moment = int(time.time() // REPORTED)
         return stats | {"base_names": self._base_names, "moment": moment}
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
-        """The share of first tokens since the last look that came in time."""
+        """Share of first tokens since the last check that were in time."""
         target = self._settings.ttft_target
         if not target:
             return {}
@@ -251,7 +253,7 @@ class ValoraServer:
         return {"attainment": (good - before[0]) / new if new > 0 else 1.0}
 
     def __del__(self) -> None:
-        """Ray calls it once the requests of a leaving replica have ended."""
+        """Called by Ray when the last requests of a stopping replica have ended."""
         child = getattr(self, "_child", None)
         if child:
             child.stop(5)

@@ -1,7 +1,7 @@
-"""Reads from a request's body what the router wants to know: adapter, prefix, pictures, lengths.
+"""Extracts what the router needs from a request's body: adapter, prefix, pictures, lengths.
 
-The prefix is a chain of digests: each covers the prompt from its beginning, so two requests share as much as their chains
-do. What the chain calls a token is an estimate; the tokenizer is the replicas' business.
+The prefix is a chain of digests, each of which covers the prompt from its beginning, so two requests share a prefix as
+long as their chains agree. Token counts in the chain are estimates; only replicas have the tokenizer.
 """
 
 import dataclasses
@@ -115,7 +115,7 @@ def number(value: Any, otherwise: int) -> int:
 
 
 def read_body(path: str, content: bytes) -> Body:
-    """Of a body that is none, no hints: a replica says what is wrong with it."""
+    """For an invalid body, returns no hints: a replica reports what is wrong with it."""
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The settings of the application: what `serve run` takes as key=value and a Serve config file as `args`."""
+"""The application's settings, passed to `serve run` as key=value or in a Serve config file as `args`."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G":
 
 
 def parse_bytes(text: str | int) -> int:
-    """4096, "8G" (2^33) or "8g" (8 * 10^9), as valora's options have it."""
+    """Parses 4096, "8G" (2^33) or "8g" (8 * 10^9), like valora's options."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgKMG]?)(?:i?B)?", str(text).strip())
     if not found:
         raise ValueError(f"{text!r} is not a number of bytes such as 4G")
@@ -24,7 +24,7 @@ def is_url(place: str) -> bool:
 
 
 def absolute(place: str) -> str:
-    """Replicas run in other folders than the command that starts them."""
+    """Replicas run in a different folder from the command that starts them."""
     return place if not place or is_url(place) else str(pathlib.Path(place).expanduser().resolve())
 
 
@@ -156,7 +156,7 @@ class Settings(BaseModel):
 
     @property
     def heartbeat(self) -> float:
-        """Seconds after which a replica says that it is there: some may be late before it counts as lost."""
+        """Seconds between a replica's heartbeats: several may be late before it counts as lost."""
         return self.silence_timeout / 5
 
     @property
@@ -169,7 +169,8 @@ def weight_bytes(model: str) -> int:
 
 
 def memory_options(memory: int, weights: int) -> list[str]:
-    """Shares a replica's memory: the mapped checkpoint and its packed copy, two caches of media, the rest is the pool."""
+    """Divides a replica's memory: the mapped checkpoint and its packed copy, two media caches, and the pool, which
+    gets the rest."""
     rest = memory - 2 * weights - 256 * 2**20
     cache = min(512 * 2**20, max(rest, 0) // 8)
     pool = rest - 2 * cache
@@ -182,7 +183,7 @@ def memory_options(memory: int, weights: int) -> list[str]:
 
 
 def command(settings: Settings, cores: float) -> list[str]:
-    """The child's command line. The port is any free one of the loopback interface."""
+    """The child's command line. It listens on any free loopback port."""
     words = [
         settings.program,
         "--log-level",

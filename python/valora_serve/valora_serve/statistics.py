@@ -1,11 +1,12 @@
-"""What a replica reports for routing, from the metrics of its server."""
+"""Derives a replica's routing report from its server's metrics."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .metrics_text import total, values
 
-# The rate of what, as the growth of one metric by that of another between two looks.
+# Each rate is the growth of the first metric divided by the growth of the second between two
+# reports.
 RATES = {
     "output_token": (
         "vllm:request_time_per_output_token_seconds_sum",
@@ -17,16 +18,16 @@ RATES = {
     ),
     "medium": ("valora:visual_encode_seconds_total", "valora:visuals_encoded_total"),
 }
-# What the server's cost model says. Unlike the time that requests took, it does not grow with the load: a router that takes
-# load for slowness sends all to the other replica until that one is loaded.
+# From the server's cost model. Unlike measured request times, these do not grow with the load: a router that mistakes load
+# for slowness sends everything to the other replica until that one is overloaded.
 COSTS = {
     "step": 'valora:cost_seconds{of="step"}',
     "prefill_token": 'valora:cost_seconds{of="prefill_token"}',
 }
 STEPS, PROMPT_TOKENS = "valora:engine_steps_total", "vllm:request_prompt_tokens_sum"
-FIRST_TOKENS = 2000.0  # prompt tokens that count as well estimated before any came
-KEPT = 0.9  # of the older requests' weight with each report
-CROWDED = 0.05  # share of the pool that is free, below which a further adapter drives something out
+FIRST_TOKENS = 2000.0  # prompt tokens assumed to be well estimated before any were counted
+KEPT = 0.9  # share of the older requests' weight kept at each report
+CROWDED = 0.05  # share of free pool below which another adapter evicts something
 
 
 def labelled(metrics: str, name: str) -> float:
@@ -37,18 +38,19 @@ def labelled(metrics: str, name: str) -> float:
 
 
 class PromptScale:
-    """The server's prompt tokens for each one that the ingress estimated, about the last requests'."""
+    """The server's prompt tokens per estimated token of the ingress, over recent requests."""
 
     def __init__(self) -> None:
         self._tokens = self._estimated = FIRST_TOKENS
         self._counted = 0.0
 
     def add(self, estimated: int) -> None:
-        """A request has ended."""
+        """Counts a request that has ended."""
         self._estimated += estimated
 
     def look(self, counted: float) -> float:
-        """counted: prompt tokens of the requests that ended so far, as the server says."""
+        """counted: prompt tokens of all requests that have ended so far, according to the
+        server."""
         grown = max(0.0, counted - self._counted)
         self._counted = counted
         self._tokens += grown
@@ -60,7 +62,7 @@ class PromptScale:
 
 
 class Reporter:
-    """Makes a replica's reports: each has the rates since the one before."""
+    """Creates a replica's reports; each contains the rates since the previous one."""
 
     def __init__(self) -> None:
         self.scale = PromptScale()
@@ -68,7 +70,7 @@ class Reporter:
         self._steps = 0.0
 
     def report(self, metrics: str, adapters: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        """Tokens of prompts in it are those of the ingress's estimates."""
+        """Prompt tokens in the report are in units of the ingress's estimates."""
         cards = list(adapters)
         scale = self.scale.look(total(metrics, PROMPT_TOKENS))
         pool_tokens, crowded = pool(metrics)
@@ -99,7 +101,7 @@ class Reporter:
 
 
 def pool(metrics: str) -> tuple[float, bool]:
-    """(tokens that the pool can hold, whether it is full)."""
+    """Returns (tokens that the pool can hold, whether it is nearly full)."""
     blocks = values(metrics, "valora:pool_blocks")
     free = sum(count for labels, count in blocks.items() if 'use="free"' in labels)
     everything = sum(blocks.values())
@@ -110,9 +112,9 @@ def pool(metrics: str) -> tuple[float, bool]:
 
 
 def first_tokens_within(metrics: str, seconds: float) -> tuple[float, float]:
-    """(first tokens counted in the largest bucket within `seconds`, all of them)."""
+    """Returns (first tokens in the largest bucket within `seconds`, all first tokens)."""
     name = "vllm:time_to_first_token_seconds"
-    best: dict[str, tuple[float, float]] = {}  # by the other labels: bound and count
+    best: dict[str, tuple[float, float]] = {}  # other labels -> bound and count
     for labels, count in values(metrics, f"{name}_bucket").items():
         others, _, rest = labels.partition('le="')
         bound = float(rest.partition('"')[0].replace("+Inf", "inf"))

@@ -1,8 +1,8 @@
-"""Adapters of a shared store: a folder or any URL that fsspec knows, with one subfolder per adapter.
+"""Adapters in a shared store: a folder or any URL supported by fsspec, with one subfolder per adapter.
 
-The processes of a node share a cache. An entry is named by adapter and digest, so a changed adapter is a new entry. Who
-uses an entry holds a shared lock on its lock file, which the kernel gives back when the process ends; only entries that
-nobody holds are removed.
+The processes of a node share a cache. An entry is named by adapter and digest, so a changed adapter is a new entry.
+Users of an entry hold a shared lock on its lock file, which the kernel releases when the process ends; only entries
+that nobody holds are removed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ PIECE = 4 * 2**20
 
 
 class StoreError(Exception):
-    """With the status of the answer."""
+    """An error with the status of the answer."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -35,12 +35,12 @@ class CacheFull(StoreError):
         super().__init__(
             503,
             f"the adapter `{name}` ({needed} bytes) does not fit into the cache of {limit} bytes "
-            "beside the adapters in use",
+            "next to the adapters in use",
         )
 
 
 def safe_name(name: str) -> bool:
-    """One path component that is no hidden file."""
+    """True for a single path component that is not a hidden file."""
     return (
         0 < len(name.encode(errors="replace")) <= NAME_BYTES
         and not name.startswith(".")
@@ -49,7 +49,7 @@ def safe_name(name: str) -> bool:
 
 
 class Lease:
-    """An adapter's folder that stays until it is released or the process ends."""
+    """An adapter's folder, kept until it is released or the process ends."""
 
     def __init__(self, name: str, digest: str, path: pathlib.Path, descriptor: int) -> None:
         self.name, self.digest, self.path = name, digest, path
@@ -72,7 +72,7 @@ def locked(path: pathlib.Path) -> Iterator[int]:
 
 
 class AdapterStore:
-    """Blocking: callers use a thread."""
+    """Methods block, so callers use a thread."""
 
     def __init__(self, url: str, cache: str, limit: int, require_digests: bool) -> None:
         import fsspec
@@ -87,7 +87,8 @@ class AdapterStore:
         return safe_name(name) and self._fs.isdir(f"{self._root}/{name}")
 
     def lease(self, name: str) -> Lease:
-        """Fetches what the node lacks. Several processes that want one adapter wait for the first."""
+        """Fetches the adapter if the node lacks it. Several processes that need the same adapter
+        wait for the first one."""
         if not self.has(name):
             raise StoreError(404, f"The model `{name[:NAME_BYTES]}` does not exist.")
         sums = self._sums(name)
@@ -100,12 +101,12 @@ class AdapterStore:
                 os.utime(f"{entry}.lock")
                 return Lease(name, digest, entry, descriptor)
             os.close(descriptor)
-            with locked(self._cache / ".lock"):  # one fetch at a time keeps the sum below the limit
+            with locked(self._cache / ".lock"):  # one fetch at a time, to keep the limit
                 if not entry.is_dir():
                     self._fetch(name, sums, entry)
 
     def _sums(self, name: str) -> dict[str, str]:
-        """File name to sha256; without SHA256SUMS, to what the store says of the file."""
+        """File name -> sha256; without SHA256SUMS, -> the store's metadata of the file."""
         folder = f"{self._root}/{name}"
         try:
             text = self._fs.cat_file(f"{folder}/{SUMS}", end=SUMS_BYTES).decode()
@@ -127,7 +128,7 @@ class AdapterStore:
         ):
             raise StoreError(
                 400,
-                f"{SUMS} of the adapter `{name}` is not a list of sha256sum over the files beside it",
+                f"{SUMS} of the adapter `{name}` is not a list of sha256sum over the files next to it",
             )
         return sums
 
@@ -177,7 +178,7 @@ class AdapterStore:
         return digest.hexdigest()
 
     def _entries(self) -> Iterator[tuple[float, int, pathlib.Path]]:
-        """(last use, bytes, folder)."""
+        """Yields (last use, bytes, folder)."""
         for folder in self._cache.iterdir():
             lock = pathlib.Path(f"{folder}.lock")
             if folder.is_dir() and not folder.name.startswith(".") and lock.exists():
@@ -189,7 +190,7 @@ class AdapterStore:
     def _make_room(self, name: str, needed: int, wanted: pathlib.Path) -> None:
         for rest in self._cache.glob(
             ".partial-*"
-        ):  # of a process that was killed; whoever fetches holds .lock
+        ):  # left by a process that was killed; a running fetch would hold .lock
             shutil.rmtree(rest, ignore_errors=True)
         entries = sorted(self._entries())
         used = sum(size for _, size, _ in entries)
@@ -215,6 +216,6 @@ class AdapterStore:
 
 
 def sums_of(folder: pathlib.Path) -> str:
-    """The text of SHA256SUMS for a folder of files."""
+    """The text of SHA256SUMS for the files in a folder."""
     files: list[Any] = sorted(f for f in folder.iterdir() if f.is_file() and f.name != SUMS)
     return "".join(f"{hashlib.sha256(f.read_bytes()).hexdigest()}  {f.name}\n" for f in files)

@@ -1,4 +1,4 @@
-// A small PEFT folder for tests: valid by default, changed as a test needs.
+// A small PEFT folder for tests: valid by default, modified as a test needs.
 #pragma once
 
 #include <map>
@@ -47,7 +47,7 @@ inline RawTensor filled(std::vector<int64_t> shape, float first) {
 
 class AdapterFolder {
  public:
-  // Rank 2 on q_proj of both layers.
+  // By default, rank 2 on q_proj of both layers.
   AdapterFolder() {
     config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 3}, {"target_modules", {"q_proj"}}};
     add_lora(kQ0, 2, kHidden, kHidden);
@@ -66,7 +66,7 @@ class AdapterFolder {
     tensors[key(name, "weight")] = filled({labels, kHidden}, 0.5f);
   }
 
-  // Writes the members' content, then reads it.
+  // Writes the folder from the members, then reads it.
   Result<AdapterSpec> read(AdapterLimits limits = {}, size_t padding = 0) const {
     write(padding);
     return read_adapter(dir.path(), small_table(), limits);

@@ -1,4 +1,4 @@
-// Tensors of a base model that lie in memory.
+// A base model whose tensors are in memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,6 +36,10 @@ class FakeBase final : public BaseWeights {
   Result<std::vector<float>> row_norms(const std::string&, const TensorView&, const TensorView& b,
                                        float scale) const override {
     return std::vector<float>(static_cast<size_t>(b.shape[0]), scale);
+  }
+  Result<std::vector<float>> column_norms(const std::string& name, const TensorView& a,
+                                          const TensorView& b, float scale) const override {
+    return row_norms(name, a, b, scale);
   }
   bool tied() const override { return tied_; }
 

@@ -19,10 +19,10 @@ using Heads = decltype(AdapterCard::heads);
 class FakeAdapters {
  public:
   void add(const std::string& name, Heads heads);
-  // The heads of adapters that are loaded from now on.
+  // Sets the heads of adapters loaded from now on.
   void set_heads(Heads heads) { heads_ = std::move(heads); }
 
-  // The highest number of names; more get kUnavailable.
+  // Sets the highest number of names; more get kUnavailable.
   void set_limit(size_t count) { limit_ = count; }
 
   // Fails for paths that end with "missing" or "broken".
@@ -32,12 +32,12 @@ class FakeAdapters {
   Status pin(const std::string& name, bool pinned, std::optional<uint64_t> expected_generation);
   bool contains(const std::string& name) const { return cards_.contains(name); }
   std::vector<AdapterCard> cards() const;
-  // The name under which the adapter of a name was loaded (LoadAdapter::same_as).
+  // The name under which this adapter was loaded (LoadAdapter::same_as).
   std::string loaded_name(const std::string& name) const;
 
  private:
   std::map<std::string, AdapterCard> cards_;
-  std::map<std::string, std::string> aliases_;  // to loaded names
+  std::map<std::string, std::string> aliases_;  // alias -> loaded name
   Heads heads_;
   size_t limit_ = SIZE_MAX;
   uint64_t generation_ = 0;

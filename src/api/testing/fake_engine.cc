@@ -103,7 +103,7 @@ std::deque<GenerateRequest> FakeEngine::requests() const {
 }
 
 size_t FakeEngine::most_open() const {
-  return locked([this] { return most_open_; });
+  return locked([this] { return max_open_; });
 }
 
 size_t FakeEngine::cancelled() const {
@@ -139,14 +139,14 @@ Result<RequestHandle> FakeEngine::submit(GenerateRequest request,
     return handle;
   }
   open_[handle] = std::move(open);
-  most_open_ = std::max(most_open_, open_.size());
+  max_open_ = std::max(max_open_, open_.size());
   lock.unlock();
   changed_.notify_all();
   return handle;
 }
 
 void FakeEngine::cancel(RequestHandle handle) {
-  std::shared_ptr<Open> dropped;  // destroyed without the lock
+  std::shared_ptr<Open> dropped;  // destroyed after the lock is released
   {
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(handle);

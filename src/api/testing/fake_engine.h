@@ -21,14 +21,14 @@ namespace valora::testing {
 ModelCard fake_model();
 
 struct FakeOptions {
-  // Gives the answer to a request. Runs on the thread that calls submit().
+  // Produces the answer to a request. Runs on the thread that calls submit().
   std::function<Reply(const GenerateRequest&)> script;
   ModelCard model = fake_model();
   size_t max_queued = SIZE_MAX;  // highest number of open requests; more get kQueueFull
   // submit() delivers the whole answer before it returns. There is no engine thread.
   bool answers_inline = false;
   // If set, a step runs only the newest request, and only while `patience` requests are open or all
-  // `total` requests have been submitted. Answers then end out of order, and tests can observe the
+  // `total` requests have been submitted. Answers then end out of order, so tests can observe
   // concurrency. Absent: a step runs all requests.
   struct NewestFirst {
     size_t total;
@@ -44,19 +44,19 @@ class FakeEngine final : public Engine {
   ~FakeEngine() override;
 
   void add_adapter(const std::string& name, Heads heads = {});
-  void set_heads(Heads heads);          // of adapters that are loaded from now on
+  void set_heads(Heads heads);          // for adapters loaded from now on
   void set_max_adapters(size_t count);  // more loads get kUnavailable
   void set_healthy(bool healthy);
   void set_standstill(std::string reason);
 
-  // While requests are held, they wait. After hold_loads(), loads end only in release_loads(),
-  // which returns their number.
+  // Held requests wait. After hold_loads(), loads finish only in release_loads(), which returns how
+  // many did.
   void hold_requests(bool hold);
   void release_hanging();
   void hold_loads();
   size_t release_loads();
-  // Throw after a minute, so that a test fails instead of hanging. wait_for_cancelled() counts
-  // since the start.
+  // These throw after a minute, so that a test fails instead of hanging. wait_for_cancelled()
+  // counts from the start.
   void wait_for_cancelled(size_t count);
   void wait_for_running(size_t count);
 
@@ -68,7 +68,7 @@ class FakeEngine final : public Engine {
   const ModelCard& model() const override { return options_.model; }
   Result<RequestHandle> submit(GenerateRequest request,
                                std::shared_ptr<ResponseSink> sink) override;
-  // The sink still receives one chunk, as in an engine that is about to call it.
+  // The sink still receives one chunk, as if the engine had been about to call it.
   void cancel(RequestHandle handle) override;
   void load_adapter(LoadAdapter request, std::function<void(Result<AdapterCard>)> done) override;
   void unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
@@ -91,10 +91,10 @@ class FakeEngine final : public Engine {
     GenerateRequest request;
     std::shared_ptr<ResponseSink> sink;
     Reply reply;
-    size_t next = 0;  // chunk
+    size_t next = 0;  // index of the next chunk
     bool started = false;
   };
-  // Makes the next calls of a sink; true: the last ones.
+  // Makes the sink's next calls. Returns true if they were the last.
   static bool say_next(Open& open, ResponseSink& sink);
 
   template <typename Body>
@@ -118,14 +118,14 @@ class FakeEngine final : public Engine {
   StepObserver* observer_ = nullptr;
   std::condition_variable changed_;
   std::map<RequestHandle, std::shared_ptr<Open>> open_;
-  std::vector<std::shared_ptr<ResponseSink>> leaving_;  // of cancelled requests
+  std::vector<std::shared_ptr<ResponseSink>> leaving_;  // sinks of cancelled requests
   std::deque<GenerateRequest> requests_;
   FakeAdapters adapters_;
   std::vector<std::function<void()>> held_loads_;
   std::function<void()> drained_;
   RequestHandle handles_ = 0;
   uint64_t steps_ = 0;
-  size_t most_open_ = 0, cancelled_ = 0, busy_ = 0;
+  size_t max_open_ = 0, cancelled_ = 0, busy_ = 0;
   bool healthy_ = true, held_ = false, released_ = false, loads_held_ = false;
   bool draining_ = false, ending_ = false;
   std::string standstill_;

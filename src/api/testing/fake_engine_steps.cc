@@ -1,4 +1,4 @@
-// The engine thread of a FakeEngine, which runs one step after another.
+// The FakeEngine's engine thread, which runs one step after another.
 #include <utility>
 
 #include "api/testing/fake_engine.h"
@@ -73,7 +73,7 @@ void FakeEngine::advance(RequestHandle handle, std::unique_lock<std::mutex>& loc
   changed_.notify_all();
 }
 
-// Drops the sink after its last call.
+// Releases the sink after its last call.
 template <typename Body>
 void FakeEngine::tell(std::unique_lock<std::mutex>& lock, std::shared_ptr<ResponseSink> sink,
                       Body body) {

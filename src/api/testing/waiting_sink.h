@@ -1,4 +1,4 @@
-// A sink that tests wait on. It stores the answer, and checks the rules of ResponseSink on each
+// A sink that tests can wait on. It stores the answer and checks the rules of ResponseSink on each
 // call.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Answer {
   std::map<int, Choice> choices;
   std::optional<Classification> classification;
   std::optional<Usage> started;
-  std::vector<int32_t> prompt;  // as of on_start
+  std::vector<int32_t> prompt;  // from on_start
   std::optional<FinalInfo> done;
   std::optional<Error> error;
   const Choice& first() const { return choices.at(0); }

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 std::atomic<bool> armed = false, lasts = false, has_struck = false;
-std::atomic<int64_t> left = kNever;  // allocations until the one that fails
+std::atomic<int64_t> left = kNever;  // allocations before the one that fails
 thread_local int spared = 0;
 
 }  // namespace
@@ -83,7 +83,7 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::f
 void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
-// A JSON value that runs out of memory while it is constructed loses its tree: the library holds it
-// by a raw pointer until then.
+// If a JSON value runs out of memory while it is being constructed, its tree leaks: until then, the
+// library holds it by a raw pointer.
 extern "C" const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions() { return "leak:nlohmann\n"; }  // NOLINT

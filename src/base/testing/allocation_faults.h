@@ -1,13 +1,12 @@
-// Allocations that fail when a test asks for it. Linking this library replaces the global operator
-// new.
+// Makes allocations fail on demand in tests. Linking this library replaces the global operator new.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::testing {
 
-// While it exists, allocations of this process are counted, and the n-th one (from 0) fails; with
-// `lasting` all further ones, too. One at a time.
+// During its lifetime, the process's allocations are counted and the n-th (from 0) fails; with
+// `lasting`, all later ones fail too. At most one may exist at a time.
 class AllocationFault {
  public:
   explicit AllocationFault(uint64_t n, bool lasting = false);
@@ -15,7 +14,7 @@ class AllocationFault {
   AllocationFault(const AllocationFault&) = delete;
   AllocationFault& operator=(const AllocationFault&) = delete;
 
-  // True once an allocation has failed.
+  // True once it has made an allocation fail.
   bool struck() const;
   // Allocations so far.
   uint64_t seen() const;
@@ -24,10 +23,10 @@ class AllocationFault {
   const uint64_t n_;
 };
 
-// For allocators other than operator new: counts an allocation, and tells whether it fails.
+// For allocators other than operator new: counts an allocation and returns true if it must fail.
 bool allocation_fails();
 
-// While it exists, the allocations of this thread are neither counted nor fail.
+// During its lifetime, allocations of this thread are not counted and do not fail.
 class SparedThread {
  public:
   SparedThread();

@@ -8,7 +8,7 @@
 
 namespace valora::testing {
 
-// A number as its bytes, a string with its length before it.
+// A number as raw bytes, a string with a length prefix.
 template <typename T>
 std::string gguf_bytes(T value) {
   std::string bytes(sizeof value, '\0');
@@ -20,7 +20,7 @@ inline std::string gguf_bytes(const std::string& text) {
 }
 inline std::string gguf_bytes(const char* text) { return gguf_bytes(std::string(text)); }
 
-// Entries of the metadata.
+// Metadata entries.
 inline std::string gguf_entry(const std::string& key, uint32_t type, const std::string& value) {
   return gguf_bytes(key) + gguf_bytes(type) + value;
 }
@@ -46,12 +46,12 @@ std::string gguf_list(const std::string& key, uint32_t type, const std::vector<T
 
 struct GgufRawTensor {
   std::string name;
-  std::vector<uint64_t> sizes;  // the adjacent dimension first, as in the file
+  std::vector<uint64_t> sizes;  // contiguous dimension first, as in the file
   uint32_t type = 0;            // 0: F32
   std::string bytes;
 };
 
-// A file of these entries and tensors, each at a multiple of 32 bytes.
+// A file with these entries and tensors, each aligned to 32 bytes.
 inline std::string gguf_text(const std::vector<std::string>& entries,
                              const std::vector<GgufRawTensor>& tensors = {}, uint32_t version = 3) {
   std::string text = "GGUF" + gguf_bytes(version) + gguf_bytes(uint64_t{tensors.size()}) +

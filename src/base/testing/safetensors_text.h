@@ -28,7 +28,7 @@ inline RawTensor f32_tensor(std::vector<int64_t> shape, const std::vector<float>
   return {"F32", std::move(shape), raw_bytes(values)};
 }
 
-// A file of exactly this header and data.
+// A file with exactly this header and data.
 inline std::string safetensors_text(const std::string& header, const std::string& data) {
   const uint64_t size = header.size();
   std::string text(sizeof size, '\0');
@@ -36,7 +36,7 @@ inline std::string safetensors_text(const std::string& header, const std::string
   return text + header + data;
 }
 
-// A well-formed file. `padding` spaces after the header make the data unaligned.
+// A well-formed file. `padding` spaces after the header shift the data out of alignment.
 inline std::string safetensors_text(const std::map<std::string, RawTensor>& tensors,
                                     size_t padding = 0) {
   Json header = Json::object();

@@ -9,12 +9,12 @@
 namespace valora::bench {
 
 struct RecordedScenes {
-  std::vector<scheduler::MeasuredStep> steps;                 // in the order of their time
-  std::vector<std::vector<scheduler::MeasuredStep>> by_mode;  // the same ones
+  std::vector<scheduler::MeasuredStep> steps;                 // in order of time
+  std::vector<std::vector<scheduler::MeasuredStep>> by_mode;  // the same steps, by mode
 };
 
-// A reference is some steps of one sequence of the base model in the first mode, which do little
-// but read the weights. The engine must have reported the steps before when a part begins.
+// A reference is a few steps of one base-model sequence in the first mode, which do little but read
+// the weights. Before a part begins, the engine must have reported all previous steps.
 class SceneRecorder {
  public:
   explicit SceneRecorder(PoliciesInTurn& modes) : modes_(modes) {}
@@ -22,13 +22,14 @@ class SceneRecorder {
   StepCollector& collector() { return collector_; }
   void begin_reference();
   void begin_scene(size_t mode);
-  // The steps of the scenes. A scene read memory as slowly as the references at its sides.
+  // The steps of the scenes. The memory speed during a scene is taken from the references before
+  // and after it.
   RecordedScenes recorded(size_t modes) const;
 
  private:
   struct Scene {
     size_t mode;
-    size_t begin;  // its first step; the next reference begins at its end
+    size_t begin;  // its first step; the next reference begins where it ends
   };
 
   // For each reference, its median step relative to the median of all; 1 if it has no steps.
@@ -36,8 +37,8 @@ class SceneRecorder {
 
   PoliciesInTurn& modes_;
   StepCollector collector_;
-  std::vector<size_t> references_;  // the first step of each
-  std::vector<Scene> scenes_;       // scene i is between references i and i + 1
+  std::vector<size_t> references_;  // the first step of each reference
+  std::vector<Scene> scenes_;       // scene i lies between references i and i + 1
 };
 
 }  // namespace valora::bench

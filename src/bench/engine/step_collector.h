@@ -1,4 +1,4 @@
-// Collects the steps of an engine, to fit the costs of steps to them.
+// Collects an engine's steps, so that step costs can be fitted to them.
 #pragma once
 
 #include <mutex>
@@ -9,11 +9,11 @@
 
 namespace valora::bench {
 
-// A LocalEngine::StepProbe, which the engine calls on its own thread.
+// A LocalEngine::StepProbe, called on the engine's own thread.
 class StepCollector {
  public:
   void operator()(const scheduler::StepReport& report) {
-    constexpr int kWarmUp = 6;  // steps that do not count
+    constexpr int kWarmUp = 6;  // number of initial steps that are ignored
     if (report.cost_seconds <= 0 || ++seen_ <= kWarmUp) return;
     const std::lock_guard lock(mutex_);
     steps_.push_back({report.shape, report.cost_seconds});
@@ -22,7 +22,7 @@ class StepCollector {
     const std::lock_guard lock(mutex_);
     return steps_.size();
   }
-  // In the order of their time.
+  // In order of time.
   std::vector<scheduler::MeasuredStep> steps() const {
     const std::lock_guard lock(mutex_);
     return steps_;

@@ -16,19 +16,19 @@
 namespace valora::bench {
 namespace {
 
-constexpr int kServerTimeout = 3600;  // seconds per request: a queue may be long
+constexpr int kServerTimeout = 3600;  // seconds per request: the queue may be long
 
-// Brings each adapter into the pool: the simulator knows no loading either.
+// Brings each adapter into the pool, because the simulator does not model loading either.
 void warm_up(LiveTarget& target, const std::vector<std::string>& names) {
   std::vector<sim::Arrival> arrivals(names.size() + 1);
   for (size_t i = 0; i < arrivals.size(); ++i) {
     arrivals[i].prompt.assign(8, static_cast<int32_t>(i));
-    arrivals[i].adapter = static_cast<scheduler::AdapterId>(i) - 1;  // the base first
+    arrivals[i].adapter = static_cast<scheduler::AdapterId>(i) - 1;  // the base model first
   }
   (void)run_live(target, arrivals, names);
 }
 
-// Steps of an engine as a timeline. The engine calls on_step() on its own thread.
+// Records an engine's steps as a timeline. The engine calls on_step() on its own thread.
 class TimelineObserver final : public StepObserver {
  public:
   explicit TimelineObserver(double width) : timeline_(width) {}
@@ -42,7 +42,7 @@ class TimelineObserver final : public StepObserver {
   Timeline timeline_;
 };
 
-// A picture per arrival and number; those of other runs are others.
+// A different picture for each arrival and number, and for each run.
 std::function<std::string(size_t, int)> pictures(const LiveTrace& setting, size_t run) {
   const ImageLoad image{.count = 1, .width = setting.picture_size, .height = setting.picture_size};
   return [image, run](size_t index, int i) {
@@ -86,10 +86,10 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(const LiveTrace& setting
   if (others && engine->model().dtype != "bfloat16")
     return invalid("--policies: the operators of other systems need --dtype bfloat16", "policies");
   for (const LoadAdapter& load : adapters) {
-    VALORA_CHECK(load_adapter_now(*engine, load));
+    VALORA_CHECK(load_adapter_sync(*engine, load));
     made->adapters_.push_back(load.name);
   }
-  // Other operators convert the adapters when they first see them.
+  // Other operators convert an adapter when they first see it.
   EngineTarget target(*engine);
   for (const auto& products : made->products_) {
     ops::set_low_rank_products(products.get());
@@ -103,7 +103,7 @@ Result<std::unique_ptr<TraceEngine>> TraceEngine::start(const LiveTrace& setting
 
 LiveOptions TraceEngine::live_options(const TraceSystem& system,
                                       std::function<void(size_t)> progress) const {
-  // Without a prefix cache no request has another one's salt.
+  // Without a prefix cache, each request gets its own salt.
   const auto salt = [run = runs_, alone = !system.prefix_caching](size_t index) {
     return alone ? fmt::format("run {}, {}", run, index) : fmt::format("run {}", run);
   };

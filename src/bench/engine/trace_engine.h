@@ -36,23 +36,23 @@ struct LiveTrace {
   double ttft_target = 6;   // seconds
 };
 
-// An engine on which systems run in turn, each with its policy and operators. A run finds no merged
-// weights of another one, but a pool full of KV that nobody finds, as in a server that has run for
-// a while.
+// An engine on which systems run in turn, each with its own policy and operators. No run inherits
+// another one's merged weights. The pool, however, starts full of KV that no request can match, as
+// in a server that has been running for a while.
 class TraceEngine {
  public:
-  // adapters: by AdapterId of the arrivals; each one is loaded and runs once. Errors are those of
+  // adapters: indexed by the arrivals' AdapterId; each is loaded and used once. Errors are those of
   // starting the engine and loading.
   static Result<std::unique_ptr<TraceEngine>> start(const LiveTrace& setting,
                                                     std::span<const TraceSystem* const> systems,
                                                     const std::vector<LoadAdapter>& adapters);
   ~TraceEngine() { ops::set_low_rank_products(nullptr); }
 
-  // system: its index. A run finds no KV of earlier ones. progress gets the number of ended
-  // requests.
+  // system: index. A run never reuses KV of earlier ones. progress receives the number of requests
+  // that have ended.
   TraceOutcome run(size_t system, const std::vector<sim::Arrival>& arrivals,
                    std::function<void(size_t)> progress);
-  // What the steps of all runs so far cost, if LiveTrace::fits_costs. Errors are those of
+  // Fits step costs to all runs so far; requires LiveTrace::fits_costs. Errors are those of
   // scheduler::fit_costs().
   Result<scheduler::CostFile> fitted_costs() const;
 
@@ -63,17 +63,17 @@ class TraceEngine {
 
   const LiveTrace setting_;
   const std::vector<const TraceSystem*> systems_;
-  std::vector<std::string> adapters_;  // their names
+  std::vector<std::string> adapters_;  // names
   PoliciesInTurn* policies_ = nullptr;
   StepCollector steps_;
-  // By system; null: ours.
+  // By system; null: our own operators.
   std::vector<std::unique_ptr<ops::LowRankProducts>> products_;
   std::unique_ptr<serving::LocalEngine> engine_;  // calls steps_
   size_t runs_ = 0;
 };
 
-// The first `adapters` of those that the server lists stand for the AdapterIds. Errors:
-// kUnavailable; kInvalidArgument if it has fewer, or does not name its base model.
+// The first `adapters` that the server lists are used for the AdapterIds. Errors: kUnavailable;
+// kInvalidArgument if the server has fewer, or does not name its base model.
 Result<TraceOutcome> run_on_server(const LiveTrace& setting, const ServerAddress& server,
                                    const std::vector<sim::Arrival>& arrivals, int adapters,
                                    std::function<void(size_t)> progress);

@@ -28,12 +28,12 @@ struct RandomAdapter {
 constexpr int kLowRank = 8, kHighRank = 64;
 constexpr int kLowRanked = 8, kHighRanked = 2;
 constexpr int kAnswer = 16;             // tokens per answer
-constexpr int kReferenceAnswer = 6;     // of the reference before each scene
-constexpr int kMostPromptTokens = 800;  // of all requests of a scene
+constexpr int kReferenceAnswer = 6;     // for the reference before each scene
+constexpr int kMostPromptTokens = 800;  // total over the requests of a scene
 constexpr int kMostApart = 4;           // requests of different adapters in a merged scene
 
-// Modes by policies that take no other one; in this order in the report. One engine runs them in
-// turn, so that a slow moment of the machine is not one mode's.
+// Each mode is represented by a policy that uses no other, in the order of the report. One engine
+// runs them in turn, so that a slow phase of the machine does not hit a single mode.
 constexpr std::array kTunedModes = {SchedulingPolicy::kUnmerged, SchedulingPolicy::kMerged,
                                     SchedulingPolicy::kMixture};
 
@@ -46,7 +46,7 @@ Result<std::unique_ptr<PoliciesInTurn>> policies_of_modes() {
   return std::make_unique<PoliciesInTurn>(std::move(policies));
 }
 
-// A folder that is removed at the end.
+// A temporary folder, removed by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder() : path_((fs::temp_directory_path() / "valora-costs-XXXXXX").string()) {
@@ -64,7 +64,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-// Adapters of all the decoder's linears.
+// Writes adapters on all the decoder's linears.
 Result<std::vector<RandomAdapter>> write_adapters(const EngineOptions& options,
                                                   const std::string& folder) {
   VALORA_TRY(config, models::read_model_config(options.model_path));
@@ -102,12 +102,12 @@ scheduler::AdapterId adapter_of(Assignment assignment, int request) {
 }
 
 struct Scene {
-  size_t mode = 0;  // of kTunedModes
+  size_t mode = 0;  // index into kTunedModes
   std::vector<sim::Arrival> requests;
 };
 
-// Batches of requests that come together: one size, with each assignment and mode in turn, so that
-// a slow moment of the machine is not one assignment's or mode's.
+// Batches of requests that arrive together: one size at a time, with each assignment and mode in
+// turn, so that a slow phase of the machine does not hit a single assignment or mode.
 std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
   const auto pick = [&](auto& values) { return values[random() % std::size(values)]; };
   constexpr int kRequests[] = {1, 2, 4, 8, 16, 32}, kPrompts[] = {16, 64, 200, 400, 800};
@@ -126,7 +126,8 @@ std::vector<Scene> make_scenes(std::mt19937& random, int most_tokens) {
       arrivals.push_back(std::move(arrival));
     }
     for (size_t mode = 0; mode < kTunedModes.size(); ++mode) {
-      // Merged, different adapters run one after the other: small batches again, for a long time.
+      // In merged mode, requests of different adapters run one adapter at a time, which only
+      // repeats small batches and takes long.
       const bool apart = kTunedModes[mode] == SchedulingPolicy::kMerged &&
                          assignment == Assignment::kEach && requests > kMostApart;
       if (!apart) scenes.push_back({mode, arrivals});
@@ -142,7 +143,7 @@ Status run_reference(serving::LocalEngine& engine) {
   return {};
 }
 
-// Runs scenes for this time, and at least one of each assignment and mode.
+// Runs scenes for the given time, and at least one of each assignment and mode.
 Status run_scenes(serving::LocalEngine& engine, const CostTuning& tuning,
                   const std::vector<std::string>& adapters, SceneRecorder& recorder,
                   const std::function<void(double, const std::string&)>& progress) {
@@ -150,7 +151,7 @@ Status run_scenes(serving::LocalEngine& engine, const CostTuning& tuning,
   const TimePoint start = real_clock().now();
   double passed = 0;
   const auto reference = [&] {
-    (void)engine.check();  // the last step of the scene before is reported
+    (void)engine.check();  // waits until the previous scene's last step is reported
     recorder.begin_reference();
     return run_reference(engine);
   };
@@ -174,7 +175,7 @@ Status run_scenes(serving::LocalEngine& engine, const CostTuning& tuning,
 Result<TunedCosts> tune_costs(const CostTuning& tuning,
                               const std::function<void(double, const std::string&)>& progress) {
   const ScratchFolder scratch;
-  if (scratch.path().empty()) return invalid("no temporary folder can be made for adapters");
+  if (scratch.path().empty()) return invalid("cannot create a temporary folder for adapters");
   progress(0, "writing adapters");
   VALORA_TRY(adapters, write_adapters(tuning.engine, scratch.path()));
   EngineOptions options = tuning.engine;
@@ -185,7 +186,7 @@ Result<TunedCosts> tune_costs(const CostTuning& tuning,
   std::vector<std::string> names;
   for (const RandomAdapter& adapter : adapters) {
     LoadAdapter load{.name = adapter.name, .path = scratch.path() + "/" + adapter.name};
-    VALORA_CHECK(load_adapter_now(*engine, std::move(load)));
+    VALORA_CHECK(load_adapter_sync(*engine, std::move(load)));
     names.push_back(adapter.name);
   }
   SceneRecorder recorder(modes);

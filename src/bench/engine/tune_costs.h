@@ -1,4 +1,4 @@
-// Measures the cost of a model's steps on this machine, for `valora tune --cost`.
+// Measures the costs of a model's steps on this machine, for `valora tune --cost`.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,20 @@ namespace valora::bench {
 
 struct CostTuning {
   EngineOptions engine;  // model_path, dtype, threads, merge, ranks, rounding
-  double seconds = 0;    // of measuring
+  double seconds = 0;    // spent measuring
   uint32_t seed = 1;
 };
 
 struct TunedCosts {
   scheduler::CostFile file;
   int steps = 0;                     // measured
-  scheduler::FittedCosts corrected;  // with_corrected_errors()
-  // The errors over all steps of each mode: unmerged, merged, mixture.
+  scheduler::FittedCosts corrected;  // from with_corrected_errors()
+  // Errors over all steps of each mode: unmerged, merged, mixture.
   std::vector<std::pair<std::string, scheduler::FittedCosts>> modes;
 };
 
-// Runs requests of many sizes in the three modes in turn, with adapters that it writes to a
-// temporary folder, and fits the costs to their steps. progress(done seconds, of what).
+// Runs requests of many sizes in the three modes in turn, with adapters written to a temporary
+// folder, and fits the costs to the measured steps. progress(seconds done, current activity).
 Result<TunedCosts> tune_costs(const CostTuning& tuning,
                               const std::function<void(double, const std::string&)>& progress);
 

@@ -3,9 +3,9 @@
 namespace valora::bench {
 namespace {
 
-constexpr int32_t kTokens = 256;  // that every vocabulary has
+constexpr int32_t kTokens = 256;  // ids that every vocabulary contains
 
-// A word per token, which differs with the token.
+// One word per token, different for each token id.
 std::string words_of(std::span<const int32_t> tokens) {
   std::string text;
   for (const int32_t token : tokens) {
@@ -28,11 +28,11 @@ ChatMessage LivePrompts::question(size_t index, std::span<const int32_t> tokens)
 
 Prompt LivePrompts::make(size_t index, const LiveAnswer* before) {
   const sim::Arrival& arrival = arrivals_[index];
-  Said& said = said_[index];
-  size_t old = 0;  // tokens of the prompt that were said before
+  Said& said = histories_[index];
+  size_t old = 0;  // prompt tokens already said in earlier turns
   if (before) {
     const sim::Arrival& last = arrivals_[*arrival.previous];
-    said = std::move(said_[*arrival.previous]);
+    said = std::move(histories_[*arrival.previous]);
     old = last.prompt.size() + static_cast<size_t>(last.answer_tokens);
   }
   const std::span<const int32_t> fresh =
@@ -43,7 +43,7 @@ Prompt LivePrompts::make(size_t index, const LiveAnswer* before) {
     return said.tokens;
   }
   if (before) said.messages.push_back({.role = "assistant", .parts = {before->text}});
-  // The first tokens of the prompt stand for the pictures.
+  // The pictures stand in for the first tokens of the prompt.
   const size_t of_pictures = std::min(fresh.size(), static_cast<size_t>(arrival.picture_tokens));
   said.messages.push_back(question(index, fresh.subspan(of_pictures)));
   return ChatPrompt{

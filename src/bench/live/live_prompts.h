@@ -1,4 +1,4 @@
-// The prompts of arrivals, as an engine gets them: with the answers that it gave before.
+// Builds the prompts of arrivals as sent to an engine, including the answers it gave earlier.
 #pragma once
 
 #include <span>
@@ -8,18 +8,18 @@
 
 namespace valora::bench {
 
-// Prompts are made in the order in which turns follow each other.
+// Prompts must be built in the order of a conversation's turns.
 class LivePrompts {
  public:
   LivePrompts(std::span<const sim::Arrival> arrivals, const LiveOptions& options)
-      : arrivals_(arrivals), options_(options), said_(arrivals.size()) {}
+      : arrivals_(arrivals), options_(options), histories_(arrivals.size()) {}
 
-  // before: the answer to the turn before, if there is one. Token ids, or a chat if a turn so far
-  // has pictures.
+  // before: the answer to the previous turn, or null. Returns token ids, or a chat if any turn so
+  // far has pictures.
   Prompt make(size_t index, const LiveAnswer* before);
 
  private:
-  // What a conversation has said so far, the one or the other.
+  // The conversation so far; only one of the two is used.
   struct Said {
     std::vector<int32_t> tokens;
     std::vector<ChatMessage> messages;
@@ -29,7 +29,7 @@ class LivePrompts {
 
   const std::span<const sim::Arrival> arrivals_;
   const LiveOptions& options_;
-  std::vector<Said> said_;
+  std::vector<Said> histories_;
 };
 
 }  // namespace valora::bench

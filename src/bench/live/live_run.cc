@@ -37,9 +37,9 @@ class Turn final : public ResponseSink {
     answer_.error = error;
     end();
   }
-  // Under the mutex of the progress.
+  // Requires the progress mutex.
   bool has_ended() const { return end_.has_value(); }
-  // After has_ended().
+  // Requires has_ended().
   LiveClock::time_point ended_at() const { return *end_; }
   LiveAnswer& answer() { return answer_; }
 
@@ -72,7 +72,7 @@ class LiveRun {
 
   LiveReport run() {
     for (size_t done = 0; done < turns_.size(); done = ended()) {
-      for (const size_t index : take_startable()) start(index);
+      for (const size_t index : pop_startable()) start(index);
       sample();
       if (options_.progress) options_.progress(done);
       std::unique_lock lock(progress_.mutex);
@@ -87,7 +87,7 @@ class LiveRun {
   }
 
  private:
-  // If its time is known.
+  // When the request is due; nullopt while its predecessor is still running.
   std::optional<LiveClock::time_point> due(size_t index) const {
     const sim::Arrival& arrival = arrivals_[index];
     if (arrival.after && !turns_[*arrival.after]->has_ended()) return {};
@@ -107,7 +107,7 @@ class LiveRun {
     return when && *when <= LiveClock::now() && (!previous || turns_[*previous]->has_ended());
   }
 
-  std::vector<size_t> take_startable() {
+  std::vector<size_t> pop_startable() {
     const std::lock_guard lock(progress_.mutex);
     std::vector<size_t> startable;
     std::erase_if(waiting_, [&](size_t index) {
@@ -118,7 +118,7 @@ class LiveRun {
     return startable;
   }
 
-  // Ended turns notify; the rest is a matter of time.
+  // The time until which to wait; turns that end notify earlier.
   LiveClock::time_point next_event() const {
     LiveClock::time_point next = next_sample_;
     for (const size_t index : waiting_)

@@ -1,5 +1,5 @@
-// Sends the requests of a scenario to an engine or a server in real time, as their users would: a
-// later turn holds the answers that it gave.
+// Sends a scenario's requests to an engine or a server in real time, as its users would: later
+// turns contain the answers given before.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,20 @@ namespace valora::bench {
 
 struct LiveAnswer {
   std::optional<Error> error;  // also set if an earlier turn of the conversation failed
-  double arrival = 0;          // seconds since the start: when it was due
+  double arrival = 0;          // when it was due, in seconds since the start
   RequestTimings timings;
   std::vector<int32_t> tokens;
   std::string text;
 };
 
 struct LiveOptions {
-  // A data: URL for a picture of an arrival (index, number of the picture). Needed for arrivals
-  // with pictures: they are sent as chats, whose text has about as many words as the prompt has
-  // tokens.
+  // Returns a data: URL for a picture of an arrival (index, number of the picture). Required for
+  // arrivals with pictures: they are sent as chats whose text has about as many words as the prompt
+  // has tokens.
   std::function<std::string(size_t, int)> picture;
   // GenerateRequest::cache_salt of an arrival; empty: none.
   std::function<std::string(size_t)> salt;
-  // Called now and then with the number of ended requests.
+  // Called from time to time with the number of requests that have ended.
   std::function<void(size_t)> progress;
 };
 
@@ -38,11 +38,11 @@ struct LiveReport {
   // Mean of EngineStats::cost_correction: how much slower the machine was than when the costs were
   // measured.
   double cost_correction = 1;
-  double invalid_kv = 0;  // mean share of the KV in the pool whose adapter is absent
+  double invalid_kv = 0;  // mean share of KV in the pool whose adapter is absent
 };
 
-// Each arrival is sent when it is due and the turn before it has ended. Token ids are taken modulo
-// 256. adapters: the names of loaded adapters by AdapterId. Returns when all answers have ended.
+// Sends each arrival when it is due and the previous turn has ended. Token ids are taken modulo
+// 256. adapters: names of loaded adapters, by AdapterId. Returns when all answers have ended.
 // Greedy, without stop tokens.
 LiveReport run_live(LiveTarget& target, std::span<const sim::Arrival> arrivals,
                     std::span<const std::string> adapters, const LiveOptions& options = {});

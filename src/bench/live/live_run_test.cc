@@ -36,7 +36,7 @@ sim::Arrival question(double at, std::vector<int32_t> prompt, int answer_tokens,
   return arrival;
 }
 
-TEST(LiveRun, SaltsKeepTheRequestsOfARunApart) {
+TEST(LiveRun, CacheSaltsSeparateRuns) {
   FakeEngine engine(FakeOptions{.script = sevens});
   const std::vector<sim::Arrival> arrivals{question(0, {1}, 1, scheduler::kBaseModel),
                                            question(0, {2}, 1, scheduler::kBaseModel)};
@@ -47,12 +47,12 @@ TEST(LiveRun, SaltsKeepTheRequestsOfARunApart) {
   EXPECT_EQ(salts, (std::vector<std::string>{"run 0", "run 1", "", ""}));
 }
 
-TEST(LiveRun, ATurnHoldsTheAnswersThatTheEngineGave) {
+TEST(LiveRun, TurnContainsEarlierAnswersOfTheEngine) {
   FakeEngine engine(FakeOptions{.script = sevens});
   engine.add_adapter("zero");
   engine.add_adapter("one");
   const std::vector<std::string> names{"zero", "one"};
-  // The scenario expected other answers: 500 and 501.
+  // The scenario predicted other answers: 500 and 501.
   const std::vector<sim::Arrival> arrivals{question(0, {1, 2}, 2, 1),
                                            question(0.01, {1, 2, 500, 501, 300}, 1, 1, 0),
                                            question(0.02, {9}, 3, scheduler::kBaseModel)};
@@ -70,7 +70,7 @@ TEST(LiveRun, ATurnHoldsTheAnswersThatTheEngineGave) {
   EXPECT_TRUE(requests[2].adapters.empty());
 }
 
-TEST(LiveRun, AFailedTurnEndsItsConversationAndNoOther) {
+TEST(LiveRun, FailedTurnEndsOnlyItsConversation) {
   FakeEngine engine(FakeOptions{.script = [](const GenerateRequest& request) {
     Reply reply = sevens(request);
     if (*request.sampling.max_tokens == 4) reply.error = internal("broken");
@@ -85,7 +85,7 @@ TEST(LiveRun, AFailedTurnEndsItsConversationAndNoOther) {
   EXPECT_EQ(engine.requests().size(), 2u);
 }
 
-TEST(LiveRun, ARequestAfterAnotherIsSentWhenThatOneHasEnded) {
+TEST(LiveRun, DependentRequestWaitsForItsPredecessor) {
   FakeEngine engine(FakeOptions{.script = sevens});
   std::vector<sim::Arrival> arrivals{question(0.02, {1}, 2, scheduler::kBaseModel),
                                      question(0.03, {2}, 1, scheduler::kBaseModel),
@@ -102,8 +102,8 @@ TEST(LiveRun, ARequestAfterAnotherIsSentWhenThatOneHasEnded) {
   EXPECT_TRUE(std::ranges::is_sorted(ended));
 }
 
-// The text of its prompt has a word per token that does not stand for the picture.
-TEST(LiveRun, APictureIsSentAsAChatWithTheAnswersSoFar) {
+// The prompt's text has one word per token, except for those that the picture stands for.
+TEST(LiveRun, PictureRequestIsAChatWithEarlierAnswers) {
   FakeEngine engine(FakeOptions{.script = [](const GenerateRequest& request) {
     Reply reply = sevens(request);
     for (OutputChunk& chunk : reply.chunks) chunk.text = "so";

@@ -1,4 +1,4 @@
-// What a workload is run on: an engine in this process, or a server.
+// The target of a workload: an engine in this process, or a server.
 #pragma once
 
 #include <memory>
@@ -7,14 +7,14 @@
 
 namespace valora::bench {
 
-// Thread-safe. Results arrive through the sinks, on threads of the target.
+// Thread-safe. Results arrive through the sinks, on the target's threads.
 class LiveTarget {
  public:
   virtual ~LiveTarget() = default;
 
-  // Errors that are known at once; later ones go to the sink.
+  // Returns errors that are known at once; later ones go to the sink.
   virtual Status submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) = 0;
-  // Zeros where they are not known.
+  // Unknown values are zero.
   virtual EngineStats stats() const = 0;
 };
 

@@ -8,15 +8,15 @@ namespace valora::bench {
 PoliciesInTurn::PoliciesInTurn(std::vector<std::unique_ptr<scheduler::Policy>> policies)
     : policies_(std::move(policies)) {}
 
-// Messages about merging name it.
-const scheduler::Policy& PoliciesInTurn::spokesman() const {
+// The policy that stands for all of them in messages about merging.
+const scheduler::Policy& PoliciesInTurn::representative_policy() const {
   const auto merging =
       std::ranges::find_if(policies_, [](const auto& policy) { return policy->merges(); });
   return merging == policies_.end() ? *policies_.front() : **merging;
 }
 
-std::string PoliciesInTurn::name() const { return spokesman().name(); }
-bool PoliciesInTurn::merges() const { return spokesman().merges(); }
+std::string PoliciesInTurn::name() const { return representative_policy().name(); }
+bool PoliciesInTurn::merges() const { return representative_policy().merges(); }
 
 void PoliciesInTurn::take(size_t policy) {
   taken_ = policy;

@@ -1,5 +1,5 @@
-// Scheduling policies that one engine uses in turn, so that they are compared with the same
-// weights, the same memory and nearly the same state of the machine.
+// Scheduling policies used in turn by one engine, so that they are compared with the same weights,
+// the same memory and almost the same machine state.
 #pragma once
 
 #include <atomic>
@@ -13,23 +13,23 @@ namespace valora::bench {
 
 class PoliciesInTurn final : public scheduler::Policy {
  public:
-  // At least one; the first one is taken.
+  // At least one policy; the first is active initially.
   explicit PoliciesInTurn(std::vector<std::unique_ptr<scheduler::Policy>> policies);
 
-  std::string name() const override;  // of the first one that merges, or of the first one
+  std::string name() const override;  // the first policy that merges, or else the first
   bool merges() const override;
-  // A policy begins each of its turns without a memory.
+  // A policy begins each of its turns with empty memory.
   scheduler::PolicyPlan plan(const scheduler::PolicyState& state, TimePoint now) const override;
 
-  // From the next step on. Any thread, while the engine has no request.
+  // Takes effect at the next step. Callable from any thread while the engine has no requests.
   void take(size_t policy);
 
  private:
-  const scheduler::Policy& spokesman() const;
+  const scheduler::Policy& representative_policy() const;
 
   const std::vector<std::unique_ptr<scheduler::Policy>> policies_;
   std::atomic<size_t> taken_ = 0;
-  mutable std::atomic<bool> begins_ = false;  // a turn
+  mutable std::atomic<bool> begins_ = false;  // a turn has just begun
 };
 
 }  // namespace valora::bench

@@ -30,21 +30,21 @@ std::vector<std::unique_ptr<scheduler::Policy>> merging(
   return policies;
 }
 
-TEST(PoliciesInTurn, PlansWithThePolicyThatWasTaken) {
+TEST(PoliciesInTurn, PlansWithTheSelectedPolicy) {
   PoliciesInTurn policies(merging({3, 5}));
   EXPECT_EQ(policies.plan({}, {}).merged, 3);
   policies.take(1);
   EXPECT_EQ(policies.plan({}, {}).merged, 5);
 }
 
-// The scheduler passes the memory of the last plan back.
+// The scheduler passes the previous plan's memory back.
 double remembered(const PoliciesInTurn& policies, double before) {
   scheduler::PolicyState state;
   state.memory.saved = before;
   return policies.plan(state, {}).memory.saved;
 }
 
-TEST(PoliciesInTurn, ATurnBeginsWithoutAMemory) {
+TEST(PoliciesInTurn, SwitchingPolicyClearsItsMemory) {
   PoliciesInTurn policies(merging({3, 5}));
   EXPECT_EQ(remembered(policies, 0), 1);
   EXPECT_EQ(remembered(policies, 1), 2);
@@ -55,12 +55,12 @@ TEST(PoliciesInTurn, ATurnBeginsWithoutAMemory) {
   EXPECT_EQ(remembered(policies, 2), 1);
 }
 
-TEST(PoliciesInTurn, TheNameIsThatOfAPolicyThatMerges) {
+TEST(PoliciesInTurn, UsesTheNameOfAMergingPolicy) {
   EXPECT_EQ(PoliciesInTurn(merging({scheduler::kBaseModel, 3})).name(), "counting 3");
   EXPECT_EQ(PoliciesInTurn(merging({scheduler::kBaseModel})).name(), "counting -1");
 }
 
-TEST(PoliciesInTurn, MergesIfOneOfThemDoes) {
+TEST(PoliciesInTurn, MergesIfAnyPolicyMerges) {
   EXPECT_TRUE(PoliciesInTurn(merging({scheduler::kBaseModel, 3})).merges());
   EXPECT_FALSE(PoliciesInTurn(merging({scheduler::kBaseModel})).merges());
 }

@@ -39,7 +39,7 @@ Json messages_of(const ChatPrompt& chat) {
 
 Result<Question> question_of(const GenerateRequest& request, const std::string& base) {
   if (request.adapters.size() > 1 || (!request.adapters.empty() && request.adapters[0].scale != 1))
-    return invalid("a server is asked with one adapter of scale 1 at most", "adapters");
+    return invalid("a request to a server can name at most one adapter, of scale 1", "adapters");
   Json body{{"model", request.adapters.empty() ? base : request.adapters[0].name},
             {"stream", true},
             {"return_token_ids", true},
@@ -52,7 +52,8 @@ Result<Question> question_of(const GenerateRequest& request, const std::string& 
     return Question{"/v1/completions", body.dump()};
   }
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  if (!chat) return invalid("a server is asked with token ids or a chat", "prompt");
+  if (!chat)
+    return invalid("the prompt of a request to a server must be token ids or a chat", "prompt");
   body["messages"] = messages_of(*chat);
   return Question{"/v1/chat/completions", body.dump()};
 }

@@ -1,4 +1,4 @@
-// Requests and answers of a workload in OpenAI's form.
+// Converts a workload's requests and answers to and from OpenAI's format.
 #pragma once
 
 #include <string>
@@ -15,20 +15,19 @@ struct Question {
   std::string body;  // JSON
 };
 
-// A streamed completion of token ids, or a streamed chat. base: the server's name of the model
-// itself. kInvalidArgument if the request cannot be written in this form.
+// A streamed completion of token ids, or a streamed chat. base: the server's name for the base
+// model. kInvalidArgument if the request cannot be expressed.
 Result<Question> question_of(const GenerateRequest& request, const std::string& base);
 
 struct AnswerEvent {
-  OutputChunk chunk;  // its token ids, or its text, or both; empty if the event has neither
-  bool last = false;  // the end of the stream
+  OutputChunk chunk;  // token ids, text, or both; empty if the event has neither
+  bool last = false;  // end of the stream
 };
 
-// kUnavailable: the event is an error, or not an event of an answer; or it has text without the ids
-// of its tokens.
+// kUnavailable: the event is an error or unknown, or it has text without token ids.
 Result<AnswerEvent> read_event(std::string_view data);
 
-// What a response says that is no answer.
+// The error for a response that is not an answer.
 Error refusal_error(int status, std::string_view body);
 
 }  // namespace valora::bench

@@ -16,7 +16,7 @@ GenerateRequest request_of(Prompt prompt) {
   return request;
 }
 
-TEST(ServerEvents, TokenIdsAreAskedAsACompletion) {
+TEST(ServerEvents, TokenIdsAreSentAsACompletion) {
   GenerateRequest request = request_of(std::vector<int32_t>{1, 2});
   request.adapters = {{"coins", 1}};
   request.priority = 2;
@@ -27,7 +27,7 @@ TEST(ServerEvents, TokenIdsAreAskedAsACompletion) {
     "priority":2})"));
 }
 
-TEST(ServerEvents, PicturesAreAskedAsAChatOfTheBase) {
+TEST(ServerEvents, PicturesAreSentAsAChatToTheBase) {
   ChatPrompt chat;
   chat.messages.push_back(
       {.role = "user", .parts = {MediaRef{MediaRef::Kind::kImage, "data:x"}, "what"}});
@@ -41,7 +41,7 @@ TEST(ServerEvents, PicturesAreAskedAsAChatOfTheBase) {
     {"role":"assistant","content":[{"type":"text","text":"that"}]}])"));
 }
 
-TEST(ServerEvents, WhatAServerCannotBeAskedIsRefused) {
+TEST(ServerEvents, UnsupportedRequestsAreRefused) {
   GenerateRequest request = request_of(std::vector<int32_t>{1});
   request.adapters = {{"a", 0.5F}};
   EXPECT_FALSE(question_of(request, "base").ok());
@@ -50,7 +50,7 @@ TEST(ServerEvents, WhatAServerCannotBeAskedIsRefused) {
   EXPECT_FALSE(question_of(request_of("text"), "base").ok());
 }
 
-TEST(ServerEvents, EventsBringTokensAndText) {
+TEST(ServerEvents, EventsCarryTokensAndText) {
   const AnswerEvent completion =
       read_event(R"({"choices":[{"index":0,"text":"ab","token_ids":[7,8]}]})").value();
   EXPECT_EQ(completion.chunk.text, "ab");
@@ -67,7 +67,7 @@ TEST(ServerEvents, EventsBringTokensAndText) {
   EXPECT_TRUE(read_event("[DONE]").value().last);
 }
 
-TEST(ServerEvents, WhatIsNoAnswerIsAnError) {
+TEST(ServerEvents, MalformedAnswerIsAnError) {
   EXPECT_EQ(read_event(R"({"error":{"message":"broken"}})").error().message, "broken");
   EXPECT_FALSE(read_event("{").ok());
   EXPECT_FALSE(read_event("[1]").ok());

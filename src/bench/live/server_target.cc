@@ -23,7 +23,7 @@ struct ServerTarget::Call {
   Call(Question asked, std::shared_ptr<ResponseSink> to)
       : question(std::move(asked)), sink(std::move(to)) {}
 
-  // Bytes of the response.
+  // Handles bytes of the response.
   void read(std::string_view bytes, int status) {
     if (status != 200) {
       if (refusal.size() < kMaxErrorBody) refusal += bytes;
@@ -65,9 +65,9 @@ struct ServerTarget::Call {
   const std::shared_ptr<ResponseSink> sink;
   const TargetClock::time_point begin = TargetClock::now();
   SseReader events;
-  std::string refusal;  // body of a response that is no stream
+  std::string refusal;  // body of a response that is not a stream
   std::optional<Error> failure;
-  bool whole = false;                      // the end of the stream was read
+  bool whole = false;                      // the stream was read to its end
   double first_token = 0, last_token = 0;  // seconds since `begin`; 0: none yet
 };
 

@@ -1,5 +1,5 @@
-// Runs a workload on a server with OpenAI's API. The server must send token ids with its answers
-// (vLLM's return_token_ids): the next turn of a conversation contains them.
+// Runs a workload on a server with OpenAI's API. The server must return token ids with its answers
+// (vLLM's return_token_ids), because the next turn of a conversation contains them.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@
 namespace valora::bench {
 
 struct ServerAddress {
-  std::string name;  // in reports
+  std::string name;  // used in reports
   std::string url;   // without a path
   std::string api_key;
 };
 
 class ServerTarget final : public LiveTarget {
  public:
-  // base: the server's name of the model itself. timeout_seconds: per request.
+  // base: the server's name for the base model. timeout_seconds: per request.
   ServerTarget(const ServerAddress& address, std::string base, int timeout_seconds);
-  // Ends the requests under way without calling their sinks.
+  // Ends running requests without calling their sinks.
   ~ServerTarget() override;
   ServerTarget(const ServerTarget&) = delete;
   ServerTarget& operator=(const ServerTarget&) = delete;
 
-  // Prompts are token ids or chats; at most one adapter of scale 1. Tenants, shares and targets are
-  // the server's matter and are not sent. Timings are those of the client: the first token is there
+  // Prompts must be token ids or chats, with at most one adapter, of scale 1. Tenants, shares and
+  // targets are up to the server and are not sent. Times are the client's: the first token counts
   // when its event has been read.
   Status submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) override;
   EngineStats stats() const override { return {}; }
@@ -41,10 +41,10 @@ class ServerTarget final : public LiveTarget {
 
   const std::string base_;
   HttpClient client_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::shared_ptr<Call>> waiting_;
   bool stopping_ = false;
-  std::jthread thread_;  // the last member: it uses the others
+  std::jthread thread_;  // declared last, because it uses the others
 };
 
 }  // namespace valora::bench

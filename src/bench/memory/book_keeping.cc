@@ -34,7 +34,7 @@ double time_of(Work&& work) {
   return seconds(real_clock().now() - begin);
 }
 
-// Conversations of 20 blocks each, and one request per conversation.
+// Stores conversations of 20 blocks each, with one request per conversation.
 void fill(Pool& pool, SimulatedClock& clock) {
   constexpr int kBlocks = 20;
   for (int i = 0; i < kNodes / kBlocks; ++i) {
@@ -50,8 +50,8 @@ void fill(Pool& pool, SimulatedClock& clock) {
   }
 }
 
-// Steps of 64 running requests of four adapters with a full queue. One request ends after each
-// step.
+// Plans steps of 64 running requests of four adapters with a full queue. One request ends after
+// each step.
 double plan_time() {
   constexpr int kRunning = 64, kWaiting = 4096, kLength = 100, kAdapters = 4;
   SimulatedClock clock;

@@ -31,7 +31,7 @@ sim::SimulationConfig config_of(const SimulatedMachine& machine, int adapters,
   return config;
 }
 
-// The share of KV in the pool that no request can use, sampled every kEvery steps.
+// Share of KV in the pool that no request can use, sampled every kEvery steps.
 class InvalidShare {
  public:
   void operator()(const scheduler::Scheduler& scheduler, const scheduler::StepReport&, Duration) {
@@ -54,7 +54,7 @@ double share(uint64_t part, uint64_t all) {
   return all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0;
 }
 
-// One request that was answered, in seconds.
+// Times of one answered request, in seconds.
 struct Times {
   double ttft = 0, queue = 0, adapter_wait = 0, kv_wait = 0;
   std::optional<double> tpot;
@@ -122,7 +122,7 @@ Result<ComparedRun> run_variant(const std::vector<sim::Arrival>& arrivals, int a
   return run;
 }
 
-// By bisection: a lower rate never has a longer TTFT but for noise.
+// By bisection: apart from noise, TTFT never falls as the rate rises.
 Result<double> peak_rate(sim::ScenarioConfig scenario, const SimulatedMachine& machine,
                          const ComparedVariant& variant) {
   double low = 0, high = 64;

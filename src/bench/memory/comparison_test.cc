@@ -8,7 +8,7 @@ namespace valora::bench {
 namespace {
 
 // Chats on a pool that is too small for their histories and adapters.
-TEST(MemoryComparison, ThePoolBeatsItsRivalsWhereMemoryIsShort) {
+TEST(MemoryComparison, PoolBeatsRivalsWhenMemoryIsShort) {
   sim::ScenarioConfig scenario;
   scenario.adapters = 100;
   scenario.rate = 4;
@@ -38,7 +38,7 @@ TEST(MemoryComparison, EqualSeedsGiveEqualRuns) {
   }
 }
 
-TEST(MemoryComparison, MeansUpToThePeakAreThoseOfTheRates) {
+TEST(MemoryComparison, MeansUpToThePeakEqualThoseOfTheRates) {
   sim::ScenarioConfig scenario;
   scenario.adapters = 50;
   scenario.seconds = 40;
@@ -58,7 +58,7 @@ TEST(MemoryComparison, MeansUpToThePeakAreThoseOfTheRates) {
   EXPECT_LT(swept->front().ttft, kPeakTtft);
 }
 
-TEST(MemoryComparison, ThePeakIsWhereTheTtftReachesHalfASecond) {
+TEST(MemoryComparison, PeakIsWhereTtftReachesHalfASecond) {
   const auto peak = [](std::vector<RatePoint> points) { return text_of(peak_of(points)); };
   EXPECT_EQ(peak({{1, 0.6}, {2, 0.4}}), "0.0");
   EXPECT_EQ(peak({{1, 0.1}, {2, 0.4}}), "≥2.0");
@@ -68,7 +68,7 @@ TEST(MemoryComparison, ThePeakIsWhereTheTtftReachesHalfASecond) {
   EXPECT_EQ(text_of(std::nullopt), "–");
 }
 
-TEST(MemoryComparison, FailedRequestsOfLiveRoundsCountNowhereElse) {
+TEST(MemoryComparison, FailedRequestsOfLiveRoundsCountOnlyAsFailures) {
   LiveReport round;
   round.answers.resize(3);
   round.answers[0].error = internal("broken");

@@ -1,5 +1,5 @@
-// Adapters in other layouts than the engine's: of single modules, and of a running engine, one copy
-// per adapter and module, made when first needed.
+// Adapters in layouts other than the engine's: of single modules, and of a running engine, with one
+// copy per adapter and module, created on first use.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 
 namespace valora::bench {
 
-// A [rank, in] and B [out, rank] of an adapter on a module. bf16, in host memory.
+// A [rank, in] and B [out, rank] of an adapter on one module, bf16, in host memory.
 struct PlainFactors {
   at::Tensor a, b;
 };
@@ -21,10 +21,10 @@ struct PlainFactors {
 // Throws c10::Error if the weights are not bf16 in panels.
 PlainFactors plain_factors(const ops::LoraBatch& lora, size_t segment, int module);
 
-// A single module in panels, with zeros that pad the rank to a multiple of rank_step.
+// A single module in panels, with the rank zero-padded to a multiple of rank_step.
 ops::AdapterWeights panel_adapter(const PlainFactors& factors, int64_t rank_step, float scale);
 
-// What `make` gives, by adapter and module. Thread-safe; the references stay valid.
+// Caches the result of `make` by adapter and module. Thread-safe; references stay valid.
 template <typename Copy>
 class AdapterCopies {
  public:

@@ -7,7 +7,7 @@
 namespace valora::bench {
 namespace {
 
-// All adapters of a layer as two tensors, and the adapter of each token.
+// All adapters of a layer as two tensors, and a mask that selects each token's adapter.
 struct Stacked {
   at::Tensor a;     // [adapters, rank, in]
   at::Tensor b;     // [adapters, rank, out]

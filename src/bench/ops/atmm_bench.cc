@@ -75,7 +75,7 @@ std::vector<Shape> atmm_shapes(bool quick) {
   const auto search = std::make_shared<TileSearch>(candidate_tiles());
   std::vector<Shape> shapes;
   for (const AtmmShape& shape : grid) {
-    if (shape.cold) continue;  // memory-bound: tiles hardly differ
+    if (shape.cold) continue;  // memory-bound: tiles hardly matter
     shapes.push_back({"atmm", shape.label(), shape.fields(), [shape, search](Bench&) {
                         search_tile(shape, *search);
                         return std::nullopt;

@@ -1,4 +1,4 @@
-// Benchmark of the low-rank products of mixed adapters on one linear, against the methods of other
+// Benchmarks low-rank products of mixed adapters on one linear, against the methods of other
 // systems and against our kernel with the best single tile (VaLoRA figures 17 and 18).
 #pragma once
 
@@ -10,7 +10,7 @@ namespace valora::bench {
 
 inline constexpr const char* kSingleTile = "single_tile";
 
-// First the shapes that search for the best single tile, then the measured ones.
+// First the shapes used to search for the best single tile, then the measured ones.
 std::vector<Shape> atmm_shapes(bool quick);
 
 }  // namespace valora::bench

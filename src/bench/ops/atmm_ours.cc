@@ -13,7 +13,7 @@ namespace {
 
 using Segments = std::vector<kernels::LoraSegment>;
 
-// The adapters of every layer in panels, and segments that point to them.
+// The adapters of every layer in panels, and segments that refer to them.
 struct Packed {
   std::vector<ops::AdapterWeights> adapters;  // ordered by layer
   Cycle<Segments> layers;

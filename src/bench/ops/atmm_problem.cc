@@ -15,7 +15,7 @@ std::string rank_text(const std::vector<int64_t>& ranks) {
   return ranks.size() == 1 ? std::to_string(ranks[0]) : "mixed";
 }
 
-// The adapter of each request, sorted. Unused adapters are left out.
+// The adapter of each request, sorted. Unused adapters are omitted.
 std::vector<size_t> adapters_of_requests(const AtmmShape& shape) {
   const int requests = static_cast<int>(shape.requests);
   int models = requests;
@@ -82,7 +82,7 @@ Work AtmmProblem::work() const {
     operations += 4.0 * rank * static_cast<double>((run.end - run.begin) * shape.hidden);
   }
   const double bytes =
-      adapter_bytes + 3 * static_cast<double>(x.nbytes());  // x is read, y is read and written
+      adapter_bytes + 3 * static_cast<double>(x.nbytes());  // x is read; y is read and written
   if (shape.cold) return {adapter_bytes, operations};
   return {bytes > static_cast<double>(last_level_cache()) ? bytes : 0, operations};
 }

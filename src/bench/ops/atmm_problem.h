@@ -15,10 +15,10 @@ namespace valora::bench {
 struct AtmmShape {
   int64_t requests = 1;
   int64_t tokens_per_request = 1;  // 1: decode
-  int64_t hidden = 0;              // in and out
+  int64_t hidden = 0;              // both inputs and outputs
   std::vector<int64_t> ranks;      // assigned to the adapters cyclically
   std::string popularity;          // distinct, uniform, zipf:1.5 or identical, as in Punica
-  bool cold = false;  // adapters come from memory, evicted from the caches by the other layers
+  bool cold = false;               // other layers evict the adapters from the caches
 
   int64_t tokens() const { return requests * tokens_per_request; }
   std::string label() const;

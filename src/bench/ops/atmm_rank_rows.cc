@@ -16,7 +16,7 @@ using kernels::bf16;
 constexpr int64_t kRowsPerPiece = 4;  // dot products per work item
 constexpr int64_t kOutputsPerPiece = 512;
 
-// The adapters of a layer in the pool: the rows of A and of Bᵀ of all adapters in random order.
+// The adapters of a layer in a pool: the rows of A and Bᵀ of all adapters, in random order.
 struct Pool {
   at::Tensor a, b;                                       // [rows, hidden]
   std::vector<std::vector<const bf16*>> a_rows, b_rows;  // per adapter

@@ -1,5 +1,5 @@
-// The low-rank products of adapters as other systems compute them, and ours. Each contender adds to
-// its own output and converts the weights to its layout in advance. The problem must outlive it.
+// Low-rank products as computed by other systems, and ours. Each contender adds to its own output,
+// and converts the weights to its layout in advance. The problem must outlive it.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace valora::bench {
 Contender our_products(const AtmmProblem& problem, std::string name,
                        std::optional<kernels::CpuTile> tile = {});
 
-// Ours with each of the tiles, all sharing one copy of the weights.
+// Our kernel with each of the tiles, all sharing one copy of the weights.
 std::vector<Runner> tiled_products(const AtmmProblem& problem,
                                    const std::vector<kernels::CpuTile>& tiles);
 
 // Two at::linear and one addition per adapter.
 Contender aten_products(const AtmmProblem& problem);
 
-// S-LoRA §5 in decode, like Punica's BGMV: each token gathers the rank rows of its adapter from the
+// S-LoRA §5 during decode, like Punica's BGMV: each token gathers its adapter's rank rows from the
 // paged pool and computes dot products in fp32, without matrix units.
 Contender rank_row_products(const AtmmProblem& problem);
 
@@ -28,7 +28,7 @@ Contender rank_row_products(const AtmmProblem& problem);
 // ranks are padded to 64.
 Contender static_tile_products(const AtmmProblem& problem);
 
-// dLoRA: all adapters stacked and padded to the largest rank, einsum over all of them, and a
+// dLoRA: all adapters stacked and padded to the largest rank, an einsum over all of them, and a
 // one-hot mask.
 Contender einsum_products(const AtmmProblem& problem);
 

@@ -13,7 +13,7 @@ namespace valora::bench {
 namespace {
 
 constexpr double kAttentionTolerance = 0.02;
-constexpr double kKeyBytes = 2;  // bytes of a bf16
+constexpr double kKeyBytes = 2;  // bytes per bf16
 
 double bytes_of_cache(const AttentionShape& s) {
   return 2 * kKeyBytes * static_cast<double>(s.batch * s.keys() * s.kv_heads * s.dim);
@@ -31,8 +31,8 @@ std::vector<int64_t> counting(int64_t count) {
   return numbers;
 }
 
-// ATen gets contiguous keys and values. In decode, the query heads of one KV head are its queries,
-// so that ATen does not copy keys.
+// ATen gets contiguous keys and values. During decode, the query heads of a KV head are passed as
+// its queries, so that ATen does not copy keys.
 Measurement measure_decode(Bench& bench, const AttentionShape& s) {
   const int64_t layers = cold_copies(static_cast<int64_t>(bytes_of_cache(s)));
   const PagedSequences sequences(s, layers);
@@ -51,7 +51,7 @@ Measurement measure_decode(Bench& bench, const AttentionShape& s) {
                  kAttentionTolerance);
 }
 
-// The cache in 8 bits beside that in bf16; the limit is that of reading int8 and its scales.
+// Compares the 8-bit cache with the bf16 one; the limit is the time to read int8 and its scales.
 Measurement measure_formats(Bench& bench, const AttentionShape& s) {
   const auto bytes = static_cast<double>(
       (s.keys() + ops::KvArena::kBlockTokens - 1) / ops::KvArena::kBlockTokens * s.batch *
@@ -137,7 +137,7 @@ Shape decode_shape(const AttentionShape& s) {
                      [s](Bench& bench) { return measure_decode(bench, s); });
 }
 
-// Decodes and chunks over a cache in int8.
+// Decodes and chunks over an int8 cache.
 Shape format_shape(const AttentionShape& s) {
   return paged_shape("kv_int8_attention", s, s.batch * s.queries,
                      fmt::format("batch {} chunk {}", s.batch, s.queries),

@@ -1,5 +1,4 @@
-// Benchmark of paged attention and of the vision towers' attention, against ATen's over contiguous
-// tensors.
+// Benchmarks paged attention and vision-tower attention against ATen on contiguous tensors.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Copies of an operand that are used in rotation, so that each use finds its data cold.
+// Copies of an operand used in rotation, so that each use finds its data cold.
 #pragma once
 
 #include <cstddef>

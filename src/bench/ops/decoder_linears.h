@@ -1,4 +1,4 @@
-// All linears of a 0.5 B decoder, and adapters on all of them, for benchmarks of whole steps.
+// All linears of a 0.5 B decoder, and adapters on all of them, to benchmark whole steps.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline constexpr int64_t kDecoderHidden = 896, kDecoderKeyWidth = 128, kDecoderI
 
 struct DecoderLinear {
   ops::Weight weight;
-  int module;  // layer by layer, in the order of DecoderLayer
+  int module;  // by layer, then in the order of DecoderLayer
 };
 
 struct DecoderLayer {
@@ -25,7 +25,7 @@ struct DecoderLayer {
 };
 inline constexpr int kLayerLinears = 7;
 
-// bf16. Layers have equal values.
+// bf16. All layers have equal values.
 std::vector<DecoderLayer> make_decoder(int64_t layers);
 
 // A, [rank, in], and B, [out, rank], of adapter `number` on one linear, in bf16.
@@ -33,14 +33,14 @@ struct AdapterValues {
   at::Tensor a, b;
 };
 AdapterValues adapter_values(const DecoderLinear& linear, int64_t rank, int number);
-// In one allocation, as in the engine.
+// In a single allocation, as in the engine.
 ops::AdapterWeights make_adapter(std::span<const DecoderLayer> layers, int64_t rank, int number);
 
-// [tokens, hidden] in bf16
+// [tokens, hidden], bf16.
 at::Tensor decoder_input(int64_t tokens);
-// Distributes the tokens evenly over the adapters, in runs, each at half its scale.
+// Distributes the tokens evenly over the adapters, in contiguous runs, each with coefficient 0.5.
 ops::LoraBatch even_segments(int64_t tokens, std::span<const ops::AdapterWeights> adapters);
-// The linears of one step. → the outputs of the last layer
+// Runs the linears of one step. Returns the last layer's outputs.
 at::Tensor run_linears(std::span<const DecoderLayer> layers, const at::Tensor& x,
                        const ops::LoraBatch& lora);
 // The work of a step without adapters.

@@ -9,7 +9,7 @@ namespace valora::bench {
 namespace {
 
 constexpr double kElementwiseTolerance = 0.02, kEps = 1e-6;
-constexpr double kElementBytes = 2;  // bytes of a bf16
+constexpr double kElementBytes = 2;  // bytes per bf16
 
 // `passes` over `elements` bf16 values. Counts memory traffic only if they exceed the caches.
 Work work_of(double passes, int64_t elements) {
@@ -26,7 +26,7 @@ Measurement measure_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
                  kElementwiseTolerance);
 }
 
-// The values of x grow by the residual with every run.
+// The values of x grow by the residual in every run.
 Measurement measure_add_rms_norm(Bench& bench, int64_t tokens, int64_t width) {
   const at::Tensor x = normal_tensor({tokens, width}, at::kBFloat16, 1, 1),
                    residual = normal_tensor({tokens, width}, at::kBFloat16, 1, 3);

@@ -1,4 +1,4 @@
-// Benchmark of the elementwise and row-wise operations, against ATen's.
+// Benchmarks elementwise and row-wise operations against ATen.
 #pragma once
 
 #include <vector>

@@ -62,7 +62,7 @@ double best_product_rate(at::ScalarType dtype) {
 }  // namespace
 
 Limits::Limits() : array_(ops::huge_zeros(kArrayBytes / 4, at::kFloat)) {
-  array_.fill_(1);  // unwritten pages would all map to one zero page
+  array_.fill_(1);  // otherwise unwritten pages all map to one zero page
   measure_arithmetic();
   measure_bandwidth();
 }

@@ -1,4 +1,4 @@
-// The memory bandwidth and arithmetic throughput of the machine with the threads in use, measured
+// Measures the machine's memory bandwidth and arithmetic throughput, with the threads in use,
 // during the run.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace valora::bench {
 class Limits {
  public:
   Limits();
-  // Measures again if the last measurement is older than a second, since the bandwidth of shared
+  // Measures again if the last measurement is older than a second, because the bandwidth of shared
   // memory drifts. For arithmetic, the best measurement so far counts.
   void refresh();
   double bandwidth() const { return bandwidth_; }  // bytes per second, sequential read of one array
@@ -33,7 +33,7 @@ class Limits {
 // Bytes of the last-level cache; 32 MiB if the system does not report it.
 int64_t last_level_cache();
 
-// How many copies of `bytes` bytes exceed twice the last-level cache, so that a rotation over them
+// Number of copies of `bytes` bytes that exceed twice the last-level cache, so that a rotation
 // finds each copy cold.
 int64_t cold_copies(int64_t bytes);
 

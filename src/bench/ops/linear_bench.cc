@@ -13,7 +13,7 @@
 namespace valora::bench {
 namespace {
 
-constexpr double kLinearTolerance = 0.02;  // for bf16 results; a thousandth of it for fp32
+constexpr double kLinearTolerance = 0.02;  // for bf16 results; fp32 gets a thousandth of it
 
 struct LinearSize {
   int64_t in, out;
@@ -30,7 +30,7 @@ Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
           2.0 * static_cast<double>(tokens * out * in), dtype == at::kFloat};
 }
 
-// The copies of one matrix in one layout: created by the first shape that needs them, then shared.
+// Copies of one matrix in one layout, created by the first shape that needs them and then shared.
 struct LinearWeights {
   LinearSize size;
   at::ScalarType dtype;

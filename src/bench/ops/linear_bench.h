@@ -1,5 +1,5 @@
-// Benchmark of the dense linears of a 0.5 B and a 7 B model with cold weights, against at::linear
-// and against oneDNN with prepacked weights.
+// Benchmarks the dense linears of a 0.5 B and a 7 B model with cold weights, against at::linear and
+// oneDNN with prepacked weights.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The benchmark of one shape: contenders, required work and measured times.
+// Benchmark of one shape: contenders, required work and measured times.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -24,11 +24,11 @@ struct Contender {
   std::function<at::Tensor()> result;
 };
 
-// The least work of an operation.
+// The minimum work of an operation.
 struct Work {
   double bytes = 0;       // memory traffic; 0 if all data is in the caches
   double operations = 0;  // multiplications and additions
-  bool float32 = false;   // selects the arithmetic limit; false: bf16
+  bool float32 = false;   // use the fp32 arithmetic limit; false: bf16
 };
 
 struct Measurement {
@@ -37,13 +37,13 @@ struct Measurement {
   Json shape;             // the shape as JSON fields
   Work work;
   double bandwidth = 0;         // of the machine just before, in bytes per second
-  double bound_seconds = 0;     // least time at the machine's limits
-  bool bandwidth_bound = true;  // else bound by arithmetic
+  double bound_seconds = 0;     // minimum time at the machine's limits
+  bool bandwidth_bound = true;  // otherwise bound by arithmetic
   std::vector<Timing> timings;  // ours first
 
   const Timing& ours() const { return timings.front(); }
   const Timing* find(const std::string& name) const;
-  // The time of `name` divided by ours; 0 if it was not measured.
+  // Time of `name` divided by ours; 0 if it was not measured.
   double ratio(const std::string& name) const;
   double share_of_limit() const { return bound_seconds / ours().seconds.p50; }
 };
@@ -51,7 +51,7 @@ struct Measurement {
 struct Settings {
   bool quick = false;
   int threads = 0;     // 0: libtorch's default
-  std::string filter;  // only shapes whose "operation label" contains it
+  std::string filter;  // run only shapes whose "operation label" contains it
   double seconds = 0;  // per shape; 0: 0.4, or less if quick
 };
 
@@ -62,8 +62,8 @@ struct Bench {
   Json notes = Json::object();  // intermediate findings, for the report
 };
 
-// A shape to measure. `measure` allocates all data. It returns nothing if it only prepares later
-// shapes, e.g. by a search.
+// A shape to measure. `measure` allocates all data. It returns nullopt if it only prepares later
+// shapes, such as by a search.
 struct Shape {
   std::string operation;
   std::string label;
@@ -71,8 +71,8 @@ struct Shape {
   std::function<std::optional<Measurement>(Bench&)> measure;
 };
 
-// Checks each contender's result against the first one's: |difference| <= tolerance · (1 + |largest
-// value|). Throws c10::Error otherwise.
+// Compares each contender's result with the first one's: |difference| <= tolerance · (1 + |largest
+// value|). Throws c10::Error if they differ.
 void check_alike(const std::vector<Contender>& contenders, double tolerance);
 // Times the contenders in turns (timing.h).
 Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Contender>& contenders);
@@ -80,7 +80,7 @@ Measurement time_in_turns(Bench& bench, const Work& work, const std::vector<Cont
 Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>& contenders,
                     double tolerance);
 
-// Call it at the end of a run, when the arithmetic limit is known best.
+// Call at the end of a run, when the arithmetic limit is known best.
 void set_bound(Measurement& measurement, const Limits& limits);
 
 // A contender whose run has no side effects.

@@ -32,7 +32,7 @@ std::vector<MergeSize> linears_of(const MergeShape& s) {
           {s.inner, s.hidden},  {s.inner, s.hidden}, {s.hidden, s.inner}};
 }
 
-// One linear with its adapter, in our layout and in ATen's, and the output of the merge.
+// One linear and its adapter, in our layout and in ATen's, with the output of the merge.
 struct Linear {
   at::Tensor w, a, b, merged;
   ops::Weight base, shadow, panel_a, panel_b;
@@ -62,7 +62,7 @@ at::Tensor first_layer(const std::vector<Linear>& linears, size_t count, const M
   return at::cat(parts);
 }
 
-// Unmerge: every linear points to its base weights again, which were never written.
+// Unmerging points every linear back to its base weights, which were never written.
 double switch_back_seconds(const std::vector<Linear>& linears) {
   std::vector<ops::Weight> in_use;
   for (const Linear& l : linears) in_use.push_back(l.shadow);

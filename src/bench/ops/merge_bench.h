@@ -1,5 +1,5 @@
-// Benchmark of merging adapters into the linears of a model (VaLoRA §4.4.1): reads the base
-// weights, writes a shadow copy.
+// Benchmarks merging adapters into a model's linears (VaLoRA §4.4.1): reads the base weights,
+// writes a shadow copy.
 #pragma once
 
 #include <vector>

@@ -30,8 +30,8 @@ class Steps {
   }
   int64_t adapters() const { return static_cast<int64_t>(adapters_.size()); }
 
-  // Runs the linears of one step and returns the outputs of the last layer. merged: uses the merged
-  // weights. adapters: 0 means no low-rank products.
+  // Runs the linears of one step and returns the last layer's outputs. merged: use the merged
+  // weights. adapters: number of adapters; 0: no low-rank products.
   at::Tensor run(bool merged, int64_t adapters) const {
     const auto in_use = std::span(adapters_).first(static_cast<size_t>(adapters));
     return run_linears(merged ? merged_ : base_, x_, even_segments(x_.size(0), in_use));
@@ -65,7 +65,7 @@ class Steps {
   }
 
   at::Tensor x_;
-  std::vector<DecoderLayer> base_, merged_;  // merged_: with the first adapter
+  std::vector<DecoderLayer> base_, merged_;  // merged_: with the first adapter merged
   std::vector<ops::AdapterWeights> adapters_;
 };
 

@@ -1,5 +1,5 @@
-// Benchmark of the linears of whole steps in the three modes (VaLoRA §4.4): the cost of mixed and
-// merged adapters relative to the base model.
+// Benchmarks the linears of whole steps in the three modes (VaLoRA §4.4): cost of mixed and merged
+// adapters relative to the base model.
 #pragma once
 
 #include <vector>

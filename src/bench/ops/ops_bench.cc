@@ -5,6 +5,8 @@
 
 #include "bench/ops/atmm_bench.h"
 #include "bench/ops/attention_bench.h"
+#include "bench/ops/collective_bench.h"
+#include "bench/ops/delta_bench.h"
 #include "bench/ops/elementwise_bench.h"
 #include "bench/ops/linear_bench.h"
 #include "bench/ops/merge_bench.h"
@@ -18,11 +20,11 @@ namespace {
 
 constexpr double kSeconds = 0.5, kQuickSeconds = 0.15;
 
-// Keeps freed memory in the process. Otherwise page faults in every round would dominate the time
-// of contenders with large intermediate results.
+// Keeps freed memory in the process. Otherwise page faults would dominate the time of contenders
+// with large intermediate results.
 void keep_freed_memory() {
 #ifdef M_MMAP_THRESHOLD
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the maximum of glibc
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // glibc's maximum
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
 }
@@ -30,7 +32,8 @@ void keep_freed_memory() {
 std::vector<Shape> all_shapes(const Settings& settings) {
   std::vector<Shape> shapes;
   for (auto* list : {linear_shapes, quantised_shapes, gated_shapes, atmm_shapes, merge_shapes,
-                     mode_shapes, paged_adapter_shapes, attention_shapes, elementwise_shapes})
+                     mode_shapes, paged_adapter_shapes, attention_shapes, delta_shapes,
+                     elementwise_shapes, collective_shapes})
     for (Shape& shape : list(settings.quick))
       if ((shape.operation + " " + shape.label).find(settings.filter) != std::string::npos)
         shapes.push_back(std::move(shape));

@@ -15,7 +15,7 @@ struct Machine {
   std::string isa;
   int threads = 0;
   int64_t last_level_cache = 0;
-  // Bytes per second: the last measurement, and the range over the run.
+  // Bytes per second: last measurement, and range over the run.
   double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;
   double bf16_arithmetic = 0, float_arithmetic = 0;  // operations per second
 };
@@ -30,8 +30,7 @@ struct OpsRun {
 // (shapes done, total shapes, label of the next shape)
 using ShapeProgress = std::function<void(int, int, const std::string&)>;
 
-// kInvalidArgument if the filter matches no shape; kInternal if the result of a rival differs from
-// ours.
+// kInvalidArgument if the filter matches no shape; kInternal if a rival's result differs from ours.
 Result<OpsRun> run_ops_bench(const Settings& settings, const ShapeProgress& progress);
 
 }  // namespace valora::bench

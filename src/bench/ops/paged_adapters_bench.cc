@@ -14,13 +14,13 @@
 namespace valora::bench {
 namespace {
 
-constexpr int64_t kPoolBytes = int64_t{400} << 20;  // at least; and twice the adapters'
+constexpr int64_t kPoolBytes = int64_t{400} << 20;  // at least, or twice the adapters
 
 struct PagedShape {
   int64_t layers, tokens, rank;  // one adapter per token
 };
 
-// The blocks of the model's KV cache: 192 KiB.
+// Size of the blocks of the model's KV cache: 192 KiB.
 size_t block_bytes() {
   constexpr int64_t kLayers = 24, kHeadDim = 64;
   return static_cast<size_t>(ops::KvArena::block_bytes(
@@ -43,7 +43,7 @@ ops::PanelLayout layout_of(std::span<const DecoderLayer> layers, int64_t rank) {
   return std::move(*layout);
 }
 
-// A pool whose blocks are handed out in random order, as after a long run.
+// A pool that hands out blocks in random order, as after a long run.
 class AdapterPool {
  public:
   explicit AdapterPool(int32_t least_blocks)
@@ -85,7 +85,7 @@ class PagedSteps {
     work.bytes += static_cast<double>(layout_.bytes() * together_.size());
     return work;
   }
-  // The share of the blocks that panels fill.
+  // The share of the blocks that panels occupy.
   double filled() const {
     return static_cast<double>(layout_.bytes()) /
            (static_cast<double>(layout_.blocks()) * static_cast<double>(block_bytes()));

@@ -1,5 +1,5 @@
-// Benchmark of adapters whose panels lie in blocks of a memory pool: the cost relative to adapters
-// that each have one allocation.
+// Benchmarks adapters whose panels are in blocks of a memory pool, relative to adapters with one
+// allocation each.
 #pragma once
 
 #include <vector>

@@ -13,7 +13,7 @@ constexpr int64_t kBlockTokens = ops::KvArena::kBlockTokens;
 
 int64_t blocks_of(int64_t tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
-// [batch, kv_heads, n, dim] → the flat batch's [batch * n, kv_heads, dim].
+// [batch, kv_heads, n, dim] → [batch * n, kv_heads, dim] of the flat batch.
 at::Tensor rows_of(const at::Tensor& x) { return x.transpose(1, 2).flatten(0, 1).contiguous(); }
 
 }  // namespace
@@ -39,8 +39,8 @@ PagedSequences::PagedSequences(const AttentionShape& shape, int64_t layers, ops:
   for (int64_t s = 0; s < shape.batch; ++s)
     spans_.push_back({s * shape.queries, shape.queries, shape.context, tables_[s].data()});
   if (shape.context == 0) return;
-  // Fills the first layer's cache by a step over the context with one query head per KV head, and
-  // discards its result. The other layers are copies.
+  // Fills the first layer's cache with a step over the context, using one query head per KV head,
+  // and discards the result. The other layers are copies.
   for (int64_t s = 0; s < shape.batch; ++s) {
     const ops::QuerySpan span{0, shape.context, 0, tables_[s].data()};
     const auto part = [&](const at::Tensor& x) {

@@ -1,4 +1,4 @@
-// Sequences in a KvArena as in an engine, and the same keys and values as contiguous tensors for
+// Sequences in a KvArena, as in an engine, and the same keys and values as contiguous tensors for
 // ATen.
 #pragma once
 
@@ -21,13 +21,13 @@ struct AttentionShape {
 
 class PagedSequences {
  public:
-  // In bf16. All layers have equal values; a rotation over enough layers finds the KV cache cold.
+  // bf16. All layers have equal values; rotating over enough of them finds the KV cache cold.
   PagedSequences(const AttentionShape& shape, int64_t layers,
                  ops::KvFormat format = ops::KvFormat::kPlain);
 
-  // Runs the step in one layer. → [tokens, heads * dim]
+  // Runs the step in one layer. Returns [tokens, heads * dim].
   at::Tensor attend(int64_t layer) const;
-  // All keys and values including those of the step: [batch, kv_heads, keys, dim].
+  // All keys and values, including those of the step: [batch, kv_heads, keys, dim].
   const at::Tensor& keys() const { return keys_; }
   const at::Tensor& values() const { return values_; }
   const at::Tensor& queries() const { return q_; }  // [tokens, heads, dim]

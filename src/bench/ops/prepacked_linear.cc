@@ -20,7 +20,7 @@ bool has_prepacked_linear(at::ScalarType dtype) {
   try {
     (void)prepack_linear(at::zeros({16, 16}, dtype), 1);
     return true;
-  } catch (const c10::Error&) {  // in bf16 without AVX-512
+  } catch (const c10::Error&) {  // bf16 without AVX-512
     return false;
   }
 }

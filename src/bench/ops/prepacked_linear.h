@@ -1,4 +1,4 @@
-// oneDNN's linear over weights that were prepacked into its own layout, as torch.compile uses it.
+// oneDNN's linear with weights prepacked into its own layout, as used by torch.compile.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@ namespace valora::bench {
 
 // True if this libtorch has the operators and the processor supports them in this dtype.
 bool has_prepacked_linear(at::ScalarType dtype);
-// w: [out, in], packed for products with `tokens` rows.
+// w: [out, in]. Packs it for products with `tokens` rows.
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens);
 at::Tensor prepacked_linear(const at::Tensor& x, const at::Tensor& packed);
 

@@ -18,15 +18,14 @@ struct Encoded {
   ops::Quantisation to;
 };
 
-// As `--quantization` has them (models/weights.h).
+// The encodings that `--quantization` uses (models/weights.h).
 constexpr Encoded kInt8{"int8", {8, 128}}, kInt4{"int4", {4, 32}};
 
 struct QuantisedSize {
   int64_t in, out;
 };
 
-// The copies of one matrix in integers and in bf16, of the same values but for their rounding to
-// bf16.
+// Copies of one matrix as integers and in bf16, with equal values apart from rounding to bf16.
 struct QuantisedWeights {
   QuantisedSize size;
   Encoded encoded;
@@ -68,7 +67,7 @@ Measurement measure_quantised(Bench& bench, QuantisedWeights& weights, int64_t t
 }  // namespace
 
 std::vector<Shape> quantised_shapes(bool quick) {
-  // The linears of a 0.5 B model; its output layer is always of 8 bits.
+  // The linears of a 0.5 B model; its output layer always has 8 bits.
   constexpr QuantisedSize kHead{896, 151936};
   std::vector<QuantisedSize> sizes{{896, 896}, {896, 4864}, {4864, 896}, kHead};
   std::vector<int64_t> tokens{1, 2, 4, 8, 16, 64, 512};

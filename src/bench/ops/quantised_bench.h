@@ -1,4 +1,4 @@
-// Benchmark of linears with weights in integers and cold weights, against the same linears in bf16.
+// Benchmarks linears with integer weights that are cold, against the same linears in bf16.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 namespace valora::bench {
 
 at::Tensor normal_tensor(at::IntArrayRef sizes, at::ScalarType dtype, double scale, uint64_t seed) {
-  constexpr int64_t kSample = (int64_t{1} << 18) + 7;  // odd: rows of a matrix differ
+  constexpr int64_t kSample = (int64_t{1} << 18) + 7;  // odd, so that rows of a matrix differ
   const int64_t count = c10::multiply_integers(sizes), drawn = std::min(count, kSample);
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const at::Tensor sample = (at::randn({drawn}, generator, at::kFloat) * scale).to(dtype);

@@ -7,7 +7,8 @@
 
 namespace valora::bench {
 
-// Repeats a normal sample of about 2^18 values: the speed of products does not depend on them.
+// Repeats a normally distributed sample of about 2^18 values: the speed of products does not depend
+// on the values.
 at::Tensor normal_tensor(at::IntArrayRef sizes, at::ScalarType dtype, double scale, uint64_t seed);
 
 inline at::Tensor weight_tensor(int64_t out, int64_t in, at::ScalarType dtype, uint64_t seed) {

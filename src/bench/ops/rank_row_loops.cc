@@ -27,7 +27,7 @@ namespace {
 template <typename T>
 __attribute__((always_inline)) inline void add_rows_to(const float* low, const bf16* const* rows,
                                                        int64_t rank, int64_t count, T* y) {
-  constexpr int64_t kPiece = 128;  // sums that stay in registers
+  constexpr int64_t kPiece = 128;  // number of sums kept in registers
   for (int64_t begin = 0; begin < count; begin += kPiece) {
     float sums[kPiece];
     const int64_t width = std::min(kPiece, count - begin);

@@ -8,7 +8,7 @@
 
 namespace valora::bench {
 
-// x · row, both of `count` elements.
+// x · row, both with `count` elements.
 float dot_row(const kernels::bf16* x, const kernels::bf16* row, int64_t count);
 
 // y[i] += Σ_r low[r] · rows[r][i] for i < count, in fp32, rounded once.

@@ -1,4 +1,4 @@
-// The report of a run as text and as JSON.
+// Formats the report of a run as text and as JSON.
 #pragma once
 
 #include <string>

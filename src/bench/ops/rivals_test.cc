@@ -1,4 +1,4 @@
-// Every rival against double-precision loops at small odd shapes.
+// Compares every rival with double-precision loops at small odd shapes.
 #include <gtest/gtest.h>
 
 #include "bench/ops/atmm_rivals.h"
@@ -24,7 +24,7 @@ at::Tensor expected_products(const AtmmProblem& problem) {
   return y;
 }
 
-TEST(AtmmRivals, AllComputeTheSame) {
+TEST(AtmmRivals, AllComputeTheSameResult) {
   const std::vector<AtmmShape> shapes{{1, 1, 33, {3}, "identical"},
                                       {7, 1, 130, {8, 3, 65}, "distinct"},
                                       {5, 1, 600, {16}, "zipf:1.5"},
@@ -72,7 +72,7 @@ TEST(AtmmProblem, WorkCountsEachTokensRank) {
   EXPECT_EQ(problem.work().bytes, 0) << "it lies in the caches";
 }
 
-TEST(RankRowLoops, EqualPlainLoops) {
+TEST(RankRowLoops, MatchPlainLoops) {
   using kernels::bf16;
   for (const int64_t count : {1, 63, 64, 130, 300}) {
     const at::Tensor x = normal_tensor({count}, at::kBFloat16, 1, 1),
@@ -91,7 +91,7 @@ TEST(RankRowLoops, EqualPlainLoops) {
   }
 }
 
-TEST(PrepackedLinear, EqualsTheProduct) {
+TEST(PrepackedLinear, MatchesThePlainProduct) {
   if (!has_prepacked_linear(at::kBFloat16))
     GTEST_SKIP() << "no prepacked linear with this libtorch on this processor";
   const at::Tensor x = normal_tensor({5, 48}, at::kBFloat16, 1, 1),
@@ -101,7 +101,7 @@ TEST(PrepackedLinear, EqualsTheProduct) {
             0.03);
 }
 
-TEST(PagedSequences, HoldTheSameKeysAndValues) {
+TEST(PagedSequences, AttendLikeContiguousSequences) {
   const AttentionShape shape{2, 37, 3, 4, 2, 16};
   const PagedSequences sequences(shape, 2);
   const at::Tensor q = wide(sequences.queries()).view({2, 3, 4, 16}).transpose(1, 2);
@@ -114,7 +114,7 @@ TEST(PagedSequences, HoldTheSameKeysAndValues) {
     EXPECT_LE((wide(sequences.attend(layer)) - expected).abs().max().item<double>(), 0.03) << layer;
 }
 
-TEST(Compete, RefusesARivalThatComputesSomethingElse) {
+TEST(Compete, RefusesARivalWithAnotherResult) {
   const auto value = [](double v) { return [v] { return at::full({2}, v, at::kFloat); }; };
   Bench bench{{.seconds = 0, .min_rounds = 1, .min_sample = 0}, Limits()};
   EXPECT_NO_THROW(compete(bench, {}, {pure(kOurs, value(1)), pure("near", value(1.01))}, 0.02));

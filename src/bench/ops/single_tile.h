@@ -1,5 +1,5 @@
-// The best single tile for all low-rank products: an upper bound for a library with one static
-// tile.
+// Finds the best single tile for all low-rank products: an upper bound for a library with one
+// static tile.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace valora::bench {
 
-// Tiles whose sums fit into the registers of an instruction set and use enough of them.
+// Tiles whose sums fit into an instruction set's registers and use enough of them.
 std::vector<kernels::CpuTile> candidate_tiles();
 
-// Finds the candidate with the least geometric mean time over many shapes.
+// Finds the candidate with the smallest geometric mean time over many shapes.
 class TileSearch {
  public:
   explicit TileSearch(std::vector<kernels::CpuTile> candidates);
   const std::vector<kernels::CpuTile>& candidates() const { return candidates_; }
-  // seconds: of one shape, per candidate.
+  // seconds: for one shape, per candidate.
   void add(const std::vector<double>& seconds);
   kernels::CpuTile best() const;
-  // Geometric mean of best()'s time divided by the time of each shape's own best candidate: an
-  // upper bound for the gain of adaptive tiling on these shapes. Slightly too high, since a minimum
+  // Geometric mean of best()'s time over the time of each shape's own best candidate: an upper
+  // bound for the gain of adaptive tiling on these shapes. Slightly too high, because the minimum
   // of noisy times is biased.
   double most_to_win() const;
 

@@ -8,7 +8,7 @@
 namespace valora::bench {
 namespace {
 
-// The fewest shapes, differing only in rank and popularity, for a meaningful spread.
+// Minimum number of shapes, differing only in rank and popularity, for a meaningful spread.
 constexpr size_t kFewShapes = 3;
 
 using Values = std::vector<double>;
@@ -61,7 +61,7 @@ void add_merge(Json& summary, std::span<const Measurement> all) {
   summary["merge_vs_bandwidth_bound_worst"] = most_or_null(slowness);
 }
 
-// Time of our modes relative to the base model: less is better.
+// Time of our modes relative to the base model; lower is better.
 void add_modes(Json& summary, std::span<const Measurement> all) {
   for (const std::string mode : {"merged", "unmerged"}) {
     Values slowness;
@@ -73,7 +73,7 @@ void add_modes(Json& summary, std::span<const Measurement> all) {
   }
 }
 
-// Time with paged adapters relative to those in one allocation: less is better.
+// Time with paged adapters relative to adapters in one allocation; lower is better.
 void add_paged_adapters(Json& summary, std::span<const Measurement> all) {
   Values slowness;
   for (const Measurement& m : all)

@@ -1,4 +1,4 @@
-// The summary figures of a run.
+// Summary figures of a run.
 #pragma once
 
 #include <span>

@@ -27,7 +27,7 @@ TEST(GeometricMean, IsTheRootOfTheProduct) {
   EXPECT_EQ(geometric_mean({}), 0);
 }
 
-TEST(OpsSummary, RatiosAreTheRivalsTimeOverOurs) {
+TEST(OpsSummary, RatiosAreRivalTimeOverOurs) {
   const std::vector<Measurement> measurements{
       measurement("linear", {{"dtype", "bf16"}, {"tokens", 16}}, 0.5, {{"valora", 1}, {"aten", 2}}),
       measurement("linear", {{"dtype", "fp32"}, {"tokens", 16}}, 3, {{"valora", 4}, {"aten", 2}}),
@@ -43,7 +43,7 @@ TEST(OpsSummary, RatiosAreTheRivalsTimeOverOurs) {
   EXPECT_DOUBLE_EQ(summary["linear_share_of_limit_geomean"], std::cbrt(0.5 * 0.75 * 1));
 }
 
-TEST(OpsSummary, ModesAreOverTheBaseAndTheSlowestIsTheWorst) {
+TEST(OpsSummary, ModeRatiosAreOverTheBaseAndWorstIsTheSlowest) {
   const Json summary = summarize_ops(std::vector<Measurement>{
       measurement("modes", {}, 1, {{"base", 2}, {"merged", 2}, {"unmerged", 4}}),
       measurement("modes", {}, 1, {{"base", 1}, {"merged", 1}, {"unmerged", 8}})});
@@ -53,7 +53,7 @@ TEST(OpsSummary, ModesAreOverTheBaseAndTheSlowestIsTheWorst) {
   EXPECT_FALSE(summary.contains("modes_vs_unmerged_worst")) << "they are no rivals";
 }
 
-TEST(OpsSummary, PagedAdaptersAreOverThoseLaidTogether) {
+TEST(OpsSummary, PagedAdapterRatioIsOverContiguousAdapters) {
   const Json summary = summarize_ops(std::vector<Measurement>{
       measurement("paged_adapters", {}, 1, {{"together", 2}, {"paged", 4}}),
       measurement("paged_adapters", {}, 1, {{"together", 1}, {"paged", 8}})});
@@ -62,7 +62,7 @@ TEST(OpsSummary, PagedAdaptersAreOverThoseLaidTogether) {
   EXPECT_FALSE(summary.contains("paged_adapters_vs_paged_worst")) << "they are no rivals";
 }
 
-TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
+TEST(OpsSummary, UnmeasuredFiguresAreNull) {
   const Json summary = summarize_ops({});
   for (const char* name :
        {"linear_vs_aten_geomean", "linear_vs_aten_worst", "atmm_vs_single_tile_geomean",
@@ -73,7 +73,7 @@ TEST(OpsSummary, WhatWasNotMeasuredIsNull) {
   }
 }
 
-TEST(OpsSummary, MergeIsItsTimeOverTheBound) {
+TEST(OpsSummary, MergeRatioIsTimeOverTheBandwidthBound) {
   const std::vector<Measurement> measurements{
       measurement("merge", {}, 2, {{"valora", 3}, {"aten", 6}}),
       measurement("merge", {}, 1, {{"valora", 6}, {"aten", 6}})};
@@ -83,7 +83,7 @@ TEST(OpsSummary, MergeIsItsTimeOverTheBound) {
   EXPECT_DOUBLE_EQ(summary["merge_vs_aten_worst"], 1);
 }
 
-TEST(OpsSummary, SpreadIsOverShapesOfOneSizeJitterWithinAShape) {
+TEST(OpsSummary, SpreadIsAcrossShapesOfOneSizeAndJitterWithinAShape) {
   std::vector<Measurement> measurements;
   for (const double seconds : {1.0, 2.0, 3.0})
     measurements.push_back(
@@ -115,7 +115,7 @@ TEST(OpsReport, EndsWithTheSummaryAndNamesEveryRival) {
   EXPECT_NE(text.find("linear_vs_aten_geomean"), std::string::npos) << text;
 }
 
-TEST(TileSearch, TakesTheLeastGeometricMean) {
+TEST(TileSearch, ChoosesTheLeastGeometricMean) {
   const kernels::CpuTile a{1, 1, 8}, b{4, 4, 1}, c{6, 2, 1};
   TileSearch search({a, b, c});
   search.add({1, 2, 3});
@@ -124,7 +124,7 @@ TEST(TileSearch, TakesTheLeastGeometricMean) {
   EXPECT_EQ(search.best(), b);
 }
 
-TEST(TileSearch, TellsWhatAChoiceCouldWin) {
+TEST(TileSearch, ReportsThePossibleGainOfAChoice) {
   TileSearch search({{1, 1, 1}, {2, 1, 1}});
   EXPECT_EQ(search.most_to_win(), 1) << "nothing was measured";
   search.add({1, 2});
@@ -134,7 +134,7 @@ TEST(TileSearch, TellsWhatAChoiceCouldWin) {
       << "the second tile is best on the whole, twice too slow once";
 }
 
-TEST(TileSearch, CandidatesAreDistinctAndFitIntoRegisters) {
+TEST(TileSearch, CandidatesAreDistinctAndFitInRegisters) {
   const auto tiles = candidate_tiles();
   for (size_t i = 0; i < tiles.size(); ++i) {
     EXPECT_LE(tiles[i].rows * tiles[i].panels * tiles[i].chains, 24);

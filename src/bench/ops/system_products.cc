@@ -44,7 +44,7 @@ class PunicaProducts final : public ops::LowRankProducts {
   AdapterCopies<ops::AdapterWeights> copies_;
 };
 
-// Rows of A and of Bᵀ, each contiguous.
+// Rows of A and Bᵀ, each contiguous.
 struct RankRowFactors {
   at::Tensor a, b;  // [rank, in], [rank, out]
 };
@@ -102,7 +102,7 @@ class SloraProducts final : public ops::LowRankProducts {
               dot_row(ops::raw<bf16>(x) + t.token * in, ops::raw<bf16>(t.rows->a) + r * in, in);
       }
     });
-    // By outputs alone: several adapters may add to one token.
+    // Split by outputs only: several adapters may add to one token.
     const int64_t output_pieces = (out + kOutputsPerPiece - 1) / kOutputsPerPiece;
     ops::torch_parallel()(0, output_pieces, 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * kOutputsPerPiece, last = std::min(out, end * kOutputsPerPiece);
@@ -124,7 +124,7 @@ class SloraProducts final : public ops::LowRankProducts {
 // The tokens of one adapter with one coefficient.
 struct Group {
   const ops::AdapterWeights* adapter;
-  float coefficient;  // with the scale
+  float coefficient;  // includes the adapter's scale
   const RankRowFactors* rows;
   std::vector<std::pair<int64_t, int64_t>> runs;
   int64_t tokens = 0;
@@ -189,7 +189,7 @@ class DloraProducts final : public ops::LowRankProducts {
     }
   }
 
-  // The adapters of the last batch are still stacked: einsum then copies no weights.
+  // The stack of the last batch is kept, so that einsum copies no weights.
   RankRowFactors stack(const std::vector<Group>& groups, int module) {
     std::vector<const RankRowFactors*> wanted;
     for (const Group& group : groups) wanted.push_back(group.rows);

@@ -1,4 +1,4 @@
-// The operators of other systems give the same results as the engine's own.
+// Other systems' operators must give the same results as the engine's own.
 #include "bench/ops/system_products.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Weight panels(int64_t out, int64_t in, uint64_t seed) {
   return Weight(random({out, in}, seed), at::kBFloat16, at::kCPU);
 }
 
-// On two of three modules.
+// An adapter on two of three modules.
 AdapterWeights adapter(int64_t rank, uint64_t seed) {
   AdapterWeights weights(3);
   for (const int module : {0, 2})
@@ -51,7 +51,7 @@ class SystemProducts : public ::testing::TestWithParam<int> {
       default: return dlora_products();
     }
   }
-  // Prompts, single tokens, an adapter twice, a sum of two adapters, and tokens without any.
+  // Prompts, single tokens, an adapter used twice, a sum of two adapters, and tokens without any.
   LoraBatch batch() const {
     LoraBatch lora;
     lora.add(0, 20, low, 1);
@@ -75,7 +75,7 @@ void expect_near(const at::Tensor& given, const at::Tensor& expected) {
             0.02 * (1 + wide.abs().max().item<double>()));
 }
 
-TEST_P(SystemProducts, EqualTheEnginesOwn) {
+TEST_P(SystemProducts, MatchTheEngine) {
   const LoraBatch lora = batch();
   const ModuleWeight linears[] = {{&first, 0}, {&second, 1}, {&second, 2}};
   const auto own = ops::project(x, linears, lora);
@@ -89,7 +89,7 @@ TEST_P(SystemProducts, EqualTheEnginesOwn) {
   }
 }
 
-TEST_P(SystemProducts, FollowTheBatch) {
+TEST_P(SystemProducts, UseTheAdaptersOfTheCurrentBatch) {
   LoraBatch one;
   one.add(0, 2, middle, 1);
   const ModuleWeight linear{&first, 0};

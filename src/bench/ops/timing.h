@@ -1,4 +1,4 @@
-// Times several implementations in turns, so that other load on the machine affects all of them
+// Times several implementations in turn, so that other load on the machine affects all of them
 // equally.
 #pragma once
 
@@ -29,7 +29,7 @@ struct RaceRules {
 
 // Each round takes one sample per runner. Before the first round, each runner has one warm-up run
 // and two runs that determine its repetitions. A runner leaves its data in the caches, so the order
-// differs per round, and an unmeasured run precedes each sample.
+// differs in each round, and an unmeasured run precedes each sample.
 std::vector<Timing> race(const std::vector<Runner>& runners, const RaceRules& rules);
 
 // Seconds of the fastest of `rounds` runs.

@@ -8,7 +8,7 @@
 namespace valora::bench {
 namespace {
 
-TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
+TEST(Race, RunnersAlternateUntilTheRoundsEnd) {
   std::string turns;
   const auto slow = [&](char name) {
     return [&turns, name] {
@@ -30,7 +30,7 @@ TEST(Race, TakesTurnsUntilTheRoundsAreOver) {
   EXPECT_GE(timings[0].seconds.p50, 100e-6);
 }
 
-TEST(Race, HasAnotherOrderInEachRound) {
+TEST(Race, OrderChangesEachRound) {
   std::string turns;
   std::vector<Runner> runners;
   for (const char name : {'a', 'b', 'c'})
@@ -43,7 +43,7 @@ TEST(Race, HasAnotherOrderInEachRound) {
   }
 }
 
-TEST(Race, EndsAfterTheMostRounds) {
+TEST(Race, EndsAfterMaxRounds) {
   int runs = 0;
   const auto timings = race({{"a", [&] { ++runs; }}},
                             {.seconds = 3600, .min_rounds = 1, .max_rounds = 4, .min_sample = 0});
@@ -51,13 +51,13 @@ TEST(Race, EndsAfterTheMostRounds) {
   EXPECT_EQ(runs, 3 + 4 * 2);
 }
 
-TEST(Race, RepeatsWhatIsShortWithinASample) {
+TEST(Race, RepeatsShortRunsWithinASample) {
   int runs = 0;
   race({{"a", [&] { ++runs; }}}, {.seconds = 0, .min_rounds = 1, .max_rounds = 1, .min_sample = 1});
-  EXPECT_EQ(runs, 3 + 1 + 10000);  // the most repetitions
+  EXPECT_EQ(runs, 3 + 1 + 10000);  // the maximum number of repetitions
 }
 
-TEST(Fastest, IsTheLeastOfItsRuns) {
+TEST(Fastest, IsTheMinimumOfItsRuns) {
   int run = 0;
   const double seconds = fastest(
       [&] { std::this_thread::sleep_for(std::chrono::milliseconds(++run == 2 ? 1 : 30)); }, 3);

@@ -1,4 +1,4 @@
-// Parts of answers in OpenAI's form, streamed or not.
+// Extracts parts of answers in OpenAI's format, streamed or not.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace valora::bench {
 
-// What an error object says, or the JSON itself, in at most max_bytes.
+// The message of an error object, or else the JSON itself, truncated to max_bytes.
 std::string error_text(const Json& answer, size_t max_bytes);
 
 // The first choice; null if there is none.
 const Json* first_choice(const Json& answer);
 
-// "text" of a completion, "content" of a chat's delta; empty if there is neither.
+// "text" of a completion, or "content" of a chat's delta; empty if absent.
 std::string text_of(const Json& choice);
 
 }  // namespace valora::bench

@@ -18,7 +18,7 @@ class AnswerReader {
   // Adds bytes of the body. `status`: HTTP status of the response. `now`: seconds since the run
   // began.
   void feed(std::string_view bytes, int status, double now);
-  // Call at the end of the response. `failure`: why it is incomplete; empty if it is complete.
+  // Call at the end of the response. `failure`: why it is incomplete; empty if complete.
   void finish(int status, const std::string& failure, double now);
 
  private:
@@ -31,7 +31,7 @@ class AnswerReader {
   SseReader events_;
   std::string body_;       // of an unstreamed answer or an error
   double last_piece_ = 0;  // time of the last chunk with tokens
-  bool done_ = false;      // the end of the stream was read
+  bool done_ = false;      // the stream was read to its end
 };
 
 }  // namespace valora::bench

@@ -18,7 +18,7 @@ const std::string kEnd =
         R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}})") +
     event("[DONE]");
 
-TEST(SseReader, EventsInAnyPieces) {
+TEST(SseReader, JoinsEventsSplitAnywhere) {
   const std::string text =
       ": comment\n\ndata: one\n\nevent: x\r\ndata:two\r\ndata: lines\r\n\r\ndata: last\n\n";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
@@ -31,7 +31,7 @@ TEST(SseReader, EventsInAnyPieces) {
   }
 }
 
-TEST(AnswerReader, TimesThePiecesThatBringTokens) {
+TEST(AnswerReader, TimesOnlyPiecesWithTokens) {
   RequestRecord record;
   AnswerReader reader(record, true);
   reader.feed(piece("a", 1), 200, 2);
@@ -49,7 +49,7 @@ TEST(AnswerReader, TimesThePiecesThatBringTokens) {
   EXPECT_EQ(record.completion_tokens, 3);
 }
 
-TEST(AnswerReader, FollowsTheTextOfServersThatCountAtTheEnd) {
+TEST(AnswerReader, UsesTextIfTokensAreCountedOnlyAtTheEnd) {
   RequestRecord record;
   AnswerReader reader(record, true);
   reader.feed(event(R"({"choices":[{"delta":{"role":"assistant","content":""}}],"usage":null})"),
@@ -63,7 +63,7 @@ TEST(AnswerReader, FollowsTheTextOfServersThatCountAtTheEnd) {
   EXPECT_EQ(record.completion_tokens, 3);
 }
 
-TEST(AnswerReader, WholeAnswersHaveNoFirstToken) {
+TEST(AnswerReader, WholeAnswerHasNoFirstTokenTime) {
   RequestRecord record;
   AnswerReader reader(record, false);
   reader.feed(R"({"choices":[{"text":"ab"}],"usage":{"prompt_tok)", 200, 1);
@@ -82,7 +82,7 @@ std::string error_after(const std::string& bytes, int status, const std::string&
   return record.error;
 }
 
-TEST(AnswerReader, NamesWhatWentWrong) {
+TEST(AnswerReader, NamesTheError) {
   EXPECT_EQ(error_after(R"({"error":{"message":"the queue is full"}})", 429),
             "HTTP 429: the queue is full");
   EXPECT_EQ(error_after("<html>", 502), "HTTP 502: <html>");

@@ -1,4 +1,4 @@
-// Send times of the requests in an open loop.
+// Send times of requests in an open loop.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace valora::bench {
 
-// Seconds since the start, ascending, the first 0. The gaps are exponential with mean 1 / rate.
+// In seconds since the start, ascending, starting at 0. Gaps are exponential with mean 1 / rate.
 // `rate`: requests per second, above 0.
 std::vector<double> poisson_arrivals(int count, double rate, uint64_t seed);
 

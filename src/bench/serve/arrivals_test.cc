@@ -31,7 +31,7 @@ TEST(PoissonArrivals, GapsAreExponential) {
   EXPECT_NEAR(static_cast<double>(beyond_mean) / (kCount - 1), std::exp(-1), 0.01);
 }
 
-TEST(PoissonArrivals, BeginAtZeroAndFollowTheSeed) {
+TEST(PoissonArrivals, BeginAtZeroAndDependOnTheSeed) {
   const auto times = poisson_arrivals(50, 2, 1);
   ASSERT_EQ(times.size(), 50u);
   EXPECT_EQ(times[0], 0);

@@ -66,7 +66,7 @@ void HttpClient::start(const HttpCall& call) {
   CURL* easy = transfer->easy;
   curl_easy_setopt(easy, CURLOPT_URL, (url_ + call.path).c_str());
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // no proxy: the server itself is measured
+  curl_easy_setopt(easy, CURLOPT_PROXY, "");  // no proxy: the server itself is being measured
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_TIMEOUT,
                    static_cast<long>(timeout_seconds_));  // NOLINT: libcurl's type

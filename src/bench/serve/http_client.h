@@ -1,4 +1,4 @@
-// Runs many concurrent HTTP requests on the calling thread, with libcurl. Not thread-safe, but for
+// Runs many concurrent HTTP requests on the calling thread, using libcurl. Not thread-safe, except
 // wake().
 #pragma once
 
@@ -18,7 +18,7 @@ struct HttpCall {
   // Receives bytes of the response body. `status`: HTTP status.
   std::function<void(std::string_view bytes, int status)> on_bytes;
   // Called at the end. `failure`: why the response is incomplete ("timed out", "could not connect",
-  // …); empty if it is complete.
+  // …); empty if complete.
   std::function<void(int status, const std::string& failure)> on_done;
 };
 
@@ -29,21 +29,21 @@ struct HttpAnswer {
 
 class HttpClient {
  public:
-  // `url`: of the server, without a path. `timeout_seconds`: per call.
+  // `url`: the server's, without a path. `timeout_seconds`: per call.
   HttpClient(std::string url, const std::string& api_key, int timeout_seconds);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Starts a call. The following poll() calls send it and read the response.
+  // Starts a call. Subsequent poll() calls send it and read the response.
   void start(const HttpCall& call);
-  // Waits for activity, at most max_seconds, and runs the callbacks.
+  // Waits for activity for at most max_seconds, and runs the callbacks.
   void poll(double max_seconds);
-  // Ends a poll(), also one on another thread, or the next one.
+  // Ends the current poll(), even on another thread, or else the next one.
   void wake();
   int active() const;
 
-  // Makes one blocking call. kUnavailable if there is no complete response.
+  // Makes one blocking call. kUnavailable if the response is incomplete.
   Result<HttpAnswer> ask(const std::string& path, const std::string& body = {});
 
  private:

@@ -51,7 +51,7 @@ Result<std::string> png_of(const std::vector<uint8_t>& pixels, int width, int he
   return file;
 }
 
-// libjpeg's default error handler ends the process. It is reached only if memory runs out.
+// libjpeg's default error handler ends the process, but is reached only if memory runs out.
 std::string jpeg_of(const std::vector<uint8_t>& pixels, int width, int height) {
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};

@@ -9,8 +9,8 @@
 
 namespace valora::bench {
 
-// Returns "data:image/jpeg;base64,…" or a PNG: coloured squares with noise, which compress about as
-// well as photographs.
+// Returns a JPEG ("data:image/jpeg;base64,…") or PNG of coloured squares with noise, which
+// compresses about as well as a photograph.
 Result<std::string> random_image_url(const ImageLoad& image, uint64_t seed);
 
 }  // namespace valora::bench

@@ -1,4 +1,4 @@
-// The load that a benchmark puts on an OpenAI server.
+// The load that a benchmark generates for an OpenAI server.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace valora::bench {
 
-// Inclusive.
+// An inclusive range.
 struct Range {
   int min = 0, max = 0;
 };
@@ -24,14 +24,14 @@ struct ImageLoad {
 struct ServeLoad {
   std::string url = "http://127.0.0.1:8000";
   std::string api_key;
-  // empty: all adapters that the server lists, or else its base model
+  // empty: all adapters that the server lists, or its base model if there are none
   std::vector<std::string> models;
   std::string distribution = "uniform";  // of requests over models, see model_mix.h
   int requests = 64;
   int warmup = 0;       // uncounted requests before the run
   int concurrency = 8;  // concurrent requests; 0: unlimited (open loop)
-  // requests per second, as a Poisson process; 0: closed loop, a request is sent as soon as one
-  // ends
+  // requests per second, as a Poisson process; 0: closed loop, where a request is sent as soon as
+  // another ends
   double request_rate = 0;
   Range input_tokens{128, 128};
   Range output_tokens{64, 64};

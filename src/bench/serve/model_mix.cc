@@ -9,7 +9,7 @@
 namespace valora::bench {
 namespace {
 
-// Parses the exponent s of k^-s; uniform is s = 0.
+// Parses the exponent s of k^-s; uniform means s = 0.
 Result<double> exponent_of(const std::string& distribution) {
   if (distribution == "uniform") return 0.0;
   const Error wrong = invalid(

@@ -16,7 +16,7 @@ std::vector<double> shares(const std::string& distribution, int models) {
   return shares;
 }
 
-TEST(ModelMix, UniformAsksAllAlike) {
+TEST(ModelMix, UniformAsksAllModelsEquallyOften) {
   for (const double share : shares("uniform", 8)) EXPECT_NEAR(share, 0.125, 0.005);
 }
 
@@ -28,16 +28,16 @@ TEST(ModelMix, ZipfFallsWithTheRank) {
     EXPECT_NEAR(got[static_cast<size_t>(k - 1)], std::pow(k, -1.5) / total, 0.005) << k;
 }
 
-TEST(ModelMix, DistinctTakesTurns) {
+TEST(ModelMix, DistinctAlternatesModels) {
   EXPECT_EQ(mix_models("distinct", 3, 7, 9).value(), (std::vector<int>{0, 1, 2, 0, 1, 2, 0}));
 }
 
-TEST(ModelMix, FollowsTheSeed) {
+TEST(ModelMix, DependsOnTheSeed) {
   EXPECT_EQ(mix_models("uniform", 9, 100, 1).value(), mix_models("uniform", 9, 100, 1).value());
   EXPECT_NE(mix_models("uniform", 9, 100, 1).value(), mix_models("uniform", 9, 100, 2).value());
 }
 
-TEST(ModelMix, RefusesOtherTexts) {
+TEST(ModelMix, RefusesUnknownNames) {
   for (const char* text :
        {"", "zipf", "zipf:", "zipf:x", "zipf:-1", "zipf:nan", "zipf:1.5x", "normal"})
     EXPECT_FALSE(mix_models(text, 3, 3, 0).ok()) << text;

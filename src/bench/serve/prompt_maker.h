@@ -1,4 +1,4 @@
-// Makes random prompts of a given length in tokens.
+// Generates random prompts of a given length in tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace valora::bench {
 
-// Words of random syllables, each with a space before it. Different seeds give different words.
+// Words of random syllables, each preceded by a space. Different seeds give different words.
 std::string random_words(int words, uint64_t seed);
 
 class PromptMaker {
  public:
-  // `ids`: random_words(words, …) in tokens of the served model.
+  // `ids`: random_words(words, …) as tokens of the served model.
   static Result<PromptMaker> make(std::vector<int32_t> ids, int words);
 
-  // Exactly `tokens` ids, drawn from the ids of words, so never special tokens.
+  // Exactly `tokens` ids, drawn from the words' ids and therefore never special tokens.
   std::vector<int32_t> ids(int tokens, uint64_t seed) const;
-  // Words of about `tokens` tokens.
+  // Words that amount to about `tokens` tokens.
   std::string text(int tokens, uint64_t seed) const;
 
  private:

@@ -8,10 +8,10 @@ namespace valora::bench {
 
 struct RequestRecord {
   std::string model;
-  std::string error;  // kind of error; empty: answered completely
+  std::string error;  // kind of error; empty: complete answer
   double sent = 0;
   double ended = 0;
-  double first_token = 0;    // 0: not measured (no stream)
+  double first_token = 0;    // 0: not measured (not streamed)
   std::vector<double> gaps;  // seconds between successive chunks with tokens
   // As counted by the server.
   int prompt_tokens = 0;

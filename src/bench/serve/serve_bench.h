@@ -22,7 +22,7 @@ struct ServeRun {
 };
 
 // Runs the load and waits for all answers. kInvalidArgument: invalid load; kUnavailable: the server
-// does not answer. Errors of single requests are in their records. Calls on_progress after each
+// does not respond. Errors of single requests are in their records. Calls on_progress after each
 // request.
 Result<ServeRun> run_serve_bench(const ServeLoad& load,
                                  const std::function<void(const Progress&)>& on_progress);

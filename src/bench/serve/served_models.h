@@ -15,11 +15,11 @@ struct ServedModels {
   std::vector<std::string> adapters;
 };
 
-// What /v1/models lists; kUnavailable if that is nothing.
+// The models listed by /v1/models; kUnavailable if there are none.
 Result<ServedModels> served_models(HttpClient& client);
 
-// Makes a PromptMaker with the server's /tokenize. kInvalidArgument if longest_request (tokens of
-// prompt and answer) is above the model's max_model_len.
+// Creates a PromptMaker using the server's /tokenize. kInvalidArgument if longest_request (tokens
+// of prompt and answer) exceeds the model's max_model_len.
 Result<PromptMaker> learn_prompts(HttpClient& client, const std::string& model, int longest_request,
                                   uint64_t seed);
 

@@ -17,7 +17,7 @@ struct Distribution {
   double mean = 0, p50 = 0, p90 = 0, p99 = 0;
 };
 
-// Percentiles are interpolated linearly, as by numpy's default.
+// Percentiles are interpolated linearly, as in numpy's default.
 Distribution distribution_of(std::vector<double> values);
 
 // Failed requests count only in `requests`, `failed` and `errors`.
@@ -27,7 +27,7 @@ struct Group {
   int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
   std::map<std::string, int> errors;
   Distribution ttft;  // seconds to the first token
-  Distribution tpot;  // mean seconds per token of a request, after its first token
+  Distribution tpot;  // mean seconds per token of a request, after the first token
   Distribution itl;   // seconds between chunks of a stream
   Distribution e2e;   // seconds to the end of the answer
 };

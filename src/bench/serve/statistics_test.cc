@@ -29,14 +29,14 @@ TEST(Distribution, InterpolatesBetweenTheNearestValues) {
   EXPECT_DOUBLE_EQ(d.p99, 99.01);
 }
 
-TEST(Distribution, OfOneValueAndOfNone) {
+TEST(Distribution, HandlesOneValueAndNone) {
   const Distribution one = distribution_of({3});
   EXPECT_EQ(one.p50, 3);
   EXPECT_EQ(one.p99, 3);
   EXPECT_EQ(distribution_of({}).count, 0u);
 }
 
-TEST(Summary, TimesAndRates) {
+TEST(Summary, ComputesTimesAndRates) {
   const std::vector<RequestRecord> records{answered("a", 1, 2, 6, 5),
                                            answered("b", 2, 2.5, 11, 18)};
   const Summary s = summarize(records);
@@ -52,7 +52,7 @@ TEST(Summary, TimesAndRates) {
   EXPECT_DOUBLE_EQ(s.models[1].second.ttft.p99, 0.5);
 }
 
-TEST(Summary, FailuresCountByTheirErrorAndNowhereElse) {
+TEST(Summary, FailuresCountOnlyByTheirError) {
   std::vector<RequestRecord> records{answered("a", 0, 1, 2, 3), answered("a", 0, 1, 4, 3),
                                      answered("a", 0, 1, 9, 3)};
   records[1].error = records[2].error = "timed out";
@@ -64,7 +64,7 @@ TEST(Summary, FailuresCountByTheirErrorAndNowhereElse) {
   EXPECT_DOUBLE_EQ(s.all.e2e.p99, 2);
 }
 
-TEST(Summary, WithoutAStreamOnlyTheEndIsTimed) {
+TEST(Summary, OnlyTheEndIsTimedWithoutStreaming) {
   const std::vector<RequestRecord> records{answered("a", 0, 0, 2, 3)};
   const Summary s = summarize(records);
   EXPECT_EQ(s.all.ttft.count, 0u);
@@ -72,7 +72,7 @@ TEST(Summary, WithoutAStreamOnlyTheEndIsTimed) {
   EXPECT_DOUBLE_EQ(s.all.e2e.mean, 2);
 }
 
-TEST(Summary, AnswersThatEndEarlyAreCounted) {
+TEST(Summary, EarlyEndsAreCounted) {
   std::vector<RequestRecord> records{answered("a", 0, 1, 2, 3), answered("a", 0, 1, 2, 3)};
   records[0].wanted_tokens = 4;
   EXPECT_EQ(summarize(records).all.short_answers, 1);

@@ -34,7 +34,7 @@ Json settings_of(const ServeLoad& load, const std::string& model, int output_tok
             {"ignore_eos", true},
             {"stream", load.stream}};
   body["head"] = "";  // generate text even if the adapter has a classification head
-  // The usage in every chunk tells which chunks have tokens.
+  // Usage in every chunk shows which chunks have tokens.
   if (load.stream)
     body["stream_options"] = {{"include_usage", true}, {"continuous_usage_stats", true}};
   return body;

@@ -1,4 +1,4 @@
-// The request bodies of a run.
+// Builds the request bodies of a run.
 #pragma once
 
 #include <cstdint>

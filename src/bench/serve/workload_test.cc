@@ -14,7 +14,7 @@ PromptMaker prompts() { return PromptMaker::make({11, 12, 13, 14, 15, 16}, 3).va
 
 Json body_of(const BenchRequest& request) { return parse_json(request.body, "body").value(); }
 
-TEST(Workload, TokenPromptsAreExactDistinctAndOfTheSeed) {
+TEST(Workload, TokenPromptsAreExactDistinctAndSeeded) {
   const ServeLoad load{.input_tokens = {40, 40}, .output_tokens = {3, 9}};
   const auto requests = make_requests(load, {"a", "b"}, prompts(), 50, 1).value();
   ASSERT_EQ(requests.size(), 50u);
@@ -62,19 +62,19 @@ TEST(Workload, ImagesAreDistinctUnlessRepeated) {
   EXPECT_EQ(std::set(repeated.begin(), repeated.end()).size(), 2u);
 }
 
-TEST(Workload, PngImages) {
+TEST(Workload, WritesValidPngs) {
   ServeLoad load;
   load.images = {.count = 1, .width = 33, .height = 17, .format = ImageFormat::kPng};
   EXPECT_TRUE(image_urls(load, 1)[0].starts_with("data:image/png;base64,iVBORw0KGgo"));
 }
 
-TEST(Workload, WordsComeToTheWantedTokens) {
+TEST(Workload, WordsReachTheRequestedTokenCount) {
   const std::string text = prompts().text(20, 5);  // two tokens per word
   EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 10);
   EXPECT_EQ(text, random_words(10, 5));
 }
 
-TEST(Workload, AnswersInTextAlsoFromAdaptersWithHeads) {
+TEST(Workload, AsksAdaptersWithHeadsForText) {
   EXPECT_EQ(body_of(make_requests({}, {"a"}, prompts(), 1, 1).value()[0])["head"], "");
 }
 

@@ -19,14 +19,14 @@ constexpr Decoder kDecoders[] = {
 
 constexpr double kBytes = 0.8 * 2.04e12, kOperations = 0.6 * 312e12;  // per second and GPU
 constexpr double kLink = 0.77 * 300e9;                                // bytes per second
-constexpr double kCollective = 10e-6;                                 // seconds beside its bytes
+constexpr double kCollective = 10e-6;                                 // seconds, without the bytes
 constexpr double kMemory = 0.9 * 80e9, kActivations = 1e9;            // bytes per GPU
 constexpr double kValue = 2;                                          // bytes
 constexpr double kBlockTokens = 16;
-constexpr double kCall = 5e-4, kSwitch = 1e-3;  // as a100_costs()
+constexpr double kCall = 5e-4, kSwitch = 1e-3;  // as in a100_costs()
 
-// Per layer: the weights of the linears that are split by outputs and by inputs, and the sums of
-// their inputs and outputs.
+// Per layer: weights of the linears split by outputs and by inputs, and the sums of their inputs
+// and outputs.
 struct Linears {
   double weights = 0;
   double outputs_split_in = 0, outputs_split_out = 0;

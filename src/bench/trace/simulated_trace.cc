@@ -28,7 +28,7 @@ sim::SimulationConfig config_of(const TraceSystem& system, const SimulatedServer
   return config;
 }
 
-// Conversations stay on one server.
+// Keeps each conversation on one server.
 std::vector<std::vector<sim::Arrival>> split(std::span<const sim::Arrival> arrivals, int replicas) {
   std::vector<std::vector<sim::Arrival>> parts(static_cast<size_t>(replicas));
   std::vector<std::pair<size_t, size_t>> places;  // replica, index
@@ -46,7 +46,7 @@ std::vector<std::vector<sim::Arrival>> split(std::span<const sim::Arrival> arriv
   return parts;
 }
 
-// Adds up the steps' merges and switches.
+// Counts merges and switches over the steps.
 class StepWatch {
  public:
   StepWatch(const scheduler::StepCosts& costs, Timeline* timeline)
@@ -73,7 +73,7 @@ class StepWatch {
   double weights_seconds_ = 0;
 };
 
-// What one server did.
+// The result of one server.
 struct Share {
   Status status;
   sim::SimulationReport report;
@@ -93,8 +93,8 @@ Share run_server(const sim::SimulationConfig& config, const std::vector<sim::Arr
   return share;
 }
 
-// The servers know nothing of each other: each core takes the next one. So the figures do not
-// depend on the number of cores.
+// Servers are independent, and each core takes the next one; the figures do not depend on the
+// number of cores.
 std::vector<Share> run_servers(const sim::SimulationConfig& config,
                                const std::vector<std::vector<sim::Arrival>>& parts,
                                Timeline* timeline) {

@@ -16,13 +16,13 @@ struct SimulatedServer {
   double max_decode_gap = 0, max_media_gap = 0;  // seconds
   double tolerance = 0.2;
   bool early_abort = false;
-  // 16 tokens of KV each; enough that memory is never short, unless said otherwise.
+  // In blocks of 16 tokens of KV; by default enough that memory never runs short.
   int32_t pool_blocks = 1 << 17;
   int rank = 16;  // of every adapter
 };
 
-// The requests go to `replicas` servers in turn, each with the requests that follow it. timeline,
-// if given, gets the first server's steps. Errors: as sim::simulate().
+// Distributes the requests over `replicas` servers in turn, each together with the requests that
+// follow it. timeline, if given, receives the first server's steps. Errors: as sim::simulate().
 Result<TraceSummary> run_simulated(const TraceSystem& system, const SimulatedServer& server,
                                    std::span<const sim::Arrival> arrivals, double ttft_target,
                                    int replicas = 1, Timeline* timeline = nullptr);

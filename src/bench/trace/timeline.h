@@ -11,18 +11,18 @@ namespace valora::bench {
 
 inline constexpr std::array kModes{"unmerged", "merged", "mixture"};
 
-// Steps that began within an interval of time.
+// The steps that began within one time interval.
 struct TimelineInterval {
   int steps = 0;
   int64_t tokens = 0;
-  std::array<double, kModes.size()> seconds{};  // of steps by mode, in the order of kModes
+  std::array<double, kModes.size()> seconds{};  // spent in steps, by mode in the order of kModes
   int switches = 0, merges = 0;
-  double weights_seconds = 0;  // of them
+  double weights_seconds = 0;  // part of them spent on weights
 };
 
-// A step that merged an adapter, or restored the base weights.
+// A step that merged an adapter or restored the base weights.
 struct WeightsWritten {
-  double at = 0;  // end of the step
+  double at = 0;  // when the step ended
   double seconds = 0;
 };
 

@@ -1,4 +1,4 @@
-// One point of a sweep of `valora bench trace`.
+// One point in a sweep of `valora bench trace`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace valora::bench {
 
 struct TracePoint {
-  double rate = 0;      // requests per second; of video: cameras / period
+  double rate = 0;      // requests per second; for video: cameras / period
   double skewness = 0;  // share of the most popular adapter
   int adapters = 0;
-  int cameras = 0;  // of video
+  int cameras = 0;  // for video
   int replicas = 1;
 };
 
-// What differs between the points, e.g. "rate 2, skewness 0.5"; of a single point, its skewness or
-// its cameras.
+// The parameters that differ between the points, such as "rate 2, skewness 0.5"; for a single
+// point, its skewness or number of cameras.
 std::vector<std::string> names_of(const std::vector<TracePoint>& points);
 Json json_of(const TracePoint& point);
 

@@ -1,4 +1,4 @@
-// The results of `valora bench trace` as text and as JSON.
+// Formats the results of `valora bench trace` as text and as JSON.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,20 @@ namespace valora::bench {
 struct ComparedTrace {
   TracePoint point;
   std::string system;
-  TraceSummary summary;  // the mean of the rounds
-  // One per round: seconds, as measured and at the speed at which the costs were measured
-  // (TraceSummary::cost_correction).
+  TraceSummary summary;  // mean of the rounds
+  // Seconds in each round: as measured, and scaled to the machine speed at which the costs were
+  // measured (TraceSummary::cost_correction).
   std::vector<double> token_latencies, at_costs_speed;
-  // Medians over the rounds of these, in those of the point's first system in the same round.
+  // Medians over the rounds of these values relative to those of the point's first system in the
+  // same round.
   double over_first = 1, over_first_at_costs_speed = 1;
-  std::optional<Timeline> timeline;  // of the last round
+  std::optional<Timeline> timeline;  // from the last round
 };
 
 // Sets the ratios of a point's rows to its first row.
 void compare_rounds(std::span<ComparedTrace> rows);
 
-// A table, one row each. With several rounds, the figures relative to the first system are added.
+// A table with one line per row. With several rounds, adds figures relative to the first system.
 std::string text_of(const std::vector<ComparedTrace>& rows);
 Json json_of(const ComparedTrace& row);
 

@@ -10,7 +10,7 @@
 namespace valora::bench {
 namespace {
 
-TEST(TraceSummary, FiguresOfAFewAnswers) {
+TEST(TraceSummary, ComputesTheFiguresOfAFewAnswers) {
   const std::vector<ServedAnswer> answers{{0, 0.5, 2.5, 5}, {1, 2, 2, 1}, {2, 2.1, 4, 20}};
   const TraceSummary summary = summary_of(answers, 1, 0.6);
   EXPECT_EQ(summary.answers, 3u);
@@ -24,13 +24,13 @@ TEST(TraceSummary, FiguresOfAFewAnswers) {
   EXPECT_DOUBLE_EQ(summary.attainment, 2 / 4.0) << "a failed request missed its target";
 }
 
-TEST(TraceSummary, OfNothing) {
+TEST(TraceSummary, IsZeroWithoutAnswers) {
   const TraceSummary summary = summary_of(std::span<const ServedAnswer>(), 0, 1);
   EXPECT_EQ(summary.requests_per_second, 0);
   EXPECT_EQ(summary.attainment, 0);
 }
 
-TEST(TraceSummary, MeansOfRounds) {
+TEST(TraceSummary, AveragesOverRounds) {
   const TraceSummary rounds[] = {{.answers = 10, .token_latency = 1, .ttft = {1, 2, 3}},
                                  {.answers = 20, .token_latency = 3, .ttft = {3, 4, 5}}};
   const TraceSummary mean = mean_of(rounds);
@@ -39,7 +39,7 @@ TEST(TraceSummary, MeansOfRounds) {
   EXPECT_DOUBLE_EQ(mean.ttft.p99, 4);
 }
 
-// VaLoRA's figures 19 and 22, in simulated time by published costs.
+// VaLoRA's figures 19 and 22, in simulated time with published costs.
 TEST(SimulatedTrace, ValoraIsWithinThreePercentOfTheBestAtEverySkewness) {
   for (const double skewness : {0.1, 0.3, 0.5, 0.7, 0.9}) {
     SCOPED_TRACE(skewness);
@@ -64,8 +64,8 @@ TEST(SimulatedTrace, ValoraIsWithinThreePercentOfTheBestAtEverySkewness) {
   }
 }
 
-// The order of the systems in VaLoRA's figure 22: its own, S-LoRA, Punica, dLoRA.
-TEST(SimulatedTrace, WholeSystemsHaveTheOrderOfThePaper) {
+// The order of the systems in VaLoRA's figure 22: VaLoRA, S-LoRA, Punica, dLoRA.
+TEST(SimulatedTrace, WholeSystemsRankAsInThePaper) {
   const auto arrivals =
       sim::make_workload({.rate = 4, .adapters = 10, .seconds = 30, .answer_max = 100});
   const SimulatedServer server{.costs = a100_costs(), .rank = 64};
@@ -78,8 +78,8 @@ TEST(SimulatedTrace, WholeSystemsHaveTheOrderOfThePaper) {
   EXPECT_GT(latency["dLoRA system"], 1.02 * latency["Punica system"]);
 }
 
-// VaLoRA's table 3: twice the servers serve about twice as much.
-TEST(SimulatedTrace, MoreReplicasServeMore) {
+// VaLoRA's table 3: twice as many servers serve about twice as much.
+TEST(SimulatedTrace, ThroughputGrowsWithReplicas) {
   const auto arrivals = sim::make_workload({.rate = 60, .adapters = 10, .seconds = 20});
   const SimulatedServer server{.costs = a100_costs()};
   const TraceSystem& valora = trace_systems().front();
@@ -91,9 +91,9 @@ TEST(SimulatedTrace, MoreReplicasServeMore) {
   EXPECT_LT(two->ttft.mean, one->ttft.mean);
 }
 
-// Half of the weights are read by each of two ranks, which wait for each other; and memory of two
-// GPUs is left for more than twice the KV.
-TEST(SimulatedGpus, RanksShareTheWorkAndTheMemory) {
+// Each of two ranks reads half of the weights and waits for the other; the memory of two GPUs
+// leaves room for more than twice the KV.
+TEST(SimulatedGpus, RanksDivideWorkAndMemory) {
   for (const std::string& model : simulated_models()) {
     SCOPED_TRACE(model);
     const auto one = simulated_gpus(model, 1), two = simulated_gpus(model, 2),
@@ -110,14 +110,14 @@ TEST(SimulatedGpus, RanksShareTheWorkAndTheMemory) {
   EXPECT_GT(simulated_gpus("34b", 2)->pool_blocks, 20 * simulated_gpus("34b", 1)->pool_blocks);
 }
 
-TEST(SimulatedGpus, RefuseWhatIsNotKnownOrDoesNotDivide) {
+TEST(SimulatedGpus, UnknownModelsAndUnevenRanksAreRefused) {
   EXPECT_EQ(simulated_gpus("8b", 1).error().message, "unknown model '8b'; known: 7b, 34b");
   EXPECT_FALSE(simulated_gpus("34b", 3).ok());
   EXPECT_FALSE(simulated_gpus("7b", 0).ok());
 }
 
-// Each conversation stays on one server, which finds it in its cache.
-TEST(SimulatedTrace, ReplicasKeepConversations) {
+// Each conversation stays on one server, where it is cached.
+TEST(SimulatedTrace, ConversationsStayOnTheirReplica) {
   const auto arrivals = sim::make_retrieval(
       {.first = {.rate = 1, .adapters = 2, .seconds = 30, .answer_max = 64}, .questions = 4});
   const SimulatedServer server{.costs = a100_costs()};
@@ -131,7 +131,7 @@ TEST(SimulatedTrace, ReplicasKeepConversations) {
   EXPECT_LT(cached->ttft.mean, 0.8 * computed->ttft.mean);
 }
 
-TEST(Timeline, StepsCountInTheIntervalInWhichTheyBegan) {
+TEST(Timeline, StepsCountInTheIntervalOfTheirStart) {
   Timeline timeline(0.5);
   timeline.add(0.2, {.tokens = 3, .sequences = 1, .seconds = 0.2});
   timeline.add(0.6, {.tokens = 2,
@@ -156,8 +156,8 @@ TEST(Timeline, StepsCountInTheIntervalInWhichTheyBegan) {
   EXPECT_DOUBLE_EQ(timeline.total().weights_seconds, 0.05);
 }
 
-// The modes follow a load that shifts.
-TEST(Timeline, OfASimulatedRunThatShifts) {
+// The modes follow a shifting load.
+TEST(Timeline, ShowsALoadShiftOfASimulatedRun) {
   const auto arrivals = sim::make_workload({.rate = 8,
                                             .shares = sim::AdapterShares::kSkewed,
                                             .phases = {1, 0.1},

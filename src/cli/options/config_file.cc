@@ -20,7 +20,7 @@ namespace {
 
 using Kind = yaml::Node::Kind;
 
-// The program, then the command that was given, then that one's.
+// The program, the command given, its subcommand, and so on.
 std::vector<const CLI::App*> given_commands(const CLI::App& program) {
   std::vector<const CLI::App*> chain;
   for (const CLI::App* command = &program; command != nullptr;) {
@@ -32,7 +32,7 @@ std::vector<const CLI::App*> given_commands(const CLI::App& program) {
 }
 
 struct Place {
-  std::vector<std::string> commands;  // from the program to the option's
+  std::vector<std::string> commands;  // from the program to the option's command
   const CLI::Option* option;
 };
 
@@ -48,13 +48,13 @@ std::optional<Place> find_option(const std::vector<const CLI::App*>& chain,
   return {};
 }
 
-// Plain words of YAML as values of JSON.
+// Converts an unquoted YAML scalar to a JSON value.
 Json plain_value(const std::string& text) {
   const Json value = Json::parse(text, nullptr, false);
   return value.is_number() || value.is_boolean() ? value : Json(text);
 }
 
-// The tree's depth is bounded.
+// Recursion is safe: the tree's depth is limited.
 Json as_json(const yaml::Node& node) {  // NOLINT(misc-no-recursion)
   switch (node.kind) {
     case Kind::kNull: return nullptr;
@@ -71,7 +71,7 @@ Json as_json(const yaml::Node& node) {  // NOLINT(misc-no-recursion)
   return map;
 }
 
-// In the words that CLI11 takes as values of flags.
+// Uses the words that CLI11 accepts as flag values.
 bool is_off(const std::string& text) {
   try {
     return CLI::detail::to_flag_value(text) < 0;
@@ -80,7 +80,7 @@ bool is_off(const std::string& text) {
   }
 }
 
-// The file that is read now.
+// Reads one file.
 class Reader {
  public:
   Reader(const CLI::App& program, std::string file)
@@ -92,10 +92,11 @@ class Reader {
     const auto place = find_option(chain_, name);
     if (!place) refuse(node.key_line, describe_unknown({"--" + name}, names_).front());
     if (!place->option->get_configurable())
-      refuse(node.key_line, "--" + name + " is an option of the command line alone");
+      refuse(node.key_line, "--" + name + " can only be given on the command line");
     if (!seen_.insert(place->option).second)
-      refuse(node.key_line, fmt::format("\"{}\" is a second name of an option that the file has",
-                                        shortened(node.key)));
+      refuse(node.key_line,
+             fmt::format("\"{}\" is another name of an option that the file already sets",
+                         shortened(node.key)));
     if (const std::string opposite = turned_off(*place, node, "--" + name); !opposite.empty())
       return {place->commands, opposite.substr(2), {"true"}};
     return {place->commands, name, inputs(node)};
@@ -106,7 +107,7 @@ class Reader {
   }
 
  private:
-  // The option that stands for a flag whose value is false; empty: none.
+  // The option that a flag set to false turns into, such as --no-flag; empty if there is none.
   std::string turned_off(const Place& place, const yaml::Node& node,
                          const std::string& name) const {
     const bool off = node.kind == Kind::kText && is_off(node.text);
@@ -139,7 +140,7 @@ class Reader {
 };
 
 std::string read_all(std::istream& input, size_t max_bytes) {
-  std::string text(max_bytes + 1, '\0');  // one more tells that there are too many
+  std::string text(max_bytes + 1, '\0');  // one extra byte reveals an oversized file
   input.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(input.gcount()));
   return text;
@@ -158,7 +159,7 @@ std::vector<std::string> option_names(const CLI::App& program) {
 }
 
 std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const {
-  if (program_.get_subcommands().empty()) return {};  // an error of its own
+  if (program_.get_subcommands().empty()) return {};  // reported elsewhere
   const std::string file = program_.get_config_ptr()->results().front();
   const yaml::Limits limits{.max_bytes = size_t{1} << 20};
   const auto tree = yaml::parse(read_all(input, limits.max_bytes), file, limits);

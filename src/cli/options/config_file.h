@@ -9,13 +9,13 @@
 
 namespace valora::cli {
 
-// Reads the options of the command that was given and of the program. The command line wins over
+// Reads the options of the program and of the command given. The command line takes precedence over
 // the file. Errors are thrown as std::invalid_argument and name file, line and key.
 class ConfigFile : public CLI::Config {
  public:
   explicit ConfigFile(const CLI::App& program) : program_(program) {}
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
-  // CLI11 asks for a way to write files as well. Nothing here does.
+  // CLI11 also requires a way to write files, which is not used here.
   std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
 
  private:

@@ -14,8 +14,7 @@ constexpr const char* kOption = "--default-mm-loras";
 
 Status check_modality(const std::string& modality) {
   if (modality == "image" || modality == "video") return {};
-  if (modality == "audio")
-    return invalid(fmt::format("{}: this program's models take no audio", kOption));
+  if (modality == "audio") return invalid(fmt::format("{}: audio is not supported", kOption));
   return invalid(
       fmt::format("{} has \"{}\"; the modalities are image and video", kOption, modality));
 }

@@ -1,4 +1,4 @@
-// --default-mm-loras: the adapters of chats that name none and hold media, in vLLM's form.
+// --default-mm-loras, in vLLM's form: the adapters of chats that contain media but name no adapter.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace valora::cli {
 struct DefaultMmLora {
   std::string modality;  // "image" or "video"
   std::string name;      // of the adapter
-  std::string folder;    // to load under the name; empty: it is loaded anyway
+  std::string folder;    // to load under `name`; empty: already being loaded
 };
 
-// Reads {"image": …, "video": …}, or nothing. A value is one of the `known` names of adapters, else
+// Reads {"image": …, "video": …}, or empty text. A value is one of the `known` adapter names, else
 // a folder that is served under the name of its modality. kInvalidArgument for anything else.
 Result<std::vector<DefaultMmLora>> read_default_mm_loras(const std::string& text,
                                                          const std::vector<std::string>& known);

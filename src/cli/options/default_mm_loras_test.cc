@@ -15,7 +15,7 @@ std::string refusal_of(const std::string& text) {
   return read.ok() ? "" : read.error().message;
 }
 
-TEST(DefaultMmLoras, ANameThatIsKnownComesFirst) {
+TEST(DefaultMmLoras, KnownNamePrecedesAPath) {
   const valora::testing::TempDir folder;
   folder.write("adapter_config.json", "{}");
   const std::string path = folder.path();
@@ -35,7 +35,7 @@ TEST(DefaultMmLoras, ANameThatIsKnownComesFirst) {
   EXPECT_EQ(named->front().folder, "");
 }
 
-TEST(DefaultMmLoras, MayBeNone) {
+TEST(DefaultMmLoras, AcceptsAnEmptyObject) {
   for (const char* text : {"", "{}"}) {
     const auto read = read_default_mm_loras(text, {});
     ASSERT_TRUE(read.ok()) << text;
@@ -43,9 +43,9 @@ TEST(DefaultMmLoras, MayBeNone) {
   }
 }
 
-TEST(DefaultMmLoras, RefusesWhatIsNoAdapterOfAModality) {
+TEST(DefaultMmLoras, RefusesUnknownModalitiesAndInvalidAdapters) {
   const valora::testing::TempDir empty;
-  EXPECT_THAT(refusal_of(R"({"audio":"cats"})"), HasSubstr("no audio"));
+  EXPECT_THAT(refusal_of(R"({"audio":"cats"})"), HasSubstr("audio is not supported"));
   EXPECT_THAT(refusal_of(R"({"smell":"cats"})"), HasSubstr("\"smell\""));
   EXPECT_THAT(refusal_of(R"({"image":"nobody"})"), HasSubstr("\"nobody\" is neither"));
   EXPECT_THAT(refusal_of(R"({"image":")" + std::string(empty.path()) + "\"}"),

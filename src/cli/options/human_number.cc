@@ -9,7 +9,7 @@
 namespace valora::cli {
 
 std::string expand_suffix(std::string& text) {
-  constexpr double kLargest = 9e15;  // whole numbers of a double are exact below
+  constexpr double kLargest = 9e15;  // a double represents all smaller integers exactly
   constexpr std::string_view kDecimal = "kmgt", kBinary = "KMGT";
   const size_t decimal = text.empty() ? kDecimal.npos : kDecimal.find(text.back());
   const size_t binary = text.empty() ? kBinary.npos : kBinary.find(text.back());

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kLimitOption = "--limit-mm-per-prompt";
 constexpr int64_t kMost = 1'000'000;
 
-// image=N,video=M as JSON; JSON as it is.
+// Converts image=N,video=M to JSON; JSON stays as it is.
 std::string as_json(const std::string& text) {
   if (text.starts_with('{')) return text;
   std::string json = "{\"";
@@ -25,7 +25,7 @@ std::string as_json(const std::string& text) {
   return json + "}";
 }
 
-// Beside its count, an object has what vLLM reserves memory for.
+// An object's other members tell vLLM how much memory to reserve; they are ignored here.
 Result<int> count_of(const std::string& modality, const Json& value) {
   const bool counted = value.is_object() && value.contains("count");
   const Json& count = counted ? value["count"] : value;

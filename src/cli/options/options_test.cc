@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using testing::ServeProgram;
 using ::testing::UnorderedElementsAre;
 
-TEST(Options, TheModelIsAPositionalArgumentOrAnOption) {
+TEST(Options, ModelIsAPositionalArgumentOrAnOption) {
   ServeProgram positional, named, neither;
   EXPECT_EQ(positional.parse({"serve", "folder", "--log-level", "debug"}), std::nullopt);
   EXPECT_EQ(positional.model, "folder");
@@ -31,7 +31,7 @@ TEST(Options, TheModelIsAPositionalArgumentOrAnOption) {
   EXPECT_THAT(neither.errors, HasSubstr("model is required"));
 }
 
-TEST(Options, HelpShowsAListAsItIsTyped) {
+TEST(Options, HelpShowsAListDefaultAsItIsTyped) {
   Program program("test", "test 1");
   std::vector<int> ranks{8, 16};
   program.command().add_option("--ranks", ranks, "").delimiter(',').capture_default_str();
@@ -41,7 +41,7 @@ TEST(Options, HelpShowsAListAsItIsTyped) {
   EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("--ranks INT=8 16 ..."));
 }
 
-TEST(HumanInteger, TakesSuffixes) {
+TEST(HumanInteger, AcceptsSuffixes) {
   const auto length_of = [](const char* text) {
     ServeProgram serve;
     EXPECT_EQ(serve.parse({"serve", "m", "--max-model-len", text}), std::nullopt) << serve.errors;
@@ -56,7 +56,7 @@ TEST(HumanInteger, TakesSuffixes) {
     EXPECT_GT(ServeProgram().parse({"serve", "m", "--max-model-len", bad}), 0) << bad;
 }
 
-TEST(VllmFlags, AreAcceptedWithALineEach) {
+TEST(VllmFlags, EachFlagIsAcceptedWithOneLogLine) {
   ServeProgram serve;
   EXPECT_EQ(serve.parse({"serve", "m", "--enable-lora", "--max-loras", "4", "--enforce-eager",
                          "--gpu-memory-utilization", "0.9", "--trust-remote-code",
@@ -68,7 +68,7 @@ TEST(VllmFlags, AreAcceptedWithALineEach) {
                                    HasSubstr("--trust-remote-code: "), HasSubstr("one device")));
 }
 
-// What is thrown for these arguments after `serve m`.
+// The message thrown for these arguments after `serve m`.
 std::string start_refusal_of(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), {"test", "serve", "m"});
   try {
@@ -79,7 +79,7 @@ std::string start_refusal_of(std::vector<const char*> arguments) {
   return "nothing";
 }
 
-TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
+TEST(VllmFlags, UnsupportedValueIsNamed) {
   EXPECT_THAT(start_refusal_of({"--pipeline-parallel-size", "2"}),
               HasSubstr("--pipeline-parallel-size 2 is not served: only 1"));
   EXPECT_THAT(start_refusal_of({"--load-format=pt"}),
@@ -90,7 +90,7 @@ TEST(VllmFlags, AValueThatIsNotServedIsNamed) {
   EXPECT_EQ(start_refusal_of({"--load_format", "auto", "-O3"}), "nothing");
 }
 
-TEST(VllmFlags, EveryOptionOfTheTableIsTakenOrRefusedByName) {
+TEST(VllmFlags, EveryListedOptionIsAcceptedOrRefusedByName) {
   std::set<std::string> names;
   for (const VllmOption& option : vllm_options()) {
     SCOPED_TRACE(option.name);
@@ -120,7 +120,7 @@ MediaLimits limits_of(const std::string& text) {
   return limits.ok() ? *limits : MediaLimits{};
 }
 
-TEST(MediaLimits, HaveThreeForms) {
+TEST(MediaLimits, AcceptThreeForms) {
   for (const char* text :
        {R"({"image":2,"video":0})", "image=2,video=0",
         R"({"image":{"count":2,"width":512},"video":0})", R"({"image":2,"video":0,"audio":0})"}) {
@@ -134,7 +134,7 @@ TEST(MediaLimits, HaveThreeForms) {
     EXPECT_FALSE(read_media_limits(wrong, {}).ok()) << wrong;
 }
 
-TEST(UnknownOptions, AreNamedInOrderWithTheNearest) {
+TEST(UnknownOptions, AreListedInOrderWithSuggestions) {
   ServeProgram serve;
   EXPECT_GT(serve.parse({"serve", "m", "--max_model_length", "5", "--enable-loras", "--zzz=1"}), 0);
   EXPECT_EQ(serve.errors,
@@ -151,7 +151,7 @@ struct OptionFile {
   const std::string path;
 };
 
-// What is thrown when the command line is `serve --config` and a file with this text.
+// The message thrown when `serve --config` is given a file with this text.
 std::string file_refusal_of(const std::string& text) {
   const OptionFile file(text);
   const char* const arguments[] = {"test", "serve", "--config", file.path.c_str()};
@@ -163,7 +163,7 @@ std::string file_refusal_of(const std::string& text) {
   return "nothing";
 }
 
-TEST(ConfigFile, SetsWhatTheCommandLineDoesNot) {
+TEST(ConfigFile, CommandLineOverridesTheFile) {
   const OptionFile file(
       "model: folder\n"
       "log-level: debug\n"
@@ -191,13 +191,13 @@ TEST(ConfigFile, SetsWhatTheCommandLineDoesNot) {
   EXPECT_THAT(other.adapters, ElementsAre("c=three"));
 }
 
-TEST(ConfigFile, RefusesWhatItCannotSet) {
+TEST(ConfigFile, RefusesInvalidKeys) {
   EXPECT_EQ(file_refusal_of("model: m\nmax-model-length: 5\n"),
             ":2: unknown option --max-model-length; did you mean --max-model-len?");
   EXPECT_EQ(file_refusal_of("config: other.yaml"),
-            ":1: --config is an option of the command line alone");
+            ":1: --config can only be given on the command line");
   EXPECT_EQ(file_refusal_of("pool-memory: 1\nkv_cache_memory: 2"),
-            ":2: \"kv_cache_memory\" is a second name of an option that the file has");
+            ":2: \"kv_cache_memory\" is another name of an option that the file already sets");
   EXPECT_EQ(file_refusal_of("lora-modules: []"),
             ":1: \"lora-modules\" has no value; leave it out instead");
   EXPECT_EQ(file_refusal_of("lora-modules: [[a]]"),
@@ -207,7 +207,7 @@ TEST(ConfigFile, RefusesWhatItCannotSet) {
   EXPECT_EQ(file_refusal_of("# no options, and no model either"), "nothing");
 }
 
-TEST(ConfigFile, ErrorsOfValuesNameTheOption) {
+TEST(ConfigFile, ValueErrorsNameTheOption) {
   const OptionFile two("model: m\nmax-model-len: [1, 2]\n");
   ServeProgram serve, absent;
   EXPECT_GT(serve.parse({"serve", "--config", two.path.c_str()}), 0);

@@ -16,7 +16,7 @@
 namespace valora::cli {
 namespace {
 
-// --help shows a list as one types it, 8 16 32; CLI11 would show [8,16,32].
+// Makes --help show a list as it is typed, 8 16 32; CLI11 would show [8,16,32].
 template <typename T>
 void show_list(CLI::Option& option, const std::vector<T>& values) {
   option.default_function([&values] { return fmt::format("{}", fmt::join(values, " ")); });
@@ -25,7 +25,8 @@ void show_list(CLI::Option& option, const std::vector<T>& values) {
 template <typename T>
 void show_list(CLI::Option&, const T&) {}
 
-// Adds the names of a command's options and of its subcommands'. The program sets their depth.
+// Adds the option names of a command and its subcommands, recursively. The depth is that of the
+// program.
 void add_names(const CLI::App& command, KnownOptions& known) {  // NOLINT(*-recursion)
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) {
@@ -183,7 +184,7 @@ std::optional<int> Program::parse(int argc, const char* const* argv) {
   KnownOptions known;
   add_names(*app_, known);
   std::vector<std::string> arguments = as_known({argv + 1, argv + argc}, known);
-  std::ranges::reverse(arguments);  // as CLI11 takes them
+  std::ranges::reverse(arguments);  // the order CLI11 expects
   try {
     app_->name(argv[0]);
     app_->parse(std::move(arguments));

@@ -1,5 +1,5 @@
-// Commands, their options and the parser of command lines. CLI11 is behind it; only parser.cc and
-// config_file.h include it, since every file that does takes ten seconds longer to compile.
+// Wraps CLI11 for commands, options and parsing. Only parser.cc and config_file.h include CLI11,
+// because every file that does takes ten seconds longer to compile.
 #pragma once
 
 #include <functional>
@@ -15,24 +15,24 @@ class Option;
 
 namespace valora::cli {
 
-// Named after the functions of CLI::Option.
+// Methods are named after those of CLI::Option.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
-  Option& capture_default_str();  // --help shows the present value as the default
+  Option& capture_default_str();  // --help shows the current value as the default
   Option& default_str(const std::string& text);
   Option& type_name(const std::string& name);
-  Option& group(const std::string& heading);  // of --help
+  Option& group(const std::string& heading);  // heading in --help
   Option& delimiter(char separator);          // one argument may hold several values
   Option& envname(const std::string& variable);
   Option& expected(int least, int most);
-  Option& allow_extra_args(bool allow);  // whether several values may follow the option
+  Option& allow_extra_args(bool allow);  // several values may follow the option
 
   Option& positive_number();
   Option& range(double least, double most);
   Option& one_of(const std::vector<std::string>& names);
-  Option& human_integer();  // a whole number that may have a suffix, as of human_number.h
+  Option& human_integer();  // an integer that may have a suffix (human_number.h)
 
  private:
   CLI::Option* option_;
@@ -45,7 +45,7 @@ class Command {
   Command add_subcommand(const std::string& name, const std::string& help);
   void require_subcommand();  // exactly one
 
-  // Parsing sets `value`. parser.cc instantiates the types.
+  // Parsing sets `value`. The template is instantiated for its types in parser.cc.
   template <typename T>
   Option add_option(const std::string& flag, T& value, const std::string& help);
   Option add_flag(const std::string& flag, bool& value, const std::string& help);
@@ -56,7 +56,7 @@ class Command {
                              const std::string& help);
   Option add_flag_callback(const std::string& flag, const std::function<void()>& take,
                            const std::string& help);
-  // take: false for --flag=false.
+  // take: called with false for --flag=false.
   Option add_flag_function(const std::string& flag, const std::function<void(bool)>& take,
                            const std::string& help);
 
@@ -67,15 +67,15 @@ class Command {
   CLI::App* app_;
 };
 
-// The program's own options, which may also stand after a subcommand, and its parser.
+// The parser and the program's own options, which may also follow a subcommand.
 class Program {
  public:
   Program(const std::string& description, const std::string& version);
   ~Program();
   Command command() { return Command(app_.get()); }
 
-  // Empty if a subcommand is to be run; otherwise the exit status, after --help or an error is
-  // printed. Exceptions of the options' functions pass through.
+  // Absent if a subcommand is to be run; otherwise the exit status, after --help or an error has
+  // been printed. Exceptions thrown by option callbacks pass through.
   std::optional<int> parse(int argc, const char* const* argv);
 
  private:

@@ -50,7 +50,7 @@ std::vector<std::string> keys_of(const std::string& path) {
   return keys;
 }
 
-// -O3 as -O 3.
+// Splits -O3 into -O 3.
 Argument split_level(Argument argument) {
   if (argument.name.size() != 3 || !argument.name.starts_with("-O")) return argument;
   return {"-O", argument.name.substr(2)};
@@ -88,7 +88,7 @@ class Rewriter {
  private:
   struct Gathered {
     std::string name;
-    size_t at;  // of its value in out_
+    size_t at;  // index of its value in out_
     OrderedJson value;
   };
 
@@ -117,7 +117,7 @@ class Rewriter {
     return argument;
   }
 
-  // "--name" and {"a", "b"} of --name.a.b; no keys if that is nothing of the kind.
+  // "--name" and {"a", "b"} for --name.a.b; no keys if the text has another form.
   std::pair<std::string, std::vector<std::string>> option_and_keys(const std::string& text) const {
     const size_t dot = text.find('.');
     if (!text.starts_with("--") || dot == std::string::npos || is_known(text)) return {text, {}};

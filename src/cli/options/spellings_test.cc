@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using testing::ServeProgram;
 using ::testing::UnorderedElementsAre;
 
-TEST(Spellings, OfVllmAreOurs) {
+TEST(Spellings, VllmSpellingsAreTranslated) {
   const std::vector<std::string> known{"--max-model-len",      "--limit-mm-per-prompt",
                                        "--swap_dir",           "--tensor-parallel-size",
                                        "--optimization-level", "--stop"};
@@ -37,7 +37,7 @@ TEST(Spellings, OfVllmAreOurs) {
             (Arguments{"--limit-mm-per-prompt.", "2", "--limit-mm-per-prompt.a"}));
 }
 
-TEST(Spellings, FlagsMayHaveAValue) {
+TEST(Spellings, FlagsAcceptABooleanValue) {
   const KnownOptions known{{"--early", "--caching", "--no-caching", "--dtype"},
                            {"--early", "--caching", "--no-caching"}};
   const auto rewritten = [&](const std::vector<std::string>& arguments) {
@@ -54,7 +54,7 @@ TEST(Spellings, FlagsMayHaveAValue) {
             (Arguments{"--early=falsehood", "--dtype", "false", "--early"}));
 }
 
-TEST(Spellings, ValuesOfFlagsReachTheOptions) {
+TEST(Spellings, FlagValuesReachTheOptions) {
   ServeProgram serve;
   EXPECT_EQ(serve.parse({"serve", "--enable-lora", "True", "--enable_prefix_caching=False",
                          "--enable-chunked-prefill", "False", "--disable-log-stats", "false",
@@ -81,7 +81,7 @@ TEST(Spellings, ValuesOfFlagsReachTheOptions) {
                                    HasSubstr("--disable-log-stats false: has no effect")));
 }
 
-TEST(Spellings, ReachTheOptions) {
+TEST(Spellings, TranslatedSpellingsReachTheOptions) {
   ServeProgram serve;
   EXPECT_EQ(serve.parse({"serve", "m", "--max_model_len", "2K", "--lora_modules", "a=1", "b=2",
                          "--limit-mm-per-prompt.image", "2", "--log_level=debug"}),

@@ -9,8 +9,8 @@
 
 namespace valora::cli {
 
-// The white space of JSON that it asks for, if any. kInvalidArgument for what would change answers
-// and is not served, by its key; what changes none is accepted.
+// The white space that the object asks for in JSON, if any. Settings that would change answers and
+// are not supported are kInvalidArgument, with their key; settings that change none are accepted.
 Result<std::optional<JsonSpacing>> read_structured_outputs(const std::string& text);
 
 }  // namespace valora::cli

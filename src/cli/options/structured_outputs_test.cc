@@ -6,7 +6,7 @@
 namespace valora::cli {
 namespace {
 
-TEST(StructuredOutputs, WhiteSpaceIsCompactIfItIsDisabled) {
+TEST(StructuredOutputs, DisablingAnyWhitespaceSelectsCompact) {
   for (const char* text :
        {"", "{}", R"({"disable_any_whitespace": false})",
         R"({"backend": "guidance", "disable_fallback": true, "reasoning_parser": ""})",
@@ -19,7 +19,7 @@ TEST(StructuredOutputs, WhiteSpaceIsCompactIfItIsDisabled) {
             JsonSpacing::kCompact);
 }
 
-TEST(StructuredOutputs, WhatIsNotServedIsRefusedByName) {
+TEST(StructuredOutputs, UnsupportedSettingIsRefusedByName) {
   for (const auto& [text, named] :
        {std::pair{"[1]", "object"},
         {"{", "--structured-outputs-config"},

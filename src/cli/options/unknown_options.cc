@@ -7,7 +7,7 @@
 namespace valora::cli {
 namespace {
 
-// Levenshtein's: insertions, deletions and replacements.
+// Levenshtein distance: insertions, deletions and replacements.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

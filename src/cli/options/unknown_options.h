@@ -1,4 +1,4 @@
-// Reports unknown options, with the nearest known ones.
+// Reports unknown options together with the nearest known ones.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace valora::cli {
 
 // One line per unknown argument, in the order given, with the nearest of the `known` options
-// ("--name") if there is one.
+// ("--name"), if any.
 std::vector<std::string> describe_unknown(const std::vector<std::string>& arguments,
                                           const std::vector<std::string>& known);
 

@@ -30,9 +30,9 @@ bool is_number(const std::string& text) {
   return !text.empty() && *end == '\0';
 }
 
-// Throws if this value, "" for none, cannot be served.
+// Throws if this value ("" for none) is not supported.
 void take(const VllmOption& option, const std::string& value, std::vector<std::string>& notes) {
-  // A value that does not matter is not repeated: it may be a secret.
+  // A value that does not matter is not printed: it may be a secret.
   const bool plain = value.empty() || (*option.served == '\0' && !option.refused);
   const std::string given =
       plain ? option.name : fmt::format("{} {}", option.name, shortened(value, 60));
@@ -44,7 +44,7 @@ void take(const VllmOption& option, const std::string& value, std::vector<std::s
   notes.push_back(fmt::format("{}: {}", given, option.note));
 }
 
-// One that is refused asks for nothing if it is false.
+// An unsupported flag set to false asks for nothing.
 void take_flag(const VllmOption& option, bool on, std::vector<std::string>& notes) {
   if (on) return take(option, "", notes);
   if (!option.refused) notes.push_back(fmt::format("{} false: {}", option.name, option.note));

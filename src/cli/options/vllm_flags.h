@@ -1,4 +1,4 @@
-// Flags of `vllm serve` that need no setting here, so that its command lines work unchanged.
+// Flags of `vllm serve` that need no setting here, so that vLLM command lines work unchanged.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace valora::cli {
 
-// Parsing appends to `notes` one line per given flag, which says what it means here. A value that
-// can't be served is an error.
+// For each flag given, parsing appends a line to `notes` that says what the flag means here. An
+// unsupported value is an error.
 void add_vllm_flags(Command command, std::vector<std::string>& notes);
 
 }  // namespace valora::cli

@@ -1,4 +1,4 @@
-// Options of `vllm serve` that need no setting here, or that cannot be served.
+// Options of `vllm serve` that need no setting here or are not supported.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@ struct VllmOption {
 
   const char* name;  // "--name"
   Takes takes;
-  const char* served;    // the values that are served, as "a|b"; "": any, or none if it is refused
+  const char* served;    // supported values, as "a|b"; "": any, or none if refused
   const char* note;      // what the option means here, or why other values are refused
-  bool refused = false;  // whatever its value
+  bool refused = false;  // any value is an error
 };
 
-// All of them, in the order in which help lists them.
+// In the order listed by --help.
 std::span<const VllmOption> vllm_options();
 
 }  // namespace valora::cli

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kWidth = 30;
 constexpr double kSecondsBetweenLines = 60;
-constexpr double kSecondsToEstimate = 3;  // before the first estimate of the time left
+constexpr double kSecondsToEstimate = 3;  // before the time left is first estimated
 
 }  // namespace
 

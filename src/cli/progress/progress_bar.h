@@ -1,5 +1,5 @@
-// The progress of a long command on stderr: a bar on a terminal, otherwise a line a minute, as for
-// a log file.
+// Progress of a long command on stderr: a bar on a terminal, otherwise one line per minute, for log
+// files.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class ProgressBar {
   explicit ProgressBar(std::FILE* out = stderr, const Clock& clock = real_clock());
   ~ProgressBar();  // removes the bar
   void clear();    // removes the bar until the next show()
-  // note: the current activity, one line without its end. A lower `done` than before, or another
-  // `total`, begins another part of the work: the estimate of the time left starts again.
+  // note: the current activity, one line without a line break. A smaller `done` than before, or
+  // another `total`, starts a new phase, for which the remaining time is estimated afresh.
   void show(int64_t done, int64_t total, const std::string& note);
 
  private:
@@ -26,9 +26,9 @@ class ProgressBar {
   const Clock& clock_;
   const bool terminal_;
   bool shown_ = false;
-  TimePoint told_;     // the last line
-  TimePoint began_;    // the present part
-  int64_t first_ = 0;  // done when it began
+  TimePoint told_;     // when the last line was printed
+  TimePoint began_;    // start of the current phase
+  int64_t first_ = 0;  // `done` at its start
   int64_t done_ = 0, total_ = 0;
 };
 

@@ -17,7 +17,7 @@ struct LogFile {
   }
 };
 
-TEST(ProgressBar, ALogFileGetsALineAMinute) {
+TEST(ProgressBar, LogFileGetsOneLinePerMinute) {
   SimulatedClock clock;
   const LogFile log;
   ProgressBar bar(log.file.get(), clock);
@@ -25,13 +25,13 @@ TEST(ProgressBar, ALogFileGetsALineAMinute) {
     clock.advance(from_seconds(1));
     bar.show(second, 600, "training");
   }
-  // The estimate begins with the first call, of the first second.
+  // The estimate counts from the first call, at second 1.
   EXPECT_EQ(log.text(),
             "training: 60 of 600, 9 min left\n"
             "training: 120 of 600, 8 min left\n");
 }
 
-TEST(ProgressBar, ShortWorkLeavesNoLine) {
+TEST(ProgressBar, ShortWorkPrintsNothing) {
   SimulatedClock clock;
   const LogFile log;
   {
@@ -43,14 +43,14 @@ TEST(ProgressBar, ShortWorkLeavesNoLine) {
   EXPECT_EQ(log.text(), "");
 }
 
-TEST(ProgressBar, EachPartOfTheWorkHasItsOwnTimeLeft) {
+TEST(ProgressBar, TimeLeftIsEstimatedPerPhase) {
   SimulatedClock clock;
   const LogFile log;
   ProgressBar bar(log.file.get(), clock);
   bar.show(0, 100, "reading");
   clock.advance(from_seconds(50));
   bar.show(100, 100, "reading");
-  bar.show(40, 100, "training");  // goes on from a checkpoint
+  bar.show(40, 100, "training");  // resumes from a checkpoint
   clock.advance(from_seconds(10));
   bar.show(50, 100, "training");
   EXPECT_EQ(log.text(), "training: 50 of 100, 50 s left\n");

@@ -1,4 +1,4 @@
-// A progress bar over several runs of known numbers of requests.
+// A progress bar over several runs, each with a known number of requests.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace valora::cli {
 
-// How far all runs are, in thousandths of a run.
+// Overall progress, in thousandths of a run.
 class RunsProgress {
  public:
   explicit RunsProgress(size_t runs) : runs_(runs) {}

@@ -19,7 +19,7 @@ StopSignals::~StopSignals() {
 }
 
 void StopSignals::wait(const std::stop_token& end) {
-  constexpr timespec kPatience{0, 100'000'000};  // then looks whether to end
+  constexpr timespec kPatience{0, 100'000'000};  // how often `end` is checked
   while (!end.stop_requested()) {
     const int signal = sigtimedwait(&signals_, nullptr, &kPatience);
     if (signal < 0) continue;

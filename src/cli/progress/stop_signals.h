@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as the wish that a long command saves its work and ends.
+// Treats SIGTERM and SIGINT as a request to save the work and stop.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace valora::cli {
 
-// Takes both signals while it lives: the first one requests a stop, a second one ends the process
-// as by default. Make it before other threads begin, which inherit the blocked signals.
+// Handles both signals during its lifetime: the first requests a stop, a second one has its default
+// effect. Create it before other threads start, because they inherit the blocked signals.
 class StopSignals {
  public:
   StopSignals();
@@ -18,8 +18,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   std::stop_token token() const { return stop_.get_token(); }
-  // The exit status of a command that a signal stopped, as in shells: 143 for SIGTERM, 130 for
-  // SIGINT. 0: no signal came.
+  // The exit status of a command stopped by a signal, as in shells: 143 for SIGTERM, 130 for
+  // SIGINT. 0: no signal received.
   int exit_status() const { return signal_ == 0 ? 0 : 128 + signal_; }
 
  private:

@@ -10,7 +10,7 @@ void wait_for(const std::stop_token& stop) {
   for (int i = 0; i < 1000 && !stop.stop_requested(); ++i) ::usleep(10'000);
 }
 
-TEST(StopSignals, TheFirstRequestsAStop) {
+TEST(StopSignals, FirstSignalRequestsAStop) {
   for (const auto& [signal, status] : {std::pair{SIGTERM, 143}, {SIGINT, 130}}) {
     const StopSignals signals;
     EXPECT_FALSE(signals.token().stop_requested());
@@ -22,7 +22,7 @@ TEST(StopSignals, TheFirstRequestsAStop) {
   }
 }
 
-TEST(StopSignalsDeathTest, ASecondOneEndsTheProcess) {
+TEST(StopSignalsDeathTest, SecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
         const StopSignals signals;

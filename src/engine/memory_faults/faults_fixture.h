@@ -1,5 +1,5 @@
-// Requests to an engine one of whose allocations fails: the n-th of all its threads, of operator
-// new or of torch's allocator.
+// Sends requests to an engine while one allocation fails: the n-th of all its threads, by operator
+// new or torch's allocator.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@
 
 namespace valora::testing {
 
-// torch's own allocator, which fails in its turn.
+// torch's own allocator with injected failures.
 class FailingTensors final : public c10::Allocator {
  public:
   static void install() {
@@ -39,7 +39,7 @@ class FailingTensors final : public c10::Allocator {
   c10::Allocator* const torch_ = c10::GetCPUAllocator();
 };
 
-// Counts the steps of a model that failed, and keeps quiet.
+// Counts failed model steps in the log and prints nothing.
 class FailedSteps final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   int take() { return count_.exchange(0); }
@@ -53,7 +53,7 @@ class FailedSteps final : public spdlog::sinks::base_sink<std::mutex> {
   std::atomic<int> count_ = 0;
 };
 
-// A WaitingSink whose own allocations do not fail.
+// A WaitingSink whose own allocations never fail.
 class SparedSink final : public ResponseSink {
  public:
   explicit SparedSink(std::function<void(int)> on_token = {}) : sink_(std::move(on_token)) {}
@@ -96,7 +96,7 @@ class SparedSink final : public ResponseSink {
   std::future<void> end_ = ended_.get_future();
 };
 
-// What a client sees of an answer that ended well.
+// The client-visible content of a successful answer.
 inline std::string text_of(const Answer& answer, const std::vector<float>& embedding) {
   std::string text;
   for (const auto& [index, choice] : answer.choices) {
@@ -110,7 +110,7 @@ inline std::string text_of(const Answer& answer, const std::vector<float>& embed
   return text;
 }
 
-inline bool tells_of_memory(const Error& error) {
+inline bool reports_out_of_memory(const Error& error) {
   if (error.code == ErrorCode::kUnavailable) return true;
   return error.message.ends_with("could not create an engine");  // oneDNN does not say why
 }
@@ -120,7 +120,7 @@ class EngineFaults : public TwoAdapterTest {
   EngineFaults() {
     FailingTensors::install();
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("", failed_steps_));
-    options_.max_waiting = 4;  // a place that is not given back shows soon
+    options_.max_waiting = 4;  // a leaked place shows soon
   }
   ~EngineFaults() override {
     const SparedThread this_test;
@@ -128,13 +128,13 @@ class EngineFaults : public TwoAdapterTest {
   }
 
   struct Outcome {
-    std::vector<std::string> answers;  // empty: it failed
+    std::vector<std::string> answers;  // empty: that request failed
     std::vector<Error> errors;
     uint64_t allocations = 0;
     bool struck = false;
   };
 
-  // All at once; the n-th allocation fails, and with `lasting` all that follow.
+  // Runs all requests at once; the n-th allocation fails, and with `lasting` all later ones, too.
   Outcome run(std::vector<GenerateRequest> requests, uint64_t n, bool lasting = false) {
     Outcome outcome;
     std::vector<std::shared_ptr<SparedSink>> sinks(requests.size());
@@ -165,12 +165,13 @@ class EngineFaults : public TwoAdapterTest {
     return outcome;
   }
 
-  // Makes requests that are like those of each other number, but may not find what they left.
+  // Makes equivalent requests for every number, which share no cached state with each other.
   using Make = std::function<std::vector<GenerateRequest>(uint64_t)>;
 
-  // The requests with the n-th allocation failing, for every n or every stride-th, alone; and for
-  // every third of these with all that follow, which reaches each site again and again. Those that
-  // fail say why, all others get their answers, and so does what comes next; nothing is held.
+  // Runs the requests once per n (every stride-th) with the n-th allocation failing; then again,
+  // for a third of these n, with all later allocations failing as well, so that each site fails
+  // repeatedly. Failed requests must report the reason, all others and later requests must get
+  // their answers, and nothing may leak.
   void fail_each(const Make& requests, uint64_t stride = 1) {
     ASSERT_NO_FATAL_FAILURE(fail_each(requests, stride, false));
     ASSERT_NO_FATAL_FAILURE(fail_each(requests, 3 * stride, true));
@@ -180,7 +181,7 @@ class EngineFaults : public TwoAdapterTest {
   void fail_each(const Make& requests, uint64_t stride, bool lasting) {
     constexpr uint64_t kNever = 1'000'000'000;
     const uint64_t first = lasting ? kNever / 2 : 0;
-    (void)run(requests(first), kNever);  // what is made once
+    (void)run(requests(first), kNever);  // allocates one-time state
     const Outcome right = run(requests(first + 1), kNever);
     ASSERT_THAT(right.errors, ::testing::IsEmpty()) << right.errors[0].message;
     const std::vector<GenerateRequest> later = {ask(numbered_prompt(20, 9), 2)};
@@ -196,7 +197,7 @@ class EngineFaults : public TwoAdapterTest {
         ASSERT_EQ(outcome.answers[i], right.answers[i]) << i;
       }
       for (const Error& error : outcome.errors)
-        ASSERT_TRUE(tells_of_memory(error)) << error.message;
+        ASSERT_TRUE(reports_out_of_memory(error)) << error.message;
       if (failed_steps == 0 && !lasting) {
         ASSERT_LE(outcome.errors.size(), 1u) << "others were harmed";
       }
@@ -204,13 +205,13 @@ class EngineFaults : public TwoAdapterTest {
       ASSERT_EQ(run(later, kNever).answers, right_later.answers);
       ASSERT_TRUE(engine_->healthy());
       ASSERT_EQ(engine_->check(), "");
-      ASSERT_EQ(engine_->check(), "");  // after the statistics of the first
+      ASSERT_EQ(engine_->check(), "");  // its effects show in the second check
       const EngineStats stats = engine_->stats();
       ASSERT_EQ(stats.running + stats.waiting + stats.preparing, 0);
       ASSERT_EQ(stats.memory.running_blocks, 0);
       ASSERT_EQ(stats.memory.total - stats.memory.free,
                 stats.memory.history_blocks + stats.memory.adapter_blocks);
-      // Runs differ: threads take turns as they like.
+      // Runs differ, because thread scheduling does.
       if (!outcome.struck && n >= right.allocations) break;
       struck += outcome.struck ? 1 : 0;
       failed += outcome.errors.empty() ? 0 : 1;

@@ -1,5 +1,5 @@
-// A failed allocation, whichever of a request's life, ends the requests that it was made for; all
-// others get their answers, and nothing is lost.
+// An allocation failing anywhere in a request's life ends only the requests it was made for; all
+// others get their answers, and nothing leaks.
 #include <thread>
 
 #include "base/fault.h"
@@ -11,7 +11,7 @@ namespace {
 using namespace testing;
 using Requests = std::vector<GenerateRequest>;
 
-// The same answer, but nothing of another run is in the prefix cache.
+// The same answer, but without prefix-cache hits from another run.
 GenerateRequest fresh(GenerateRequest request, uint64_t n) {
   request.cache_salt = std::to_string(n);
   return request;
@@ -29,13 +29,13 @@ GenerateRequest choices() {
 
 Requests texts(uint64_t n) { return {fresh(choices(), n), ask(numbered_prompt(18, 5), 3)}; }
 
-TEST_F(EngineFaults, OfTexts) {
+TEST_F(EngineFaults, TextRequestsSurviveFailedAllocations) {
   start();
   fail_each(texts);
 }
 
-// Each run loads the adapters again, from their files.
-TEST_F(EngineFaults, OfAdapters) {
+// Each run reads the adapters from their files again.
+TEST_F(EngineFaults, AdapterRequestsSurviveFailedAllocations) {
   options_.memory.history = false;
   start_with_adapters();
   fail_each([&](uint64_t) {
@@ -45,8 +45,8 @@ TEST_F(EngineFaults, OfAdapters) {
 
 class MergeFaults : public EngineFaults, public ::testing::WithParamInterface<MergePlace> {};
 
-// Each run merges both adapters, one after the other.
-TEST_P(MergeFaults, OfMerges) {
+// Each run merges both adapters in turn.
+TEST_P(MergeFaults, MergesSurviveFailedAllocations) {
   options_.scheduling.policy = SchedulingPolicy::kMerged;
   options_.merge = GetParam();
   start_with_adapters();
@@ -58,12 +58,12 @@ TEST_P(MergeFaults, OfMerges) {
 INSTANTIATE_TEST_SUITE_P(Places, MergeFaults,
                          ::testing::Values(MergePlace::kShadow, MergePlace::kInPlace));
 
-TEST_F(EngineFaults, OfAConstrainedAnswer) {
+TEST_F(EngineFaults, ConstrainedAnswerSurvivesFailedAllocations) {
   start();
   fail_each([&](uint64_t n) {
     GenerateRequest request = ask(numbered_prompt(30, 3), 20);
     request.sampling.ignore_eos = false;
-    // Compiled anew each time.
+    // Must be compiled each time.
     request.constraint = {AnswerConstraint::Kind::kJsonSchema,
                           R"({"title": ")" + std::to_string(n) + R"(", "enum": ["abc", "abd"]})",
                           {},
@@ -73,7 +73,7 @@ TEST_F(EngineFaults, OfAConstrainedAnswer) {
   });
 }
 
-TEST_F(EngineFaults, OfScoredPrompts) {
+TEST_F(EngineFaults, ScoredPromptsSurviveFailedAllocations) {
   start();
   fail_each([&](uint64_t) {
     GenerateRequest request = ask(numbered_prompt(20, 3), 2);
@@ -82,7 +82,7 @@ TEST_F(EngineFaults, OfScoredPrompts) {
   });
 }
 
-TEST_F(EngineFaults, OfEmbeddingsLabelsAndTokens) {
+TEST_F(EngineFaults, EmbedClassifyTokenizeSurviveFailedAllocations) {
   TempDir labelled;
   write_tiny_adapter(labelled, 13, 3);
   start();
@@ -98,8 +98,8 @@ TEST_F(EngineFaults, OfEmbeddingsLabelsAndTokens) {
   });
 }
 
-// Two requests that do not fit together, in a pool with a swap space.
-TEST_F(EngineFaults, OfPreemptions) {
+// Two requests that do not fit together, in a pool with swap space.
+TEST_F(EngineFaults, PreemptionsSurviveFailedAllocations) {
   options_.memory.pool_bytes = 6 * kTinyBlockBytes;
   options_.memory.swap_bytes = 20 * kTinyBlockBytes;
   options_.max_model_len = 80;
@@ -114,9 +114,9 @@ TEST_F(EngineFaults, OfPreemptions) {
 
 class LoadFaults : public EngineFaults, public ::testing::WithParamInterface<bool> {};
 
-// What was not loaded can be loaded, what is loaded serves, no name stands for another adapter, and
-// the answer of a load or an unload says what became of the name. The parameter: pinned.
-TEST_P(LoadFaults, OfLoadingAndUnloading) {
+// Unloaded adapters can be loaded, loaded ones serve, no name refers to another adapter, and the
+// reply to a load or unload says what became of the name. The parameter: pinned.
+TEST_P(LoadFaults, LoadAndUnloadSurviveFailedAllocations) {
   start_with_adapters();
   struct Called {
     bool ok, struck;
@@ -179,7 +179,7 @@ TEST_P(LoadFaults, OfLoadingAndUnloading) {
 
 INSTANTIATE_TEST_SUITE_P(Pinned, LoadFaults, ::testing::Bool());
 
-TEST_F(EngineFaults, ACancellationNeedsNoMemory) {
+TEST_F(EngineFaults, CancellationAllocatesNothing) {
   start();
   Gate gate;
   const auto sink = std::make_shared<SparedSink>([&](int tokens) {
@@ -195,7 +195,7 @@ TEST_F(EngineFaults, ACancellationNeedsNoMemory) {
     engine_->cancel(handle);
     const SparedThread this_test;
     gate.open();
-    while (sink.use_count() > 1) std::this_thread::yield();  // the request has it
+    while (sink.use_count() > 1) std::this_thread::yield();  // while the request holds the sink
   }
   EXPECT_EQ(engine_->check(), "");
   drain();

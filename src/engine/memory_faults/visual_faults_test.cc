@@ -1,4 +1,4 @@
-// The same for requests with pictures, on a tiny Qwen2-VL.
+// Failed allocations during requests with pictures, on a tiny Qwen2-VL.
 #include "base/base64.h"
 #include "engine/memory_faults/faults_fixture.h"
 #include "media/testing/pictures.h"
@@ -39,7 +39,7 @@ class VisualFaults : public EngineFaults {
                  "{% for part in message.content %}{% if part.type == 'image' %}"
                  "<|vision_start|><|image_pad|>{% else %}{{ part.text }}{% endif %}{% endfor %}"
                  "{% endfor %}");
-    // Prepared and encoded anew each time.
+    // Media must be prepared and encoded each time.
     options_.media_cache_bytes = options_.visual_cache_bytes = 0;
     options_.memory.pool_bytes = 1 << 20;
   }
@@ -57,7 +57,7 @@ class VisualFaults : public EngineFaults {
   }
 };
 
-TEST_F(VisualFaults, OfPictures) {
+TEST_F(VisualFaults, PicturesSurviveFailedAllocations) {
   start();
   fail_each([](uint64_t) {
     return std::vector<GenerateRequest>{look(1), look(2), ask(numbered_prompt(18, 5), 3)};

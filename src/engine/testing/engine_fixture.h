@@ -30,8 +30,8 @@ class EngineTest : public EngineFixture {
   Result<std::unique_ptr<serving::LocalEngine>> make_engine() override {
     return start_engine(options_, clock_);
   }
-  // The answers of the running engine, each alone, are those of an engine with options_ and too
-  // little memory for all at once.
+  // Expects the running engine's answers, each computed alone, to equal those of an engine with
+  // options_ and too little memory for all requests at once.
   void expect_the_same_when_preempted(const std::vector<GenerateRequest>& requests) {
     std::vector<std::vector<int32_t>> alone;
     for (const auto& request : requests) alone.push_back(tokens_of(request));
@@ -49,8 +49,8 @@ class EngineTest : public EngineFixture {
     }
     EXPECT_GT(preemptions, 0);
   }
-  // A request of token ids, each of which seems to take 10 ms to compute: far longer than to read
-  // its KV from the swap space, however slow the machine.
+  // Runs a request of token ids that each seem to take 10 ms to compute: far longer than reading
+  // their KV from swap space, however slow the machine.
   Answer run_slowly(const GenerateRequest& request) {
     const auto ids = static_cast<int>(std::get<std::vector<int32_t>>(request.prompt).size());
     auto sink = std::make_shared<WaitingSink>([this, ids](int tokens) {
@@ -59,7 +59,8 @@ class EngineTest : public EngineFixture {
     submit(request, sink);
     return sink->wait();
   }
-  // Needs the whole pool: all that is idle leaves it, whatever it is worth.
+  // Runs a request that needs the whole pool, so that everything idle is evicted, whatever its
+  // value.
   void press() {
     const auto blocks = static_cast<int>(*options_.memory.pool_bytes / kTinyBlockBytes);
     EXPECT_FALSE(run_slowly(ask(numbered_prompt((blocks - 1) * 16, 40), 1)).error);
@@ -68,7 +69,7 @@ class EngineTest : public EngineFixture {
   TempDir model_;
 };
 
-// Two tiny adapters, "one" and "two", and a request to put them on.
+// Two tiny adapters, "one" and "two", and a request to apply them to.
 class TwoAdapterTest : public EngineTest {
  protected:
   TwoAdapterTest() {

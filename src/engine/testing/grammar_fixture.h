@@ -1,4 +1,4 @@
-// Test fixture: requests that demand a form of their answers.
+// Test fixture: requests that require a form of answer.
 #pragma once
 
 #include <string>

@@ -73,8 +73,8 @@ inline void write_tiny_model(const TempDir& dir, uint32_t seed = 1) {
   dir.write("model.safetensors", safetensors_text(tiny_weights(seed)));
 }
 
-// An adapter of rank 3 on q_proj and down_proj of all layers. labels > 0: with a head "score" of
-// that many labels.
+// An adapter of rank 3 on q_proj and down_proj of all layers. If labels > 0, it has a head "score"
+// with that many labels.
 inline void write_tiny_adapter(const TempDir& dir, uint32_t seed, int labels = 0) {
   std::mt19937 rng(seed);
   std::map<std::string, RawTensor> tensors;

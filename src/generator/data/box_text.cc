@@ -22,7 +22,7 @@ std::pair<int, int> units(double low, double high, int scale) {
     return static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * scale));
   };
   int from = rounded(low), to = rounded(high);
-  // The unit of the lower end, which is at most one away from the higher end.
+  // Use the unit that contains the lower end, and end one unit after it.
   if (from >= to) {
     from = std::min(static_cast<int>(std::clamp(low, 0.0, 1.0) * scale), scale - 1);
     to = from + 1;
@@ -49,7 +49,7 @@ class BoxReader {
     return true;
   }
 
-  // After "<ref>": up to "</ref>", or to the next tag if that is missing.
+  // Reads the label after "<ref>": up to "</ref>", or to the next tag if that is missing.
   std::string label() {
     const size_t end = std::min(rest_.find('<'), rest_.size());
     const size_t closed = rest_.find(kRefEnd);
@@ -62,7 +62,7 @@ class BoxReader {
     return text;
   }
 
-  // True if the answer ends within the "</box>" that must follow here.
+  // True if the answer ends inside the "</box>" that must follow here.
   bool is_cut() {
     space();
     return kBoxEnd.substr(0, kBoxEnd.size() - 1).starts_with(rest_);

@@ -12,7 +12,7 @@ namespace {
 const BoxFormat kHundredths{.scale = 100};
 const BoxFormat kPlain{.scale = 100, .labels = false};
 
-TEST(WriteBoxes, PutsTheBoxesOfALabelTogether) {
+TEST(WriteBoxes, GroupsBoxesByLabel) {
   const std::vector<LabelledBox> boxes{
       {"car", {0.12, 0.3, 0.55, 0.61}}, {"dog", {0, 0, 1, 1}}, {"car", {0.6, 0.304, 0.796, 0.64}}};
   EXPECT_EQ(write_boxes(boxes, kHundredths),
@@ -23,12 +23,12 @@ TEST(WriteBoxes, PutsTheBoxesOfALabelTogether) {
   EXPECT_EQ(write_boxes({{"", {0, 0, 0.5, 0.5}}}, kHundredths), "<box>(0,0),(50,50)</box>");
 }
 
-TEST(WriteBoxes, KeepsAnAreaWhereRoundingWouldTakeIt) {
+TEST(WriteBoxes, KeepsAPositiveAreaDespiteRounding) {
   EXPECT_EQ(write_boxes({{"", {0.501, 0.999, 0.502, 1}}}, kPlain), "[50,99,51,100]");
   EXPECT_EQ(write_boxes({{"", {0, 0, 0.001, 0.001}}}, {.scale = 1, .labels = false}), "[0,0,1,1]");
 }
 
-TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
+TEST(ReadBoxes, RoundTripsWithinRounding) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> share(0, 1);
   for (int round = 0; round < 2000; ++round) {
@@ -43,7 +43,7 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
     }
     const auto read = read_boxes(write_boxes(boxes, format), format);
     ASSERT_EQ(read.size(), boxes.size());
-    // In the order of writing: all boxes of a label at the place of its first one.
+    // Written order: all boxes of a label follow its first one.
     std::vector<LabelledBox> expected;
     for (const LabelledBox& box : boxes)
       if (std::none_of(expected.begin(), expected.end(),
@@ -52,7 +52,7 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
                      [&](const auto& other) { return other.label == box.label; });
     for (size_t i = 0; i < read.size(); ++i) {
       EXPECT_EQ(read[i].label, expected[i].label);
-      // Half a unit by rounding; a whole one if a side was kept from vanishing.
+      // Rounding costs at most half a unit; a whole one if a side would have vanished.
       const double slack = 1.0 / format.scale + 1e-12;
       EXPECT_NEAR(read[i].box.x0, expected[i].box.x0, slack);
       EXPECT_NEAR(read[i].box.y0, expected[i].box.y0, slack);
@@ -62,7 +62,7 @@ TEST(ReadBoxes, GivesBackWhatWasWrittenWithinRounding) {
   }
 }
 
-TEST(ReadBoxes, PassesOverTheTextAround) {
+TEST(ReadBoxes, IgnoresSurroundingText) {
   const auto boxes = read_boxes(
       "I see <ref>a car</ref> here: <box>( 10, 20),(30 ,40) </box> and [1, 2, 3.5, 4] (so)",
       kHundredths);
@@ -73,21 +73,21 @@ TEST(ReadBoxes, PassesOverTheTextAround) {
   EXPECT_DOUBLE_EQ(boxes[1].box.x1, 0.035);
 }
 
-TEST(ReadBoxes, ForgivesForgottenTags) {
+TEST(ReadBoxes, ToleratesMissingTags) {
   const auto boxes = read_boxes("<ref>car<box>(1,2)(3,4)<ref>dog</ref>(5,6),(7,8)", kHundredths);
   ASSERT_EQ(boxes.size(), 2u);
   EXPECT_EQ(boxes[0].label, "car");
   EXPECT_EQ(boxes[1].label, "dog");
 }
 
-TEST(ReadBoxes, LeavesOutWhatWasCut) {
+TEST(ReadBoxes, DropsATruncatedBox) {
   const std::string first = "<ref>car</ref><box>(1,2),(3,4)</box>";
   for (const char* rest : {"<box>(5,6),(7,8)", "<box>(5,6),(7,8)</bo", "<box>(5,6),(7,", "<bo"})
     EXPECT_EQ(read_boxes(first + rest, kHundredths).size(), 1u) << rest;
   EXPECT_EQ(read_boxes(first + "(5,6),(7,8)", kHundredths).size(), 2u) << "whole without tags";
 }
 
-TEST(ReadBoxes, MovesCornersToTheEdgeAndLeavesOutWhatHasNoArea) {
+TEST(ReadBoxes, ClampsCornersAndDropsEmptyBoxes) {
   const auto boxes =
       read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
   ASSERT_EQ(boxes.size(), 1u);
@@ -95,7 +95,7 @@ TEST(ReadBoxes, MovesCornersToTheEdgeAndLeavesOutWhatHasNoArea) {
   EXPECT_EQ(boxes[0].box.x1, 1);
 }
 
-TEST(ReadBoxes, TakesAnyText) {
+TEST(ReadBoxes, AcceptsArbitraryText) {
   for (const char* text :
        {"", "[", "(", "<ref>", "<ref></ref>", "[1", "[1,2,3,4", "(1,2),(3", "[nan,0,inf,1]", "[[[[",
         "[,,,]", "(1,2),", "<ref><ref><ref>", "[99999999999999999999999999999,0,1,1]"})

@@ -20,7 +20,7 @@ constexpr size_t kMaxKept = 4096;  // values per element
 // The depths in nlohmann's parser callback: {"images": [{"id": …
 constexpr int kSectionDepth = 1, kElementDepth = 2, kFieldDepth = 3;
 
-// Thrown in the parser's callback to end the parse; caught in read_coco_file.
+// Thrown in the parser's callback to abort parsing; caught in read_coco_file.
 struct Refusal {
   Error error;
 };
@@ -112,7 +112,7 @@ class CocoReader {
     return keep;
   }
 
-  // Within the known sections, except inside dropped values.
+  // Checks values in the known sections, except inside dropped values.
   void check_value(int depth) {
     if (depth == kElementDepth)
       throw Refusal{invalid(fmt::format("all of \"{}\" must be objects", section_), section_)};
@@ -149,7 +149,7 @@ class CocoReader {
   }
 
   std::string section_;
-  std::optional<int> dropping_;  // the depth of the key whose value is dropped
+  std::optional<int> dropping_;  // depth of the key whose value is being dropped
   std::set<std::string> seen_;
   size_t kept_ = 0;
   CocoFile file_;

@@ -20,7 +20,7 @@ Result<CocoImage> with_size(CocoImage image, const std::string& picture) {
   return image;
 }
 
-// The boxes of each image by its index in file.images, without crowds.
+// The boxes of each image, by its index in file.images, excluding crowds.
 class BoxesOfImages {
  public:
   static Result<BoxesOfImages> gather(const CocoFile& file) {

@@ -31,7 +31,7 @@ class Coco : public Datasets {
   }
 };
 
-TEST_F(Coco, DetectionHasOneSampleAnImage) {
+TEST_F(Coco, DetectionHasOneSamplePerImage) {
   const auto samples = coco(TaskType::kDetection, file(kImages, kAnnotations));
   ASSERT_TRUE(samples.ok()) << samples.error().message;
   ASSERT_EQ(samples->size(), 2u) << "an image without a box has nothing to ask for";
@@ -52,7 +52,7 @@ TEST_F(Coco, DetectionHasOneSampleAnImage) {
   EXPECT_EQ(coco(TaskType::kDetection, file(kImages, kAnnotations))->size(), 1u);
 }
 
-TEST_F(Coco, GroundingHasOneSampleALabel) {
+TEST_F(Coco, GroundingHasOneSamplePerLabel) {
   const auto samples = coco(TaskType::kGrounding, file(kImages, kAnnotations));
   ASSERT_TRUE(samples.ok()) << samples.error().message;
   ASSERT_EQ(samples->size(), 3u);
@@ -64,13 +64,13 @@ TEST_F(Coco, GroundingHasOneSampleALabel) {
   EXPECT_EQ(coco(TaskType::kGrounding, file(kImages, kAnnotations))->size(), 2u);
 }
 
-TEST_F(Coco, FaultsAreNamed) {
+TEST_F(Coco, ErrorsNameTheirPlace) {
   const std::string image = R"([{"id": 7, "file_name": "b.png", "width": 40, "height": 20}])";
   const auto annotation = [&](const std::string& fields) {
     return fault(file(image, "[{" + fields + "}]"));
   };
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 11, 5])"),
-            "annotation 3 of image 7: the box [30, 0, 41, 5] is outside the picture of 40 x 20");
+            "annotation 3 of image 7: the box [30, 0, 41, 5] is outside the 40 x 20 picture");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 7, "category_id": 1, "bbox": [30, 0, 0, 5])"),
             "annotation 3 of image 7: the box [30, 0, 30, 5] has no area");
   EXPECT_EQ(annotation(R"("id": 3, "image_id": 8, "category_id": 1, "bbox": [0, 0, 1, 1])"),

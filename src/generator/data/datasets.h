@@ -9,38 +9,39 @@
 namespace valora::generator {
 
 // All samples of a source in file order, with boxes as shares of the picture and media as absolute
-// paths of existing files. Every invalid line, annotation or file is an error that names it.
-// `labels`: the labels that samples or boxes may have, if the task names its own; another one is an
-// error. Dropped and counted in the log: COCO's crowds, and its images without a box if the
-// question's {label} cannot be filled in.
+// paths of existing files. Any invalid line, annotation or file is an error that names it. If the
+// task lists `labels`, samples and boxes may have no others. Dropped, and counted in the log:
+// COCO's crowds, and its images without a box if the question's {label} then cannot be filled in.
 Result<std::vector<Sample>> read_samples(const DataSource& given, const Task& task);
-// Media without answers, for teachers: pictures of a folder and its subfolders (in name order;
-// videos for a video task), or a JSONL file's media and questions, if its lines have them.
+// Media without answers, for teachers: the pictures of a folder and its subfolders (sorted by name;
+// videos for a video task), or the media and, where given, questions of a JSONL file.
 Result<std::vector<Sample>> read_unlabelled(const DataSource& given, const Task& task);
 
 // Gives every sample its question (its own, otherwise the task's template) and its answer (from
-// labels, boxes or text), in the form that the language model is trained with and asked (VaLoRA
+// labels, boxes or text), in the form used for training and serving the language model (VaLoRA
 // Appendix B). {label} is filled with the labels of the sample's boxes, or the task's if it has no
-// box. labels: of {labels}; empty: question_labels(task, samples). A sample without an answer
+// box. labels: text for {labels}; empty: question_labels(task, samples). A sample without an answer
 // (read_unlabelled) gets none.
 Status apply_templates(const Task& task, std::vector<Sample>& samples,
                        const std::vector<std::string>& labels = {});
-// What {labels} stands for: labels_of(task, samples), of the training samples if the task names no
-// labels, so that all samples get the same question. Empty if the question has no {labels}.
+// The labels to fill in for {labels}: labels_of(task, samples). If the task lists no labels, pass
+// the training samples, so that all samples get the same question. Empty if the question has no
+// {labels}.
 Result<std::vector<std::string>> question_labels(const Task& task,
                                                  const std::vector<Sample>& samples);
-// The question of samples without their own: the task's template, or its type's. Empty for question
-// answering without a template.
+// The question for samples without their own: the task's template, or its type's. Empty for
+// question answering without a template.
 std::string question_template(const Task& task);
-// The question that a client asks to be answered as these samples are, before apply_templates: the
-// samples' one if they share it. Otherwise the task's template with {labels} filled in, where
-// {label} stands for the object to find; empty if every sample has its own.
+// The question a client should ask to get answers like those of these samples; call before
+// apply_templates. It is the samples' own question if they share one. Otherwise the task's template
+// with {labels} filled in, where {label} stands for the object to find; empty if every sample has
+// its own.
 Result<std::string> common_question(const Task& task, const std::vector<Sample>& samples);
 // The labels of a classification: the task's, or those of its samples (or their boxes), sorted.
 // kInvalidArgument if there are none.
 Result<std::vector<std::string>> labels_of(const Task& task, const std::vector<Sample>& samples);
-// The labels that answers or boxes can have, by the task and its training samples. Empty if they
-// are not known: expressions of grounding are not labels, except for COCO's categories.
+// The labels that answers or boxes can have, according to the task and its training samples. Empty
+// if unknown: grounding expressions are not labels, except for COCO's categories.
 std::vector<std::string> answer_labels(const Task& task, const std::vector<Sample>& samples);
 
 }  // namespace valora::generator

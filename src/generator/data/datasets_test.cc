@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(Datasets, ReadsLinesOfEachType) {
+TEST_F(Datasets, ReadsJsonLinesOfEachTaskType) {
   const auto labels =
       jsonl(TaskType::kClassification,
             "\xEF\xBB\xBF{\"image\": \"a.png\", \"label\": \"cat\", \"id\": 7}\r\n\n"
@@ -38,7 +38,7 @@ TEST_F(Datasets, ReadsLinesOfEachType) {
   EXPECT_EQ(videos->at(1).media.at(0).kind, Medium::Kind::kVideo);
 }
 
-TEST_F(Datasets, BoxesBecomeShares) {
+TEST_F(Datasets, BoxesBecomeFractionsOfThePicture) {
   const auto samples =
       jsonl(TaskType::kDetection,
             R"({"image": "a.png", "boxes": [{"label": "car", "box": [0, 0.25, 0.5, 1]}]}
@@ -59,7 +59,7 @@ TEST_F(Datasets, BoxesBecomeShares) {
   EXPECT_TRUE(samples->at(4).boxes.empty());
 }
 
-TEST_F(Datasets, MediaStartFromTheirRootAndALimitEndsTheReading) {
+TEST_F(Datasets, MediaPathsStartAtTheRootAndLimitStopsReading) {
   folder("media");
   picture("media/c.png");
   source_.media_root = dir_.file("media");
@@ -70,7 +70,7 @@ TEST_F(Datasets, MediaStartFromTheirRootAndALimitEndsTheReading) {
   EXPECT_THAT(samples->at(0).media.at(0).files, ElementsAre(dir_.file("media/c.png")));
 }
 
-TEST_F(Datasets, FaultsOfALineAreNamed) {
+TEST_F(Datasets, LineErrorsAreNamed) {
   using enum TaskType;
   EXPECT_THAT(fault_of(kClassification, R"({"image": "a.png")"),
               HasSubstr("the line is not valid JSON: parse error at line 1, column 18"));
@@ -105,7 +105,7 @@ TEST_F(Datasets, FaultsOfALineAreNamed) {
             "there is no label, which a head and top1 need");
 }
 
-TEST_F(Datasets, FaultsOfBoxesAreNamed) {
+TEST_F(Datasets, BoxErrorsAreNamed) {
   using enum TaskType;
   EXPECT_EQ(fault_of(kDetection, R"({"image": "a.png"})"), "\"boxes\" is missing");
   EXPECT_EQ(fault_of(kDetection, R"({"images": ["a.png", "b.png"], "boxes": []})"),
@@ -119,10 +119,10 @@ TEST_F(Datasets, FaultsOfBoxesAreNamed) {
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [{"label": "a"}]})"),
             "one of \"boxes\" has no \"box\"");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0, 0, 1.1, 1]]})"),
-            "the box [0, 0, 1.1, 1] is outside the picture of 1 x 1");
+            "the box [0, 0, 1.1, 1] is outside the 1 x 1 picture");
   EXPECT_EQ(fault_of(kGrounding,
                      R"({"image": "a.png", "boxes": [[0, 0, 41, 20]], "box_unit": "pixels"})"),
-            "the box [0, 0, 41, 20] is outside the picture of 40 x 20");
+            "the box [0, 0, 41, 20] is outside the 40 x 20 picture");
   EXPECT_EQ(fault_of(kGrounding, R"({"image": "a.png", "boxes": [[0.5, 0, 0.5, 1]]})"),
             "the box [0.5, 0, 0.5, 1] has no area");
   EXPECT_EQ(
@@ -137,7 +137,7 @@ TEST_F(Datasets, FaultsOfBoxesAreNamed) {
               HasSubstr("clip.mp4: the image is not a JPEG"));
 }
 
-TEST_F(Datasets, OnlyTheTasksLabelsMayBeThere) {
+TEST_F(Datasets, LabelsOutsideTheTaskAreRefused) {
   task_.labels = {"cat", "dog"};
   EXPECT_EQ(fault_of(TaskType::kClassification, R"({"image": "a.png", "label": "cow"})"),
             "the label \"cow\" is not one of the task's (cat, dog)");
@@ -164,7 +164,7 @@ TEST_F(Datasets, EmptyMissingAndHugeFilesAreErrors) {
             dir_.path() + " cannot be read as a file");
 }
 
-TEST_F(Datasets, FoldersAreClassesThatTakeTurns) {
+TEST_F(Datasets, ClassFoldersAreInterleaved) {
   for (const char* name : {"c/dog", "c/cat"}) folder(name);
   for (const char* name : {"c/dog/1.png", "c/cat/2.PNG", "c/cat/1.png", "c/cat/3.png", "c/.hidden"})
     picture(name);
@@ -182,7 +182,7 @@ TEST_F(Datasets, FoldersAreClassesThatTakeTurns) {
             dir_.file("c/dog/1.png") + ": the label \"dog\" is not one of the task's (cat, cow)");
 }
 
-TEST_F(Datasets, FaultsOfFoldersAreNamed) {
+TEST_F(Datasets, FolderErrorsAreNamed) {
   folder("c/cat");
   EXPECT_EQ(error(classes("c")), dir_.file("c/cat") + " is empty: the class cat has no sample");
   dir_.write("c/cat/notes.txt", "");
@@ -200,7 +200,7 @@ TEST_F(Datasets, FaultsOfFoldersAreNamed) {
             dir_.file("v/falls/1.mp4") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
 }
 
-TEST_F(Datasets, UnlabelledMediaAreOfFoldersAndLines) {
+TEST_F(Datasets, UnlabelledMediaComeFromFoldersOrJsonLines) {
   folder("u/b");
   for (const char* name : {"u/b/1.png", "u/c.png", "u/a.png"}) picture(name);
   source_.format = DataSource::Format::kFolder;

@@ -10,7 +10,7 @@
 namespace valora::generator {
 namespace {
 
-constexpr int kMaxFolderDepth = 32;  // of nested folders
+constexpr int kMaxFolderDepth = 32;  // nested folders
 
 size_t limit_of(const DataSource& source) {
   return source.limit ? static_cast<size_t>(*source.limit) : std::numeric_limits<size_t>::max();
@@ -79,7 +79,7 @@ Result<std::vector<Sample>> read_class_folders(const DataSource& source, const T
     longest = std::max(longest, found.files.size());
     classes.push_back(std::move(found));
   }
-  // Classes alternate, so that a limited source has samples of all of them.
+  // Classes alternate, so that a limited source has samples of every class.
   std::vector<Sample> samples;
   for (size_t turn = 0; turn < longest; ++turn) {
     for (const ClassFolder& one : classes) {

@@ -1,4 +1,4 @@
-// Pictures of the fusion page, one per adapter: its steps from left to right, accuracy upwards.
+// Charts of the fusion page, one per adapter: steps from left to right, accuracy upwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using report::kLetterWidth;
 using report::percent;
 
 constexpr double kColumn = 68, kTop = 24, kHeight = 250;  // pixels
-constexpr double kSlope = 0.6;  // of slanted labels: their sine and, nearly, cosine
+constexpr double kSlope = 0.6;  // of slanted labels: their sine and approximate cosine
 constexpr size_t kLongestLabel = 28;
 
 struct Point {
@@ -27,7 +27,7 @@ struct Point {
   double accuracy;
 };
 
-// The points of one task of the adapter. A step started from the last kept point before it.
+// The points of one of the adapter's tasks. A step started from the last kept point before it.
 struct Line {
   std::string task;
   std::vector<Point> kept, undone;
@@ -70,10 +70,10 @@ const ReportedTask* task_of(const FusionReport& report, const std::string& name)
   return place < report.tasks.size() ? &report.tasks[place] : nullptr;
 }
 
-// The distance of the axis's labels in per cent.
+// Distance between axis labels in per cent.
 int tick_above(double low) { return low < 0.5 ? 20 : 10; }
 
-// The axis starts below the lowest value shown. All pictures share it.
+// The axis starts below the lowest value shown. All charts share it.
 double lowest_shown(const FusionReport& report) {
   double lowest = 0.8;
   for (const FusionStep& step : report.steps)
@@ -84,7 +84,7 @@ double lowest_shown(const FusionReport& report) {
   return std::max(0.0, tick * std::floor((lowest - 0.02) / tick));
 }
 
-// One adapter's picture.
+// One adapter's chart.
 class Picture {
  public:
   Picture(const FusionReport& report, const Panel& panel, double low)

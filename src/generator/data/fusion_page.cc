@@ -28,7 +28,7 @@ Floors count_floors(const FusionReport& report) {
   return floors;
 }
 
-// Over all tasks that an adapter holds.
+// Mean over all tasks that an adapter holds.
 std::string mean_gain(const FusionReport& report) {
   double from = 0, to = 0, count = 0;
   for (const ReportedTask& task : report.tasks)
@@ -64,7 +64,7 @@ std::string options(const FusionReport& report) {
 
 }  // namespace
 
-const ReportedAdapter* home_of(const FusionReport& report, const std::string& task) {
+const ReportedAdapter* adapter_of_task(const FusionReport& report, const std::string& task) {
   for (const ReportedAdapter& adapter : report.adapters)
     if (std::find(adapter.tasks.begin(), adapter.tasks.end(), task) != adapter.tasks.end())
       return &adapter;
@@ -72,7 +72,7 @@ const ReportedAdapter* home_of(const FusionReport& report, const std::string& ta
 }
 
 std::optional<double> fused_accuracy(const FusionReport& report, const ReportedTask& task) {
-  const ReportedAdapter* home = home_of(report, task.name);
+  const ReportedAdapter* home = adapter_of_task(report, task.name);
   if (!home) return {};
   const auto found = home->accuracies.find(task.name);
   return found == home->accuracies.end() ? std::nullopt : std::optional(found->second);

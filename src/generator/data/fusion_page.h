@@ -11,12 +11,12 @@ namespace valora::generator {
 std::string fusion_style();  // CSS of the page and its pictures
 
 // The adapter that holds a task; null if none does.
-const ReportedAdapter* home_of(const FusionReport& report, const std::string& task);
-// In that adapter; empty if there is none.
+const ReportedAdapter* adapter_of_task(const FusionReport& report, const std::string& task);
+// The task's accuracy in that adapter; empty if there is none.
 std::optional<double> fused_accuracy(const FusionReport& report, const ReportedTask& task);
-bool holds_floor(const ReportedTask& task, double accuracy);  // true if the task has no floor
+bool holds_floor(const ReportedTask& task, double accuracy);  // also true if the task has no floor
 
-// One picture per trained adapter: the accuracy of its tasks after each step.
+// One chart per trained adapter: the accuracy of its tasks after each step.
 std::string fusion_charts(const FusionReport& report);
 std::string task_table(const FusionReport& report);
 std::string adapter_table(const FusionReport& report);

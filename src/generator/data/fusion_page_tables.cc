@@ -20,7 +20,7 @@ using report::number_cell;
 using report::percent;
 using report::row_name;
 
-// The task's name with a dot in its colour.
+// The task's name after a dot in its colour.
 std::string task_name(const FusionReport& report, const std::string& name) {
   return fmt::format("<i class=\"dot {}\"></i>{}", report::colour_class(place_of(report, name)),
                      escaped(name));
@@ -41,7 +41,7 @@ std::string samples(const ReportedTask& task) {
 }
 
 std::string task_row(const FusionReport& report, const ReportedTask& task) {
-  const ReportedAdapter* home = home_of(report, task.name);
+  const ReportedAdapter* home = adapter_of_task(report, task.name);
   const auto accuracy = fused_accuracy(report, task);
   return "<tr>" + row_name(task_name(report, task.name)) + cell(escaped(task.type)) +
          cell(escaped(task.metric)) + number_cell(percent(task.base)) +

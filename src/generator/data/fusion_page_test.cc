@@ -14,7 +14,7 @@ using ::valora::testing::count;
 using ::valora::testing::example_report;
 using ::valora::testing::expect_well_formed;
 
-TEST(FusionPage, HasEveryTaskStepAndAdapter) {
+TEST(FusionPage, ShowsEveryTaskStepAndAdapter) {
   for (const int tasks : {1, 2, 8, 30}) {
     const FusionReport report = example_report(tasks);
     const std::string html = to_html(report);
@@ -28,14 +28,14 @@ TEST(FusionPage, HasEveryTaskStepAndAdapter) {
   }
 }
 
-TEST(FusionPage, TakesNothingFromElsewhere) {
+TEST(FusionPage, LoadsNoExternalResources) {
   const std::string html = to_html(example_report(8));
   for (const char* words : {"http", "src=", "href=", "<script", "@import", "url("})
     EXPECT_THAT(html, Not(HasSubstr(words))) << words;
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
 }
 
-TEST(FusionPage, SumsUp) {
+TEST(FusionPage, SummarisesTheRun) {
   FusionReport report = example_report(8);
   report.adapters[0].accuracies["digits"] = 0.5;
   const std::string html = to_html(report);
@@ -99,7 +99,7 @@ TEST(FusionPage, EscapesAllText) {
   EXPECT_THAT(html, HasSubstr("&lt;b onload=&quot;x&quot;&gt;&amp;&#39;\uFFFD\uFFFD"));
 }
 
-TEST(FusionPage, OfNothingAndOfWhatIsNoNumber) {
+TEST(FusionPage, HandlesEmptyReportsAndNonFiniteNumbers) {
   expect_well_formed(to_html({}));
   FusionReport report = example_report(4);
   for (FusionStep& step : report.steps) {

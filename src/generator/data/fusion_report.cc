@@ -1,5 +1,5 @@
-// The report as JSON, with the fields' names as keys. Numbers that are not finite are written as
-// null and read as NaN.
+// The report as JSON, keyed by the field names. Non-finite numbers are written as null and read as
+// NaN.
 #include "generator/data/fusion_report.h"
 
 #include <cmath>
@@ -129,7 +129,7 @@ class Fields {
     if (status_.ok()) status_ = invalid(where_ + ": " + what);
   }
 
-  // Null if there is none, or after an error.
+  // Null if the key is absent, or after an error.
   const Json* find(const char* key) {
     if (!status_.ok()) return nullptr;
     const auto found = object_.find(key);

@@ -17,7 +17,7 @@ std::string error_of(const Json& json) {
   return report.ok() ? "" : report.error().message;
 }
 
-TEST(FusionReport, ComesBackAsWritten) {
+TEST(FusionReport, RoundTrips) {
   FusionReport report = example_report(8);
   report.adapters[0].below_floor = {"digits"};
   const Json json = to_json(report);
@@ -45,7 +45,7 @@ TEST(FusionReport, ComesBackAsWritten) {
   EXPECT_EQ(read->adapters[2].bytes, 3'145'728);
 }
 
-TEST(FusionReport, ALossThatIsNoNumberIsNull) {
+TEST(FusionReport, NonFiniteLossIsWrittenAsNull) {
   FusionReport report = example_report(1);
   report.steps[0].last_loss = NAN;
   report.steps[0].accuracies["digits"] = INFINITY;
@@ -57,7 +57,7 @@ TEST(FusionReport, ALossThatIsNoNumberIsNull) {
   EXPECT_TRUE(std::isnan(read->steps[0].accuracies.at("digits")));
 }
 
-TEST(FusionReport, AnErrorSaysWhere) {
+TEST(FusionReport, ErrorsNameTheirPath) {
   const Json good = to_json(example_report(4));
   ASSERT_EQ(error_of(good), "");
   EXPECT_EQ(error_of(Json::array()), "report.json: must be an object");

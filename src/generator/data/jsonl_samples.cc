@@ -22,7 +22,7 @@ const Json* find(const Json& object, const char* key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
-// A list of non-empty texts; empty if the key is absent.
+// Reads a list of non-empty texts; empty if the key is absent.
 Result<std::vector<std::string>> texts(const Json& object, const char* key) {
   std::vector<std::string> values;
   const Json* list = find(object, key);
@@ -36,14 +36,14 @@ Result<std::vector<std::string>> texts(const Json& object, const char* key) {
   return values;
 }
 
-// A non-empty text; empty if the key is absent.
+// Reads a non-empty text; empty if the key is absent.
 Result<std::string> text(const Json& object, const char* key) {
   VALORA_TRY(value, optional_field<std::string>(object, key));
   if (value && value->empty()) return invalid(fmt::format("\"{}\" is empty", key), key);
   return value.value_or("");
 }
 
-// `one` and `several` are keys for the same; a line has at most one of them.
+// `one` and `several` are alternative keys for the same thing; a line may have only one of them.
 Result<std::vector<std::string>> one_or_several(const Json& object, const char* one,
                                                 const char* several) {
   if (find(object, one) && find(object, several))
@@ -203,7 +203,7 @@ Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChe
     if (file.fail() && !file.eof())
       return Error{ErrorCode::kPayloadTooLarge,
                    fmt::format("{}: the line is longer than {} bytes", where, kMaxLine)};
-    // gcount includes the line end, if there is one.
+    // gcount includes the line break, if any.
     std::string_view line(buffer.data(), static_cast<size_t>(file.gcount()) - (file.eof() ? 0 : 1));
     if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
     if (is_blank(line)) continue;

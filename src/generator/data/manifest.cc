@@ -110,7 +110,7 @@ fs::path folder_of(const std::string& path) {
   return fs::absolute(path).lexically_normal().parent_path();
 }
 
-// Relative if it is below the manifest's folder, so that both can be moved together.
+// Relative if inside the manifest's folder, so that both can be moved together.
 std::string written_path(const std::string& adapter, const fs::path& start) {
   const fs::path path = (start / adapter).lexically_normal();
   const fs::path relative = path.lexically_relative(start);

@@ -13,13 +13,13 @@
 namespace valora::generator {
 
 struct ManifestEntry {
-  std::string adapter;              // a folder; relative to the manifest's
-  std::optional<std::string> head;  // the adapter's head; none: the language model answers
+  std::string adapter;              // a folder, relative to the manifest's
+  std::optional<std::string> head;  // the adapter's head; absent: the language model answers
   std::string prompt;               // the task's question
   std::string metric;
   std::optional<double> floor, accuracy;
-  std::vector<std::string> labels;  // of its answers or boxes; empty: not known
-  std::optional<BoxFormat> boxes;   // of tasks that answer with boxes
+  std::vector<std::string> labels;  // of its answers or boxes; empty: unknown
+  std::optional<BoxFormat> boxes;   // for tasks that answer with boxes
 };
 
 struct Manifest {
@@ -30,7 +30,7 @@ struct Manifest {
 // {"scale", "labels"}}}}. Errors name the file and the task. Adapters are returned as absolute
 // paths of existing folders.
 Result<Manifest> read_manifest(const std::string& path);
-// Writes the file as a whole (base/write_file.h). Adapters below the manifest's folder are written
+// Writes the file atomically (base/write_file.h). Adapters inside the manifest's folder are written
 // as relative paths.
 Status write_manifest(const Manifest& manifest, const std::string& path);
 

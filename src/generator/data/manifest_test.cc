@@ -18,7 +18,7 @@ class ManifestTest : public ::testing::Test {
     for (const char* folder : {"one", "two"})
       std::filesystem::create_directory(folder_.file(folder));
   }
-  // The message of an error, which must name the file; empty if there is none.
+  // The error message, which must name the file; empty if there is no error.
   std::string error_of(const std::string& text) {
     const std::string path = folder_.write("manifest.json", text);
     const auto read = read_manifest(path);
@@ -29,7 +29,7 @@ class ManifestTest : public ::testing::Test {
   TempDir folder_;
 };
 
-TEST_F(ManifestTest, ReadsWhatIsThere) {
+TEST_F(ManifestTest, ReadsEveryField) {
   const auto manifest = read_manifest(folder_.write("m.json", R"({"tasks": {
     "plates": {"adapter": "one", "head": "plates", "prompt": "Which?", "metric": "top1", "floor": 0.8, "accuracy": 1,
                "labels": ["de", "fr"], "boxes": {"scale": 100, "labels": false}},
@@ -54,7 +54,7 @@ TEST_F(ManifestTest, ReadsWhatIsThere) {
   EXPECT_EQ(captions.floor, std::nullopt);
 }
 
-TEST_F(ManifestTest, ComesBackAsWritten) {
+TEST_F(ManifestTest, RoundTrips) {
   Manifest manifest;
   manifest.tasks["a"] = {
       folder_.file("one"),  "score", "Which \"digit\"?\n", "top1", 0.75, 0.8125, {"x", "ü\""},
@@ -83,7 +83,7 @@ TEST_F(ManifestTest, ComesBackAsWritten) {
   EXPECT_EQ(read->tasks.at("b").head, std::nullopt);
 }
 
-TEST_F(ManifestTest, AFailedWriteLeavesTheOldOne) {
+TEST_F(ManifestTest, FailedWriteKeepsTheOldFile) {
   const Manifest manifest;
   EXPECT_THAT(write_manifest(manifest, folder_.file("nowhere/m.json")).error().message,
               HasSubstr("cannot be written"));
@@ -95,7 +95,7 @@ TEST_F(ManifestTest, AFailedWriteLeavesTheOldOne) {
   EXPECT_EQ(entries, 2) << "no draft stays";
 }
 
-TEST_F(ManifestTest, SaysWhatIsWrongWithTheFile) {
+TEST_F(ManifestTest, ErrorsNameTheFileAndCause) {
   EXPECT_EQ(read_manifest(folder_.file("none.json")).error().code, ErrorCode::kNotFound);
   EXPECT_THAT(error_of("{"), HasSubstr("not valid JSON"));
   for (const char* text : {"[]", "1", "{}", R"({"tasks": []})", R"({"tasks": null})"})
@@ -107,7 +107,7 @@ TEST_F(ManifestTest, SaysWhatIsWrongWithTheFile) {
   EXPECT_EQ(error_of(R"({"tasks": {}})"), "");
 }
 
-TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
+TEST_F(ManifestTest, ErrorsNameTheTask) {
   const auto error_in = [&](const std::string& entry) {
     return error_of(R"({"tasks": {"plates": )" + entry + "}}");
   };
@@ -145,7 +145,7 @@ TEST_F(ManifestTest, NamesTheTaskThatIsWrong) {
               says("\"boxes.scale\" must be in 1 … 1000000"));
 }
 
-TEST_F(ManifestTest, NamesCanStandAsModels) {
+TEST_F(ManifestTest, TaskNamesAreValidModelNames) {
   for (const std::string name : {"", "a b", "a/b", "a:b", "ä", "a,b"})
     EXPECT_THAT(error_of(R"({"tasks": {")" + name + R"(": {"adapter": "one"}}})"),
                 HasSubstr("a name has 1 to 256 letters"))

@@ -11,12 +11,12 @@
 
 namespace valora::generator {
 
-// The absolute path of a regular file. Relative paths start from `root`.
+// The absolute path of a regular file. Relative paths start at `root`.
 Result<std::string> find_medium(const std::string& root, const std::string& path);
-// The folder that a source's relative media paths start from.
+// The folder at which a source's relative media paths start.
 std::string media_root_of(const DataSource& source);
 
-// Decided by the file's extension.
+// Decided by the file name extension.
 bool is_medium(std::string_view path, Medium::Kind kind);
 std::string_view extensions_of(Medium::Kind kind);  // for errors
 inline Medium::Kind medium_kind(TaskType type) {

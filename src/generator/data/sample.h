@@ -29,11 +29,11 @@ struct Sample {
   std::vector<Medium> media;
   std::string question;  // asked with the media; not empty after apply_templates
   std::string answer;    // the language model's target
-  // Further accepted answers: a VQA sample's ten answers, a picture's captions.
+  // Other accepted answers: a VQA sample's ten answers, a picture's captions.
   std::vector<std::string> references;
-  // Labels of a classification: one, or several if the task is multi-label.
+  // Labels of a classification: one, or several for a multi-label task.
   std::vector<std::string> labels;
-  std::vector<LabelledBox> boxes;  // of detection, grounding and referring expressions
+  std::vector<LabelledBox> boxes;  // for detection, grounding and referring expressions
 };
 
 }  // namespace valora::generator

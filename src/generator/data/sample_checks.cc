@@ -34,10 +34,10 @@ Error unknown_label(const Task& task, const std::string& label) {
 Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height) {
   const double slack = width == 1 && height == 1 ? 1e-6 : 0.5;
   const std::string box = fmt::format("the box [{}, {}, {}, {}]", x0, y0, x1, y1);
-  // Written so that NaN is refused, too.
+  // Written so that NaN is rejected too.
   if (!(x0 < x1 && y0 < y1)) return invalid(box + " has no area");
   if (!(x0 >= -slack && y0 >= -slack && x1 <= width + slack && y1 <= height + slack))
-    return invalid(fmt::format("{} is outside the picture of {} x {}", box, width, height));
+    return invalid(fmt::format("{} is outside the {} x {} picture", box, width, height));
   const auto share = [](double value, double side) { return std::clamp(value / side, 0.0, 1.0); };
   const Box within{share(x0, width), share(y0, height), share(x1, width), share(y1, height)};
   if (!(within.x0 < within.x1 && within.y0 < within.y1)) return invalid(box + " has no area");

@@ -9,9 +9,9 @@
 
 namespace valora::generator {
 
-// A box in the data's units, in a picture of `width` by `height` units (1 by 1: shares). Corners
-// outside by up to half a pixel or 1e-6 of a side, as by rounding, are moved to the edge. Further
-// outside, or without an area: an error.
+// Converts a box in the data's units, in a picture of `width` by `height` units (1 by 1: shares).
+// Corners that are outside by up to half a pixel or 1e-6 of a side, as after rounding, are moved to
+// the edge. Further outside, or without area: an error.
 Result<Box> box_within(double x0, double y0, double x1, double y1, double width, double height);
 
 class SampleChecks {

@@ -11,12 +11,12 @@
 
 namespace valora::generator {
 
-// Reads a line of a JSONL file. `where` is its "FILE:LINE", the sample's origin and the start of
-// every error.
+// Reads a line of a JSONL file. `where` is its "FILE:LINE", used as the sample's origin and at the
+// start of every error.
 Result<Sample> read_jsonl_line(std::string_view line, const std::string& where,
                                const std::string& media_root, const SampleChecks& checks);
 
-// All return at least one sample and stop at the source's limit.
+// Each returns at least one sample and stops at the source's limit.
 Result<std::vector<Sample>> read_jsonl(const DataSource& source, const SampleChecks& checks);
 Result<std::vector<Sample>> read_coco(const DataSource& source, const Task& task,
                                       const SampleChecks& checks);

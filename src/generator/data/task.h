@@ -25,7 +25,7 @@ enum class TaskType {
 
 enum class Metric {
   kTop1,  // the answer is the sample's label
-  // The answer is the sample's or one of its references, except for surrounding white space.
+  // The answer equals the sample's or one of its references, ignoring surrounding white space.
   kExact,
   // min(1, agreeing answers / 3) over the ten leave-one-out sets, after the usual normalisation.
   kVqa,
@@ -37,7 +37,7 @@ enum class Metric {
 
 inline constexpr int kLargestBoxScale = 1'000'000;
 
-// The text form of boxes in answers.
+// The text format of boxes in answers.
 struct BoxFormat {
   int scale = 1000;    // units per side of the picture
   bool labels = true;  // <ref>label</ref><box>(x0,y0),(x1,y1)</box>; false: [x0,y0,x1,y1]
@@ -47,30 +47,30 @@ struct BoxFormat {
 struct DataSource {
   enum class Format { kJsonl, kCoco, kFolder };
   Format format = Format::kJsonl;
-  std::string path;              // of the file or the folder
-  std::string media_root;        // the base of relative media paths; empty: the file's folder
-  std::optional<int64_t> limit;  // the maximal number of samples
+  std::string path;              // of the file or folder
+  std::string media_root;        // base of relative media paths; empty: the file's folder
+  std::optional<int64_t> limit;  // most samples to read
 };
 
-// A small model whose answers become data (VaLoRA §4.2.1). It is run over the pictures of a folder
-// or the media of a JSONL file.
+// A small model whose answers become data (VaLoRA §4.2.1). It answers the pictures of a folder or
+// the media of a JSONL file.
 struct TeacherSource {
   enum class Kind { kTorchScript, kEndpoint, kAdapter };
   enum class Output {
     kScores,
     kBoxes
-  };  // of a TorchScript file: class scores, or (boxes, scores, classes)
+  };  // output of a TorchScript file: class scores, or (boxes, scores, classes)
   Kind kind = Kind::kTorchScript;
   DataSource inputs;  // media without answers
-  std::string path;   // of the TorchScript file, or the adapter's folder
+  std::string path;   // of the TorchScript file or the adapter's folder
   std::string url,
       // The endpoint's base URL ("http://127.0.0.1:8000/v1") and model name.
       model;
   Output output = Output::kScores;
-  int width = 224, height = 224;        // the pictures' size
+  int width = 224, height = 224;        // picture size
   std::vector<double> mean, deviation;  // per channel; empty: pixels in 0 … 1, unchanged
-  int channels = 3;                     // 1: grey
-  double confidence = 0;                // answers below it are dropped (scores: the softmax)
+  int channels = 3;                     // 1: greyscale
+  double confidence = 0;                // less confident answers are dropped (scores: the softmax)
   double validation_share = 0.1;        // for validation, if the task has no validation data
 };
 
@@ -83,10 +83,10 @@ struct Task {
   std::string name;  // letters, digits, "-", "_", "."
   TaskType type = TaskType::kClassification;
   std::optional<DataSource> train, validation;
-  std::optional<TeacherSource> teacher;  // instead of train
+  std::optional<TeacherSource> teacher;  // used instead of `train`
   Metric metric = Metric::kExact;
-  std::optional<double> floor;      // of the metric, 0 … 1; none: any accuracy is accepted
-  std::vector<std::string> labels;  // of classifications; empty: those of the training data, sorted
+  std::optional<double> floor;      // least value of the metric, 0 … 1; absent: any
+  std::vector<std::string> labels;  // of classifications; empty: sorted labels of the training data
   std::optional<HeadSpec> head;
   double weight = 1;     // of its samples in mixed batches
   std::string question;  // for samples without their own; {labels} and {label} are filled in
@@ -102,13 +102,13 @@ inline constexpr Metric kMetrics[] = {Metric::kTop1,    Metric::kExact,         
                                       Metric::kF1AtIou, Metric::kAccuracyAtIou, Metric::kCider,
                                       Metric::kRougeL};
 
-// By the name in tasks files; none for other names.
+// Parses the name used in tasks files; nullopt for other names.
 const char* task_type_name(TaskType type);
 const char* metric_name(Metric metric);
 std::optional<TaskType> parse_task_type(std::string_view name);
 std::optional<Metric> parse_metric(std::string_view name);
 
-// The metrics for a type, the default first.
+// The metrics allowed for a type, default first.
 std::span<const Metric> metrics_of(TaskType type);
 inline bool has_boxes(TaskType type) {
   return type == TaskType::kDetection || type == TaskType::kGrounding;

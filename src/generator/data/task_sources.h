@@ -10,13 +10,14 @@
 
 namespace valora::generator {
 
-// A path or {format, path, media_root, limit}; none if the key is absent. Relative paths start from
-// the folder of fields.file(). Returned paths are absolute and exist (else kNotFound). The format
-// must fit the task's type.
+// Reads a path or {format, path, media_root, limit}; nullopt if the key is absent. Relative paths
+// start at the folder of fields.file(). Returned paths are absolute and exist (else kNotFound). The
+// format must fit the task's type.
 Result<std::optional<DataSource>> read_source(const yaml::Fields& fields, std::string_view key,
                                               TaskType type);
 
-// "teacher"; none if it is absent. Its keys must fit its kind, and its kind the task's type.
+// Reads "teacher"; nullopt if it is absent. Its keys must fit its kind, and its kind must fit the
+// task's type.
 Result<std::optional<TeacherSource>> read_teacher(const yaml::Fields& fields, TaskType type);
 
 }  // namespace valora::generator

@@ -42,7 +42,7 @@ TEST_F(TasksFile, ReadsTeachers) {
   EXPECT_EQ(adapter->at(0).teacher->kind, TeacherSource::Kind::kAdapter);
 }
 
-TEST_F(TasksFile, TeachersAreChecked) {
+TEST_F(TasksFile, InvalidTeachersAreRefused) {
   const std::string script = "kind: torchscript, path: teacher.pt, inputs: pictures";
   const std::pair<std::string, const char*> wrong[] = {
       {script, "\"teacher.output\" is missing"},

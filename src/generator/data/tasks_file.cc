@@ -19,7 +19,7 @@ constexpr size_t kLongestName = 128;
 constexpr int kLongestAnswer = 65'536;
 constexpr double kLargestWeight = 1e6;
 
-// Names become names of folders and adapters, so "..", options and paths are refused.
+// Task names are used as folder and adapter names, so "..", options and paths are rejected.
 Status check_name(const yaml::Fields& fields, std::string_view key, const std::string& name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -68,8 +68,7 @@ Status read_sources(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(validation, read_source(fields, "validation", task.type));
   VALORA_TRY(teacher, read_teacher(fields, task.type));
   if (!train && !teacher) return fields.error("train", "is missing, and there is no teacher");
-  if (train && teacher)
-    return fields.error("teacher", "stands in the place of \"train\"; give one of them");
+  if (train && teacher) return fields.error("teacher", "replaces \"train\"; give one of them");
   if (!validation && !teacher) return fields.error("validation", "is missing");
   if (!validation && teacher->validation_share == 0)
     return fields.error("validation", "is missing, and teacher.validation_share is 0");
@@ -189,10 +188,10 @@ Result<Task> read_task(const std::string& file, const yaml::Node& node) {
   return task;
 }
 
-// Missing data may only have to be made.
+// If data are missing, tells how to prepare them.
 Error with_preparation(Error error, const std::optional<std::string>& prepare) {
   if (error.code == ErrorCode::kNotFound && prepare)
-    error.message += fmt::format("; the data of this file are made by: {}", *prepare);
+    error.message += fmt::format("; to prepare the data of this file: {}", *prepare);
   return error;
 }
 

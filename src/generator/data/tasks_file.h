@@ -1,4 +1,4 @@
-// tasks.yaml, or the same as JSON (docs/tasks.md). Torch-free.
+// tasks.yaml, or the same content as JSON (docs/tasks.md). Torch-free.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace valora::generator {
 
-// Relative paths start from the file's folder. Errors are kInvalidArgument with "FILE:LINE: …" and
+// Relative paths start at the file's folder. Errors are kInvalidArgument with "FILE:LINE: …" and
 // the key: unknown keys and values, missing ones, a repeated name, a metric that does not fit the
 // type, a floor outside 0 … 1, neither training data nor a teacher, no validation data. kNotFound:
-// a path that does not exist, with the file's "prepare" if it has one.
+// a path does not exist; quotes the file's "prepare" command if there is one.
 Result<std::vector<Task>> read_tasks(const std::string& path);
 
 }  // namespace valora::generator

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TEST_F(TasksFile, ReadsAllThatATaskMayHave) {
+TEST_F(TasksFile, ReadsEveryFieldOfATask) {
   const auto tasks = read(R"(
 tasks:
   - name: weather.2
@@ -56,7 +56,7 @@ tasks:
   EXPECT_EQ(cars.max_answer_tokens, 64);
 }
 
-TEST_F(TasksFile, ReadsTheSameAsJson) {
+TEST_F(TasksFile, JsonIsReadLikeYaml) {
   const auto tasks = read(
       "{\n\t\"tasks\": "
       "[\n\t\t{\"name\":\"one\",\"type\":\"video\",\"train\":\"a.jsonl\",\"validation\":\"b."
@@ -68,7 +68,7 @@ TEST_F(TasksFile, ReadsTheSameAsJson) {
   EXPECT_TRUE(tasks->at(0).head->multi_label);
 }
 
-TEST_F(TasksFile, HeadsHaveThreeForms) {
+TEST_F(TasksFile, HeadAcceptsThreeForms) {
   EXPECT_EQ(with("    head: true\n")->at(0).head->name, "score");
   EXPECT_EQ(with("    head: mood\n")->at(0).head->name, "mood");
   EXPECT_FALSE(with("    head: false\n")->at(0).head);
@@ -81,7 +81,7 @@ TEST_F(TasksFile, HeadsHaveThreeForms) {
             at(6) + "\"head\" answers with labels, which does not fit captioning");
 }
 
-TEST_F(TasksFile, MetricsFollowTheType) {
+TEST_F(TasksFile, DefaultMetricFollowsTheTaskType) {
   for (const TaskType type : kTaskTypes) {
     if (type == TaskType::kClassification) continue;
     const auto tasks = with("", task_type_name(type));
@@ -97,7 +97,7 @@ TEST_F(TasksFile, MetricsFollowTheType) {
             at(6) + "\"metric\" is \"top2\", did you mean \"top1\"?");
 }
 
-TEST_F(TasksFile, UnknownKeysAreErrorsThatNameTheNearest) {
+TEST_F(TasksFile, UnknownKeyErrorSuggestsTheNearest) {
   EXPECT_EQ(error(with("    wieght: 2\n")),
             at(6) + "unknown key \"wieght\", did you mean \"weight\"?");
   EXPECT_EQ(error(with("    boxes: {scael: 2}\n", "detection")),
@@ -127,7 +127,7 @@ TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
        "\"question\" has {label}, which classification does not fill in; all labels are {labels}"},
       {"question: \"\"", "\"question\" must not be empty"},
       {"teacher: {kind: adapter, path: classes, inputs: pictures}",
-       "\"teacher\" stands in the place of \"train\"; give one of them"}};
+       "\"teacher\" replaces \"train\"; give one of them"}};
   for (const auto& [line, message] : wrong)
     EXPECT_EQ(error(with("    " + std::string(line) + "\n")), at(6) + message);
   EXPECT_EQ(error(with("    labels: [a, b]\n", "captioning")),
@@ -136,7 +136,7 @@ TEST_F(TasksFile, ValuesOutsideTheirRangeAreErrors) {
             at(6) + "\"boxes.scale\" must be an integer from 1 to 1000000, not \"0\"");
 }
 
-TEST_F(TasksFile, NamesAreSafeAndUnique) {
+TEST_F(TasksFile, NamesMustBeSafeAndUnique) {
   for (const char* name : {"..", ".a", "-a", "a/b", "a b", "ä"})
     EXPECT_THAT(error(read("tasks:\n- type: video\n  name: \"" + std::string(name) + "\"\n")),
                 StartsWith(at(3) + "\"name\" is \"" + name + "\": up to 128 letters"));
@@ -145,7 +145,7 @@ TEST_F(TasksFile, NamesAreSafeAndUnique) {
             at(3) + "\"name\": a is also the task at " + dir_.file("tasks.yaml") + ":2");
 }
 
-TEST_F(TasksFile, MissingThingsAreNamed) {
+TEST_F(TasksFile, MissingFieldsAreNamed) {
   EXPECT_EQ(error(read("")), at(1) + "expected keys with values (tasks, prepare), not nothing");
   EXPECT_EQ(error(read("{}")), at(1) + "\"tasks\" is missing");
   EXPECT_EQ(error(read("tasks: []")), at(1) + "\"tasks\" must be a list of at least one task");
@@ -160,21 +160,21 @@ TEST_F(TasksFile, MissingThingsAreNamed) {
   EXPECT_EQ(error(read_tasks(dir_.file("none.yaml"))), dir_.file("none.yaml") + " does not exist");
 }
 
-TEST_F(TasksFile, TellsHowMissingDataAreMade) {
+TEST_F(TasksFile, MissingDataErrorNamesThePrepareCommand) {
   const auto missing = read_tasks(dir_.write(
       "made.yaml",
       "prepare: make data\ntasks:\n- {name: a, type: video, train: x, validation: x}\n"));
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(missing.error().message.ends_with(
-      "which does not exist; the data of this file are made by: make data"))
+      "which does not exist; to prepare the data of this file: make data"))
       << missing.error().message;
   const auto wrong = read_tasks(
       dir_.write("made.yaml", "prepare: make data\ntasks:\n- {name: a, type: none, train: x}\n"));
   EXPECT_EQ(wrong.error().message.find("made by"), std::string::npos);
 }
 
-TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
+TEST_F(TasksFile, SourcesMustExistAndFitTheTaskType) {
   const std::pair<const char*, std::string> wrong[] = {
       {"c.jsonl", "\"train\" leads to " + dir_.file("c.jsonl") + ", which does not exist"},
       {"boxes.json", "\"train\" is COCO's JSON, which does not fit question_answering"},
@@ -198,13 +198,13 @@ TEST_F(TasksFile, SourcesMustBeThereAndFitTheType) {
               at(4) + message);
 }
 
-TEST_F(TasksFile, BrokenYamlIsNamedByItsFileAndLine) {
+TEST_F(TasksFile, YamlErrorsNameFileAndLine) {
   EXPECT_EQ(error(read("tasks:\n- name: a\n  name: b\n")),
             at(3) + "the key \"name\" appears twice");
   EXPECT_EQ(read(std::string((4u << 20) + 1, ' ')).error().code, ErrorCode::kPayloadTooLarge);
 }
 
-TEST(TaskNames, ComeBackFromTheirNames) {
+TEST(TaskNames, TypesAndMetricsRoundTripThroughTheirNames) {
   for (const TaskType type : kTaskTypes) EXPECT_EQ(parse_task_type(task_type_name(type)), type);
   for (const Metric metric : kMetrics) EXPECT_EQ(parse_metric(metric_name(metric)), metric);
   EXPECT_EQ(parse_task_type("Video"), std::nullopt);

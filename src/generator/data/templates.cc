@@ -33,7 +33,7 @@ std::string joined(const std::vector<std::string>& texts) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// In one pass, so that braces in a label are not filled in.
+// In one pass, so that braces inside a label are not filled in.
 std::string fill_in(std::string_view text, const std::string& label, const std::string& labels) {
   std::string filled;
   while (!text.empty()) {
@@ -49,7 +49,7 @@ std::string fill_in(std::string_view text, const std::string& label, const std::
   return filled;
 }
 
-// The labels of the sample's boxes, each once, in order.
+// The labels of the sample's boxes, without duplicates, in order.
 std::vector<std::string> labels_of_boxes(const Sample& sample) {
   std::vector<std::string> labels;
   for (const LabelledBox& box : sample.boxes)
@@ -58,7 +58,7 @@ std::vector<std::string> labels_of_boxes(const Sample& sample) {
   return labels;
 }
 
-// The labels of samples and of their boxes, sorted.
+// The labels of samples and their boxes, sorted.
 std::vector<std::string> labels_in(const std::vector<Sample>& samples) {
   std::set<std::string> labels;
   for (const Sample& sample : samples) {
@@ -69,7 +69,7 @@ std::vector<std::string> labels_in(const std::vector<Sample>& samples) {
   return {labels.begin(), labels.end()};
 }
 
-// The first one of those with equal frequency.
+// The most frequent text; the first one if several are equally frequent.
 std::string most_frequent(const std::vector<std::string>& texts) {
   std::map<std::string_view, int> counts;
   for (const std::string& text : texts) ++counts[text];
@@ -116,7 +116,7 @@ class Questions {
     return fill_in(template_, label, labels_);
   }
 
-  // With {label} left for the client.
+  // Leaves {label} for the client to fill in.
   std::string open_form() const { return fill_in(template_, std::string(kLabel), labels_); }
 
  private:

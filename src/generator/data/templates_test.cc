@@ -22,7 +22,7 @@ Sample filled(const Task& task, Sample sample) {
   return samples[0];
 }
 
-TEST(Templates, ClassificationsAskForOneOfTheirLabels) {
+TEST(Templates, ClassificationAsksForOneOfItsLabels) {
   Task task = task_of(TaskType::kClassification);
   std::vector<Sample> samples{{.labels = {"sun"}}, {.labels = {"fog"}}, {.labels = {"sun", "fog"}}};
   ASSERT_TRUE(apply_templates(task, samples).ok());
@@ -33,7 +33,7 @@ TEST(Templates, ClassificationsAskForOneOfTheirLabels) {
   EXPECT_EQ(filled(task, {.labels = {"sun"}}).question, "Which of these is it: sun, {label}?");
 }
 
-TEST(Templates, QuestionsTakeTheMostFrequentAnswer) {
+TEST(Templates, QuestionAnsweringTrainsOnTheMostFrequentAnswer) {
   Task task = task_of(TaskType::kQuestionAnswering);
   EXPECT_EQ(filled(task, {.question = "q {labels}", .references = {"b", "a", "c", "a"}}).answer,
             "a");
@@ -48,7 +48,7 @@ TEST(Templates, QuestionsTakeTheMostFrequentAnswer) {
   EXPECT_EQ(filled(task, {.answer = "x"}).question, "What is it?");
 }
 
-TEST(Templates, CaptionsAndVideosAreThoseOfThePaper) {
+TEST(Templates, CaptionAndVideoQuestionsMatchThePaper) {
   const Sample caption =
       filled(task_of(TaskType::kCaptioning), {.references = {"a dog", "a cat", "a cat"}});
   EXPECT_EQ(caption.question, "Generate the caption in English:");
@@ -61,7 +61,7 @@ TEST(Templates, CaptionsAndVideosAreThoseOfThePaper) {
   EXPECT_EQ(filled(task_of(TaskType::kVideo), {.answer = "a man boxes"}).answer, "a man boxes");
 }
 
-TEST(Templates, BoxesAreAskedByTheirLabels) {
+TEST(Templates, BoxQuestionsNameTheLabels) {
   Task task = task_of(TaskType::kDetection);
   task.boxes.scale = 100;
   const LabelledBox car{"car", {0, 0, 0.5, 1}}, dog{"dog", {0.5, 0, 1, 1}};
@@ -85,7 +85,7 @@ TEST(Templates, BoxesAreAskedByTheirLabels) {
   EXPECT_EQ(filled(task, {}).answer, "none");
 }
 
-TEST(LabelsOf, AreTheTasksOrThoseOfItsSamples) {
+TEST(LabelsOf, ReturnsTheTasksLabelsOrThoseOfItsSamples) {
   Task task = task_of(TaskType::kClassification);
   EXPECT_THAT(*labels_of(task, {{.labels = {"b"}}, {.labels = {"c", "a"}}, {.labels = {"b"}}}),
               ElementsAre("a", "b", "c"));
@@ -96,7 +96,7 @@ TEST(LabelsOf, AreTheTasksOrThoseOfItsSamples) {
   EXPECT_THAT(*labels_of(task, {}), ElementsAre("z", "y"));
 }
 
-TEST(Templates, ValidationSamplesAreAskedWithTheLabelsOfTraining) {
+TEST(Templates, ValidationQuestionsUseTrainingLabels) {
   Task task = task_of(TaskType::kDetection);
   task.question = "Box all of {labels}.";
   const std::vector<Sample> training{{.boxes = {{"car", {0, 0, 1, 1}}, {"bus", {0, 0, 1, 1}}}}};
@@ -109,7 +109,7 @@ TEST(Templates, ValidationSamplesAreAskedWithTheLabelsOfTraining) {
   EXPECT_TRUE(question_labels(task, training)->empty());
 }
 
-TEST(CommonQuestion, IsTheOneThatSamplesAreAsked) {
+TEST(CommonQuestion, EqualsTheQuestionOfTheSamples) {
   Task task = task_of(TaskType::kClassification);
   const std::vector<Sample> samples{{.labels = {"sun"}}, {.labels = {"fog"}}};
   EXPECT_EQ(*common_question(task, samples), "Which of these is it: fog, sun?");
@@ -126,7 +126,7 @@ TEST(CommonQuestion, IsTheOneThatSamplesAreAsked) {
             "");
 }
 
-TEST(CommonQuestion, LeavesTheLabelToTheClient) {
+TEST(CommonQuestion, KeepsThePlaceholderIfLabelsDiffer) {
   Task task = task_of(TaskType::kGrounding);
   const Sample car{.boxes = {{"car", {0, 0, 1, 1}}}}, bus{.boxes = {{"bus", {0, 0, 1, 1}}}};
   EXPECT_EQ(*common_question(task, {car, bus}), "Box the {label} in the picture.");
@@ -135,7 +135,7 @@ TEST(CommonQuestion, LeavesTheLabelToTheClient) {
   EXPECT_EQ(*common_question(task, {car, bus}), "Of bus, car, box the {label}.");
 }
 
-TEST(AnswerLabels, AreKnownWhereTheDataAreAClosedSet) {
+TEST(AnswerLabels, ReturnsLabelsOnlyForAClosedSet) {
   const std::vector<Sample> samples{{.boxes = {{"car", {0, 0, 1, 1}}, {"bus", {0, 0, 1, 1}}}}};
   EXPECT_THAT(answer_labels(task_of(TaskType::kDetection), samples), ElementsAre("bus", "car"));
   Task grounding = task_of(TaskType::kGrounding);

@@ -16,12 +16,12 @@
 namespace valora::generator {
 namespace {
 
-constexpr char kCandidate[] = "candidate";  // its name in the engine during the evaluation
+constexpr char kCandidate[] = "candidate";  // name in the engine during the evaluation
 
-// Unloads the candidate from the engine, also after an error.
+// Unloads the candidate from the engine, even after an error.
 struct LoadedCandidate {
   Engine& engine;
-  ~LoadedCandidate() { (void)unload_adapter_now(engine, kCandidate); }
+  ~LoadedCandidate() { (void)unload_adapter_sync(engine, kCandidate); }
 };
 
 uint64_t seed_of(uint64_t seed, const std::vector<const TaskData*>& tasks, int64_t rank) {
@@ -81,7 +81,7 @@ Status AttemptRunner::write(const std::string& folder, const AdapterParameters& 
   return write_adapter(folder, parameters, model_.loaded.model->spec().modules, notes);
 }
 
-// The new samples, and replayed samples of all held tasks in the share of options.replay.
+// The new samples, plus samples of all held tasks, replayed with a share of options.replay.
 std::vector<TrainingSource> AttemptRunner::sources_of(
     const Attempt& attempt, const std::vector<const TaskData*>& tasks) const {
   std::vector<TrainingSource> sources;
@@ -104,7 +104,7 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
   asked.stop = events_.stop;
   Task task = data.task;
   if (task.head) task.head->name = data.head;
-  ops::release_threads();  // so that the engine can use them
+  ops::release_threads();  // so that the engine can use the threads
   VALORA_TRY(evaluation, evaluate(engine_, task, data.validation, asked));
   return evaluation.score.value;
 }
@@ -112,7 +112,7 @@ Result<double> AttemptRunner::accuracy(const TaskData& data, const std::string& 
 Result<std::map<std::string, double>> AttemptRunner::accuracies(
     const std::vector<const TaskData*>& tasks, const std::string& folder) {
   VALORA_TRY(card,
-             load_adapter_now(engine_, {.name = kCandidate, .path = folder, .replace = true}));
+             load_adapter_sync(engine_, {.name = kCandidate, .path = folder, .replace = true}));
   const LoadedCandidate loaded{engine_};
   std::map<std::string, double> found;
   for (const TaskData* data : tasks) {

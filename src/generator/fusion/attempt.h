@@ -1,4 +1,4 @@
-// One attempt to teach an adapter a task: train it, keep it in a folder, and evaluate all tasks
+// One attempt to teach an adapter a task: trains it, saves it to a folder, and evaluates all tasks
 // that it then holds.
 #pragma once
 
@@ -19,17 +19,17 @@ namespace valora::generator {
 struct Attempt {
   std::string adapter;  // its name
   int64_t rank = 16;
-  std::vector<const TaskData*> held;  // the tasks that it holds, in the order of fusion
-  const TaskData* task = nullptr;     // the new one
-  std::string from;    // the folder of its current values, of this rank or lower; empty: none
-  std::string folder;  // for its values (fp32, PEFT); the checkpoint is next to it
+  std::vector<const TaskData*> held;  // tasks already in the adapter, in the order of fusion
+  const TaskData* task = nullptr;     // the task to add
+  std::string from;    // folder with the current values, of this rank or a lower one; empty: none
+  std::string folder;  // for the new values (fp32, PEFT); the checkpoint is next to it
 };
 
 struct FusionEvents {
   std::function<void(const std::string& what, int64_t done, int64_t total, const std::string& note)>
       progress;
-  std::function<void(const FusionStep&)> step;  // ended, kept or rolled back
-  // Ends the fusion with kCancelled. A training leaves its checkpoint.
+  std::function<void(const FusionStep&)> step;  // called when a step has been kept or rolled back
+  // Ends the fusion with kCancelled. A training in progress leaves its checkpoint.
   std::stop_token stop;
 };
 
@@ -39,14 +39,15 @@ class AttemptRunner {
                 const FusionEvents& events)
       : model_(model), engine_(engine), options_(options), events_(events) {}
 
-  // Leaves kept, failed and why open. Equal attempts give equal results, also after an
+  // Leaves kept, failed and why unset. Equal attempts give equal results, even after an
   // interruption.
   Result<FusionStep> run(const Attempt& attempt);
-  // The accuracy of the base model (adapter: empty) or of an adapter's folder.
+  // The accuracy of an adapter folder, or of the base model if `folder` is empty.
   Result<double> accuracy(const TaskData& data, const std::string& folder);
-  // The shape of an adapter for these tasks: heads in the tasks' order.
+  // The shape of an adapter for these tasks, with heads in the order of the tasks.
   Result<AdapterShape> shape_of(const std::vector<const TaskData*>& tasks, int64_t rank) const;
-  // A folder's values as parameters of that shape. New heads and ranks start with initial values.
+  // Loads a folder's values as parameters of that shape. New heads and ranks start with initial
+  // values.
   Result<AdapterParameters> load(const AdapterShape& shape, const std::string& folder,
                                  uint64_t seed) const;
   // Writes the final folder of an adapter.

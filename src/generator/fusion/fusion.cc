@@ -17,8 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRequestsWaiting =
-    4096;  // enough for an evaluation, which is the engine's only client
+constexpr int kRequestsWaiting = 4096;  // enough for an evaluation, the engine's only client
 
 std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -26,7 +25,7 @@ std::vector<std::string> shuffled(std::vector<std::string> names, uint64_t seed)
   return names;
 }
 
-// How far the base model is below a task's floor.
+// How far the base model is below the task's floor.
 double hardness(const ReportedTask& task) { return task.floor.value_or(0) - task.base; }
 
 std::vector<std::string> order_of(const FusionReport& report, const FusionOptions& options) {
@@ -56,7 +55,7 @@ Fusion::Fusion(const FusionOptions& options, FusionEvents events)
     events_.progress = [this, tell](const std::string& what, int64_t done, int64_t total,
                                     const std::string& note) {
       const std::string attempt =
-          fmt::format("attempt {} of at most {}: ", attempts_, most_attempts_);
+          fmt::format("attempt {} of at most {}: ", attempts_, max_attempts_);
       tell((attempts_ > 0 ? attempt : "") + what, done, total, note);
     };
 }
@@ -76,7 +75,7 @@ Status Fusion::open(const std::vector<Task>& tasks) {
   engine.fetch.allowed_local_path = "/";  // the user chooses the files
   engine.max_waiting = std::max(engine.max_waiting, kRequestsWaiting);
   engine.shares_cores = true;
-  engine.prefix_caching = false;  // every attempt is another adapter, and no picture is repeated
+  engine.prefix_caching = false;  // every attempt is a different adapter, and no picture repeats
   VALORA_TRY(serving, start_engine(engine));
   engine_ = std::move(serving);
   engine.max_model_len = engine_->model().max_model_len;
@@ -99,7 +98,7 @@ Status Fusion::open(const std::vector<Task>& tasks) {
   return {};
 }
 
-void Fusion::tell_changed_data(const TaskData& data) const {
+void Fusion::report_changed_data(const TaskData& data) const {
   const auto earlier = state_.base.lower_bound(data.task.name + ":");
   if (earlier != state_.base.end() && earlier->first.starts_with(data.task.name + ":"))
     spdlog::warn(
@@ -113,9 +112,9 @@ Status Fusion::measure_base() {
   for (const TaskData& data : data_) {
     const std::string key = key_of(data);
     if (!state_.base.contains(key)) {
-      tell_changed_data(data);
+      report_changed_data(data);
       TaskData asked{data.task, data.validation};
-      asked.task.head.reset();  // the base model has no head
+      asked.task.head.reset();  // the base model has no heads
       VALORA_TRY(accuracy, runner_->accuracy(asked, ""));
       state_.base[key] = accuracy;
       VALORA_CHECK(save_state());
@@ -134,16 +133,16 @@ Status Fusion::measure_base() {
   return {};
 }
 
-Status Fusion::train_alone() {
+Status Fusion::train_separately() {
   if (!options_.alone) return {};
   const auto tasks = static_cast<int64_t>(data_.size());
-  most_attempts_ = tasks + most_attempts(tasks, 0);
-  for (const TaskData& data : data_) VALORA_CHECK(try_out(data, {-1, options_.ranks.front()}));
+  max_attempts_ = tasks + max_attempts(tasks, 0);
+  for (const TaskData& data : data_) VALORA_CHECK(run_attempt(data, {-1, options_.ranks.front()}));
   return {};
 }
 
-// In the order of trial: the open adapters, each first at its rank and then at higher ranks, then a
-// new one.
+// In the order to try: each open adapter at its current rank, then at higher ranks; finally a new
+// one.
 std::vector<Fusion::Candidate> Fusion::candidates() const {
   std::vector<Candidate> list;
   std::vector<int> open;
@@ -160,8 +159,8 @@ std::vector<Fusion::Candidate> Fusion::candidates() const {
   return list;
 }
 
-// The most attempts that `tasks` tasks can need if `adapters` adapters are open already.
-int64_t Fusion::most_attempts(int64_t tasks, int64_t adapters) const {
+// Upper bound on the attempts for `tasks` tasks if `adapters` adapters are already open.
+int64_t Fusion::max_attempts(int64_t tasks, int64_t adapters) const {
   int64_t most = 0;
   for (int64_t i = 0; i < tasks; ++i) {
     const int64_t open = adapters + i;
@@ -170,7 +169,7 @@ int64_t Fusion::most_attempts(int64_t tasks, int64_t adapters) const {
   return most * static_cast<int64_t>(options_.ranks.size());
 }
 
-// The candidate's adapter after it has learned the task.
+// The candidate's adapter after learning the task.
 Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
   if (candidate.adapter < 0)
     return {fmt::format("adapter-{}", adapters_.size() + 1),
@@ -185,9 +184,9 @@ Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candida
   return adapter;
 }
 
-// Attempts with a known result are not trained again. Which tasks fail is decided by this run's
+// Attempts with a known result are not trained again. Which tasks fail depends on this run's
 // floors.
-Result<FusionStep> Fusion::try_out(const TaskData& data, const Candidate& candidate) {
+Result<FusionStep> Fusion::run_attempt(const TaskData& data, const Candidate& candidate) {
   const OpenAdapter adapter = grown(data, candidate);
   ++attempts_;
   Attempt attempt{.adapter = adapter.name,
@@ -229,11 +228,11 @@ void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
 
 Status Fusion::place(const TaskData& data, int64_t later) {
   const std::vector<Candidate> all = candidates();
-  most_attempts_ = attempts_ + static_cast<int64_t>(all.size()) +
-                   most_attempts(later, static_cast<int64_t>(adapters_.size()) + 1);
+  max_attempts_ = attempts_ + static_cast<int64_t>(all.size()) +
+                  max_attempts(later, static_cast<int64_t>(adapters_.size()) + 1);
   std::vector<size_t> own;
   for (size_t i = 0; i < all.size(); ++i) {
-    VALORA_TRY(step, try_out(data, all[i]));
+    VALORA_TRY(step, run_attempt(data, all[i]));
     if (step.failed.empty()) {
       keep(all[i], grown(data, all[i]));
       events_.step(add_step(std::move(step), true,
@@ -249,8 +248,8 @@ Status Fusion::place(const TaskData& data, int64_t later) {
   return {};
 }
 
-// The task misses its floor even in an adapter of its own: of these steps the best one is kept
-// after all, and marked.
+// The task missed its floor even in an adapter of its own: keeps the best of these steps after all,
+// and marks it.
 void Fusion::keep_best(const TaskData& data, const std::vector<size_t>& own) {
   const auto accuracy = [&](size_t i) { return report_.steps[i].accuracies.at(data.task.name); };
   const size_t best = *std::ranges::max_element(own, {}, accuracy);
@@ -261,7 +260,8 @@ void Fusion::keep_best(const TaskData& data, const std::vector<size_t>& own) {
   adapter.closed = true;
   keep(candidate, std::move(adapter));
   step.kept = true;
-  step.why = "kept below its floor, which no adapter of its own reached: " + failures(step, data_);
+  step.why = "kept below its floor, which even an adapter of its own did not reach: " +
+             failures(step, data_);
   events_.step(step);
 }
 
@@ -276,7 +276,7 @@ Result<FusionReport> Fusion::run(const std::vector<Task>& tasks) {
   VALORA_CHECK(prepare_folder(tasks));
   VALORA_CHECK(open(tasks));
   VALORA_CHECK(measure_base());
-  VALORA_CHECK(train_alone());
+  VALORA_CHECK(train_separately());
   const std::vector<std::string> order = order_of(report_, options_);
   for (size_t i = 0; i < order.size(); ++i)
     VALORA_CHECK(place(data_of(order[i]), static_cast<int64_t>(order.size() - i) - 1));

@@ -15,9 +15,9 @@
 namespace valora::generator {
 
 // Writes to options.output: manifest.json and its adapters/NAME (PEFT folders), report.json,
-// report.html, and state.json with the folder attempts. These hold every attempt's result, so that
-// an interrupted run continues, and a run with other floors trains new attempts only. One process
-// at a time may use a folder.
+// report.html, and state.json with the folder attempts. The last two hold every attempt's result,
+// so that an interrupted run can continue, and a run with other floors trains only new attempts.
+// Only one process at a time may use a folder.
 class Fusion {
  public:
   Fusion(const FusionOptions& options, FusionEvents events);
@@ -26,8 +26,8 @@ class Fusion {
 
   // Tries each task in the open adapters, as options.packing says; if it fits in none, it gets its
   // own. Attempts that miss a floor are rolled back. Errors name the task and the cause: kConflict
-  // if the manifest that is there has other tasks, without options.replace; kCancelled if a stop is
-  // requested. The manifest changes in one step together with the adapters that it names.
+  // if an existing manifest has other tasks and options.replace is not set; kCancelled on a stop.
+  // The manifest and the adapters it names change in one step.
   Result<FusionReport> run(const std::vector<Task>& tasks);
 
  private:
@@ -38,7 +38,8 @@ class Fusion {
     std::string name, lineage;
     int64_t rank = 0;
     std::vector<std::string> tasks;  // in the order of fusion
-    // Holds a task that misses its floor in every adapter. No further tasks are tried in it.
+    // The adapter holds a task that misses its floor in every adapter. No further tasks are tried
+    // in it.
     bool closed = false;
   };
   struct Candidate {
@@ -48,15 +49,15 @@ class Fusion {
   Status check_other_tasks(const std::vector<Task>& tasks) const;
   Status prepare_folder(const std::vector<Task>& tasks) const;
   Status open(const std::vector<Task>& tasks);
-  void tell_changed_data(const TaskData& data) const;
+  void report_changed_data(const TaskData& data) const;
   Status measure_base();
-  Status train_alone();
-  // later: how many tasks come after this one.
+  Status train_separately();
+  // later: number of tasks that come after this one.
   Status place(const TaskData& data, int64_t later);
   std::vector<Candidate> candidates() const;
-  int64_t most_attempts(int64_t tasks, int64_t adapters) const;
+  int64_t max_attempts(int64_t tasks, int64_t adapters) const;
   OpenAdapter grown(const TaskData& data, const Candidate& candidate) const;
-  Result<FusionStep> try_out(const TaskData& data, const Candidate& candidate);
+  Result<FusionStep> run_attempt(const TaskData& data, const Candidate& candidate);
   FusionStep& add_step(FusionStep step, bool kept, std::string why);
   void keep(const Candidate& candidate, OpenAdapter adapter);
   void keep_best(const TaskData& data, const std::vector<size_t>& own);
@@ -67,7 +68,7 @@ class Fusion {
                               const std::vector<const TaskData*>& tasks) const;
   ReportedAdapter reported(const OpenAdapter& adapter, const std::string& folder) const;
   ManifestEntry entry_of(const TaskData& data, const ReportedAdapter& home) const;
-  void report_alone();
+  void report_separate_runs();
   Status drop_other_adapters() const;
   const TaskData& data_of(const std::string& task) const;
   std::string folder_of(const std::string& lineage) const;
@@ -81,8 +82,8 @@ class Fusion {
   FusionState state_;
   std::vector<OpenAdapter> adapters_;
   FusionReport report_;
-  int64_t attempts_ = 0;       // begun, reused ones included
-  int64_t most_attempts_ = 0;  // that the run can take
+  int64_t attempts_ = 0;      // started, including reused ones
+  int64_t max_attempts_ = 0;  // upper bound for this run
 };
 
 }  // namespace valora::generator

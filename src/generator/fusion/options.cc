@@ -21,11 +21,11 @@ const char* name_of(FusionPacking packing) {
 }
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
-// AdamW moves a value by about the rate in each step, whatever its gradient is; adapters have
-// values of about 0.01.
+// AdamW moves a value by about the learning rate in each step, whatever its gradient; adapter
+// values are about 0.01.
 constexpr double kHighestLearningRate = 0.5;
 
-// Written so that NaN is refused, too.
+// Written so that NaN is rejected too.
 Status check_range(const char* option, double value, double least, double below) {
   if (value >= least && value < below) return {};
   const std::string range = below == kEndless

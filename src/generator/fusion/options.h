@@ -18,40 +18,40 @@ enum class FusionOrder {
   kGiven,
   kRandom,
   kHardestFirst
-};  // hardest: base accuracy furthest below its floor
+};  // hardest: tasks whose base accuracy is furthest below the floor come first
 enum class FusionPacking {
   kLast,
   kFirstFit
-};  // the open adapters that a task is tried in: only the last one, or all
+};  // the open adapters in which a task is tried: only the last one, or all
 
 struct FusionOptions {
-  std::string output;        // the folder of adapters, manifest, report and resumable state
-  EngineOptions engine;      // the model, for training and for evaluation
+  std::string output;        // folder of adapters, manifest, report and resumable state
+  EngineOptions engine;      // the model, for training and evaluation
   TrainingOptions training;  // per attempt
-  std::vector<int64_t> ranks{// Tried in this order before a task gets an adapter of its own.
+  std::vector<int64_t> ranks{// Tried in this order before a task gets its own adapter.
                              16};
   double alpha_per_rank = 2;
   std::vector<TargetPart> targets{TargetPart::kDecoder};
-  // The share of each step's samples from the adapter's earlier tasks. 0: the paper's literal
+  // Share of each step's samples that come from the adapter's earlier tasks. 0: the paper's literal
   // sequence, which forgets earlier tasks.
   double replay = 0.5;
   FusionOrder order = FusionOrder::kGiven;
   FusionPacking packing = FusionPacking::kLast;
-  bool alone = false;              // also trains one adapter per task, for comparison
-  bool language_with_head = true;  // also trains the language model's answer for tasks with a head
+  bool alone = false;                       // also trains one adapter per task, for comparison
+  bool language_with_head = true;           // also trains the language model on tasks with a head
   std::optional<int64_t> validation_limit;  // samples per task
   bool bfloat16 = true;                     // dtype of the adapters' files
   uint64_t seed = 0;
-  bool restart = false;  // forgets the attempts of earlier runs
-  bool replace = false;  // may drop tasks of the output's manifest that this run leaves out
+  bool restart = false;  // discards the attempts of earlier runs
+  bool replace = false;  // may drop tasks of the existing manifest
 };
 
-// kInvalidArgument names the option: numbers with which no training could succeed.
+// kInvalidArgument, naming the option, for numbers that make training impossible.
 Status check(const FusionOptions& options);
 Result<FusionOrder> parse_order(const std::string& name);      // given, random, hardest
 Result<FusionPacking> parse_packing(const std::string& name);  // last, first-fit
-Json to_json(const FusionOptions& options);                    // the options that results depend on
-// The options that an attempt's result depends on.
+Json to_json(const FusionOptions& options);                    // the options that affect results
+// The options that affect an attempt's result.
 Json attempt_json(const FusionOptions& options);
 
 }  // namespace valora::generator

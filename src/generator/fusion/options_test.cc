@@ -17,7 +17,7 @@ std::string refusal(const std::function<void(FusionOptions&)>& change) {
   return checked.ok() ? "" : checked.error().message;
 }
 
-TEST(FusionOptions, ALearningRateThatTeachesNothingIsRefused) {
+TEST(FusionOptions, RefusesALearningRateOutOfRange) {
   for (const double rate : {0.0, -1e-4, std::nan(""), HUGE_VAL, 3.0})
     EXPECT_THAT(refusal([&](FusionOptions& o) { o.training.learning_rate = rate; }),
                 HasSubstr("--learning-rate takes a number above 0 and at most 0.5, not "))
@@ -26,7 +26,7 @@ TEST(FusionOptions, ALearningRateThatTeachesNothingIsRefused) {
     EXPECT_EQ(refusal([&](FusionOptions& o) { o.training.learning_rate = rate; }), "") << rate;
 }
 
-TEST(FusionOptions, NumbersOutOfTheirRangesAreRefused) {
+TEST(FusionOptions, RefusesNumbersOutOfRange) {
   const std::vector<std::pair<std::function<void(FusionOptions&)>, const char*>> cases{
       {[](auto& o) { o.training.warmup = 1; }, "--warmup takes a number of at least 0 and below 1"},
       {[](auto& o) { o.training.weight_decay = std::nan(""); }, "--weight-decay"},

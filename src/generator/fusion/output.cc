@@ -1,4 +1,4 @@
-// What a fusion leaves behind: the final adapters, the manifest and the reports.
+// Writes the results of a fusion: the final adapters, the manifest and the reports.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -56,7 +56,7 @@ ManifestEntry Fusion::entry_of(const TaskData& data, const ReportedAdapter& home
   return entry;
 }
 
-void Fusion::report_alone() {
+void Fusion::report_separate_runs() {
   if (!options_.alone) return;
   for (ReportedTask& task : report_.tasks) {
     const std::string lineage =
@@ -65,8 +65,8 @@ void Fusion::report_alone() {
   }
 }
 
-// Writes the new adapters next to the old ones. The manifest, replaced by a rename, then switches
-// to the new ones at once.
+// Writes the new adapters next to the old ones. Renaming the new manifest into place then switches
+// to all of them at once.
 Status Fusion::finish() {
   Manifest manifest;
   for (const OpenAdapter& adapter : adapters_) {
@@ -77,7 +77,7 @@ Status Fusion::finish() {
     for (const TaskData* data : tasks)
       manifest.tasks[data->task.name] = entry_of(*data, report_.adapters.back());
   }
-  report_alone();
+  report_separate_runs();
   VALORA_CHECK(save_state());
   report_.peak_bytes = state_.peak_bytes;
   VALORA_CHECK(write_manifest(manifest, options_.output + "/manifest.json"));

@@ -1,5 +1,5 @@
-// The output folder of a fusion: what may be replaced there, and how adapters come and go, so that
-// the manifest always names whole adapters that belong together.
+// The output folder of a fusion: what may be replaced, and in which order adapters are added and
+// removed, so that the manifest always names complete adapters that belong together.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,16 +18,16 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargestAdapter = size_t{16} << 30;
 
-// The tasks of a manifest by name; empty if there is no file.
+// The tasks of a manifest, by name; empty if there is no file.
 Result<Json> manifest_tasks(const std::string& path) {
   if (!file_exists(path)) return Json::object();
   VALORA_TRY(json, read_json_file(path));
   if (!json.is_object() || !json.contains("tasks") || !json["tasks"].is_object())
-    return unprocessable(path + " is no manifest of tasks; take it away to begin anew", path);
+    return unprocessable(path + " is not a manifest of tasks; remove it to start over", path);
   return json["tasks"];
 }
 
-// True if two folders have the same files.
+// True if the two folders contain the same files.
 bool are_equal(const fs::path& a, const fs::path& b) {
   const auto count = [](const fs::path& folder) {
     std::error_code ignored;
@@ -45,7 +45,7 @@ bool are_equal(const fs::path& a, const fs::path& b) {
 
 }  // namespace
 
-// The manifest is replaced as a whole, with the tasks of this run alone.
+// The manifest is replaced as a whole, with only the tasks of this run.
 Status Fusion::check_other_tasks(const std::vector<Task>& tasks) const {
   if (options_.replace) return {};
   const std::string path = options_.output + "/manifest.json";
@@ -84,9 +84,9 @@ std::set<std::string> Fusion::folders_in_use() const {
   return names;
 }
 
-// Writes the adapter without touching the adapters of the current manifest: as adapters/NAME, or
-// NAME-r2 and so on if the manifest uses the name. An equal adapter stays. Returns the folder's
-// name.
+// Writes the adapter without touching those of the current manifest: to adapters/NAME, or to
+// NAME-r2 and so on if the manifest uses that name. An identical adapter is reused. Returns the
+// folder's name.
 Result<std::string> Fusion::install(const OpenAdapter& adapter,
                                     const std::vector<const TaskData*>& tasks) const {
   VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));

@@ -6,7 +6,7 @@
 namespace valora::generator {
 namespace {
 
-// Steps have the form of the report.
+// Steps are stored in the report's format.
 Json to_json(const std::map<std::string, FusionStep>& attempts) {
   FusionReport report;
   Json keys = Json::array();
@@ -47,7 +47,7 @@ Result<FusionState> read_state(const std::string& path, const std::string& ident
     if (json.at("identity") != identity)
       return Error{ErrorCode::kConflict,
                    path +
-                       " is of another model or training: choose another --output or pass "
+                       " belongs to another model or training: choose another --output or pass "
                        "--restart",
                    "output"};
     state.base = json.at("base").get<std::map<std::string, double>>();

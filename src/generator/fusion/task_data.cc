@@ -65,8 +65,8 @@ ExampleRequest request_of(const Sample& sample, const TaskData& data, bool with_
   return request;
 }
 
-// Labels, questions and answers, by the training samples.
-Status settle_texts(TaskData& data, Sets& sets) {
+// Fills in labels, questions and answers, based on the training samples.
+Status resolve_texts(TaskData& data, Sets& sets) {
   Task& task = data.task;
   VALORA_TRY(question, common_question(task, sets.train));
   VALORA_TRY(asked_labels, question_labels(task, sets.train));
@@ -77,7 +77,7 @@ Status settle_texts(TaskData& data, Sets& sets) {
   return apply_templates(task, sets.validation, asked_labels);
 }
 
-// Adds the properties of a task that its results depend on, besides the samples.
+// Adds the properties of a task that affect its results, apart from the samples.
 DigestBuilder& with_task(DigestBuilder& builder, const TaskData& data) {
   const Task& task = data.task;
   builder.add(task.name).add(data.head).add(task.weight).add(task.max_answer_tokens);
@@ -89,7 +89,7 @@ DigestBuilder& with_task(DigestBuilder& builder, const TaskData& data) {
   return builder;
 }
 
-// The language model's, which max_answer_tokens may cut.
+// Checks the language model's answers, which max_answer_tokens may cut off.
 Status check_lengths(const Engine& engine, const TaskData& data, const Sets& sets) {
   if (!data.head.empty()) return {};
   VALORA_CHECK(check_answer_lengths(engine, data.task, sets.validation, "validation"));
@@ -107,13 +107,13 @@ Result<std::vector<ExampleRequest>> sample_requests(const Task& task, int64_t mo
   VALORA_CHECK(apply_templates(task, samples, labels));
   const auto count = static_cast<int64_t>(samples.size()), wanted = std::min(most, count);
   std::vector<ExampleRequest> requests;
-  for (int64_t i = 0; i < wanted; ++i)  // spread over all of them
+  for (int64_t i = 0; i < wanted; ++i)  // spread evenly over all of them
     requests.push_back(
         request_of(samples[static_cast<size_t>(i * count / wanted)], TaskData{}, true));
   return requests;
 }
 
-// It must be a valid module name: without dots.
+// The task's name as a valid module name, which has no dots.
 std::string head_name(const Task& task) {
   if (!task.head) return {};
   std::string name = task.head->name == HeadSpec().name ? "score_" + task.name : task.head->name;
@@ -128,7 +128,7 @@ Status check_head_names(const std::vector<Task>& tasks) {
     const auto [owner, is_new] = owners.emplace(head_name(task), task.name);
     if (!is_new)
       return invalid(task.where + ": the heads of " + owner->second + " and " + task.name +
-                         " are both named " + owner->first + "; name them apart",
+                         " are both named " + owner->first + "; give them different names",
                      "head");
   }
   return {};
@@ -142,7 +142,7 @@ Result<TaskData> load_task(const Task& task, const FusionOptions& options,
   data.task = task;
   data.head = head_name(task);
   VALORA_TRY(sets, read_sets(task, options, engine, progress, stop));
-  VALORA_CHECK(settle_texts(data, sets));
+  VALORA_CHECK(resolve_texts(data, sets));
   VALORA_CHECK(check_lengths(engine, data, sets));
   data.train_samples = static_cast<int64_t>(sets.train.size());
   data.dropped = sets.dropped;

@@ -20,11 +20,11 @@ struct TaskData {
   std::vector<Sample> validation;
   std::shared_ptr<const std::vector<Example>> examples;  // of the training samples
   int64_t train_samples = 0, dropped = 0;
-  std::string head;  // its head's name in an adapter; empty: none
-  // What a manifest says of it (datasets.h: common_question, answer_labels).
+  std::string head;  // of its head in an adapter; empty: none
+  // For the manifest (datasets.h: common_question, answer_labels).
   std::string question;
   std::vector<std::string> labels;
-  Digest digest;  // of task and data, media included
+  Digest digest;  // of the task and its data, including media
 };
 
 struct LoadingProgress {
@@ -34,22 +34,22 @@ struct LoadingProgress {
 
 // The name of the task's head in an adapter; empty: none.
 std::string head_name(const Task& task);
-// kInvalidArgument if two tasks, which may come to share an adapter, name their heads alike.
+// kInvalidArgument if two tasks, which may end up in the same adapter, have equal head names.
 Status check_head_names(const std::vector<Task>& tasks);
 
-// Identifies a task with its data.
+// Identifies a task together with its data.
 inline std::string key_of(const TaskData& data) { return data.task.name + ":" + data.digest.hex(); }
 
 // Reads the task's data, or asks its teacher (engine: for teachers that are adapters), and prepares
-// it. Errors name the cause and the place; kCancelled if a stop is requested. Logs how many answers
-// are longer than the task lets them be; that all are is an error if only whole answers count.
+// it. Errors name the cause and the location; kCancelled on a stop. Logs how many answers exceed
+// the task's limit; it is an error if all do and only whole answers count.
 Result<TaskData> load_task(const Task& task, const FusionOptions& options,
                            const TrainableModel& model, Engine& engine,
                            const std::function<void(const LoadingProgress&)>& progress,
                            const std::stop_token& stop);
 
-// Up to `most` training samples of the task, with their answers, for statistics. kInvalidArgument
-// if its samples come from a teacher.
+// Up to `most` training samples of the task with their answers, for statistics. kInvalidArgument if
+// the samples come from a teacher.
 Result<std::vector<ExampleRequest>> sample_requests(const Task& task, int64_t most);
 
 // The accuracy of always giving the most frequent answer, if the task has labels.

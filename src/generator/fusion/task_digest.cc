@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;
 
-// Without media.
+// Adds everything except the media.
 void add_texts(DigestBuilder& builder, const Sample& sample) {
   builder.add(sample.question).add(sample.answer);
   for (const std::string& text : sample.references) builder.add(text);
@@ -24,7 +24,7 @@ void add_texts(DigestBuilder& builder, const Sample& sample) {
     builder.add(box.label).add(box.box.x0).add(box.box.y0).add(box.box.x1).add(box.box.y1);
 }
 
-// Piece by piece: a video may be larger than memory.
+// Reads in pieces: a video may be larger than memory.
 Result<Digest> digest_of_file(const std::string& path) {
   VALORA_TRY(file, InputFile::open(path));
   DigestBuilder builder;

@@ -1,5 +1,4 @@
-// Identifies the data of a task by content, media included, so that a later run notices what has
-// changed.
+// Identifies the data of a task by content, including media, so that a later run notices changes.
 #pragma once
 
 #include <functional>
@@ -13,11 +12,11 @@
 
 namespace valora::generator {
 
-// What is trained: texts, labels and boxes, the tokens of the prompts, and the prepared media.
+// Adds what is trained: texts, labels and boxes, prompt tokens, and prepared media.
 void add_training(DigestBuilder& builder, std::span<const Sample> samples,
                   std::span<const Example> examples);
-// The same of samples that are not prepared. Reads each media file once, on `threads` threads.
-// kCancelled if a stop is requested. progress: calls never overlap.
+// The same for samples that have not been prepared. Reads each media file once, using `threads`
+// threads. kCancelled on a stop. progress: calls never overlap.
 Status add_validation(DigestBuilder& builder, std::span<const Sample> samples, int threads,
                       const std::function<void(int done, int total)>& progress,
                       const std::stop_token& stop);

@@ -18,26 +18,26 @@ std::string digest_of_samples(const std::vector<Sample>& samples) {
   return builder.finish().hex();
 }
 
-TEST(TaskDigest, APictureThatChangedUnderItsPathIsNewData) {
+TEST(TaskDigest, ChangedPictureUnderTheSamePathChangesIt) {
   const TempDir folder;
   const std::string path = folder.write("a.png", std::string(3 << 20, 'a'));
   const auto time = std::filesystem::last_write_time(path);
   const Sample sample{.media = {{Medium::Kind::kImage, {path}}}, .question = "?", .answer = "yes"};
   const std::string before = digest_of_samples({sample, sample});
   EXPECT_EQ(digest_of_samples({sample, sample}), before);
-  folder.write("a.png", std::string((3 << 20) - 1, 'a') + "b");  // of equal size and time
+  folder.write("a.png", std::string((3 << 20) - 1, 'a') + "b");  // same size and time
   std::filesystem::last_write_time(path, time);
   EXPECT_NE(digest_of_samples({sample, sample}), before);
   folder.write("a.png", std::string(3 << 20, 'a'));
   EXPECT_EQ(digest_of_samples({sample, sample}), before) << "the path's old content again";
 }
 
-TEST(TaskDigest, SamplesCountInTheirOrder) {
+TEST(TaskDigest, DependsOnTheOrderOfSamples) {
   const Sample one{.question = "?", .answer = "yes"}, other{.question = "?", .answer = "no"};
   EXPECT_NE(digest_of_samples({one, other}), digest_of_samples({other, one}));
 }
 
-TEST(TaskDigest, AFileThatIsGoneIsNamed) {
+TEST(TaskDigest, MissingFileIsNamed) {
   DigestBuilder builder;
   const std::vector<Sample> samples{{.media = {{Medium::Kind::kImage, {"/nowhere/a.png"}}}}};
   const Status added = add_validation(builder, samples, 1, {}, {});
@@ -45,7 +45,7 @@ TEST(TaskDigest, AFileThatIsGoneIsNamed) {
   EXPECT_NE(added.error().message.find("/nowhere/a.png"), std::string::npos);
 }
 
-TEST(TaskDigest, AStopEndsTheReading) {
+TEST(TaskDigest, StopEndsReading) {
   const TempDir folder;
   const std::vector<Sample> samples{
       {.media = {{Medium::Kind::kImage, {folder.write("a.png", "a")}}}}};

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostConfigBytes = size_t{16} << 20;
-// Files of weights, in any form, which the new folder does not have.
+// Weight files of any kind, which are not copied to the new folder.
 constexpr std::array kWeightEndings = {".safetensors", ".bin", ".pt",   ".pth",     ".gguf",
                                        ".onnx",        ".h5",  ".ckpt", ".msgpack", ".index.json"};
 
@@ -55,8 +55,8 @@ class FolderQuantiser {
   std::unique_ptr<InputMoments> moments_;  // null: no samples
   models::ModelSpec spec_;
   QuantisePlan plan_;
-  std::map<std::string, std::vector<OwnedTensor>> packed_;  // by the name of the weight
-  std::map<std::string, std::string> weight_map_;           // the file of each written tensor
+  std::map<std::string, std::vector<OwnedTensor>> packed_;  // by weight name
+  std::map<std::string, std::string> weight_map_;           // written tensor -> its file
   uint64_t written_ = 0;
   double squared_error_ = 0, squares_ = 0;
   QuantiseReport report_;
@@ -67,11 +67,12 @@ Status FolderQuantiser::check() const {
   if (group < 0 || (group > 0 && group % 16 != 0))
     return invalid("--group-size must be a multiple of 16", "group-size");
   if (group > 0 && options_.scheme == QuantiseScheme::kW8A8)
-    return invalid("--group-size is of W4A16 and W8A16: W8A8 has a scale per output", "group-size");
+    return invalid("--group-size needs W4A16 or W8A16: W8A8 has one scale per output",
+                   "group-size");
   if (options_.samples < 1) return invalid("--samples must be 1 or more", "samples");
   std::error_code error;
   if (fs::exists(options_.output, error) && !fs::is_empty(options_.output, error))
-    return invalid("--output " + options_.output + " is there already", "output");
+    return invalid("--output " + options_.output + " already exists and is not empty", "output");
   return {};
 }
 
@@ -112,7 +113,7 @@ Status FolderQuantiser::round(const PlannedLinear& linear, const at::Tensor* mom
   return {};
 }
 
-// The linears whose moments are gathered in one pass over the samples.
+// Rounds linears whose moments are gathered in one pass over the samples.
 Status FolderQuantiser::round_together(std::span<const PlannedLinear> linears) {
   std::set<int> modules;
   for (const PlannedLinear& linear : linears) modules.insert(linear.module);
@@ -239,7 +240,7 @@ Result<QuantiseReport> quantise_folder(const QuantiseOptions& options,
   while (own.output.size() > 1 && own.output.ends_with('/')) own.output.pop_back();
   try {
     return FolderQuantiser(own, events).run();
-  } catch (const std::exception& e) {  // mostly a failed allocation
+  } catch (const std::exception& e) {  // most likely a failed allocation
     return unprocessable(options.engine.model_path + " could not be quantised: " + e.what(),
                          options.engine.model_path);
   }

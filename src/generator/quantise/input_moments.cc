@@ -22,18 +22,18 @@ constexpr size_t kVisualCache = size_t{256} << 20;
 constexpr size_t kMostText = size_t{64} << 20;  // bytes
 constexpr int64_t kWindow = 512;                // tokens
 
-// Adds up the inputs of the modules that are asked for.
+// Accumulates the input moments of the requested modules.
 class Gatherer final : public models::LinearObserver {
  public:
   explicit Gatherer(const std::set<int>& modules) : modules_(modules) {}
 
   void on_input(std::span<const int> modules, const at::Tensor& x) override {
     at::Tensor product;
-    at::Tensor shared;  // of the linears of this input
+    at::Tensor shared;  // shared by all linears with this input
     for (const int module : modules) {
       if (!modules_.contains(module)) continue;
       if (const auto known = moments.find(module); known != moments.end()) {
-        if (shared.defined()) continue;  // it is the same one
+        if (shared.defined()) continue;  // the same input again
         shared = known->second;
         const at::Tensor rows = x.to(at::kFloat);
         shared.addmm_(rows.t(), rows);

@@ -1,4 +1,4 @@
-// The second moments of the inputs of linears, over samples of tasks.
+// Second moments of the inputs of linears, over task samples.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,13 +17,13 @@ namespace valora::generator {
 
 class InputMoments {
  public:
-  // Reads the tasks' training samples, spread evenly over the tasks, and prepares them as in
-  // training; cuts the text into windows, spread evenly over it. Errors name the task or the file.
+  // Reads the tasks' training samples, spread evenly over the tasks, and prepares them as for
+  // training. Cuts the text into windows, spread evenly over it. Errors name the task or the file.
   static Result<std::unique_ptr<InputMoments>> open(const QuantiseOptions& options,
                                                     const QuantiseEvents& events);
 
-  // Of these modules, each float [in, in]: the sum of x xᵀ over all tokens of all samples. Linears
-  // of one input share theirs.
+  // For each of these modules, float [in, in]: the sum of x xᵀ over all tokens of all samples.
+  // Linears with the same input share one tensor.
   Result<std::map<int, at::Tensor>> gather(const std::set<int>& modules,
                                            const std::function<void(int64_t done)>& progress,
                                            const std::stop_token& stop);

@@ -15,7 +15,7 @@ OwnedTensor owned(std::string name, DType dtype, const at::Tensor& values) {
   return tensor;
 }
 
-// int32 [out, ceil(in / n)], n = 32 / bits: the lowest bits first.
+// int32 [out, ceil(in / n)], n = 32 / bits, lowest bits first.
 at::Tensor words_of(const at::Tensor& values, int bits) {
   const int64_t out = values.size(0), in = values.size(1), n = 32 / bits, width = (in + n - 1) / n;
   at::Tensor words = at::zeros({out, width}, at::kInt);

@@ -1,4 +1,4 @@
-// A linear in integers as the tensors of compressed-tensors.
+// Converts an integer linear to the tensors of compressed-tensors.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ struct OwnedTensor {
   NamedTensor view() const { return {name, dtype, shape, bytes}; }
 };
 
-// name: of the linear in the checkpoint, without ".weight". With inputs of 16 bits: weight_packed
-// (words of integers along the inputs), weight_scale and weight_shape; with 8: weight in I8 and
-// weight_scale. scales: the dtype in which they are stored, which holds them exactly.
+// name: of the linear in the checkpoint, without ".weight". With 16-bit inputs: weight_packed
+// (integers packed into words along the inputs), weight_scale and weight_shape; with 8-bit inputs:
+// weight as I8, and weight_scale. scales: the dtype to store them in, which must represent them
+// exactly.
 std::vector<OwnedTensor> packed_linear(const std::string& name, const ops::QuantisedTensor& linear,
                                        QuantiseScheme scheme, DType scales);
 

@@ -104,7 +104,7 @@ OrderedJson quantization_config(const QuantiseOptions& options, const QuantisePl
     for (const std::string& name : spec.modules.names(linear.module))
       (linear.group == group ? grouped : whole).push_back(name);
   OrderedJson groups = OrderedJson::object();
-  // One rule for all linears is what other programs read best.
+  // Other programs read a single rule for all linears best.
   if (grouped.empty() || whole.empty()) {
     groups["group_0"] = group_json(options, whole.empty() ? group : 0, {"Linear"});
   } else {

@@ -1,4 +1,4 @@
-// What of a checkpoint becomes integers, and what config.json then says.
+// Decides which linears of a checkpoint become integers, and what config.json then says.
 #pragma once
 
 #include <memory>
@@ -17,27 +17,26 @@ struct PlannedLinear {
   std::string name;   // in the checkpoint, without ".weight"
   size_t file = 0;    // index into QuantisePlan::files
   int64_t group = 0;  // inputs per scale
-  TensorView weight;  // [out, in], of the mapped file
+  TensorView weight;  // [out, in], view of the mapped file
 };
 
 struct QuantisePlan {
   std::vector<std::shared_ptr<const SafeTensors>> files;  // mapped
-  std::vector<PlannedLinear> linears;                     // of the decoder, in its order
-  std::vector<std::string> kept;  // names of the other linears, in all their spellings
+  std::vector<PlannedLinear> linears;                     // the decoder's, in order
+  std::vector<std::string> kept;  // names of all other linears, in every spelling
 };
 
-// kUnprocessable if a linear of the decoder is missing, or is stored in another form than floats of
-// 16 or 32 bits.
+// kUnprocessable if a linear of the decoder is missing, or is not stored as 16- or 32-bit floats.
 Result<QuantisePlan> plan_quantisation(const QuantiseOptions& options,
                                        const models::ModelSpec& spec);
 
-// The "quantization_config" of the plan, in the form of compressed-tensors. Linears whose inputs
-// the group does not divide have a scale per output, and a group of settings of their own.
+// The plan's "quantization_config" in the form of compressed-tensors. Linears whose inputs are not
+// divisible by the group size have one scale per output, and their own group of settings.
 OrderedJson quantization_config(const QuantiseOptions& options, const QuantisePlan& plan,
                                 const models::ModelSpec& spec);
 
 int bits_of(QuantiseScheme scheme);
-// Of linears whose inputs it divides; 0: a scale per output.
+// Group size for linears whose inputs it divides; 0: one scale per output.
 int64_t group_of(const QuantiseOptions& options);
 
 }  // namespace valora::generator

@@ -9,12 +9,12 @@
 namespace valora::generator {
 namespace {
 
-// Of the mean of the diagonal of the moments, added to it: inputs that hardly occur must not take
-// on large errors of the others.
+// Share of the mean diagonal moment that is added to the diagonal: inputs that hardly occur must
+// not absorb large errors of others.
 constexpr double kDamping = 0.01;
-constexpr int64_t kBlock = 128;  // inputs whose errors reach the later ones together
+constexpr int64_t kBlock = 128;  // inputs whose errors are passed on to later inputs together
 
-// float [out, groups], as they are stored.
+// float [out, groups], rounded to the dtype in which they are stored.
 at::Tensor scales_of(const at::Tensor& w, const Grid& grid) {
   at::Tensor scales =
       ops::quantise(w, {grid.bits, grid.group}).scales.to(grid.scales).to(at::kFloat);
@@ -23,7 +23,8 @@ at::Tensor scales_of(const at::Tensor& w, const Grid& grid) {
   return scales;
 }
 
-// The integers of values at these scales, around zero, in float. A scale may be 0, or negative.
+// The integers that represent `values` at these scales, centred at zero, as float. A scale may be 0
+// or negative.
 at::Tensor integers_of(const at::Tensor& values, const at::Tensor& scales, int bits) {
   const double most = (1 << (bits - 1)) - 1;
   const at::Tensor at_scale = at::where(scales == 0, at::zeros_like(values), values / scales);
@@ -55,8 +56,8 @@ struct Inputs {
   int64_t first, last, begin, end;
 };
 
-// Rounds these inputs of all outputs, one after the other. Errors, per step of the factor, reach
-// the inputs that follow in the block.
+// Rounds these inputs, one after the other, for all outputs. Each input's error, divided by its
+// diagonal factor, is passed on to the later inputs in the block.
 void round_inputs(const Inputs& at, const at::Tensor& factor, const at::Tensor& scales, int bits,
                   at::Tensor& left, at::Tensor& integers, at::Tensor& errors) {
   const int64_t in = left.size(1);
@@ -93,7 +94,7 @@ ops::QuantisedTensor round_by_moments(const at::Tensor& w, const at::Tensor& mom
                                       const Grid& grid) {
   const int64_t out = w.size(0), in = w.size(1);
   const at::Tensor factor = inverse_factor(moments.to(at::kDouble)).to(at::kFloat);
-  at::Tensor left = w.to(at::kFloat).clone();  // what the inputs to come should stand for
+  at::Tensor left = w.to(at::kFloat).clone();  // target values of the inputs still to be rounded
   at::Tensor integers = at::empty({out, in}, at::kFloat), errors = at::empty({out, kBlock});
   at::Tensor scales = at::empty({out, in / grid.group}, at::kFloat);
   for (int64_t begin = 0; begin < in; begin += kBlock) {

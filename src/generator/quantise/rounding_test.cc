@@ -16,14 +16,14 @@ at::Tensor values(int64_t rows, int64_t columns, uint64_t seed) {
   return at::randn({rows, columns}, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
 }
 
-// Of the outputs for inputs with these moments: the trace of E M Eᵀ.
+// Error of the outputs for inputs with these moments: the trace of E M Eᵀ.
 double output_error(const at::Tensor& w, const ops::QuantisedTensor& rounded,
                     const at::Tensor& moments) {
   const at::Tensor error = rounded.decoded() - w;
   return (at::mm(error, moments) * error).sum().item<double>();
 }
 
-TEST(Rounding, ToNearestIsWithinHalfAStepOrCutOff) {
+TEST(Rounding, NearestIsWithinHalfAStepOrClamped) {
   const at::Tensor w = values(12, 64, 1);
   for (const int bits : {4, 8}) {
     const ops::QuantisedTensor rounded = round_to_nearest(w, {.bits = bits, .group = 16});
@@ -39,8 +39,8 @@ TEST(Rounding, ToNearestIsWithinHalfAStepOrCutOff) {
   }
 }
 
-// Inputs that depend on each other leave room for one to make up for another.
-TEST(Rounding, ByMomentsOutputsChangeLess) {
+// Correlated inputs can compensate for each other's errors.
+TEST(Rounding, ByMomentsChangesOutputsLess) {
   const at::Tensor mixing = values(96, 24, 3), x = at::mm(values(500, 24, 2), mixing.t());
   const at::Tensor moments = at::mm(x.t(), x), w = values(20, 96, 4);
   for (const int64_t group : {16, 32, 96}) {
@@ -52,20 +52,20 @@ TEST(Rounding, ByMomentsOutputsChangeLess) {
   }
 }
 
-TEST(Rounding, WithoutAnyInputsItIsToNearest) {
+TEST(Rounding, EqualsNearestWithoutInputs) {
   const at::Tensor w = values(8, 64, 5);
   const Grid grid{.bits = 8, .group = 32};
   EXPECT_TRUE(at::equal(round_by_moments(w, at::zeros({64, 64}), grid).values,
                         round_to_nearest(w, grid).values));
 }
 
-TEST(Rounding, RefusesWhatIsNotFinite) {
+TEST(Rounding, RefusesNonFiniteWeights) {
   at::Tensor w = values(2, 32, 6);
   w[1][3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THROW(round_to_nearest(w, {.group = 32}), c10::Error);
 }
 
-TEST(PackedLinear, HasTheWordsThatReadersUnpack) {
+TEST(PackedLinear, UnpacksToTheSameValues) {
   const ops::QuantisedTensor rounded = round_to_nearest(values(3, 48, 7), {.bits = 4, .group = 16});
   const auto parts = packed_linear("a.b", rounded, QuantiseScheme::kW4A16, DType::kBF16);
   const auto part = [&](const std::string& name) -> const OwnedTensor& {

@@ -1,4 +1,4 @@
-// A teacher that is another adapter of the same base model, through the serving engine.
+// A teacher that is another adapter of the same base model, used through the serving engine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,13 +12,13 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // threshold of a multi-label head's probabilities
+constexpr float kYes = 0.5f;  // threshold on a multi-label head's probabilities
 
-// Loads the adapter under a name of its own while it is used.
+// Loads the adapter under its own name for as long as it is used.
 class GuestAdapter {
  public:
   GuestAdapter(Engine& engine, AdapterCard card) : engine_(engine), card_(std::move(card)) {}
-  ~GuestAdapter() { (void)unload_adapter_now(engine_, card_.name); }
+  ~GuestAdapter() { (void)unload_adapter_sync(engine_, card_.name); }
   GuestAdapter(const GuestAdapter&) = delete;
   GuestAdapter& operator=(const GuestAdapter&) = delete;
   const AdapterCard& card() const { return card_; }
@@ -64,7 +64,7 @@ GenerateRequest request_of(const Task& task, const std::string& adapter, const s
   request.adapters = {{adapter, 1}};
   request.sampling.max_tokens = task.max_answer_tokens;
   request.sampling.temperature = 0;
-  request.sampling.logprobs = 0;  // of the chosen tokens, without alternatives
+  request.sampling.logprobs = 0;  // chosen tokens only, no alternatives
   request.task = head.empty() ? valora::Task::kGenerate : valora::Task::kClassify;
   request.head = head;
   return request;
@@ -76,7 +76,7 @@ Result<std::vector<Lesson>> ask_adapter(const Task& task, std::span<const Questi
                                         Engine& engine, const TeacherOptions& options) {
   const std::string& path = task.teacher->path;
   auto card =
-      load_adapter_now(engine, {.name = "teacher of " + task.name, .path = path, .replace = true});
+      load_adapter_sync(engine, {.name = "teacher of " + task.name, .path = path, .replace = true});
   if (!card.ok())
     return Error{card.error().code, "teacher " + path + ": " + card.error().message, {}};
   const GuestAdapter guest(engine, std::move(card).value());

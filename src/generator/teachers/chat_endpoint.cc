@@ -33,7 +33,7 @@ struct Response {
   double retry_after = 0;
   CURLcode code = CURLE_OK;
 
-  bool worth_another_try() const {
+  bool is_retryable() const {
     switch (code) {
       case CURLE_OK: return status == 429 || status >= 500;
       case CURLE_COULDNT_RESOLVE_HOST:
@@ -54,12 +54,12 @@ size_t receive(const char* data, size_t, size_t count, void* user) {
   try {
     body.append(data, count);
   } catch (const std::bad_alloc&) {
-    return 0;  // no exception may pass through libcurl
+    return 0;  // exceptions must not pass through libcurl
   }
   return count;
 }
 
-int stop_when_asked(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+int abort_if_stopped(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<const std::stop_token*>(user)->stop_requested();
 }
 
@@ -80,7 +80,7 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   curl_easy_setopt(c, CURLOPT_URL, url.c_str());
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION,
-                   // The API key is sent only to the named host.
+                   // Redirects are off: the API key is sent only to the configured host.
                    0L);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_TIMEOUT_MS,
@@ -92,7 +92,7 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive);
   curl_easy_setopt(c, CURLOPT_WRITEDATA, &response.body);
   curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, stop_when_asked);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, abort_if_stopped);
   curl_easy_setopt(c, CURLOPT_XFERINFODATA, const_cast<std::stop_token*>(&stop));
   response.code = curl_easy_perform(c);
   curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &response.status);
@@ -102,7 +102,7 @@ Response post(const EndpointOptions& endpoint, const std::string& url, const std
   return response;
 }
 
-// The message of an OpenAI error body, otherwise the body's beginning.
+// The message in an OpenAI error body, or else the start of the body.
 std::string complaint(const Response& response) {
   if (response.code != CURLE_OK) return curl_easy_strerror(response.code);
   const auto json = parse_json(response.body, "the answer");
@@ -129,7 +129,7 @@ Result<ChatReply> read_reply(const std::string& body) {
   return reply;
 }
 
-// Returns false if stopped during the wait.
+// Returns false if stopped while waiting.
 bool wait(double seconds, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;
@@ -161,7 +161,7 @@ Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body,
     }
     if (response.code == CURLE_WRITE_ERROR)
       return unprocessable(fmt::format("{}: its answer has more than {} bytes", url, kMostBytes));
-    if (!response.worth_another_try()) return unprocessable(url + ": " + complaint(response));
+    if (!response.is_retryable()) return unprocessable(url + ": " + complaint(response));
     if (tried == endpoint.retries)
       return Error{
           ErrorCode::kUnavailable,

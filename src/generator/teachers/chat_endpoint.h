@@ -24,10 +24,10 @@ struct EndpointOptions {
   double retry_seconds = 0.5;
 };
 
-// Sends `body` and returns the answer's first choice. Thread-safe. HTTP 429, 5xx and broken
-// connections are retried, after Retry-After if the endpoint sends it (at most 30 s). Errors name
-// the URL: kUnavailable after the last retry, kUnprocessable if the endpoint refused or its answer
-// is malformed, kCancelled after a request of `stop`.
+// Sends `body` and returns the answer's first choice. Thread-safe. Retries HTTP 429, 5xx and broken
+// connections, after the endpoint's Retry-After if given (at most 30 s). Errors name the URL:
+// kUnavailable after the last retry, kUnprocessable if the endpoint refuses or its answer is
+// malformed, kCancelled when `stop` is requested.
 Result<ChatReply> ask_chat(const EndpointOptions& endpoint, const Json& body,
                            const std::stop_token& stop);
 

@@ -42,7 +42,7 @@ TEST(ChatEndpoint, ReadsTextAndLogprobs) {
   EXPECT_TRUE(plain->logprobs.empty());
 }
 
-TEST(ChatEndpoint, TriesAgainABoundedNumberOfTimes) {
+TEST(ChatEndpoint, RetriesALimitedNumberOfTimes) {
   for (const int status : {429, 500, 503}) {
     const HttpHost host(
         {{"/v1/chat/completions", response(status, R"({"error": {"message": "busy"}})")}});
@@ -57,7 +57,7 @@ TEST(ChatEndpoint, TriesAgainABoundedNumberOfTimes) {
   }
 }
 
-TEST(ChatEndpoint, ARefusalIsFinalAndKeepsTheKeyToItself) {
+TEST(ChatEndpoint, RefusalIsNotRetriedAndHidesTheKey) {
   const HttpHost host(
       {{"/v1/chat/completions", response(401, R"({"error": {"message": "no such key"}})")}});
   const auto reply = ask_chat(endpoint(host, "/v1"), kBody, {});
@@ -68,7 +68,7 @@ TEST(ChatEndpoint, ARefusalIsFinalAndKeepsTheKeyToItself) {
   EXPECT_EQ(host.requests(), 1);
 }
 
-TEST(ChatEndpoint, RefusesAnAnswerThatIsNone) {
+TEST(ChatEndpoint, RefusesAMalformedAnswer) {
   for (const char* body : {"", "[]", "{}", R"({"choices": []})",
                            R"({"choices": [{"message": {"content": null}}]})", "{"}) {
     const HttpHost host({{"/v1/chat/completions", response(200, body)}});
@@ -76,7 +76,7 @@ TEST(ChatEndpoint, RefusesAnAnswerThatIsNone) {
   }
 }
 
-TEST(ChatEndpoint, AStopEndsTheWait) {
+TEST(ChatEndpoint, StopEndsTheWait) {
   const HttpHost host({{"/v1/chat/completions", response(503, "busy")}});
   std::stop_source stop;
   stop.request_stop();

@@ -113,7 +113,7 @@ class Questioning {
     }
   }
 
-  // Returns when all questions are answered or one failed.
+  // Returns when all questions are answered or one has failed.
   void wait_and_tell(const std::function<void(int, int)>& progress) {
     std::unique_lock lock(mutex_);
     for (size_t told = 0; told < questions_.size() && !failure_;) {

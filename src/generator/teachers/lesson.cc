@@ -19,7 +19,7 @@ Result<std::string> template_question(const Task& task, Sample sample, const std
   return std::move(samples.front().question);
 }
 
-// The label that a text names, ignoring case and a full stop at the end; null if none.
+// The label named by a text, ignoring case and a trailing full stop; null if none.
 const std::string* find_label(const Task& task, std::string_view text) {
   text = trimmed(text);
   const auto exact = std::ranges::find(task.labels, text);

@@ -27,7 +27,7 @@ Sample picture(const std::string& name, const std::string& question = {}) {
   return sample;
 }
 
-TEST(Lesson, ReadsTheLabelThatAnAnswerNames) {
+TEST(Lesson, ReadsTheNamedLabel) {
   const Task task = labelled(TaskType::kClassification, {"cat", "Dog", "dog"});
   const auto read = [&](const std::string& answer) { return read_lesson(task, {}, answer); };
   EXPECT_EQ(read(" cat\n").labels, std::vector<std::string>{"cat"});
@@ -44,7 +44,7 @@ TEST(Lesson, ReadsSeveralLabelsForAMultiLabelHead) {
   EXPECT_TRUE(read_lesson(task, {}, "wind, snow").foreign);
 }
 
-TEST(Lesson, ReadsBoxesOfTheTasksLabels) {
+TEST(Lesson, ReadsOnlyBoxesWithLabelsOfTheTask) {
   Task task = labelled(TaskType::kDetection, {"car", "bus"});
   task.boxes = {100, true};
   const Lesson lesson = read_lesson(
@@ -63,7 +63,7 @@ TEST(Lesson, ConfidenceIsTheMeanProbability) {
   EXPECT_NEAR(*confidence_of(logprobs), 0.75, 1e-6);
 }
 
-TEST(Questions, AreTheTemplatesOrTheInputsOwn) {
+TEST(Questions, ComeFromTheTemplateOrTheInput) {
   const Task task = labelled(TaskType::kClassification, {"cat", "dog"});
   const auto questions = questions_of(task, {picture("a.png"), picture("b.png", "Which pet?")});
   ASSERT_TRUE(questions.ok()) << questions.error().message;
@@ -74,7 +74,7 @@ TEST(Questions, AreTheTemplatesOrTheInputsOwn) {
   EXPECT_EQ((*questions)[1].text, "Which pet?");
 }
 
-TEST(Questions, GroundingAsksForEachLabel) {
+TEST(Questions, AskForEachLabelInGrounding) {
   Task task = labelled(TaskType::kGrounding, {"car", "bus"});
   task.boxes = {100, true};
   const auto questions = questions_of(task, {picture("a.png"), picture("b.png", "Where is it?")});

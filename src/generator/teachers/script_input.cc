@@ -19,7 +19,7 @@ Result<media::Image> picture_of(const TeacherSource& teacher, const Sample& samp
   return media::resize_bicubic(image, teacher.width, teacher.height);
 }
 
-// PIL's weights of convert("L").
+// The weights of PIL's convert("L").
 uint8_t grey(const uint8_t* rgb) {
   return static_cast<uint8_t>((rgb[0] * 19595u + rgb[1] * 38470u + rgb[2] * 7471u + 0x8000u) >> 16);
 }

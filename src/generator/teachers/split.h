@@ -1,4 +1,4 @@
-// Chooses the validation samples: an exact share, by a seed.
+// Chooses validation samples: an exact share, determined by a seed.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace valora::generator {
 
 struct SplitSamples {
-  std::vector<Sample> train, validation;  // each in the samples' order
+  std::vector<Sample> train, validation;  // both in the original order
 };
 
 // share: 0 … 1, rounded to whole samples. With two or more samples and a share other than 0 and 1,

@@ -21,7 +21,7 @@ std::vector<std::string> origins(const std::vector<Sample>& samples) {
   return out;
 }
 
-TEST(Split, TakesTheShareOncePerSample) {
+TEST(Split, TakesEachSampleOnceInTheGivenShare) {
   const auto split = split_samples(samples(200), 0.1, 1);
   EXPECT_EQ(split.validation.size(), 20u);
   auto all = origins(split.train);
@@ -32,13 +32,13 @@ TEST(Split, TakesTheShareOncePerSample) {
   EXPECT_EQ(all, expected);
 }
 
-TEST(Split, FollowsFromTheSeed) {
+TEST(Split, DependsOnTheSeed) {
   const auto first = origins(split_samples(samples(50), 0.3, 1).validation);
   EXPECT_EQ(first, origins(split_samples(samples(50), 0.3, 1).validation));
   EXPECT_NE(first, origins(split_samples(samples(50), 0.3, 2).validation));
 }
 
-TEST(Split, DoesNotDependOnTheOrder) {
+TEST(Split, DoesNotDependOnInputOrder) {
   auto turned = samples(50);
   std::ranges::reverse(turned);
   auto there = origins(split_samples(samples(50), 0.3, 1).validation),

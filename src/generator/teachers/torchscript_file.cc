@@ -10,7 +10,8 @@
 namespace valora::generator {
 namespace {
 
-// The line of a traceback that states the error: the last of a script's, otherwise the first.
+// The line of a traceback that states the error: the last one for errors in the script, otherwise
+// the first.
 std::string reason_of(const std::exception& fault) {
   std::string text = fault.what();
   if (const auto* error = dynamic_cast<const c10::Error*>(&fault))

@@ -24,11 +24,11 @@ class TorchScriptFile {
   TorchScriptFile(TorchScriptFile&&) noexcept;
   TorchScriptFile& operator=(TorchScriptFile&&) noexcept;
 
-  // pictures: fp32 [n, channels, height, width]. kUnprocessable names the file and the fault: it
-  // raised an error, returned something other than one float tensor [n, classes], or values that
-  // are not finite.
+  // pictures: fp32 [n, channels, height, width]. kUnprocessable, naming the file and the fault, if
+  // the script raised an error, returned something other than one float tensor [n, classes], or
+  // returned non-finite values.
   Result<at::Tensor> scores(const at::Tensor& pictures, int64_t classes);
-  // picture: fp32 [1, channels, height, width]. The file returns a tuple of three tensors.
+  // picture: fp32 [1, channels, height, width]. The script must return a tuple of three tensors.
   Result<ScriptBoxes> boxes(const at::Tensor& picture);
 
  private:

@@ -1,4 +1,4 @@
-// A teacher in a TorchScript file: class scores in batches, or boxes per picture.
+// A teacher in a TorchScript file, with class scores in batches or boxes per picture.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Result<std::vector<Lesson>> score_lessons(const Task& task, TorchScriptFile& fil
   return lessons;
 }
 
-// Clipped to the picture, as shares of it; none if nothing is left.
+// Clips to the picture and converts to shares; nullopt if nothing is left.
 std::optional<Box> box_of(const float* corners, const TeacherSource& teacher) {
   const auto share = [](double pixels, int side) { return std::clamp(pixels / side, 0.0, 1.0); };
   const Box box{share(corners[0], teacher.width), share(corners[1], teacher.height),
@@ -79,7 +79,7 @@ Result<Lesson> box_lesson(const Task& task, TorchScriptFile& file, const at::Ten
       ++lesson.unsure_boxes;
       continue;
     }
-    lesson.confidence = scores[i];  // ends as the lowest confidence of the kept boxes
+    lesson.confidence = scores[i];  // becomes the lowest confidence of the kept boxes
     lesson.boxes.push_back({task.labels[static_cast<size_t>(label)], *box});
   }
   if (lesson.boxes.empty()) lesson.confidence = 1;  // no objects; boxes are counted separately

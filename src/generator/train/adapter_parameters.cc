@@ -91,11 +91,10 @@ Status AdapterParameters::assign(const adapters::AdapterSpec& spec,
                                  const adapters::ModuleTable& modules) {
   const c10::NoGradGuard no_gradients;
   const auto differs = [&](const std::string& what) {
-    return unprocessable(spec.path + " is another adapter than the one to be trained: " + what,
-                         spec.path);
+    return unprocessable(spec.path + " is not the adapter to be trained: " + what, spec.path);
   };
-  // Values of a lower rank: the further rows of A keep their random values and the further columns
-  // of B are zero, so the product is the same.
+  // If the values have a lower rank, the additional rows of A keep their random values and the
+  // additional columns of B are zero, so the product is unchanged.
   const auto put = [&](const ParameterSlot& slot, const TensorView& view) {
     at::Tensor values = values_.narrow(0, slot.offset, slot.size()).view({slot.rows, slot.columns});
     if (begins_at_zero(slot)) values.zero_();

@@ -31,8 +31,8 @@ class AdapterParameters {
 
   const AdapterShape& shape() const { return shape_; }
   const std::vector<ParameterSlot>& slots() const { return slots_; }
-  // fp32, one dimension, all slots. The optimizer changes values(); call refresh() afterwards.
-  // gradient() is the gradient of the step.
+  // fp32, one-dimensional, all slots. The optimizer changes values(); call refresh() afterwards.
+  // gradient() is the gradient of the current step.
   at::Tensor& values() { return values_; }
   const at::Tensor& values() const { return values_; }
   at::Tensor& gradient() { return gradient_; }
@@ -44,14 +44,14 @@ class AdapterParameters {
   // Adds the gradients of the leaves to gradient(), then zeroes them.
   void collect();
 
-  // Replaces the values by those of a PEFT adapter. Heads that it lacks stay unchanged. If its rank
-  // is lower, the other rows of A stay unchanged and the other columns of B become zero, so the
-  // products are the same. kUnprocessable if its modules, scales or labels differ from the shape's,
-  // or if its rank is higher.
+  // Replaces the values with those of a PEFT adapter. Heads that it lacks are unchanged. If its
+  // rank is lower, the additional rows of A are unchanged and the additional columns of B become
+  // zero, so the products are the same. kUnprocessable if its modules, scales or labels differ from
+  // the shape's, or if its rank is higher.
   Status assign(const adapters::AdapterSpec& spec, const adapters::ModuleTable& modules);
 
  private:
-  // A run of slots with the same dtype in the forward pass.
+  // Consecutive slots with the same dtype in the forward pass.
   struct Leaves {
     at::Tensor values, gradient;
     int64_t offset = 0;

@@ -51,7 +51,7 @@ Result<TargetPart> parse_target_part(const std::string& name) {
   for (const TargetPart part : {TargetPart::kDecoder, TargetPart::kProjector, TargetPart::kTower})
     if (name == target_part_name(part)) return part;
   return invalid(
-      "\"" + name + "\" is no part that adapters train on; use decoder, projector or vision",
+      "\"" + name + "\" is not a part that adapters train on; use decoder, projector or vision",
       "targets");
 }
 

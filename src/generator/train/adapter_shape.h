@@ -1,4 +1,4 @@
-// The structure of an adapter in training: low-rank products on some linears of a model, and task
+// The structure of an adapter in training: low-rank products on some of a model's linears, and task
 // heads.
 #pragma once
 
@@ -27,8 +27,8 @@ struct AdapterShape {
 
 enum class TargetPart { kDecoder, kProjector, kTower };
 
-// The module indices of the servable linears of these parts, ascending. kInvalidArgument if the
-// model lacks a part.
+// Module indices of the servable linears of these parts, ascending. kInvalidArgument if the model
+// lacks a part.
 Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
                                         const std::vector<TargetPart>& parts);
 // "decoder", "projector", "vision"

@@ -9,7 +9,7 @@ namespace valora::generator {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{16} << 30;
-constexpr char kNotes[] = "state";  // the name of the JSON among the tensors
+constexpr char kNotes[] = "state";  // name of the JSON among the tensors
 
 Json notes_of(const TrainingState& state, const std::string& identity) {
   Json notes{{"identity", identity},
@@ -59,14 +59,15 @@ Result<std::optional<TrainingState>> read_checkpoint(const std::string& path,
   if (!file_exists(path)) return std::optional<TrainingState>();
   VALORA_TRY(file, SafeTensors::read(path, kMaxBytes));
   const TensorView* view = file->find(kNotes);
-  if (!view) return unprocessable(path + " is no checkpoint of a training", path);
+  if (!view) return unprocessable(path + " is not a training checkpoint", path);
   VALORA_TRY(
       notes,
       parse_json({reinterpret_cast<const char*>(view->bytes.data()), view->bytes.size()}, path));
   VALORA_TRY(of, required_field<std::string>(notes, "identity"));
   if (of != identity)
     return unprocessable(
-        path + " is of another training (other options, data or model); take it away to begin anew",
+        path +
+            " belongs to another training (other options, data or model); remove it to start over",
         path);
   TrainingState state;
   VALORA_TRY(step, required_field<int64_t>(notes, "step"));

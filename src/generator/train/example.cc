@@ -5,9 +5,9 @@
 namespace valora::generator {
 namespace {
 
-// What closes the assistant's turn in the model's own format: of the end tokens the last in a
-// conversation, where one stands in it; a model may name several, and be taught to stop at one of
-// them.
+// The token that closes the assistant's turn in the model's own format. A model may name several
+// end tokens but be trained to stop at one of them; that is the last end token in a templated
+// conversation, if any occurs.
 Result<int32_t> end_of_answer(const serving::Frontend& frontend) {
   const std::vector<int32_t>& ends = frontend.generation().eos_token_ids;
   if (ends.empty())

@@ -1,5 +1,4 @@
-// A sample as model input: the tokens of the prompt, prepared as in serving, then those of the
-// answer.
+// A sample as model input: the prompt's tokens, prepared as for serving, followed by the answer's.
 #pragma once
 
 #include <functional>
@@ -13,12 +12,13 @@
 
 namespace valora::generator {
 
-// Made when it is needed, since a video's frames may be many bytes. Thread-safe.
+// Creates the prompt only when it is needed, because a video's frames may take much memory.
+// Thread-safe.
 using PromptSource = std::function<Result<Prompt>()>;
 
 struct Example {
-  std::string origin;           // of the sample, for errors
-  PromptSource prompt;          // of its media
+  std::string origin;           // of the sample, used in errors
+  PromptSource prompt;          // recreates the prompt with its media
   std::vector<int32_t> tokens;  // the prompt, the answer and its end token
   int64_t prompt_tokens = 0;
   std::vector<int32_t> positions;  // [axes][tokens]
@@ -26,21 +26,21 @@ struct Example {
     struct Span {
       int token_begin = 0, rows = 0;
     };
-    std::vector<Span> spans;  // of its rows, in their order
+    std::vector<Span> spans;  // the visual's rows, in order
     Digest digest;
   };
-  std::vector<PositionRange> joint;  // QuerySpan's
-  std::vector<Visual> visuals;       // ascending, which is the order of the prompt's media
+  std::vector<PositionRange> joint;  // as in QuerySpan
+  std::vector<Visual> visuals;       // ascending, in the order of the prompt's media
   double weight = 1;                 // of its losses
-  std::string head;                  // its name in AdapterShape::heads; empty: none
-  std::vector<int64_t> labels;       // indices in the head's labels: one, or several if multi-label
+  std::string head;                  // name in AdapterShape::heads; empty: none
+  std::vector<int64_t> labels;       // indices of the head's labels: one, or several if multi-label
   int64_t answer_tokens() const { return static_cast<int64_t>(tokens.size()) - prompt_tokens; }
 };
 
 struct ExampleRequest {
   std::string origin;
   PromptSource prompt;
-  std::optional<std::string> answer;  // empty: trains only the head, not the language model
+  std::optional<std::string> answer;  // absent: trains only the head, not the language model
   double weight = 1;
   std::string head;
   std::vector<int64_t> labels;
@@ -49,7 +49,7 @@ struct ExampleRequest {
 // Thread-safe.
 class ExampleMaker {
  public:
-  // axes: position axes of the model. kUnprocessable if the tokenizer has no end token.
+  // axes: number of the model's position axes. kUnprocessable if the tokenizer has no end token.
   static Result<ExampleMaker> open(const serving::Frontend& frontend, int axes, int64_t max_tokens);
 
   // Errors name the origin. kPayloadTooLarge if the example exceeds max_tokens.

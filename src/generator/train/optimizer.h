@@ -1,5 +1,5 @@
-// torch's AdamW over all values of an adapter, with a state for checkpoints. Values that a step
-// does not use, e.g. a head without samples, have a zero gradient, but momentum and weight decay
+// torch's AdamW over all values of an adapter, with its state for checkpoints. Values that a step
+// does not use, such as a head without samples, have a zero gradient, but momentum and weight decay
 // still change them, as with zero_grad(set_to_none=False).
 #pragma once
 
@@ -13,14 +13,14 @@ namespace valora::generator {
 
 struct OptimizerState {
   int64_t step = 0;
-  // fp32, the shape of the values. Undefined before the first step.
+  // fp32, same shape as the values. Undefined before the first step.
   at::Tensor average, square_average;
 };
 
 class Optimizer {
  public:
-  // values, gradient: fp32 of the same size. The optimizer shares their memory and updates `values`
-  // in place.
+  // values, gradient: fp32, same size. The optimizer shares their memory and updates `values` in
+  // place.
   Optimizer(const at::Tensor& values, at::Tensor gradient, const TrainingOptions& options);
   ~Optimizer();
 

@@ -1,4 +1,4 @@
-// The options of a training.
+// Training options.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace valora::generator {
 struct TrainingOptions {
   int64_t steps = 300;  // optimizer steps
   int64_t batch = 32;   // samples per step
-  // Most tokens per forward pass. A step takes several passes if needed and accumulates gradients.
+  // Most tokens per forward pass. If needed, a step takes several passes and accumulates gradients.
   int64_t tokens_per_pass = 4096;
   double learning_rate = 2e-4;  // maximum over the schedule
-  double warmup = 0.05;         // as a fraction of the steps
+  double warmup = 0.05;         // fraction of the steps
   double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double clip = 1;         // maximum gradient norm; 0: no clipping
   double dropout = 0;      // on the inputs of the low-rank products
   bool recompute = false;  // activation checkpointing per layer
-  // Most logits (answer tokens × vocabulary) in memory. More are computed in parts, which are
-  // recomputed in the backward pass.
+  // Most logits (answer tokens × vocabulary) held in memory. Beyond this they are computed in
+  // chunks, which are recomputed in the backward pass.
   int64_t logits_at_once = 1 << 25;
   bool shuffle = true;
   uint64_t seed = 0;

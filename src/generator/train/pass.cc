@@ -27,7 +27,7 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
   return false;
 }
 
-// Each example is one pass over its prompt and its answer, of one length.
+// Each example is a single pass over prompt and answer, so all its tokens use the same length.
 void set_rope_lengths(const models::ModelSpec& spec, std::span<const Example* const> examples,
                       serving::FlatTokens& flat) {
   if (spec.rope_change.beyond == 0 || spec.rope_change.of_prompt) return;
@@ -37,7 +37,7 @@ void set_rope_lengths(const models::ModelSpec& spec, std::span<const Example* co
   if (std::ranges::max(flat.rope_lengths) <= spec.rope_change.beyond) flat.rope_lengths.clear();
 }
 
-// Cross-entropy of `tokens` after hidden states, each times its share.
+// Cross-entropy of `tokens` given the preceding hidden states, weighted by `shares` and summed.
 at::Tensor token_losses(const models::Model& model, const at::Tensor& states,
                         const at::Tensor& tokens, const at::Tensor& shares) {
   return (at::cross_entropy_loss(model.logits(states), tokens, {}, at::Reduction::None) * shares)
@@ -82,7 +82,7 @@ at::Tensor TrainingPass::answer_loss(std::span<const Example* const> examples,
   for (const Example* example : examples) {
     for (int64_t i = example->prompt_tokens; i < static_cast<int64_t>(example->tokens.size());
          ++i) {
-      rows.push_back(begin + i - 1);  // the token before says this one
+      rows.push_back(begin + i - 1);  // each token is predicted from the one before it
       targets.push_back(example->tokens[static_cast<size_t>(i)]);
       weights.push_back(static_cast<float>(example->weight / weight));
     }

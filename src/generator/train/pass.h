@@ -13,15 +13,15 @@
 
 namespace valora::generator {
 
-// The divisors of the losses of a step, summed over all of its passes, so that a token's weight
-// does not depend on its pass.
+// The divisors of a step's losses, summed over all of its passes, so that a token's weight does not
+// depend on the pass it is in.
 struct LossWeights {
-  double answer_tokens = 0;  // weighted
+  double answer_tokens = 0;  // sum of token weights
   double head_samples = 0;
 };
 LossWeights loss_weights(std::span<const Example* const> examples);
 
-// The examples' tokens as a flat batch on the device, without visual embeddings and adapters.
+// The examples' tokens as a flat batch on the device, without visual embeddings or adapters.
 models::Batch example_batch(const models::ModelSpec& spec, std::span<const Example* const> examples,
                             at::Device device);
 
@@ -37,10 +37,10 @@ class TrainingPass {
                VisualSource& visuals)
       : model_(model), dtype_(dtype), device_(device), visuals_(visuals) {}
 
-  // Returns the examples' part of the step's loss and accumulates its gradients in the leaves of
-  // `parameters`. The loss is the sum of the cross-entropy of the answer tokens and that of the
-  // head labels (binary over all labels for multi-label heads), each divided by its divisor in
-  // `weights`.
+  // Returns the examples' contribution to the step's loss and accumulates its gradients in the
+  // leaves of `parameters`. The loss is the sum of the cross-entropy of the answer tokens and that
+  // of the head labels (binary, over all labels, for multi-label heads), each divided by its
+  // divisor in `weights`.
   Result<double> run(std::span<const Example* const> examples, const AdapterParameters& parameters,
                      const LossWeights& weights, const PassOptions& options);
 

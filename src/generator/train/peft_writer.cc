@@ -15,8 +15,8 @@ bool is_number(const std::string& text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The last parts of the names where PEFT, which adapts every module of such a name, then adapts
-// just these; else the names in full.
+// PEFT adapts every module whose name ends in a target name. Uses the last parts of the names if
+// they select exactly these modules, otherwise the full names.
 std::vector<std::string> target_names(const AdapterShape& shape,
                                       const adapters::ModuleTable& table) {
   std::set<std::string> suffixes, names;
@@ -24,7 +24,7 @@ std::vector<std::string> target_names(const AdapterShape& shape,
     names.insert(table.modules()[module].name);
     suffixes.insert(last_part(table.modules()[module].name));
   }
-  bool exact = std::ranges::none_of(suffixes, is_number);  // "mlp.0": too short a name
+  bool exact = std::ranges::none_of(suffixes, is_number);  // "0" of "mlp.0" is too ambiguous
   for (size_t i = 0; i < table.modules().size() && exact; ++i) {
     const std::string& name = table.modules()[i].name;
     exact = !suffixes.contains(last_part(name)) || names.contains(name);

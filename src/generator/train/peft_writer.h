@@ -1,4 +1,4 @@
-// Writes a trained adapter as a PEFT folder, which transformers + PEFT and `valora serve` load
+// Writes a trained adapter as a PEFT folder that transformers + PEFT and `valora serve` load
 // unchanged.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace valora::generator {
 struct AdapterNotes {
   std::string base_model;                   // base_model_name_or_path
   std::string task, description;            // for valora.json
-  std::string question;                     // of the training, if there was only one
-  std::vector<std::string> head_questions;  // per head, in the order of the shape
+  std::string question;                     // used in training, if there was only one
+  std::vector<std::string> head_questions;  // per head, in the shape's order
   double dropout = 0;
   bool bfloat16 = false;  // dtype of the low-rank tensors in the file; heads stay fp32
 };

@@ -7,8 +7,8 @@
 namespace valora::generator {
 namespace {
 
-// A permutation of 0 … size - 1; std::shuffle's result is the library's own affair, this one is
-// not.
+// A permutation of 0 … size - 1. Unlike std::shuffle, its result does not depend on the standard
+// library.
 std::vector<int64_t> shuffled(int64_t size, uint64_t seed) {
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
@@ -31,7 +31,7 @@ void StepSampler::restart() {
   for (Turn& turn : turns_) turn.taken = 0;
 }
 
-// The one that is furthest behind its share.
+// Selects the source that is furthest behind its share.
 size_t StepSampler::next_source() {
   const auto next = std::ranges::min_element(turns_, {}, [](const Turn& t) {
     return (static_cast<double>(t.taken) + 1) / t.source.share;

@@ -8,7 +8,7 @@
 
 namespace valora::generator {
 
-// A source of samples [0, size), mixed with other sources by share.
+// A source of samples [0, size), mixed with other sources in proportion to its share.
 struct SampleSource {
   int64_t size = 0;
   double share = 1;  // of each step's samples, relative to the other sources
@@ -24,8 +24,8 @@ class StepSampler {
   // batch: samples per step. shuffle: if false, each source's samples come in order.
   StepSampler(const std::vector<SampleSource>& sources, int64_t batch, uint64_t seed,
               bool shuffle = true);
-  // The samples of a step. A source repeats no sample before all were used; each epoch has its own
-  // order.
+  // The samples of a step. A source repeats no sample until all have been used; each epoch has its
+  // own order.
   std::vector<SamplePlace> step(int64_t step);
 
  private:

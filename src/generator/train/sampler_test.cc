@@ -19,7 +19,7 @@ Places places(const std::vector<SamplePlace>& step) {
   return found;
 }
 
-TEST(StepSampler, GoesThroughAllSamplesBeforeAnyComesAgain) {
+TEST(StepSampler, VisitsAllSamplesBeforeRepeatingAny) {
   StepSampler sampler({{10, 1}}, 4, 7);
   std::vector<int64_t> drawn;
   for (int step = 0; step < 5; ++step)
@@ -31,7 +31,7 @@ TEST(StepSampler, GoesThroughAllSamplesBeforeAnyComesAgain) {
   EXPECT_NE(first, second);
 }
 
-TEST(StepSampler, StepsFollowFromTheSeedAlone) {
+TEST(StepSampler, StepsDependOnlyOnTheSeed) {
   StepSampler straight({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42),
       jumping({{13, 2}, {5, 1}, {7, 0.3}}, 6, 42), other({{13, 2}, {5, 1}, {7, 0.3}}, 6, 43);
   std::vector<Places> steps;
@@ -41,7 +41,7 @@ TEST(StepSampler, StepsFollowFromTheSeedAlone) {
   EXPECT_NE(places(other.step(0)), steps[0]);
 }
 
-TEST(StepSampler, SourcesGetTheirShares) {
+TEST(StepSampler, SourcesGetTheirConfiguredShares) {
   const std::vector<SampleSource> sources{{100, 0.5}, {3, 0.25}, {20, 0.15}, {9, 0.1}};
   StepSampler sampler(sources, 7, 1);
   std::map<int, int64_t> taken;

@@ -1,4 +1,4 @@
-// Conversion of a tensor for safetensors_writer.h.
+// Converts tensors for safetensors_writer.h.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,8 +9,8 @@
 
 namespace valora::generator {
 
-// A view of a contiguous CPU tensor in fp32 or bf16, which must outlive it. Otherwise throws
-// c10::Error.
+// A view of a contiguous CPU tensor in fp32 or bf16, which must outlive it. Throws c10::Error
+// otherwise.
 inline NamedTensor named(std::string name, const at::Tensor& tensor) {
   const DType dtype = tensor.scalar_type() == at::kBFloat16 ? DType::kBF16 : DType::kF32;
   TORCH_CHECK(tensor.is_contiguous() && tensor.is_cpu() &&

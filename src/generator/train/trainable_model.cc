@@ -57,7 +57,7 @@ Result<std::vector<Example>> TrainableModel::examples(std::vector<ExampleRequest
   if (stop.stop_requested()) return stopped();
   std::vector<Example> examples;
   for (auto& result : made) {
-    if (!result) continue;  // not begun: an earlier or later one failed
+    if (!result) continue;  // not started, because another one failed
     if (!result->ok()) return result->error();
     examples.push_back(std::move(**result));
   }

@@ -1,4 +1,4 @@
-// A differentiable model, with prompts prepared as in serving.
+// A differentiable model, with prompts prepared as for serving.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ struct TrainableModel {
   // dtypes match.
   static Result<std::unique_ptr<TrainableModel>> open(const EngineOptions& options);
 
-  // Prepares examples on `threads` new threads. Returns the first error in the order of the
-  // requests; kCancelled if a stop is requested. progress: calls never overlap.
+  // Prepares examples on `threads` new threads. Returns the first error in request order;
+  // kCancelled on a stop. progress: calls never overlap.
   Result<std::vector<Example>> examples(
       std::vector<ExampleRequest> requests, int threads,
       const std::function<void(int done, int total)>& progress = {},

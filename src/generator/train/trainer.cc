@@ -13,7 +13,7 @@
 namespace valora::generator {
 namespace {
 
-// Groups a step's examples into passes of similar lengths, which fill batches best.
+// Groups a step's examples into passes of similar lengths, which pack best.
 std::vector<std::vector<const Example*>> passes_of(std::vector<const Example*> examples,
                                                    int64_t tokens_per_pass) {
   std::ranges::stable_sort(examples, {}, [](const Example* e) { return e->tokens.size(); });
@@ -31,28 +31,28 @@ std::vector<std::vector<const Example*>> passes_of(std::vector<const Example*> e
   return passes;
 }
 
-// A step's own, whatever was drawn before.
+// Depends only on the step and pass, not on earlier draws.
 uint64_t dropout_seed(uint64_t seed, int64_t step, size_t pass) {
   return DigestBuilder().add(seed).add(step).add(static_cast<uint64_t>(pass)).finish().low;
 }
 
-// Scales the gradient down to the largest norm allowed (torch.nn.utils.clip_grad_norm_). → the norm
-// before
+// Scales the gradient down to the largest norm allowed (torch.nn.utils.clip_grad_norm_). Returns
+// the norm before scaling.
 double clip(at::Tensor& gradient, double largest) {
   const double norm = gradient.norm().item<double>();
   if (largest > 0 && norm > largest) gradient.mul_(largest / (norm + 1e-6));
   return norm;
 }
 
-// The state in the checkpoint, restored to the parameters and the optimizer, or that of a new
-// training.
+// Restores the parameters and the optimizer from the checkpoint and returns its state, or starts a
+// new training.
 Result<TrainingState> continued(const std::string& checkpoint, const std::string& of,
                                 AdapterParameters& parameters, Optimizer& optimizer) {
   if (checkpoint.empty()) return TrainingState{};
   VALORA_TRY(found, read_checkpoint(checkpoint, of));
   if (!found) return TrainingState{};
   if (found->values.numel() != parameters.values().numel())
-    return unprocessable(checkpoint + " is of another adapter", checkpoint);
+    return unprocessable(checkpoint + " belongs to another adapter", checkpoint);
   parameters.values().copy_(found->values);
   parameters.refresh();
   optimizer.restore(found->optimizer);
@@ -121,8 +121,8 @@ struct Trainer::Course {
   StepSampler sampler;
   Optimizer optimizer;
   TrainingState state{};
-  int64_t saved = 0;  // the step of the last checkpoint
-  // This run's figures, for the progress.
+  int64_t saved = 0;  // step of the last checkpoint
+  // For this run's progress reports.
   double seconds = 0;
   int64_t samples = 0;
 };

@@ -32,10 +32,10 @@ struct TrainingProgress {
 
 struct TrainingCallbacks {
   std::function<void(const TrainingProgress&)> progress;
-  // The score of the current adapter; higher is better. Called every `evaluate_every` steps and at
-  // the end.
+  // Scores the current adapter; higher is better. Called every `evaluate_every` steps and at the
+  // end.
   std::function<Result<double>(const AdapterParameters&)> evaluate;
-  // Ends the training with kCancelled after the present step, or when `evaluate` has ended with
+  // Ends the training with kCancelled after the current step, or when `evaluate` returns
   // kCancelled. A checkpoint is written first.
   std::stop_token stop;
 };
@@ -44,9 +44,9 @@ struct TrainingResult {
   int64_t steps = 0;  // completed; fewer than requested after early stopping
   double first_loss = 0, last_loss = 0;
   std::optional<double> best_score;
-  // Totals of this run and of the runs before its checkpoint, without evaluations.
+  // Totals of this run and of the runs up to its checkpoint, excluding evaluations.
   double seconds = 0, samples_per_second = 0;
-  double evaluation_seconds = 0;  // of `evaluate`
+  double evaluation_seconds = 0;  // spent in `evaluate`
 };
 
 class Trainer {
@@ -54,9 +54,9 @@ class Trainer {
   // checkpoint: path of the file; empty: no checkpoints.
   Trainer(const TrainableModel& model, TrainingOptions options, std::string checkpoint);
 
-  // Trains `parameters` in place. They end as those with the best score, or, without evaluations,
-  // as those of the last step. If the loss or the gradient norm of a step is not finite, the
-  // training ends with an error that names the step, and the parameters stay as before that step.
+  // Trains `parameters` in place. They end up as those with the best score or, without evaluations,
+  // those of the last step. If a step's loss or gradient norm is not finite, training ends with an
+  // error that names the step, and the parameters stay as they were before it.
   Result<TrainingResult> train(AdapterParameters& parameters,
                                const std::vector<TrainingSource>& sources,
                                const TrainingCallbacks& callbacks);
@@ -65,7 +65,7 @@ class Trainer {
   struct Step {
     double loss = 0, gradient_norm = 0;
   };
-  struct Course;  // of one call of train()
+  struct Course;  // state of one call of train()
   Result<Step> step(AdapterParameters& parameters, std::vector<const Example*> examples,
                     int64_t index);
   std::string identity(const AdapterParameters& parameters,

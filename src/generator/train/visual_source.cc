@@ -8,10 +8,10 @@
 namespace valora::generator {
 namespace {
 
-// Bounds the tower's activations.
+// Limits the tower's activations.
 constexpr int64_t kPatchesAtOnce = 1 << 14;
 
-// The image or video at this place of a conversation.
+// The image or video at this position in the conversation.
 Result<MediaRef> medium_of(const ChatPrompt& chat, size_t place) {
   for (const ChatMessage& message : chat.messages)
     for (const ContentPart& part : message.parts)
@@ -19,10 +19,10 @@ Result<MediaRef> medium_of(const ChatPrompt& chat, size_t place) {
   return internal("an example has lost one of its media");
 }
 
-// Reads one input of an example again. A file that has changed since is an error.
-Result<std::shared_ptr<const media::VisualInput>> read_again(const serving::Frontend& frontend,
-                                                             const Example& example,
-                                                             const Example::Visual& visual) {
+// Reads one of an example's inputs again. It is an error if the file has changed since.
+Result<std::shared_ptr<const media::VisualInput>> reload_input(const serving::Frontend& frontend,
+                                                               const Example& example,
+                                                               const Example::Visual& visual) {
   VALORA_TRY(prompt, example.prompt());
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (!chat) return internal("an example has lost its media");
@@ -42,7 +42,7 @@ Status VisualSource::encode(std::vector<Wanted*>& wanted, const ops::AdapterWeig
   std::vector<std::shared_ptr<const media::VisualInput>> inputs;
   std::vector<models::VisualItem> items;
   for (const Wanted* w : wanted) {
-    VALORA_TRY(input, read_again(frontend_, *w->example, *w->visual));
+    VALORA_TRY(input, reload_input(frontend_, *w->example, *w->visual));
     inputs.push_back(input);
     items.push_back({inputs.back().get(), {}});
     if (adapter) items.back().adapters.push_back({adapter, 1});
@@ -75,8 +75,8 @@ Result<std::vector<models::VisualRows>> VisualSource::rows(std::span<const Examp
   if (adapter) {
     VALORA_CHECK(encode(missing, adapter));
   } else if (!missing.empty()) {
-    // One at a time: what else is in the step would show in the last bits, and a training that goes
-    // on from a checkpoint begins with an empty cache.
+    // Encoded one at a time: otherwise the batch composition would affect the last bits, and a
+    // training resumed from a checkpoint starts with an empty cache.
     const c10::NoGradGuard no_gradients;
     for (Wanted* w : missing) {
       std::vector<Wanted*> one{w};

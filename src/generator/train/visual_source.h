@@ -1,5 +1,5 @@
-// The visual embeddings of examples: cached if the vision tower is frozen, computed with the
-// adapter if it is trained.
+// Visual embeddings of examples: cached if the vision tower is frozen, computed with the adapter if
+// it is trained.
 #pragma once
 
 #include <span>
@@ -14,13 +14,13 @@ namespace valora::generator {
 
 class VisualSource {
  public:
-  // cache_bytes: size of the embedding cache. Evicted embeddings are read and encoded again.
+  // cache_bytes: size of the embedding cache. Evicted embeddings are recomputed from the files.
   VisualSource(const models::Model& model, const serving::Frontend& frontend, size_t cache_bytes)
       : model_(model), frontend_(frontend), cache_(cache_bytes) {}
 
-  // The embeddings of the examples, concatenated in one batch, ascending by token. adapter: set if
-  // it touches the tower or the projector, which records gradients; otherwise null. Errors name the
-  // example.
+  // The examples' embeddings, concatenated for one batch, ascending by token. adapter: set if it
+  // affects the tower or the projector, in which case gradients are recorded; otherwise null.
+  // Errors name the example.
   Result<std::vector<models::VisualRows>> rows(std::span<const Example* const> examples,
                                                const ops::AdapterWeights* adapter);
 
@@ -28,7 +28,7 @@ class VisualSource {
   struct Wanted {
     const Example* example;
     const Example::Visual* visual;
-    int64_t token;  // the example's first
+    int64_t token;  // the first token of the visual in the example
     at::Tensor embeddings;
   };
   Status encode(std::vector<Wanted*>& wanted, const ops::AdapterWeights* adapter);

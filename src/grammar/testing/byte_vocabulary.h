@@ -9,7 +9,7 @@
 
 namespace valora::grammar {
 
-inline constexpr int32_t kLongTokens = 256;  // the first of them
+inline constexpr int32_t kLongTokens = 256;  // id of the first longer token
 inline constexpr int32_t kSpecialToken = 260;
 inline constexpr int32_t kTestVocabulary = 264;
 

@@ -1,4 +1,4 @@
-// Matchers over the vocabulary of bytes, for tests.
+// Creates matchers over the byte vocabulary, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 namespace valora::grammar {
 
-// At the start of an answer. One compiler makes all of them.
+// Starts a matcher. One compiler is shared by all.
 inline GrammarMatcher start(const GrammarSpec& spec) {
   static GrammarCompiler compiler(byte_vocabulary());
   const auto compiled = compiler.compile(spec);

@@ -9,7 +9,7 @@
 
 namespace valora::jinja::testing {
 
-// steps: that a rendering may take; fewer end a test sooner.
+// steps: limit of the rendering; fewer steps end a test sooner.
 inline Result<std::string> render(std::string_view source, const Json& variables = Json::object(),
                                   size_t steps = kMaxSteps) {
   VALORA_TRY(parsed, parse(source));

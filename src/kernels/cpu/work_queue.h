@@ -1,5 +1,5 @@
-// Work stealing among the threads of one parallel launch. A thread runs its own share from front to
-// back, then takes items that others have not started, so that a preempted thread does not delay
+// Work stealing among the threads of one parallel launch. Each thread runs its own share from front
+// to back, then takes items that others have not started, so that a preempted thread does not delay
 // the launch.
 #pragma once
 
@@ -14,7 +14,7 @@ class WorkQueue {
   explicit WorkQueue(int64_t count) : count_(count), taken_(new std::atomic<bool>[count] {}) {}
 
   int64_t count() const { return count_; }
-  // Runs body(i) for the items of [begin, end) first, then for all other items not yet taken. Each
+  // Runs body(i) for the items in [begin, end) first, then for all other items not taken yet. Each
   // item runs once. Thread-safe.
   template <typename Body>
   void work(int64_t begin, int64_t end, const Body& body) {

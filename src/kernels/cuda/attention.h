@@ -1,5 +1,6 @@
-// Causal attention over the paged KV cache (vLLM §4.1 paging, FlashAttention-2 §3.1, split keys as
-// in Flash-Decoding). Scores are scaled by 1/sqrt(dim); sums are in fp32.
+// Attention over the paged KV cache (vLLM §4.1 paging, FlashAttention-2 §3.1, split keys as in
+// Flash-Decoding): causal except in joint ranges, in layers with a window only over the latest
+// keys. Sums are in fp32.
 #pragma once
 
 #include <optional>
@@ -7,28 +8,36 @@
 
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/types.h"
+#include "kernels/types/attention_rule.h"
+#include "kernels/types/kv_format.h"
 #include "kernels/types/query_span.h"
 
 namespace valora::kernels::cuda {
 
-// One layer of the cache in the blocks of a pool. Block b begins at element b * block_stride, the
-// layer `layer_offset` elements later: [2 (K, V), kBlockTokens, kv_heads, dim].
+// One layer of the cache, in the blocks of a pool. Block b begins at element b * block_stride, the
+// layer `layer_offset` elements later: [2 (K, V), kBlockTokens, kv_heads, dim]. In 8 bits the
+// elements are bytes, followed by the scales in bf16: [2 (K, V), kBlockTokens, kv_heads].
 struct KvCache {
   void* pool = nullptr;
   int64_t block_stride = 0;
-  int64_t layer_offset = 0;  // layer * 2 * kBlockTokens * kv_heads * dim
+  int64_t layer_offset = 0;  // layer * kv_layer_elements()
   int32_t kv_heads = 0;
-  int32_t dim = 0;  // even, at most 256
-  Dtype dtype = Dtype::kBf16;
+  int32_t dim = 0;             // even, at most 256
+  Dtype dtype = Dtype::kBf16;  // of q, k and v, and of the cache unless it is in 8 bits
+  KvFormat format = KvFormat::kPlain;
 };
 
-// Query rows [begin, begin + queries) have the positions context … context + queries - 1. Their
-// block table begins at block_tables[first_block].
+constexpr int64_t kv_layer_elements(int64_t kv_heads, int64_t dim, KvFormat format) {
+  return 2 * kBlockTokens * kv_heads * (in_bytes(format) ? dim + 2 : dim);
+}
+
+// Query rows [begin, begin + queries) are at positions context … context + queries - 1. Their block
+// table begins at block_tables[first_block].
 struct DeviceSpan {
   int32_t begin = 0, queries = 0, context = 0, first_block = 0;
 };
 
-// Queries of one span from first_query on, for one thread block per kv head. span -1: none.
+// Queries of one span starting at first_query, for one thread block per KV head. span -1: unused.
 struct AttentionTile {
   int32_t span = -1, first_query = 0;
 };
@@ -43,26 +52,27 @@ struct AttentionShape {
   int32_t kv_heads = 0;
   int32_t dim = 0;
   Dtype dtype = Dtype::kBf16;
-  // Whether all rows of q, k, v, out and the cache begin 16-byte aligned.
+  // All rows of q, k, v, out and the cache begin 16-byte aligned.
   bool aligned = true;
   int32_t multiprocessors = 132;
-  int32_t shared_bytes = 227 << 10;  // that a thread block can have
+  int32_t shared_bytes = 227 << 10;  // available to a thread block
 };
 
 AttentionKernels attention_kernels(const AttentionShape& shape);
 
-// What the host knows of a step. Grids are sized by it, so a captured graph can be replayed with
-// other tables as long as these hold: spans and tiles beyond those in use have no queries and span
-// -1, and longest is an upper bound.
+// What the host knows about a step. Grid sizes depend only on this, so a captured graph can be
+// replayed with other tables that fit: surplus spans have no queries, surplus tiles have span -1,
+// and `longest` is an upper bound.
 struct AttentionSizes {
   AttentionKernels kernels = AttentionKernels::kPlain;
-  int32_t tokens = 0;                // of the step
-  int32_t decode_spans = 0;          // the first spans of the table: those with few queries
-  int32_t decode_rows = 0;           // most queries of them, times heads / kv_heads; at most 16
-  int32_t longest = 0;               // most keys of them
-  int32_t split_keys = 64;           // keys per thread block of a decode span; a multiple of 64
-  int32_t tiles = 0;                 // of all other spans
-  int32_t shared_bytes = 227 << 10;  // that a thread block can have
+  int32_t tokens = 0;        // in the step
+  int32_t decode_spans = 0;  // spans with few queries, which come first in the table
+  int32_t decode_rows = 0;   // their largest number of queries, times heads / kv_heads; at most 16
+  int32_t longest = 0;       // their largest number of keys
+  int32_t split_keys = 64;   // keys per thread block of a decode span; a multiple of 64
+  int32_t tiles = 0;         // for all other spans
+  int32_t shared_bytes = 227 << 10;  // available to a thread block
+  bool joint = false;                // queries may be in joint ranges, and there is a table of ends
   int32_t splits() const {
     return longest <= split_keys ? 1 : (longest + split_keys - 1) / split_keys;
   }
@@ -73,33 +83,45 @@ struct AttentionPlan {
   AttentionSizes sizes;
   std::vector<DeviceSpan> spans;
   std::vector<int32_t> block_tables;
-  // Per token: block * kBlockTokens + offset, where its K and V are stored; -1: nowhere.
+  // Per token: block * kBlockTokens + offset, where its K and V are stored; -1: not stored.
   std::vector<int64_t> slots;
-  std::vector<AttentionTile> tiles;  // those with most keys first
+  std::vector<AttentionTile> tiles;  // most keys first
+  // Per token, if sizes.joint: the end of the positions that it attends to; 0 outside all spans.
+  std::vector<int32_t> ends;
 };
 
-// spans: host, with block tables on the host. tokens: of the step, at least the end of every span.
+// True if a query of the span is in a joint range.
+bool has_joint_queries(const QuerySpan& span);
+
+// spans: on the host, with block tables on the host. tokens: of the step; at least the end of every
+// span.
 AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans, size_t count,
                              int64_t tokens);
 
-// Most queries of a span that attends as a decode: kernels on tensor cores take the keys of such a
-// span in parts. 0: none does.
+// The sizes of a layer with this window in a step with these sizes: decodes have fewer keys, in no
+// more parts, so that the step's counters and workspace suffice. window 0: unchanged.
+AttentionSizes sizes_in_window(const AttentionShape& shape, const AttentionSizes& sizes,
+                               int64_t window);
+
+// The most queries with which a span attends as a decode. Tensor-core kernels split the keys of
+// such spans. 0: no span does.
 int32_t decode_queries(const AttentionShape& shape);
 
 // For captured graphs: the bounds of a set of steps.
 struct AttentionBounds {
   int32_t tokens = 0;
-  int32_t decode_spans = 0;  // spans of at most decode_queries queries
+  int32_t decode_spans = 0;  // spans with at most decode_queries queries
   int32_t decode_queries = 1;
-  int32_t longest = 0;      // most keys of one of these; 0: there are none
-  int32_t other_spans = 0;  // of more queries than decode_queries(shape)
+  int32_t longest = 0;      // the most keys of any of them; 0: there are none
+  int32_t other_spans = 0;  // spans with more than decode_queries(shape) queries
+  bool joint = false;       // queries may be in joint ranges
 };
-// Only with tensor cores and heads / kv_heads of at most 16 (decode_fits).
+// Bounds require tensor cores and heads / kv_heads of at most 16, which decode_fits() checks.
 bool decode_fits(const AttentionShape& shape);
 AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const AttentionBounds& bounds);
-// The plan of a step with the sizes of bounds; absent if the step is beyond them. The sizes of its
-// tables depend on the bounds alone, but for the block tables, which have the blocks of the step.
-// Surplus spans have no queries, surplus tiles no span, and surplus tokens no slots.
+// The plan of a step with table sizes that depend only on the bounds, except block_tables, which
+// has the blocks of the step; nullopt if the step exceeds the bounds. Surplus spans have no
+// queries, surplus tiles no span, and surplus tokens no slots.
 std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
                                                     const AttentionSizes& bounds,
                                                     const QuerySpan* spans, size_t count);
@@ -110,17 +132,18 @@ struct AttentionTables {
   const int32_t* block_tables = nullptr;
   const int64_t* slots = nullptr;
   const AttentionTile* tiles = nullptr;
-  // One per decode span and kv head, zeros, which they are again after each launch: the last thread
-  // block of a span that ends merges its parts. Null: a launch of its own does.
+  // One per decode span and KV head. Zero before and after each launch: the last thread block of a
+  // span to finish merges the span's parts. Null: a separate launch merges them.
   uint32_t* counters = nullptr;
+  const int32_t* ends = nullptr;  // null unless sizes.joint
 };
 
-// How many counters there are; 0 if there is nothing to merge.
+// The number of counters; 0 if there is nothing to merge.
 size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads);
-// Bytes of the workspace of paged_attention, 16-byte aligned.
+// Size of paged_attention()'s workspace in bytes; it must be 16-byte aligned.
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim);
 
-// Rows of a step's tokens with contiguous heads: [tokens, heads, dim].
+// Rows of a step's tokens, each with contiguous heads: [tokens, heads, dim].
 struct TokenRows {
   const void* data = nullptr;
   int64_t token_stride = 0;  // elements
@@ -130,21 +153,22 @@ struct TokenRows {
 Status store_kv(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slots,
                 int64_t tokens, Stream stream);
 
-// Of a step's tokens: float [tokens, dim / 2].
+// Rotary angles of a step's tokens: float [tokens, dim / 2].
 struct Angles {
   const float *cos = nullptr, *sin = nullptr;
 };
 
-// What rotate_half() of q, in place, and of k and then store_kv() do, bit for bit, in one launch; k
-// itself is not written.
+// The same, bit for bit, as rotate_half() of q in place and of k, followed by store_kv(), but in
+// one launch; k itself is not written. Not for caches in 8 bits.
 Status rotate_and_store(const KvCache& cache, Heads q, TokenRows k, TokenRows v, Angles of_q,
                         Angles of_k, const int64_t* slots, int64_t tokens, Stream stream);
 
-// Attention of q, [tokens, heads, dim], over each span's keys, which include its own. out:
-// [tokens, heads * dim]; rows outside of all spans are not written. Fails with
-// cudaErrorInvalidValue if the kernels of `sizes` do not support the arguments.
+// Attention of q, [tokens, heads, dim], over each span's keys, its own included. out: [tokens,
+// heads * dim]; rows outside all spans are not written. sizes: of the step, or sizes_in_window() of
+// them. KV blocks outside the window are not read. Fails with cudaErrorInvalidValue if the kernels
+// of `sizes` do not support the arguments.
 Status paged_attention(const KvCache& cache, TokenRows q, int32_t heads, void* out,
-                       const AttentionSizes& sizes, const AttentionTables& tables, void* workspace,
-                       Stream stream);
+                       const AttentionRule& rule, const AttentionSizes& sizes,
+                       const AttentionTables& tables, void* workspace, Stream stream);
 
 }  // namespace valora::kernels::cuda

@@ -1,19 +1,19 @@
-// Launches beside those of a stream, as a branch of the graph into which it is captured.
+// A branch of launches that run concurrently with those of a captured stream.
 #pragma once
 
 #include "kernels/cuda/types.h"
 
 namespace valora::kernels::cuda {
 
-// One at a time. What it launches begins after all that was launched on the main stream before the
-// branch began. A stream that is not under capture gets no branch: it would cost the host more than
-// it saves.
+// Only one may exist at a time. Its launches begin after everything launched on the main stream
+// before the branch was created. If the stream is not being captured, there is no branch: it would
+// cost the host more than it saves.
 class Branch {
  public:
   explicit Branch(Stream main);
 
-  Stream stream() const { return stream_; }  // the main one if there is no branch
-  // The main stream's next launches begin after all of the branch. Without it, a capture fails.
+  Stream stream() const { return stream_; }  // the main stream if there is no branch
+  // Makes later launches on the main stream wait for the branch. A capture fails without it.
   Status join();
 
  private:

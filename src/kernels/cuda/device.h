@@ -1,4 +1,4 @@
-// The GPU that launches go to.
+// Properties of the current GPU.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace valora::kernels::cuda {
 
-// Of the current GPU; 132, an H100's, if there is none.
+// 132, as on an H100, if there is no GPU.
 int32_t multiprocessors();
-// That a thread block of it can have.
+// Shared memory available to a thread block.
 int32_t shared_bytes();
-// Of its L2 cache; 0 if there is no GPU.
+// Size of the L2 cache; 0 if there is no GPU.
 int32_t cache_bytes();
-// As its driver has it; empty if there is none.
+// As reported by the driver; empty if there is no GPU.
 std::string gpu_name();
-// Compute capability, e.g. 90 for 9.0; 0 if there is none.
+// Compute capability, e.g. 90 for 9.0; 0 if there is no GPU.
 int32_t capability();
-// Whether a launch may begin while the one before it ends: from compute capability 9.0 on, unless
-// it is switched off.
+// True if a launch may begin while the previous one is finishing: from compute capability 9.0,
+// unless switched off.
 bool launches_overlap();
-void keep_launches_apart();
+void disable_launch_overlap();
 const char* message_of(Status status);
 
 }  // namespace valora::kernels::cuda

@@ -1,34 +1,38 @@
-// Adapters merged into weights (VaLoRA §4.4.1): merged = weight + coefficient · B A for many
-// linears in one launch. Sums are in fp32, rounded once.
+// Merges adapters into weights (VaLoRA §4.4.1): merged = weight + coefficient · B A for many
+// linears in one launch. Sums are in fp32 and rounded once.
 #pragma once
 
 #include <vector>
 
+#include "kernels/cuda/integer_matrix.h"
 #include "kernels/cuda/lora.h"
 
 namespace valora::kernels::cuda {
 
-// One linear. weight, merged: [out, in], row-major, contiguous; merged may be weight. in and out
-// are those of the module; its scale is not applied.
+// One linear. weight, merged: [out, in], row-major, contiguous; merged may equal weight. in and out
+// are the module's; its scale is not applied.
 struct MergeItem {
-  const void* weight = nullptr;
+  const void* weight = nullptr;  // null: the weight is in integers
   void* merged = nullptr;
   DeviceLoraModule module;
   float coefficient = 1;
+  IntegerMatrix integers = {};
 };
 
-// The table of a launch: built on the host, then copied to the device.
+// The table of a launch, built on the host and then copied to the device.
 struct DeviceMerge {
   MergeItem item;
-  int64_t first_tile = 0;  // tiles of all linears before
+  int64_t first_tile = 0;  // number of tiles in all preceding linears
 };
 
 struct MergePlan {
   std::vector<DeviceMerge> merges;
   int64_t tiles = 0;
-  // Whether all rows begin 16-byte aligned, as the tensor-core kernel needs.
+  // All rows begin 16-byte aligned, as the tensor-core kernel requires.
   bool aligned = true;
+  int bits = 0;  // of the weights' integers; 0: the weights are floats
 };
+// The weights of all items of a launch are floats, or integers of the same bits.
 MergePlan plan_merge(Dtype dtype, const MergeItem* items, size_t count);
 
 // merges: device copy of plan.merges.

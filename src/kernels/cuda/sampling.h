@@ -1,4 +1,5 @@
-// What a sampler on the host needs of rows of logits (kernels/types/candidates.h), in two launches.
+// Extracts what a host-side sampler needs from rows of logits (kernels/types/candidates.h), in two
+// launches.
 #pragma once
 
 #include "kernels/cuda/types.h"
@@ -6,7 +7,7 @@
 
 namespace valora::kernels::cuda {
 
-// A CandidateQuery. Begins are places in the arrays of the tables and the results.
+// A CandidateQuery. The *_begin fields are offsets into the arrays of the tables and results.
 struct CandidateRow {
   int64_t row = 0;   // of the logits
   double scale = 0;  // 1 / temperature; 0: no scaled sums
@@ -15,8 +16,8 @@ struct CandidateRow {
   int32_t sum = 0;
   int32_t listed_begin = 0, listed = 0;
   int32_t allowed_begin = 0, allowed_words = -1;  // -1: all tokens are allowed
-  int32_t best_begin = 0, most_best = 0;          // room for so many, if more than one is wanted
-  int32_t groups_row = 0;                         // of the workspace, if more than one is wanted
+  int32_t best_begin = 0, most_best = 0;  // capacity of the list, if more than one is wanted
+  int32_t groups_row = 0;                 // workspace row, if more than one is wanted
 };
 
 struct CandidateTables {
@@ -27,28 +28,28 @@ struct CandidateTables {
 
 struct RowSums {
   PartSums all;
-  int32_t best_count = 0;  // how many of the list are there
+  int32_t best_count = 0;  // number of tokens in the list
   int32_t unused = 0;
 };
 struct CandidateResults {
   RowSums* rows = nullptr;  // [rows]
-  float* listed = nullptr;  // of the listed tokens
+  float* listed = nullptr;  // logits of the listed tokens
   Candidate* best = nullptr;
-  PartSums* parts = nullptr;  // [rows, parts]; those beyond a row's vocabulary are not written
+  PartSums* parts = nullptr;  // [rows, parts]; parts beyond a row's vocabulary are not written
 };
 
 struct CandidateCall {
   const float* logits = nullptr;  // rows of `stride` elements
   int64_t stride = 0;
-  int32_t rows = 0, parts = 0;  // parts: of the largest vocabulary
+  int32_t rows = 0, parts = 0;  // parts: for the largest vocabulary
   CandidateTables tables;
   CandidateResults results;
   float* workspace = nullptr;  // candidate_workspace() floats
 };
 
-// best: how many rows want more than one token.
+// best: number of rows that want more than one token.
 size_t candidate_workspace(int32_t best, int32_t parts);
-// How much room a list of `wanted` tokens needs, so that it is seldom left out.
+// The capacity that a list of `wanted` tokens needs so that it is seldom left out.
 int32_t candidate_room(int32_t wanted);
 Status find_candidates(const CandidateCall& call, Stream stream);
 

@@ -1,5 +1,5 @@
-// What all CUDA kernels share. The headers of this folder are plain C++, so that code compiled
-// without nvcc can call them.
+// Definitions shared by all CUDA kernels. The headers of this folder are plain C++, so that code
+// compiled without nvcc can call the kernels.
 //
 // Launches are asynchronous on a stream, allocate nothing, do not synchronise, and may be captured
 // into a CUDA graph. Arguments are not checked unless a header says so. Pointers are to device

@@ -1,4 +1,4 @@
-// What a query must attend to, for the tests of attention: a mask as one would write it down.
+// The keys that a query must attend to, for tests of attention; written as a plain mask.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline bool attends(int64_t position, int64_t key, int64_t window,
          (key <= position || std::ranges::any_of(joint, holds_both));
 }
 
-// The keys around its own that the query at `position` attends to, of `length` keys.
+// The contiguous keys, out of `length`, around its own to which the query at `position` attends.
 inline PositionRange attended(int64_t position, int64_t length, int64_t window,
                               std::span<const PositionRange> joint) {
   PositionRange range{position, position + 1};

@@ -12,7 +12,7 @@
 
 namespace valora::kernels {
 
-// A buffer of `count` elements. Access beyond the last one is a segmentation fault.
+// A buffer of `count` elements. Any access past its end is a segmentation fault.
 template <typename T>
 class Guarded {
  public:

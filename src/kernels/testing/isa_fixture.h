@@ -1,4 +1,4 @@
-// For tests that run on every instruction set of this CPU.
+// For tests that run with every instruction set of this CPU.
 #pragma once
 
 #include <gtest/gtest.h>

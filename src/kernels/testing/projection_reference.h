@@ -1,5 +1,4 @@
-// For tests: reference projections in double precision, and the comparison of the kernels with
-// them.
+// For tests: reference projections in double precision, and comparisons with the kernels' results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/linear/project.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/testing/guarded.h"
@@ -38,7 +38,7 @@ Guarded<T> packed(const Guarded<T>& w, int64_t n, int64_t k) {
   return panels;
 }
 
-// A matrix and its panels. If panels_per_piece > 0, the panels are also stored in separate pieces.
+// A matrix and its panels, which are also stored in separate pieces if panels_per_piece > 0.
 template <typename T>
 struct Matrix {
   int64_t n, k;
@@ -74,7 +74,7 @@ struct Matrix {
 
 struct Use {
   int64_t begin, end;
-  std::vector<int64_t> ranks;  // per slice; 0: not touched
+  std::vector<int64_t> ranks;  // per slice; 0: slice not adapted
   float coefficient;
 };
 
@@ -83,24 +83,25 @@ struct Case {
   std::vector<int64_t> outs;     // per slice
   int64_t x_gap = 0, y_gap = 0;  // padding elements between rows
   bool bias = false;
-  bool unrounded = false;  // y_float
+  bool unrounded = false;  // check y_float
   std::optional<Gate> gate = {};
   std::vector<Use> uses = {};
   int64_t panels_per_piece = 0;  // of the adapters; 0: contiguous
-  // Of the weights: integers, unless bits is 0.
+  // The weights: integers unless bits is 0.
   int bits = 0;
   int64_t group = 0;
   bool zeros = false, float_scales = false, minimums = false;
-  int64_t input_block = 0;  // inputs per scale of x in 8 bits; 0: x stays as it is
+  int64_t input_block = 0;  // inputs per scale of x in 8 bits; 0: x is not rounded
+  std::optional<RowRounding> row_rounding = {};
 };
 
-// A sum in double, and the sum of its terms' magnitudes, to which the fp32 error is proportional.
+// A sum in double, and the sum of its terms' magnitudes, to which fp32 errors are proportional.
 struct Reference {
   double sum = 0, magnitude = 0;
 };
 
 inline constexpr double kFp32Error = 2e-6;          // relative to the magnitude
-inline constexpr double kBf16Rounding = 1.0 / 255;  // half a unit in the last place (8 bits)
+inline constexpr double kBf16Rounding = 1.0 / 255;  // half an ulp (8-bit significand)
 inline constexpr float kUntouched = -77;
 
 template <typename T>
@@ -112,7 +113,7 @@ void add_row(const T* x, const T* w, int64_t k, Reference& r) {
   }
 }
 
-// A weight in integers, its panels and what it stands for.
+// An integer weight, its panels and its decoded parts.
 struct IntegerMatrix {
   IntegerPanels panels;
   Guarded<uint8_t> bytes;
@@ -138,23 +139,27 @@ struct IntegerMatrix {
                   bytes.data(), serial_for);
     panels.data = bytes.data();
     panels.input_block = c.input_block;
+    panels.row_rounding = c.row_rounding;
   }
-  // Adds x · w for one output. The magnitude is that of what kernels may add up: integers and
-  // zero-points apart.
+  // Adds x · w for one output. The magnitude allows for kernels that sum integers and zero-points
+  // separately. rounded: the slack allows for decoded weights in bf16.
   template <typename T>
-  void add_row(const T* x, int64_t output, Reference& r) const {
+  void add_row(const T* x, int64_t output, bool rounded, Reference& r, double& slack) const {
     const int low = panels.bits == 8 ? 128 : 0;
     for (int64_t i = 0; i < panels.k; ++i) {
       const int64_t part = output * groups + i / panels.group;
       const int value = values[output * panels.k + i], zero = zeros[part];
       const double input = to_float(x[i]), scaled = input * double(scales[part]),
                    least = input * double(minimums[part]);
-      r.sum += scaled * (value - zero) + least;
+      const double term = scaled * (value - zero) + least;
+      r.sum += term;
+      if (rounded) slack += kBf16Rounding * std::abs(term);
       r.magnitude +=
           std::abs(scaled) * (std::abs(value - low) + std::abs(zero - low)) + std::abs(least);
     }
   }
-  // The same with x rounded to 8 bits. An input near the middle of two integers may become either.
+  // The same with x rounded to 8 bits. An input near the midpoint of two integers may round to
+  // either.
   template <typename T>
   void add_rounded_row(const T* x, int64_t output, Reference& r, double& slack) const {
     for (int64_t begin = 0; begin < panels.k; begin += panels.input_block) {
@@ -162,13 +167,16 @@ struct IntegerMatrix {
       double largest = 0;
       for (int64_t i = begin; i < end; ++i)
         largest = std::max(largest, std::abs(double(to_float(x[i]))));
+      const double scale = panels.row_rounding && panels.row_rounding->scale != 0
+                               ? double(panels.row_rounding->scale)
+                               : largest / (panels.row_rounding ? 127.5 : 127);
+      const double low = panels.row_rounding ? -128 : -127;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t part = output * groups + i / panels.group;
         const int value = values[output * panels.k + i], zero = zeros[part];
-        const double exact = largest == 0 ? 0 : to_float(x[i]) * 127 / largest,
-                     rounded = std::nearbyint(exact), unit = largest / 127 * double(scales[part]);
-        const double least = largest / 127 * double(minimums[part]),
-                     weight = unit * (value - zero) + least;
+        const double exact = scale == 0 ? 0 : std::clamp(to_float(x[i]) / scale, low, 127.0),
+                     rounded = std::nearbyint(exact), unit = scale * double(scales[part]);
+        const double least = scale * double(minimums[part]), weight = unit * (value - zero) + least;
         r.sum += rounded * weight;
         r.magnitude += std::abs(rounded) * (std::abs(unit) * (value + zero) + std::abs(least));
         if (std::abs(std::abs(exact - rounded) - 0.5) < 1e-4) slack += std::abs(weight);
@@ -190,15 +198,15 @@ struct Adapter {
     b.push_back(std::make_unique<Matrix<T>>(out, rank, seed_b, 0.2f, panels_per_piece));
     modules.push_back({a.back()->factor(), b.back()->factor(), rank, in, out, kScale});
   }
-  // Splits the coefficient of the use into the segment's and the module's scale.
+  // Divides the use's coefficient between the segment's coefficient and the module's scale.
   LoraSegment segment() const {
     return {use->begin, use->end, modules.data(), use->coefficient / kScale};
   }
   static constexpr float kScale = 0.5f;
 };
 
-// The intermediate is rounded to T. The fp32 and double results may round differently, by one unit
-// in the last place, hence the slack.
+// The intermediate is rounded to T. fp32 and double results may round differently by one unit in
+// the last place, hence the slack.
 template <typename T>
 void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t output, Reference& r,
                   double& slack) {
@@ -219,14 +227,14 @@ void add_low_rank(const Adapter<T>& adapter, size_t slice, const T* x, int64_t o
   }
 }
 
-// Neither activation is steeper than 1.13.
+// Neither activation has a slope above 1.13.
 inline double activated(Gate gate, double x) {
   if (gate == Gate::kSilu) return x / (1 + std::exp(-x));
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-// The outputs of a projection. expected_sum(token, slice, output, slack) is a linear's sum before
-// it is combined and rounded; it adds to slack what the sum may differ by.
+// Checks the outputs of a projection. expected_sum(token, slice, output, slack) is a linear's sum
+// before gating and rounding; it adds the permitted difference to slack.
 template <typename T, typename ExpectedSum>
 void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
                     std::vector<Guarded<float>>& ys_float, const ExpectedSum& expected_sum) {
@@ -266,9 +274,10 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
                << c.uses.size() << " per piece " << c.panels_per_piece << " bytes " << sizeof(T)
                << " bits " << c.bits << " group " << c.group << " zeros " << c.zeros
                << " float scales " << c.float_scales << " minimums " << c.minimums
-               << " input block " << c.input_block);
+               << " input block " << c.input_block << " row rounding "
+               << (c.row_rounding ? c.row_rounding->scale : -1));
   const int64_t ldx = c.k + c.x_gap;
-  // No gap after the last row: it ends at the guard page.
+  // The last row has no gap after it, so that it ends at the guard page.
   const auto x = random_values<T>(c.m * ldx - c.x_gap, 1, 0.3f);
   std::vector<std::unique_ptr<Matrix<T>>> weights;
   std::vector<std::unique_ptr<IntegerMatrix>> integers;
@@ -306,12 +315,13 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
   }
   project<T>(x.data(), c.m, ldx, slices, segments, c.gate, parallel);
 
+  const bool rounded = c.m > kernel_set<T>().integer_rows && !kernel_set<T>().float_inputs;
   const auto expected_sum = [&](int64_t t, size_t s, int64_t o, double& slack) {
     Reference r;
     if (c.input_block > 0)
       integers[s]->add_rounded_row(&x[t * ldx], o, r, slack);
     else if (c.bits > 0)
-      integers[s]->add_row(&x[t * ldx], o, r);
+      integers[s]->add_row(&x[t * ldx], o, rounded, r, slack);
     else
       add_row(&x[t * ldx], &weights[s]->values[o * c.k], c.k, r);
     if (c.bias) r.sum += biases[s][o], r.magnitude += std::abs(biases[s][o]);

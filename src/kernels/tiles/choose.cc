@@ -10,8 +10,8 @@ namespace {
 struct InUse {
   std::mutex mutex;
   std::shared_ptr<const TileTable> table = std::make_shared<const TileTable>();
-  // Incremented after the table is replaced, so that choices cached under the new number come from
-  // the new table.
+  // Incremented after the table has been replaced, so that choices cached under the new number come
+  // from the new table.
   std::atomic<uint64_t> number = 1;
 };
 
@@ -20,7 +20,8 @@ InUse& in_use() {
   return instance;
 }
 
-// A cache per thread: a search takes microseconds, and each layer of a model has the same shapes.
+// A cache per thread, because a search takes microseconds and all layers of a model have the same
+// shapes.
 template <typename DeviceTile>
 struct Remembered {
   TileKey key;

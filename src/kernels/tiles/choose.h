@@ -1,5 +1,5 @@
-// Chooses the tile of a product (VaLoRA §4.3, Alg. 2): a pure function of its shape and the table
-// in use. Never fails: the exact entry, else the nearest one, else a formula.
+// Chooses the tile of a product (VaLoRA §4.3, Alg. 2): a pure function of its shape and the current
+// table. Never fails: uses the exact entry, or else the nearest one, or else a formula.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace valora::kernels {
 
-// The table in use; never null, initially empty. use_tiles is for startup and for measurements. It
-// is thread-safe: concurrent products use tiles of the old or the new table.
+// The current table; never null, initially empty. use_tiles() is for start-up and measurements. It
+// is thread-safe: concurrent products use tiles of either the old or the new table.
 std::shared_ptr<const TileTable> tiles_in_use();
 void use_tiles(std::shared_ptr<const TileTable> table);
 

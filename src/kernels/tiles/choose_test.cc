@@ -18,7 +18,7 @@ class InUse : public ::testing::Test {
   const std::shared_ptr<const TileTable> before_ = tiles_in_use();
 };
 
-TEST(Tiles, OfTheFormulaAreAlwaysTheInstructionSets) {
+TEST(Tiles, FormulaTilesFitInstructionSet) {
   for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable})
     for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
       for (const bool float32 : {false, true})
@@ -34,7 +34,7 @@ TEST(Tiles, OfTheFormulaAreAlwaysTheInstructionSets) {
 constexpr ProductKind kCudaKinds[] = {ProductKind::kShrink, ProductKind::kExpand,
                                       ProductKind::kLongShrink, ProductKind::kLongExpand};
 
-TEST(Tiles, OfTheFormulaAreCompiledForGpus) {
+TEST(Tiles, FormulaTilesAreCompiledForGpus) {
   for (const CudaArch arch : {CudaArch::kSm80, CudaArch::kSm90, CudaArch::kSm120})
     for (const ProductKind kind : kCudaKinds)
       for (const bool float32 : {false, true})
@@ -49,7 +49,7 @@ TEST(Tiles, OfTheFormulaAreCompiledForGpus) {
             }
 }
 
-TEST(Tiles, OfGpusAreThoseThatAreCompiled) {
+TEST(Tiles, GpuTilesAreCompiledOnes) {
   const ProductShape shrink{ProductKind::kShrink, false, CudaArch::kSm90, 8, 64, 3584},
       expand{ProductKind::kExpand, false, CudaArch::kSm90, 8, 3584, 16};
   ProductShape long_shrink = shrink;
@@ -66,7 +66,7 @@ TEST(Tiles, OfGpusAreThoseThatAreCompiled) {
   EXPECT_FALSE(is_tile_of({ProductKind::kDense, false, CudaArch::kSm90, 1, 1, 1}, CudaTile{}));
 }
 
-TEST(Tiles, OfGpusAreLimitedToTheProduct) {
+TEST(Tiles, GpuTilesAreLimitedToProduct) {
   const auto shrink = [](int64_t n, int64_t k) {
     return ProductShape{ProductKind::kShrink, false, CudaArch::kSm90, 1, n, k};
   };
@@ -78,15 +78,15 @@ TEST(Tiles, OfGpusAreLimitedToTheProduct) {
   EXPECT_EQ(effective_cuda_tile(expand, {512, 8, 1, 1}), (CudaTile{64, 2, 1, 1}));
 }
 
-TEST(Tiles, AreEqualByTheirEffect) {
+TEST(Tiles, TilesWithEqualEffectAreEqual) {
   EXPECT_EQ(effective_tile(dense(7, 900, 900), {6, 4, 1}),
             (CpuTile{4, 4, 1}));  // blocks of 4 and 3
-  EXPECT_EQ(effective_tile(dense(13, 900, 900), {6, 4, 1}), (CpuTile{5, 4, 1}));  // of 5, 4 and 4
+  EXPECT_EQ(effective_tile(dense(13, 900, 900), {6, 4, 1}), (CpuTile{5, 4, 1}));  // 5, 4 and 4
   EXPECT_EQ(effective_tile(dense(1, 48, 2), {3, 8, 8}), (CpuTile{1, 2, 1}));
   EXPECT_EQ(effective_tile(dense(1, 48, 900), {3, 3, 4}), (CpuTile{1, 3, 4}));
 }
 
-TEST(TileTable, AnswersExactNearestOrByFormula) {
+TEST(TileTable, ChoosesExactThenNearestThenFormula) {
   const Tile one = CpuTile{1, 2, 8}, many = CpuTile{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), one), entry(dense(64, 896, 896), many)});
   EXPECT_EQ(table.exact(TileKey::of(dense(1, 896, 896))), one);
@@ -115,7 +115,8 @@ TEST(TileTable, TakesTheLastOfEqualKeys) {
   EXPECT_EQ(table.exact(TileKey::of(dense(3, 64, 64))), Tile(CpuTile{3, 1, 1}));
 }
 
-// Between two measured token counts the choice changes once, from the lower entry to the upper one.
+// Between two measured token counts, the choice changes once: from the lower entry to the upper
+// one.
 TEST(TileTable, ChangesOnceBetweenTwoEntries) {
   const Tile low = CpuTile{1, 2, 8}, high = CpuTile{12, 2, 1};
   const TileTable table({entry(dense(1, 896, 896), low), entry(dense(16, 896, 896), high)});
@@ -138,7 +139,7 @@ TEST(TileTable, DistanceIsSymmetricAndWeighsRanksMost) {
   EXPECT_GT(tile_distance(a, rank), tile_distance(a, width));
 }
 
-TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
+TEST(TileTable, SingleTileIsReducedToInstructionSet) {
   const TileTable table = TileTable::single({6, 4, 1});
   EXPECT_EQ(table.choose(TileKey::of(dense(100, 896, 896))), Tile(CpuTile{6, 4, 1}));
   for (const Isa isa : {Isa::kAvx2, Isa::kPortable})
@@ -150,7 +151,7 @@ TEST(TileTable, OfOneTileIsCutToTheInstructionSet) {
     }
 }
 
-TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
+TEST_F(InUse, CurrentTableAppliesToEveryThread) {
   const ProductShape shape = dense(3, 320, 320);
   use_tiles(std::make_shared<const TileTable>());
   EXPECT_EQ(choose_cpu_tile(shape), cpu_formula_tile(shape));
@@ -163,8 +164,8 @@ TEST_F(InUse, TheTableInUseDecidesOnEveryThread) {
   }
 }
 
-// More shapes than the cache of a thread holds.
-TEST_F(InUse, EveryShapeKeepsItsAnswer) {
+// More shapes than one thread's cache can hold.
+TEST_F(InUse, CacheOverflowKeepsChoices) {
   std::vector<TileEntry> entries;
   for (int64_t n = 16; n <= 16 * 2000; n += 16)
     entries.push_back(

@@ -1,5 +1,5 @@
-// The tiles of the low-rank products on GPUs: which are compiled, and the formula. Header-only, for
-// the kernels and for tables alike.
+// Tiles of low-rank products on GPUs: which ones are compiled, and the formula. Header-only,
+// because both kernels and tables use it.
 #pragma once
 
 #include <algorithm>
@@ -9,26 +9,26 @@
 
 namespace valora::kernels {
 
-// How a launch is cut (kernels/cuda/lora.h). Any values are correct: the nearest tile that is
-// compiled runs.
+// How a launch is tiled (kernels/cuda/lora.h). Any values give correct results: the nearest
+// compiled tile runs.
 struct CudaTile {
   uint16_t width = 16;  // per thread block: ranks of a shrink, outputs of an expand
   uint8_t warps = 8;    // per thread block
-  uint8_t stages = 1;   // of a shrink: pairs of steps whose loads are under way; 1 for an expand
-  uint8_t splits = 1;   // thread blocks that share the inputs of a shrink; 1 for an expand
+  uint8_t stages = 1;   // for a shrink: pairs of steps whose loads are in flight; 1 for an expand
+  uint8_t splits = 1;   // thread blocks that share a shrink's inputs; 1 for an expand
 
   friend bool operator==(const CudaTile&, const CudaTile&) = default;
 };
 
-// A warp of an expand has one or two groups of this many outputs.
+// Each warp of an expand handles one or two groups of this many outputs.
 inline constexpr int kCudaGroupOuts = 32;
-// A warp of a shrink takes this many inputs at a time.
+// Each warp of a shrink reads this many inputs at a time.
 inline constexpr int kCudaChunk = 64;
 inline constexpr int kCudaShrinkWidths[] = {8, 16, 32}, kCudaShrinkWarps[] = {4, 8},
                      kCudaShrinkStages[] = {2, 4}, kCudaSplits[] = {1, 2, 4, 8, 16},
                      kCudaExpandWarps[] = {2, 4, 8}, kCudaExpandGroups[] = {1, 2};
 
-// Whether a thread's sums leave registers for four stages. bands: of 16 tokens.
+// True if a thread's sums leave enough registers for this many stages. bands: bands of 16 tokens.
 constexpr bool cuda_stages_fit(int bands, int width, int stages) {
   return stages <= 2 || bands * width <= 16;
 }
@@ -61,13 +61,13 @@ constexpr CudaTile effective_cuda_tile(const ProductShape& s, const CudaTile& ti
   if (!cuda_stages_fit(is_long(s.kind) ? 2 : 1, width, stages)) stages = 2;
   t.stages = static_cast<uint8_t>(stages);
   int splits = nearest_of(kCudaSplits, tile.splits);
-  // Each thread block has inputs.
+  // Every thread block must have inputs.
   while (splits > 1 && int64_t{splits - 1} * t.warps * kCudaChunk >= s.k) splits /= 2;
   t.splits = static_cast<uint8_t>(splits);
   return t;
 }
 
-// Of the largest GPUs of an architecture.
+// The multiprocessors of an architecture's largest GPUs.
 constexpr int typical_multiprocessors(CudaArch arch) {
   switch (arch) {
     case CudaArch::kSm80: return 108;
@@ -79,8 +79,9 @@ constexpr int typical_multiprocessors(CudaArch arch) {
   return 170;
 }
 
-// Of a shrink. Fitted to what an H200 gave: few tiles are cut finely, so that most multiprocessors
-// have loads under way; from about one thread block for each on, splits only cost.
+// For a shrink. Fitted to measurements on an H200: a few tiles are split finely, so that most
+// multiprocessors have loads in flight; once there is about one thread block per multiprocessor,
+// splits only cost time.
 constexpr CudaTile cuda_shrink_formula(const ProductShape& s) {
   constexpr int64_t kInputs = int64_t{4} * kCudaChunk, kManyInputs = 8192;
   const int64_t processors = typical_multiprocessors(s.processor.arch()),
@@ -110,7 +111,7 @@ constexpr CudaTile cuda_shrink_formula(const ProductShape& s) {
 
 // The tile of a shape without an entry in the table; shape.processor is a GPU.
 constexpr CudaTile cuda_formula_tile(const ProductShape& s) {
-  if (s.float32) return effective_cuda_tile(s, {16, 8, 2, 1});  // kernels without these choices
+  if (s.float32) return effective_cuda_tile(s, {16, 8, 2, 1});  // fp32 kernels lack these choices
   if (is_shrink(s.kind)) return effective_cuda_tile(s, cuda_shrink_formula(s));
   if (!is_long(s.kind)) return effective_cuda_tile(s, {128, 4, 1, 1});
   return effective_cuda_tile(s, s.n >= 16384 ? CudaTile{256, 4, 1, 1} : CudaTile{64, 2, 1, 1});

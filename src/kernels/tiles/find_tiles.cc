@@ -16,7 +16,7 @@ std::optional<FoundTiles> if_for(const Hardware& hardware, TileFile file,
                                  const std::string& source) {
   if (file.hardware == hardware)
     return FoundTiles{std::make_shared<const TileTable>(std::move(file.table)), source};
-  spdlog::info("{} is of other hardware and is not used: {}; this is {}", source,
+  spdlog::info("{} was measured on other hardware and is not used: {}; this is {}", source,
                file.hardware.text(), hardware.text());
   return std::nullopt;
 }
@@ -52,8 +52,9 @@ Result<FoundTiles> find_tiles(const std::string& named, const std::string& own_p
 Status load_tiles(const std::string& named, const Hardware& hardware) {
   VALORA_TRY(found, find_tiles(named, own_tiles_path(hardware), hardware, shipped_tiles()));
   if (found.source.empty())
-    spdlog::info("no table of tiles is of this {}: a formula chooses them; `valora tune` measures",
-                 hardware.device == Device::kCuda ? "GPU" : "CPU");
+    spdlog::info(
+        "no tile table for this {}: a formula chooses the tiles; `valora tune` measures them",
+        hardware.device == Device::kCuda ? "GPU" : "CPU");
   else
     spdlog::info("tiles: {}, {} entries", found.source, found.table->size());
   use_tiles(std::move(found.table));

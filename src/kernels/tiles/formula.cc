@@ -5,20 +5,20 @@
 namespace valora::kernels {
 namespace {
 
-// Enough independent sums to hide the FMA latency.
+// Independent sums that hide the FMA latency.
 constexpr int kBusySums = 12;
 // Up to this many rows, one pass over the weights beats several passes with a better tile shape.
 constexpr int kOnePassRows = 8;
 // A product should have at least this many groups of panels, for load balance.
 constexpr int64_t kFewGroups = 14;
-// Expands follow another rule from kManyRows rows on, dense products up to kMostRows rows.
+// Another rule applies to expands from kManyRows rows, and to dense products up to kMostRows rows.
 constexpr int64_t kManyRows = 32, kMostRows = 96;
 
 CpuTile tile_of(int64_t rows, int panels, int chains) {
   return {static_cast<uint8_t>(rows), static_cast<uint8_t>(panels), static_cast<uint8_t>(chains)};
 }
 
-// Adds chains while registers are left, the sums are too few and k is large enough.
+// Adds chains while registers are left, sums are too few and k is large enough.
 void add_chains(const ProductShape& s, CpuTile& tile) {
   const int sums = tile_sums(s.processor.isa());
   const int64_t vectors = (s.k + 1) / (s.float32 ? 1 : 2);
@@ -43,7 +43,8 @@ CpuTile wide_tile(const ProductShape& s) {
   return tile;
 }
 
-// Sums over a small k: prologue and epilogue dominate, so at most two panels share a row's inputs.
+// Products with a small k: prologue and epilogue dominate, so at most two panels share a row's
+// inputs.
 CpuTile expand_tile(const ProductShape& s) {
   const int64_t m = std::max<int64_t>(1, s.m);
   const int sums = tile_sums(s.processor.isa());
@@ -68,7 +69,7 @@ Tile formula_tile(const ProductShape& s) {
 CpuTile cpu_formula_tile(const ProductShape& s) {
   const bool many_registers = tile_sums(s.processor.isa()) >= 24;
   if (s.kind == ProductKind::kExpand) return expand_tile(s);
-  // Each block of rows reads the panels again: few blocks matter more than wide groups.
+  // Each block of rows reads the panels again, so few blocks matter more than wide groups.
   if (s.kind == ProductKind::kDense && many_registers && !s.float32 && s.m > kOnePassRows &&
       s.m < kMostRows)
     return s.m <= 12 && s.n > 16 ? tile_of(s.m, 2, 1) : tile_of(8, 1, 2);

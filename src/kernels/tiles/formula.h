@@ -1,4 +1,4 @@
-// The tile of a shape that has no entry in the table.
+// Computes the tile of a shape that has no entry in the table.
 #pragma once
 
 #include "kernels/tiles/tile.h"

@@ -34,7 +34,7 @@ int64_t bytes(const std::string& text) {
   return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
 }
 
-// Reads to the end: files in /proc and /sys report no size.
+// Reads until end of file: files in /proc and /sys report no size.
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
   std::ostringstream text;

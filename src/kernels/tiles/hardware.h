@@ -1,4 +1,4 @@
-// The hardware that a tile table was measured on.
+// The hardware on which a tile table was measured.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace valora::kernels {
 
 struct Hardware {
   Device device = Device::kCpu;
-  std::string name;               // as the system or the driver has it
+  std::string name;               // as reported by the system or the driver
   std::string vendor;             // "AuthenticAMD", "NVIDIA"
-  int64_t family = 0, model = 0;  // of a GPU: its compute capability
-  std::string isa;  // its best instruction set (cpu/isa/isa.h), or the GPU's architecture
-  // Bytes of data cache per core; of a GPU: shared memory of a thread block and its L2 cache.
+  int64_t family = 0, model = 0;  // GPU: its compute capability
+  std::string isa;  // the CPU's best instruction set (cpu/isa/isa.h) or the GPU's architecture
+  // CPU: bytes of data cache per core. GPU: bytes of shared memory per thread block, and of L2
+  // cache.
   int64_t l1 = 0, l2 = 0;
 
   friend bool operator==(const Hardware&, const Hardware&) = default;
-  // Whether tiles of one also suit the other. Ignores names and model numbers, which hypervisors
+  // True if tiles for one also suit the other. Ignores names and model numbers, which hypervisors
   // may change.
   bool same_kind(const Hardware& other) const {
     return device == other.device && vendor == other.vendor && isa == other.isa && l1 == other.l1 &&
@@ -35,7 +36,7 @@ Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const
 const Hardware& this_hardware();
 // A GPU. capability: 90 for 9.0.
 Hardware gpu_hardware(const std::string& name, int capability, int64_t shared, int64_t l2);
-// Of tile files: "sm_90".
+// As in tile files, for example "sm_90".
 const char* arch_name(CudaArch arch);
 
 }  // namespace valora::kernels

@@ -20,18 +20,18 @@ namespace valora::kernels {
 namespace {
 
 // A dense measurement uses at most this many bytes of weights and multiply-adds, but at least
-// kDensePanels panels. More would not change the time per output.
+// kDensePanels panels. Using more would not change the time per output.
 constexpr int64_t kDenseBytes = 6 << 20;
 constexpr int64_t kDenseProducts = 1 << 29;
 constexpr int64_t kDensePanels = 16;
-constexpr double kMeasured = 60e-6;  // least duration of a measurement, approximately, in seconds
+constexpr double kMeasured = 60e-6;  // approximate minimum duration of a measurement, in seconds
 constexpr int64_t kMostRepeats = 256;
-// Panels of an expand that a projection prefetches into L2.
+// Bytes of an expand's panels that a projection prefetches into L2.
 constexpr int64_t kFetchedBytes = 256 << 10;
-// Panels of the tile of the dense product that an expand adds to.
+// Panels in the dense product's tile, to whose sums an expand adds.
 constexpr int64_t kDenseGroup = 4;
 
-// How many of the outputs are measured.
+// The number of outputs to measure.
 template <typename T>
 int64_t measured_outputs(const ProductShape& s) {
   const int64_t row = std::max<int64_t>(1, s.k);
@@ -63,7 +63,7 @@ class TileProfiler::Memory {
  public:
   explicit Memory(size_t cold_bytes) : bytes_(cold_bytes) {}
 
-  // Weights that are in no cache.
+  // Weights that are not in any cache.
   template <typename T>
   Panels<T> cold(int64_t n, int64_t k) {
     const size_t count = static_cast<size_t>(packed_elements<T>(n, k));
@@ -88,7 +88,7 @@ class TileProfiler::Memory {
   }
 
  private:
-  // Normal numbers: NaN and subnormal operands may be slower.
+  // Sets normal numbers, because NaN and subnormal operands may be slower.
   template <typename T>
   static void set(T* values, size_t count) {
     for (size_t i = 0; i < count; ++i)
@@ -101,12 +101,12 @@ class TileProfiler::Memory {
     of_floats_ = sizeof(T) == 4;
     at_ = 0;
   }
-  // Memory on huge pages if the system has them, like the weights of an engine.
+  // Memory on huge pages if the system has them, like an engine's weights.
   class Bytes {
    public:
     size_t size() const { return size_; }
     char* data() const { return data_.get(); }
-    // Grows only. Whether it grew.
+    // Grows only. Returns true if it grew.
     bool resize(size_t bytes) {
       if (bytes <= size_) return false;
       size_ = (bytes + kPage - 1) / kPage * kPage;
@@ -160,7 +160,7 @@ double TileProfiler::measure(const ProductShape& s, const CpuTile& tile, bool co
       if (fetched && panels <= kMaxFetchedPanels) p.fetch = fetch;
       return kernel_set<T>().multiply(p);
     }
-    // In pieces, onto sums in the cache, as in a projection.
+    // Computed in pieces and added to sums in cache, as in a projection.
     p.epilogue = Epilogue::kAddFloat;
     p.ldy = unit * kPanelOutputs;
     for (int64_t panel = 0; panel < panels; panel += unit) {
@@ -185,7 +185,8 @@ double TileProfiler::seconds(const ProductShape& shape, const CpuTile& tile) {
   const auto seconds = [&](bool cold) {
     return shape.float32 ? measure<float>(shape, tile, cold) : measure<bf16>(shape, tile, cold);
   };
-  // Dense weights come from memory. Adapters may still be in a cache, so their tile must suit both.
+  // Dense weights come from memory. Adapters may still be in cache, so their tile must suit both
+  // cases.
   const double result =
       shape.kind == ProductKind::kDense ? seconds(true) : std::sqrt(seconds(true) * seconds(false));
   use_tiles(tiles_before);

@@ -1,4 +1,4 @@
-// The shape of a product that a tile is chosen for.
+// The shape of a product, by which its tile is chosen.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace valora::kernels {
 
 enum class ProductKind : uint8_t {
-  kDense,   // n = a linear's outputs, k = its inputs; on CPUs alone
-  kShrink,  // n = rank, k = inputs; on GPUs n = those of all linears of a launch
-  kExpand,  // n = outputs, k = rank; on GPUs n = those of all linears of a launch
-  // The same on GPUs for steps with a segment of more than 64 tokens.
+  kDense,   // n = a linear's outputs, k = its inputs; CPUs only
+  kShrink,  // n = rank, k = inputs; on GPUs, n sums all linears of a launch
+  kExpand,  // n = outputs, k = rank; on GPUs, n sums all linears of a launch
+  // The same on GPUs, for steps with a segment of more than 64 tokens.
   kLongShrink,
   kLongExpand,
 };
@@ -27,9 +27,9 @@ constexpr bool is_long(ProductKind kind) {
 
 struct ProductShape {
   ProductKind kind = ProductKind::kDense;
-  bool float32 = false;  // false: bf16, or on GPUs fp16 with the same tiles
+  bool float32 = false;  // false: bf16, or on GPUs also fp16, which uses the same tiles
   Processor processor;
-  int64_t m = 0;  // tokens; on GPUs tiles of tokens of a launch (LoraSizes)
+  int64_t m = 0;  // tokens; on GPUs, tiles of tokens in a launch (LoraSizes)
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs
 

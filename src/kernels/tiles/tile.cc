@@ -25,7 +25,7 @@ bool is_tile_of(Isa isa, const CpuTile& tile) {
          tile.rows * tile.panels * tile.chains <= tile_sums(isa);
 }
 
-// Of the largest product, which limits nothing.
+// Tested with the largest possible product, whose sizes limit no tile.
 bool is_tile_of(ProductShape shape, const CudaTile& tile) {
   shape.n = shape.k = kLargest;
   return shape.kind != ProductKind::kDense && effective_cuda_tile(shape, tile) == tile;

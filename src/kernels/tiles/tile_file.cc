@@ -40,7 +40,7 @@ constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
                                {"avx512", Isa::kAvx512},
                                {"avx2", Isa::kAvx2},
                                {"portable", Isa::kPortable}};
-// Reads the fields of one object. Keeps the first error, with its location in the file.
+// Reads the fields of one object. Remembers the first error, with its location in the file.
 class Fields {
  public:
   Fields(const Json& object, std::string where, std::span<const char* const> known)
@@ -213,7 +213,7 @@ Result<TileFile> parse_tile_file(std::string_view text, const std::string& what)
                              hardware.device, entries));
   const size_t count = entries.size();
   TileFile file{std::move(hardware), TileTable(std::move(entries))};
-  if (file.table.size() != count) return invalid(what + ": a shape comes twice", what);
+  if (file.table.size() != count) return invalid(what + ": a shape occurs twice", what);
   return file;
 }
 

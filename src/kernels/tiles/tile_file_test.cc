@@ -42,7 +42,7 @@ std::string with(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-TEST(TileFiles, ComeBackAsTheyWere) {
+TEST(TileFiles, RoundTrip) {
   valora::testing::TempDir dir;
   const std::string path = dir.path() + "/deep/tiles.json";
   const TileFile file = some_file();
@@ -57,7 +57,7 @@ TEST(TileFiles, ComeBackAsTheyWere) {
       << "no drafts stay";
 }
 
-TEST(TileFiles, OfGpusHoldTheirTilesAlone) {
+TEST(TileFiles, GpuFilesHoldOnlyGpuTiles) {
   const ProductShape shape{ProductKind::kLongShrink, false, CudaArch::kSm90, 16, 32, 4096};
   const Tile tile = CudaTile{16, 8, 2, 4};
   const Hardware gpu = gpu_hardware("Some GPU", 90, 227 << 10, 50 << 20);
@@ -77,13 +77,13 @@ TEST(TileFiles, OfGpusHoldTheirTilesAlone) {
       << refused.error().message;
 }
 
-TEST(TileFiles, ThatCannotBeWrittenAreAnError) {
+TEST(TileFiles, ReportWriteErrors) {
   valora::testing::TempDir dir;
   std::ofstream(dir.path() + "/file") << "x";
   EXPECT_FALSE(write_tile_file(dir.path() + "/file/tiles.json", some_file()).ok());
 }
 
-TEST(TileFiles, ThatAreBrokenNameTheirFault) {
+TEST(TileFiles, ErrorsNameFault) {
   ASSERT_TRUE(parse_tile_file(with("", ""), "t.json").ok());
   const std::pair<std::pair<const char*, const char*>, const char*> faults[] = {
       {{"\"version\": 1", "\"version\": 2"}, "t.json: \"version\" must be 1"},
@@ -110,7 +110,7 @@ TEST(TileFiles, ThatAreBrokenNameTheirFault) {
        "t.json: tiles[0]: \"isa\" must be one of sm_80, sm_86, sm_89, sm_90, sm_120"},
       {{"[2, 2, 2, 1]", "[2, 257, 1, 1]"}, "has no tile of 257 rows"},
       {{"[2, 2, 2, 1]", "[17, 2, 2, 1]"}, "17 tokens are in the bucket of 16"},
-      {{"[2, 2, 2, 1]", "[1, 2, 2, 1]"}, "t.json: a shape comes twice"},
+      {{"[2, 2, 2, 1]", "[1, 2, 2, 1]"}, "t.json: a shape occurs twice"},
       {{"\"n\": 8", "\"n\": 8, \"n\": 8"}, "key \"n\" twice"},
       {{"]}]}", ""}, "t.json is not valid JSON"},
   };
@@ -134,7 +134,7 @@ class FindingTiles : public ::testing::Test {
   const ShippedTiles shipped_{"ours", shipped_text_.c_str()};
 };
 
-TEST_F(FindingTiles, TakesTheNamedOneThenTheUsersThenAShippedOne) {
+TEST_F(FindingTiles, PrefersNamedThenUsersThenShipped) {
   const std::string own = write("own.json", some_file()), named = write("named.json", some_file());
   const auto source = [&](const std::string& name, const std::string& path) {
     const auto found = find_tiles(name, path, some_hardware(), {&shipped_, 1});
@@ -151,14 +151,14 @@ TEST_F(FindingTiles, TakesTheNamedOneThenTheUsersThenAShippedOne) {
   EXPECT_EQ(none->table->size(), 0u);
 }
 
-TEST_F(FindingTiles, PassesOverOtherHardware) {
+TEST_F(FindingTiles, SkipsOtherHardware) {
   TileFile foreign = some_file();
   foreign.hardware.model = 18;
   const std::string path = write("foreign.json", foreign);
   const auto found = find_tiles(path, path, some_hardware(), {&shipped_, 1});
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->source, "shipped: ours");
-  // Shipped tables serve all hardware of the same kind, under any model name.
+  // Shipped tables apply to all hardware of the same kind, whatever its model name.
   Hardware cousin = some_hardware();
   cousin.name = "Another name";
   EXPECT_EQ(find_tiles("", "", cousin, {&shipped_, 1})->source, "shipped: ours");
@@ -166,7 +166,7 @@ TEST_F(FindingTiles, PassesOverOtherHardware) {
   EXPECT_EQ(find_tiles("", "", cousin, {&shipped_, 1})->source, "");
 }
 
-TEST_F(FindingTiles, ABrokenFileIsAnErrorOnlyWhereItIsNamed) {
+TEST_F(FindingTiles, BrokenFileIsErrorOnlyIfNamed) {
   const std::string path = dir_.path() + "/broken.json";
   std::ofstream(path) << "{";
   EXPECT_FALSE(find_tiles(path, "", some_hardware(), {&shipped_, 1}).ok());
@@ -184,7 +184,7 @@ TEST(ShippedTables, AreReadable) {
   }
 }
 
-TEST(Fingerprints, AreReadFromWhatTheSystemShows) {
+TEST(Fingerprints, ParseSystemFiles) {
   const std::string info =
       "processor\t: 0\nvendor_id\t: Maker\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Some "
       "CPU\nflags\t\t:\n\nmodel name\t: Other\n";

@@ -15,7 +15,7 @@ int64_t token_bucket(int64_t tokens) {
   const int64_t t = std::clamp<int64_t>(tokens, 1, kMostTokens);
   if (t <= kEachAlone) return t;
   const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(t)));
-  // The limits are halfway between 2^i, 1.5 · 2^i and 2^(i + 1).
+  // The boundaries are halfway between 2^i, 1.5 · 2^i and 2^(i + 1).
   if (4 * t < 5 * power) return power;
   return 4 * t < 7 * power ? power / 2 * 3 : 2 * power;
 }

@@ -7,8 +7,8 @@
 
 namespace valora::kernels {
 
-// Token counts in one bucket share a tile. Up to 16 each count is its own bucket; above, the bucket
-// is the nearest of 2^i and 1.5 · 2^i. Counts are clamped to [1, kMostTokens].
+// Token counts in the same bucket share a tile. Up to 16, each count is its own bucket; above, the
+// bucket is the nearest 2^i or 1.5 · 2^i. Counts are clamped to [1, kMostTokens].
 inline constexpr int64_t kMostTokens = int64_t{1} << 20;
 int64_t token_bucket(int64_t tokens);
 // The next larger bucket.
@@ -25,7 +25,7 @@ struct TileKey {
 
   static TileKey of(const ProductShape& shape);
   ProductShape shape() const;  // m is the bucket
-  // Kind, processor and dtype. Only shapes of one family can be near each other.
+  // Kind, processor and dtype. Shapes of different families are never near each other.
   uint64_t family() const { return high >> 48; }
   uint64_t hash() const;
   friend bool operator==(const TileKey&, const TileKey&) = default;

@@ -11,7 +11,7 @@
 namespace valora::kernels {
 namespace {
 
-TEST(TileKey, GivesItsShapeBack) {
+TEST(TileKey, RoundTripsShape) {
   const Processor processors[] = {Isa::kAvx512Bf16, Isa::kAvx512,    Isa::kAvx2,
                                   Isa::kPortable,   CudaArch::kSm80, CudaArch::kSm90};
   for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
@@ -24,7 +24,7 @@ TEST(TileKey, GivesItsShapeBack) {
         }
 }
 
-TEST(TileKey, OfOneShapeDiffersByProcessor) {
+TEST(TileKey, DependsOnProcessor) {
   std::set<uint64_t> families;
   for (const Processor processor : {Processor(Isa::kAvx512Bf16), Processor(Isa::kAvx512),
                                     Processor(CudaArch::kSm80), Processor(CudaArch::kSm90)})
@@ -32,7 +32,7 @@ TEST(TileKey, OfOneShapeDiffersByProcessor) {
   EXPECT_EQ(families.size(), 4u);
 }
 
-TEST(TileKey, DiffersForAllShapesOfABigGrid) {
+TEST(TileKey, IsUniqueOverLargeGrid) {
   std::set<std::tuple<uint64_t, uint64_t>> keys;
   std::set<uint64_t> hashes;
   size_t shapes = 0;
@@ -53,7 +53,7 @@ TEST(TileKey, DiffersForAllShapesOfABigGrid) {
 }
 
 // The per-thread cache of choices is indexed by the lowest bits of the hash.
-TEST(TileKey, SpreadsAModelsShapesOverTheLowestBits) {
+TEST(TileKey, LowHashBitsSpreadModelShapes) {
   std::map<uint64_t, int> sets;
   int shapes = 0;
   for (const ProductKind kind : {ProductKind::kDense, ProductKind::kShrink, ProductKind::kExpand})
@@ -69,7 +69,7 @@ TEST(TileKey, SpreadsAModelsShapesOverTheLowestBits) {
             8);
 }
 
-TEST(TileKey, ClampsWhatIsOutOfRange) {
+TEST(TileKey, ClampsOutOfRangeSizes) {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(),
                     kMost = std::numeric_limits<int64_t>::max();
   const ProductShape low =
@@ -81,7 +81,7 @@ TEST(TileKey, ClampsWhatIsOutOfRange) {
                                 kMostSize}));
 }
 
-TEST(TokenBuckets, AreTheNearestStepAndTheirOwn) {
+TEST(TokenBuckets, AreNearestStepAndIdempotent) {
   for (int64_t m = 0; m <= 16; ++m) EXPECT_EQ(token_bucket(m), std::max<int64_t>(1, m));
   EXPECT_EQ(token_bucket(19), 16);
   EXPECT_EQ(token_bucket(20), 24);

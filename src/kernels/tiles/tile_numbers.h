@@ -1,4 +1,4 @@
-// Conversion between a tile and its numbers in a tile file.
+// Converts between a tile and its numbers in a tile file.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace valora::kernels {
 
-// The count of numbers, and their names: "rows, panels, chains".
+// How many numbers a tile has, and their names: "rows, panels, chains".
 size_t tile_number_count(Device device);
 const char* tile_number_names(Device device);
 
 std::vector<int64_t> tile_numbers(const Tile& tile);
-// numbers: tile_number_count(device) values >= 1. Empty if a value does not fit its field.
+// numbers: tile_number_count(device) values >= 1. nullopt if a value overflows its field.
 std::optional<Tile> tile_of_numbers(Device device, std::span<const int64_t> numbers);
 // "3 rows, 2 panels and 1 chains"
 std::string tile_text(Device device, std::span<const int64_t> numbers);

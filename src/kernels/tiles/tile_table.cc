@@ -40,7 +40,7 @@ double tile_distance(const ProductShape& a, const ProductShape& b) {
 
 TileTable::TileTable(std::vector<TileEntry> entries) : entries_(std::move(entries)) {
   std::ranges::stable_sort(entries_, before, &TileEntry::key);
-  // In reverse, so that the last of several equal keys stays.
+  // In reverse, so that the last of several entries with equal keys is kept.
   const auto keep =
       std::unique(entries_.rbegin(), entries_.rend(),
                   [](const TileEntry& a, const TileEntry& b) { return a.key == b.key; });

@@ -16,27 +16,27 @@ struct TileEntry {
   Tile tile;
 };
 
-// The distance of two shapes of one family in octaves. Tokens and rank count twice, the model's
-// sizes half.
+// The distance between two shapes of one family, in octaves. Tokens and rank are weighted by two,
+// the model's sizes by half.
 double tile_distance(const ProductShape& a, const ProductShape& b);
-// Beyond this distance the formula is the better choice.
+// Beyond this distance, the formula is the better choice.
 inline constexpr double kNearEnough = 4;
 
 // Immutable.
 class TileTable {
  public:
   TileTable() = default;
-  // If several entries have the same key, the last one wins.
+  // Of several entries with the same key, the last one wins.
   explicit TileTable(std::vector<TileEntry> entries);
   // Static tiling: the same tile for every CPU shape, reduced to what the instruction set supports.
   static TileTable single(CpuTile tile);
 
   size_t size() const { return entries_.size(); }
-  std::span<const TileEntry> entries() const { return entries_; }  // by key
+  std::span<const TileEntry> entries() const { return entries_; }  // sorted by key
   std::optional<Tile> exact(const TileKey& key) const;
   // The tile of the nearest entry of the same family within kNearEnough; on a tie, the lower key.
   std::optional<Tile> nearest(const TileKey& key) const;
-  // Exact, else nearest, else formula_tile of the key's shape.
+  // The exact entry, or else the nearest, or else formula_tile() of the key's shape.
   Tile choose(const TileKey& key) const;
 
  private:

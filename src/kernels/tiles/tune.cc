@@ -14,8 +14,8 @@ namespace {
 // Most rows per product of each kind in a projection (cpu/linear/project.cc).
 constexpr int64_t kMostShrinkTokens = 64, kMostExpandTokens = 128;
 
-// On GPUs: most tiles of a decode step, the least tokens of a step with long segments, and the
-// tokens of its tiles (kernels/cuda/lora/plan.cc).
+// On GPUs: the most tiles in a decode step, the fewest tokens in a step with long segments, and the
+// tokens per tile of such steps (kernels/cuda/lora/plan.cc).
 constexpr int64_t kMostDecodes = 64, kLongTokens = 128, kLongTileTokens = 32;
 
 constexpr int kScreenRounds = 3;  // with all candidates
@@ -35,8 +35,8 @@ double seconds_of(const std::vector<Timed>& times, const Tile& tile) {
   return found == times.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
 
-// Measures each candidate once. The order differs per round, so that no candidate always runs after
-// the same other one.
+// Measures each candidate once. The order varies between rounds, so that no candidate always runs
+// after the same other one.
 void measure_round(const ProductShape& shape, const MeasureTile& measure, int round,
                    std::vector<Timed*>& race) {
   if (round % 2) std::ranges::reverse(race);
@@ -142,9 +142,9 @@ std::vector<Tile> all_cuda_tiles(ProductKind kind) {
   return tiles;
 }
 
-// Whether a split of a shrink can pay: it does not if the GPU is full without it, or if a warp has
-// less than one chunk.
-bool may_pay(const ProductShape& s, const Tile& tile) {
+// True if splitting a shrink can pay off. It cannot if the GPU is full without splits, or if a warp
+// would get less than one chunk.
+bool is_worth_measuring(const ProductShape& s, const Tile& tile) {
   const CudaTile* t = std::get_if<CudaTile>(&tile);
   if (!t || !is_shrink(s.kind) || t->splits == 1) return true;
   constexpr int64_t kBlocksPerProcessor = 2;
@@ -165,7 +165,7 @@ std::vector<Tile> candidate_tiles(const ProductShape& shape) {
   std::vector<Tile> tiles{effective_tile(shape, formula_tile(shape))};
   for (const Tile& tile : all_tiles(shape))
     if (const Tile candidate = effective_tile(shape, tile);
-        may_pay(shape, candidate) && std::ranges::find(tiles, candidate) == tiles.end())
+        is_worth_measuring(shape, candidate) && std::ranges::find(tiles, candidate) == tiles.end())
       tiles.push_back(candidate);
   return tiles;
 }
@@ -180,7 +180,8 @@ TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure) {
     measure_round(shape, measure, round, race);
     if (round + 1 >= kScreenRounds) drop_those_behind(race);
   }
-  // Measures the best and the formula's tile again: the minimum over many candidates is biased.
+  // Measures the best tile and the formula's again, because the minimum over many candidates is
+  // biased.
   result.chosen = best_of(result.seconds).first;
   if (result.chosen == result.formula) return result;
   const auto pointer = [&](const Tile& tile) {

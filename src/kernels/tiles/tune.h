@@ -1,5 +1,5 @@
-// The tile search (VaLoRA §4.3.2, Alg. 2): measures every candidate tile for every shape that the
-// projections of a model can have.
+// The tile search (VaLoRA §4.3.2, Alg. 2): measures every candidate tile for every shape that a
+// model's projections can have.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ struct TuneSpace {
   bool float32 = false;
   Isa isa = Isa::kPortable;
 };
-// Each shape once. Token buckets that are powers of two come first, so that a run that ends early
-// covers all linears.
+// Each shape once. Token buckets that are powers of two come first, so that an interrupted run
+// still covers all linears.
 std::vector<ProductShape> shapes_to_tune(const TuneSpace& space);
 
-// The linears of one input that a step on a GPU projects in one launch of low-rank products.
+// Linears with the same input whose low-rank products a GPU computes in one launch.
 struct CudaProjection {
   int64_t in = 0;
   std::vector<int64_t> outs;
@@ -35,14 +35,14 @@ struct CudaTuneSpace {
   int64_t max_tokens = 2048;  // per step
   CudaArch arch = CudaArch::kSm90;
 };
-// Each shape once, those of decode steps first.
+// Each shape once; the shapes of decode steps come first.
 std::vector<ProductShape> shapes_to_tune(const CudaTuneSpace& space);
 
 // All tiles of the shape's processor that may be the best for some shape of its kind.
 std::vector<Tile> all_tiles(const ProductShape& shape);
-// Those with different effects on this shape (effective_tile), including the formula's tile. On
-// GPUs without those that cannot fill it or leave a thread block too little (VaLoRA §4.3.2:
-// knowledge of the hardware narrows the search).
+// The tiles that have different effects on this shape (effective_tile), including the formula's. On
+// GPUs, without those that cannot fill the GPU or leave a thread block too little work (VaLoRA
+// §4.3.2: knowledge of the hardware narrows the search).
 std::vector<Tile> candidate_tiles(const ProductShape& shape);
 
 // Seconds per run of the product with this tile.
@@ -50,23 +50,24 @@ using MeasureTile = std::function<double(const ProductShape& shape, const Tile& 
 
 struct TunedShape {
   ProductShape shape;
-  Tile chosen, formula;                          // effective
+  Tile chosen, formula;                          // as effective_tile() returns them
   std::vector<std::pair<Tile, double>> seconds;  // minimum per candidate
 };
-// Measures the candidates in turns. Clearly slower ones are dropped after the first rounds. Keeps
-// the formula's tile unless the best one is faster by more than the noise.
+// Measures the candidates in turn, dropping clearly slower ones after the first rounds. Keeps the
+// formula's tile unless the best one is faster by more than the noise.
 TunedShape tune_shape(const ProductShape& shape, const MeasureTile& measure);
 
 struct TuneProgress {
   int done = 0, total = 0;
   const TunedShape* last = nullptr;
 };
-// Tunes all shapes that `known` lacks, until `budget` seconds have passed.
+// Tunes all shapes missing from `known`, until `budget` seconds have passed.
 std::vector<TunedShape> tune(const std::vector<ProductShape>& shapes, const TileTable& known,
                              const MeasureTile& measure, const Clock& clock, double budget,
                              const std::function<void(const TuneProgress&)>& progress);
 
-// Time of another choice of tiles divided by the time of the tuned one: geometric mean and maximum.
+// The time with another choice of tiles divided by the time with the tuned ones: geometric mean and
+// maximum.
 struct TuneGain {
   double mean = 1, worst = 1;
 };

@@ -19,8 +19,8 @@ const TuneSpace kSpace{.linears = {{64, 128}, {256, 64}},
                        .max_tokens = 40,
                        .isa = Isa::kAvx512};
 
-// Simulated times: the planted best tile takes 1 ms, other tiles more the more they differ from it,
-// plus noise.
+// Simulated times: the planted best tile takes 1 ms, and others take longer the more they differ
+// from it, plus noise.
 struct Planted {
   SimulatedClock clock;
   CpuTile best{2, 2, 2};
@@ -57,7 +57,7 @@ TEST(Tuning, CoversEachShapeOnce) {
   }
 }
 
-TEST(Tuning, TriesEachEffectOnce) {
+TEST(Tuning, TriesEachDistinctTileOnce) {
   for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAvx2, Isa::kPortable})
     for (const int64_t m : {1, 7, 64})
       for (const int64_t n : {8, 48, 900}) {
@@ -72,7 +72,7 @@ TEST(Tuning, TriesEachEffectOnce) {
       }
 }
 
-TEST(Tuning, OfGpusCoversDecodesAndPrompts) {
+TEST(Tuning, CoversGpuDecodesAndPrompts) {
   const CudaTuneSpace space{.projections = {{3584, {3584, 512, 512}}, {18944, {3584}}},
                             .ranks = {16, 64},
                             .max_tokens = 512,
@@ -87,7 +87,7 @@ TEST(Tuning, OfGpusCoversDecodesAndPrompts) {
   EXPECT_EQ(std::ranges::count(shapes, prompt), 1) << "512 tokens in tiles of 32";
 }
 
-TEST(Tuning, OfGpusTriesWhatCanPay) {
+TEST(Tuning, SkipsGpuTilesThatCannotPayOff) {
   for (const ProductKind kind : {ProductKind::kShrink, ProductKind::kExpand,
                                  ProductKind::kLongShrink, ProductKind::kLongExpand})
     for (const int64_t m : {1, 64}) {
@@ -106,14 +106,14 @@ TEST(Tuning, OfGpusTriesWhatCanPay) {
     EXPECT_EQ(std::get<CudaTile>(tile).splits, 1) << "the GPU is full without splits";
 }
 
-TEST(Tuning, FindsThePlantedBest) {
+TEST(Tuning, FindsPlantedBestTile) {
   Planted planted;
   for (const ProductShape& shape : shapes_to_tune(kSpace)) {
     const TunedShape tuned = tune_shape(shape, planted.measure());
     const auto candidates = candidate_tiles(shape);
     const Tile nearest = *std::ranges::min_element(
         candidates, {}, [&](const Tile& tile) { return planted.difference(tile); });
-    // The formula's tile is kept if it is as good within the noise.
+    // The formula's tile is kept if it is equally good within the noise.
     if (tuned.chosen != tuned.formula)
       EXPECT_EQ(planted.difference(tuned.chosen), planted.difference(nearest));
     else
@@ -121,7 +121,7 @@ TEST(Tuning, FindsThePlantedBest) {
   }
 }
 
-TEST(Tuning, LeavesThoseClearlyBehind) {
+TEST(Tuning, DropsClearlySlowerTiles) {
   Planted planted;
   const ProductShape shape{ProductKind::kDense, false, Isa::kAvx512, 8, 900, 900};
   const size_t all = candidate_tiles(shape).size();
@@ -137,7 +137,7 @@ TEST(Tuning, KeepsTheFormulaWhereNothingIsFaster) {
   EXPECT_EQ(tuned.chosen, effective_tile(shape, formula_tile(shape)));
 }
 
-TEST(Tuning, StopsInTimeAndGoesOnWhereItStopped) {
+TEST(Tuning, StopsAtBudgetAndResumes) {
   Planted planted;
   const auto shapes = shapes_to_tune(kSpace);
   const auto first = tune(shapes, {}, planted.measure(), planted.clock, 1.0, {});
@@ -157,12 +157,12 @@ TEST(Tuning, StopsInTimeAndGoesOnWhereItStopped) {
   EXPECT_EQ(done.back(), static_cast<int>(shapes.size()));
 }
 
-TEST(Tuning, SaysWhatItBrings) {
+TEST(Tuning, ReportsGain) {
   const ProductShape a{ProductKind::kShrink, false, Isa::kAvx512, 1, 64, 900},
       b{ProductKind::kShrink, false, Isa::kAvx512, 12, 64, 900};
   std::vector<TunedShape> tuned;
   for (const ProductShape& shape : {a, b}) {
-    // 1 s for the tile below, 2 s for all others.
+    // 1 s for the best tile, 2 s for all others.
     const Tile best = shape == a ? CpuTile{1, 1, 4} : CpuTile{12, 2, 1};
     tuned.push_back(tune_shape(
         shape, [&](const ProductShape&, const Tile& tile) { return tile == best ? 1.0 : 2.0; }));

@@ -1,11 +1,11 @@
-// How the KV cache stores numbers, on all devices.
+// How the KV cache stores values, on all devices.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-// kPlain: in the data type of the activations. The others: in 8 bits, with a scale in bf16 for the
+// kPlain: in the data type of the activations. The others: in 8 bits, with one bf16 scale for the
 // key and one for the value of each token and head.
 //
 //   kInt8  x ≈ q · scale, q = -127 … 127, scale = the largest magnitude / 127

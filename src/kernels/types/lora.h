@@ -1,18 +1,18 @@
-// The adapters of a step as the kernels of every device read them: plain data, built once per step
-// and read by every projection. Factors have the dtype and layout of the model's weights.
+// The adapters of a step in the form that kernels of every device read: plain data, built once per
+// step and used by every projection. Factors have the dtype and layout of the model's weights.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-// Panels are cut between multiples of so many inputs.
+// Panels are cut at multiples of this many inputs.
 inline constexpr int64_t kCutInputs = 64;
 
-// One factor (A or B) of an adapter, [n, k] in panels: contiguous at `data`, or, if `pieces` is
-// set, in separate pieces of panels_per_piece panels each. If inputs_per_piece is set, panels are
-// cut: piece (run · panels + panel) has the inputs of a panel from run · inputs_per_piece on, as
-// many as that, the last run those that are left.
+// One factor (A or B) of an adapter, [n, k] in panels: contiguous at `data` or, if `pieces` is set,
+// in separate pieces of panels_per_piece panels each. If inputs_per_piece is set, panels are cut:
+// piece (run · panels + panel) holds that panel's inputs from run · inputs_per_piece on,
+// inputs_per_piece of them, or fewer in the last run.
 struct LoraFactor {
   const void* data = nullptr;
   const void* const* pieces = nullptr;
@@ -31,7 +31,7 @@ struct LoraModule {
 };
 
 // Applies an adapter to tokens [token_begin, token_end) of the flat batch. `modules` has one entry
-// per module of the model. The coefficient multiplies the scale of each module. If several segments
+// per module of the model. The coefficient multiplies every module's scale. If several segments
 // cover a token, their products are summed.
 struct LoraSegment {
   int64_t token_begin = 0;
@@ -40,8 +40,8 @@ struct LoraSegment {
   float coefficient = 1;
 };
 
-// The entry of a module, or null if the adapter does not touch it. Index -1 is a linear that cannot
-// have adapters.
+// The entry of a module, or null if the adapter does not touch it. Index -1 denotes a linear that
+// cannot have adapters.
 inline const LoraModule* touched_module(const LoraSegment& segment, int module) {
   if (module < 0 || segment.modules[module].rank == 0) return nullptr;
   return &segment.modules[module];

@@ -19,7 +19,7 @@ enum class CudaArch : uint8_t {
   kSm90,   // H100, H200
   kSm120,  // RTX 50, RTX PRO
 };
-// The newest one whose kernels a GPU of this compute capability runs, e.g. 90 for 9.0.
+// The newest architecture whose kernels run on a GPU of this compute capability, e.g. 90 for 9.0.
 constexpr CudaArch arch_of(int capability) {
   if (capability >= 120) return CudaArch::kSm120;
   if (capability >= 90) return CudaArch::kSm90;
@@ -42,8 +42,8 @@ class Processor {
 
   constexpr Device device() const { return static_cast<Device>(code_ >> kNumberBits); }
   constexpr uint8_t number() const { return code_ & ((1 << kNumberBits) - 1); }
-  constexpr Isa isa() const { return static_cast<Isa>(number()); }             // of kCpu
-  constexpr CudaArch arch() const { return static_cast<CudaArch>(number()); }  // of kCuda
+  constexpr Isa isa() const { return static_cast<Isa>(number()); }             // CPUs only
+  constexpr CudaArch arch() const { return static_cast<CudaArch>(number()); }  // GPUs only
 
   friend bool operator==(const Processor&, const Processor&) = default;
 

@@ -1,4 +1,4 @@
-// Runs of rows that attend to themselves: the images, frames and windows of the vision towers.
+// Runs of rows that attend to each other: the images, frames and windows of vision towers.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace valora::kernels {
 
-// Runs of rows [ends[i-1], ends[i]), where ends[-1] = 0. Each is packed into blocks of its own.
+// Run i consists of rows [ends[i-1], ends[i]), where ends[-1] = 0, and is packed into blocks of its
+// own.
 class Runs {
  public:
   explicit Runs(std::vector<int64_t> ends) : ends_(std::move(ends)), first_blocks_{0} {
@@ -26,7 +27,7 @@ class Runs {
   int64_t length(int64_t run) const { return end(run) - begin(run); }
   // The first run that ends after `row`.
   int64_t run_of(int64_t row) const { return std::ranges::upper_bound(ends_, row) - ends_.begin(); }
-  // Of kBlockTokens rows.
+  // Blocks of kBlockTokens rows.
   int64_t blocks(int64_t run) const { return first_blocks_[run + 1] - first_blocks_[run]; }
   int64_t first_block(int64_t run) const { return first_blocks_[run]; }
   int64_t blocks() const { return first_blocks_.back(); }

@@ -21,12 +21,12 @@ size_t StateLayout::least_block_bytes(const StateShape& shape) {
   return shape.layers == 0 ? 0 : std::max(row_bytes(shape), matrix_bytes(shape));
 }
 
-// Large parts first, each in the first block that has room: the small ones fill what is left.
+// Places large parts first, each in the first block with room; small parts fill the gaps.
 StateLayout::StateLayout(const StateShape& shape, size_t block_bytes) : shape_(shape) {
   if (shape.layers == 0) return;
   places_.resize(static_cast<size_t>(shape.layers * parts()));
   std::vector<size_t> used;  // bytes of each block
-  size_t first = 0;          // the blocks before it have no room for another of the kind
+  size_t first = 0;          // blocks before it have no room for a part of the current kind
   const auto place = [&](size_t bytes) {
     while (first < used.size() && used[first] + bytes > block_bytes) ++first;
     if (first == used.size()) used.push_back(0);

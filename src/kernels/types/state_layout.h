@@ -1,5 +1,5 @@
-// Where the parts of a sequence's state are in the pool blocks that it takes. A part never
-// straddles blocks, and begins at a cache line.
+// Where the parts of a sequence's state are placed in its pool blocks. No part straddles blocks,
+// and each begins at a cache line.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,24 @@
 
 namespace valora::kernels {
 
-// The layers of a model that have a state, all of one shape: a window of the last inputs of a
-// causal convolution, and a matrix for each value head (gated_delta.h).
+// A model's layers with a state, all of the same shape: a window of the last inputs of a causal
+// convolution, and a matrix per value head (gated_delta.h).
 struct StateShape {
   int64_t layers = 0;              // 0: the model has no such layers
-  int64_t channels = 0, taps = 0;  // of the convolution; its window has taps - 1 rows
+  int64_t channels = 0, taps = 0;  // the convolution's; the window has taps - 1 rows
   int64_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
-  size_t element = 4;  // bytes of a channel in the window
+  size_t element = 4;  // bytes per channel in the window
 
-  // Of a state, apart from what fills it up to whole tiles and lines.
+  // Bytes of a state, excluding padding to whole tiles and cache lines.
   int64_t bytes() const {
     return layers * ((taps - 1) * channels * static_cast<int64_t>(element) +
                      value_heads * key_dim * value_dim * static_cast<int64_t>(sizeof(float)));
   }
 };
 
-// Columns of a head's matrix that are side by side.
+// Adjacent columns of a head's matrix.
 inline constexpr int64_t kStateTile = 32;
-// Floats of a head's matrix: [tiles, key_dim, kStateTile], its last tile filled up.
+// Floats of a head's matrix: [tiles, key_dim, kStateTile], with the last tile padded.
 constexpr int64_t head_floats(const StateShape& s) {
   return (s.value_dim + kStateTile - 1) / kStateTile * kStateTile * s.key_dim;
 }
@@ -39,7 +39,7 @@ class StateLayout {
   static size_t least_block_bytes(const StateShape& shape);
 
   const StateShape& shape() const { return shape_; }
-  int32_t blocks() const { return blocks_; }  // of one state; 0 without layers
+  int32_t blocks() const { return blocks_; }  // per state; 0 without layers
 
   struct Place {
     int32_t block = 0;  // index in the state's list

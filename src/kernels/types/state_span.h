@@ -1,4 +1,4 @@
-// The state that a sequence of the flat batch has besides its KV, by pool blocks.
+// The state that a sequence of the flat batch has besides its KV, in pool blocks.
 #pragma once
 
 #include <array>
@@ -6,18 +6,18 @@
 
 namespace valora::kernels {
 
-// What a step reads and writes of one sequence's state: lists of as many pool blocks as a state
-// takes (state_layout.h). A step writes `to` and `kept`, and nobody else reads them before it has
-// ended.
+// What a step reads and writes of one sequence's state. Each list has as many pool blocks as a
+// state takes (state_layout.h). A step writes `to` and `kept`, which nothing else reads before the
+// step has ended.
 struct StateSpan {
   static constexpr int kMostKept = 2;
   struct Kept {
     const int32_t* blocks = nullptr;  // null: none
-    int64_t after = 0;                // the state after so many tokens of the step
+    int64_t after = 0;                // tokens of the step that the state includes
   };
 
-  const int32_t* from = nullptr;          // after the tokens before the step; null: there are none
-  const int32_t* to = nullptr;            // after the step's last token; may be `from`
+  const int32_t* from = nullptr;          // state before the step; null: there is none
+  const int32_t* to = nullptr;            // state after the step's last token; may equal `from`
   std::array<Kept, kMostKept> kept = {};  // ascending
 };
 

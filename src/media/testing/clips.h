@@ -66,7 +66,7 @@ inline void paint(AVFrame* frame, int level) {
                   uint8_t{128});
 }
 
-// A seekable file in memory. libav's dynamic buffer loses the AVI muxer's final rewrites.
+// A seekable in-memory file: libav's dynamic buffer would lose the AVI muxer's final rewrites.
 struct MemoryWriter {
   Bytes bytes;
   size_t at = 0;
@@ -155,7 +155,7 @@ inline Bytes encode_clip(const Clip& clip) {
   return close_file(file, writer);
 }
 
-// An AVI with one second of silence and no picture.
+// An AVI with one second of silence and no video stream.
 inline Bytes encode_silence() {
   using namespace clips_detail;
   AVFormatContext* file = nullptr;

@@ -1,4 +1,4 @@
-// A loopback HTTP server with fixed answers, for tests of fetching.
+// A loopback HTTP server with fixed responses, for tests of fetching.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace valora::media::testing {
 
 class HttpHost {
  public:
-  // From path to whole response. Other paths get 404.
+  // answers: from path to whole response. Other paths get 404.
   explicit HttpHost(std::map<std::string, std::string> answers)
       : answers_(std::move(answers)), socket_(listen_on_loopback()), silent_(listen_on_loopback()) {
     thread_ = std::thread([this] { serve(); });

@@ -15,7 +15,7 @@
 
 namespace valora::media::testing {
 
-// Smooth gradients that depend on `seed`.
+// Smooth gradients that vary with `seed`.
 inline Image make_picture(int width, int height, int seed = 0) {
   Image image{width, height, std::vector<uint8_t>(size_t(width) * height * 3)};
   for (int y = 0; y < height; ++y)

@@ -26,7 +26,7 @@ inline AdapterNeed adapter(int number, int32_t blocks) {
   return {DigestBuilder().add("adapter").add(number).finish(), blocks};
 }
 
-// The identity of KV that one adapter computes at one scale.
+// The identity of KV computed with one adapter at one scale.
 inline KvIdentity identity_of(const AdapterNeed& need, float scale = 1) {
   return {DigestBuilder().add(need.digest).add(scale).finish(), {need}, {}};
 }
@@ -40,7 +40,7 @@ struct User {
 };
 
 struct World {
-  // 1 ms to load an adapter's block, 0.1 ms to copy a KV block, 16 ms to compute it.
+  // 1 ms to load a block of an adapter, 0.1 ms to copy a KV block, 16 ms to compute one.
   explicit World(PoolConfig config, SimulatedMover::Fate fate = {})
       : mover({.load_bandwidth = 1e3, .swap_bandwidth = 1e4}, clock, std::move(fate)),
         pool(with_costs(config), mover, clock) {}
@@ -57,14 +57,14 @@ struct World {
     clock.advance(time);
     pool.advance();
   }
-  // Until no move is under way.
+  // Advances time until no move is in flight.
   void settle() {
     while (pool.moving()) {
       if (const auto end = mover.next_end()) clock.advance(*end - clock.now());
       pool.advance();
     }
   }
-  // Claims, starts and computes all tokens. False: something was not ready, or had no room.
+  // Claims, starts and computes all tokens. False if something was not ready or had no room.
   bool run(User& user, const std::vector<int32_t>& tokens) {
     const int n = static_cast<int>(tokens.size());
     user.keys = keys_of(user.identity, tokens);
@@ -80,7 +80,8 @@ struct World {
     pool.release(user.table);
     pool.unclaim(user.claim);
   }
-  // The whole life of a request, waiting for what it needs. Returns the tokens found, or -1.
+  // Runs a request from claim to end, waiting for whatever it needs. Returns the tokens found in
+  // the pool, or -1.
   int serve(const KvIdentity& identity, const std::vector<int32_t>& tokens) {
     User user{identity, {}, {}, {}};
     for (int i = 0; i < 50; ++i) {
@@ -97,7 +98,7 @@ struct World {
   SimulatedClock clock;
   SimulatedMover mover;
   Pool pool;
-  int cached = 0;  // tokens that the last run() found
+  int cached = 0;  // tokens found in the pool by the last run()
 };
 
 inline std::string check(const Pool& pool, const std::vector<const User*>& users = {}) {

@@ -1,10 +1,10 @@
-// The configuration of bitsandbytes, as transformers writes it.
+// The bitsandbytes configuration, as transformers writes it.
 #include "models/quantised/config.h"
 
 namespace valora::models {
 
-// llm_int8_skip_modules is not needed: the tensors tell which linears are quantised. Dtypes of
-// computing and of storage change no stored value.
+// llm_int8_skip_modules is ignored: the tensors themselves show which linears are quantised. The
+// compute and storage dtypes change no stored value.
 QuantisedConfig read_bitsandbytes_config(const ConfigReader& config) {
   const auto flag = [&](const char* key, const char* older) {
     return config.flag(key, config.flag(older, false));

@@ -1,4 +1,4 @@
-// The configuration of compressed-tensors, as llm-compressor writes it.
+// The compressed-tensors configuration, as llm-compressor writes it.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -19,7 +19,7 @@ adapters::Regex compile(const ConfigReader& config, const std::string& pattern,
   return std::move(regex).value();
 }
 
-// An integer that may be -1.
+// Reads an integer that may be -1.
 std::optional<int64_t> group_size(const ConfigReader& weights) {
   if (!weights.has("group_size")) return std::nullopt;
   const Json& value = weights.json().at("group_size");
@@ -40,7 +40,7 @@ ScaleScope scope_of(const ConfigReader& weights, std::optional<int64_t> group) {
   return ScaleScope::kGroup;
 }
 
-// [128, 128], or "128x128" as older releases write it.
+// Reads [128, 128], or "128x128" as older releases write it.
 void read_blocks(const ConfigReader& weights, QuantisedScheme& scheme) {
   std::vector<int64_t> sizes;
   const bool text =
@@ -59,7 +59,7 @@ void read_blocks(const ConfigReader& weights, QuantisedScheme& scheme) {
   scheme.block_in = sizes[1];
 }
 
-// Keys that say how the integers were found, not what they mean.
+// Known keys of weights. Those not read below say how the integers were found, not what they mean.
 const std::set<std::string> kWeightKeys = {
     "num_bits", "type",     "symmetric",       "group_size",  "strategy", "block_structure",
     "dynamic",  "actorder", "observer_kwargs", "scale_dtype", "zp_dtype", "observer"};
@@ -100,12 +100,12 @@ QuantisedScheme read_scheme(const ConfigReader& weights, const std::string& form
   return scheme;
 }
 
-// Keys that say how a stored scale was found, not what it means.
+// Known keys of inputs. Those not read below say how the scale was found, not what it means.
 const std::set<std::string> kInputKeys = {
     "num_bits",        "type",        "symmetric", "strategy", "dynamic",    "actorder",
     "observer_kwargs", "scale_dtype", "zp_dtype",  "observer", "group_size", "block_structure"};
 
-// Of the inputs of a linear whose weights have this scheme.
+// How inputs are rounded in a linear whose weights have this scheme.
 InputScale read_inputs(const ConfigReader& inputs, const QuantisedScheme& weights) {
   for (const auto& [key, value] : inputs.json().items())
     if (!kInputKeys.contains(key) && !value.is_null())
@@ -129,7 +129,7 @@ InputScale read_inputs(const ConfigReader& inputs, const QuantisedScheme& weight
                 " are not supported, only a dynamic scale per token or a stored one");
 }
 
-// Rounded outputs would change every product.
+// Rounding outputs would change every product.
 void refuse_outputs(const ConfigReader& group) {
   if (group.has("output_activations"))
     group.refuse("quantised activations (output_activations) are not supported");
@@ -197,7 +197,7 @@ QuantisedConfig read_compressed_tensors_config(const ConfigReader& config) {
       config.refuse("sparse weights (sparsity_config, format \"" + format +
                     "\") are not supported");
   }
-  // Before that, transformers rounds stored floats in each product.
+  // In earlier states, transformers rounds stored floats in each product.
   if (const std::string status = config.text("quantization_status", "compressed");
       status != "compressed")
     config.refuse("quantization_status \"" + status + "\" is not supported, only \"compressed\"");
@@ -205,8 +205,8 @@ QuantisedConfig read_compressed_tensors_config(const ConfigReader& config) {
   const Targets targets = read_targets(config, format);
   QuantisedConfig made("compressed-tensors " + format, config.json().dump(), config.file());
   add_ignored(config, made);
-  // As compressed-tensors chooses among several targets: names, then expressions in the order of
-  // their text, then classes.
+  // As in compressed-tensors, if several targets match: first names, then expressions in the order
+  // of their text, then classes.
   size_t patterns = 0;
   const auto add = [&](auto&& chosen, auto&& fill) {
     for (const auto& [target, group] : targets.groups) {

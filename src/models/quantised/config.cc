@@ -9,12 +9,12 @@
 namespace valora::models {
 namespace {
 
-// The section, read with errors that name it.
+// The section `key`, whose errors include its name.
 std::optional<ConfigReader> section(const ConfigReader& config, const std::string& key) {
   if (!config.has(key)) return std::nullopt;
   const Json* found = &config.json().at(key);
   if (!found->is_object()) config.refuse("\"" + key + "\" must be an object");
-  // As older releases of compressed-tensors nest it.
+  // Older releases of compressed-tensors nest it one level deeper.
   if (found->contains("quantization_config") && found->at("quantization_config").is_object())
     found = &found->at("quantization_config");
   return ConfigReader(*found, config.file() + ": " + key);
@@ -80,7 +80,7 @@ std::optional<QuantisedConfig> read_quantised_config(const ConfigReader& config)
   const auto found = section_of(config);
   if (!found) return std::nullopt;
   const std::string method = found->text("quant_method", "");
-  // Folders of before compressed-tensors was a method of transformers name another one, or none.
+  // Folders written before transformers supported compressed-tensors name another method, or none.
   if (method == "compressed-tensors" || found->has("config_groups"))
     return read_compressed_tensors_config(*found);
   if (method == "gptq") return read_gptq_config(*found);

@@ -1,4 +1,4 @@
-// Which configurations are read, and which are refused by their key.
+// Supported configurations, and refusals that name the key.
 #include "models/quantised/config.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ Json compressed() {
           {"kv_cache_scheme", nullptr}};
 }
 
-TEST(QuantisedConfig, AreReadWhereverWritersPutThem) {
+TEST(QuantisedConfig, FoundInEveryKnownLocation) {
   const std::string four = "compressed-tensors pack-quantized: 4 bits in groups of 32";
   EXPECT_EQ(quantised(compressed()), four);
   EXPECT_EQ(answer({{"compression_config", compressed()}}), four);
@@ -60,7 +60,7 @@ TEST(QuantisedConfig, AreReadWhereverWritersPutThem) {
             "fp8: floats of 8 bits in blocks of 128 x 128");
 }
 
-TEST(QuantisedConfig, FilesOfOlderWritersAreReadBesideConfigJson) {
+TEST(QuantisedConfig, LegacyFileNextToConfigIsRead) {
   valora::testing::TempDir dir;
   dir.write("quantize_config.json", R"({"bits": 4, "group_size": 128, "sym": true})");
   Json config = Json::object();
@@ -74,7 +74,7 @@ TEST(QuantisedConfig, FilesOfOlderWritersAreReadBesideConfigJson) {
   EXPECT_FALSE(add_older_quantisation(dir.path(), config).ok());
 }
 
-TEST(QuantisedConfig, InputsAreRoundedAsTheirWeightsAre) {
+TEST(QuantisedConfig, InputActivationsMatchingWeightsAreAccepted) {
   const Json inputs{{"num_bits", 8},       {"type", "int"},   {"symmetric", true},
                     {"strategy", "token"}, {"dynamic", true}, {"observer_kwargs", Json::object()}};
   const auto with = [&](Json changes) {
@@ -96,7 +96,7 @@ TEST(QuantisedConfig, InputsAreRoundedAsTheirWeightsAre) {
     EXPECT_THAT(with(refused), HasSubstr("config.json: quantization_config")) << refused;
 }
 
-TEST(QuantisedConfig, WhatIsNotServedIsRefusedByItsKey) {
+TEST(QuantisedConfig, RefusesUnsupportedSettingsByKey) {
   const auto refused = [](Json section, const char* path, const Json& value, const char* word) {
     section[Json::json_pointer(path)] = value;
     EXPECT_THAT(quantised(section),
@@ -122,7 +122,7 @@ TEST(QuantisedConfig, WhatIsNotServedIsRefusedByItsKey) {
   refused(compressed(), "/config_groups", nullptr, "config_groups");
   refused(compressed(), "/ignore", "lm_head", "ignore");
   refused(compressed(), "/ignore", {"re:("}, "ignore");
-  of_group("/input_activations", {{"num_bits", 8}}, "input_activations");  // of words of 4 bits
+  of_group("/input_activations", {{"num_bits", 8}}, "input_activations");  // not with 4-bit words
   of_group("/output_activations", {{"num_bits", 8}}, "output_activations");
   of_group("/targets", {"re:["}, "targets");
   of_group("/format", "nvfp4-pack-quantized", "nvfp4-pack-quantized");
@@ -161,7 +161,7 @@ TEST(QuantisedConfig, WhatIsNotServedIsRefusedByItsKey) {
   refused(fp8, "/fmt", "e5m2", "e5m2");
 }
 
-TEST(QuantisedConfig, GptqModelsRulesCountForTheirLinears) {
+TEST(QuantisedConfig, GptqDynamicRulesApplyPerLinear) {
   const Json section = {{"quant_method", "gptq"},
                         {"bits", 4},
                         {"dynamic",
@@ -181,7 +181,7 @@ TEST(QuantisedConfig, GptqModelsRulesCountForTheirLinears) {
   EXPECT_THROW(rule("layers.1.down_proj"), LoadError) << "the order of the rules is not known";
 }
 
-TEST(QuantisedConfig, AwqsExceptionsAreWholeNames) {
+TEST(QuantisedConfig, AwqExceptionsMatchWholeNames) {
   const auto config = read_quantised_config(ConfigReader(
       {{"quantization_config",
         {{"quant_method", "awq"}, {"modules_to_not_convert", {"visual", "layers.1", "o_proj"}}}}},

@@ -16,14 +16,13 @@ float half_at(const uint8_t* bytes) {
   return static_cast<float>(c10::Half(bits, c10::Half::from_bits()));
 }
 
-// Where a block's integers, and the scales and minimums of its groups, go.
+// Destination of a block's integers and its groups' scales and minimums.
 struct BlockTarget {
   uint8_t* values;
   float *scales, *minimums;
 };
 
-// Four bits of the first half of a group are in the low ends of bytes, those of the second in the
-// high ends.
+// The low nibbles hold the first half of a group, the high nibbles the second half.
 void read_nibbles(const uint8_t* bytes, uint8_t* values) {
   for (int i = 0; i < 16; ++i) {
     values[i] = bytes[i] & 15;
@@ -62,8 +61,8 @@ void read_q8_0(const uint8_t* block, const BlockTarget& to) {
   for (int i = 0; i < 32; ++i) to.values[i] = block[2 + i] ^ 128;
 }
 
-// The scales and minimums of a super-block's eight groups: twelve bytes of 6 bits each, by the
-// scales of fp16 before them.
+// The scales and minimums of a super-block's eight groups: 6 bits each, packed into twelve bytes,
+// times the fp16 scales that precede them.
 void read_group_parts(const uint8_t* block, const BlockTarget& to) {
   const float scale = half_at(block), minimum = half_at(block + 2);
   const uint8_t* bytes = block + 4;
@@ -91,7 +90,7 @@ void read_q5_k(const uint8_t* block, const BlockTarget& to) {
           static_cast<uint8_t>((g % 2 == 0 ? byte & 15 : byte >> 4) | fifth << 4);
     }
 }
-// 128 values from 64 bytes of their low four bits, and 32 bytes of their high two.
+// 128 values: the low four bits are in 64 bytes, the high two in 32.
 void read_q6_k(const uint8_t* block, const BlockTarget& to) {
   const float scale = half_at(block + 208);
   for (int g = 0; g < 16; ++g)

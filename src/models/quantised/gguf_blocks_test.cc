@@ -11,7 +11,7 @@
 namespace valora::models {
 namespace {
 
-// Bytes that look random, but for the halves that scale a block: around 0.06.
+// Pseudo-random bytes, except the fp16 fields that scale a block: about 0.06.
 at::Tensor some_blocks(GgufType type, int64_t count, std::vector<size_t> halves) {
   const auto size = static_cast<int64_t>(block_of(type).bytes);
   at::Tensor bytes = at::empty({2, count * size / 2}, at::kByte);
@@ -29,7 +29,7 @@ at::Tensor some_blocks(GgufType type, int64_t count, std::vector<size_t> halves)
   return bytes;
 }
 
-// FNV-1a of 64 bits, of values without negative zeros.
+// 64-bit FNV-1a over the values, with negative zeros made positive.
 uint64_t digest_of_values(const at::Tensor& any) {
   const at::Tensor values = any + 0;
   uint64_t digest = 0xcbf29ce484222325u;
@@ -41,7 +41,7 @@ uint64_t digest_of_values(const at::Tensor& any) {
 struct Golden {
   GgufType type;
   std::vector<size_t> halves;
-  uint64_t digest;  // of what the package gguf decodes the blocks to: tests/parity/test_gguf.py
+  uint64_t digest;  // as decoded by the gguf package: tests/parity/test_gguf.py
 };
 const std::array<Golden, 8> kGolden{{{GgufType::kQ4_0, {0}, 0xc8666b1561afe4fc},
                                      {GgufType::kQ4_1, {0, 2}, 0xa4593fe7bbec8f90},
@@ -52,7 +52,7 @@ const std::array<Golden, 8> kGolden{{{GgufType::kQ4_0, {0}, 0xc8666b1561afe4fc},
                                      {GgufType::kQ5_K, {0, 2}, 0x8feb6d16c571d164},
                                      {GgufType::kQ6_K, {208}, 0x6e4141da576e30a6}}};
 
-TEST(GgufBlocks, DecodeToTheBit) {
+TEST(GgufBlocks, DecodingIsBitExact) {
   for (const Golden& golden : kGolden) {
     SCOPED_TRACE(block_of(golden.type).name);
     const at::Tensor bytes = some_blocks(golden.type, 6, golden.halves);
@@ -75,8 +75,8 @@ TEST(GgufBlocks, DecodeToTheBit) {
   }
 }
 
-TEST(GgufBlocks, RowsOfHalvesAreInterleaved) {
-  // Two heads of six rows: the file has 0 3 1 4 2 5 of each.
+TEST(GgufBlocks, RowsOfHalvesUndoInterleaving) {
+  // Two heads of six rows: the file stores each as 0 3 1 4 2 5.
   const at::Tensor rows = rows_of_halves(12, 6);
   const at::Tensor stored = at::tensor({0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}, at::kLong);
   EXPECT_TRUE(at::equal(stored.index_select(0, rows), at::arange(12, at::kLong)));

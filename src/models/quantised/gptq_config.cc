@@ -1,4 +1,4 @@
-// The configurations of GPTQ and AWQ, as transformers, GPT-QModel, AutoGPTQ and AutoAWQ write them.
+// The GPTQ and AWQ configurations that transformers, GPT-QModel, AutoGPTQ and AutoAWQ write.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -8,7 +8,7 @@
 namespace valora::models {
 namespace {
 
-// -1: a scale per output.
+// -1 means one scale per output.
 void read_group(const ConfigReader& config, const char* key, QuantisedScheme& scheme) {
   const Json value = config.has(key) ? config.json().at(key) : Json(128);
   if (value.is_number_integer() && value == -1) {
@@ -35,7 +35,8 @@ void check_gptq_bits(const ConfigReader& config, int bits) {
                   " bits are not supported, only of 4 and 8");
 }
 
-// GPT-QModel's exceptions for linears by regular expression: "-:…" leaves them as they are.
+// GPT-QModel's per-linear overrides by regular expression; "-:…" excludes linears from
+// quantisation.
 void read_dynamic(const ConfigReader& config, const QuantisedScheme& scheme,
                   QuantisedConfig& made) {
   constexpr size_t kMostRules = 1024;
@@ -89,7 +90,7 @@ QuantisedConfig read_gptq_config(const ConfigReader& config) {
 
 QuantisedConfig read_awq_config(const ConfigReader& config) {
   const std::string version = lower_case(config.text("version", config.text("format", "gemm")));
-  // exllama and ipex name kernels that read the layout of gemm.
+  // exllama and ipex name kernels that read the gemm layout.
   if (version != "gemm" && version != "exllama" && version != "ipex")
     config.refuse("AWQ's version \"" + version +
                   "\" stores weights in another order and is not supported, only gemm");
@@ -118,7 +119,7 @@ QuantisedConfig read_awq_config(const ConfigReader& config) {
 
 QuantisedConfig read_fp8_config(const ConfigReader& config) {
   QuantisedScheme scheme{.packing = Packing::kFp8};
-  // Null, as some writers have it: one scale.
+  // Some writers set it to null: one scale for the whole weight.
   const bool whole =
       config.json().contains("weight_block_size") && !config.has("weight_block_size");
   scheme.scope = whole ? ScaleScope::kTensor : ScaleScope::kBlock;

@@ -9,7 +9,7 @@ namespace valora::models {
 at::Tensor LinearTensors::take(const std::string& part, std::initializer_list<DType> dtypes,
                                std::initializer_list<std::vector<int64_t>> shapes) {
   const TensorView* view = find(part);
-  if (!view) fail(part, "is missing, which the quantised weights of this linear need");
+  if (!view) fail(part, "is missing, but the quantised weights of this linear need it");
   if (std::ranges::find(dtypes, view->dtype) == dtypes.end()) {
     std::vector<std::string> names;
     for (const DType dtype : dtypes) names.emplace_back(dtype_name(dtype));

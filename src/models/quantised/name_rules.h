@@ -1,4 +1,4 @@
-// Names of linears as quantisation configurations write them.
+// Names of linears in quantisation configurations.
 #pragma once
 
 #include <span>
@@ -11,18 +11,18 @@
 
 namespace valora::models {
 
-// A set of linears. A linear has several names, one for each release of transformers; it is in the
-// set if one of them is.
+// A set of linears. A linear has several names, one per release of transformers, and is in the set
+// if any of them is.
 class NameSet {
  public:
   void add_name(std::string name) { names_.insert(std::move(name)); }
-  // Everything below this module, or with this end of dotted parts, too.
+  // Matches names that equal `part`, are below it, or end in it at a dot.
   void add_part(std::string part) { parts_.push_back(std::move(part)); }
-  // As re.match: anchored at the start alone.
+  // As with re.match, anchored at the start only.
   void add_pattern(adapters::Regex pattern) { patterns_.push_back(std::move(pattern)); }
   void add_all() { all_ = true; }
 
-  // kUnprocessable if a pattern takes too long.
+  // kUnprocessable if matching a pattern takes too long.
   Result<bool> has(std::span<const std::string> names, adapters::RegexBudget& budget) const;
 
  private:

@@ -1,5 +1,5 @@
-// bitsandbytes' codes of 4 bits (nf4, fp4): each is an entry of a table, times the scale of a block
-// of the flattened weight. Scales may be codes of 8 bits themselves ("nested").
+// 4-bit codes of bitsandbytes (nf4, fp4): each selects a table entry, which is multiplied by the
+// scale of its block in the flattened weight. Scales may themselves be 8-bit codes ("nested").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,17 +16,17 @@ namespace {
 constexpr std::array kStates = {"weight.quant_state.bitsandbytes__nf4",
                                 "weight.quant_state.bitsandbytes__fp4"};
 
-// What the tensor of JSON beside the codes says.
+// The contents of the JSON tensor stored with the codes.
 struct BlockState {
-  int64_t block = 0, nested_block = 0;  // weights per scale, and scales per scale of these
-  double offset = 0;                    // of nested scales
+  int64_t block = 0, nested_block = 0;  // weights per scale, and scales per nested scale
+  double offset = 0;                    // added to nested scales
   bool nested = false;
 };
 
 std::string state_part(const LinearTensors& tensors) {
   const auto found = std::ranges::find_if(kStates, [&](const char* p) { return tensors.has(p); });
   if (found == kStates.end())
-    tensors.fail(kStates[0], "is missing, which the quantised weights of this linear need");
+    tensors.fail(kStates[0], "is missing, but the quantised weights of this linear need it");
   return *found;
 }
 
@@ -36,7 +36,7 @@ Json state_json(LinearTensors& tensors, const std::string& part) {
   if (view.dtype != DType::kU8 || view.shape.size() != 1 || byte_size(view) > kMostBytes)
     tensors.fail(part, "is not a text of bytes");
   const at::Tensor read = tensors.read(part);
-  // If nothing is read, the file is still mapped.
+  // Even if tensors are not read, the file is still mapped.
   const auto* bytes = read.defined() ? read.const_data_ptr<uint8_t>() : view.bytes.data();
   auto json = parse_json({reinterpret_cast<const char*>(bytes), byte_size(view)}, part);
   if (!json.ok() || !json->is_object()) tensors.fail(part, "is not a JSON object");
@@ -68,7 +68,7 @@ BlockState read_state(LinearTensors& tensors, int64_t out, int64_t in) {
   return state;
 }
 
-// float [blocks]
+// Returns float [blocks].
 at::Tensor read_block_scales(LinearTensors& tensors, const BlockState& state, int64_t blocks) {
   if (!state.nested) return tensors.take_scales("weight.absmax", {{blocks}});
   const int64_t outer = (blocks + state.nested_block - 1) / state.nested_block;
@@ -84,7 +84,8 @@ at::Tensor read_block_scales(LinearTensors& tensors, const BlockState& state, in
   return made;
 }
 
-// Bytes of two codes. Some writers store them under a wider dtype, for sharding in training.
+// Bytes that hold two codes each. Some writers store them under a wider dtype, for sharded
+// training.
 at::Tensor read_bytes(LinearTensors& tensors, int64_t count) {
   const TensorView* view = tensors.find("weight");
   const int64_t bytes = (count + 1) / 2;

@@ -17,9 +17,9 @@ using testing::raw;
 using valora::testing::RawTensor;
 
 constexpr char kLinear[] = "model.layers.0.mlp.up_proj";
-constexpr int64_t kOut = 6, kIn = 10, kBlock = 4, kBlocks = 15;  // blocks cross outputs
+constexpr int64_t kOut = 6, kIn = 10, kBlock = 4, kBlocks = 15;  // blocks span outputs
 
-// A linear of bitsandbytes: codes of 4 bits of the flattened weight.
+// A bitsandbytes linear: 4-bit codes of the flattened weight.
 class CodesTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +83,7 @@ class CodesTest : public ::testing::Test {
   at::Tensor codes_, table_, scales_;
 };
 
-TEST_F(CodesTest, AreEntriesOfTheTableTimesTheScaleOfTheirBlock) {
+TEST_F(CodesTest, DecodeToTableEntryTimesBlockScale) {
   for (const bool nested : {false, true}) {
     if (nested) nest();
     auto weights = open();
@@ -91,7 +91,7 @@ TEST_F(CodesTest, AreEntriesOfTheTableTimesTheScaleOfTheirBlock) {
     EXPECT_TRUE(at::equal(weights->linear(kLinear, kOut, kIn, false).unpacked(), expected()));
     EXPECT_THAT(weights->unused(), ::testing::IsEmpty());
     EXPECT_EQ(weights->quantised()->text("float32"),
-              "1 linears of codes of 4 bits (bitsandbytes nf4), decoded to float32");
+              "1 linear of codes of 4 bits (bitsandbytes nf4), decoded to float32");
     ASSERT_TRUE(weights->unmap().ok());
     ops::Weight again(at::zeros({kOut, kIn}), at::kFloat, at::kCPU);
     weights->refill(kLinear, again, LinearSlice::whole(again.out(), again.in()));
@@ -102,7 +102,7 @@ TEST_F(CodesTest, AreEntriesOfTheTableTimesTheScaleOfTheirBlock) {
   }
 }
 
-TEST_F(CodesTest, MayBeStoredUnderAWiderDtype) {
+TEST_F(CodesTest, WiderStorageDtypeDecodesEqually) {
   RawTensor& stored = tensors_[std::string(kLinear) + ".weight"];
   stored.dtype = "BF16";
   stored.shape = {15, 1};

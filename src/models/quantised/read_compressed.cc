@@ -1,4 +1,4 @@
-// Integers of compressed-tensors.
+// Reads compressed-tensors integers.
 #include <fmt/format.h>
 
 #include "models/quantised/stored_linear.h"
@@ -7,7 +7,7 @@
 namespace valora::models {
 namespace {
 
-// float [out, groups]
+// Returns float [out, groups].
 at::Tensor read_scales(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                        int64_t in) {
   const int64_t groups = groups_of(scheme, in);
@@ -19,8 +19,8 @@ at::Tensor read_scales(LinearTensors& tensors, const QuantisedScheme& scheme, in
   return whole ? stored.view({1, 1}).expand({out, 1}).contiguous() : stored.view({out, groups});
 }
 
-// uint8 [out, groups], in the offset of the values. Older releases store zero-points as they are,
-// newer ones in words along the outputs.
+// Returns uint8 [out, groups], with the same offset as the values. Older releases store plain
+// zero-points, newer ones pack them along the outputs.
 at::Tensor read_zeros(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                       int64_t in) {
   constexpr char kPart[] = "weight_zero_point";
@@ -47,13 +47,13 @@ at::Tensor read_zeros(LinearTensors& tensors, const QuantisedScheme& scheme, int
       zeros = whole ? zeros.view({1, 1}).expand({out, 1}).contiguous() : zeros.view({out, groups});
     }
   }
-  // The reference does not read zero-points of a symmetric scheme.
+  // The reference ignores the zero-points of a symmetric scheme.
   if (zeros.defined() && scheme.symmetric && !at::equal(zeros, middle))
     tensors.fail(kPart, "is not zero, but the configuration says that the weights are symmetric");
   return zeros;
 }
 
-// The group of each input; undefined: they follow each other.
+// The group of each input; undefined if groups are consecutive.
 at::Tensor read_order(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t in) {
   constexpr char kPart[] = "weight_g_idx";
   if (!tensors.has(kPart)) return {};
@@ -62,7 +62,7 @@ at::Tensor read_order(LinearTensors& tensors, const QuantisedScheme& scheme, int
   const int64_t groups = groups_of(scheme, in), group = group_of(scheme, in);
   if (order.lt(0).logical_or(order.ge(groups)).any().item<bool>())
     tensors.fail(kPart, fmt::format("has groups outside of the {} that have scales", groups));
-  // The reference sorts the inputs by group and cuts them after each `group`.
+  // The reference sorts the inputs by group and splits them every `group` inputs.
   const at::Tensor counts = at::bincount(order.to(at::kLong), {}, groups);
   if (in % group != 0 || counts.ne(group).any().item<bool>())
     tensors.fail(kPart, fmt::format("does not give each group its {} inputs", group));

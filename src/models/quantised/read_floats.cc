@@ -1,4 +1,4 @@
-// Floats of 8 bits, which are decoded.
+// Reads 8-bit floats, which are decoded.
 #include <fmt/format.h>
 
 #include "models/quantised/stored_linear.h"
@@ -6,7 +6,7 @@
 namespace valora::models {
 namespace {
 
-// float, of a shape that can be multiplied with [out, in]
+// Returns float, in a shape that broadcasts against [out, in].
 at::Tensor read_scales(LinearTensors& tensors, const std::string& part,
                        const QuantisedScheme& scheme, int64_t out, int64_t in) {
   switch (scheme.scope) {
@@ -44,7 +44,7 @@ StoredLinear read_floats(LinearTensors& tensors, const QuantisedScheme& scheme, 
   const std::string part = scheme.packing == Packing::kFp8 ? "weight_scale_inv" : "weight_scale";
   const at::Tensor stored = tensors.take("weight", {DType::kF8E4M3}, {{out, in}}),
                    scales = read_scales(tensors, part, scheme, out, in);
-  // Scales of activations, which are not rounded here, and zero-points that are not applied.
+  // Scales of activations, which are not rounded here, and zero-points, which are not applied.
   for (const char* unread : {"weight_zero_point", "input_scale", "activation_scale"})
     if (tensors.has(unread)) tensors.read(unread);
   if (!stored.defined()) return {};

@@ -1,4 +1,4 @@
-// GPTQ and AWQ: words of integers with inputs as rows.
+// Reads GPTQ and AWQ: packed integers with one row per input.
 #include <fmt/format.h>
 
 #include "models/quantised/stored_linear.h"
@@ -17,8 +17,8 @@ void check_sizes(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t 
     tensors.fail("qweight", fmt::format("cannot hold {} inputs: words have {}", in, n));
 }
 
-// GPTQ's first format adds one to what is stored. Where that leaves the range, readers differ: some
-// wrap to 0, some do not, some carry into the neighbour.
+// GPTQ's first format stores zero-points minus one. If adding it back overflows, readers differ:
+// some wrap to 0, some do not, some carry into the neighbour.
 at::Tensor plus_one(LinearTensors& tensors, const at::Tensor& zeros, int bits) {
   if (zeros.eq((1 << bits) - 1).any().item<bool>())
     tensors.fail("qzeros",
@@ -28,7 +28,7 @@ at::Tensor plus_one(LinearTensors& tensors, const at::Tensor& zeros, int bits) {
   return zeros + 1;
 }
 
-// int32 [in]; undefined if the folder has none.
+// Returns int32 [in]; undefined if the folder has none.
 at::Tensor gptq_order(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t in) {
   if (!tensors.has("g_idx") && !scheme.ordered) return {};
   const at::Tensor order = tensors.take("g_idx", {DType::kI32, DType::kI64}, {{in}});
@@ -72,7 +72,7 @@ StoredLinear read_awq(LinearTensors& tensors, const QuantisedScheme& scheme, int
                    zeros = tensors.take("qzeros", {DType::kI32}, {{groups, out / n}}),
                    scales = tensors.take_scales("scales", {{groups, out}});
   if (!words.defined()) return {};
-  // The place within its word, from the lowest bits, of each of eight outputs.
+  // The position of each of eight outputs within its word, from the lowest bits.
   const at::Tensor places = at::tensor({0, 4, 1, 5, 2, 6, 3, 7}, at::kLong);
   const auto unpacked = [&](const at::Tensor& packed) {
     const at::Tensor values = unpack_along_columns(packed, scheme.bits, out);

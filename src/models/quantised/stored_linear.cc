@@ -43,14 +43,26 @@ int64_t groups_of(const QuantisedScheme& scheme, int64_t in) {
   return (in + group - 1) / group;
 }
 
+at::Tensor rows_of(const at::Tensor& tensor, const adapters::Shares& rows) {
+  if (rows.count == 1) return tensor.slice(0, rows.of[0].begin, rows.of[0].end);
+  std::vector<at::Tensor> sections;
+  for (size_t i = 0; i < rows.count; ++i)
+    sections.push_back(tensor.slice(0, rows.of[i].begin, rows.of[i].end));
+  return at::cat(sections);
+}
+
 StoredLinear StoredLinear::part(const adapters::MatrixSlice& slice) const {
   const auto& [out, in] = slice;
   StoredLinear cut = *this;
   if (integers) {
-    cut.integers = integers->part({out.begin, out.end}, {in.begin, in.end});
+    const auto rows = [&](const at::Tensor& t) { return t.defined() ? rows_of(t, out) : t; };
+    const ops::QuantisedTensor& all = *integers;
+    const ops::QuantisedTensor outputs{rows(all.values), all.bits,  rows(all.scales),
+                                       rows(all.zeros),  all.group, rows(all.minimums)};
+    cut.integers = outputs.part({0, out.size()}, {in.begin, in.end});
     cut.form->group = cut.integers->group;
   } else {
-    cut.values = values.slice(0, out.begin, out.end).slice(1, in.begin, in.end);
+    cut.values = rows_of(values, out).slice(1, in.begin, in.end);
   }
   return cut;
 }

@@ -14,29 +14,30 @@
 
 namespace valora::models {
 
-// Exactly what the checkpoint says: as integers, or, where these have no QuantisedTensor (floats
-// of 8 bits, groups of inputs in another order), as values in float. Neither if nothing is read.
+// The exact stored weights: as integers, or as float values if a QuantisedTensor cannot hold them
+// (8-bit floats, groups with reordered inputs). Neither if nothing is read.
 struct StoredLinear {
   std::optional<ops::QuantisedTensor> integers;
   at::Tensor values;  // float [out, in]
-  // Of the integers, also if nothing is read; their order is then taken for granted.
+  // The format of the integers, set even if nothing is read; inputs are then assumed to be in
+  // order.
   std::optional<ops::Quantisation> form = {};
-  // Whether the integers have scales of fp32, and minimums instead of zero-points.
+  // The integers have fp32 scales, or minimums instead of zero-points.
   bool float_scales = false, has_minimums = false;
   std::optional<ops::InputRounding> input_rounding = {};
   at::Tensor decoded() const { return integers ? integers->decoded() : values; }
-  // The same values of some outputs and inputs. There must be values.
+  // The slice of the values. The linear must have been read.
   StoredLinear part(const adapters::MatrixSlice& slice) const;
 };
 
-// Throws LoadError, which names the tensor.
+// Throws a LoadError that names the tensor.
 StoredLinear read_stored_linear(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                                 int64_t in);
 
-// The readers, by Packing. Tensors: compressed-tensors' weight_packed int32 [out, in / n] or weight
-// int8 [out, in], weight_scale [out, groups], weight_zero_point, weight_shape, weight_g_idx [in];
-// GPTQ's qweight [in / n, out], qzeros [groups, out / n], scales [groups, out], g_idx [in]; AWQ's
-// qweight [in, out / 8], qzeros [groups, out / 8], scales [groups, out].
+// Readers by Packing. Tensors: compressed-tensors' weight_packed int32 [out, in / n] or weight int8
+// [out, in], weight_scale [out, groups], weight_zero_point, weight_shape, weight_g_idx [in]; GPTQ's
+// qweight [in / n, out], qzeros [groups, out / n], scales [groups, out], g_idx [in]; AWQ's qweight
+// [in, out / 8], qzeros [groups, out / 8], scales [groups, out].
 StoredLinear read_compressed_words(LinearTensors& tensors, const QuantisedScheme& scheme,
                                    int64_t out, int64_t in);
 StoredLinear read_compressed_bytes(LinearTensors& tensors, const QuantisedScheme& scheme,
@@ -52,14 +53,17 @@ StoredLinear read_codes(LinearTensors& tensors, const QuantisedScheme& scheme, i
 StoredLinear read_floats(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                          int64_t in);
 
-// Integers whose groups are those of order[i], [in], for each input. With order[i] == i / group it
-// is a QuantisedTensor of these parts, else values in float.
+// Applies the group assignment order[i], [in], of each input. If order[i] == i / group, the result
+// is the QuantisedTensor itself, else float values.
 StoredLinear in_order(ops::QuantisedTensor parts, const at::Tensor& order);
 
-// The inputs that share a scale, and how many such groups there are.
+// The given rows of the tensor, in order: a view if they are adjacent.
+at::Tensor rows_of(const at::Tensor& tensor, const adapters::Shares& rows);
+
+// The number of inputs that share a scale, and the number of such groups.
 int64_t group_of(const QuantisedScheme& scheme, int64_t in);
 int64_t groups_of(const QuantisedScheme& scheme, int64_t in);
-// Fails for `part` unless groups divide the inputs.
+// Fails for `part` unless the group size divides the inputs.
 void check_groups(const LinearTensors& tensors, const QuantisedScheme& scheme, const char* part,
                   int64_t in);
 

@@ -7,7 +7,7 @@
 namespace valora::models {
 namespace {
 
-constexpr int64_t kGrain = int64_t{1} << 16;  // words for a thread
+constexpr int64_t kGrain = int64_t{1} << 16;  // words per thread
 
 int64_t rows_of_grain(int64_t words) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, words));

@@ -1,4 +1,4 @@
-// Integers of 4 or 8 bits from 32-bit words, the lowest bits first.
+// Unpacks 4-bit or 8-bit integers from 32-bit words, lowest bits first.
 #pragma once
 
 #include <ATen/ATen.h>

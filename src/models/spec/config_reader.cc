@@ -30,7 +30,7 @@ ConfigReader ConfigReader::child(const std::string& key) const {
 int64_t ConfigReader::integer(const std::string& key) const {
   if (!has(key)) refuse("\"" + key + "\" is missing");
   const int64_t value = read<int64_t>(*this, key, 0);
-  // Far above any real model, and small enough that products of two sizes do not overflow.
+  // Far above any real model, and small enough that the product of two sizes does not overflow.
   if (value < 1 || value > (int64_t{1} << 30))
     refuse("\"" + key + "\" is out of range: " + std::to_string(value));
   return value;

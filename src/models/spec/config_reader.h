@@ -1,5 +1,5 @@
-// Typed access to config.json, in the forms of transformers 4 (flat) and 5 (nested). Every read
-// throws LoadError, which names the file and the key.
+// Typed access to config.json, in the forms of transformers 4 (flat) and 5 (nested). Every read may
+// throw a LoadError that names the file and the key.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,9 @@ class ConfigReader {
   ConfigReader(Json object, std::string file)
       : object_(std::move(object)), file_(std::move(file)) {}
 
-  // The sub-object `key`, or this object if it has none (the flat form).
+  // The sub-object `key`, or this object if there is none (the flat form).
   ConfigReader nested_or_self(const std::string& key) const;
-  ConfigReader child(const std::string& key) const;  // throws if it is missing
+  ConfigReader child(const std::string& key) const;  // throws if missing
   bool has(const std::string& key) const {
     return object_.contains(key) && !object_.at(key).is_null();
   }
@@ -33,13 +33,13 @@ class ConfigReader {
   double number(const std::string& key, double fallback) const;
   bool flag(const std::string& key, bool fallback) const;
   std::string text(const std::string& key, const std::string& fallback) const;
-  std::vector<int64_t> integers(const std::string& key) const;   // empty when absent
-  std::vector<std::string> texts(const std::string& key) const;  // empty when absent
+  std::vector<int64_t> integers(const std::string& key) const;   // empty if absent
+  std::vector<std::string> texts(const std::string& key) const;  // empty if absent
 
   const Json& json() const { return object_; }
   const std::string& file() const { return file_; }
   [[noreturn]] void refuse(const std::string& why) const;
-  // Refuses keys by which some release of transformers changes single layers of any model.
+  // Refuses keys with which some release of transformers changes individual layers of any model.
   void refuse_changed_layers() const;
 
  private:
@@ -47,7 +47,7 @@ class ConfigReader {
   std::string file_;
 };
 
-// The config.json of a model folder, or what the metadata of a GGUF file says of it (find_gguf()).
+// Reads a model folder's config.json, or the equivalent from a GGUF file's metadata (find_gguf()).
 // Errors name the folder or the file.
 Result<ConfigReader> read_model_config(const std::string& dir);
 

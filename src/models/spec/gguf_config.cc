@@ -13,8 +13,8 @@ namespace valora::models {
 namespace {
 
 struct GgufFamily {
-  const char* name;          // of general.architecture
-  const char* architecture;  // of config.json
+  const char* name;          // in general.architecture
+  const char* architecture;  // in config.json
   const char* type;
 };
 constexpr std::array<GgufFamily, 4> kGgufFamilies{{{"llama", "LlamaForCausalLM", "llama"},
@@ -22,7 +22,7 @@ constexpr std::array<GgufFamily, 4> kGgufFamilies{{{"llama", "LlamaForCausalLM",
                                                    {"qwen3", "Qwen3ForCausalLM", "qwen3"},
                                                    {"gemma3", "Gemma3ForCausalLM", "gemma3_text"}}};
 
-// Keys behind "ARCHITECTURE." that are read, or that change no answer.
+// Keys after "ARCHITECTURE." that are read or have no effect on answers.
 constexpr std::array kReadKeys = {"context_length",
                                   "embedding_length",
                                   "block_count",
@@ -41,11 +41,11 @@ constexpr std::array kReadKeys = {"context_length",
                                   "rope.scaling.original_context_length",
                                   "rope.scaling.finetuned",
                                   "pooling_type"};
-// Of gemma3 alone.
+// For gemma3 only.
 constexpr std::array kGemmaKeys = {"attention.sliding_window_pattern", "rope.freq_base_swa",
                                    "final_logit_softcapping", "attn_logit_softcapping"};
 
-// Settings that are served only with the value that leaves them without effect.
+// Settings that are supported only with their neutral value.
 struct NeutralKey {
   const char* name;
   double value;
@@ -106,7 +106,7 @@ class GgufConfigReader {
     return {};
   }
 
-  // A number that some writers give for each layer.
+  // A number that some writers repeat for each layer.
   Result<int64_t> of_all_layers(const char* name, std::optional<int64_t> fallback = {}) const {
     if (!data_.has(key(name)) && fallback) return *fallback;
     VALORA_TRY(values, data_.numbers(key(name)));
@@ -154,8 +154,8 @@ class GgufConfigReader {
     config_["num_key_value_heads"] = kv_heads;
     config_["head_dim"] = size;
     if (!gemma_) return {};
-    // Which of two scales its scores have is not in the file: that of the largest model is its
-    // hidden size by its heads.
+    // The file does not say which of two scales the scores have: the largest model uses hidden size
+    // / heads.
     constexpr int64_t kLargest = 62;
     config_["query_pre_attn_scalar"] =
         config_["num_hidden_layers"] == kLargest ? hidden / heads : size;
@@ -185,7 +185,7 @@ class GgufConfigReader {
     config_["rope_theta"] = base;
     VALORA_TRY(type, data_.text(key("rope.scaling.type"), "none"));
     VALORA_TRY(factor, data_.number(key("rope.scaling.factor"), 0));
-    // Some writers give the factor alone.
+    // Some writers give only the factor.
     if (type == "none" && factor != 0 && factor != 1) type = "linear";
     const GgufTensor* factors = file_.find("rope_freqs.weight");
     if (factors && type != "none")
@@ -204,8 +204,8 @@ class GgufConfigReader {
     return {};
   }
 
-  // What each frequency is divided by, as converters write the llama3 rope. The longrope type has
-  // such factors; here they are the same at all lengths.
+  // The divisor of each frequency, as converters write the llama3 rope. It is expressed as longrope
+  // with the same factors at all lengths.
   Status read_factors(const GgufTensor& tensor) {
     const auto half = static_cast<size_t>(config_["head_dim"].get<int64_t>() / 2);
     if (tensor.type != GgufType::kF32 || tensor.shape.size() != 1 ||
@@ -237,7 +237,7 @@ class GgufConfigReader {
   Json config_;
 };
 
-// What the file is if it is no whole language model.
+// Refuses files that are not a complete language model, and identifies them.
 Status check_kind(const Gguf& file) {
   const GgufMetadata& data = file.metadata();
   const auto is = [&](const std::string& what) {

@@ -9,10 +9,10 @@
 
 namespace valora::models {
 
-// What the config.json of the model has that the file was made from, as the families read it:
-// metadata of general.architecture llama, qwen2, qwen3 and gemma3, and the shapes of tensors.
-// kUnprocessable names the key for other architectures, for parts of models (files of several,
-// vision towers, adapters), and for every setting of the model that would be ignored.
+// The config.json of the original model, as the families read it, from the metadata of
+// general.architecture llama, qwen2, qwen3 or gemma3 and the shapes of tensors. kUnprocessable,
+// naming the key, for other architectures, for partial models (split files, vision towers,
+// adapters), and for every model setting that would be ignored.
 Result<Json> gguf_config(const Gguf& file);
 
 }  // namespace valora::models

@@ -26,7 +26,7 @@ std::string config_refusal(std::vector<std::string> more, const std::string& arc
   return config.ok() ? "accepted" : config.error().message;
 }
 
-TEST(GgufConfigTest, RefusesByKey) {
+TEST(GgufConfigTest, RefusalNamesKey) {
   EXPECT_EQ(config_refusal({}), "accepted");
   EXPECT_THAT(config_refusal({}, "falcon"), HasSubstr("is \"falcon\", which is not supported"));
   EXPECT_THAT(config_refusal({}, "llama", {}), HasSubstr("has no tensor token_embd.weight"));
@@ -57,7 +57,7 @@ TEST(GgufConfigTest, RefusesByKey) {
   EXPECT_THAT(config_refusal({}, "gemma3"), HasSubstr("sliding_window\" is missing"));
 }
 
-TEST(GgufConfigTest, FactorsOfFrequenciesAreThoseOfLongRope) {
+TEST(GgufConfigTest, FrequencyFactorsBecomeLongRope) {
   const auto file =
       Gguf::from_bytes(gguf_text(gguf_settings("llama"),
                                  {kEmbedding, floats_of("rope_freqs.weight", {4}, {1, 2, 4, 8})}),

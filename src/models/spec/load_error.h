@@ -1,5 +1,5 @@
 // The exception for a model folder that cannot be loaded. Constructors cannot return a Result, so
-// they throw it; the functions of registry.h turn it into one.
+// they throw it; the functions of registry.h convert it to one.
 #pragma once
 
 #include <exception>

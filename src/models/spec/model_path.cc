@@ -86,7 +86,7 @@ Error describe_folder(const std::string& path) {
 Status check_model_folder(const std::string& path) {
   if (!file_exists(path)) {
     if (!is_hub_name(path)) return not_found(path + " does not exist", path);
-    return not_found(path + " is no folder, and models are not downloaded: run hf download " +
+    return not_found(path + " is not a folder, and models are not downloaded: run hf download " +
                          path + " --local-dir DIR and give DIR",
                      path);
   }

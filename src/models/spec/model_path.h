@@ -1,4 +1,4 @@
-// What a path that should be a model folder is instead.
+// Diagnoses a path that should be a model folder.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace valora::models {
 
-// Fine for a folder with config.json, and for a GGUF file (find_gguf()). Otherwise one sentence
-// that says what is there and what to do: a name of the Hugging Face Hub, an adapter, several GGUF
-// files, an archive.
+// Ok for a folder with config.json and for a GGUF file (find_gguf()). Otherwise one sentence that
+// says what the path is and what to do: a Hugging Face Hub name, an adapter, several GGUF files, an
+// archive.
 Status check_model_folder(const std::string& path);
 
 }  // namespace valora::models

@@ -15,7 +15,7 @@ std::string reason(const std::string& path) {
   return status.ok() ? "fine" : status.error().message;
 }
 
-TEST(ModelPath, SaysWhatIsThereAndWhatToDo) {
+TEST(ModelPath, ErrorNamesFolderContentsAndRemedy) {
   const TempDir dir;
   EXPECT_THAT(reason("Qwen/Qwen2-VL-2B-Instruct"),
               HasSubstr("run hf download Qwen/Qwen2-VL-2B-Instruct --local-dir DIR"));

@@ -8,7 +8,7 @@ namespace {
 // The position of temporal patch t, relative to the first.
 int32_t time_position(const ModelSpec& spec, const media::VisualInput& input, int t) {
   if (spec.time_positions_per_second == 0 || input.kind == media::MediaKind::kImage) return t;
-  // In fp32, as transformers 5: if the time is a whole number of positions, the rounding decides.
+  // In fp32, as in transformers 5: when the time falls on a whole position, rounding decides.
   const float interval = static_cast<float>(spec.time_positions_per_second) *
                          static_cast<float>(input.seconds_per_grid);
   return static_cast<int32_t>(std::clamp(static_cast<float>(t) * interval, 0.0f, 16e6f));

@@ -8,10 +8,10 @@
 
 namespace valora::models {
 
-// Positions on three axes (t, h, w). Text advances all of them together. A span of a visual input
-// spreads over (t, h, w) from the position at which it begins, and the next token continues after
-// its largest position. If spec.time_positions_per_second is set, a video's temporal axis counts
-// time (Qwen2.5-VL) instead of temporal patches.
+// Positions on three axes (t, h, w). Text advances all three together. The span of a visual input
+// extends over (t, h, w) from its starting position, and the next token continues after its largest
+// position. If spec.time_positions_per_second is set, a video's temporal axis counts time
+// (Qwen2.5-VL) instead of temporal patches.
 Positions mrope_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan> visual);
 
 }  // namespace valora::models

@@ -19,7 +19,7 @@ std::shared_ptr<media::VisualInput> visual(media::MediaKind kind, int t, int h, 
   return input;
 }
 
-TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
+TEST(MropePositions, TextAfterImageContinuesAtLargestSide) {
   const auto image = visual(media::MediaKind::kImage, 1, 4, 6);  // 2 × 3 after merging
   const std::vector<VisualSpan> spans{{2, 6, image}};
   const Positions positions = mrope_positions(merged_by_two(0), 10, spans);
@@ -28,7 +28,7 @@ TEST(MropePositions, AnImageSpreadsAndTextGoesOnBehindItsLargestSide) {
   EXPECT_EQ(positions.delta, -3);
 }
 
-TEST(MropePositions, TextGoesOnBehindAVideoOfMorePatchesThanItsSidesHave) {
+TEST(MropePositions, TextAfterVideoContinuesAtLargestPosition) {
   const auto video = visual(media::MediaKind::kVideo, 3, 2, 2);
   const std::vector<VisualSpan> spans{{1, 3, video}};
   const Positions positions = mrope_positions(merged_by_two(0), 6, spans);
@@ -37,7 +37,7 @@ TEST(MropePositions, TextGoesOnBehindAVideoOfMorePatchesThanItsSidesHave) {
   EXPECT_EQ(positions.delta, 0);
 }
 
-TEST(MropePositions, EachFrameOfAVideoWithTextBetweenSpreadsAgain) {
+TEST(MropePositions, FramesSeparatedByTextSpreadIndividually) {
   const auto video = visual(media::MediaKind::kVideo, 2, 2, 4);  // two frames of 1 × 2 tokens
   const std::vector<VisualSpan> spans{{1, 2, video}, {4, 2, video, 2}};
   const Positions positions = mrope_positions(merged_by_two(0), 7, spans);
@@ -46,9 +46,9 @@ TEST(MropePositions, EachFrameOfAVideoWithTextBetweenSpreadsAgain) {
   EXPECT_EQ(positions.delta, 0);
 }
 
-TEST(MropePositions, AWholeTimeIsNotRoundedDown) {
+TEST(MropePositions, WholeSecondsAreNotRoundedDown) {
   const auto video = visual(media::MediaKind::kVideo, 16, 2, 2);
-  video->seconds_per_grid = 31.0 / 30;  // the last patch begins after 15.5 seconds
+  video->seconds_per_grid = 31.0 / 30;  // the last patch starts after 15.5 seconds
   const std::vector<VisualSpan> spans{{0, 16, video}};
   const Positions positions = mrope_positions(merged_by_two(4), 17, spans);
   EXPECT_EQ(positions.prompt[15], 62);

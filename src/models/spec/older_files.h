@@ -1,4 +1,4 @@
-// Configurations of quantisation that older writers put into a file of their own.
+// Quantisation configurations that older writers store in a separate file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace valora::models {
 
 // Adds DIR/quantize_config.json (AutoGPTQ) or DIR/quant_config.json (AutoAWQ) to `config`, the
-// object of config.json, as its "quantization_config", unless it has one.
+// object of config.json, as its "quantization_config", unless it already has one.
 Status add_older_quantisation(const std::string& dir, Json& config);
 
 }  // namespace valora::models

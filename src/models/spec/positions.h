@@ -10,27 +10,27 @@
 
 namespace valora::models {
 
-// Adjacent tokens of a prompt that stand for rows of a visual input: all of them, or one temporal
-// patch each where a prompt has text between the frames of a video.
+// Adjacent prompt tokens that hold the rows of a visual input: all of them, or one temporal patch
+// if the prompt has text between the frames of a video.
 struct VisualSpan {
   int token_begin = 0;
-  int rows = 0;  // as many as tokens
+  int rows = 0;  // equal to the number of tokens
   std::shared_ptr<const media::VisualInput> input;
-  int first_row = 0;  // of the input; 0 in the first span of each
+  int first_row = 0;  // in the input; 0 in its first span
 
   bool overlaps(int begin, int end) const {
     return token_begin < end && token_begin + rows > begin;
   }
 };
 
-// The positions of a sequence, per prompt token and for generated tokens.
+// The positions of a sequence's prompt tokens and generated tokens.
 struct Positions {
   std::vector<int32_t> prompt;  // [axes][tokens]
   int32_t delta = 0;  // the token with index i ≥ prompt length has position i + delta on each axis
 };
 
-// The length that rotary frequencies follow in one pass over these positions, of any axes: the
-// largest one + 1.
+// The sequence length that determines the rotary frequencies in a pass over these positions (any
+// axes): the largest position + 1.
 int64_t length_of(std::span<const int32_t> positions);
 
 // Positions 0, 1, 2, … on every axis, for text.

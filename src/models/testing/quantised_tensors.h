@@ -1,5 +1,4 @@
-// Quantised linears as their writers store them, packed here by the published layouts, value by
-// value.
+// Quantised linears in their writers' formats, packed value by value from the published layouts.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -26,8 +25,8 @@ inline RawTensor raw(const at::Tensor& tensor) {
           std::string(static_cast<const char*>(t.const_data_ptr()), t.nbytes())};
 }
 
-// uint8 [rows, columns] → int32, columns in words. order[i]: the column of each word at place i,
-// from the lowest bits.
+// Packs uint8 [rows, columns] into int32 words along the columns. order[i]: the column at position
+// i of each word, from the lowest bits.
 inline at::Tensor words(const at::Tensor& values, int bits, std::vector<int> order = {}) {
   const int64_t n = 32 / bits, rows = values.size(0), columns = values.size(1),
                 width = (columns + n - 1) / n;
@@ -43,7 +42,7 @@ inline at::Tensor words(const at::Tensor& values, int bits, std::vector<int> ord
   return packed;
 }
 
-// A linear [out, in] in random integers.
+// A linear [out, in] with random integers.
 struct RandomIntegers {
   at::Tensor values, zeros, scales;  // uint8 [out, in], uint8 [out, groups], float [out, groups]
   int bits;
@@ -54,7 +53,7 @@ struct RandomIntegers {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
     const int64_t groups = (in + g - 1) / g;
     values = at::randint(0, 1 << b, {out, in}, generator, at::kByte);
-    // Not the largest: GPTQ's first format cannot store its successor.
+    // Never the largest: GPTQ's first format cannot store its successor.
     zeros = symmetric ? at::full({out, groups}, 1 << (b - 1), at::kByte)
                       : at::randint(1, 1 << b, {out, groups}, generator, at::kByte);
     scales = (at::rand({out, groups}, generator) + 0.5) / 16;

@@ -79,15 +79,15 @@ struct TinyTower {
   const char* name;
   Json config;
   Tensors tensors;
-  std::string adapted;  // a linear of the tower
+  std::string adapted;  // the linear of the tower that the adapter targets
   int64_t in = 0, out = 0;
   int patch_dim = 0;
   int merge = 1;
-  bool square = false;    // takes pictures of one size
-  int tiles = 0;          // patches on a side of every tile; 0: any
-  bool newlines = false;  // LLaVA-NeXT's: a token behind each row of tiles
-  int tokens = 0;         // of every picture; 0: as many as merged patches
-  int width = kOut;       // of the decoder
+  bool square = false;    // takes pictures of one size only
+  int tiles = 0;          // patches per side of every tile; 0: any
+  bool newlines = false;  // LLaVA-NeXT: a token after each row of tiles
+  int tokens = 0;         // per picture; 0: one per merged patch
+  int width = kOut;       // width of the decoder
 };
 
 inline TinyTower qwen2_vl() {
@@ -243,7 +243,7 @@ inline TinyTower llava() {
   return c;
 }
 
-// siglip: LLaVA-OneVision, else LLaVA-NeXT.
+// siglip: LLaVA-OneVision; otherwise LLaVA-NeXT.
 inline TinyTower llava_in_tiles(bool siglip) {
   const std::string tower = "model.vision_tower.vision_model.";
   TinyTower c = llava();
@@ -269,7 +269,7 @@ inline TinyTower llava_in_tiles(bool siglip) {
   t.add(tower + "embeddings.position_embedding.weight", {25, kWidth});
   return c;
 }
-// merges: Mistral 3, else Pixtral.
+// merges: Mistral 3; otherwise Pixtral.
 inline TinyTower pixtral_named(bool merges) {
   const std::string tower = "model.vision_tower.", projector = "model.multi_modal_projector.";
   TinyTower c{merges ? "Mistral3" : "Pixtral",
@@ -351,7 +351,7 @@ inline TinyTower idefics3() {
   return c;
 }
 
-// fused: in the older code's names, with queries, keys and values in one linear.
+// fused: with the older remote code's names, and one linear for queries, keys and values.
 inline TinyTower internvl_named(bool fused) {
   const std::string tower = fused ? "vision_model." : "model.vision_tower.";
   TinyTower c{fused ? "InternVLChat" : "InternVL",
@@ -416,7 +416,7 @@ inline TinyTower internvl_named(bool fused) {
   return c;
 }
 inline TinyTower qwen1_vl() {
-  constexpr int kQwenOut = 128;  // a head of the resampler
+  constexpr int kQwenOut = 128;  // the head size of the resampler
   const std::string tower = "transformer.visual.", layer = "transformer.h.0.";
   TinyTower c{"Qwen1VL",
               {{"architectures", {"QWenLMHeadModel"}},
@@ -441,9 +441,9 @@ inline TinyTower qwen1_vl() {
       {"output_dim", kQwenOut}, {"image_start_id", 7},  {"n_queries", c.tokens}};
   Tensors& t = c.tensors;
   for (const char* name : {"transformer.wte.weight", "lm_head.weight"}) t.add(name, {10, kQwenOut});
-  for (const std::string& name :
-       {"transformer.ln_f", "transformer.h.0.ln_1", "transformer.h.0.ln_2"})
-    t.add(name + ".weight", {kQwenOut});
+  for (const char* name :
+       {"transformer.ln_f.weight", "transformer.h.0.ln_1.weight", "transformer.h.0.ln_2.weight"})
+    t.add(name, {kQwenOut});
   t.linear(layer + "attn.c_attn", 3 * kQwenOut, kQwenOut);
   t.linear(layer + "attn.c_proj", kQwenOut, kQwenOut, false);
   for (const char* name : {"mlp.w1", "mlp.w2"}) t.linear(layer + name, 6, kQwenOut, false);

@@ -1,4 +1,4 @@
-// For tests: one call of a projection with adapters, as data.
+// For tests: one call of a projection with adapters, described as data.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace valora::ops::conformance {
 
 struct Adapter {
-  std::vector<int64_t> ranks;  // per slice; 0: not touched
+  std::vector<int64_t> ranks;  // per slice; 0: slice not adapted
 };
 
 struct Use {

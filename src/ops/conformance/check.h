@@ -1,4 +1,4 @@
-// For tests: runs a case through the public operations and compares it with the reference.
+// For tests: runs a case through the public operations and compares the results with the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ class Checker {
     adapter.set(static_cast<int>(s), pair.weight, 1);
     if (tokens == 0) return;
     const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
-    // The intermediate is rounded to the dtype, as in Punica's reference.
+    // Intermediate values are rounded to the dtype, as in Punica's reference.
     const at::Tensor low = at::mm(wide(x.narrow(0, use.begin, tokens)), wide(pair.a).t())
                                .mul_(use.coefficient)
                                .to(dtype_);
@@ -90,14 +90,14 @@ class Checker {
     ASSERT_EQ(actual.scalar_type(), dtype_);
     const at::Tensor excess = (actual.to(at::kCPU, at::kDouble) - expected).abs_().sub_(limit);
     count_.outputs += actual.numel();
-    // Counts values that are not within the limit, which includes NaN.
+    // Counts values outside the limit, NaN included.
     const int64_t wrong = excess.numel() - (excess <= 0).sum().item<int64_t>();
     if (wrong == 0) return;
     const int64_t at = excess.nan_to_num(1e30).argmax().item<int64_t>(), columns = actual.size(1);
     ADD_FAILURE() << wrong << " of " << actual.numel() << " outputs of slice " << slice
                   << " are off; the worst, token " << at / columns << " output " << at % columns
-                  << ", is " << actual[at / columns][at % columns].item<double>()
-                  << " in the place of " << expected[at / columns][at % columns].item<double>();
+                  << ", is " << actual[at / columns][at % columns].item<double>() << " instead of "
+                  << expected[at / columns][at % columns].item<double>();
   }
 
   World& world_;

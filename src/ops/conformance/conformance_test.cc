@@ -1,6 +1,6 @@
-// Projections of every backend, device and dtype on the test grids of Punica and vLLM, against ATen
-// in double precision. Runs a sample of each grid unless VALORA_CONFORMANCE=full. VALORA_ISA
-// restricts the test to one instruction set.
+// Tests projections with every backend, device and dtype on the test grids of Punica and vLLM,
+// against ATen in double precision. Runs a sample of each grid unless VALORA_CONFORMANCE=full.
+// VALORA_ISA restricts the test to one instruction set.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -28,10 +28,10 @@ struct Setting {
   Backend backend;
   at::DeviceType device;
   at::ScalarType dtype;
-  kernels::Isa isa;  // of the native backend on CPUs
+  kernels::Isa isa;  // for the native backend on CPUs
 
   bool native() const { return backend == Backend::kNative && device == at::kCPU; }
-  // Whether a whole grid would take minutes on this instruction set.
+  // True if a full grid would take minutes with this instruction set.
   bool slow() const {
     return native() && (isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kPortable);
   }
@@ -44,8 +44,8 @@ struct Setting {
                                  : "bfloat16");
   }
   friend void PrintTo(const Setting& setting, std::ostream* out) { *out << setting.name(); }
-  // For comparison, (relative, absolute): Punica has (3e-2, 2e-2) in bfloat16 and (5e-3, 5e-3) in
-  // float16; vLLM has 6e-2 in both and 1e-2 in float32.
+  // For comparison: Punica's (relative, absolute) tolerances are (3e-2, 2e-2) in bfloat16 and
+  // (5e-3, 5e-3) in float16; vLLM's are 6e-2 in both and 1e-2 in float32.
   Tolerance tolerance() const {
     if (dtype == at::kFloat) return {1e-5, 5e-5};
     if (dtype == at::kHalf) return {2e-3, 4e-3};
@@ -80,9 +80,8 @@ class Conformance : public ::testing::TestWithParam<Setting> {
   void SetUp() override {
     kernels::set_isa(GetParam().isa);
     set_backend(GetParam().backend);
-    if (!full())
-      at::set_num_threads(
-          1);  // tests run in parallel: with more threads, each launch would wait for busy cores
+    // Tests run in parallel: with more threads, each launch would wait for busy cores.
+    if (!full()) at::set_num_threads(1);
   }
   void TearDown() override {
     kernels::set_isa(isa_before_);
@@ -90,7 +89,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     at::set_num_threads(threads_before_);
   }
 
-  // The most tokens of the cases with the same weights as `like`.
+  // The largest token count among cases that share weights with `like`.
   static int64_t most_tokens(const std::vector<Case>& cases, const Case& like) {
     int64_t most = 0;
     for (const Case& c : cases)
@@ -98,8 +97,8 @@ class Conformance : public ::testing::TestWithParam<Setting> {
     return most;
   }
 
-  // A sample has only one of the largest weights per dtype: creating them takes longer than the
-  // cases.
+  // A sample includes only one of the largest weights per dtype, because creating them takes longer
+  // than running the cases.
   std::vector<Case> narrow(const std::vector<Case>& grid) const {
     std::vector<Case> cases;
     const int64_t left_out = GetParam().dtype == at::kFloat ? 11008 : 4096;
@@ -109,7 +108,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
   }
 
   // Runs all cases of `grid`, or a sample of `sampled` cases. Slow instruction sets run fewer and
-  // smaller ones.
+  // smaller cases.
   void run(const char* grid_name, const std::vector<Case>& grid, size_t sampled) {
     const Setting& setting = GetParam();
     std::vector<Case> cases = grid;
@@ -138,7 +137,7 @@ class Conformance : public ::testing::TestWithParam<Setting> {
 INSTANTIATE_TEST_SUITE_P(Settings, Conformance, ::testing::ValuesIn(settings()),
                          [](const auto& info) { return info.param.name(); });
 
-TEST_P(Conformance, OnPunicasAndVllmsGrids) {
+TEST_P(Conformance, MatchesReferenceOnPunicaAndVllmGrids) {
   run("gate and up", gated_grid(), 12);
   run("widths", width_grid(), 24);
   run("vLLM's grid", vllm_grid(), 30);

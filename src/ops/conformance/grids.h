@@ -14,7 +14,7 @@ inline constexpr int64_t kRanks[] = {1, 4, 8, 16, 32, 64, 128, 256};
 
 using Random = std::mt19937;
 
-// The distributions of std differ between standard libraries.
+// Not std::uniform_int_distribution, whose results differ between standard libraries.
 inline int64_t below(Random& random, int64_t bound) {
   return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
 }
@@ -24,7 +24,7 @@ T any_of(Random& random, const T (&values)[N]) {
   return values[below(random, N)];
 }
 
-// Tokens per adapter.
+// The number of tokens of each adapter.
 inline std::vector<int64_t> shares(const std::string& popularity, int64_t tokens) {
   if (popularity == "identical" || tokens == 1) return {tokens};
   if (popularity == "distinct") return std::vector<int64_t>(static_cast<size_t>(tokens), 1);
@@ -46,8 +46,8 @@ inline std::vector<int64_t> shares(const std::string& popularity, int64_t tokens
   return result;
 }
 
-// Varies a case: mixed ranks, negative and other coefficients, slices that an adapter does not
-// touch, tokens without an adapter, empty segments, and overlapping segments.
+// Varies a case: mixed ranks, negative and other coefficients, slices without an adapter, tokens
+// without an adapter, empty segments, and overlapping segments.
 inline void vary(Case& c, Random& random) {
   constexpr float kCoefficients[] = {1, -1, 0.5f, -1.5f, 2};
   for (Adapter& adapter : c.adapters)
@@ -71,7 +71,7 @@ inline void vary(Case& c, Random& random) {
   c.name += " varied";
 }
 
-// Punica's hidden sizes, ranks, adapter popularities and batch sizes: each original and varied.
+// Punica's hidden sizes, ranks, adapter popularities and batch sizes; each case as is and varied.
 inline std::vector<Case> punica_grid() {
   std::vector<Case> grid;
   Random random(1);
@@ -148,7 +148,7 @@ inline std::vector<Case> width_grid() {
   Random random(3);
   for (const int64_t width : kWidths)
     for (const size_t slices : {1, 2, 3}) {
-      if (slices > 1 && width > 33024) continue;  // no model has several such slices
+      if (slices > 1 && width > 33024) continue;  // no model has several slices this wide
       grid.push_back(sequences(width, std::vector<int64_t>(slices, 48), 4, 4, 32, random));
       grid.push_back(sequences(64, std::vector<int64_t>(slices, width), 4, 4, 32, random));
     }

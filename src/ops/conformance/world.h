@@ -1,4 +1,5 @@
-// For tests: the operands of the cases, and the reference products by ATen in double precision.
+// For tests: the operands of the cases, and reference products computed by ATen in double
+// precision.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,9 +14,9 @@
 
 namespace valora::ops::conformance {
 
-// A shared sample of the standard normal distribution. A seed selects an offset, since drawing new
-// numbers per tensor would dominate the run time. Larger tensors repeat the sample; its prime
-// length keeps rows different.
+// A shared sample of the standard normal distribution. The seed selects an offset into it, because
+// drawing new numbers per tensor would dominate the run time. Larger tensors repeat the sample; its
+// prime length keeps their rows different.
 class Noise {
  public:
   at::Tensor take(int64_t rows, int64_t columns, uint64_t seed) const {
@@ -38,7 +39,7 @@ class Noise {
                                         at::TensorOptions(at::kFloat));
 };
 
-// Base weights and inputs of one size, rounded to the dtype under test, and their products x · wᵀ.
+// Base weights and inputs of one size, rounded to the dtype under test, with their products x · wᵀ.
 struct Base {
   std::vector<at::Tensor> weights;   // [out, in]
   at::Tensor x;                      // [most tokens, in]
@@ -53,7 +54,7 @@ struct Base {
       weights.push_back(
           noise.take(outs[s], in, 2 + s).mul_(1 / std::sqrt(static_cast<double>(in))).to(dtype));
       products.push_back(at::empty({tokens, outs[s]}, at::kDouble));
-      constexpr int64_t kRows = 1024;  // at a time, to limit the memory of the double copy
+      constexpr int64_t kRows = 1024;  // rows at a time, to limit the memory of the double copy
       for (int64_t row = 0; row < outs[s]; row += kRows) {
         const int64_t count = std::min(kRows, outs[s] - row);
         products.back()
@@ -64,13 +65,13 @@ struct Base {
   }
 };
 
-// One adapter on one linear: plain tensors, and weights in the layout of the backend.
+// One adapter on one linear, as plain tensors and as weights in the backend's layout.
 struct LowRankPair {
   at::Tensor a, b;
   LoraWeight weight;
 };
 
-// The operands that the cases of one dtype and device share.
+// The operands shared by the cases of one dtype and device.
 class World {
  public:
   World(at::ScalarType dtype, at::Device device) : dtype_(dtype), device_(device) {}
@@ -94,11 +95,11 @@ class World {
     linears_.x = linears_.base->x.to(device_);
     return linears_;
   }
-  // Makes the next base large enough for all following cases.
+  // Makes the next base large enough for all cases that follow.
   void expect_tokens(int64_t tokens) { most_tokens_ = tokens; }
 
-  // The product of the pair has a standard deviation of kSpread. Adapter numbers that are equal
-  // modulo kDistinct share values.
+  // The pair's product has a standard deviation of kSpread. Adapters whose numbers are equal modulo
+  // kDistinct have the same values.
   const LowRankPair& pair(int64_t in, int64_t out, int64_t rank, int adapter, size_t slice) {
     const auto [place, added] = pairs_.try_emplace({rank, out, adapter % kDistinct, slice});
     LowRankPair& pair = place->second;

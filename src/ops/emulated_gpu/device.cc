@@ -1,8 +1,10 @@
-// The emulated GPU as libtorch's device: one stream, on which all work is done when it is launched.
+// Emulated GPUs as libtorch devices. Each has one stream, which runs all work as soon as it is
+// launched.
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "kernels/cuda/emulation/machine.h"
@@ -12,25 +14,39 @@
 namespace valora::ops::emulated {
 namespace {
 
-const c10::Device kGpu(c10::kCUDA, 0);
+c10::Device gpu(c10::DeviceIndex index) { return {c10::kCUDA, index}; }
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::kCUDA; }
-  c10::Device exchangeDevice(c10::Device) const override { return kGpu; }
-  c10::Device getDevice() const override { return kGpu; }
-  void setDevice(c10::Device) const override {}
-  void uncheckedSetDevice(c10::Device) const noexcept override {}
-  c10::Stream getStream(c10::Device) const override {
-    return c10::Stream(c10::Stream::DEFAULT, kGpu);
+  c10::Device exchangeDevice(c10::Device device) const override {
+    const c10::Device before = getDevice();
+    setDevice(device);
+    return before;
+  }
+  c10::Device getDevice() const override { return gpu(current_gpu()); }
+  void setDevice(c10::Device device) const override {
+    TORCH_CHECK(device.index() >= 0 && device.index() < gpu_count(),
+                "CUDA error: invalid device ordinal");
+    current_gpu() = device.index();
+  }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    current_gpu() = device.index();
+  }
+  c10::Stream getStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, device.has_index() ? device : getDevice());
   }
   c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getStream(device);
   }
-  c10::Stream exchangeStream(c10::Stream) const override { return getStream(kGpu); }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return getStream(stream.device());
+  }
   void* getStreamNativeHandle(const c10::Stream) const override { return nullptr; }
-  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  c10::DeviceIndex deviceCount() const noexcept override {
+    return static_cast<c10::DeviceIndex>(gpu_count());
+  }
   void record(void**, const c10::Stream&, const c10::DeviceIndex,
               const c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
@@ -48,10 +64,12 @@ struct Hooks final : at::CUDAHooksInterface {
   bool isAvailable() const override { return true; }
   bool hasCUDA() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
-  int getNumGPUs() const override { return 1; }
-  c10::DeviceIndex deviceCount() const override { return 1; }
-  c10::DeviceIndex current_device() const override { return 0; }
-  c10::DeviceIndex getCurrentDevice() const override { return 0; }
+  int getNumGPUs() const override { return gpu_count(); }
+  c10::DeviceIndex deviceCount() const override {
+    return static_cast<c10::DeviceIndex>(gpu_count());
+  }
+  c10::DeviceIndex current_device() const override { return current_gpu(); }
+  c10::DeviceIndex getCurrentDevice() const override { return current_gpu(); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
   void deviceSynchronize(c10::DeviceIndex) const override {}
 };
@@ -69,6 +87,20 @@ bool plug_in() {
 C10_REGISTER_GUARD_IMPL(CUDA, Guard)
 
 }  // namespace
+
+int gpu_count() {
+  static const int count = [] {
+    const char* const given = std::getenv("VALORA_EMULATED_GPUS");
+    return given != nullptr ? std::clamp(std::atoi(given), 1, 64) : 1;
+  }();
+  return count;
+}
+
+c10::DeviceIndex& current_gpu() {
+  thread_local c10::DeviceIndex current = 0;
+  return current;
+}
+
 }  // namespace valora::ops::emulated
 
 namespace at {

@@ -1,8 +1,8 @@
-// Runs those of the operators' tests that are on a GPU. The others run in ops_test.
+// Runs the operator tests that use a GPU; ops_test runs the others.
 #include <gtest/gtest.h>
 
 int main(int argc, char** argv) {
-  GTEST_FLAG_SET(filter, "*cuda*:*DeviceAdapters*:*Adjacent*:DeviceLora*");
+  GTEST_FLAG_SET(filter, "*cuda*:*Cuda*:*DeviceAdapters*:*Adjacent*:DeviceLora*");
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

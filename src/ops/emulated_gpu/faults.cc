@@ -4,27 +4,35 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <string>
+#include <string_view>
 
 namespace valora::ops::emulated {
 namespace {
 
 struct Wanted {
+  std::string_view name;
   Fault fault = Fault::kNone;
+  Event event = Event::kLaunch;
   uint64_t at = 0;
+};
+constexpr Wanted kFaults[] = {
+    {.name = "refuse", .fault = Fault::kRefused, .event = Event::kLaunch},
+    {.name = "memory", .fault = Fault::kNoMemory, .event = Event::kAllocation},
+    {.name = "graph", .fault = Fault::kNoMemory, .event = Event::kCapture},
+    {.name = "lose", .fault = Fault::kLost, .event = Event::kLaunch},
 };
 
 Wanted wanted() {
   const char* const given = std::getenv("VALORA_EMULATED_GPU_FAULT");
   if (given == nullptr) return {};
-  const std::string text = given, kind = text.substr(0, text.find(':'));
-  const Fault fault = kind == "refuse"   ? Fault::kRefused
-                      : kind == "memory" ? Fault::kNoMemory
-                      : kind == "lose"   ? Fault::kLost
-                                         : Fault::kNone;
-  TORCH_CHECK(fault != Fault::kNone && kind.size() < text.size(),
-              "VALORA_EMULATED_GPU_FAULT is refuse:N, memory:N or lose:N, not ", text);
-  return {fault, std::strtoull(text.c_str() + kind.size() + 1, nullptr, 10)};
+  const std::string_view text = given, name = text.substr(0, text.find(':'));
+  for (Wanted known : kFaults) {
+    if (name != known.name || name.size() == text.size()) continue;
+    known.at = std::strtoull(given + name.size() + 1, nullptr, 10);
+    return known;
+  }
+  TORCH_CHECK(false, "VALORA_EMULATED_GPU_FAULT is refuse:N, memory:N, graph:N or lose:N, not ",
+              given);
 }
 
 std::atomic<bool> lost = false;
@@ -33,11 +41,9 @@ std::atomic<bool> lost = false;
 
 Fault fault_of(Event event) {
   static const Wanted asked = wanted();
-  static std::atomic<uint64_t> launches = 0, allocations = 0;
+  static std::atomic<uint64_t> seen = 0;  // events of the wanted kind
   if (lost) return Fault::kLost;
-  const bool launch = event == Event::kLaunch;
-  const uint64_t number = ++(launch ? launches : allocations);
-  if (number != asked.at || launch == (asked.fault == Fault::kNoMemory)) return Fault::kNone;
+  if (event != asked.event || ++seen != asked.at) return Fault::kNone;
   if (asked.fault == Fault::kLost) lost = true;
   return asked.fault;
 }

@@ -7,13 +7,11 @@
 namespace valora::ops::emulated {
 namespace {
 
-const c10::Device kGpu(c10::kCUDA, 0);
-
-// Two deleters, by which a storage tells whose memory it has.
+// Two equal deleters: which one a storage has tells whose memory it is.
 void release_gpu(void* kept) { delete static_cast<c10::Storage*>(kept); }
 void release_host(void* kept) { delete static_cast<c10::Storage*>(kept); }
 
-// The same bytes, which `release` lets go of.
+// A storage that shares these bytes; `release` frees its reference.
 c10::Storage sharing(const c10::Storage& storage, c10::Device device, c10::Allocator* allocator,
                      c10::DeleterFnPtr release) {
   auto kept = std::make_unique<c10::Storage>(storage);
@@ -26,7 +24,7 @@ bool is_of_gpu(const c10::Storage& storage) {
   return storage.data_ptr().get_deleter() == &release_gpu;
 }
 
-// What `like` is to autograd, the tensor is as well.
+// Gives the tensor the same autograd keys as `like`.
 at::Tensor tensor_over(c10::Storage storage, c10::DispatchKey key, const at::Tensor& like) {
   c10::DispatchKeySet keys(key);
   if (!like.is_inference())
@@ -40,10 +38,10 @@ at::Tensor tensor_over(c10::Storage storage, c10::DispatchKey key, const at::Ten
   return made;
 }
 
-// The storage of the GPU that has these bytes.
-c10::Storage gpu_storage(const c10::Storage& host) {
+// The GPU storage of these bytes.
+c10::Storage gpu_storage(const c10::Storage& host, c10::Device gpu) {
   if (is_of_gpu(host)) return *static_cast<const c10::Storage*>(host.data_ptr().get_context());
-  return sharing(host, kGpu, c10::GetAllocator(at::kCUDA), &release_host);
+  return sharing(host, gpu, c10::GetAllocator(at::kCUDA), &release_host);
 }
 
 }  // namespace
@@ -53,13 +51,14 @@ at::Tensor host_alias(const at::Tensor& x) {
                      c10::DispatchKey::CPU, x);
 }
 
-at::Tensor gpu_tensor(const at::Tensor& x) {
-  return tensor_over(gpu_storage(x.storage()), c10::DispatchKey::CUDA, x);
+at::Tensor gpu_tensor(const at::Tensor& x, c10::Device gpu) {
+  return tensor_over(gpu_storage(x.storage(), gpu), c10::DispatchKey::CUDA, x);
 }
 
 void follow(const at::Tensor& alias, const at::Tensor& x) {
   c10::TensorImpl& own = *x.unsafeGetTensorImpl();
-  if (!is_of_gpu(alias.storage())) own.set_storage_keep_dtype(gpu_storage(alias.storage()));
+  if (!is_of_gpu(alias.storage()))
+    own.set_storage_keep_dtype(gpu_storage(alias.storage(), x.device()));
   if (alias.sizes() != x.sizes() || alias.strides() != x.strides())
     own.set_sizes_and_strides(alias.sizes(), alias.strides(), alias.storage_offset());
 }

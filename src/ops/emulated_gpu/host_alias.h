@@ -1,5 +1,5 @@
-// Tensors of the emulated GPU lie in host memory: the same values as tensors of the host, for
-// ATen's kernels of CPUs, and back.
+// The emulated GPU's tensors are in host memory. These functions present them as host tensors, for
+// ATen's CPU kernels, and convert results back.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,13 +8,13 @@ namespace valora::ops::emulated {
 
 inline bool on_gpu(const at::Tensor& x) { return x.defined() && x.is_cuda(); }
 
-// A tensor of the host that shares the memory of x, which is on the GPU, and keeps it.
+// A host tensor that shares the memory of x, a GPU tensor, and keeps it alive.
 at::Tensor host_alias(const at::Tensor& x);
-// The tensor of the GPU with the values of x, a result of an operation on aliases: it shares the
-// memory of the tensor that x is a view of, or takes that of x.
-at::Tensor gpu_tensor(const at::Tensor& x);
-// After an operation wrote to `alias`, which was host_alias(x): x has its sizes, and its memory if
-// that had to grow.
+// A tensor on `gpu` with the values of x, which an operation on aliases returned. If x is a view of
+// an alias, it shares that alias's memory; otherwise it takes over x's memory.
+at::Tensor gpu_tensor(const at::Tensor& x, c10::Device gpu);
+// Updates x after an operation wrote to `alias`, the result of host_alias(x): x takes its sizes,
+// and its memory if it had to grow.
 void follow(const at::Tensor& alias, const at::Tensor& x);
 
 }  // namespace valora::ops::emulated

@@ -1,11 +1,18 @@
-// Captures on the emulated GPU: launches run, and are recorded. A replay runs them again.
+// Captures on the emulated GPU: launches run immediately and are recorded; a replay runs them
+// again.
 #include "ops/launch_capture.h"
 
+#include <c10/util/Exception.h>
+
+#include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "kernels/cuda/emulation/kernel_name.h"
 #include "kernels/cuda/emulation/launch.h"
 #include "kernels/cuda/emulation/machine.h"
 #include "ops/emulated_gpu/counts.h"
+#include "ops/emulated_gpu/emulated_gpu.h"
 #include "ops/emulated_gpu/faults.h"
 #include "ops/emulated_gpu/recording.h"
 
@@ -14,6 +21,17 @@ namespace {
 
 using kernels::cuda::emulation::Launch;
 
+// The host checks what these make of logits, so they run in any case.
+bool chooses_tokens(const Launch& launch) {
+  thread_local std::unordered_map<const void*, bool> known;
+  const auto [entry, added] = known.try_emplace(launch.kernel, false);
+  if (added) {
+    const std::string name = kernels::cuda::emulation::kernel_name(launch.kernel);
+    entry->second = name == "parts_kernel" || name == "rows_kernel";
+  }
+  return entry->second;
+}
+
 int count_and_record(const Launch& launch) {
   switch (emulated::fault_of(emulated::Event::kLaunch)) {
     case emulated::Fault::kRefused: return cudaErrorInvalidConfiguration;
@@ -21,6 +39,13 @@ int count_and_record(const Launch& launch) {
     default: break;
   }
   ++emulated::counts().launches;
+  if (!emulated::runs()) {
+    if (chooses_tokens(launch)) {
+      const emulated::Working working;
+      kernels::cuda::emulation::run_blocks(launch);
+    }
+    return -1;
+  }
   if (emulated::recording() != nullptr)
     emulated::recording()->calls.emplace_back(
         [launch] { kernels::cuda::emulation::run_blocks(launch); });
@@ -57,6 +82,9 @@ class EmulatedCapture final : public LaunchCapture {
       const Scope scope(&made);
       launch();
     }
+    TORCH_CHECK_WITH(OutOfMemoryError,
+                     emulated::fault_of(emulated::Event::kCapture) != emulated::Fault::kNoMemory,
+                     "the emulated GPU is out of memory for a graph");
     ++emulated::counts().captures;
     return std::make_unique<Recorded>(std::move(made));
   }

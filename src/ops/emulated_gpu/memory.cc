@@ -1,12 +1,17 @@
-// The emulated GPU's memory: the host's, up to a limit, and a pinned one of the host.
+// The memory of emulated GPUs: host memory up to a limit per GPU, and the host's pinned memory.
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string_view>
 
+#include "ops/emulated_gpu/counts.h"
 #include "ops/emulated_gpu/emulated_gpu.h"
 #include "ops/emulated_gpu/faults.h"
 
@@ -14,43 +19,60 @@ namespace valora::ops::emulated {
 namespace {
 
 constexpr size_t kAlignment = 256;
-const c10::Device kGpu(c10::kCUDA, 0);
+constexpr size_t kMostGpus = 64;
 
 struct Block {
-  void* data = nullptr;
+  void* allocated = nullptr;
   size_t bytes = 0;
+  c10::DeviceIndex gpu = 0;
 };
-std::atomic<size_t> used_bytes = 0;
+std::array<std::atomic<size_t>, kMostGpus> used_bytes{};
 
 void release(void* context) {
   auto* const block = static_cast<Block*>(context);
-  used_bytes -= block->bytes;
-  std::free(block->data);
+  used_bytes[static_cast<size_t>(block->gpu)] -= block->bytes;
+  std::free(block->allocated);
   delete block;
 }
 
-// Memory that nobody wrote to is NaN in every floating-point type.
+// Uninitialised memory reads as NaN in every floating-point type. If the GPU does not run, it reads
+// as zeros.
 void* allocate_block(size_t bytes) {
-  void* const data =
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  void* const data = runs() ? std::malloc(bytes + kAlignment) : std::calloc(1, bytes + kAlignment);
   if (data == nullptr) throw std::bad_alloc();
-  std::memset(data, 0xff, bytes);
+  if (runs()) std::memset(data, 0xff, bytes + kAlignment);
   return data;
+}
+
+void* aligned(void* data) {
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  return static_cast<std::byte*>(data) + (kAlignment - at % kAlignment) % kAlignment;
+}
+
+void keep_most(std::atomic<uint64_t>& most, uint64_t value) {
+  uint64_t seen = most;
+  while (seen < value && !most.compare_exchange_weak(seen, value)) {
+  }
 }
 
 class GpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    if (bytes == 0) return {nullptr, nullptr, &release_nothing, kGpu};
+    const c10::DeviceIndex gpu = current_gpu();
+    const c10::Device device(c10::kCUDA, gpu);
+    if (bytes == 0) return {nullptr, nullptr, &release_nothing, device};
+    std::atomic<size_t>& used = used_bytes[static_cast<size_t>(gpu)];
+    ++counts().allocations;
     const bool fails = fault_of(Event::kAllocation) == Fault::kNoMemory;
-    if (used_bytes.fetch_add(bytes) + bytes > memory_bytes() || fails) {
-      used_bytes -= bytes;
+    if (used.fetch_add(bytes) + bytes > memory_bytes() || fails) {
+      used -= bytes;
       TORCH_CHECK_WITH(OutOfMemoryError, false, "the emulated GPU is out of memory: ", bytes,
-                       " bytes asked for, ", used_bytes.load(), " of ", memory_bytes(), " in use");
+                       " bytes asked for, ", used.load(), " of ", memory_bytes(), " in use");
     }
-    auto block = std::make_unique<Block>(Block{allocate_block(bytes), bytes});
-    void* const data = block->data;
-    return {data, block.release(), &release, kGpu};
+    auto block = std::make_unique<Block>(Block{allocate_block(bytes), bytes, gpu});
+    keep_most(counts().most_bytes, used);
+    void* const data = aligned(block->allocated);
+    return {data, block.release(), &release, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
@@ -62,8 +84,8 @@ class GpuAllocator final : public c10::DeviceAllocator {
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex) override {}
-  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
-    return {memory_bytes() - used_bytes, memory_bytes()};
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex gpu) override {
+    return {memory_bytes() - used_bytes[static_cast<size_t>(gpu)], memory_bytes()};
   }
 
  private:
@@ -78,6 +100,14 @@ size_t memory_bytes() {
     return given != nullptr ? std::strtoull(given, nullptr, 10) : size_t{4} << 30;
   }();
   return bytes;
+}
+
+bool runs() {
+  static const bool answer = [] {
+    const char* const given = std::getenv("VALORA_EMULATED_GPU_RUNS");
+    return given == nullptr || std::string_view(given) != "0";
+  }();
+  return answer;
 }
 
 c10::Allocator* gpu_allocator() {

@@ -1,14 +1,17 @@
-// ATen on the emulated GPU: each operation that has kernels for CPUs alone runs them on the host,
-// where the GPU's memory is. What CUDA kernels of ATen have and those of CPUs lack is written here.
+// ATen on the emulated GPU: operations that only have CPU kernels run on the host, where the GPU's
+// memory is. Operations that ATen implements for CUDA but not for CPUs are written here.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/List.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "ops/emulated_gpu/counts.h"
+#include "ops/emulated_gpu/emulated_gpu.h"
 #include "ops/emulated_gpu/faults.h"
 #include "ops/emulated_gpu/host_alias.h"
 #include "ops/emulated_gpu/recording.h"
@@ -18,12 +21,17 @@ namespace {
 
 constexpr c10::DispatchKeySet kKey(c10::DispatchKey::CUDA);
 
-// The tensors of a call that are on the GPU, with their aliases on the host.
+// Maps the GPU tensors of a call to host aliases and back.
 class Call {
  public:
+  // copies: the call copies, so its tensors may be on different GPUs.
+  explicit Call(bool copies) : copies_(copies) {}
   at::Tensor to_host(const at::Tensor& x) {
     if (!on_gpu(x)) return x;
-    gpu_ = true;
+    if (!gpu_) gpu_ = x.device();
+    TORCH_CHECK(copies_ || *gpu_ == x.device(),
+                "Expected all tensors to be on the same device, but found at least two, ", *gpu_,
+                " and ", x.device());
     const auto known = of_.find(x.unsafeGetTensorImpl());
     if (known != of_.end()) return known->second;
     at::Tensor alias = host_alias(x);
@@ -46,12 +54,12 @@ class Call {
     }
     return value;
   }
-  // A result. written: to one of the arguments, which it is.
+  // Converts a result. written: the operation wrote to arguments and returns them.
   at::Tensor to_gpu(const at::Tensor& x, bool written) const {
     if (!x.defined() || !gpu_) return x;
     const auto known = back_.find(x.unsafeGetTensorImpl());
     if (known != back_.end()) return known->second;
-    return written ? x : gpu_tensor(x);
+    return written ? x : gpu_tensor(x, *gpu_);
   }
   c10::IValue to_gpu(const c10::IValue& value, bool written) const {
     if (value.isTensor()) return to_gpu(value.toTensor(), written);
@@ -65,7 +73,8 @@ class Call {
   }
 
  private:
-  bool gpu_ = false;
+  const bool copies_;
+  std::optional<c10::Device> gpu_;  // of the first tensor, and of the results
   std::unordered_map<const c10::TensorImpl*, at::Tensor> of_, back_;
 };
 
@@ -73,7 +82,7 @@ bool same_memory(const at::Tensor& a, const at::Tensor& b) {
   return a.const_data_ptr() == b.const_data_ptr();
 }
 
-// Calls the operation again, and puts what it gives to where its results were.
+// Repeats the operation and copies its results to where the first ones are.
 void call_again(const c10::OperatorHandle& operation, torch::jit::Stack stack,
                 const std::vector<c10::IValue>& results) {
   operation.callBoxed(&stack);
@@ -96,13 +105,30 @@ void count(const c10::OperatorHandle& operation, const torch::jit::Stack& argume
   const bool to_host =
       name == "aten::_local_scalar_dense" ||
       (copies && !on_gpu(arguments[0].toTensor()) && on_gpu(arguments[1].toTensor()));
-  TORCH_CHECK(!to_host || recording() == nullptr, "the host waits for the GPU in a capture");
+  TORCH_CHECK(!to_host || recording() == nullptr,
+              "the host would wait for the GPU during a capture");
   const auto bytes_of = [](const c10::IValue& x) {
     return static_cast<uint64_t>(x.toTensor().nbytes());
   };
   if (to_host) counts().bytes_to_host += bytes_of(arguments[0]);
   if (copies && on_gpu(arguments[0].toTensor()) && !on_gpu(arguments[1].toTensor()))
     counts().bytes_to_gpu += bytes_of(arguments[0]);
+}
+
+// What the operation returns if the GPU does not run it; nullopt: it runs.
+std::optional<at::Tensor> left_out(const c10::OperatorHandle& operation,
+                                   const torch::jit::Stack& arguments) {
+  if (runs()) return std::nullopt;
+  const std::string& name = operation.schema().name();
+  const auto tensor = [&](size_t i) -> const at::Tensor& { return arguments[i].toTensor(); };
+  if (name == "aten::mm" || name == "aten::addmm") {
+    const size_t first = name == "aten::mm" ? 0 : 1;
+    return at::empty({tensor(first).size(0), tensor(first + 1).size(1)}, tensor(first).options());
+  }
+  if ((name == "aten::copy_" || name == "aten::zero_" || name == "aten::fill_") &&
+      tensor(0).nbytes() > kLeftOut)
+    return tensor(0);
+  return std::nullopt;
 }
 
 bool is_view(const c10::OperatorHandle& operation) {
@@ -118,12 +144,19 @@ void run_on_host(const c10::OperatorHandle& operation, torch::jit::Stack* stack)
   stack->resize(stack->size() - arguments);
   check_alive();
   if (!is_view(operation)) count(operation, given);
-  Call call;
+  if (auto result = left_out(operation, given)) {
+    stack->emplace_back(*std::move(result));
+    return;
+  }
+  Call call(operation.schema().name() == "aten::copy_");
   for (c10::IValue& argument : given) argument = call.to_host(argument);
   stack->insert(stack->end(), given.begin(), given.end());
-  operation.callBoxed(stack);
+  {
+    const Working working;
+    operation.callBoxed(stack);
+  }
   if (operation.schema().is_mutable()) call.follow_all();
-  if (recording() != nullptr && !is_view(operation)) {
+  if (recording() != nullptr && runs() && !is_view(operation)) {
     const std::vector<c10::IValue> made(stack->end() - static_cast<std::ptrdiff_t>(results),
                                         stack->end());
     recording()->calls.emplace_back([=] { call_again(operation, given, made); });
@@ -140,9 +173,21 @@ at::Tensor kept(at::Tensor made) {
   return made;
 }
 
+// Selects the GPU on which to allocate.
+class OnGpu {
+ public:
+  explicit OnGpu(std::optional<at::Device> device) {
+    if (device && device->has_index()) guard_.reset_device(*device);
+  }
+
+ private:
+  c10::OptionalDeviceGuard guard_;
+};
+
 at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype,
-                 std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
+                 std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>,
                  std::optional<at::MemoryFormat> format) {
+  const OnGpu current(device);
   return kept(at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes),
                                         c10::GetAllocator(at::kCUDA), kKey,
                                         dtype.value_or(at::kFloat), format));
@@ -150,14 +195,16 @@ at::Tensor empty(c10::SymIntArrayRef sizes, std::optional<at::ScalarType> dtype,
 
 at::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
                          std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
-                         std::optional<at::Device>, std::optional<bool>) {
+                         std::optional<at::Device> device, std::optional<bool>) {
+  const OnGpu current(device);
   return kept(at::detail::empty_strided_generic(
       C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
       c10::GetAllocator(at::kCUDA), kKey, dtype.value_or(at::kFloat)));
 }
 
-// Sums of 16-bit values, kept in float.
+// Sums of 16-bit values, kept as float.
 at::Tensor mm_of_dtype(const at::Tensor& a, const at::Tensor& b, at::ScalarType dtype) {
+  if (!runs()) return at::empty({a.size(0), b.size(1)}, a.options().dtype(dtype));
   return at::mm(a.to(dtype), b.to(dtype));
 }
 
@@ -182,7 +229,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("empty_strided", &empty_strided);
   library.impl("mm.dtype", &mm_of_dtype);
   library.impl("_fused_sdp_choice", &plain_attention);
-  // Written once for all devices, around a kernel of each.
+  // Operators with one implementation for all devices, which calls a kernel of each.
   for (const char* name : {"copy_"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
 }

@@ -1,5 +1,4 @@
-// What a thread does on the emulated GPU, written down to be done again: how a CUDA graph replays
-// it.
+// Records what a thread does on the emulated GPU, to repeat it as a CUDA graph's replay does.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,10 +10,10 @@ namespace valora::ops::emulated {
 
 struct Recording {
   std::vector<std::function<void()>> calls;  // in order
-  std::vector<at::Tensor> memory;            // made meanwhile, which the calls use
+  std::vector<at::Tensor> memory;            // allocated while recording, used by the calls
 };
 
-// Of this thread; null: nothing is recorded.
+// The recording of this thread; null if there is none.
 Recording*& recording();
 
 }  // namespace valora::ops::emulated

@@ -15,7 +15,7 @@ inline size_t count(const std::string& text, const std::string& words) {
   return found;
 }
 
-// Elements are closed in the reverse order of their opening.
+// Expects elements to be closed in the reverse order of opening.
 inline void expect_well_formed(const std::string& html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != html.npos; at = html.find('<', at + 1)) {

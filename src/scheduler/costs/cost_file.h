@@ -1,9 +1,9 @@
-// The file of step costs that `valora tune --cost` writes:
+// The file of step costs written by `valora tune --cost`:
 //
 //   {"version": 1, "machine": "…", "model": "…", "costs": {"step": 0.028, …},
 //    "error": {"median": 0.03, "p95": 0.12, "steps": 900}}
 //
-// machine and model say what was measured; costs of others are not used.
+// machine and model identify the measurement; costs of others are not used.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct CostFile {
   FittedCosts fitted;
 };
 
-// kInvalidArgument: not such a file; the message names the field. `what` names the source.
+// kInvalidArgument: not a valid file; the message names the field. what: the source, for messages.
 Result<CostFile> parse_cost_file(std::string_view text, const std::string& what);
 Result<CostFile> read_cost_file(const std::string& path);
 std::string cost_file_text(const CostFile& file);

@@ -1,5 +1,5 @@
-// What rows of drafts cost, measured: the estimate of a step's time is too coarse for it. On CPUs
-// some rows are nearly free beside reading the weights, and others are not.
+// Measured costs of draft rows, because the estimate of a step's time is too coarse: on CPUs a few
+// rows are nearly free next to reading the weights, and further ones are not.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace valora::scheduler {
 
 class DraftCosts {
  public:
-  // A step of decodes alone took this time. expected: of the same step without its drafts.
+  // A decode-only step took `seconds`. expected: the estimate for the same step without its drafts.
   void observe(double expected, int drafts, double seconds) {
     if (expected <= 0 || seconds <= 0) return;
     if (drafts == 0) {
@@ -20,9 +20,9 @@ class DraftCosts {
     ++observed_;
   }
 
-  // Of a step without drafts that is expected to take this time.
+  // The seconds of a step without drafts whose estimate is `expected`.
   double plain_seconds(double expected) const { return expected * plain_; }
-  // Of a row; expected: until some were measured.
+  // The seconds of a draft row; `expected` until some were measured.
   double row_seconds(double expected) const { return observed_ < kFirst ? expected : row_; }
 
  private:

@@ -11,12 +11,12 @@ namespace valora::scheduler {
 namespace {
 
 constexpr size_t kFewest = 20;
-constexpr int kReweightings = 8;      // from least squares towards least absolute errors
-constexpr double kSmallError = 0.02;  // relative; errors below it count as squares
+constexpr int kReweightings = 8;      // moving from least squares to least absolute errors
+constexpr double kSmallError = 0.02;  // relative; smaller errors are squared
 constexpr int kMostSweeps = 20000;
 constexpr double kConverged = 1e-10;
 
-// Every fifth step.
+// Holds out every fifth step.
 bool held_out(size_t step) { return step % 5 == 0; }
 
 FittedCosts with_quantiles(const StepCosts& costs, std::vector<double> errors) {
@@ -29,7 +29,7 @@ FittedCosts with_quantiles(const StepCosts& costs, std::vector<double> errors) {
 
 using Row = std::array<double, kStepCostFields>;
 
-// The numbers of free tokens that are tried: processors become busy within this range.
+// The candidate numbers of free tokens: processors become compute-bound within this range.
 constexpr double kFreeTokens[] = {0, 2, 4, 8, 12, 16, 24, 32, 64, 128, 256};
 
 bool reads_weights(const StepCostField& field) {
@@ -37,7 +37,7 @@ bool reads_weights(const StepCostField& field) {
          field.value == &StepCosts::rank;
 }
 
-// Features over the step's time: the target of each row is 1.
+// Features divided by the step's time, so the target of each row is 1.
 Row relative(const MeasuredStep& step, double free_tokens) {
   Row row = features_of(step.shape, free_tokens);
   for (size_t i = 0; i < kStepCostFields; ++i)
@@ -58,8 +58,9 @@ double product(const Row& row, const Row& x) {
   return sum;
 }
 
-// Non-negative least squares by coordinate descent on the normal equations, which are small. The
-// columns are scaled, since seconds per step and per attended key differ by six orders.
+// Non-negative least squares by coordinate descent on the normal equations, which are small.
+// Columns are scaled because seconds per step and per attended key differ by six orders of
+// magnitude.
 Row solve(const std::vector<Row>& rows, const std::vector<double>& weights) {
   Row scale{}, right{}, x{};
   for (size_t i = 0; i < kStepCostFields; ++i) {

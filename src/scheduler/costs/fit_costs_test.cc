@@ -73,8 +73,8 @@ TEST(FitCosts, FindsTheCostsBehindNoisyStepsWithOutliers) {
               kTrue.merge + 16 * kTrue.merged_rank, 0.005);
 }
 
-TEST(FitCosts, TheErrorIsThatOfStepsItDidNotSee) {
-  // Times that no linear function gives.
+TEST(FitCosts, ErrorIsMeasuredOnHeldOutSteps) {
+  // Times that no linear function can produce.
   std::vector<MeasuredStep> steps;
   for (const StepShape& shape : shapes(300, 3))
     steps.push_back({shape, std::pow(kTrue.seconds(shape), 2)});
@@ -83,8 +83,8 @@ TEST(FitCosts, TheErrorIsThatOfStepsItDidNotSee) {
   EXPECT_GT(fitted->error_p95, 0.2);
 }
 
-TEST(FitCosts, ASlowMemoryIsNoCostOfTheAdaptersThatWereThereThen) {
-  // Memory is slow for half of the steps, most of which have adapters.
+TEST(FitCosts, SlowPhaseIsNotAttributedToItsAdapters) {
+  // Memory is slow in half of the steps, most of which have adapters.
   std::mt19937 random(7);
   std::vector<MeasuredStep> steps;
   for (StepShape shape : shapes(1000, 6)) {
@@ -115,12 +115,12 @@ TEST(FitCosts, CorrectedCostsFollowAMachineThatSlowsDown) {
   const FittedCosts uncorrected = with_errors(kTrue, steps);
   EXPECT_NEAR(uncorrected.error_p95, 1 - 1 / 1.5, 1e-6);
   const FittedCosts corrected = with_corrected_errors(kTrue, steps);
-  EXPECT_EQ(corrected.steps, 80);  // the steps that a fit does not see
+  EXPECT_EQ(corrected.steps, 80);  // the held-out steps
   EXPECT_LT(corrected.error_median, 0.01);
   EXPECT_LT(corrected.error_p95, 0.2);
 }
 
-TEST(FitCosts, WhatNoStepHasCostsNothing) {
+TEST(FitCosts, UnobservedFeaturesCostNothing) {
   std::vector<MeasuredStep> steps;
   for (int i = 1; i <= 50; ++i) steps.push_back({{.decode_tokens = i}, 0.02 + 0.001 * i});
   const auto fitted = fit_costs(steps);
@@ -130,7 +130,7 @@ TEST(FitCosts, WhatNoStepHasCostsNothing) {
   EXPECT_EQ(fitted->costs.rank, 0);
 }
 
-TEST(FitCosts, RefusesTooFewStepsAndNoTime) {
+TEST(FitCosts, RefusesTooFewStepsAndZeroTimes) {
   std::vector<MeasuredStep> steps(19, {{.decode_tokens = 1}, 0.1});
   EXPECT_THAT(fit_costs(steps).error().message, HasSubstr("20"));
   steps.resize(30);
@@ -153,7 +153,7 @@ TEST(CostFile, ReturnsWhatWasWritten) {
     EXPECT_EQ(read->fitted.costs.*field.value, kTrue.*field.value) << field.name;
 }
 
-TEST(CostFile, FaultsNameTheField) {
+TEST(CostFile, ErrorsNameField) {
   const auto message = [](const std::string& text) {
     return parse_cost_file(text, "costs.json").error().message;
   };

@@ -9,7 +9,7 @@ namespace valora::scheduler {
 namespace {
 
 // Weight of the newest step, and the largest deviation that counts. The factor follows a change of
-// the machine within some 20 steps, and a single slow step moves it by less than 5 %.
+// the machine within about 20 steps; a single slow step moves it by less than 5 %.
 constexpr double kNewest = 0.15, kMostDeviation = 0.3;
 
 void follow(double& log_factor, double ratio) {
@@ -29,7 +29,7 @@ double LiveCosts::weights_seconds(const StepShape& shape) const {
 }
 
 LiveCosts::Units LiveCosts::units() const {
-  constexpr int kPrompt = 512;  // so that the free tokens count little
+  constexpr int kPrompt = 512;  // large, so that free tokens matter little
   const double step = running_seconds({});
   return {step, (running_seconds({.prefill_tokens = kPrompt}) - step) / kPrompt,
           running_seconds({.decode_tokens = 1}) - step};

@@ -7,7 +7,7 @@
 namespace valora::scheduler {
 namespace {
 
-TEST(StepCosts, AddWhatAStepHolds) {
+TEST(StepCosts, SumFeaturesOfStep) {
   const StepCosts costs{.step = 1,
                         .token = 0.25,
                         .prefill_token = 0.1,
@@ -36,7 +36,7 @@ TEST(StepCosts, AddWhatAStepHolds) {
   EXPECT_DOUBLE_EQ(costs.running_seconds(shape), running);
 }
 
-TEST(StepCosts, EveryFieldHasANameOfItsOwnAndAFeature) {
+TEST(StepCosts, FieldsHaveUniqueNamesAndFeatures) {
   StepCosts costs;
   for (const StepCostField& field : step_cost_fields()) {
     EXPECT_FALSE(field.name.empty());
@@ -66,7 +66,7 @@ TEST(LiveCosts, FollowTheMachineWithinBounds) {
   EXPECT_NEAR(costs.seconds(kDecode), 0.02 * LiveCosts::kMostCorrection, 1e-3);
 }
 
-TEST(LiveCosts, TellWhatATokenCostsApartFromItsStep) {
+TEST(LiveCosts, SeparateTokenCostFromStepCost) {
   LiveCosts costs({.step = 0.01, .prefill_token = 0.002, .decode_token = 0.001});
   EXPECT_NEAR(costs.units().step, 0.01, 1e-9);
   EXPECT_NEAR(costs.units().prefill_token, 0.002, 1e-9);
@@ -76,21 +76,21 @@ TEST(LiveCosts, TellWhatATokenCostsApartFromItsStep) {
   EXPECT_NEAR(costs.units().prefill_token, 0.004, 1e-4);
 }
 
-TEST(LiveCosts, OneSlowStepHardlyCounts) {
+TEST(LiveCosts, OneSlowStepHasLittleEffect) {
   LiveCosts costs(kFixedCosts);
   for (int i = 0; i < 50; ++i) costs.observe(kDecode, 0.02);
   costs.observe(kDecode, 2);
   EXPECT_LT(costs.seconds(kDecode), 0.022);
 }
 
-TEST(LiveCosts, MergesAreCorrectedApart) {
+TEST(LiveCosts, MergesAreCorrectedSeparately) {
   LiveCosts costs(kFixedCosts);
   for (int i = 0; i < 200; ++i) costs.observe(kMerging, 0.02 + 0.1);
   EXPECT_NEAR(costs.weights_seconds(kMerging), 0.1, 1e-3);
   EXPECT_DOUBLE_EQ(costs.seconds(kDecode), 0.02);
 }
 
-TEST(LiveCosts, TellHowFarTheyAreOff) {
+TEST(LiveCosts, ReportTheirError) {
   LiveCosts costs(kFixedCosts);
   EXPECT_EQ(costs.accuracy().steps, 0u);
   for (int i = 0; i < 90; ++i) costs.observe(kDecode, 0.02);

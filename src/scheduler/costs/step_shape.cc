@@ -51,7 +51,7 @@ void StepShaper::add(const Request& request, int tokens, int drafts) {
   if (of_merged != 0) apply(merged_, 0, tokens);
 }
 
-// The rank of the merged adapter is known only once one of its requests was added: see shape().
+// The rank of the merged adapter is only known after one of its requests was added: see shape().
 void StepShaper::apply(AdapterId adapter, int rank, int tokens) {
   if (std::ranges::find(applied_, adapter, &std::pair<AdapterId, int>::first) == applied_.end())
     applied_.emplace_back(adapter, rank);

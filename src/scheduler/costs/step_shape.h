@@ -1,5 +1,5 @@
-// What a step consists of, as far as its time depends on it. Policies, the simulator and the cost
-// model share it.
+// The properties of a step that determine its time. Shared by policies, the simulator and the cost
+// model.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace valora::scheduler {
 enum class Mode { kUnmerged, kMerged, kMixture };
 const char* mode_name(Mode mode);  // "unmerged", "merged", "mixture"
 
-// The weights that steps run on.
+// The weights that steps use.
 struct WeightsInUse {
-  AdapterId merged = kBaseModel;  // the adapter in them; kBaseModel: the base weights
-  // The adapter whose merged weights exist, in use or not. In place: the one in use.
+  AdapterId merged = kBaseModel;  // adapter merged into them; kBaseModel: the base weights
+  // The adapter whose merged weights exist, whether in use or not. In place: the one in use.
   AdapterId held = kBaseModel;
   bool in_place = false;  // merging overwrites the base weights
 };
 
 struct StepItem;
 
-// What a step does to the weights before it runs.
+// A step's changes to the weights before it runs.
 struct WeightsChange {
-  bool switches = false;  // other weights than before
+  bool switches = false;  // other weights than before are used
   bool merges = false;    // an adapter is merged
-  bool restores = false;  // overwritten base weights are written again
+  bool restores = false;  // overwritten base weights are rewritten
   WeightsInUse after;
 
   bool writes() const { return merges || restores; }
@@ -38,18 +38,18 @@ WeightsChange change_to(AdapterId merged, const WeightsInUse& weights);
 
 struct StepShape {
   Mode mode = Mode::kUnmerged;
-  int prefill_tokens = 0;  // of prompts, and of preempted requests that are recomputed
-  int decode_tokens = 0;   // one per request in decode, and its drafts
-  int draft_tokens = 0;    // of decode_tokens
-  int scored_tokens = 0;   // of prefill_tokens: have logits, beside the last one of each prompt
+  int prefill_tokens = 0;  // includes preempted requests being recomputed
+  int decode_tokens = 0;   // one per decoding request, plus its drafts
+  int draft_tokens = 0;    // included in decode_tokens
+  int scored_tokens = 0;   // prefill tokens with logits, besides the last one of each prompt
   // Attended keys, summed over the tokens.
   int64_t prefill_context = 0, decode_context = 0;
-  // Low-rank products: distinct adapters, the sum of their ranks (what is read per linear), and the
-  // sum over tokens of the ranks that apply to them (the arithmetic).
+  // Low-rank products: distinct adapters, the sum of their ranks (data read per linear), and the
+  // sum over tokens of the ranks that apply to them (arithmetic).
   int segments = 0;
   int ranks = 0;
   int64_t token_ranks = 0;
-  bool switches = false, merges = false, restores = false;  // as in WeightsChange
+  bool switches = false, merges = false, restores = false;  // see WeightsChange
   int merged_rank = 0;                                      // if it merges
 
   int tokens() const { return prefill_tokens + decode_tokens; }
@@ -62,7 +62,7 @@ class StepShaper {
   // merged: the adapter in the weights; kBaseModel: none.
   StepShaper(Mode mode, AdapterId merged);
 
-  // The next `tokens` tokens of the request run, the last ones of which are drafts.
+  // Adds the next `tokens` tokens of the request, of which the last `drafts` are drafts.
   void add(const Request& request, int tokens, int drafts = 0);
   void add(const StepItem& item);
   void change(const WeightsChange& change);
@@ -74,8 +74,8 @@ class StepShaper {
   StepShape shape_;
   AdapterId merged_;
   int merged_rank_ = 0;
-  int64_t merged_tokens_ = 0;                       // from which the merged adapter is subtracted
-  std::vector<std::pair<AdapterId, int>> applied_;  // with their ranks
+  int64_t merged_tokens_ = 0;  // tokens from which the merged adapter is subtracted
+  std::vector<std::pair<AdapterId, int>> applied_;  // adapters with their ranks
 };
 
 }  // namespace valora::scheduler

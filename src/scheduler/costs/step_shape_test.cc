@@ -14,7 +14,7 @@ Request request(int prompt, int known, int computed, std::vector<DecoderAdapter>
   return made;
 }
 
-TEST(StepShape, TellsPrefillsFromDecodesAndCountsTheContext) {
+TEST(StepShape, SeparatesPrefillFromDecodeAndCountsContext) {
   StepShaper shaper(Mode::kUnmerged, kBaseModel);
   shaper.add(request(100, 100, 20), 3);
   shaper.add(request(10, 10, 9), 1);
@@ -41,7 +41,7 @@ TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
   EXPECT_EQ(unmerged.ranks, 24);
   EXPECT_EQ(unmerged.token_ranks, 2 * (16 + 16 + 8));
 
-  // Adapter 2, and the subtraction of adapter 1 for it and for the base.
+  // Adapter 2, plus the subtraction of adapter 1 for requests of adapter 2 and the base model.
   const StepShape mixture = shape_of(Mode::kMixture, 1, requests);
   EXPECT_EQ(mixture.segments, 2);
   EXPECT_EQ(mixture.ranks, 24);
@@ -53,8 +53,8 @@ TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
   EXPECT_EQ(merged.token_ranks, 0);
 }
 
-TEST(StepShape, ScalesAndSumsOverMergedWeights) {
-  // Half of adapter 1: the other half is subtracted. The sum of both: only adapter 2 is added.
+TEST(StepShape, ScalesAndSumsNeedProductsOnMergedWeights) {
+  // Adapter 1 at 0.5: half of it is subtracted. The sum of both: only adapter 2 is added.
   EXPECT_EQ(shape_of(Mode::kMerged, 1, {request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks, 2 * 16);
   EXPECT_EQ(shape_of(Mode::kMerged, 1, {request(5, 9, 7, {{1, 16}, {2, 8}})}).token_ranks, 2 * 8);
   EXPECT_EQ(shape_of(Mode::kUnmerged, kBaseModel, {request(5, 9, 7, {{1, 16, 0}})}).segments, 0);

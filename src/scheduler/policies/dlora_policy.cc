@@ -1,6 +1,6 @@
 // dLoRA's dynamic batching (OSDI '24): merged while one adapter has most of the requests, unmerged
-// otherwise. The share from which it merges follows its success: it falls after a merge that ran
-// long enough to pay, and rises after one that did not.
+// otherwise. The merge threshold adapts: it drops after a merge that lasted long enough to pay for
+// itself, and rises after one that did not.
 #include <algorithm>
 
 #include "scheduler/policies/fcfs_order.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kFirstThreshold = 0.5, kLowest = 0.3, kHighest = 0.95;
 constexpr double kRises = 0.1, kFallsBy = 0.9;
-// A merge pays after this many steps.
+// A merge pays for itself after this many steps.
 constexpr double kStepsThatPay = 16;
 
 class DloraPolicy final : public Policy {
@@ -22,7 +22,7 @@ class DloraPolicy final : public Policy {
 
   PolicyPlan plan(const PolicyState& state, TimePoint now) const override {
     PolicyPlan plan{.order = fcfs_order(state), .memory = state.memory};
-    PolicyMemory& memory = plan.memory;  // saved: steps of the merge in use
+    PolicyMemory& memory = plan.memory;  // saved: steps since the current merge
     if (memory.threshold == 0) memory.threshold = kFirstThreshold;
     const auto counts = count_merges(state, plan.order);
     const AdapterId merged = state.weights.merged;
@@ -59,7 +59,7 @@ class DloraPolicy final : public Policy {
     return static_cast<double>(it->second) / batch_of(state, order, {}).requests;
   }
 
-  // True if a request that the adapter's merge leaves out has waited for longer than its tolerance.
+  // True if a request excluded by the adapter's merge has waited longer than its tolerance.
   bool starves(const PolicyState& state, const std::vector<RequestIndex>& order, AdapterId adapter,
                TimePoint now) const {
     return std::ranges::any_of(order, [&](RequestIndex i) {

@@ -1,4 +1,4 @@
-// The first come, first served order, which every policy starts from.
+// First-come, first-served order, the starting point of every policy.
 #pragma once
 
 #include <vector>

@@ -8,8 +8,8 @@
 namespace valora::scheduler {
 namespace {
 
-// A merge costs as much memory traffic as several steps: only an adapter with more than this many
-// times the requests replaces the merged one.
+// A merge costs as much memory traffic as several steps, so the merged adapter is replaced only by
+// one with more than this many times its requests.
 constexpr int kKeepFactor = 2;
 
 AdapterId choose(const std::vector<std::pair<AdapterId, int>>& counts, AdapterId current) {

@@ -38,7 +38,7 @@ TEST(UnmergedPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
   EXPECT_EQ(plan.merged, kBaseModel);
 }
 
-TEST(UnmergedPolicy, NothingToDo) {
+TEST(UnmergedPolicy, EmptyStateGivesEmptyPlan) {
   EXPECT_TRUE(make_unmerged_policy()->plan({}, {}).order.empty());
 }
 
@@ -58,7 +58,7 @@ std::vector<const Request*> all_of(const std::vector<Request>& requests) {
   return pointers;
 }
 
-// A plan as request ids, which outlive the requests.
+// A plan with request ids, which remain valid after the requests are gone.
 struct Planned {
   Mode mode;
   AdapterId merged;
@@ -88,14 +88,14 @@ TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
   EXPECT_THAT(plan.order, ElementsAre(2, 6, 4));
 }
 
-TEST(MergedPolicy, AWaitingRequestThatCameFirstStopsTheRunningOnes) {
+TEST(MergedPolicy, OlderWaitingRequestStopsRunningOnes) {
   const Planned plan = plan_of(*make_merged_policy(), {of(kFirst, 3), of(kFirst, 4)},
                                {of(kSecond, 2, 5, 0), of(kFirst, 5, 5, 0)}, kFirst);
   EXPECT_EQ(plan.merged, kSecond);
   EXPECT_THAT(plan.order, ElementsAre(2));
 }
 
-TEST(MergedPolicy, PriorityGoesBeforeAge) {
+TEST(MergedPolicy, PriorityPrecedesAge) {
   std::vector<Request> waiting{of(kFirst, 1, 5, 0), of(kSecond, 2, 5, 0)};
   waiting[1].priority = -1;
   EXPECT_EQ(plan_of(*make_merged_policy(), {}, waiting).merged, kSecond);
@@ -111,7 +111,7 @@ TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
 }
 
 // An adapter with an endless stream of requests must not starve the other one.
-TEST(MergedPolicy, NobodyStarves) {
+TEST(MergedPolicy, NoAdapterStarves) {
   const auto policy = make_merged_policy();
   std::vector<Request> queue{of(kFirst, 1), of(kFirst, 2), of(kSecond, 3)};
   for (RequestId next = 4; next < 10; ++next) {
@@ -125,7 +125,7 @@ TEST(MergedPolicy, NobodyStarves) {
   FAIL() << "the request of the other adapter never ran";
 }
 
-TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
+TEST(MixturePolicy, MergesMostFrequentAdapterAndRunsAll) {
   const auto policy = make_mixture_policy();
   EXPECT_TRUE(policy->merges());
   const Planned plan = plan_of(*policy, {of(kBaseModel, 1), of(kFirst, 2), of(kSecond, 3)},
@@ -135,7 +135,7 @@ TEST(MixturePolicy, MergesWhatMostRequestsAreOfAndRunsAll) {
   EXPECT_THAT(plan.order, ElementsAre(1, 2, 3, 4, 5));
 }
 
-TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
+TEST(MixturePolicy, BaseRequestsOnlyRunUnmerged) {
   const Planned plan =
       plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kFirst);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
@@ -143,7 +143,7 @@ TEST(MixturePolicy, OfTheBaseModelAloneIsUnmerged) {
   EXPECT_THAT(plan.order, ElementsAre(1, 2));
 }
 
-TEST(MixturePolicy, KeepsTheMergedAdapterUntilAnotherHasMoreThanTwiceAsMany) {
+TEST(MixturePolicy, KeepsMergedAdapterUntilAnotherHasOverTwiceTheRequests) {
   const auto policy = make_mixture_policy();
   std::vector<Request> running{of(kFirst, 1), of(kSecond, 2)};
   EXPECT_EQ(plan_of(*policy, running, {}).merged, kFirst) << "a tie goes to the first in order";
@@ -155,7 +155,7 @@ TEST(MixturePolicy, KeepsTheMergedAdapterUntilAnotherHasMoreThanTwiceAsMany) {
   EXPECT_EQ(plan_of(*policy, running, {}, kThird).merged, kFirst) << "the merged one runs no more";
 }
 
-TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
+TEST(MixturePolicy, CountsOnlyRequestsThatFitStep) {
   const auto policy = make_mixture_policy();
   const std::vector<Request> running{of(kFirst, 1)},
       waiting{of(kSecond, 2, 8, 0), of(kSecond, 3, 8, 0)};
@@ -166,7 +166,7 @@ TEST(MixturePolicy, CountsOnlyWhatTheStepHasRoomFor) {
       << "two sequences";
 }
 
-TEST(MakePolicy, KnowsItsNames) {
+TEST(MakePolicy, CreatesPoliciesByName) {
   for (const char* name : {"valora", "unmerged", "merged", "mixture", "dlora", "vllm"}) {
     const auto made = make_policy(name);
     ASSERT_TRUE(made.ok());

@@ -8,14 +8,14 @@
 namespace valora::scheduler {
 namespace {
 
-// How far each request is beyond its tolerance.
+// By how much each request exceeds its tolerance.
 class Credits {
  public:
   Credits(const PolicyState& state, TimePoint now, Duration tolerance, Duration step,
           Duration change)
       : state_(state), now_(now), tolerance_(tolerance), step_(step), change_(change) {}
 
-  // Positive: it starves.
+  // Positive: the request starves.
   Duration beyond(RequestIndex i) const {
     const Request& request = state_[i];
     const bool runs = state_.weights.merged == kBaseModel || request.merge == state_.weights.merged;
@@ -29,7 +29,7 @@ class Credits {
   }
 
  private:
-  // Until its next token: a prompt may take several steps.
+  // Time to its next token: a prompt may take several steps.
   Duration execution(const Request& request) const {
     const int tokens = request.remaining_tokens();
     if (tokens <= 1) return step_;

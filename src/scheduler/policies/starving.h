@@ -1,4 +1,5 @@
-// Whom modes and targets have kept waiting for too long (VaLoRA §4.4.3).
+// Finds requests that modes, or their latency targets, have kept waiting for too long (VaLoRA
+// §4.4.3).
 #pragma once
 
 #include <vector>
@@ -7,13 +8,13 @@
 
 namespace valora::scheduler {
 
-// The starving requests, those farthest beyond their tolerance first. Moves them to the front of
-// the order, but decodes stay before prefills: a decode takes one token of the step, a prefill
-// may take them all. They leave at least half of the step's sequences to starving prefills. If
-// several tenants wait, waiting requests keep their order, or one that floods the queue with
-// requests that starve would go before all others.
+// Returns the starving requests, those farthest beyond their tolerance first, and moves them to the
+// front of the order. Decodes stay before prefills, because a decode takes one token of the step
+// while a prefill may take them all, but leave up to half of the step's sequences to starving
+// prefills. If several tenants wait, waiting requests keep their order; otherwise a tenant flooding
+// the queue with starving requests would go before all others.
 //
-// tolerance: θ, of requests without one of their own. The costs must be known.
+// tolerance: θ, for requests without their own. The costs must be known.
 std::vector<RequestIndex> take_starving(const PolicyState& state, std::vector<RequestIndex>& order,
                                         Duration tolerance, TimePoint now);
 

@@ -27,9 +27,9 @@ void for_each_in_step(const PolicyState& state, std::span<const RequestIndex> or
   }
 }
 
-// Output tokens that these tokens of the request are worth: one in decode, and for a part of a
-// prompt its share of the steps that are left of it. A part that saves no step brings its first
-// token no nearer.
+// The value of these tokens in output tokens: one for a decode; for a part of a prompt, the share
+// of its remaining steps that it saves. A part that saves no step does not bring the first token
+// closer.
 double yield_of(const Request& request, int tokens, int budget) {
   const int left = request.remaining_tokens();
   const int steps = (left + budget - 1) / budget;

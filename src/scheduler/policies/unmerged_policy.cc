@@ -8,8 +8,8 @@
 namespace valora::scheduler {
 namespace {
 
-// Once the step has `most` adapters, waiting requests of these go before others of the same
-// priority, unless these have waited for longer than their tolerance.
+// Once the step has `most` adapters, waiting requests of these adapters go before others of the
+// same priority, except others that have waited longer than their tolerance.
 void cluster(std::vector<RequestIndex>& order, const PolicyState& state, size_t most,
              const std::function<bool(const Request&)>& waited_long) {
   std::vector<AdapterId> used;
@@ -52,7 +52,7 @@ std::vector<RequestIndex> fcfs_order(const PolicyState& state) {
     for (RequestIndex i = 0; i < running; ++i)
       if ((state[i].remaining_tokens() <= 1) == decodes) order.push_back(i);
   };
-  // A decode takes one token of the budget: decodes first, so that long prefills get the rest.
+  // Decodes first, because each takes one token of the budget; long prefills get the rest.
   append_running(true);
   append_running(false);
   for (RequestIndex i = running; i < state.size(); ++i) order.push_back(i);

@@ -1,27 +1,26 @@
-// VaLoRA's Algorithm 1 (§4.4.3) over measured costs. The algorithm says which modes a step may
-// take; the costs say which of these yields the most tokens per second.
+// VaLoRA's Algorithm 1 (§4.4.3) over measured costs. The algorithm determines which modes a step
+// may take; the costs determine which of these yields the most tokens per second.
 //
-//  - A request starves when its credit exceeds θ. Its credit is the time that it waited, plus the
-//    time of a step in the current mode (with a latency target also that of its prompt), plus, if
-//    it cannot run in that mode, the time to change it. Starving requests come first, those
-//    farthest beyond θ before others. A request with a latency target has waited since its last
-//    step or its arrival. Any other one has waited while merged mode left it out, in total: so the
-//    modes delay it by at most θ, while neither a queue that is longer than the machine can serve
-//    nor a step that takes longer than θ forbids merged mode.
-//  - Candidates: all requests unmerged; all, with an adapter merged (mixture); only the requests of
-//    that adapter, merged, if that yields merged_gain times as much. The adapter is the one that
-//    most requests are of, or most tokens of the step, if that is more than merged_share of a full
-//    batch, or the one whose merged weights exist. Merged mode is out of the question while a
-//    request that it leaves out starves, or would have been left out for longer than θ after the
-//    step.
-//  - A step is worth its output tokens (step_batch.h) plus the output tokens that would fit into
-//  the
-//    time of its prompts: this time must be spent in some step, so delaying a prompt gains nothing.
-//  - Candidates whose weights exist cost a switch at most, which is part of the step. Others must
-//    first be worth a merge: the seconds that they would have saved since they became the best add
-//    up, and the merge begins when the sum reaches its cost. So a load whose best weights change
-//    all the time never merges. While more than starving_share of a full batch starves, a merge
-//    must save several times its cost before it begins.
+//  - A request starves when its credit exceeds θ. Its credit is the time it has waited, plus the
+//    time of a step in the current mode (with a latency target, also of its prompt), plus, if it
+//    cannot run in that mode, the time to change it. Starving requests come first, those farthest
+//    beyond θ before others. With a latency target, a request has been waiting since its last step
+//    or its arrival. Without one, only the total time for which merged mode left it out counts: so
+//    modes delay it by at most θ, while neither an overloaded queue nor a step longer than θ rules
+//    out merged mode.
+//  - Candidates: all requests unmerged; all, with one adapter merged (mixture); only that adapter's
+//    requests, merged, if that yields merged_gain times as much. The adapter is the one with the
+//    most requests, or with the most tokens of the step, if its share exceeds merged_share of a
+//    full batch, or the one whose merged weights exist. Merged mode is excluded while a request it
+//    leaves out starves, or would be left out for longer than θ in total after the step.
+//  - A step is worth its output tokens (step_batch.h), plus the output tokens that would fit into
+//    the time of its prompts: that time must be spent in some step, so delaying a prompt gains
+//    nothing.
+//  - Candidates whose weights exist cost at most a switch, which is part of the step. Others must
+//    first earn a merge: the seconds they would have saved since they became the best add up, and
+//    the merge starts when the sum reaches its cost. So a load whose best weights change constantly
+//    never merges. While more than starving_share of a full batch starves, a merge must save a
+//    multiple of its cost.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -34,20 +33,21 @@
 namespace valora::scheduler {
 namespace {
 
-// Decay per step of a target's savings once it is no longer the best.
+// Decay per step of a target's savings while it is no longer the best.
 constexpr double kFades = 0.9;
-// What a merge must save, over its cost, while many requests starve: it delays them further, but
-// where targets are out of reach all starve at all times.
+// Multiple of its cost that a merge must save while many requests starve: it delays them further,
+// but if targets are unreachable, all requests starve all the time.
 constexpr double kWhileStarving = 4;
 
 struct Candidate {
   StepMode mode;
   WeightsChange change;
   StepBatch batch;
-  double seconds = 0;  // of the step with a switch to these weights, but without writing them
-  // Seconds of writing weights, plus writing the overwritten ones again if requests will need them.
+  double seconds = 0;  // the step, with a switch to these weights, but without writing them
+  // Seconds to write the weights, and to write the overwritten ones back if requests will need
+  // them.
   double writing = 0;
-  double rate = 0;  // value of the step per second, in output tokens
+  double rate = 0;  // value of the step in output tokens per second
 };
 
 class ValoraPolicy final : public Policy {
@@ -74,7 +74,7 @@ class ValoraPolicy final : public Policy {
   }
 
  private:
-  // Those that would have had a place in the step are passed over.
+  // Requests that would have had a place in the step count as passed.
   static void leave_out_others(const PolicyState& state, const std::vector<StepPart>& parts,
                                PolicyPlan& plan) {
     for (const auto& [i, tokens] : parts)
@@ -82,7 +82,7 @@ class ValoraPolicy final : public Policy {
     plan.order = merged_order(state, plan.order, plan.merged);
   }
 
-  // True if merged mode delays the requests that it leaves out by too much.
+  // True if merged mode would delay the requests it leaves out too much.
   bool delays(const Candidate& merged, const PolicyState& state, const std::vector<StepPart>& parts,
               const std::vector<RequestIndex>& starving) const {
     const auto other = [&](RequestIndex i) { return state[i].merge != merged.mode.merged; };
@@ -99,14 +99,14 @@ class ValoraPolicy final : public Policy {
     return std::min<int>(state.max_sequences, static_cast<int>(state.size()));
   }
 
-  // The part of a step that prompts take.
+  // The time that prompts take in a step.
   static double prompt_seconds(const LiveCosts& costs, const StepShape& shape) {
     return costs.running_seconds(
                {.prefill_tokens = shape.prefill_tokens, .prefill_context = shape.prefill_context}) -
            costs.running_seconds({});
   }
 
-  // Per output token, without the time of prompts if there are others.
+  // Seconds per output token, excluding the time of prompts if anything decodes.
   static double token_seconds_of(const LiveCosts& costs, const StepBatch& batch, double prompts) {
     const double seconds = costs.running_seconds(batch.shape);
     if (const int decodes = batch.shape.decode_tokens; decodes > 0)
@@ -114,14 +114,14 @@ class ValoraPolicy final : public Policy {
     return seconds / batch.yields;
   }
 
-  // Counts of adapters that may be merged.
+  // Weighted counts of mergeable adapters.
   class Majority {
    public:
     void add(AdapterId adapter, int count) {
       if (adapter == kBaseModel) return;
       if (const int sum = counts_[adapter] += count; sum > most_) best_ = adapter, most_ = sum;
     }
-    // The commonest adapter, if it has more than this.
+    // The most frequent adapter, if its count exceeds `bound`.
     std::optional<AdapterId> above(double bound) const {
       return most_ > bound ? best_ : std::nullopt;
     }
@@ -132,8 +132,8 @@ class ValoraPolicy final : public Policy {
     int most_ = 0;
   };
 
-  // R_merge of the algorithm: the adapter of most requests. Of few and long prompts, it is rather
-  // the adapter of most of the step's tokens.
+  // R_merge of the algorithm: the adapter with the most requests. If prompts are few and long, the
+  // adapter with the most tokens in the step matters more.
   std::array<std::optional<AdapterId>, 2> commonest(const PolicyState& state,
                                                     const std::vector<RequestIndex>& order,
                                                     const std::vector<StepPart>& parts) const {
@@ -186,10 +186,10 @@ class ValoraPolicy final : public Policy {
     return candidates;
   }
 
-  // times: a merge begins once it would have saved this multiple of its cost.
+  // times: a merge starts once it would have saved this multiple of its cost.
   static const Candidate& choose(const std::vector<Candidate>& candidates, double times,
                                  PolicyMemory& memory) {
-    // The best of the candidates that cost the least to switch to, usually nothing.
+    // The best candidate among those with the lowest switching cost, usually zero.
     const Candidate* cheap = &candidates.front();
     const Candidate* best = &candidates.front();
     for (const Candidate& c : candidates) {

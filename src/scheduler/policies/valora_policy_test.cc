@@ -1,4 +1,4 @@
-// Algorithm 1 over costs: which mode a step takes, and whom it serves first.
+// Algorithm 1 over costs: the mode of a step, and which requests it serves first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class Queue {
     for (const RequestIndex i : plan.order) ids_.push_back(state_[i].id);
     return plan;
   }
-  // Plans, and takes the plan's weights.
+  // Plans, and switches to the plan's weights.
   PolicyPlan step() {
     PolicyPlan plan = this->plan();
     state_.weights = change_to(plan.merged, state_.weights).after;
@@ -77,12 +77,13 @@ class Queue {
   RequestId next_ = 1;
 };
 
-TEST(ValoraPolicy, NothingToDo) { EXPECT_THAT(Queue().plan().order, IsEmpty()); }
+TEST(ValoraPolicy, EmptyStateGivesEmptyPlan) { EXPECT_THAT(Queue().plan().order, IsEmpty()); }
 
 TEST(ValoraPolicy, MergesOnceTheMergeIsPaidFor) {
   Queue queue;
   for (int i = 0; i < 4; ++i) queue.decode(kA);
-  // Each unmerged step takes 1.6 ms longer than a merged one: the merge pays after 13.
+  // Each unmerged step takes 1.6 ms longer than a merged one, so the merge pays for itself after
+  // 13.
   int unmerged = 0;
   while (queue.step().mode == Mode::kUnmerged) ASSERT_LT(++unmerged, 30);
   EXPECT_EQ(unmerged, 12);
@@ -90,7 +91,7 @@ TEST(ValoraPolicy, MergesOnceTheMergeIsPaidFor) {
   EXPECT_NE(queue.step().mode, Mode::kUnmerged);
 }
 
-TEST(ValoraPolicy, MixesOnceMergedModeHasDelayedOthersLongEnough) {
+TEST(ValoraPolicy, MixesOnceOthersWereDelayedLongEnough) {
   Queue queue;
   queue.state().weights = {.merged = kA, .held = kA};
   for (int i = 0; i < 6; ++i) queue.decode(kA);
@@ -107,9 +108,9 @@ TEST(ValoraPolicy, MixesOnceMergedModeHasDelayedOthersLongEnough) {
   EXPECT_THAT(plan.passed, IsEmpty());
 }
 
-TEST(ValoraPolicy, MergedModeMustGainMoreThanALittle) {
+TEST(ValoraPolicy, SmallGainDoesNotJustifyMergedMode) {
   StepCosts costs = kCosts;
-  costs.rank = 8e-5;  // leaving one of seven out would yield 7 % more
+  costs.rank = 8e-5;  // leaving out one of seven would yield 7 % more
   Queue queue(costs);
   queue.state().weights = {.merged = kA, .held = kA};
   for (int i = 0; i < 6; ++i) queue.decode(kA);
@@ -118,7 +119,7 @@ TEST(ValoraPolicy, MergedModeMustGainMoreThanALittle) {
 }
 
 TEST(ValoraPolicy, NeverTakesAModeThatCostsMore) {
-  // The arithmetic of the products counts alone: what is subtracted costs as much as what is added.
+  // Only the arithmetic of the products costs time: subtracting costs as much as adding.
   Queue queue({.step = 0.010, .token_rank = 1e-4, .merge = 1e-9});
   for (int i = 0; i < 2; ++i) queue.decode(kA);
   for (const AdapterId other : {kB, kC})
@@ -130,7 +131,7 @@ TEST(ValoraPolicy, NeverTakesAModeThatCostsMore) {
   EXPECT_EQ(queue.plan().mode, Mode::kMixture);
 }
 
-TEST(ValoraPolicy, AQueueThatFillsTheStepIsServedMerged) {
+TEST(ValoraPolicy, QueueFillingStepIsServedMerged) {
   StepCosts costs = kCosts;
   costs.rank = 2e-4;
   Queue queue(costs);
@@ -147,7 +148,7 @@ TEST(ValoraPolicy, AQueueThatFillsTheStepIsServedMerged) {
   EXPECT_EQ(queue.ids().front(), other.id);
 }
 
-TEST(ValoraPolicy, StarvingRequestsComeFirstTheFarthestBeyondFirst) {
+TEST(ValoraPolicy, StarvingRequestsRunFirstByOverrun) {
   Queue queue;
   queue.wait(kA).id = 11;
   Request& passed = queue.wait(kB);
@@ -185,20 +186,20 @@ TEST(ValoraPolicy, WhileMostOfTheBatchStarvesAMergeMustSaveFourTimesItsCost) {
   for (int i = 0; i < 4; ++i) queue.decode(kA).passed = 1s;
   int unmerged = 0;
   while (queue.step().mode == Mode::kUnmerged) ASSERT_LT(++unmerged, 100);
-  EXPECT_EQ(unmerged, 49);  // each loses 1.6 ms
+  EXPECT_EQ(unmerged, 49);  // each step loses 1.6 ms
 }
 
-// On a slow machine, or with long prompts: what no mode can avoid is no reason against a mode.
-TEST(ValoraPolicy, AStepLongerThanTheToleranceStarvesNobody) {
+// On a slow machine, or with long prompts: a delay that no mode can avoid must not rule out a mode.
+TEST(ValoraPolicy, StepLongerThanToleranceDoesNotBlockMerge) {
   StepCosts costs = kCosts;
   costs.prefill_token = 1e-3;
-  costs.token_rank = 1e-5;  // of 1,000 tokens 160 ms, far more than a merge
+  costs.token_rank = 1e-5;  // 160 ms for 1,000 tokens, far more than a merge
   Queue queue(costs);
   queue.wait(kA, 1000);
   EXPECT_EQ(queue.plan().merged, kA);
 }
 
-TEST(ValoraPolicy, MergedModeLeavesNobodyOutForAStepLongerThanTheTolerance) {
+TEST(ValoraPolicy, MergedModeIsRefusedIfStepExceedsTolerance) {
   StepCosts costs = kCosts;
   costs.prefill_token = 1e-3;
   costs.rank = 1e-2;
@@ -212,8 +213,8 @@ TEST(ValoraPolicy, MergedModeLeavesNobodyOutForAStepLongerThanTheTolerance) {
   EXPECT_NE(queue.plan().mode, Mode::kMerged);
 }
 
-// Two long prompts of different adapters: neither has most of the requests, but one fills the step.
-TEST(ValoraPolicy, TheAdapterOfMostTokensIsMergedToo) {
+// Two long prompts of different adapters: neither has most requests, but one fills the step.
+TEST(ValoraPolicy, AdapterWithMostTokensIsCandidate) {
   StepCosts costs = kCosts;
   costs.token_rank = 1e-5;
   Queue queue(costs);
@@ -223,9 +224,9 @@ TEST(ValoraPolicy, TheAdapterOfMostTokensIsMergedToo) {
   EXPECT_EQ(queue.plan().merged, kA);
 }
 
-TEST(ValoraPolicy, WhatAMergeOverwritesMustBeMergedAgain) {
+TEST(ValoraPolicy, CostOfMergingOverwrittenAdapterAgainCounts) {
   StepCosts costs = kCosts;
-  costs.token_rank = 2e-6;  // of the prompt 32 ms
+  costs.token_rank = 2e-6;  // 32 ms for the prompt
   Queue queue(costs);
   queue.wait(kB, 1000);
   EXPECT_EQ(queue.plan().merged, kB);
@@ -236,18 +237,18 @@ TEST(ValoraPolicy, WhatAMergeOverwritesMustBeMergedAgain) {
 }
 
 // A part of the second prompt saves it no step, and delays the first one.
-TEST(ValoraPolicy, APartOfAPromptThatBringsItsFirstTokenNoNearerIsWorthNothing) {
+TEST(ValoraPolicy, ChunkWithoutEarlierFirstTokenGainsNothing) {
   Queue queue;
   queue.state().weights = {.merged = kA, .held = kA};
   queue.state().token_budget = 1200;
   queue.wait(kA, 1000);
   Request& other = queue.wait(kB, 1000);
   EXPECT_EQ(queue.plan().mode, Mode::kMerged);
-  other.tokens.resize(1400);  // in two steps, or in one after a part of it now
+  other.tokens.resize(1400);  // takes two steps, or one after a part of it runs now
   EXPECT_NE(queue.plan().mode, Mode::kMerged);
 }
 
-TEST(ValoraPolicy, ASwitchBelongsToTheCostsOfItsStep) {
+TEST(ValoraPolicy, SwitchingCostCountsInItsStep) {
   StepCosts costs = kCosts;
   costs.switching = 1e-3;  // the switch saves 1.6 ms of low-rank products
   for (const bool dear : {false, true}) {
@@ -259,7 +260,7 @@ TEST(ValoraPolicy, ASwitchBelongsToTheCostsOfItsStep) {
   }
 }
 
-TEST(ValoraPolicy, ALoadThatChangesAllTheTimeIsNotMerged) {
+TEST(ValoraPolicy, RapidlyChangingLoadIsNotMerged) {
   Queue queue;
   for (int i = 0; i < 100; ++i) {
     queue.clear();
@@ -268,7 +269,7 @@ TEST(ValoraPolicy, ALoadThatChangesAllTheTimeIsNotMerged) {
   }
 }
 
-TEST(ValoraPolicy, InPlaceTheMergedAdapterStaysWhileThatIsCheaper) {
+TEST(ValoraPolicy, InPlaceMergeStaysWhileCheaper) {
   StepCosts costs = kCosts;
   costs.restore = 0.020;
   Queue queue(costs);
@@ -281,7 +282,7 @@ TEST(ValoraPolicy, InPlaceTheMergedAdapterStaysWhileThatIsCheaper) {
   EXPECT_EQ(queue.plan().merged, kBaseModel) << "no request of the merged adapter is left";
 }
 
-TEST(ValoraPolicy, WithoutCostsItIsUnmerged) {
+TEST(ValoraPolicy, RunsUnmergedWithoutCosts) {
   Queue queue(StepCosts{});
   for (int i = 0; i < 8; ++i) queue.decode(kA);
   EXPECT_EQ(queue.plan().mode, Mode::kUnmerged);
@@ -306,8 +307,8 @@ TEST(ValoraPolicy, WithoutRoomForAnyRequestTheOrderStays) {
   EXPECT_THAT(queue.ids(), ElementsAre(1, 2));
 }
 
-// The first token is due: the time of the prompt counts, not only that of a step.
-TEST(ValoraPolicy, APromptWithATargetStarvesBeforeItIsTooLate) {
+// The first token is due: the time of its whole prompt counts, not only that of a step.
+TEST(ValoraPolicy, PrefillTimeCountsTowardsStarvation) {
   Queue queue;
   queue.wait(kA, 100);
   Request& due = queue.wait(kB, 1000);  // 110 ms of prefill

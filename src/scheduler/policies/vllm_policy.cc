@@ -1,4 +1,4 @@
-// vLLM's way: unmerged, first come, first served, with a fixed number of adapters per step.
+// vLLM's scheduling: unmerged, first come, first served, with a fixed number of adapters per step.
 #include <algorithm>
 
 #include "scheduler/policies/fcfs_order.h"
@@ -12,7 +12,7 @@ class VllmPolicy final : public Policy {
       : max_adapters_(options.max_adapters > 0 ? static_cast<size_t>(options.max_adapters) : 1) {}
   std::string name() const override { return "vllm"; }
 
-  // Requests in the order, while their adapters are among the first max_adapters of it.
+  // Takes requests in order, as long as their adapters are among the first max_adapters.
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
     PolicyPlan plan{.order = fcfs_order(state)};
     std::vector<AdapterId> adapters;

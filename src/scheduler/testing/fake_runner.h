@@ -1,5 +1,5 @@
-// A deterministic executor for tests. It stores simulated KV values and adapters in blocks, and the
-// next token depends on all values that a sequence's block table leads to. So a block that is
+// A deterministic executor for tests. It stores simulated KV values and adapters in blocks; the
+// next token depends on every value reachable through a sequence's block table. So a block that is
 // shared, reused, evicted or copied by mistake changes the output.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace valora::scheduler::testing {
 inline constexpr int32_t kVocabulary =
     5;  // small, so that different sequences often share a prefix
 
-// The simulated KV value of a token: depends on all that a real model's KV depends on.
+// The simulated KV value of a token: depends on everything that a real model's KV depends on.
 inline uint64_t kv_cell(const memory::KvIdentity& identity, int32_t token, int position,
                         uint64_t previous) {
   DigestBuilder builder;
@@ -34,7 +34,7 @@ inline int32_t next_token(std::span<const uint64_t> cells) {
   return static_cast<int32_t>(DigestBuilder().add(cells).finish().low % kVocabulary);
 }
 
-// The tokens that the fake model generates for a sequence alone, without blocks.
+// The tokens that the fake model generates for a sequence on its own, without blocks.
 inline std::vector<int32_t> generate_alone(const memory::KvIdentity& identity,
                                            std::vector<int32_t> tokens, int count) {
   std::vector<uint64_t> cells;
@@ -57,7 +57,7 @@ class FakeRunner final : public StepExecutor {
       : cells_(size_t(blocks) * memory::kBlockTokens, 0xDEADBEEF),
         swap_(size_t(swap_blocks) * memory::kBlockTokens, 0xDEADBEEF) {}
 
-  // What a mover does.
+  // Performs a copy in place of a mover.
   void copy(const memory::Move& move) {
     const auto size = size_t{memory::kBlockTokens};
     const auto cells = [&](std::vector<uint64_t>& tier, memory::BlockId block) {
@@ -73,7 +73,7 @@ class FakeRunner final : public StepExecutor {
     }
   }
 
-  // True if the adapter's blocks hold the bytes that were loaded.
+  // True if the adapter's blocks still hold the bytes that were loaded.
   bool intact(const memory::AdapterNode& node) { return holds(node.key, node.blocks); }
   bool holds(const Digest& adapter, std::span<const memory::BlockId> blocks) {
     for (size_t i = 0; i < blocks.size(); ++i)
@@ -92,8 +92,8 @@ class FakeRunner final : public StepExecutor {
     return outputs;
   }
 
-  // The KV values of all tokens of a request and of its first `drafts` drafts, as its blocks hold
-  // them after run().
+  // The KV values of all tokens of a request and of its first `drafts` drafts, as stored in its
+  // blocks after run().
   std::vector<uint64_t> cells_of(const Request& request, size_t drafts = 0) {
     std::vector<uint64_t> cells;
     for (size_t i = 0; i < request.tokens.size() + drafts; ++i)
@@ -116,7 +116,7 @@ class FakeRunner final : public StepExecutor {
     const memory::BlockTable& table = request.table;
     const int begin = request.computed_tokens, known = begin + item.known();
     uint64_t previous = begin == 0 ? 0 : cell(request, begin - 1);
-    // With a state, what comes before the step is read from it alone.
+    // In models with states, everything before the step is read from the state.
     if (!table.state.empty() && begin > 0)
       previous = state_in(table.start.empty() ? table.state : table.start);
     size_t kept = 0;
@@ -129,7 +129,7 @@ class FakeRunner final : public StepExecutor {
     put_state(table.state, previous);
   }
 
-  // All blocks of a state must be of the same one.
+  // All blocks of a state must belong to the same one.
   uint64_t state_in(std::span<const memory::BlockId> blocks) const {
     uint64_t value = cells_.at(size_t(blocks.front()) * memory::kBlockTokens);
     for (const memory::BlockId block : blocks)

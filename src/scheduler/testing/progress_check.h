@@ -1,5 +1,5 @@
 // Checks that a schedule makes progress: while there are requests, a step runs or a request ends,
-// unless copies run. Copies must lead to a step as well, so their number is bounded.
+// unless copies are in progress. Copies must lead to a step eventually, so their number is bounded.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,34 @@ namespace valora::scheduler::testing {
 
 class ProgressCheck {
  public:
-  // quiet: steps in turn that may do nothing though no copy is under way.
-  ProgressCheck(const Scheduler& scheduler, int quiet) : scheduler_(scheduler), quiet_(quiet) {}
+  // quiet: consecutive steps that may do nothing although no copy is in progress.
+  ProgressCheck(const Scheduler& scheduler, int quiet)
+      : scheduler_(scheduler), idle_limit_(quiet) {}
 
-  // Call after each step. progress: it ran, prepared media, or a request ended. Returns an empty
-  // string, or what stands still.
+  // Call after each step. progress: the step ran, prepared media, or ended a request. Returns an
+  // empty string, or a description of the stall.
   std::string after_step(bool progress) {
     const memory::PoolStats stats = scheduler_.pool().stats();
     const uint64_t moves = stats.loads.moves + stats.reads.moves + stats.writes.moves;
     if (progress || scheduler_.idle()) {
-      quiet_steps_ = 0;
+      idle_steps_ = 0;
       moves_before_ = moves;
       return {};
     }
-    quiet_steps_ = scheduler_.pool().moving() ? 0 : quiet_steps_ + 1;
+    idle_steps_ = scheduler_.pool().moving() ? 0 : idle_steps_ + 1;
     const uint64_t ended = moves - moves_before_;
-    if (quiet_steps_ <= quiet_ && ended <= most_moves()) return {};
+    if (idle_steps_ <= idle_limit_ && ended <= max_moves()) return {};
     return fmt::format("{} steps did nothing, {} copies ended meanwhile; {} requests run, {} wait",
-                       quiet_steps_, ended, scheduler_.stats().running, scheduler_.stats().waiting);
+                       idle_steps_, ended, scheduler_.stats().running, scheduler_.stats().waiting);
   }
 
  private:
-  // Each block leaves once, and each comes in once for the request that is first.
-  uint64_t most_moves() const { return 2 * uint64_t(scheduler_.pool().total_blocks()) + 8; }
+  // Each block may leave once, and come in once for the first request.
+  uint64_t max_moves() const { return 2 * uint64_t(scheduler_.pool().total_blocks()) + 8; }
 
   const Scheduler& scheduler_;
-  const int quiet_;
-  int quiet_steps_ = 0;
+  const int idle_limit_;
+  int idle_steps_ = 0;
   uint64_t moves_before_ = 0;
 };
 

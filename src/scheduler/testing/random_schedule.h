@@ -1,6 +1,6 @@
-// A random schedule: requests come, are cancelled and fail, copies fail or are slow, the pool
-// shrinks and grows, images take some steps to encode. The output of every request must equal what
-// it yields alone, and the scheduler's invariants hold after each step.
+// A random schedule: requests arrive, are cancelled and fail, copies fail or are slow, the pool
+// shrinks and grows, images take several steps to encode. Every request must produce the same
+// output as on its own, and the scheduler's invariants must hold after each step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Tested final : Request {
   std::vector<PositionRange> images;
 };
 
-// Random order, with random requests left out.
+// Random order, leaving out random requests.
 class ErraticPolicy final : public Policy {
  public:
   explicit ErraticPolicy(std::mt19937& random) : random_(random) {}
@@ -49,7 +49,7 @@ class ErraticPolicy final : public Policy {
   std::mt19937& random_;
 };
 
-// What the fake model will say, sometimes up to a wrong guess.
+// Guesses what the fake model will generate, sometimes ending in a wrong guess.
 class HalfRightProposer final : public Proposer {
  public:
   int most() const override { return 4; }
@@ -91,7 +91,7 @@ class RandomSchedule : StepListener, StepExecutor {
       step();
     }
     EXPECT_TRUE(scheduler_.idle()) << "requests are stuck";
-    // A step lets the merged adapter go, unless memory does not suffice for its plan.
+    // A step releases the merged adapter, unless memory does not suffice to plan it.
     for (int i = 0; i < 20 && (i == 0 || pool_.usage() > 0); ++i) step();
     for (int i = 0; i < 1000 && pool_.moving(); ++i) {
       clock_.advance(std::chrono::milliseconds(10));
@@ -109,8 +109,8 @@ class RandomSchedule : StepListener, StepExecutor {
   int failed() const { return failed_; }
   int encodings() const { return encodings_; }
   int starved() const { return starved_; }    // failed for lack of memory
-  int given_up() const { return given_up_; }  // allocations that failed without a request's end
-  const std::map<Mode, int>& modes() const { return modes_; }  // steps of each
+  int given_up() const { return given_up_; }  // failed allocations that ended no request
+  const std::map<Mode, int>& modes() const { return modes_; }  // steps in each mode
 
  private:
   std::unique_ptr<Policy> policy() {
@@ -141,7 +141,7 @@ class RandomSchedule : StepListener, StepExecutor {
             world_.adapter_blocks.at(adapter - 1)};
   }
 
-  // An adapter and the next one, with some tokens.
+  // True if an adapter and the next one fit together, with some tokens.
   bool fit_together(int adapter) const {
     const memory::AdapterNeed both[] = {need_of(adapter), need_of(adapter + 1)};
     return pool_.max_tokens(both) > 1;
@@ -195,8 +195,8 @@ class RandomSchedule : StepListener, StepExecutor {
     return request;
   }
 
-  // Its frequencies follow the prompt's length, which is often that of an earlier request with its
-  // answer and some more tokens.
+  // Gives the request frequencies that follow its prompt's length; the prompt is often an earlier
+  // request with its answer and some more tokens.
   void add_rope(Tested& request, int limit) {
     if (ended_ && chance(2) && static_cast<int>(ended_->tokens.size()) + 8 < limit) {
       request.adapter = ended_->adapter;
@@ -233,7 +233,7 @@ class RandomSchedule : StepListener, StepExecutor {
     ASSERT_EQ(scheduler_.check(), "");
   }
 
-  // Every third image of a request is another one, so that the same two do not serve all.
+  // Each image has three variants, chosen by the request, so that the same two do not serve all.
   static Digest visual_of(const Request& request, const memory::MediaSpan& span) {
     return DigestBuilder().add(span.digest).add(request.id % 3).finish();
   }
@@ -331,8 +331,8 @@ class RandomSchedule : StepListener, StepExecutor {
     ASSERT_EQ(scheduler_.check(), "");
   }
 
-  // Steps in turn that may do nothing. A request whose prefix needs no image after all is admitted
-  // in one step and runs in the next.
+  // Consecutive steps that may do nothing. A request that turns out to need no image is admitted in
+  // one step and runs in the next.
   static int quiet_steps(const RandomWorld& world) {
     if (world.erratic_policy) return 20;
     return world.encodes ? 1 : 0;
@@ -343,7 +343,7 @@ class RandomSchedule : StepListener, StepExecutor {
     shrunk_ = blocks < world_.blocks;
   }
 
-  // In a world that starves, some allocation of every tenth step fails.
+  // If the world starves, some allocation fails in every tenth step.
   StepReport run_step() {
     if (!world_.starves) return loop_.step();
     const int starved = starved_;
@@ -388,7 +388,7 @@ class RandomSchedule : StepListener, StepExecutor {
       throw std::bad_alloc();
     }
     auto outputs = runner_.run(plan);
-    cancel();  // a client may cancel while the step runs
+    cancel();  // clients may cancel while the step runs
     if (chance(200)) return internal("the step failed");
     return outputs;
   }
@@ -436,7 +436,7 @@ class RandomSchedule : StepListener, StepExecutor {
   std::set<Digest> encoded_;
   int encodings_ = 0;
   std::map<RequestId, std::shared_ptr<Tested>> alive_;
-  std::shared_ptr<Tested> ended_;  // in a world with a rope: the last one that finished
+  std::shared_ptr<Tested> ended_;  // in a world with a rope: the last request that finished
   RequestId ids_ = 0;
   std::map<Mode, int> modes_;
   int finished_ = 0;

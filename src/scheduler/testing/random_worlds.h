@@ -14,22 +14,22 @@ namespace valora::scheduler::testing {
 struct RandomWorld {
   int32_t blocks;
   SchedulerConfig config;
-  int max_waiting = 12;       // more requests do not come
-  uint64_t preemptions = 30;  // lower bound of the preemptions in 3,000 steps
+  int max_waiting = 12;       // no more requests arrive while this many wait
+  uint64_t preemptions = 30;  // least number of preemptions expected in 3,000 steps
   bool prefix_caching = true;
   bool erratic_policy = false;
   std::string policy = "unmerged";
-  memory::PoolConfig pool;  // its blocks are set from above
+  memory::PoolConfig pool;  // the number of blocks comes from above
   std::vector<int32_t> adapter_blocks = {0, 0};
   bool faults = false;            // failing and slow copies, a pool that shrinks and grows
   bool encodes = false;           // images are encoded between steps
   bool starves = false;           // allocations fail
-  bool keeps = false;             // adapters are pinned and let go
-  bool joint = false;             // the tokens of an image attend to one another
-  memory::RopeLengths rope = {};  // limit and kind; the requests set the rest
+  bool keeps = false;             // adapters are pinned and unpinned
+  bool joint = false;             // the tokens of an image attend to each other
+  memory::RopeLengths rope = {};  // limit and kind; requests set the rest
 };
 
-// Merging pays after a few steps, so valora changes its mode often.
+// Merging pays off after a few steps, so valora changes its mode often.
 inline constexpr StepCosts kCheapMerges{.step = 1e-3,
                                         .prefill_token = 1e-4,
                                         .decode_token = 1e-4,
@@ -133,7 +133,7 @@ inline const RandomWorld kRandomWorlds[] = {
     {.blocks = 12, .config = kSmall, .rope = {.limit = 24, .each = true, .of_prompt = true}},
 };
 
-// Sequences with a state besides their KV, whose prefixes end at checkpoints.
+// Sequences with a state in addition to their KV, whose prefixes end at checkpoints.
 inline const RandomWorld kStateWorlds[] = {
     {.blocks = 24, .config = kSmall, .preemptions = 10, .pool = {.state_blocks = 1}},
     {.blocks = 24,
@@ -181,7 +181,8 @@ inline const RandomWorld kJointWorlds[] = {
      .joint = true},
 };
 
-// Those that keep dependencies between adapters and KV under `benefit`, too: `learned` has none.
+// Worlds with dependencies between adapters and KV also run under kBenefit, because kLearned has
+// none.
 inline std::vector<RandomWorld> random_worlds() {
   std::vector<RandomWorld> all(std::begin(kRandomWorlds), std::end(kRandomWorlds));
   for (RandomWorld world : kRandomWorlds) {
@@ -198,7 +199,7 @@ inline std::vector<RandomWorld> random_worlds() {
   return all;
 }
 
-// Memory settings for a pool of `blocks` blocks whose adapters have at most 5.
+// Memory settings for a pool of `blocks` blocks whose adapters take at most 5.
 inline std::vector<memory::PoolConfig> ways_to_keep(int32_t blocks) {
   using memory::MemoryPolicy;
   return {{.swap_blocks = 24},
@@ -210,7 +211,7 @@ inline std::vector<memory::PoolConfig> ways_to_keep(int32_t blocks) {
           {.swap_blocks = 24, .adapter_blocks = std::max(6, blocks - 3)}};
 }
 
-// Pools of one block less, as many, and one more than some of the adapters have together.
+// Pools that just hold some of the adapters together, have one block fewer, or one more.
 inline std::vector<RandomWorld> filled_worlds() {
   const std::vector<int32_t> equal(6, 5), mixed = {3, 5, 2, 4, 1, 3};
   const std::vector<std::pair<std::vector<int32_t>, int32_t>> fillings = {

@@ -33,7 +33,7 @@ std::optional<Admission::Refusal> Admission::admit() {
   return std::nullopt;
 }
 
-void Admission::waits_no_more() {
+void Admission::end_waiting() {
   const std::lock_guard lock(mutex_);
   --waiting_;
 }

@@ -1,4 +1,4 @@
-// The limits of one application.
+// Enforces the limits of one application.
 #pragma once
 
 #include <mutex>
@@ -19,13 +19,13 @@ class Admission {
     int retry_seconds = 1;  // at least 1
   };
 
-  // Both must outlive it.
+  // Both arguments must outlive this object.
   Admission(const Application& application, const Clock& clock);
 
-  // Counts a request as waiting, unless a limit forbids it. A request that max_waiting refuses
-  // takes nothing from the rate.
+  // Counts a request as waiting, unless a limit forbids it. A request rejected by max_waiting does
+  // not consume any of the rate.
   std::optional<Refusal> admit();
-  void waits_no_more();
+  void end_waiting();
   int waiting() const;
 
  private:

@@ -13,17 +13,17 @@ int admitted(Admission& admission, int attempts) {
   return count;
 }
 
-TEST(Admission, WithoutLimitsAllAreAdmittedAndCounted) {
+TEST(Admission, AdmitsAndCountsEverythingWithoutLimits) {
   const Application application{.name = "a"};
   SimulatedClock clock;
   Admission admission(application, clock);
   EXPECT_EQ(admitted(admission, 1000), 1000);
   EXPECT_EQ(admission.waiting(), 1000);
-  admission.waits_no_more();
+  admission.end_waiting();
   EXPECT_EQ(admission.waiting(), 999);
 }
 
-TEST(Admission, AsManyWaitAsMay) {
+TEST(Admission, LimitsWaitingRequests) {
   const Application application{.name = "a", .max_waiting = 2};
   SimulatedClock clock;
   Admission admission(application, clock);
@@ -35,11 +35,11 @@ TEST(Admission, AsManyWaitAsMay) {
             "2 requests of the application `a` wait for their first token, which is its limit; "
             "try again later");
   EXPECT_EQ(refusal->retry_seconds, 1);
-  admission.waits_no_more();
+  admission.end_waiting();
   EXPECT_EQ(admitted(admission, 5), 1);
 }
 
-TEST(Admission, ARateAllowsABurstOfOneSecond) {
+TEST(Admission, RateAllowsABurstOfOneSecond) {
   const Application application{.name = "a", .rate = 4};
   SimulatedClock clock;
   Admission admission(application, clock);
@@ -52,7 +52,7 @@ TEST(Admission, ARateAllowsABurstOfOneSecond) {
   EXPECT_EQ(admitted(admission, 9), 4);
 }
 
-TEST(Admission, ARateBelowOneAllowsOneAndSaysWhenTheNext) {
+TEST(Admission, RateBelowOneAllowsOneRequestAndGivesRetryAfter) {
   const Application application{.name = "a", .rate = 0.1};
   SimulatedClock clock;
   Admission admission(application, clock);
@@ -63,21 +63,21 @@ TEST(Admission, ARateBelowOneAllowsOneAndSaysWhenTheNext) {
   EXPECT_EQ(refusal->error.message,
             "the application `a` takes 0.1 requests per second; try again later");
   clock.advance(milliseconds(4500));
-  EXPECT_EQ(admission.admit()->retry_seconds, 6);  // of 5.5
+  EXPECT_EQ(admission.admit()->retry_seconds, 6);  // 5.5, rounded up
   clock.advance(milliseconds(5499));
   EXPECT_EQ(admission.admit()->retry_seconds, 1);
   clock.advance(milliseconds(1));
   EXPECT_EQ(admitted(admission, 2), 1);
 }
 
-TEST(Admission, ARequestThatMayNotWaitTakesNothingFromTheRate) {
+TEST(Admission, RequestRefusedByTheQueueLimitDoesNotUseTheRate) {
   const Application application{.name = "a", .max_waiting = 1, .rate = 2};
   SimulatedClock clock;
   Admission admission(application, clock);
   EXPECT_EQ(admitted(admission, 100), 1);
-  admission.waits_no_more();
+  admission.end_waiting();
   EXPECT_EQ(admitted(admission, 100), 1);
-  admission.waits_no_more();
+  admission.end_waiting();
   EXPECT_EQ(admitted(admission, 100), 0);  // the burst is used up
 }
 

@@ -16,7 +16,7 @@ std::optional<Admission::Refusal> ApplicationRequest::admit(ServedApplication* a
 }
 
 void ApplicationRequest::first_output() {
-  if (std::exchange(waiting_, false)) application_->admission.waits_no_more();
+  if (std::exchange(waiting_, false)) application_->admission.end_waiting();
 }
 
 ServedApplication* ApplicationRequest::end() {

@@ -1,4 +1,4 @@
-// One request in the limits and the metrics of its application.
+// Applies an application's limits to one request and records it in the application's metrics.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace valora::server {
 
-// A request of no application is admitted, and nothing is counted. Not thread-safe.
+// Without an application, every request is admitted and nothing is recorded. Not thread-safe.
 class ApplicationRequest {
  public:
   ApplicationRequest() = default;
@@ -15,17 +15,19 @@ class ApplicationRequest {
   ApplicationRequest(const ApplicationRequest&) = delete;
   ApplicationRequest& operator=(const ApplicationRequest&) = delete;
 
-  // Once, and first. The application, null for none, must outlive it. A refusal ends the request.
+  // Called first, and only once. The application must outlive this object; null: none. A rejection
+  // ends the request.
   std::optional<Admission::Refusal> admit(ServedApplication* application);
-  // It waits no more.
+  // The request no longer counts as waiting.
   void first_output();
-  // The end: the first of these calls counts, or the destructor as a failure.
+  // Ends the request. Only the first of these calls counts; the destructor without one counts as a
+  // failure.
   void answered(const AnswerLatency& latency);
   void failed();
   void refused();
 
  private:
-  // Returns the application at the first call after admit(), else null.
+  // Returns the application on the first call after admit(), null afterwards.
   ServedApplication* end();
 
   ServedApplication* application_ = nullptr;  // null: none, or ended

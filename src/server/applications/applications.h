@@ -1,4 +1,4 @@
-// The applications of a server, with the state of their limits and their metrics.
+// The server's applications, with the state of their limits and their metrics.
 #pragma once
 
 #include <functional>
@@ -28,16 +28,16 @@ struct ServedApplication {
   ApplicationMetrics metrics;
 };
 
-// The set does not change, so its lookups are thread-safe.
+// The set never changes, so lookups are thread-safe.
 class Applications {
  public:
-  // Metrics and clock must outlive it.
+  // `metrics` and `clock` must outlive this object.
   Applications(const std::vector<Application>& applications, Metrics& metrics, const Clock& clock);
 
   bool empty() const { return all_.empty(); }
-  // In the order of the file.
+  // In file order.
   const std::vector<std::unique_ptr<ServedApplication>>& all() const { return all_; }
-  // Null: none.
+  // Null if there is none.
   ServedApplication* find(std::string_view name) const;
   ServedApplication* of_model(std::string_view model) const;
 

@@ -20,7 +20,7 @@ constexpr int kMostWaiting = 1'000'000;
 constexpr double kHighestRate = 1e6;
 constexpr double kHighestShare = 1000;
 
-// Names become labels of metrics and values of a header.
+// Names are used as metric labels and as header values.
 Status check_name(const yaml::Fields& fields, const std::string& name) {
   const bool fits = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -74,18 +74,18 @@ Result<Application> read_application(const yaml::Fields& fields) {
   return out;
 }
 
-// What is already taken, and where.
+// Names and models seen so far, and where.
 struct Taken {
-  std::map<std::string, int> names;           // lines
-  std::map<std::string, std::string> models;  // applications
+  std::map<std::string, int> names;           // name -> line
+  std::map<std::string, std::string> models;  // model -> application
 };
 
 Status check_distinct(const yaml::Fields& fields, const Application& application, Taken& taken) {
   const auto [first, is_new] = taken.names.emplace(application.name, fields.line());
   if (!is_new)
     return fields.error("name",
-                        fmt::format("is \"{}\", as is that of the application at line {}; give "
-                                    "each a name of its own",
+                        fmt::format("is \"{}\", like that of the application at line {}; give "
+                                    "each a different name",
                                     application.name, first->second));
   const yaml::Node* models = fields.find("models");
   for (size_t i = 0; i < application.models.size(); ++i) {

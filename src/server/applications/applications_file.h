@@ -1,4 +1,4 @@
-// The file of `valora serve --applications`: YAML, or the same as JSON (docs/applications.md).
+// Reads the file of `valora serve --applications`: YAML or JSON (docs/applications.md).
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace valora::server {
 
-// At least one application, with distinct names; no two have a model in common. Errors:
-// kInvalidArgument with "FILE:LINE: …" and the key, or those of read_file().
+// Returns at least one application. Names are distinct, and no two applications share a model.
+// Errors: kInvalidArgument with "FILE:LINE: …" and the key, or those of read_file().
 Result<std::vector<Application>> read_applications(const std::string& path);
 
 }  // namespace valora::server

@@ -16,7 +16,7 @@ class ApplicationsFile : public ::testing::Test {
   Result<std::vector<Application>> read(const std::string& text) {
     return read_applications(dir_.write("applications.yaml", text));
   }
-  // The error without the folder.
+  // The error message without the folder.
   std::string error(const std::string& text) {
     const auto read_text = read(text);
     if (read_text.ok()) return "no error";
@@ -27,7 +27,7 @@ class ApplicationsFile : public ::testing::Test {
   valora::testing::TempDir dir_;
 };
 
-TEST_F(ApplicationsFile, ReadsAllThatAnApplicationMayHave) {
+TEST_F(ApplicationsFile, ReadsEveryField) {
   const auto applications = read(R"(
 applications:
   - name: retrieval
@@ -61,13 +61,13 @@ applications:
   EXPECT_EQ(video.share, 1);
 }
 
-TEST_F(ApplicationsFile, ReadsTheSameAsJson) {
+TEST_F(ApplicationsFile, JsonIsReadLikeYaml) {
   const auto applications = read(R"({"applications": [{"name": "a", "rate": 5}]})");
   ASSERT_TRUE(applications.ok()) << applications.error().message;
   EXPECT_EQ((*applications)[0].rate, 5);
 }
 
-TEST_F(ApplicationsFile, FaultsOfTheFileAreNamedByLineAndKey) {
+TEST_F(ApplicationsFile, FileErrorsNameLineAndKey) {
   const std::pair<const char*, const char*> faults[] = {
       {"", "applications.yaml:1: expected keys with values (applications), not nothing"},
       {"application:\n  - name: a\n",
@@ -84,13 +84,13 @@ TEST_F(ApplicationsFile, FaultsOfTheFileAreNamedByLineAndKey) {
        R"(applications.yaml:7: "models" has "m", which belongs to the application "a"; name it in )"
        "one of them"},
       {"applications:\n- name: a\n- rate: 1\n  name: a\n",
-       R"(applications.yaml:4: "name" is "a", as is that of the application at line 2; give each )"
-       "a name of its own"},
+       R"(applications.yaml:4: "name" is "a", like that of the application at line 2; give each )"
+       "a different name"},
   };
   for (const auto& [text, message] : faults) EXPECT_EQ(error(text), message) << text;
 }
 
-TEST_F(ApplicationsFile, FaultsOfAnApplicationAreNamedByLineAndKey) {
+TEST_F(ApplicationsFile, ApplicationErrorsNameLineAndKey) {
   const std::pair<const char*, const char*> faults[] = {
       {"  tttf: 1", R"(unknown key "tttf", did you mean "ttft"?)"},
       {"  models: cats", R"("models" must be a list of texts, not "cats")"},
@@ -118,7 +118,7 @@ TEST_F(ApplicationsFile, FaultsOfAnApplicationAreNamedByLineAndKey) {
               std::string("applications.yaml:3: ") + message);
 }
 
-TEST_F(ApplicationsFile, NamesAreLabelsAndHeaders) {
+TEST_F(ApplicationsFile, NamesAreValidInLabelsAndHeaders) {
   const auto named = [this](const std::string& name) {
     return error("applications:\n- name: " + name + "\n");
   };
@@ -135,13 +135,13 @@ TEST_F(ApplicationsFile, NamesAreLabelsAndHeaders) {
   EXPECT_NE(named(std::string(129, 'x')), "no error");
 }
 
-TEST_F(ApplicationsFile, AMissingFileIsNamed) {
+TEST_F(ApplicationsFile, MissingFileIsNamed) {
   const auto missing = read_applications(dir_.file("none.yaml"));
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message, ::testing::HasSubstr("none.yaml"));
 }
 
-TEST_F(ApplicationsFile, TheExampleOfTheDocumentsIsValid) {
+TEST_F(ApplicationsFile, DocumentedExampleIsValid) {
   const auto page = read_file(VALORA_APPLICATIONS_PAGE, size_t{1} << 20);
   ASSERT_TRUE(page.ok()) << page.error().message;
   const std::string fence = "```yaml\n";

@@ -1,4 +1,4 @@
-// A limit on the rate of events that allows short bursts.
+// A rate limit that allows short bursts.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@ namespace valora::server {
 // Not thread-safe.
 class TokenBucket {
  public:
-  // `rate` tokens per second, above 0. It holds max(1, rate) tokens, and has them at first.
+  // Refills at `rate` tokens per second (above 0) up to max(1, rate), and starts full.
   TokenBucket(double rate, TimePoint now)
       : rate_(rate), size_(std::max(1.0, rate)), tokens_(size_), updated_(now) {}
 
-  // Takes a token and returns 0; without one, returns the seconds until there is one.
+  // Takes a token and returns 0. If none is left, returns the seconds until the next one.
   double take(TimePoint now) {
     tokens_ = std::min(size_, tokens_ + rate_ * seconds(now - updated_));
     updated_ = now;
@@ -24,7 +24,7 @@ class TokenBucket {
   }
 
  private:
-  // Sums of parts of a token are not exact.
+  // Tolerates rounding errors in sums of fractional tokens.
   static constexpr double kOne = 1 - 1e-9;
 
   const double rate_, size_;

@@ -11,10 +11,10 @@
 namespace valora::server {
 namespace {
 
-constexpr size_t kMaxNameBytes = 255;  // of one path component
+constexpr size_t kMaxNameBytes = 255;  // the limit for one path component
 
-// A bad folder is an error of the request that names it, and so is one adapter more than the table
-// takes: a retry is of no use. Internal errors are the server's. Clients do not learn where the
+// A bad folder, or a full adapter table, is the fault of the request that names the adapter:
+// retrying does not help. Internal errors are the server's fault. Clients never learn where the
 // folders are.
 Error unloadable(const std::string& name, const std::string& directory, const Error& error) {
   const bool ours = error.code == ErrorCode::kInternal;

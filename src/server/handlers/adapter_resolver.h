@@ -22,19 +22,19 @@ class AdapterResolver : public std::enable_shared_from_this<AdapterResolver> {
   AdapterResolver(std::string directory, std::vector<std::string> base_names, Engine& engine)
       : directory_(std::move(directory)), base_names_(std::move(base_names)), engine_(engine) {}
 
-  // The names in `uses` that have a folder, are not loaded and can't be confused with the base
-  // model's. The engine reports the other unknown names.
+  // The names in `uses` that have a folder, are not loaded and cannot be confused with the base
+  // model. The engine reports other unknown names.
   std::vector<std::string> missing(const std::vector<AdapterUse>& uses) const;
   // Loads the adapters one after another. Calls `done` once, on the calling thread or on an engine
-  // thread. kInvalidArgument: a folder can't be loaded. The caller may ignore this error if the
-  // adapter was loaded by another request in the meantime.
+  // thread, with kInvalidArgument if a folder cannot be loaded. The caller may ignore that error if
+  // another request has loaded the adapter in the meantime.
   void load(std::vector<std::string> names, Done done);
 
  private:
   void load_one(const std::string& name, Done done);
   void loaded(const std::string& name, const Status& status);
 
-  const std::string directory_;  // empty: off
+  const std::string directory_;  // empty: disabled
   const std::vector<std::string> base_names_;
   Engine& engine_;
   std::mutex mutex_;

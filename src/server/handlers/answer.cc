@@ -23,7 +23,7 @@ Error queue_full() {
 
 }  // namespace
 
-// The engine calls it on its own threads, so it only posts to the exchange's executor.
+// Called on engine threads, so it only posts to the exchange's executor.
 class Answer::PartSink final : public ResponseSink {
  public:
   PartSink(std::shared_ptr<Answer> answer, size_t part, const GenerateRequest& request)
@@ -32,14 +32,14 @@ class Answer::PartSink final : public ResponseSink {
         client_(request.client),
         activity_(answer_->service_->metrics.adapter_activity, request.adapters),
         begun_(static_cast<size_t>(request.sampling.n)) {}
-  ~PartSink() override { waits_no_more(); }
+  ~PartSink() override { end_waiting(); }
 
-  // Takes over this many of the waiting choices.
+  // Takes ownership of this many of the waiting choices.
   void waits_with(int choices) { waiting_choices_ = choices; }
   void accepted() { activity_.accepted(); }
 
   void on_start(const Usage& usage, const PromptTokens& prompt) override {
-    waits_no_more();
+    end_waiting();
     or_abort([&] {
       activity_.started();
       answer_->exchange_->post([answer = answer_, part = part_, usage, prompt] {
@@ -85,7 +85,8 @@ class Answer::PartSink final : public ResponseSink {
   }
 
  private:
-  // An answer that lost an event for lack of memory cannot be completed.
+  // If memory runs out while an event is passed on, the answer can no longer be completed, so it is
+  // aborted.
   template <typename Work>
   void or_abort(Work work) noexcept {
     try {
@@ -94,14 +95,14 @@ class Answer::PartSink final : public ResponseSink {
       answer_->exchange_->abort();
     }
   }
-  // On the engine thread, before the step is reported.
+  // Runs on the engine thread, before the step is reported.
   void note_first_token(const OutputChunk& chunk) {
     const auto index = static_cast<size_t>(chunk.index);
     if (chunk.tokens.empty() || index >= begun_.size() || begun_[index]) return;
     begun_[index] = true;
     answer_->service_->metrics.first_token();
   }
-  void waits_no_more() {
+  void end_waiting() {
     answer_->service_->waiting.give_back(client_, waiting_choices_.exchange(0));
   }
 
@@ -127,11 +128,10 @@ bool Answer::keep(size_t bytes) {
     kept_ += bytes;
     return true;
   }
-  failed(
-      {ErrorCode::kUnavailable,
-       "the answer is too large beside others that are not complete; stream it, or ask for fewer "
-       "choices, tokens or log probabilities",
-       {}});
+  failed({ErrorCode::kUnavailable,
+          "the answer is too large while other answers are incomplete; stream it, or ask for fewer "
+          "choices, tokens or log probabilities",
+          {}});
   return false;
 }
 
@@ -219,7 +219,7 @@ void Answer::submitted(const std::vector<RequestHandle>& handles,
   for (size_t i = 0; i < handles.size(); ++i) parts_[i].handle = handles[i];
   if (ended_) return cancel_rest();  // a part failed in the meantime
   if (refused) return failed(*refused);
-  exchange_->on_client_left([self = shared_from_this()] { self->client_left(); });
+  exchange_->on_disconnect([self = shared_from_this()] { self->on_client_disconnect(); });
 }
 
 void Answer::started(size_t part, const Usage& usage, const PromptTokens& prompt) {
@@ -268,12 +268,14 @@ void Answer::failed(const Error& error) {
   if (std::exchange(ended_, true)) return;
   user_.end();
   cancel_rest();
-  // Only a stopping server cancels requests by itself. It closes the connection without an answer.
+  // Only a server that is stopping cancels requests on its own. It closes the connection without an
+  // answer.
   if (error.code == ErrorCode::kCancelled) return exchange_->abort();
   fail(error);
 }
 
-// The first end of application_ counts: done() calls answered() in vain after this.
+// application_ records only its first end, so the answered() call in done() has no effect after
+// this.
 void Answer::fail(const Error& error) {
   if (error.code == ErrorCode::kQueueFull)
     application_.refused();
@@ -284,7 +286,7 @@ void Answer::fail(const Error& error) {
 
 void Answer::on_failed(const Error& error) { exchange_->respond(error_response(error)); }
 
-void Answer::client_left() {
+void Answer::on_client_disconnect() {
   if (std::exchange(ended_, true)) return;
   user_.end();
   application_.failed();

@@ -23,8 +23,8 @@ namespace valora::server {
 class Answer : public std::enable_shared_from_this<Answer> {
  public:
   virtual ~Answer();
-  // Submits one engine request per prompt, within the limits of the caller. First loads missing
-  // adapters if a resolver directory is set.
+  // Submits one engine request per prompt, within the caller's limits. Loads missing adapters first
+  // if a resolver directory is set.
   void start(Target target, std::vector<GenerateRequest> requests, const Caller& caller);
 
  protected:
@@ -36,14 +36,14 @@ class Answer : public std::enable_shared_from_this<Answer> {
   virtual void on_all_done() = 0;
   // Ends the answer after a part has failed. The default responds with the error.
   virtual void on_failed(const Error& error);
-  // For on_all_done(), if the answer is not complete.
+  // Called by on_all_done() if the answer is incomplete.
   void fail(const Error& error);
 
-  // Before more is kept until the answer is complete. False: too much is kept already, and the
-  // answer has failed.
+  // Call before buffering more of the answer. Returns false if too much is buffered already; the
+  // answer has then failed.
   bool keep(size_t bytes);
 
-  // Sum over all parts: counted from the chunks while a part runs, taken from the engine once it is
+  // Sum over all parts: counted from the chunks while a part runs, taken from the engine when it is
   // done.
   Usage usage() const;
   // The prompt of a part that has started.
@@ -65,7 +65,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     bool started = false;
     bool done = false;
     Usage usage;
-    PromptTokens prompt;  // from the start to the end
+    PromptTokens prompt;  // set when the part starts, cleared when it ends
     FinalInfo info;
     bool first_token_seen = false;
     std::vector<std::optional<Time>> last_token;  // per sequence
@@ -82,7 +82,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
   void output(size_t part, OutputChunk chunk, Time at);
   void done(size_t index, FinalInfo info);
   void failed(const Error& error);
-  void client_left();
+  void on_client_disconnect();
   void cancel_rest();
   AnswerLatency latency() const;
   void measure(Part& part, const OutputChunk& chunk, Time at);

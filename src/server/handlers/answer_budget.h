@@ -1,4 +1,4 @@
-// Memory of all answers that are kept until they are complete.
+// Memory budget for all answers that are buffered until they are complete.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ class AnswerBudget {
  public:
   explicit AnswerBudget(size_t limit) : limit_(limit) {}
 
-  // For an answer that has `held` bytes already. False, and nothing is counted, if it would have
-  // more than is left to others: so k large answers get a part of k + 1 each, and small ones always
-  // find room.
+  // Takes `bytes` for an answer that already holds `held`. Returns false, and takes nothing, if the
+  // answer would then hold more than remains for the others. So each of k large answers gets at
+  // most 1/(k + 1) of the budget, and there is always room for small ones.
   bool take(size_t held, size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (bytes > limit_ - taken_ || held + bytes > limit_ - taken_ - bytes) return false;

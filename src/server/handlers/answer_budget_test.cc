@@ -1,4 +1,4 @@
-// Answers that are kept until they are complete are bounded together.
+// All buffered answers share one budget.
 #include "server/handlers/answer_budget.h"
 
 #include "server/testing/handlers_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 using testing::Handlers;
 using ::testing::HasSubstr;
 
-TEST(AnswerBudget, LargeAnswersLeaveRoomForOthers) {
+TEST(AnswerBudget, LargeAnswersLeaveMemoryForOthers) {
   AnswerBudget budget(1000);
   size_t first = 0;
   while (budget.take(first, 10)) first += 10;
@@ -29,7 +29,7 @@ class KeptAnswers : public Handlers {
   KeptAnswers() { options_.max_unsent_answer_bytes = 50'000; }
 };
 
-TEST_F(KeptAnswers, ALargeAnswerIsA503ThatNamesTheRemedy) {
+TEST_F(KeptAnswers, OversizedAnswerIs503NamingTheRemedy) {
   std::string words = "x";
   for (int i = 0; i < 40; ++i) words += " word";
   const std::string many = R"("logprobs":true,"top_logprobs":20,"n":16)";
@@ -41,7 +41,7 @@ TEST_F(KeptAnswers, ALargeAnswerIsA503ThatNamesTheRemedy) {
   EXPECT_THAT(chat(words, many + R"(,"stream":true)")->stream, HasSubstr("[DONE]"));
 }
 
-TEST_F(KeptAnswers, WhatWasKeptIsGivenBack) {
+TEST_F(KeptAnswers, BudgetIsReleasedAfterTheAnswer) {
   std::string words = "x";
   for (int i = 0; i < 300; ++i) words += " word";
   for (int i = 0; i < 50; ++i) {
@@ -50,7 +50,7 @@ TEST_F(KeptAnswers, WhatWasKeptIsGivenBack) {
   }
 }
 
-TEST_F(KeptAnswers, WhatIsSaidOfThePromptCounts) {
+TEST_F(KeptAnswers, PromptLogprobsCountAgainstTheBudget) {
   std::string words = "x";
   for (int i = 0; i < 20; ++i) words += " word";
   const auto complete = [&](const std::string& fields) {

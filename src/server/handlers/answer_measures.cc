@@ -1,4 +1,4 @@
-// What an Answer counts and measures.
+// The counters and measurements of an Answer.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace valora::server {
 
-// What the requests may generate: without "max_tokens", as much as the model takes.
+// Most tokens that the requests may generate; without "max_tokens", as many as the model allows.
 int64_t Answer::most_tokens(const std::vector<GenerateRequest>& requests) const {
   int64_t tokens = 0;
   for (const GenerateRequest& request : requests)

@@ -47,12 +47,12 @@ HttpResponse redirect(const std::string& path) {
   return response;
 }
 
-// Counts an exchange for /load until the handler has let go of it.
+// Counts an exchange in /load until the handler releases it.
 std::shared_ptr<Exchange> counted(const std::shared_ptr<Service>& service,
                                   std::shared_ptr<Exchange> exchange) {
   ++service->load;
   Exchange* const counted = exchange.get();
-  // If there is no memory for the pointer, it calls the function.
+  // shared_ptr calls the deleter even if allocating its control block fails.
   return {counted, [service, exchange = std::move(exchange)](Exchange*) { --service->load; }};
 }
 
@@ -74,16 +74,17 @@ void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
     common.emplace_back("Access-Control-Allow-Headers", asked);
 }
 
-HttpResponse wrong_host() {
+HttpResponse host_not_allowed() {
   return error_response(421, "the Host header is not one of --allowed-hosts");
 }
 
 std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common) {
-  if (!host_allowed(head.header("host"), service_->options.allowed_hosts)) return wrong_host();
+  if (!host_allowed(head.header("host"), service_->options.allowed_hosts))
+    return host_not_allowed();
   add_cors_headers(head, common);
   const std::string_view path = served_path(service_->options, head.path);
   if (service_->options.page && !path.empty() && head.path == service_->options.root_path)
-    return redirect(head.path + "/");  // the page names its files relative to its own path
+    return redirect(head.path + "/");  // the page refers to its files relative to its own path
   if (head.method == "OPTIONS") return options_response(service_->options, head, path);
   const Route* route = find_route(service_->options, head.method, path);
   if (!route) return unroutable(service_->options, head, path);

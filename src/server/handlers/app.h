@@ -11,8 +11,8 @@
 
 namespace valora::server {
 
-// The answer to a request whose host is none of ServerOptions::allowed_hosts.
-HttpResponse wrong_host();
+// The response to a request whose Host is not in ServerOptions::allowed_hosts.
+HttpResponse host_not_allowed();
 
 class App final : public HttpHandler {
  public:

@@ -1,4 +1,4 @@
-// Routes, API keys, and the endpoints that do not run the model.
+// Routing, API keys, and the endpoints that do not run the model.
 #include "server/handlers/app.h"
 
 #include <cctype>
@@ -35,7 +35,7 @@ TEST_F(Handlers, ModelsListsBaseAndAdapters) {
   EXPECT_EQ(call("GET", "/v1/models/")->response.status, 404);
 }
 
-TEST_F(Handlers, ModelsSayHowTheirHeadsAreAsked) {
+TEST_F(Handlers, ModelsDescribeTheirHeads) {
   engine_.add_adapter("two", {{"species", {"cat", "dog"}}, {"mood", {"calm", "wild"}}});
   const Json two = call("GET", "/v1/models/two")->json();
   EXPECT_EQ(two["default_head"], "lm");
@@ -47,7 +47,7 @@ TEST_F(Handlers, ModelsSayHowTheirHeadsAreAsked) {
   EXPECT_FALSE(call("GET", "/v1/models/lens")->json().contains("heads"));
 }
 
-TEST_F(Handlers, TokenizeAndDetokenize) {
+TEST_F(Handlers, TokenizeAndDetokenizeAnswer) {
   const Json tokens = call("POST", "/tokenize", R"({"prompt":"a b c"})")->json();
   EXPECT_EQ(tokens["count"], 3);
   EXPECT_EQ(tokens["tokens"].size(), 3u);
@@ -56,16 +56,17 @@ TEST_F(Handlers, TokenizeAndDetokenize) {
   EXPECT_EQ(call("POST", "/tokenize", R"({"model":"nope","prompt":"a"})")->response.status, 404);
 }
 
-TEST_F(Handlers, HealthFollowsTheEngineAndTheDrain) {
+TEST_F(Handlers, HealthReflectsEngineStateAndDrain) {
   EXPECT_EQ(call("GET", "/health")->response.status, 200);
   EXPECT_EQ(call("POST", "/ping")->response.status, 200);
   engine_.set_healthy(false);
   EXPECT_EQ(call("GET", "/health")->response.status, 503);
   engine_.set_healthy(true);
-  engine_.set_standstill("no request has got on for 60 s: 0 run, 3 wait");
+  engine_.set_standstill("no request has made progress for 60 s: 0 running, 3 waiting");
   const auto stalled = call("GET", "/health");
   EXPECT_EQ(stalled->response.status, 503);
-  EXPECT_EQ(stalled->json()["error"]["message"], "no request has got on for 60 s: 0 run, 3 wait");
+  EXPECT_EQ(stalled->json()["error"]["message"],
+            "no request has made progress for 60 s: 0 running, 3 waiting");
   engine_.set_standstill("");
   EXPECT_EQ(call("GET", "/health")->response.status, 200);
   service_->draining = true;
@@ -84,8 +85,8 @@ TEST_F(Handlers, UnknownPathsAndMethodsAreOpenAiErrors) {
 }
 
 TEST_F(Handlers, LoadCountsRequestsThatRunTheModel) {
-  // The engine lets go of an answer a moment after its end.
-  const auto settles_at = [&](int expected) {
+  // The engine releases an answer shortly after it ends.
+  const auto stable_count = [&](int expected) {
     int load = -1;
     for (int i = 0; i < 1000 && load != expected; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(i > 0 ? 10 : 0));
@@ -93,15 +94,15 @@ TEST_F(Handlers, LoadCountsRequestsThatRunTheModel) {
     }
     return load;
   };
-  EXPECT_EQ(settles_at(0), 0);
+  EXPECT_EQ(stable_count(0), 0);
   const auto first = begin("POST", "/v1/chat/completions", chat_body("a", {}));
   const auto second = begin("POST", "/v1/chat/completions", chat_body("b", {}));
   EXPECT_EQ(call("GET", "/load")->json()["server_load"], 2);
   first->run();
-  EXPECT_EQ(settles_at(1), 1);
+  EXPECT_EQ(stable_count(1), 1);
   second->run();
   call("POST", "/v1/chat/completions", "not JSON");
-  EXPECT_EQ(settles_at(0), 0);
+  EXPECT_EQ(stable_count(0), 0);
 }
 
 TEST_F(Handlers, OpenApiDescribesEveryRoute) {
@@ -130,7 +131,7 @@ TEST_F(Handlers, OpenApiDescribesEveryRoute) {
   EXPECT_EQ(operations, static_cast<size_t>(expected));
 }
 
-TEST_F(Handlers, OpenApiHasTheFieldsOfBodies) {
+TEST_F(Handlers, OpenApiListsBodyFields) {
   const Json paths = call("GET", "/openapi.json")->json()["paths"];
   const auto body = [&](const char* path) -> const Json& {
     return paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"];
@@ -151,7 +152,7 @@ TEST_F(Handlers, OpenApiHasTheFieldsOfBodies) {
   EXPECT_TRUE(paths["/v1/chat/completions"]["post"]["responses"].contains("429"));
 }
 
-TEST_F(Handlers, TokenizerInfoIsThereIfAskedFor) {
+TEST_F(Handlers, TokenizerInfoExistsOnlyIfEnabled) {
   EXPECT_EQ(call("GET", "/tokenizer_info")->response.status, 404);
   service_.reset();
   options_.tokenizer_info = R"({"chat_template":null})";
@@ -159,7 +160,7 @@ TEST_F(Handlers, TokenizerInfoIsThereIfAskedFor) {
   EXPECT_TRUE(call("GET", "/openapi.json")->json()["paths"].contains("/tokenizer_info"));
 }
 
-TEST_F(Handlers, PathsMayHaveTheRootPathOrNot) {
+TEST_F(Handlers, RootPathPrefixIsOptional) {
   options_.root_path = "/models/a";
   for (const char* path : {"/v1/models/lens", "/models/a/v1/models/lens"})
     EXPECT_EQ(call("GET", path)->json()["id"], "lens") << path;
@@ -188,7 +189,7 @@ class Access : public Handlers {
   Headers common_;
 };
 
-TEST_F(Access, KeysGuardAllButTheStatusPages) {
+TEST_F(Access, KeyIsRequiredExceptForStatusPages) {
   options_.api_keys = {"secret", "other"};
   for (const char* value :
        {"", "secret", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret"}) {
@@ -207,7 +208,7 @@ TEST_F(Access, KeysGuardAllButTheStatusPages) {
     EXPECT_FALSE(screen("GET", path, {})) << path;
 }
 
-TEST_F(Access, CorsHeadersGoToAllowedOriginsOnly) {
+TEST_F(Access, CorsHeadersAreSentToAllowedOriginsOnly) {
   options_.cors_allowed_origins = {"https://a.example"};
   screen("GET", "/v1/models", {{"Origin", "https://a.example"}});
   EXPECT_EQ(common("Access-Control-Allow-Origin"), "https://a.example");
@@ -222,7 +223,7 @@ TEST_F(Access, CorsHeadersGoToAllowedOriginsOnly) {
   EXPECT_THAT(common("Access-Control-Allow-Methods"), HasSubstr("POST"));
 }
 
-TEST_F(Access, CorsIsOffByDefaultAndStarMeansAny) {
+TEST_F(Access, CorsIsOffByDefaultAndStarAllowsAnyOrigin) {
   screen("GET", "/v1/models", {{"Origin", "https://a.example"}});
   EXPECT_TRUE(common_.empty());
   service_.reset();
@@ -231,7 +232,7 @@ TEST_F(Access, CorsIsOffByDefaultAndStarMeansAny) {
   EXPECT_EQ(common("Access-Control-Allow-Origin"), "*");
 }
 
-TEST_F(Access, OnlyJsonBodiesAreTaken) {
+TEST_F(Access, NonJsonBodiesAreRefused) {
   EXPECT_EQ(screen("POST", "/v1/chat/completions", {{"Content-Type", "text/plain"}})->status, 415);
   EXPECT_FALSE(screen("POST", "/v1/chat/completions",
                       {{"Content-Type", "application/json; charset=utf-8"}}));

@@ -11,7 +11,7 @@ OrderedJson or_null(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson();
 }
 
-// `values` has a value or none for each target.
+// `values` holds an optional value for each target.
 template <typename Values>
 OrderedJson by_target(const Values& values) {
   OrderedJson out = OrderedJson::object();

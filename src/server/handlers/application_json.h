@@ -1,4 +1,4 @@
-// An application and latencies as JSON, for /v1/applications and /v1/stats.
+// Serializes applications and latencies for /v1/applications and /v1/stats.
 #pragma once
 
 #include "api/stats.h"
@@ -9,7 +9,7 @@
 namespace valora::server {
 
 OrderedJson application_json(const ServedApplication& application, const EngineStats& stats);
-// Seconds; null without answers.
+// In seconds; null if there are no answers.
 OrderedJson latency_json(const RecentLatencies::Summary& latencies);
 
 }  // namespace valora::server

@@ -27,12 +27,12 @@ Result<ServedApplication*> named(const Applications& applications, const ServedU
       fmt::format("the application `{}` does not exist; {}", shortened(name, 60), remedy), field);
 }
 
-// That of the model; null: none.
+// The application of the target's model; null if there is none.
 ServedApplication* implied(const Service& service, const Target& target) {
   const Applications& applications = service.applications;
   if (auto* application = applications.of_model(target.default_adapter)) return application;
   if (auto* application = applications.of_model(service.model_name_of(target))) return application;
-  // "base:adapter" asks for the adapter, too.
+  // "base:adapter" selects the adapter's application too.
   return applications.of_model(service.adapter_of(target.model));
 }
 

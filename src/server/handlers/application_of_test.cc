@@ -1,4 +1,4 @@
-// The application of a request, and the settings that follow from it.
+// How a request's application is chosen, and the settings that follow from it.
 #include "server/handlers/application_of.h"
 
 #include "server/testing/applications_fixture.h"
@@ -13,7 +13,7 @@ const std::string kInRetrieval = R"("metadata":{"application":"retrieval"})";
 
 class ApplicationOf : public WithApplications {
  protected:
-  // The application by its target; "" for none.
+  // Name of the application that the target selects; "" for none.
   std::string chosen(const std::string& fields, const std::string& header = {}) {
     const auto answer = header.empty() ? chat("x", fields) : chat_with(header, "x", fields);
     EXPECT_EQ(answer->response.status, 200) << answer->response.body;
@@ -22,7 +22,7 @@ class ApplicationOf : public WithApplications {
   }
 };
 
-TEST_F(ApplicationOf, TheFirstOfFourNamesDecides) {
+TEST_F(ApplicationOf, FirstOfFourSourcesDecides) {
   EXPECT_EQ(chosen(kInRetrieval, "video"), "video");
   EXPECT_EQ(chosen(R"("user":"retrieval","model":"lens")", "video"), "video");
   EXPECT_EQ(chosen(kInVideo + R"(,"user":"retrieval")"), "video");
@@ -33,7 +33,7 @@ TEST_F(ApplicationOf, TheFirstOfFourNamesDecides) {
   EXPECT_EQ(chosen(R"("model":"fake:lens")"), "retrieval");
 }
 
-TEST_F(ApplicationOf, ARequestOfNoneIsAsItWas) {
+TEST_F(ApplicationOf, RequestWithoutApplicationIsUnchanged) {
   EXPECT_EQ(chosen(R"("user":"somebody","model":"fake")"), "");
   EXPECT_EQ(chosen(R"("user":7,"metadata":{"a":"b"})"), "");
   EXPECT_EQ(chosen(R"("metadata":"text")"), "");
@@ -46,7 +46,7 @@ TEST_F(ApplicationOf, ARequestOfNoneIsAsItWas) {
   }
 }
 
-TEST_F(ApplicationOf, TheBaseIsOneModelUnderAllOfItsNames) {
+TEST_F(ApplicationOf, AllNamesOfTheBaseAreOneModel) {
   options_.served_model_names = {"one", "two"};
   options_.applications[0].models = {"one"};
   EXPECT_EQ(chosen(""), "retrieval");
@@ -54,7 +54,7 @@ TEST_F(ApplicationOf, TheBaseIsOneModelUnderAllOfItsNames) {
   EXPECT_EQ(chosen(R"("model":"two")"), "retrieval");
 }
 
-TEST_F(ApplicationOf, UnknownNamesAre400) {
+TEST_F(ApplicationOf, UnknownNameIs400) {
   const auto expect_refused = [](const testing::FakeExchange& exchange, const std::string& param,
                                  const std::string& message) {
     EXPECT_EQ(exchange.response.status, 400);
@@ -74,7 +74,7 @@ TEST_F(ApplicationOf, UnknownNamesAre400) {
   EXPECT_TRUE(engine_.requests().empty());
 }
 
-TEST_F(ApplicationOf, AServerWithoutApplicationsRefusesTheHeaderAlone) {
+TEST_F(ApplicationOf, WithoutApplicationsOnlyTheHeaderIsRefused) {
   options_.applications.clear();
   EXPECT_EQ(chosen(kInVideo), "");
   EXPECT_EQ(chosen(R"("metadata":{"application":7},"user":"video")"), "");
@@ -85,7 +85,7 @@ TEST_F(ApplicationOf, AServerWithoutApplicationsRefusesTheHeaderAlone) {
             "--applications FILE)");
 }
 
-TEST_F(ApplicationOf, EveryPromptHasTheTargetsAndThePriority) {
+TEST_F(ApplicationOf, EveryPromptGetsTargetsAndPriority) {
   const Headers header = {{"X-Valora-Application", "retrieval"}};
   call("POST", "/v1/completions", R"({"prompt":["a","b"]})", header);
   call("POST", "/classify", R"({"model":"birds","input":["a","b"]})", header);
@@ -102,7 +102,7 @@ TEST_F(ApplicationOf, EveryPromptHasTheTargetsAndThePriority) {
   EXPECT_EQ(outcomes("retrieval", "ok"), 3);
 }
 
-TEST_F(ApplicationOf, ARequestMayHaveALowerPriorityThanItsApplication) {
+TEST_F(ApplicationOf, RequestMayLowerItsPriority) {
   const auto priority = [&](const std::string& fields, const std::string& application) {
     EXPECT_EQ(chat_with(application, "x", fields)->response.status, 200);
     return engine_.requests().back().priority;
@@ -115,7 +115,7 @@ TEST_F(ApplicationOf, ARequestMayHaveALowerPriorityThanItsApplication) {
   EXPECT_EQ(chat("x", R"("priority":0)")->response.status, 200) << "of no application";
 }
 
-TEST_F(ApplicationOf, AHigherPriorityIsRefused) {
+TEST_F(ApplicationOf, HigherPriorityIsRefused) {
   const auto refused = [&](const testing::FakeExchange& exchange, const std::string& message) {
     EXPECT_EQ(exchange.response.status, 403);
     const Json error = exchange.json()["error"];
@@ -139,13 +139,13 @@ TEST_F(ApplicationOf, AHigherPriorityIsRefused) {
   EXPECT_TRUE(engine_.requests().empty());
 }
 
-TEST_F(ApplicationOf, AnyPriorityIsAllowedWhereNobodyIsToldApart) {
+TEST_F(ApplicationOf, AnyPriorityIsAllowedWithoutApplications) {
   options_.applications.clear();
   EXPECT_EQ(chat("x", R"("priority":-5)")->response.status, 200);
   EXPECT_EQ(engine_.requests().back().priority, -5);
 }
 
-TEST_F(ApplicationOf, AnOptionAllowsAnyPriority) {
+TEST_F(ApplicationOf, OptionAllowsAnyPriority) {
   options_.allow_any_priority = true;
   EXPECT_EQ(chat_with("retrieval", "x", R"("priority":-7)")->response.status, 200);
   EXPECT_EQ(engine_.requests().back().priority, -7);

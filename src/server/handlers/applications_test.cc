@@ -1,4 +1,4 @@
-// The limits and the metrics of applications, and their list.
+// Limits and metrics of applications, and their listing.
 #include "server/testing/applications_fixture.h"
 
 namespace valora::server {
@@ -11,11 +11,11 @@ using testing::WithApplications;
 class ApplicationLimits : public WithApplications {};
 class ApplicationOutcomes : public WithApplications {};
 
-TEST_F(ApplicationLimits, AsManyRequestsWaitAsMay) {
+TEST_F(ApplicationLimits, WaitingRequestsAreLimited) {
   options_.applications[0].max_waiting = 2;
   engine_.hold_requests(true);
   const auto first = begin_with("retrieval");
-  // Several prompts are one request.
+  // Several prompts count as one request.
   const auto second =
       begin("POST", "/v1/completions", R"({"prompt":["a","b"],"user":"retrieval"})");
   const auto refused = chat_with("retrieval");
@@ -34,7 +34,7 @@ TEST_F(ApplicationLimits, AsManyRequestsWaitAsMay) {
   EXPECT_EQ(chat_with("retrieval")->response.status, 200);
 }
 
-TEST_F(ApplicationLimits, ARequestWaitsUntilItsFirstToken) {
+TEST_F(ApplicationLimits, RequestCountsAsWaitingUntilItsFirstToken) {
   options_.applications[0].max_waiting = 1;
   const auto hanging = begin_with("retrieval", "!hang", R"("stream":true)");
   EXPECT_EQ(chat_with("retrieval")->response.status, 429);
@@ -44,7 +44,7 @@ TEST_F(ApplicationLimits, ARequestWaitsUntilItsFirstToken) {
   EXPECT_EQ(chat_with("retrieval")->response.status, 200);
 }
 
-TEST_F(ApplicationLimits, ARequestThatFailsWaitsNoMore) {
+TEST_F(ApplicationLimits, FailedRequestNoLongerCountsAsWaiting) {
   options_.applications[0].max_waiting = 1;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(chat_with("retrieval", "!fail-now")->response.status, 400);
@@ -55,7 +55,7 @@ TEST_F(ApplicationLimits, ARequestThatFailsWaitsNoMore) {
   }
 }
 
-TEST_F(ApplicationLimits, TheRateIsATokenBucket) {
+TEST_F(ApplicationLimits, RateIsATokenBucket) {
   options_.applications[0].rate = 2;
   EXPECT_EQ(chat_with("retrieval")->response.status, 200);
   EXPECT_EQ(chat_with("retrieval")->response.status, 200);
@@ -68,7 +68,7 @@ TEST_F(ApplicationLimits, TheRateIsATokenBucket) {
   EXPECT_EQ(outcomes("retrieval", "ok"), 3);
 }
 
-TEST_F(ApplicationLimits, RetryAfterIsTheTimeUntilTheNextToken) {
+TEST_F(ApplicationLimits, RetryAfterIsTimeUntilNextBucketToken) {
   options_.applications[0].rate = 0.125;
   EXPECT_EQ(chat_with("retrieval")->response.status, 200);
   EXPECT_EQ(header_of(*chat_with("retrieval"), "Retry-After"), "8");
@@ -78,8 +78,8 @@ TEST_F(ApplicationLimits, RetryAfterIsTheTimeUntilTheNextToken) {
   EXPECT_EQ(header_of(*chat_with("retrieval"), "Retry-After"), "1");
 }
 
-TEST_F(ApplicationOutcomes, AnAnswersTimesAreComparedWithTheTargets) {
-  chat_with("retrieval", "a b c");    // 0.3 s for each further token
+TEST_F(ApplicationOutcomes, LatenciesAreComparedWithTargets) {
+  chat_with("retrieval", "a b c");    // 0.3 s per further token
   chat_with("retrieval", "a b c d");  // 0.2 s
   chat_with("retrieval", "a");        // no further token
   chat_with("video", "a b c");
@@ -88,18 +88,18 @@ TEST_F(ApplicationOutcomes, AnAnswersTimesAreComparedWithTheTargets) {
   EXPECT_EQ(missed("retrieval", "ttft"), 0);
   EXPECT_EQ(met("retrieval", "tpot"), 2);
   EXPECT_EQ(missed("retrieval", "tpot"), 1);
-  EXPECT_EQ(met("retrieval", "e2e"), -1);  // not set
+  EXPECT_EQ(met("retrieval", "e2e"), -1);  // no target
   EXPECT_EQ(missed("video", "ttft"), 1);
   EXPECT_EQ(met("video", "e2e"), 1);
   EXPECT_EQ(met("video", "tpot"), -1);
 }
 
-TEST_F(ApplicationOutcomes, SequencesThatRunTogetherDoNotShortenTheTimePerToken) {
+TEST_F(ApplicationOutcomes, ParallelSequencesDoNotShortenTimePerToken) {
   chat_with("retrieval", "a b c", R"("n":4)");
   EXPECT_EQ(missed("retrieval", "tpot"), 1);
 }
 
-TEST_F(ApplicationOutcomes, SeveralPromptsAreOneAnswerAndTheSlowestCounts) {
+TEST_F(ApplicationOutcomes, SlowestPromptDecidesTheOutcomeOfABatch) {
   call("POST", "/v1/completions", R"({"prompt":["a b c d","a b c"],"user":"retrieval"})");
   EXPECT_EQ(outcomes("retrieval", "ok"), 1);
   EXPECT_EQ(met("retrieval", "ttft"), 1);
@@ -121,7 +121,7 @@ TEST_F(ApplicationOutcomes, FailedRequestsMissTheirTargets) {
   EXPECT_EQ(met("retrieval", "ttft"), 0);
 }
 
-TEST_F(ApplicationOutcomes, AFullQueueOfTheServerRefusesToo) {
+TEST_F(ApplicationOutcomes, FullServerQueueCountsAsARefusal) {
   options_.max_waiting = 1;
   engine_.hold_requests(true);
   const auto first = begin_with("retrieval");
@@ -133,7 +133,7 @@ TEST_F(ApplicationOutcomes, AFullQueueOfTheServerRefusesToo) {
   EXPECT_EQ(outcomes("retrieval", "ok"), 1);
 }
 
-TEST_F(ApplicationOutcomes, TheListHasTargetsLimitsAndAttainment) {
+TEST_F(ApplicationOutcomes, ListShowsTargetsLimitsAndAttainment) {
   options_.applications[1].max_waiting = 4;
   options_.applications[1].rate = 2.5;
   const Json none = Json::parse(R"({"ttft":null,"tpot":null,"e2e":null})");
@@ -160,7 +160,7 @@ TEST_F(ApplicationOutcomes, TheListHasTargetsLimitsAndAttainment) {
   waiting->leave();
 }
 
-TEST_F(ApplicationOutcomes, TheServiceOfEachIsCounted) {
+TEST_F(ApplicationOutcomes, ServiceIsCountedPerApplication) {
   call("GET", "/health");
   const std::string text = service_->metrics.text();
   const size_t at = text.find("\nvalora:application_service_seconds_total{");
@@ -168,12 +168,12 @@ TEST_F(ApplicationOutcomes, TheServiceOfEachIsCounted) {
   EXPECT_NE(text.find("application=\"retrieval\"} 1.5\n", at), text.npos);
 }
 
-TEST_F(ApplicationOutcomes, AServerWithoutApplicationsListsNone) {
+TEST_F(ApplicationOutcomes, ListIsEmptyWithoutApplications) {
   options_.applications.clear();
   EXPECT_EQ(call("GET", "/v1/applications")->json(), Json::parse(R"({"object":"list","data":[]})"));
 }
 
-TEST_F(ApplicationOutcomes, TheListNeedsAKey) {
+TEST_F(ApplicationOutcomes, ListRequiresAKey) {
   options_.api_keys = {"secret"};
   EXPECT_EQ(call("GET", "/v1/applications")->response.status, 401);
 }

@@ -18,17 +18,17 @@ bool may_ask(const Service& service, const ServedUser& user, const Target& targe
   return true;
 }
 
-// The client did not name a default adapter, and need not learn its name.
+// The client did not name the default adapter and need not learn its name.
 Error refusal(const Service& service, const Target& target) {
   if (target.default_adapter.empty()) return model_not_found(service.model_name_of(target));
   return not_found(
-      "an adapter that this API key may not ask answers conversations with such media; name one "
-      "that it may",
+      "conversations with such media are answered by an adapter that this API key may not use; "
+      "name one that it may use",
       "model");
 }
 
-// The highest priority that the caller's requests may have, as its number. by_default: the priority
-// of requests that send none.
+// The highest priority (smallest number) that the caller's requests may have. by_default: the
+// priority of requests that send none.
 int highest_priority(const Service& service, const Caller& caller, int by_default) {
   if (caller.user != nullptr && caller.user->settings.priority)
     return *caller.user->settings.priority;
@@ -64,7 +64,7 @@ Result<Caller> caller_of(const Service& service, const HttpRequest& request, con
 }
 
 HttpResponse refuse_caller(const Error& error) {
-  if (error.code == ErrorCode::kUnauthorized)  // the key is right, but not enough
+  if (error.code == ErrorCode::kUnauthorized)  // the key is valid but lacks the right
     return error_response(403, error.message, error.param);
   return error.code == ErrorCode::kNotFound ? error_response(error) : refuse_application(error);
 }

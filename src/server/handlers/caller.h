@@ -1,4 +1,4 @@
-// Who sends a request, and to which application it belongs.
+// The sender of a request, and the application the request belongs to.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,19 @@ namespace valora::server {
 
 struct Caller {
   ServedApplication* application = nullptr;  // null: none
-  ServedUser* user = nullptr;                // null: nobody in particular
-  int priority = 0;                          // of its requests
+  ServedUser* user = nullptr;                // null: no particular user
+  int priority = 0;                          // of the caller's requests
 };
 
-// Errors: those of application_of(); kNotFound for a model that the user may not ask, as for one
-// that does not exist; kUnauthorized for a priority above what the request may have
-// (docs/users.md).
+// Errors: those of application_of(); kNotFound for a model that the user may not use, as if it did
+// not exist; kUnauthorized for a priority above the highest allowed (docs/users.md).
 Result<Caller> caller_of(const Service& service, const HttpRequest& request, const Target& target,
                          const Sharing& sharing);
 // The response to an error of caller_of().
 HttpResponse refuse_caller(const Error& error);
 
-// Sets the other common properties of a caller's requests: set_sharing(), the priority, and the
-// user as the tenant of requests without an application.
+// Sets the properties that all of a caller's requests share: set_sharing(), the priority, and, for
+// requests without an application, the user as tenant.
 void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                 const Caller& caller);
 

@@ -1,4 +1,4 @@
-// n > 1 and several prompts: every choice carries its answer.
+// With n > 1 or several prompts, every choice gets its answer.
 #include <thread>
 
 #include "server/testing/handlers_fixture.h"
@@ -34,7 +34,7 @@ std::vector<StreamedChoice> choices_of(const FakeExchange& exchange, size_t coun
   return choices;
 }
 
-TEST_F(Handlers, EveryChoiceOfATaskHeadCarriesTheLabel) {
+TEST_F(Handlers, TaskHeadRepeatsTheLabelInEveryChoice) {
   const Json answer = chat("x", R"("model":"birds","head":"species","n":3)")->json();
   ASSERT_EQ(answer["choices"].size(), 3u);
   for (int i = 0; i < 3; ++i) {
@@ -44,7 +44,7 @@ TEST_F(Handlers, EveryChoiceOfATaskHeadCarriesTheLabel) {
   }
 }
 
-TEST_F(Handlers, EveryChoiceOfEveryPromptCarriesTheLabel) {
+TEST_F(Handlers, TaskHeadRepeatsTheLabelForEveryPrompt) {
   const std::string body = R"("model":"birds","head":"species","prompt":["a","b","c"],"n":2)";
   const Json answer = call("POST", "/v1/completions", "{" + body + "}")->json();
   ASSERT_EQ(answer["choices"].size(), 6u);
@@ -59,23 +59,23 @@ TEST_F(Handlers, EveryChoiceOfEveryPromptCarriesTheLabel) {
   }
 }
 
-TEST_F(Handlers, AStepsTokensHaveTheFirstTokenOfEachSequence) {
-  call("GET", "/health");  // makes the service
+TEST_F(Handlers, IterationTokensCountFirstTokenOfEachSequence) {
+  call("GET", "/health");  // creates the service
   engine_.set_observer(&service_->metrics);
   chat("a b c", R"("n":2)");
   const std::string name = "vllm:iteration_tokens_total_";
   const std::string labels = R"({engine="0",model_name="fake"} )";
-  // The last step is reported after its answer.
+  // The last step is reported after the answer has been sent.
   for (int i = 0; i < 5000; ++i) {
     if (service_->metrics.text().find(name + "count" + labels + "3\n") != std::string::npos) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   engine_.set_observer(nullptr);
-  // The fake engine reports a token per request and step: three, and two first tokens.
+  // The fake engine reports one token per request and step: three tokens, plus two first tokens.
   EXPECT_THAT(service_->metrics.text(), HasSubstr(name + "sum" + labels + "5\n"));
 }
 
-TEST_F(Handlers, AStreamOfATaskHeadHasEveryIndex) {
+TEST_F(Handlers, TaskHeadStreamCoversEveryIndex) {
   const auto stream = chat("x", R"("model":"birds","head":"species","n":3,"stream":true)");
   for (const StreamedChoice& choice : choices_of(*stream, 3)) {
     EXPECT_EQ(choice.text, "dog");
@@ -84,7 +84,7 @@ TEST_F(Handlers, AStreamOfATaskHeadHasEveryIndex) {
   }
 }
 
-TEST_F(Handlers, WaitingChoicesCountNTimesThePrompts) {
+TEST_F(Handlers, WaitingChoicesAreNTimesThePrompts) {
   options_.max_waiting = 4;
   engine_.hold_requests(true);
   const auto first = begin("POST", "/v1/chat/completions", chat_body("x", R"("n":3)"));
@@ -97,12 +97,12 @@ TEST_F(Handlers, WaitingChoicesCountNTimesThePrompts) {
   engine_.hold_requests(false);
   first->run();
   second->run();
-  // An empty queue takes a request of any size.
+  // An empty queue accepts a request of any size.
   EXPECT_EQ(call("POST", "/v1/completions", R"({"prompt":["a","b"],"n":4})")->response.status, 200);
   EXPECT_EQ(chat("x")->response.status, 200);
 }
 
-TEST(WaitingChoices, OneClientCannotFillTheQueueForAll) {
+TEST(WaitingChoices, OneClientCannotFillTheSharedQueue) {
   WaitingChoices waiting(100);
   ASSERT_TRUE(waiting.take("greedy", 60));
   EXPECT_FALSE(waiting.take("greedy", 41));
@@ -119,7 +119,7 @@ TEST(WaitingChoices, OneClientCannotFillTheQueueForAll) {
   EXPECT_FALSE(waiting.take("greedy", 1));
 }
 
-TEST_F(Handlers, ARefusedRequestWaitsNoMore) {
+TEST_F(Handlers, RefusedRequestNoLongerCountsAsWaiting) {
   options_.max_waiting = 1;
   EXPECT_EQ(chat("x", R"("model":"nobody","n":5)")->response.status, 404);
   engine_.hold_requests(true);
@@ -130,7 +130,7 @@ TEST_F(Handlers, ARefusedRequestWaitsNoMore) {
   EXPECT_EQ(next->response.status, 200);
 }
 
-TEST_F(Handlers, AChoiceThatTheEngineDoesNotEndIsAnErrorNotAnEmptyAnswer) {
+TEST_F(Handlers, UnfinishedChoiceIsAnErrorNotAnEmptyAnswer) {
   const auto whole = chat("!unfinished", R"("n":2)");
   EXPECT_EQ(whole->response.status, 500);
   EXPECT_THAT(whole->response.body, HasSubstr("before all of its choices"));

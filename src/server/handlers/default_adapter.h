@@ -1,4 +1,5 @@
-// The adapters of chats that name none and hold media (ServerOptions::default_adapters).
+// Chooses the adapter of chats that contain media but name no adapter
+// (ServerOptions::default_adapters).
 #pragma once
 
 #include "api/engine.h"
@@ -8,8 +9,8 @@
 
 namespace valora::server {
 
-// Sets Target::default_adapter of a chat that names the base model alone. If the chat holds media
-// of two kinds with different default adapters, it gets neither, as of vLLM.
+// Sets Target::default_adapter of a chat that names only the base model. A chat with two kinds of
+// media whose default adapters differ gets neither, as in vLLM.
 void set_default_adapter(const Service& service, GenerationBody& body);
 
 // kInvalidArgument if a default adapter is not loaded.

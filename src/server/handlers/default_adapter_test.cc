@@ -1,4 +1,4 @@
-// The adapters of chats that name none and hold media.
+// Default adapters of chats that contain media but name no adapter.
 #include "server/handlers/default_adapter.h"
 
 #include "server/testing/applications_fixture.h"
@@ -32,7 +32,7 @@ class DefaultAdapter : public testing::WithApplications {
                                                Headers headers = {}) {
     return ask(message(kImage + "," + kText), fields, std::move(headers));
   }
-  // The adapters that serve a chat; its text asks the fake engine for their names.
+  // The adapters that serve a chat. The chat's text makes the fake engine list them.
   std::string adapters(const std::string& messages, const std::string& fields = {}) {
     const auto answer = ask(messages, fields);
     EXPECT_EQ(answer->response.status, 200) << answer->response.body;
@@ -43,7 +43,7 @@ class DefaultAdapter : public testing::WithApplications {
   }
 };
 
-TEST_F(DefaultAdapter, AnswersWhatHoldsItsMedia) {
+TEST_F(DefaultAdapter, AppliesToRequestsWithItsModality) {
   EXPECT_EQ(adapters_of_parts(kImage + ","), " lens*1");
   EXPECT_EQ(adapters_of_parts(kImage + "," + kImage + ","), " lens*1");
   EXPECT_EQ(adapters_of_parts(kVideo + ","), " birds*1");
@@ -51,25 +51,25 @@ TEST_F(DefaultAdapter, AnswersWhatHoldsItsMedia) {
   EXPECT_EQ(adapters_of_parts(kImage + ",", R"("model":"fake")"), " lens*1");
 }
 
-TEST_F(DefaultAdapter, AnswersMediaOfEarlierMessages) {
+TEST_F(DefaultAdapter, AppliesToMediaOfEarlierMessages) {
   const std::string answered = R"({"role":"assistant","content":"A cat."})";
   EXPECT_EQ(adapters(message(kImage) + "," + answered + "," + message(kText)), " lens*1");
 }
 
-TEST_F(DefaultAdapter, LeavesTheNameInTheAnswer) {
+TEST_F(DefaultAdapter, KeepsTheRequestedNameInTheAnswer) {
   EXPECT_EQ(ask_with_image(R"("model":"fake")")->json()["model"], "fake");
   const auto events = ask_with_image(kStreamed)->events();
   EXPECT_EQ(events.at(0)["model"], "fake");
   EXPECT_EQ(events.at(0)["choices"][0]["delta"]["content"], " lens*1");
 }
 
-TEST_F(DefaultAdapter, LeavesRequestsThatNameAdaptersAlone) {
+TEST_F(DefaultAdapter, DoesNotApplyIfTheRequestNamesAnAdapter) {
   for (const char* fields : {R"("model":"birds")", R"("model":"fake:birds")",
                              R"("lora":[{"name":"birds"}])", R"("lora_path":"birds")"})
     EXPECT_EQ(adapters_of_parts(kImage + ",", fields), " birds*1") << fields;
 }
 
-TEST_F(DefaultAdapter, TwoAreNone) {
+TEST_F(DefaultAdapter, TwoDifferentDefaultsCancelEachOther) {
   EXPECT_EQ(adapters_of_parts(kImage + "," + kVideo + ","), "");
   options_.default_adapters.video = "lens";
   service_.reset();
@@ -79,7 +79,7 @@ TEST_F(DefaultAdapter, TwoAreNone) {
   EXPECT_EQ(adapters_of_parts(kImage + "," + kVideo + ","), " lens*1") << "one kind has one";
 }
 
-TEST_F(DefaultAdapter, AnswersResponsesToo) {
+TEST_F(DefaultAdapter, AppliesToResponses) {
   const auto answer = call("POST", "/v1/responses",
                            R"({"input":[{"role":"user","content":[
                                {"type":"input_image","image_url":"data:,x"},
@@ -88,7 +88,7 @@ TEST_F(DefaultAdapter, AnswersResponsesToo) {
   EXPECT_EQ(answer->json()["model"], "fake");
 }
 
-TEST_F(DefaultAdapter, IsRefusedToUsersWhoMayNotAskIt) {
+TEST_F(DefaultAdapter, IsRefusedToUsersWithoutRights) {
   const auto user = [](const std::string& name, const std::string& model) {
     User out{.name = name, .key = "sk-of-" + name};
     out.models = {{model}};
@@ -98,12 +98,12 @@ TEST_F(DefaultAdapter, IsRefusedToUsersWhoMayNotAskIt) {
   const Headers base = {{"Authorization", "Bearer sk-of-base"}};
   const auto refused = ask_with_image({}, base);
   EXPECT_EQ(refused->response.status, 404);
-  EXPECT_THAT(refused->response.body, HasSubstr("an adapter that this API key may not ask"));
+  EXPECT_THAT(refused->response.body, HasSubstr("an adapter that this API key may not use"));
   EXPECT_EQ(ask(message(kText), {}, base)->response.status, 200);
   EXPECT_EQ(ask_with_image({}, {{"Authorization", "Bearer sk-of-lens"}})->response.status, 200);
 }
 
-TEST_F(DefaultAdapter, DecidesTheApplicationBeforeTheBase) {
+TEST_F(DefaultAdapter, PrecedesTheBaseInChoosingTheApplication) {
   const auto priority = [&](const std::string& parts) {
     adapters_of_parts(parts);
     return engine_.requests().back().priority;
@@ -116,7 +116,7 @@ TEST_F(DefaultAdapter, DecidesTheApplicationBeforeTheBase) {
   EXPECT_EQ(priority(kVideo + ","), 0) << "the adapter's, although the base has one";
 }
 
-TEST_F(DefaultAdapter, IsInTheMetricsUnderItsName) {
+TEST_F(DefaultAdapter, AppearsInMetricsUnderItsName) {
   engine_.hold_requests(true);
   const auto waiting = begin("POST", "/v1/chat/completions",
                              R"({"messages":[)" + message(kImage + "," + kText) + "]}");
@@ -126,7 +126,7 @@ TEST_F(DefaultAdapter, IsInTheMetricsUnderItsName) {
   EXPECT_EQ(waiting->response.status, 200);
 }
 
-TEST_F(DefaultAdapter, ThatIsUnloadedIsAnError) {
+TEST_F(DefaultAdapter, IsAnErrorOnceUnloaded) {
   engine_.unload_adapter("lens", {}, [](const auto&) {});
   const auto refused = ask_with_image();
   EXPECT_EQ(refused->response.status, 404);

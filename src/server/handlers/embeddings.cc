@@ -13,7 +13,7 @@
 namespace valora::server {
 namespace {
 
-// To length 1; zeros stay.
+// Scales to unit length; a zero vector stays zero.
 void normalize(std::vector<float>& values) {
   double squares = 0;
   for (const float value : values) squares += double{value} * value;

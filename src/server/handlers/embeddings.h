@@ -1,4 +1,5 @@
-// /v1/embeddings: the state of the last prompt token, of texts and of conversations with pictures.
+// /v1/embeddings: the hidden state of the last prompt token, for texts and for conversations with
+// pictures.
 #pragma once
 
 #include <memory>

@@ -6,7 +6,7 @@ namespace {
 
 using testing::Handlers;
 
-TEST_F(Handlers, EmbeddingsHaveLengthOneUnlessAskedOtherwise) {
+TEST_F(Handlers, EmbeddingsAreNormalisedByDefault) {
   const Json answer =
       call("POST", "/v1/embeddings", R"({"model":"lens","input":["abc","d"]})")->json();
   EXPECT_EQ(answer["object"], "list");
@@ -31,14 +31,14 @@ TEST_F(Handlers, EmbeddingsInBase64AreLittleEndianFloats) {
   EXPECT_EQ(answer["data"][0]["embedding"], "AACAPwAAAMAAAABA");  // 1, -2, 2
 }
 
-TEST_F(Handlers, EmbeddingsOfConversationsTakePictures) {
+TEST_F(Handlers, EmbeddingsAcceptConversationsWithPictures) {
   const auto answer = call("POST", "/v1/embeddings",
                            R"({"messages":[{"role":"user","content":[{"image_url":"data:x"}]}]})");
   EXPECT_EQ(answer->response.status, 200);
   EXPECT_EQ(std::get<ChatPrompt>(engine_.requests().back().prompt).messages[0].parts.size(), 1u);
 }
 
-TEST_F(Handlers, EmbeddingsNameWhatTheyDoNotTake) {
+TEST_F(Handlers, EmbeddingsNameUnsupportedFields) {
   for (const auto& [fields, param] :
        {std::pair{R"("input":"x","dimensions":2)", "dimensions"},
         std::pair{R"("input":"x","encoding_format":"int8")", "encoding_format"},

@@ -15,7 +15,8 @@ void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
 
-// Submits the body's prompts, with the form that its tools demand. Also of /v1/responses.
+// Submits the body's prompts, constrained to the form that its tools require. Also used by
+// /v1/responses.
 void start_generation(const Service& service, const HttpRequest& request, GenerationBody body,
                       const Caller& caller, Answer& answer);
 

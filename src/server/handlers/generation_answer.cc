@@ -67,7 +67,7 @@ void GenerationAnswer::on_classification(size_t part, Classification classificat
   classifications_[part] = std::move(classification);
 }
 
-// Numbers, and lists of labels, have none.
+// Numbers and lists of labels get no label token.
 void GenerationAnswer::add_label(size_t part, OutputChunk& chunk) const {
   const auto& known = classifications_[part];
   if (!known || !chunk.tokens.empty()) return;
@@ -76,7 +76,7 @@ void GenerationAnswer::add_label(size_t part, OutputChunk& chunk) const {
   if (chunk.text == label || as_json) chunk.tokens.push_back(label_token(*known, top_labels_));
 }
 
-// Before the choice's first text.
+// Must run before the choice's first text.
 void GenerationAnswer::echo_prompt(int choice, OutputChunk& chunk) {
   if (begun_[choice]) return;
   begun_[choice] = true;
@@ -97,7 +97,7 @@ void GenerationAnswer::take_calls(int choice, ChoicePart& part) {
     delta.content += last.content;
     std::move(last.calls.begin(), last.calls.end(), std::back_inserter(delta.calls));
   }
-  // A forced call that is cut off may have begun like text.
+  // A forced call that is cut off may begin like ordinary text.
   part.chunk.text = calls_forced_ ? std::string() : std::move(delta.content);
   for (CallDelta& call : delta.calls) {
     std::string id = call.name ? fmt::format("call-{}-{}-{}", head_.id, choice, call.index) : "";
@@ -120,7 +120,7 @@ void GenerationAnswer::begin_events() {
        .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
 }
 
-// Without this check, a choice that the engine left out would be an empty answer.
+// Otherwise a choice that the engine left out would look like an empty answer.
 void GenerationAnswer::on_all_done() {
   if (unfinished_ == 0) return on_all_finished();
   fail(internal("the engine ended the request before all of its choices"));
@@ -128,9 +128,9 @@ void GenerationAnswer::on_all_done() {
 
 namespace {
 
-// What a token takes until the answer is sent, as a value and then in JSON.
+// Bytes that a token occupies until the answer is sent, both as a value and as JSON.
 size_t kept_bytes(const TokenOutput& token) {
-  constexpr size_t kJsonBytes = 400;  // of a token with its log probability
+  constexpr size_t kJsonBytes = 400;  // one token with its log probability
   size_t bytes = sizeof(TokenOutput) + kJsonBytes + token.chosen.bytes.size();
   for (const TokenLogprob& other : token.top)
     bytes += sizeof(TokenLogprob) + kJsonBytes + other.bytes.size();
@@ -166,7 +166,7 @@ class WholeAnswer final : public GenerationAnswer {
   bool keeps_tokens() const { return options_.logprobs || options_.token_ids; }
 
   size_t bytes_of(int index, const ChoicePart& part) {
-    constexpr size_t kIdBytes = 32;  // of a token's id in JSON
+    constexpr size_t kIdBytes = 32;  // one token id in JSON
     size_t bytes = text_bytes(part);
     if (options_.token_ids && !ids_counted_[index])
       bytes += kIdBytes * prompt_token_ids(index / n_).size();
@@ -191,7 +191,7 @@ class WholeAnswer final : public GenerationAnswer {
     exchange_->respond({.body = to_text(answer)});
   }
 
-  // What was asked of the prompt of a choice.
+  // Adds the fields about the choice's prompt that the client asked for.
   void add_prompt(OrderedJson& out, size_t choice) const {
     if (options_.token_ids) out["prompt_token_ids"] = prompt_token_ids(choice / n_);
     const auto& prompt = choices_[choice].prompt;
@@ -201,7 +201,7 @@ class WholeAnswer final : public GenerationAnswer {
   const AnswerFormat& format_;
   std::vector<Choice> choices_;
   std::vector<std::vector<AnswerCall>> calls_;  // by choice
-  std::vector<bool> ids_counted_;               // those of the prompt, by choice
+  std::vector<bool> ids_counted_;               // true once the choice's prompt ids are counted
 };
 
 class StreamedAnswer final : public GenerationAnswer {
@@ -237,7 +237,7 @@ class StreamedAnswer final : public GenerationAnswer {
     send(to_text(event));
   }
 
-  // In the first event of each choice of a completion, and in the first one of a chat.
+  // Completions get the ids in the first event of each choice, chats in the very first event.
   void add_prompt_ids(OrderedJson& event, int index) const {
     if (format_.prompt_in_choices())
       event["choices"][0]["prompt_token_ids"] = prompt_token_ids(index / n_);
@@ -245,8 +245,8 @@ class StreamedAnswer final : public GenerationAnswer {
       event["prompt_token_ids"] = prompt_token_ids(0);
   }
 
-  // A chunk without text is worth an event if the client asked for its tokens. Without tools, it
-  // keeps the pace of the tokens.
+  // A chunk without text is still sent if the client asked for its tokens. Without tools, every
+  // chunk is sent, so that events keep the pace of the tokens.
   bool shows_tokens(const OutputChunk& chunk) const {
     return !chunk.tokens.empty() && (options_.logprobs || options_.token_ids || !has_tools());
   }
@@ -261,7 +261,7 @@ class StreamedAnswer final : public GenerationAnswer {
     end();
   }
 
-  // Before the first token the HTTP status is not sent yet, so it can report the error.
+  // The HTTP status is not sent before the first token, so it can still report the error.
   void on_failed(const Error& error) override {
     if (!begun_) return Answer::on_failed(error);
     send(error_json(error));

@@ -1,4 +1,4 @@
-// The choices of a chat or a completion as they arrive, with the calls of tools taken out of their
+// Collects the choices of a chat or completion as they arrive and separates tool calls from their
 // text. Subclasses write them to the client.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace valora::server {
 
-// More of a choice.
+// An increment of a choice.
 struct ChoicePart {
-  OutputChunk chunk;  // its text has no calls in it
+  OutputChunk chunk;  // text without the tool calls
   std::vector<AnswerCallDelta> calls;
-  bool called = false;  // the choice has calls, in this part or earlier ones
+  bool called = false;  // this or an earlier part of the choice contains calls
 };
 
 // Choices are numbered across all prompts: sequence i of prompt p is choice p * n + i.
@@ -32,7 +32,7 @@ class GenerationAnswer : public Answer {
   bool has_tools() const { return !calls_.empty(); }
   // Bytes of the choice's text and of its calls' arguments.
   static size_t text_bytes(const ChoicePart& part);
-  void begin_events();  // the head of a stream
+  void begin_events();  // sends the head of the stream
 
   const AnswerOptions options_;
   const int n_;
@@ -41,10 +41,10 @@ class GenerationAnswer : public Answer {
   void on_classification(size_t part, Classification classification) final;
   void on_output(size_t part, OutputChunk chunk) final;
   void on_all_done() final;
-  // What a task head answered with has log probabilities, too.
+  // Adds the label that a task head chose as a token, so that it has log probabilities too.
   void add_label(size_t part, OutputChunk& chunk) const;
   void echo_prompt(int choice, OutputChunk& chunk);
-  // Moves the calls out of the chunk's text.
+  // Moves tool calls out of the chunk's text.
   void take_calls(int choice, ChoicePart& part);
 
   const size_t choice_count_;
@@ -54,16 +54,16 @@ class GenerationAnswer : public Answer {
     bool called = false;
   };
   std::vector<Calls> calls_;   // by choice; empty: the request has no tools
-  bool calls_forced_ = false;  // the answer is calls and nothing else
+  bool calls_forced_ = false;  // the answer must consist of calls only
   bool token_ids_as_text_;
   const int top_labels_;
   std::vector<std::optional<Classification>> classifications_;  // by prompt
   std::vector<Prompt> echoed_;                                  // by prompt; empty: no echo
-  std::vector<AdapterUse> adapters_;                            // for the echo of token ids
-  std::vector<bool> begun_;                                     // by choice; for the echo
+  std::vector<AdapterUse> adapters_;                            // needed to echo token ids
+  std::vector<bool> begun_;                                     // by choice; needed for the echo
 };
 
-// The answers of chats and completions, whole or streamed.
+// Creates the answer of a chat or completion, whole or streamed.
 std::shared_ptr<Answer> make_generation_answer(std::shared_ptr<Service> service,
                                                std::shared_ptr<Exchange> exchange, AnswerHead head,
                                                const AnswerFormat& format,

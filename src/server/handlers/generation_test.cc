@@ -7,7 +7,7 @@ namespace {
 using testing::Handlers;
 using ::testing::HasSubstr;
 
-TEST_F(Handlers, ChatAnswersWhole) {
+TEST_F(Handlers, ChatReturnsACompleteAnswer) {
   const Json answer = chat("hello big world", R"("model":"fake")")->json();
   EXPECT_EQ(answer["id"], "chatcmpl-ID");
   EXPECT_EQ(answer["object"], "chat.completion");
@@ -24,7 +24,7 @@ TEST_F(Handlers, ChatAnswersWhole) {
                             "prompt_tokens_details":{"cached_tokens":2}})"));
 }
 
-TEST_F(Handlers, TheBodyIsReleasedOnceThePromptIsPrepared) {
+TEST_F(Handlers, BodyIsReleasedOncePromptIsPrepared) {
   auto exchange = begin("POST", "/v1/chat/completions", chat_body("!hang", R"("stream":true)"));
   EXPECT_FALSE(exchange->body_released);
   exchange->run_until_streaming();
@@ -32,7 +32,7 @@ TEST_F(Handlers, TheBodyIsReleasedOnceThePromptIsPrepared) {
   exchange->leave();
 }
 
-TEST_F(Handlers, TheModelIsWrittenSoThatRoutersCanRewriteIt) {
+TEST_F(Handlers, ModelFieldCanBeRewrittenByRouters) {
   EXPECT_THAT(chat("x", R"("model":"lens")")->response.body, HasSubstr(R"("model":"lens")"));
   EXPECT_THAT(chat("x", R"("model":"lens","stream":true)")->stream, HasSubstr(R"("model":"lens")"));
 }
@@ -50,7 +50,7 @@ TEST_F(Handlers, ModelNamesResolveToAdapters) {
             " lens*2 birds*1");
 }
 
-TEST_F(Handlers, UnknownModelsAre404) {
+TEST_F(Handlers, UnknownModelIs404) {
   for (const std::string model : {"nope", "fake:nope", "../lens"}) {
     const auto exchange = chat("x", R"("model":")" + model + "\"");
     EXPECT_EQ(exchange->response.status, 404);
@@ -61,7 +61,7 @@ TEST_F(Handlers, UnknownModelsAre404) {
   }
 }
 
-TEST_F(Handlers, SeveralServedNames) {
+TEST_F(Handlers, AnyServedNameSelectsTheModel) {
   options_.served_model_names = {"one", "two"};
   EXPECT_EQ(chat("x")->json()["model"], "one");
   EXPECT_EQ(chat("x", R"("model":"two")")->json()["model"], "one") << "as in vLLM";
@@ -98,7 +98,7 @@ TEST_F(Handlers, StreamBeginsWithTheFirstTokenAndEndsWithDone) {
   EXPECT_TRUE(exchange->stream.ends_with("\n\ndata: [DONE]\n\n"));
 }
 
-TEST_F(Handlers, StreamedUsageComesOnlyWhenAsked) {
+TEST_F(Handlers, StreamedUsageIsSentOnlyOnRequest) {
   const auto with_usage =
       chat("a b", R"("stream":true,"stream_options":{"include_usage":true})")->events();
   ASSERT_EQ(with_usage.size(), 3u);
@@ -135,7 +135,7 @@ TEST_F(Handlers, ErrorsBeforeTheFirstTokenKeepTheirStatus) {
   EXPECT_EQ(exchange->json()["error"]["message"], "this prompt fails");
 }
 
-TEST_F(Handlers, ErrorsInMidStreamAreAnEventBeforeDone) {
+TEST_F(Handlers, MidStreamErrorIsAnEventBeforeDone) {
   const auto exchange = chat("!fail with this", R"("stream":true)");
   const auto events = exchange->events();
   ASSERT_EQ(events.size(), 3u);
@@ -143,13 +143,13 @@ TEST_F(Handlers, ErrorsInMidStreamAreAnEventBeforeDone) {
   EXPECT_TRUE(exchange->stream.ends_with("data: [DONE]\n\n"));
 }
 
-TEST_F(Handlers, AnErrorInMidAnswerIsTheWholeAnswer) {
+TEST_F(Handlers, ErrorDuringGenerationReplacesTheWholeAnswer) {
   const auto exchange = chat("!fail with this");
   EXPECT_EQ(exchange->response.status, 400);
   EXPECT_EQ(exchange->json()["error"]["type"], "BadRequestError");
 }
 
-TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
+TEST_F(Handlers, DisconnectCancelsAllRequestsOfTheClient) {
   auto exchange = begin("POST", "/v1/chat/completions", chat_body("!hang", R"("stream":true)"));
   exchange->run_until_streaming();
   exchange->leave();
@@ -160,7 +160,7 @@ TEST_F(Handlers, AClientThatLeavesCancelsItsRequests) {
           R"(vllm:request_success_total{engine="0",finished_reason="abort",model_name="fake"} 1)"));
 }
 
-TEST_F(Handlers, WhatIsNotSupportedIsAnInvalidRequestThatNamesTheField) {
+TEST_F(Handlers, UnsupportedFieldIsAnInvalidRequestNamingIt) {
   for (const auto& [fields, param] :
        {std::pair{R"("tools":[{"type":"web_search"}])", "tools"},
         std::pair{R"("response_format":{"type":"table"})", "response_format"}}) {
@@ -172,7 +172,7 @@ TEST_F(Handlers, WhatIsNotSupportedIsAnInvalidRequestThatNamesTheField) {
   }
 }
 
-TEST_F(Handlers, AnEchoedPromptStandsBeforeTheCompletion) {
+TEST_F(Handlers, EchoedPromptPrecedesTheCompletion) {
   const std::string body = R"({"prompt":["a b","c"],"echo":true,"n":2)";
   const Json answer = call("POST", "/v1/completions", body + "}")->json();
   for (int i = 0; i < 4; ++i) EXPECT_EQ(answer["choices"][i]["text"], i < 2 ? "a ba b" : "cc");
@@ -182,7 +182,7 @@ TEST_F(Handlers, AnEchoedPromptStandsBeforeTheCompletion) {
   EXPECT_EQ(text, "a ba b");
 }
 
-TEST_F(Handlers, TokensMayBeWrittenAsTheirIds) {
+TEST_F(Handlers, TokensAreReturnedAsIdsOnRequest) {
   const Json answer =
       chat("a", R"("logprobs":true,"top_logprobs":2,"return_tokens_as_token_ids":true)")->json();
   const Json& token = answer["choices"][0]["logprobs"]["content"][0];
@@ -190,7 +190,7 @@ TEST_F(Handlers, TokensMayBeWrittenAsTheirIds) {
   EXPECT_EQ(token["top_logprobs"][1]["token"], "token_id:1");
 }
 
-TEST_F(Handlers, CompletionsNumberChoicesThroughAllPrompts) {
+TEST_F(Handlers, CompletionChoicesAreNumberedAcrossPrompts) {
   const Json answer =
       call("POST", "/v1/completions", R"({"prompt":["a b","c"],"n":2,"logprobs":1,"max_tokens":1})")
           ->json();
@@ -218,13 +218,13 @@ TEST_F(Handlers, CompletionStreamsCountTextOffsets) {
   EXPECT_EQ(events[2]["choices"][0]["logprobs"]["text_offset"], Json({5}));
 }
 
-TEST_F(Handlers, TokenIdsComeWhenAsked) {
+TEST_F(Handlers, TokenIdsAreReturnedOnRequest) {
   const Json answer = chat("a b", R"("return_token_ids":true)")->json();
   EXPECT_EQ(answer["choices"][0]["token_ids"].size(), 2u);
   EXPECT_EQ(answer["prompt_token_ids"], Json({0, 1}));
 }
 
-TEST_F(Handlers, TheFirstEventOfAChatHasThePromptsTokens) {
+TEST_F(Handlers, FirstChatEventHasPromptTokenIds) {
   const auto events = chat("a b c", R"("return_token_ids":true,"stream":true,"n":2)")->events();
   EXPECT_EQ(events.at(0)["prompt_token_ids"], Json({0, 1, 2}));
   for (size_t i = 1; i < events.size(); ++i) EXPECT_FALSE(events[i].contains("prompt_token_ids"));
@@ -235,7 +235,7 @@ TEST_F(Handlers, TheFirstEventOfAChatHasThePromptsTokens) {
   EXPECT_EQ(label->events().at(0)["prompt_token_ids"], Json({0, 1}));
 }
 
-TEST_F(Handlers, TheFirstEventOfEachChoiceOfACompletionHasThePromptsTokens) {
+TEST_F(Handlers, FirstEventOfEachCompletionChoiceHasPromptTokenIds) {
   const auto events = call("POST", "/v1/completions",
                            R"({"prompt":["a b","c d e"],"n":2,"return_token_ids":true,
                                "stream":true})")
@@ -253,7 +253,7 @@ TEST_F(Handlers, TheFirstEventOfEachChoiceOfACompletionHasThePromptsTokens) {
   EXPECT_THAT(seen, ::testing::ElementsAre(2, 2, 3, 3));
 }
 
-TEST_F(Handlers, ClassifyGivesTheProbabilitiesOrTheLogits) {
+TEST_F(Handlers, ClassifyReturnsProbabilitiesOrLogits) {
   const Json answer = call("POST", "/classify", R"({"model":"birds","input":["x","y"]})")->json();
   EXPECT_EQ(answer["id"], "classify-ID");
   EXPECT_EQ(answer["object"], "list");

@@ -1,5 +1,5 @@
-// No value of a documented field is a fault of the server: every endpoint, every field of
-// request_fields.json, with values of every type in the place of the field and of each part of it.
+// No value of a documented field may cause a server fault. Tests every endpoint and every field in
+// request_fields.json with values of every type, in place of the field and of each of its parts.
 #include <cstdlib>
 #include <functional>
 
@@ -45,8 +45,8 @@ std::vector<Json> hostile_values() {
           Json{{"type", "object"}, {"name", nullptr}, {"url", 5}}};
 }
 
-// Calls `check` with `value`, with each hostile value instead, and the same for each part of it.
-// The depth is the table's.
+// Calls `check` with `value`, then with each hostile value in its place, and recursively for each
+// part of `value`. The nesting depth is that of the table.
 using Check = std::function<void(const Json&)>;
 
 void for_each_variant(const Json& value, const Check& check) {  // NOLINT(misc-no-recursion)
@@ -67,11 +67,11 @@ void for_each_variant(const Json& value, const Check& check) {  // NOLINT(misc-n
   }
 }
 
-TEST_F(Handlers, NoValueOfAFieldIsAFaultOfTheServer) {
+TEST_F(Handlers, NoFieldValueCausesAServerError) {
   const auto table = read_json_file(VALORA_REQUEST_FIELDS);
   ASSERT_TRUE(table.ok()) << table.error().message;
   size_t variants = 0, calls = 0;
-  // All of them take minutes under the sanitizers; neighbours in the order differ little.
+  // Running all variants takes minutes under the sanitizers; neighbouring variants differ little.
   const bool all = std::getenv("VALORA_CONFORMANCE") != nullptr;
   const auto check = [&](const std::string& path, const Json& body) {
     if (!all && variants++ % 4 != 0) return;

@@ -13,9 +13,9 @@
 namespace valora::server {
 namespace {
 
-// Bounds a load to the allowed folder that its path is in. All that is outside gets the same
-// answer, whether it exists or not. Whoever reads the folder looks again: it may be swapped until
-// then.
+// Requires the load's path to be inside an allowed folder. Everything outside gets the same answer,
+// whether it exists or not. The loader checks again when it reads, because the folder may be
+// swapped in between.
 Status keep_inside(const Service& service, LoadAdapter& load) {
   namespace fs = std::filesystem;
   const auto& roots = service.options.allowed_lora_paths;
@@ -46,7 +46,8 @@ struct NamedAdapter {
   std::optional<uint64_t> generation;
 };
 
-// The adapter that the body names, if the caller may change it; else the answer is given.
+// The adapter named in the body if the caller may change it; otherwise the exchange has been
+// answered.
 std::optional<NamedAdapter> named_adapter(const Service& service, const HttpRequest& request,
                                           Exchange& exchange) {
   if (!lora_changes_allowed(service, exchange)) return std::nullopt;
@@ -67,7 +68,7 @@ std::optional<NamedAdapter> named_adapter(const Service& service, const HttpRequ
   return std::nullopt;
 }
 
-// Pinned adapters that have no more room do not make any by themselves: a retry is of no use.
+// Pinned adapters never free memory on their own, so retrying does not help.
 HttpResponse pin_failure(const Error& error, bool conditional) {
   return error.code == ErrorCode::kUnavailable ? error_response(invalid(error.message, error.param))
                                                : lora_failure(error, conditional);
@@ -95,7 +96,7 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
   auto load = load_of_text(request.body);
   if (!load.ok()) return exchange->respond(error_response(load.error()));
   if (!may_change_lora(*service, request, *exchange, load->name)) return;
-  if (const std::string message = lora_objection(*service, *load); !message.empty())
+  if (const std::string message = lora_rejection_reason(*service, *load); !message.empty())
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
   if (const Status inside = keep_inside(*service, *load); !inside.ok())
     return exchange->respond(error_response(inside.error()));

@@ -12,7 +12,7 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
 void handle_unload_lora(const std::shared_ptr<Service>& service, HttpRequest request,
                         std::shared_ptr<Exchange> exchange);
 
-// Keep the weights of an adapter in the pool from now on, or no longer.
+// Pin an adapter's weights in the pool, or unpin them.
 void handle_pin_lora(const std::shared_ptr<Service>& service, HttpRequest request,
                      std::shared_ptr<Exchange> exchange);
 void handle_unpin_lora(const std::shared_ptr<Service>& service, HttpRequest request,

@@ -1,4 +1,4 @@
-// vllm:lora_requests_info: the names that requests use.
+// vllm:lora_requests_info lists the names that requests use.
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {
@@ -7,7 +7,7 @@ namespace {
 using testing::Handlers;
 using ::testing::HasSubstr;
 
-TEST_F(Handlers, TheLabelHasTheNamesThatRequestsUseAndThoseAsLoaded) {
+TEST_F(Handlers, LoraInfoListsRequestNamesAndLoadedNames) {
   engine_.load_adapter({.name = "street", .same_as = "lens"}, [](const auto&) {});
   const auto running = begin("POST", "/v1/chat/completions",
                              chat_body("!hang", R"("model":"street","stream":true)"));
@@ -18,7 +18,7 @@ TEST_F(Handlers, TheLabelHasTheNamesThatRequestsUseAndThoseAsLoaded) {
   engine_.wait_for_cancelled(1);
 }
 
-TEST_F(Handlers, TheLabelNamesWaitingRequestsAndForgetsEndedOnes) {
+TEST_F(Handlers, LoraInfoListsWaitingAdaptersAndDropsFinishedOnes) {
   engine_.load_adapter({.name = "street", .same_as = "lens"}, [](const auto&) {});
   engine_.hold_requests(true);
   const auto waiting =

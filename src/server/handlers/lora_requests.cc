@@ -33,8 +33,8 @@ HttpResponse lora_success(std::string_view name, std::string_view what) {
           .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
 }
 
-// A full table is the engine's kUnavailable and is found before the folder is looked at. It does
-// not end by itself, so a retry is of no use.
+// A full table is reported as kUnavailable by the engine, before the folder is looked at. It does
+// not clear by itself, so retrying does not help.
 Error lora_load_error(const Error& error, const FolderPath& folder) {
   if (error.code != ErrorCode::kUnavailable) return error;
   if (!InputFolder::open(folder).ok())
@@ -42,7 +42,7 @@ Error lora_load_error(const Error& error, const FolderPath& folder) {
   return invalid(error.message, error.param);
 }
 
-// vLLM reports "already loaded" as 400. A conflict is 409 only if the request had
+// vLLM answers 400 to "already loaded". A conflict gets 409 only if the request had
 // "expected_generation".
 HttpResponse lora_failure(const Error& error, bool conditional) {
   if (error.code == ErrorCode::kConflict && !conditional)
@@ -77,8 +77,8 @@ Result<LoadAdapter> load_of_body(const Json& body) {
   return load;
 }
 
-// The error that vLLM reports as InvalidUserInput; empty if the request is valid.
-std::string lora_objection(const Service& service, const LoadAdapter& load) {
+// Message of the error that vLLM reports as InvalidUserInput; empty if the request is valid.
+std::string lora_rejection_reason(const Service& service, const LoadAdapter& load) {
   if (load.name.empty() || load.path.empty())
     return "Both 'lora_name' and 'lora_path' must be provided.";
   if (const Status free = check_not_base_name(service.base_names, load.name); !free.ok())

@@ -1,4 +1,4 @@
-// What the requests that change adapters have in common.
+// Shared by the endpoints that change adapters.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace valora::server {
 
-inline constexpr std::string_view kInvalidUserInput = "InvalidUserInput";  // a type of vLLM's
+inline constexpr std::string_view kInvalidUserInput = "InvalidUserInput";  // a vLLM error type
 
-// False: changes at run time are off, or not for this caller and name, and the answer says so.
+// False if runtime changes are off, or not allowed for this caller and name. The exchange has then
+// been answered.
 bool lora_changes_allowed(const Service& service, Exchange& exchange);
 bool may_change_lora(const Service& service, const HttpRequest& request, Exchange& exchange,
                      const std::string& name);
 
-// The fields of a load; those that it lacks stay empty.
+// Reads the fields of a load request; absent ones stay empty.
 Result<LoadAdapter> load_of_body(const Json& body);
 Result<std::optional<uint64_t>> expected_generation_of(const Json& body);
 // Why vLLM refuses the load as InvalidUserInput; empty if it does not.
-std::string lora_objection(const Service& service, const LoadAdapter& load);
+std::string lora_rejection_reason(const Service& service, const LoadAdapter& load);
 
-// Success: LoRA adapter 'x' added successfully.
+// Answers "Success: LoRA adapter 'x' added successfully."
 HttpResponse lora_success(std::string_view name, std::string_view what);
 Error lora_load_error(const Error& error, const FolderPath& folder);
 // conditional: the request had "expected_generation".

@@ -11,7 +11,7 @@ namespace {
 using testing::Handlers;
 using ::testing::HasSubstr;
 
-TEST_F(Handlers, AdaptersLoadAndUnloadInTheWordsOfVllm) {
+TEST_F(Handlers, LoadAndUnloadAnswerLikeVllm) {
   const auto load = [&](const std::string& body) {
     return call("POST", "/v1/load_lora_adapter", body);
   };
@@ -61,12 +61,12 @@ TEST_F(Handlers, AdaptersArePinnedAndUnpinned) {
   EXPECT_EQ(change("pin", R"({"lora_name":"nobody"})")->response.status, 404);
   EXPECT_EQ(change("pin", "{}")->response.status, 400);
   const auto full = change("pin", R"({"lora_name":"huge"})");
-  EXPECT_EQ(full->response.status, 400);  // to wait is of no use
+  EXPECT_EQ(full->response.status, 400);  // retrying does not help
   EXPECT_EQ(full->json()["error"]["param"], "pinned");
   EXPECT_THAT(full->response.body, HasSubstr("2048 bytes of 1024"));
 }
 
-TEST_F(Handlers, AFullTableIsNoReasonToTryAgain) {
+TEST_F(Handlers, FullAdapterTableIsNotRetryable) {
   const valora::testing::TempDir directory;
   std::filesystem::create_directory(directory.file("ocr"));
   options_.lora_resolver_dir = directory.path();
@@ -82,7 +82,7 @@ TEST_F(Handlers, AFullTableIsNoReasonToTryAgain) {
   EXPECT_EQ(chat("x", R"("model":"ocr")")->response.status, 400);
 }
 
-TEST_F(Handlers, ExactAdapterNamesComeBeforeTheBasesPrefix) {
+TEST_F(Handlers, ExactAdapterNamePrecedesBasePrefix) {
   engine_.add_adapter("fake:lens");
   const Json answer = chat("!echo-adapters", R"("model":"fake:lens")")->json();
   EXPECT_EQ(answer["choices"][0]["message"]["content"], " fake:lens*1");
@@ -90,7 +90,7 @@ TEST_F(Handlers, ExactAdapterNamesComeBeforeTheBasesPrefix) {
   EXPECT_EQ(call("GET", "/v1/models/fake:birds")->json()["id"], "birds");
 }
 
-TEST_F(Handlers, NamesThatBeginWithTheBasesAreRefused) {
+TEST_F(Handlers, AdapterNamesStartingWithTheBaseNameAreRefused) {
   options_.served_model_names = {"one", "two"};
   for (const char* name : {"one:lens", "two:new", "one:one", "two"}) {
     const auto refused = call("POST", "/v1/load_lora_adapter",
@@ -107,7 +107,7 @@ TEST_F(Handlers, NamesThatBeginWithTheBasesAreRefused) {
         << name;
 }
 
-TEST_F(Handlers, AdaptersAreListedWithTheirGeneration) {
+TEST_F(Handlers, AdapterListShowsGenerations) {
   const Json list = call("GET", "/v1/lora_adapters")->json();
   ASSERT_EQ(list["data"].size(), 2u);
   EXPECT_EQ(list["data"][0]["name"], "birds");
@@ -116,7 +116,7 @@ TEST_F(Handlers, AdaptersAreListedWithTheirGeneration) {
             Json::parse(R"([{"name":"species","labels":["cat","dog","owl"]}])"));
 }
 
-TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
+TEST_F(Handlers, RuntimeLoadingRequiresItsOption) {
   options_.allow_runtime_lora_updating = false;
   const auto exchange =
       call("POST", "/v1/load_lora_adapter", R"({"lora_name":"a","lora_path":"/p"})");
@@ -125,7 +125,7 @@ TEST_F(Handlers, RuntimeLoadingIsOffUnlessAllowed) {
   EXPECT_EQ(call("POST", "/v1/pin_lora_adapter", R"({"lora_name":"lens"})")->response.status, 403);
 }
 
-TEST_F(Handlers, TheResolverLoadsFoldersByName) {
+TEST_F(Handlers, ResolverLoadsFoldersByName) {
   const valora::testing::TempDir directory;
   for (const char* name : {"ocr", "broken"})
     std::filesystem::create_directory(directory.file(name));
@@ -140,14 +140,14 @@ TEST_F(Handlers, TheResolverLoadsFoldersByName) {
   EXPECT_EQ(broken->json()["error"]["param"], "model");
 }
 
-TEST_F(Handlers, TheResolverLoadsNoNameThatBeginsWithTheBases) {
+TEST_F(Handlers, ResolverIgnoresNamesStartingWithTheBaseName) {
   const valora::testing::TempDir directory;
   std::filesystem::create_directory(directory.file("fake:ocr"));
   options_.lora_resolver_dir = directory.path();
   EXPECT_EQ(chat("x", R"("lora":[{"name":"fake:ocr"}])")->response.status, 404);
 }
 
-TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
+TEST_F(Handlers, ConcurrentRequestsShareOneLoad) {
   const valora::testing::TempDir directory;
   std::filesystem::create_directory(directory.file("ocr"));
   options_.lora_resolver_dir = directory.path();
@@ -161,7 +161,7 @@ TEST_F(Handlers, OneLoadServesAllThatWaitForIt) {
   EXPECT_EQ(second->response.status, 200);
 }
 
-TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
+TEST_F(Handlers, LosingALoadRaceIsNotAnError) {
   const valora::testing::TempDir directory;
   std::filesystem::create_directory(directory.file("ocr"));
   options_.lora_resolver_dir = directory.path();
@@ -173,7 +173,7 @@ TEST_F(Handlers, ALoadThatFailsBecauseSomebodyElseWasFasterIsNoError) {
   EXPECT_EQ(exchange->response.status, 200);
 }
 
-TEST_F(Handlers, TheResolverFollowsNoLinkOutOfItsDirectory) {
+TEST_F(Handlers, ResolverFollowsNoLinkOutOfItsFolder) {
   namespace fs = std::filesystem;
   const valora::testing::TempDir directory;
   for (const char* name : {"adapters", "adapters/blobs", "outside"})
@@ -185,7 +185,7 @@ TEST_F(Handlers, TheResolverFollowsNoLinkOutOfItsDirectory) {
   EXPECT_EQ(chat("x", R"("model":"in")")->response.status, 200);
 }
 
-TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
+TEST(SafeFolderName, NeverEscapesItsFolder) {
   for (const char* good : {"a", "my-adapter_1.2", "caf\xC3\xA9"})
     EXPECT_TRUE(safe_folder_name(good)) << good;
   for (const char* bad :
@@ -195,7 +195,7 @@ TEST(SafeFolderName, LeavesTheDirectoryInNoWay) {
   EXPECT_FALSE(safe_folder_name(std::string(256, 'a')));
 }
 
-TEST_F(Handlers, AdaptersComeFromAllowedFoldersAlone) {
+TEST_F(Handlers, AdaptersLoadFromAllowedFoldersOnly) {
   namespace fs = std::filesystem;
   const fs::path top = fs::path(::testing::TempDir()) / "allowed-lora-paths";
   fs::remove_all(top);
@@ -218,14 +218,14 @@ TEST_F(Handlers, AdaptersComeFromAllowedFoldersAlone) {
   fs::remove_all(top);
 }
 
-TEST_F(Handlers, AZeroByteDoesNotCutThePathOfAnAdapter) {
+TEST_F(Handlers, NulByteDoesNotTruncateAnAdapterPath) {
   const auto refused =
       call("POST", "/v1/load_lora_adapter", R"({"lora_name":"new","lora_path":"/p\u0000/q"})");
   EXPECT_EQ(refused->response.status, 400);
   EXPECT_THAT(refused->response.body, HasSubstr("zero byte"));
 }
 
-TEST_F(Handlers, AFolderThatIsSwappedBeforeItIsReadStaysInTheAllowedOne) {
+TEST_F(Handlers, FolderSwappedBeforeReadingCannotEscapeTheAllowedOne) {
   namespace fs = std::filesystem;
   const valora::testing::TempDir directory;
   fs::create_directories(directory.file("open/cats"));

@@ -43,7 +43,7 @@ OrderedJson base_card(const Service& service, const std::string& name) {
   return card(name, model.created, model.path, nullptr, model.max_model_len);
 }
 
-// The fields of a request that each head answers, and the one that answers if none is named.
+// Lists which request fields each head answers, and which head answers by default.
 void add_heads(OrderedJson& out, const AdapterCard& adapter) {
   if (adapter.heads.empty()) return;
   OrderedJson& heads = out["heads"] = OrderedJson::array();
@@ -86,7 +86,7 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   return out;
 }
 
-// Users see the models that they may ask.
+// Users see only the models that they may use.
 bool may_see(const Service& service, const HttpRequest& request, std::string_view name) {
   const ServedUser* user = service.user_of(request);
   return user == nullptr || user->may_ask(name);

@@ -13,12 +13,12 @@ namespace {
 
 constexpr const char* kJsonType = "application/json";
 
-// "/v1/models/" takes the rest of the path as a parameter.
+// A route that ends in "/" takes the rest of the path as the parameter {model}.
 std::string template_of(const Route& route) {
   return std::string(route.path) + (route.path.ends_with('/') ? "{model}" : "");
 }
 
-// "post_v1_chat_completions"
+// For example "post_v1_chat_completions".
 std::string operation_id(const Route& route) {
   std::string id = std::string(route.method) + template_of(route);
   for (char& c : id)

@@ -1,4 +1,4 @@
-// /openapi.json: the endpoints as an OpenAPI document, made from the table of routes.
+// /openapi.json: describes the endpoints as an OpenAPI document generated from the route table.
 #pragma once
 
 #include <memory>

@@ -50,7 +50,7 @@ OrderedJson upload_schema() {
   return out;
 }
 
-// Fields that take values of several types: the example is one of them.
+// Fields that accept values of several types; the example shows only one of them.
 bool takes_several_types(std::string_view field) {
   constexpr std::array kFields = {"stop",  "prompt",      "input",       "tool_choice", "logprobs",
                                   "model", "guided_json", "activation",  "head",        "user",

@@ -1,4 +1,4 @@
-// The schemas of request bodies and the statuses of answers, for /openapi.json.
+// Request body schemas and response statuses for /openapi.json.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace valora::server {
 
-// Of a POST endpoint; any object if its fields are not known.
+// The body of a POST endpoint; any object if its fields are not known.
 OrderedJson body_schema(std::string_view path);
-// By status, with what each means. keys: the server asks for API keys.
+// Responses by status, with their meaning. keys: the server requires API keys.
 OrderedJson responses_of(const Route& route, bool keys);
 
 }  // namespace valora::server

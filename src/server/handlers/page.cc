@@ -10,7 +10,7 @@
 namespace valora::server {
 namespace {
 
-// Scripts and styles are files of this server alone, and nothing is sent to another one.
+// Scripts and styles load only from this server, and nothing is sent to any other.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "media-src 'self' data: blob:; connect-src 'self'; form-action 'none'; base-uri 'none'; "
@@ -29,7 +29,7 @@ std::string_view file_of(std::string_view path) {
   return path.substr(kPagePrefix.size());
 }
 
-// Whether one of the tags of If-None-Match is this one.
+// True if If-None-Match contains this tag.
 bool has_tag(std::string_view header, std::string_view tag) {
   return header == "*" || header.find(tag) != header.npos;
 }

@@ -1,4 +1,4 @@
-// The page: its files, their headers, and how it is turned off.
+// The built-in page: its files, their headers, and the option that turns it off.
 #include "server/handlers/page.h"
 
 #include "server/page/page_files.h"
@@ -17,7 +17,7 @@ std::string page_header(const HttpResponse& response, std::string_view name) {
   return {};
 }
 
-TEST_F(Handlers, ThePageIsServedWithAPolicyThatKeepsItToThisServer) {
+TEST_F(Handlers, PageHasASameOriginContentPolicy) {
   const auto page = call("GET", "/");
   EXPECT_EQ(page->response.status, 200);
   EXPECT_EQ(page->response.content_type, "text/html; charset=utf-8");
@@ -32,7 +32,7 @@ TEST_F(Handlers, ThePageIsServedWithAPolicyThatKeepsItToThisServer) {
   EXPECT_THAT(call("GET", "/docs")->response.body, HasSubstr("ui/docs.js"));
 }
 
-TEST_F(Handlers, EveryFileOfThePageHasItsTypeAndATagThatSparesItsBody) {
+TEST_F(Handlers, PageFilesHaveTheirTypeAndAnETag) {
   size_t bytes = 0;
   for (const PageFile& file : page_files()) {
     SCOPED_TRACE(file.name);
@@ -56,14 +56,14 @@ TEST_F(Handlers, EveryFileOfThePageHasItsTypeAndATagThatSparesItsBody) {
     EXPECT_EQ(call("GET", path)->response.status, 404) << path;
 }
 
-TEST_F(Handlers, ThePageNeedsNoKey) {
+TEST_F(Handlers, PageRequiresNoKey) {
   options_.api_keys = {"secret"};
   for (const char* path : {"/", "/docs", "/ui/app.js", "/ready"})
     EXPECT_EQ(call("GET", path)->response.status, 200) << path;
   EXPECT_EQ(call("GET", "/v1/stats")->response.status, 401);
 }
 
-TEST_F(Handlers, WithoutThePageItsPathsDoNotExist) {
+TEST_F(Handlers, PagePathsAre404IfThePageIsDisabled) {
   options_.page = false;
   options_.root_path = "/models/a";
   for (const char* path : {"/", "/docs", "/ui/app.js", "/models/a"})
@@ -71,7 +71,7 @@ TEST_F(Handlers, WithoutThePageItsPathsDoNotExist) {
   EXPECT_EQ(call("GET", "/v1/stats")->response.status, 200);
 }
 
-TEST_F(Handlers, TheRootPathLeadsToThePageWithASlash) {
+TEST_F(Handlers, RootPathRedirectsToThePageWithASlash) {
   options_.root_path = "/models/a";
   const auto moved = call("GET", "/models/a");
   EXPECT_EQ(moved->response.status, 308);

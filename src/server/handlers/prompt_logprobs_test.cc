@@ -17,7 +17,7 @@ class PromptLogprobs : public Handlers {
   }
 };
 
-TEST_F(PromptLogprobs, OfChatsStandInTheAnswer) {
+TEST_F(PromptLogprobs, ChatReturnsThemAtTopLevel) {
   const Json answer = chat("one two three", R"("prompt_logprobs":1,"n":2)")->json();
   EXPECT_EQ(engine_.requests().back().sampling.prompt_logprobs, 1);
   const Json& prompt = answer["prompt_logprobs"];
@@ -34,7 +34,7 @@ TEST_F(PromptLogprobs, OfChatsStandInTheAnswer) {
   EXPECT_FALSE(chat("one two three")->json().contains("prompt_logprobs"));
 }
 
-TEST_F(PromptLogprobs, OfCompletionsStandInEachChoice) {
+TEST_F(PromptLogprobs, CompletionReturnsThemInEveryChoice) {
   const Json choices = complete(R"(,"prompt_logprobs":0,"n":2)")->json()["choices"];
   for (const Json& choice : choices) {
     ASSERT_EQ(choice["prompt_logprobs"].size(), 3u);
@@ -43,7 +43,7 @@ TEST_F(PromptLogprobs, OfCompletionsStandInEachChoice) {
   }
 }
 
-TEST_F(PromptLogprobs, BeginThoseOfAnEcho) {
+TEST_F(PromptLogprobs, EchoPrependsThemToTheLogprobs) {
   const Json choice =
       complete(R"(,"echo":true,"logprobs":1,"return_token_ids":true)")->json()["choices"][0];
   const Json& logprobs = choice["logprobs"];
@@ -57,7 +57,7 @@ TEST_F(PromptLogprobs, BeginThoseOfAnEcho) {
   EXPECT_FALSE(choice.contains("prompt_logprobs"));
 }
 
-TEST_F(PromptLogprobs, BeginTheStreamOfAnEcho) {
+TEST_F(PromptLogprobs, StreamedEchoBeginsWithThem) {
   const auto events = complete(R"(,"echo":true,"logprobs":0,"stream":true)")->events();
   const Json& first = events.at(0)["choices"][0];
   EXPECT_EQ(first["text"], "one two threeone");
@@ -65,7 +65,7 @@ TEST_F(PromptLogprobs, BeginTheStreamOfAnEcho) {
   EXPECT_EQ(events.at(1)["choices"][0]["logprobs"]["text_offset"], Json({16}));
 }
 
-TEST_F(PromptLogprobs, OfAnEchoAlone) {
+TEST_F(PromptLogprobs, EchoWithZeroMaxTokensReturnsOnlyThePrompt) {
   const std::string fields = R"(,"echo":true,"max_tokens":0,"logprobs":1)";
   const Json answer = complete(fields + R"(,"return_token_ids":true)")->json();
   EXPECT_EQ(engine_.requests().back().sampling.max_tokens, 0);
@@ -87,7 +87,7 @@ TEST_F(PromptLogprobs, OfAnEchoAlone) {
   EXPECT_TRUE(plain["logprobs"].is_null());
 }
 
-TEST_F(PromptLogprobs, NoTokensNeedAnEcho) {
+TEST_F(PromptLogprobs, ZeroMaxTokensRequiresEcho) {
   for (const char* fields : {R"(,"max_tokens":0)", R"(,"max_tokens":0,"echo":false)",
                              R"(,"max_tokens":-1,"echo":true)"}) {
     const auto refused = complete(fields);
@@ -97,14 +97,14 @@ TEST_F(PromptLogprobs, NoTokensNeedAnEcho) {
   EXPECT_EQ(chat("x", R"("max_tokens":0)")->response.status, 400);
 }
 
-TEST_F(PromptLogprobs, AreNamedByTheirIdsIfAskedFor) {
+TEST_F(PromptLogprobs, UseTokenIdsAsNamesOnRequest) {
   const Json logprobs = complete(R"(,"echo":true,"logprobs":0,"return_tokens_as_token_ids":true)")
                             ->json()["choices"][0]["logprobs"];
   for (const Json& token : logprobs["tokens"])
     EXPECT_THAT(token.get<std::string>(), HasSubstr("token_id:"));
 }
 
-TEST_F(PromptLogprobs, HaveLimits) {
+TEST_F(PromptLogprobs, OutOfRangeValuesAreRefused) {
   const auto refused = [&](const std::string& fields, const char* param) {
     const auto answer = complete(fields);
     EXPECT_EQ(answer->response.status, 400) << fields;
@@ -116,7 +116,7 @@ TEST_F(PromptLogprobs, HaveLimits) {
   EXPECT_EQ(chat("x", R"("logprobs":true,"top_logprobs":21)")->response.status, 400);
 }
 
-TEST_F(PromptLogprobs, TheServersLimitIsTheModelCards) {
+TEST_F(PromptLogprobs, ModelLimitBoundsLogprobs) {
   auto options = testing::echo_options();
   options.model.max_logprobs = 2;
   valora::testing::FakeEngine strict(options);
@@ -126,7 +126,7 @@ TEST_F(PromptLogprobs, TheServersLimitIsTheModelCards) {
   service_.reset();
 }
 
-TEST_F(Handlers, ALabelHasALogProbability) {
+TEST_F(Handlers, LabelOfATaskHeadHasALogProbability) {
   const auto ask = [&](const std::string& fields) {
     return chat("x", R"("model":"birds","head":"species","logprobs":true)" + fields)
         ->json()["choices"][0];

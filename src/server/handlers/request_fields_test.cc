@@ -1,4 +1,5 @@
-// Every field that other servers know is honoured, documented as without effect, or refused.
+// Every field that other servers know is either honoured, documented as having no effect, or
+// refused.
 #include "base/file.h"
 #include "server/testing/handlers_fixture.h"
 
@@ -10,7 +11,7 @@ using ::testing::HasSubstr;
 
 class RequestFields : public Handlers {
  protected:
-  // Calls `check` with the endpoint, the field, and the smallest body that has the field.
+  // Calls `check` with the endpoint, the field, and the smallest body that contains the field.
   template <typename Check>
   void for_each(const char* kind, Check check) {
     const auto table = read_json_file(VALORA_REQUEST_FIELDS);
@@ -25,7 +26,7 @@ class RequestFields : public Handlers {
   }
 };
 
-TEST_F(RequestFields, HonouredOnesAreReadAndCheckedForTheirType) {
+TEST_F(RequestFields, HonouredFieldsAreReadAndTypeChecked) {
   for_each("honoured", [this](const std::string& path, const std::string& field, Json body) {
     const auto accepted = call("POST", path, body.dump());
     EXPECT_EQ(accepted->response.status, 200) << accepted->response.body;
@@ -36,7 +37,7 @@ TEST_F(RequestFields, HonouredOnesAreReadAndCheckedForTheirType) {
   });
 }
 
-TEST_F(RequestFields, RefusedOnesAreNamed) {
+TEST_F(RequestFields, RefusedFieldsAreNamed) {
   for_each("refused", [this](const std::string& path, const std::string& field, const Json& body) {
     const auto refused = call("POST", path, body.dump());
     EXPECT_EQ(refused->response.status, 400) << refused->response.body;
@@ -45,14 +46,14 @@ TEST_F(RequestFields, RefusedOnesAreNamed) {
   });
 }
 
-TEST_F(RequestFields, OnesWithoutEffectAreAccepted) {
+TEST_F(RequestFields, FieldsWithoutEffectAreAccepted) {
   for_each("no_effect", [this](const std::string& path, const std::string&, const Json& body) {
     const auto accepted = call("POST", path, body.dump());
     EXPECT_EQ(accepted->response.status, 200) << accepted->response.body;
   });
 }
 
-TEST_F(RequestFields, AllAreDocumented) {
+TEST_F(RequestFields, EveryFieldIsDocumented) {
   const auto page = read_file(VALORA_REQUEST_FIELDS_PAGE, size_t{1} << 20);
   ASSERT_TRUE(page.ok()) << page.error().message;
   for (const char* kind : {"honoured", "no_effect", "refused"})
@@ -61,7 +62,7 @@ TEST_F(RequestFields, AllAreDocumented) {
     });
 }
 
-TEST_F(Handlers, TheCacheSaltAndThePriorityReachTheEngine) {
+TEST_F(Handlers, CacheSaltAndPriorityReachTheEngine) {
   chat("x", R"("cache_salt":"tenant","priority":-3)");
   EXPECT_EQ(engine_.requests().back().cache_salt, "tenant");
   EXPECT_EQ(engine_.requests().back().priority, -3);
@@ -77,7 +78,7 @@ TEST_F(Handlers, TheCacheSaltAndThePriorityReachTheEngine) {
   EXPECT_EQ(chat("x", R"("cache_salt":"")")->json()["error"]["param"], "cache_salt");
 }
 
-TEST_F(Handlers, ALoraPathIsAName) {
+TEST_F(Handlers, LoraPathIsTreatedAsAName) {
   const auto content = [&](const std::string& fields) {
     return chat("!echo-adapters", fields)->json()["choices"][0]["message"]["content"];
   };

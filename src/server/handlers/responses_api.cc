@@ -26,7 +26,7 @@ class ResponsesAnswer final : public GenerationAnswer {
   void on_part(int, ChoicePart part) override {
     if (part.chunk.finish) finish_ = *part.chunk.finish;
     if (part.chunk.text.empty() && part.calls.empty()) return;
-    // Streams keep the text as well: their last event repeats it.
+    // Streams buffer the text as well, because their last event repeats it.
     if (!keep(text_bytes(part))) return;
     begin();
     writer_.add(part.chunk.text, part.calls);
@@ -48,7 +48,7 @@ class ResponsesAnswer final : public GenerationAnswer {
     exchange_->end_stream();
   }
 
-  // Before the first part the HTTP status is not sent yet, so it can report an error.
+  // The HTTP status is not sent before the first part, so it can still report an error.
   void begin() {
     if (std::exchange(begun_, true)) return;
     writer_.begin();

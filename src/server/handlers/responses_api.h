@@ -1,4 +1,4 @@
-// OpenAI's Responses API: /v1/responses, a thin layer over chats. Answers are not kept.
+// OpenAI's Responses API: /v1/responses, a thin layer over chats. Answers are not stored.
 #pragma once
 
 #include <memory>

@@ -20,7 +20,7 @@ class Responses : public Handlers {
   }
   ChatPrompt prompt() { return std::get<ChatPrompt>(engine_.requests().back().prompt); }
 
-  // The JSON of each event; checks that its name and number are right.
+  // The JSON of each event, after checking its name and sequence number.
   static std::vector<Json> events_of(const std::string& stream) {
     std::vector<Json> events;
     for (size_t at = 0; at < stream.size();) {
@@ -34,7 +34,7 @@ class Responses : public Handlers {
   }
 };
 
-TEST_F(Responses, AnswerAString) {
+TEST_F(Responses, StringInputIsAnswered) {
   const Json answer =
       ask(R"("two words")",
           R"("instructions":"Be brief.","max_output_tokens":9,"metadata":{"k":"v"})")
@@ -54,7 +54,7 @@ TEST_F(Responses, AnswerAString) {
   EXPECT_EQ(prompt().messages[0].role, "system");
 }
 
-TEST_F(Responses, ReadItemsOfAllKinds) {
+TEST_F(Responses, ItemsOfAllKindsAreRead) {
   ask(R"([{"role":"developer","content":"d"},
     {"type":"message","role":"user","content":[{"type":"input_text","text":"a"},
       {"type":"input_image","image_url":"data:x","detail":"low"}]},
@@ -76,7 +76,7 @@ TEST_F(Responses, ReadItemsOfAllKinds) {
                                     R"("properties":{"z")"));
 }
 
-TEST_F(Responses, ASchemaIsAForm) {
+TEST_F(Responses, SchemaConstrainsTheAnswer) {
   ask(R"("x")", R"("text":{"format":{"type":"json_schema","name":"n","strict":true,
     "schema":{"type":"object","properties":{"z":{},"a":{}}}}})");
   const auto constraint = engine_.requests().back().constraint;
@@ -85,7 +85,7 @@ TEST_F(Responses, ASchemaIsAForm) {
   EXPECT_EQ(constraint->text, R"({"type":"object","properties":{"z":{},"a":{}}})");
 }
 
-TEST_F(Responses, CallsAreItems) {
+TEST_F(Responses, ToolCallsAreOutputItems) {
   const std::string call =
       R"("Well. <tool_call>{\"name\": \"look\", \"arguments\": {\"z\": \"b\"}}</tool_call>")";
   const Json output = ask(call, kTool)->json()["output"];
@@ -113,7 +113,7 @@ TEST_F(Responses, CallsAreItems) {
   EXPECT_EQ(events.back()["response"]["output"][1]["arguments"], R"({"z": "b"})");
 }
 
-TEST_F(Responses, AFailureInAStreamIsAnEvent) {
+TEST_F(Responses, MidStreamFailureIsAnEvent) {
   const std::vector<Json> events =
       events_of(ask(R"("!fail in the middle")", R"("stream":true)")->stream);
   EXPECT_EQ(events.back()["type"], "error");
@@ -121,7 +121,7 @@ TEST_F(Responses, AFailureInAStreamIsAnEvent) {
   EXPECT_EQ(ask(R"("!fail-now")", R"("stream":true)")->response.status, 400);
 }
 
-TEST_F(Responses, TakeEveryFormOfAnAnswerThatChatsTake) {
+TEST_F(Responses, EveryConstraintOfChatIsAccepted) {
   const std::string schema =
       R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}}})";
   for (const std::string& fields :
@@ -135,7 +135,7 @@ TEST_F(Responses, TakeEveryFormOfAnAnswerThatChatsTake) {
   EXPECT_EQ(hint->response.status, 200) << hint->response.body;
 }
 
-TEST_F(Responses, NameWhatTheyDoNotTake) {
+TEST_F(Responses, UnsupportedFieldIsNamed) {
   const std::vector<std::pair<std::string, std::string>> fields = {
       {R"("previous_response_id":"resp_1")", "previous_response_id"},
       {R"("background":true)", "background"},

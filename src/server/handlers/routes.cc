@@ -47,7 +47,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/unpin_lora_adapter", handle_unpin_lora, "Let an adapter leave the pool",
           !kOpen, kModelWork},
     Route{"POST", kUploadPath, handle_upload_lora, "Upload an adapter and load it", !kOpen,
-          kModelWork, nullptr, screen_upload},
+          kModelWork, nullptr, check_upload_header},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},

@@ -14,12 +14,12 @@ struct Route {
   std::string_view method;  // GET also matches HEAD
   std::string_view path;    // a trailing '/' matches any suffix; "/" alone matches itself
   ServiceHandler handler;
-  std::string_view summary;  // for /openapi.json; empty: not of the API
+  std::string_view summary;  // for /openapi.json; empty: not part of the API
   bool open = false;         // needs no API key
   bool model_work = false;   // refused while draining, and counted by /load
-  // True if the server has the route; null: always.
+  // True if the route is enabled; null: always enabled.
   bool (*enabled)(const ServerOptions& options) = nullptr;
-  // For bodies that are not JSON: the answer to a request that is refused by its header.
+  // For bodies that are not JSON: answers a request that is rejected by its header alone.
   std::optional<HttpResponse> (*screen)(const Service& service, const HttpRequest& head) = nullptr;
 };
 
@@ -31,7 +31,7 @@ const Route* find_route(const ServerOptions& options, std::string_view method,
                         std::string_view path);
 // "GET, HEAD, OPTIONS"; empty for an unknown path.
 std::string methods_of(const ServerOptions& options, std::string_view path);
-// The path without ServerOptions::root_path.
+// `path` without ServerOptions::root_path.
 std::string_view served_path(const ServerOptions& options, std::string_view path);
 
 }  // namespace valora::server

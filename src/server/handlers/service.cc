@@ -45,7 +45,7 @@ bool Service::is_base(std::string_view model) const {
   return model.empty() || is_base_name(base_names, model);
 }
 
-// An adapter whose own name begins with the base's is found under it.
+// An adapter whose own name begins with "base:" is found by its full name.
 std::string_view Service::adapter_of(std::string_view model) const {
   if (is_base(model)) return {};
   const std::string_view suffix = without_base_prefix(base_names, model);
@@ -80,7 +80,7 @@ ServedUser* Service::user_of(const HttpRequest& request) const {
 
 std::string Service::client_of(const HttpRequest& request) const {
   std::string client = request.peer.substr(0, request.peer.rfind(':'));
-  // Without keys to check, the header is whatever the client likes.
+  // If no keys are checked, clients may put anything in the header.
   if (!options.api_keys.empty() || !users.empty()) (client += ' ') += bearer_key(request);
   return client;
 }

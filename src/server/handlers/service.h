@@ -28,7 +28,7 @@ class StatsTicker;
 
 class Service {
  public:
-  // Engine and clock must outlive it.
+  // `engine` and `clock` must outlive this object.
   Service(ServerOptions options, Engine& engine, const Clock& clock = real_clock());
   ~Service();
   Service(const Service&) = delete;
@@ -36,7 +36,7 @@ class Service {
 
   const ServerOptions options;
   Engine& engine;
-  const std::vector<std::string> base_names;  // the first is the name in answers and metrics
+  const std::vector<std::string> base_names;  // the first is used in answers and metrics
   Metrics metrics;
   const Applications applications;
   const Users users;
@@ -44,30 +44,31 @@ class Service {
   std::atomic<bool> draining{false};
   WaitingChoices waiting;
   AnswerBudget answers;
-  std::atomic<int> load{0};  // requests under way that run the model
+  std::atomic<int> load{0};  // running requests that use the model
   const std::unique_ptr<StatsTicker> ticker;
   UploadStore uploads;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;
-  // The adapter name in `model`, which is "adapter" or "base:adapter"; a loaded adapter's exact
-  // name comes first. Empty for the base model.
+  // The adapter in `model`, which is "adapter" or "base:adapter"; the exact name of a loaded
+  // adapter takes precedence. Empty for the base model.
   std::string_view adapter_of(std::string_view model) const;
-  // All adapters of a target: the default one, or the one in `model` and then those in `lora`. If
-  // both name the same adapter, the scale in `lora` is used.
+  // All adapters of a target: the default one, or the one in `model` followed by those in `lora`.
+  // If both name the same adapter, the scale in `lora` applies.
   std::vector<AdapterUse> adapters_of(const Target& target) const;
   // authorized(): the request has a valid API key, or none is required. user_of(): the key's user;
   // null if the key has none.
   bool authorized(const HttpRequest& request) const;
   ServedUser* user_of(const HttpRequest& request) const;
-  // GenerateRequest::client: address and API key.
+  // The value of GenerateRequest::client: address and API key.
   std::string client_of(const HttpRequest& request) const;
-  // How answers write calls of tools: as the options say, else as the model does.
+  // The style of tool calls in answers: that of the options or, by default, the model's.
   ToolCallStyle tool_call_style() const {
     return options.tool_call_style.value_or(engine.model().tool_calls);
   }
   RequestLimits request_limits(const HttpRequest& request) const;
-  // The answer's "model" field: the base model's first name, an adapter's as the client sent it.
+  // The answer's "model" field: the base model's first name, or an adapter's name as the client
+  // sent it.
   std::string model_name_of(const Target& target) const;
 };
 

@@ -11,7 +11,7 @@
 namespace valora::server {
 namespace {
 
-// App handles what passes here, too: it may be there before the request is handled.
+// Requests passed here are left to App, which may have taken over by the time they are handled.
 const Route* route_without_engine(const ServerOptions& options, const HttpRequest& request) {
   const Route* route = find_route(options, request.method, served_path(options, request.path));
   const bool found = route && (route->handler == handle_page || route->handler == handle_version);
@@ -33,7 +33,7 @@ void StartingApp::serve(std::shared_ptr<App> app) {
 
 std::optional<HttpResponse> StartingApp::screen(const HttpRequest& head, Headers& common) {
   if (App* app = serving_) return app->screen(head, common);
-  if (!host_allowed(head.header("host"), options_.allowed_hosts)) return wrong_host();
+  if (!host_allowed(head.header("host"), options_.allowed_hosts)) return host_not_allowed();
   if (route_without_engine(options_, head)) return std::nullopt;
   return still_loading();
 }

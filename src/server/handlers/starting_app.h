@@ -1,4 +1,4 @@
-// The HTTP application while the model is being loaded. Then it hands every request to the App.
+// Answers requests while the model is loading, then hands every request to App.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@ namespace valora::server {
 
 class StartingApp final : public HttpHandler {
  public:
-  // options must outlive it.
+  // `options` must outlive this object.
   explicit StartingApp(const ServerOptions& options) : options_(options) {}
 
-  // Once at most.
+  // Called at most once.
   void serve(std::shared_ptr<App> app);
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
@@ -30,7 +30,7 @@ class StartingApp final : public HttpHandler {
  private:
   const ServerOptions& options_;
   std::shared_ptr<App> app_;             // written once, before serving_
-  std::atomic<App*> serving_ = nullptr;  // app_, once it serves
+  std::atomic<App*> serving_ = nullptr;  // app_ once it serves
 };
 
 }  // namespace valora::server

@@ -21,8 +21,8 @@ void handle_stats(const std::shared_ptr<Service>& service, HttpRequest request,
   }
   if (!service->ticker->add(exchange, user))
     return exchange->respond(error_response(503, "too many clients read the events of /v1/stats"));
-  // The exchange is the ticker's, so it must not keep the service.
-  exchange->on_client_left([weak = std::weak_ptr(service), left = exchange.get()] {
+  // The ticker owns the exchange, so the callback must not keep the service alive.
+  exchange->on_disconnect([weak = std::weak_ptr(service), left = exchange.get()] {
     if (const auto service = weak.lock()) service->ticker->remove(left);
   });
 }

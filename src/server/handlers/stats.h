@@ -1,4 +1,4 @@
-// /v1/stats: what the server does now, once or as events.
+// /v1/stats: current activity of the server, once or as a stream of events.
 #pragma once
 
 #include <memory>

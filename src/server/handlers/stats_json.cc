@@ -44,7 +44,8 @@ OrderedJson model_json(const Service& service) {
           {"videos", model.videos}};
 }
 
-// Whether the caller may load and unload adapters at all; of which ones, the endpoints say.
+// Says whether the caller may load and unload adapters at all; the endpoints decide about each
+// adapter.
 OrderedJson rights_json(const Service& service, const ServedUser* user) {
   OrderedJson why;
   if (!service.options.allow_runtime_lora_updating)

@@ -1,4 +1,4 @@
-// The JSON of /v1/stats, from what the engine and the metrics count.
+// Builds the JSON of /v1/stats from the counters of the engine and the metrics.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace valora::server {
 
-inline constexpr uint64_t kMostSteps = 128;  // entries of steps.last
+inline constexpr uint64_t kMostSteps = 128;  // entries in steps.last
 
-// All but the adapters. `user`, null for nobody, sees its own applications alone. `last_step`: the
-// number of the last step that the reader knows; becomes that of the last one listed.
+// Everything except the adapters. `user` sees only its own applications; null: no particular user.
+// `last_step`: in, the last step the reader knows; out, the last step listed.
 OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t& last_step);
-// One object for each adapter name that the user may ask.
+// One object for each adapter name that the user may use.
 OrderedJson adapter_stats_json(const Service& service, const ServedUser* user);
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-// /v1/stats: what it says, and to whom.
+// The contents of /v1/stats, and who may see them.
 #include "server/handlers/stats.h"
 
 #include <chrono>
@@ -19,7 +19,7 @@ Json adapter_named(const Json& stats, const std::string& name) {
   return {};
 }
 
-TEST_F(Handlers, StatsCountWhatAdaptersAnswered) {
+TEST_F(Handlers, StatsCountAnswersPerAdapter) {
   chat("hello there", R"("model":"lens")");
   chat("hello", R"("lora":[{"name":"lens"},{"name":"birds"}])");
   chat("hello");
@@ -43,18 +43,18 @@ TEST_F(Handlers, StatsCountWhatAdaptersAnswered) {
   EXPECT_EQ(stats["rights"]["load"], true);
 }
 
-TEST_F(Handlers, StatsSayTheStateOfTheServer) {
-  engine_.set_standstill("no request has got on for 60 s");
+TEST_F(Handlers, StatsReportServerState) {
+  engine_.set_standstill("no request has made progress for 60 s");
   Json stats = call("GET", "/v1/stats")->json();
   EXPECT_EQ(stats["state"], "stalled");
-  EXPECT_EQ(stats["reason"], "no request has got on for 60 s");
+  EXPECT_EQ(stats["reason"], "no request has made progress for 60 s");
   engine_.set_healthy(false);
   EXPECT_EQ(call("GET", "/v1/stats")->json()["state"], "stopped");
   service_->draining = true;
   EXPECT_EQ(call("GET", "/v1/stats")->json()["state"], "draining");
 }
 
-TEST_F(Handlers, UsersSeeTheAdaptersAndApplicationsThatTheyMayName) {
+TEST_F(Handlers, StatsShowUsersOnlyTheirAdaptersAndApplications) {
   options_.applications = {{.name = "video"}, {.name = "archive"}};
   options_.users = {{.name = "ann",
                      .key = "sk-ann-0001",
@@ -70,7 +70,7 @@ TEST_F(Handlers, UsersSeeTheAdaptersAndApplicationsThatTheyMayName) {
   EXPECT_EQ(stats["rights"]["load"], false);
 }
 
-TEST_F(Handlers, EventsOfStatsBeginAtOnceAndEndWithTheServer) {
+TEST_F(Handlers, StatsStreamStartsAtOnceAndEndsWithTheServer) {
   const auto reader = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
   EXPECT_EQ(reader->response.content_type, "text/event-stream; charset=utf-8");
   service_->ticker->stop();
@@ -81,7 +81,7 @@ TEST_F(Handlers, EventsOfStatsBeginAtOnceAndEndWithTheServer) {
   EXPECT_EQ(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}})->response.status, 503);
 }
 
-TEST_F(Handlers, ReadersOfOneTickGetTheirOwnSteps) {
+TEST_F(Handlers, StatsReadersOfTheSameTickGetTheirOwnSteps) {
   const auto early = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
   for (int i = 0; i < 300; ++i) service_->metrics.steps.add({.tokens = i});
   const auto late = begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}});
@@ -95,7 +95,7 @@ TEST_F(Handlers, ReadersOfOneTickGetTheirOwnSteps) {
       int steps = 0;
       for (const Json& step : event["steps"]["last"]) steps += step["steps"].get<int>();
       EXPECT_LE(event["steps"]["last"].size(), kMostSteps);
-      if (counts.size() < 2) counts.push_back(steps);  // later ticks have none
+      if (counts.size() < 2) counts.push_back(steps);  // later ticks have no new steps
     }
     return counts;
   };
@@ -103,7 +103,7 @@ TEST_F(Handlers, ReadersOfOneTickGetTheirOwnSteps) {
   EXPECT_EQ(steps(*late), std::vector<int>({300, 5}));
 }
 
-TEST_F(Handlers, EventsOfStatsHaveABoundOnTheirReaders) {
+TEST_F(Handlers, StatsStreamLimitsItsReaders) {
   std::vector<std::shared_ptr<testing::FakeExchange>> readers;
   for (size_t i = 0; i < StatsTicker::kMostReaders; ++i)
     readers.push_back(begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}}));

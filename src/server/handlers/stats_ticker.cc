@@ -25,7 +25,7 @@ bool StatsTicker::add(std::shared_ptr<Exchange> exchange, const ServedUser* user
 }
 
 void StatsTicker::remove(const Exchange* exchange) {
-  std::list<Reader> removed;  // ends without the lock
+  std::list<Reader> removed;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   for (auto it = readers_.begin(); it != readers_.end(); ++it)
     if (it->exchange.get() == exchange) return removed.splice(removed.begin(), readers_, it);
@@ -67,7 +67,7 @@ void StatsTicker::run() {
     try {
       Tick tick;
       for (Reader& reader : readers_) send(reader, tick);
-    } catch (const std::exception& e) {  // a tick is lost; the next one has its steps
+    } catch (const std::exception& e) {  // this tick is lost; the next one includes its steps
       spdlog::warn("the events of /v1/stats: {}", e.what());
     }
   }

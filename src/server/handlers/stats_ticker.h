@@ -1,4 +1,4 @@
-// The clients that read /v1/stats as events, one each second.
+// Sends an event per second to the clients that stream /v1/stats.
 #pragma once
 
 #include <condition_variable>
@@ -16,22 +16,22 @@ namespace valora::server {
 class Service;
 class ServedUser;
 
-// Thread-safe. Its thread sleeps while there are no readers.
+// Thread-safe. The thread sleeps while there are no readers.
 class StatsTicker {
  public:
   static constexpr size_t kMostReaders = 64;
 
-  // The service must outlive it.
+  // `service` must outlive this object.
   explicit StatsTicker(const Service& service) : service_(service) {}
   ~StatsTicker() { stop(); }
   StatsTicker(const StatsTicker&) = delete;
   StatsTicker& operator=(const StatsTicker&) = delete;
 
-  // Begins the stream with one event. It ends when its client leaves, when the server drains, or in
-  // stop(). False: there are kMostReaders already.
+  // Starts the stream with one event. It ends when the client disconnects, when the server drains,
+  // or in stop(). Returns false if there are kMostReaders already.
   bool add(std::shared_ptr<Exchange> exchange, const ServedUser* user);
   void remove(const Exchange* exchange);
-  // Ends all streams and takes no more readers.
+  // Ends all streams and accepts no more readers.
   void stop();
 
  private:
@@ -41,11 +41,11 @@ class StatsTicker {
     uint64_t last_step = 0;
   };
 
-  // What the readers of one tick share: those that know the same steps, with the same rights.
+  // One event shared by all readers that have the same rights and know the same steps.
   struct Tick {
     const ServedUser* user = nullptr;
     uint64_t before = 0, last_step = 0;
-    std::string text;  // empty: none so far
+    std::string text;  // empty: not built yet
   };
 
   void run();
@@ -55,7 +55,7 @@ class StatsTicker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Reader> readers_;
-  std::thread thread_;  // from the first reader on
+  std::thread thread_;  // started for the first reader
   bool stopped_ = false;
 };
 

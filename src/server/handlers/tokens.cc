@@ -11,7 +11,7 @@
 namespace valora::server {
 namespace {
 
-// An unknown name is an error, as is one that the user may not ask.
+// A model that the user may not use is an error, like an unknown name.
 Status check_model(const Service& service, const HttpRequest& request, const Target& target) {
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
@@ -48,7 +48,7 @@ bool has_media(const Prompt& prompt) {
   return media.images + media.videos > 0;
 }
 
-// Answers with the tokens of a prompt that the engine has prepared, media included.
+// Answers with the tokens of a prompt prepared by the engine, including media.
 class TokenizeSink final : public ResponseSink {
  public:
   TokenizeSink(std::shared_ptr<Service> service, std::shared_ptr<Exchange> exchange)
@@ -59,7 +59,7 @@ class TokenizeSink final : public ResponseSink {
   void on_error(const Error& error) override { answer_with(error); }
 
  private:
-  // Sinks do not throw: without memory for the answer there is none.
+  // Sinks must not throw: if memory for the answer runs out, none is sent.
   template <typename Ids>
   void answer_with(const Ids& ids) const noexcept {
     try {
@@ -70,7 +70,7 @@ class TokenizeSink final : public ResponseSink {
   }
   void answer(const Result<std::vector<int32_t>>& ids) const {
     exchange_->post([service = service_, exchange = exchange_, ids] {
-      // Only a stopping server cancels requests by itself.
+      // Only a server that is stopping cancels requests on its own.
       if (!ids.ok() && ids.error().code == ErrorCode::kCancelled) return exchange->abort();
       respond(*exchange, ids.ok() ? tokens_json(*service, *ids) : Result<std::string>(ids.error()));
     });
@@ -80,7 +80,8 @@ class TokenizeSink final : public ResponseSink {
   const std::shared_ptr<Exchange> exchange_;
 };
 
-// Media tell their number of tokens only once they are prepared, as those of any other request.
+// The number of media tokens is only known after preparation, so the engine prepares the prompt as
+// for any other request.
 void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& request,
                     std::shared_ptr<Exchange> exchange, TokenizeBody body) {
   const auto sink = std::make_shared<TokenizeSink>(service, exchange);
@@ -91,7 +92,7 @@ void tokenize_media(const std::shared_ptr<Service>& service, const HttpRequest& 
                                               .task = Task::kTokenize},
                                              sink);
   if (!handle.ok()) return sink->on_error(handle.error());
-  exchange->on_client_left([service, handle = *handle] { service->engine.cancel(handle); });
+  exchange->on_disconnect([service, handle = *handle] { service->engine.cancel(handle); });
 }
 
 }  // namespace

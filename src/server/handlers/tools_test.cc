@@ -1,4 +1,5 @@
-// Chats with tools: the fake engine repeats the last message, which here is written like a call.
+// Chats with tools. The fake engine repeats the last message, which these tests write as a tool
+// call.
 #include "base/json.h"
 #include "server/testing/handlers_fixture.h"
 
@@ -24,7 +25,7 @@ class Tools : public Handlers {
   }
 };
 
-TEST_F(Tools, CallsAreTakenOutOfTheAnswer) {
+TEST_F(Tools, CallsAreExtractedFromTheAnswer) {
   const Json answer = chat(kCall, std::string(kTools) + R"(,"n":2)")->json();
   ASSERT_EQ(answer["choices"].size(), 2u);
   for (int i = 0; i < 2; ++i) {
@@ -40,20 +41,20 @@ TEST_F(Tools, CallsAreTakenOutOfTheAnswer) {
   }
 }
 
-TEST_F(Tools, WithoutTextTheContentIsNull) {
+TEST_F(Tools, ContentIsNullWithoutText) {
   const std::string call = std::string(kCall).substr(6);
   const Json choice = chat(call, kTools)->json()["choices"][0];
   EXPECT_TRUE(choice["message"]["content"].is_null());
 }
 
-TEST_F(Tools, AnAnswerWithoutCallsIsAnOrdinaryOne) {
+TEST_F(Tools, AnswerWithoutCallsIsUnchanged) {
   const Json choice = chat("no call", kTools)->json()["choices"][0];
   EXPECT_EQ(choice["message"]["content"], "no call");
   EXPECT_EQ(choice["finish_reason"], "stop");
   EXPECT_FALSE(choice["message"].contains("tool_calls"));
 }
 
-TEST_F(Tools, NoneReadsNoCalls) {
+TEST_F(Tools, ToolChoiceNoneDisablesParsing) {
   const Json choice =
       chat(kCall, std::string(kTools) + R"(,"tool_choice":"none")")->json()["choices"][0];
   EXPECT_THAT(choice["message"]["content"].get<std::string>(), HasSubstr("<tool_call>"));
@@ -87,7 +88,7 @@ TEST_F(Tools, StreamsSendTheNameThenTheArguments) {
   EXPECT_EQ(reason, "tool_calls");
 }
 
-TEST_F(Tools, TheChoiceIsAFormOfTheAnswer) {
+TEST_F(Tools, ToolChoiceConstrainsTheAnswer) {
   chat("x", kTools);
   Json format = structural_tag();
   EXPECT_EQ(format["type"], "triggered_tags");
@@ -105,7 +106,7 @@ TEST_F(Tools, TheChoiceIsAFormOfTheAnswer) {
   EXPECT_EQ(format["stop_after_first"], true);
 }
 
-TEST_F(Tools, ANamedFunctionIsCalledOnceAndNothingElseIsSaid) {
+TEST_F(Tools, NamedFunctionIsCalledOnceWithoutOtherText) {
   const std::string named =
       std::string(kTools) + R"(,"tool_choice":{"type":"function","function":{"name":"look"}})";
   const auto cut = chat("<tool", named);  // after a token or two
@@ -114,7 +115,7 @@ TEST_F(Tools, ANamedFunctionIsCalledOnceAndNothingElseIsSaid) {
   EXPECT_EQ(chat("<tool", kTools)->json()["choices"][0]["message"]["content"], "<tool");
 }
 
-TEST_F(Tools, TheOptionSaysHowCallsAreWritten) {
+TEST_F(Tools, ParserOptionSelectsTheCallSyntax) {
   options_.tool_call_style = ToolCallStyle::kPythonic;
   const Json choice = chat("[look(at='a b')]", kTools)->json()["choices"][0];
   EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["arguments"], R"({"at":"a b"})");
@@ -123,7 +124,7 @@ TEST_F(Tools, TheOptionSaysHowCallsAreWritten) {
   EXPECT_EQ(structural_tag()["tags"][0]["begin"], "{\"name\": \"look\", \"parameters\": ");
 }
 
-TEST_F(Tools, NeedTheAnswerForThemselves) {
+TEST_F(Tools, RefuseAResponseFormatUnlessChoiceIsNone) {
   const std::string format = R"(,"response_format":{"type":"json_object"})";
   const auto refused = chat("x", kTools + format);
   EXPECT_EQ(refused->response.status, 400);

@@ -16,7 +16,7 @@
 namespace valora::server {
 namespace {
 
-// The files of an adapter; the field of each has its name.
+// An uploaded file. The form field has the file's name.
 struct UploadFile {
   std::string_view name;
   bool required;
@@ -33,7 +33,8 @@ struct Upload {
   std::vector<UploadStore::File> files;
 };
 
-// From a page of another origin: browsers send forms across origins without asking the server.
+// True if a page of another origin sent the request: browsers submit forms across origins without
+// asking the server.
 bool is_foreign(const Service& service, const HttpRequest& head) {
   const std::string_view origin = head.header("origin");
   if (origin.empty()) return false;
@@ -105,7 +106,7 @@ std::set<std::string> paths_in_use(const Engine& engine) {
   return paths;
 }
 
-// Clients need not know where the server keeps what they send.
+// Clients must not learn where the server stores uploads.
 Error without_path(Error error, const std::string& path) {
   constexpr std::string_view kInstead = "the upload";
   for (size_t at = 0; (at = error.message.find(path, at)) != error.message.npos;
@@ -126,7 +127,7 @@ void load_kept(const std::shared_ptr<Service>& service, LoadAdapter load,
       return exchange->respond(lora_success(name, "added"));
     }
     const Error error = without_path(lora_load_error(card.error(), {path}), path);
-    // On the exchange's executor: no file is removed on a thread of the engine.
+    // Posted to the exchange's executor, so that no file is removed on an engine thread.
     exchange->post([service, exchange, path, response = lora_failure(error, conditional)] {
       service->uploads.discard(path);
       exchange->respond(response);
@@ -136,7 +137,7 @@ void load_kept(const std::shared_ptr<Service>& service, LoadAdapter load,
 
 }  // namespace
 
-std::optional<HttpResponse> screen_upload(const Service& service, const HttpRequest& head) {
+std::optional<HttpResponse> check_upload_header(const Service& service, const HttpRequest& head) {
   if (!service.uploads.on())
     return error_response(403,
                           "adapters cannot be uploaded; start the server with "
@@ -158,8 +159,8 @@ void handle_upload_lora(const std::shared_ptr<Service>& service, HttpRequest req
   auto load = load_of_body(upload->fields);
   if (!load.ok()) return exchange->respond(error_response(load.error()));
   if (!may_change_lora(*service, request, *exchange, load->name)) return;
-  load->path = "upload";  // in place of the path that is not known yet
-  if (const std::string message = lora_objection(*service, *load); !message.empty())
+  load->path = "upload";  // placeholder until the path is known
+  if (const std::string message = lora_rejection_reason(*service, *load); !message.empty())
     return exchange->respond(error_response(400, message, {}, kInvalidUserInput));
   const auto kept = service->uploads.keep(upload->files, paths_in_use(service->engine));
   if (!kept.ok()) return exchange->respond(error_response(507, kept.error().message));

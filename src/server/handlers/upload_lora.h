@@ -1,4 +1,4 @@
-// An adapter that a client sends as a form: kept in the folder for uploads, then loaded.
+// /v1/upload_lora_adapter: stores an adapter sent as a form in the upload folder, then loads it.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace valora::server {
 
 inline constexpr std::string_view kUploadPath = "/v1/upload_lora_adapter";
 
-// The answer to a request that is refused by its header, before its body is read.
-std::optional<HttpResponse> screen_upload(const Service& service, const HttpRequest& head);
+// The response to an upload rejected by its header, before the body is read.
+std::optional<HttpResponse> check_upload_header(const Service& service, const HttpRequest& head);
 void handle_upload_lora(const std::shared_ptr<Service>& service, HttpRequest request,
                         std::shared_ptr<Exchange> exchange);
 

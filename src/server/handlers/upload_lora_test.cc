@@ -1,4 +1,4 @@
-// Adapters that clients send: what is kept, and that nothing else is left.
+// Uploaded adapters: which folders are kept, and that no others remain.
 #include "server/handlers/upload_lora.h"
 
 #include <filesystem>
@@ -52,7 +52,7 @@ class Uploads : public Handlers {
   const valora::testing::TempDir dir_;
 };
 
-TEST_F(Uploads, AnAdapterIsKeptUnderANameOfTheServersAndLoaded) {
+TEST_F(Uploads, AdapterIsStoredUnderAGeneratedNameAndLoaded) {
   Fields fields = adapter("../../x");
   fields.emplace_back("pinned", "true");
   fields.emplace_back("valora.json", "{\"task\":1}");
@@ -71,7 +71,7 @@ TEST_F(Uploads, AnAdapterIsKeptUnderANameOfTheServersAndLoaded) {
   EXPECT_TRUE(engine_.adapters().front().pinned);
 }
 
-TEST_F(Uploads, WhatIsRefusedLeavesNothing) {
+TEST_F(Uploads, RefusedUploadLeavesNoFiles) {
   const auto refused = [&](int status, const char* why, const Fields& fields) {
     const auto answer = upload(fields);
     EXPECT_EQ(answer->response.status, status) << answer->response.body;
@@ -100,7 +100,7 @@ TEST_F(Uploads, WhatIsRefusedLeavesNothing) {
   EXPECT_TRUE(kept().empty());
 }
 
-TEST_F(Uploads, ALoadThatFailsRemovesItsFolderAndNamesItNot) {
+TEST_F(Uploads, FailedLoadRemovesItsFolderWithoutNamingIt) {
   engine_.set_max_adapters(2);
   const auto answer = upload(adapter("new"));
   EXPECT_EQ(answer->response.status, 400);
@@ -109,7 +109,7 @@ TEST_F(Uploads, ALoadThatFailsRemovesItsFolderAndNamesItNot) {
   EXPECT_TRUE(kept().empty());
 }
 
-TEST_F(Uploads, AllTogetherHaveALimitAndUnusedOnesGoLater) {
+TEST_F(Uploads, TotalSizeIsLimitedAndUnusedUploadsAreRemoved) {
   options_.uploads.all = 12;  // one has five bytes
   EXPECT_EQ(upload(adapter("a"))->response.status, 200);
   EXPECT_EQ(upload(adapter("b"))->response.status, 200);
@@ -118,14 +118,14 @@ TEST_F(Uploads, AllTogetherHaveALimitAndUnusedOnesGoLater) {
   EXPECT_EQ(full->response.status, 507);
   EXPECT_THAT(full->response.body, HasSubstr("has 5 bytes, and uploaded adapters 10 of the 12"));
   call("POST", "/v1/unload_lora_adapter", R"({"lora_name":"a"})");
-  EXPECT_EQ(upload(adapter("c"))->response.status, 507);  // requests may still read it
+  EXPECT_EQ(upload(adapter("c"))->response.status, 507);  // requests may still be reading it
   clock_.advance(UploadStore::kRest);
   EXPECT_EQ(upload(adapter("c"))->response.status, 200);
   EXPECT_EQ(kept().size(), 2u);
   EXPECT_FALSE(std::filesystem::exists(first));
 }
 
-TEST_F(Uploads, TheHeaderIsEnoughToRefuse) {
+TEST_F(Uploads, WrongTypeOrOriginIsRefusedByTheHeader) {
   const std::string path(kUploadPath), body = form(adapter("new"));
   EXPECT_EQ(call("POST", path, body, {{"Content-Type", "application/json"}})->response.status, 415);
   EXPECT_EQ(call("POST", path, body)->response.status, 415);
@@ -134,14 +134,14 @@ TEST_F(Uploads, TheHeaderIsEnoughToRefuse) {
   EXPECT_EQ(upload(body, {{"Host", "here:1"}, {"Origin", "http://here:1"}})->response.status, 200);
 }
 
-TEST_F(Uploads, AreOffWithoutAFolder) {
+TEST_F(Uploads, UploadsAreDisabledWithoutAFolder) {
   options_.adapter_upload_dir.clear();
   const auto answer = upload(adapter("new"));
   EXPECT_EQ(answer->response.status, 403);
   EXPECT_THAT(answer->response.body, HasSubstr("--adapter-upload-dir"));
 }
 
-TEST(UploadFolder, IsMadeAndWhatWasNotFinishedInItGoes) {
+TEST(UploadFolder, IsCreatedAndClearedOfUnfinishedUploads) {
   const valora::testing::TempDir parent;
   const std::string dir = parent.file("uploads");
   const auto real = UploadStore::prepare(dir);

@@ -26,14 +26,14 @@ class UsersTest : public Handlers {
   }
 };
 
-TEST_F(UsersTest, NeedTheirKey) {
+TEST_F(UsersTest, RequestWithoutAKnownKeyIsRefused) {
   EXPECT_EQ(call("GET", "/v1/models")->response.status, 401);
   EXPECT_EQ(call("GET", "/v1/models", {}, as("sk-narrow-2"))->response.status, 401);
   EXPECT_EQ(call("GET", "/v1/models", {}, as("sk-wide-22"))->response.status, 200);
   EXPECT_EQ(call("GET", "/health")->response.status, 200);
 }
 
-TEST_F(UsersTest, SeeAndAskTheirModelsAlone) {
+TEST_F(UsersTest, UsersSeeAndUseOnlyTheirModels) {
   std::vector<std::string> names;
   const Json list = call("GET", "/v1/models", {}, as("sk-narrow-1"))->json();
   for (const Json& card : list["data"]) names.push_back(card["id"]);
@@ -53,9 +53,9 @@ TEST_F(UsersTest, SeeAndAskTheirModelsAlone) {
   EXPECT_EQ(engine_.requests().back().share, 3);
 }
 
-TEST_F(UsersTest, MayHaveTheirTextsReadAsPlain) {
+TEST_F(UsersTest, TextsOfAUserMayBeReadAsPlain) {
   const auto plain = [&](const std::string& key) {
-    service_ = nullptr;  // created again with the options
+    service_ = nullptr;  // recreated with the options
     const auto exchange = ask(key, "x", R"("model":"lens","max_tokens":9)");
     exchange->run();
     return std::get<ChatPrompt>(engine_.requests().back().prompt).plain_texts;
@@ -69,7 +69,7 @@ TEST_F(UsersTest, MayHaveTheirTextsReadAsPlain) {
   EXPECT_FALSE(plain("sk-wide-22"));
 }
 
-TEST_F(UsersTest, TokenizeForTheirModelsAlone) {
+TEST_F(UsersTest, UsersTokenizeOnlyForTheirModels) {
   for (const char* path : {"/tokenize", "/detokenize"}) {
     const auto status = [&](const std::string& model) {
       const std::string body = R"({"prompt":"a","tokens":[1],"model":")" + model + "\"}";
@@ -80,7 +80,7 @@ TEST_F(UsersTest, TokenizeForTheirModelsAlone) {
   }
 }
 
-TEST_F(UsersTest, AreOneClientHoweverTheyWriteTheirKey) {
+TEST_F(UsersTest, SpellingOfTheAuthSchemeDoesNotChangeTheClient) {
   for (const char* scheme : {"Bearer ", "bearer ", "BEARER  "})
     call("POST", "/v1/chat/completions", chat_body("x", R"("model":"birds","max_tokens":5)"),
          {{"Authorization", std::string(scheme) + "sk-wide-22"}});
@@ -90,7 +90,7 @@ TEST_F(UsersTest, AreOneClientHoweverTheyWriteTheirKey) {
   for (const auto& request : requests) EXPECT_EQ(request.client, requests.front().client);
 }
 
-TEST_F(UsersTest, LoadTheirAdaptersAlone) {
+TEST_F(UsersTest, UsersLoadOnlyTheirAdapters) {
   const auto status = [&](const std::string& path, const std::string& name) {
     return call("POST", path, R"({"lora_path":"/p","lora_name":")" + name + "\"}",
                 as("sk-narrow-1"))
@@ -102,7 +102,7 @@ TEST_F(UsersTest, LoadTheirAdaptersAlone) {
   EXPECT_EQ(status("/v1/unload_lora_adapter", "mine-1"), 200);
 }
 
-TEST_F(UsersTest, RequestsUnderWayAreLimited) {
+TEST_F(UsersTest, ConcurrentRequestsAreLimited) {
   const std::string fields = R"("model":"lens","max_tokens":10)";
   const auto first = ask("sk-narrow-1", "!hang", fields);
   const auto second = ask("sk-narrow-1", "!hang", fields);
@@ -121,7 +121,7 @@ TEST_F(UsersTest, RequestsUnderWayAreLimited) {
   EXPECT_EQ(again->response.status, 200);
 }
 
-TEST_F(UsersTest, TokensUnderWayAreLimited) {
+TEST_F(UsersTest, ConcurrentTokensAreLimited) {
   const auto status = [&](const std::string& fields) {
     const auto exchange = ask("sk-narrow-1", "x", R"("model":"lens")" + fields);
     exchange->run();
@@ -141,7 +141,7 @@ class UsersInApplications : public UsersTest {
     options_.applications = {{.name = "retrieval", .models = {"lens"}, .priority = 2},
                              {.name = "video", .models = {"birds"}}};
   }
-  // Asks as "wide", which has these rights.
+  // Sends a request as user "wide", who has these rights.
   std::shared_ptr<testing::FakeExchange> ask_wide(const std::string& fields,
                                                   const std::string& header = {}) {
     Headers headers = as("sk-wide-22");
@@ -160,12 +160,12 @@ class UsersInApplications : public UsersTest {
     return engine_.requests().back().priority;
   }
   User& wide() {
-    service_ = nullptr;  // created again with the options
+    service_ = nullptr;  // recreated with the options
     return options_.users[1];
   }
 };
 
-TEST_F(UsersInApplications, MayLowerTheirPriorityAlone) {
+TEST_F(UsersInApplications, MayOnlyLowerTheirPriority) {
   EXPECT_EQ(priority(R"("model":"fake")"), 0);
   EXPECT_EQ(priority(R"("model":"fake","priority":4)"), 4);
   EXPECT_EQ(priority(R"("model":"fake","priority":-1)"), -403);
@@ -195,7 +195,7 @@ TEST_F(UsersInApplications, TheServersOwnKeyHasAllRights) {
   EXPECT_EQ(engine_.requests().back().priority, -9);
 }
 
-TEST_F(UsersInApplications, AKeyThatEveryoneHasMayLowerAlone) {
+TEST_F(UsersInApplications, SharedKeyMayOnlyLowerPriority) {
   options_.users.clear();
   options_.api_keys = {"sk-operator"};
   const auto answer =
@@ -203,7 +203,7 @@ TEST_F(UsersInApplications, AKeyThatEveryoneHasMayLowerAlone) {
   EXPECT_EQ(answer->response.status, 403);
 }
 
-TEST_F(UsersInApplications, MayNameTheirsAlone) {
+TEST_F(UsersInApplications, MayNameOnlyTheirApplications) {
   EXPECT_EQ(tenant("", "retrieval"), "retrieval") << "without the field, any";
   wide().applications = {{"video"}};
   EXPECT_EQ(tenant("", "video"), "video");
@@ -222,7 +222,7 @@ TEST_F(UsersInApplications, MayNameTheirsAlone) {
   }
 }
 
-TEST_F(UsersInApplications, BelongToTheFirstOfTheirsByDefault) {
+TEST_F(UsersInApplications, DefaultToTheirFirstApplication) {
   EXPECT_EQ(tenant(R"("model":"fake")"), "user wide");
   wide().applications = {{"video"}};
   EXPECT_EQ(tenant(R"("model":"fake")"), "video");
@@ -231,7 +231,7 @@ TEST_F(UsersInApplications, BelongToTheFirstOfTheirsByDefault) {
   EXPECT_EQ(tenant(R"("model":"lens")"), "retrieval") << "the model's is one of its own";
 }
 
-TEST_F(UsersInApplications, SeeTheirsAlone) {
+TEST_F(UsersInApplications, SeeOnlyTheirApplications) {
   const auto count = [&] {
     return call("GET", "/v1/applications", {}, as("sk-wide-22"))->json()["data"].size();
   };
@@ -240,11 +240,11 @@ TEST_F(UsersInApplications, SeeTheirsAlone) {
   EXPECT_EQ(count(), 1u);
 }
 
-TEST_F(UsersInApplications, NameOnesThatTheServerHas) {
+TEST_F(UsersInApplications, UnknownApplicationOfAUserIsRefused) {
   EXPECT_TRUE(check(options_).ok());
   wide().applications = {{"video", "audio"}};
   EXPECT_EQ(check(options_).error().message,
-            "the user \"wide\" has the application \"audio\", which --applications does not");
+            "the user \"wide\" has the application \"audio\", which --applications lacks");
 }
 
 }  // namespace

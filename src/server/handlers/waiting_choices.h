@@ -1,5 +1,5 @@
-// How many choices wait in the engine's queue: a request counts n times its prompts, so that small
-// requests can't multiply past the limit of waiting requests.
+// Limits the choices waiting in the engine's queue. A request counts n times its prompts, so small
+// requests cannot multiply past the limit.
 #pragma once
 
 #include <mutex>
@@ -13,9 +13,9 @@ class WaitingChoices {
  public:
   explicit WaitingChoices(int limit) : limit_(limit) {}
 
-  // False: the queue is full. A request that finds no other waiting is always taken. A client of
-  // whom nothing waits finds room up to twice the limit, so that one client cannot fill the queue
-  // for all.
+  // Returns false if the queue is full. A request is always accepted if nothing else waits. A
+  // client with nothing waiting may exceed the limit up to twice, so that no single client can fill
+  // the queue for everyone.
   bool take(const std::string& client, int choices) {
     const std::lock_guard lock(mutex_);
     const auto known = by_client_.find(client);
@@ -42,7 +42,7 @@ class WaitingChoices {
   const int limit_;
   std::mutex mutex_;
   int waiting_ = 0;
-  std::unordered_map<std::string, int> by_client_;  // those of whom choices wait
+  std::unordered_map<std::string, int> by_client_;  // only clients with waiting choices
 };
 
 }  // namespace valora::server

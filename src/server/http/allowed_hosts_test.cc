@@ -5,7 +5,7 @@
 namespace valora::server {
 namespace {
 
-TEST(AllowedHosts, MatchNamesAddressesAndPorts) {
+TEST(AllowedHosts, MatchesNamesAddressesAndPorts) {
   EXPECT_TRUE(host_allowed("anything:1", {}));
   EXPECT_TRUE(host_allowed("Example.org.:8000", {"a", "example.ORG"}));
   EXPECT_TRUE(host_allowed("example.org:8000", {"example.org:8000"}));

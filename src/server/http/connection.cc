@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// For the header of a status page on a connection beyond the limit.
+// Time to read the header of a status request on a connection beyond the limit.
 constexpr std::chrono::milliseconds kStatusTime{1'000};
 // How long to read and discard input after an early answer. Closing with unread input would send a
 // TCP reset, which can destroy the answer.
@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kLingerTime{5'000};
 
 std::string_view as_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
-// A target with a host ("GET http://host/path") stands above the Host header.
+// The host in an absolute target ("GET http://host/path") overrides the Host header.
 void set_host_of(std::string_view target, Headers& headers) {
   const size_t scheme = target.find("://");
   if (scheme == target.npos || target[0] == '/') return;
@@ -61,14 +61,14 @@ Connection::Connection(Socket socket, const PeerName& peer, std::shared_ptr<Http
       status_only_(status_only) {
   client_ = peer.address;
   request_.peer = peer.with_port;
-  core_->rescue.expect_one_more();
+  core_->rescue.reserve_slot();
 }
 
 Connection::~Connection() {
-  core_->waits_no_more(place_, element_);
+  core_->end_waiting(place_, element_);
   core_->remove(this);
-  give_all_back();
-  core_->rescue.expect_one_less();
+  release_budgets();
+  core_->rescue.release_slot();
   core_->strands.give_back(socket_.get_executor());
 }
 
@@ -76,9 +76,9 @@ void Connection::give_up() noexcept {
   if (!given_up_.exchange(true)) core_->rescue.add(shared_from_this());
 }
 
-// What a connection counts in its server. Else a drain would wait for ever for an exchange that was
-// lost with an exception.
-void Connection::give_all_back() noexcept {
+// Returns the connection's shares of the server's budgets and counters. Otherwise a drain would
+// wait forever for an exchange lost to an exception.
+void Connection::release_budgets() noexcept {
   release_outbound(0);
   release_body(serial_);
   if (!std::exchange(in_exchange_, false)) return;
@@ -110,7 +110,7 @@ void Connection::close_now() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
 }
 
-void Connection::close_if_waiting() {
+void Connection::close_if_idle() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] {
     if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
   });
@@ -121,11 +121,11 @@ void Connection::close_if_waiting() {
 void Connection::next_request() {
   state_ = State::kIdle;
   header_began_ = false;
-  if (!status_only_) core_->waits_for_request(place_);
+  if (!status_only_) core_->mark_idle(place_);
   arm(read_timer_, status_only_ ? kStatusTime : core_->limits.keep_alive_timeout,
       &Connection::read_timed_out);
-  if (watching_) {
-    // Pipelined bytes are already buffered. Cancel the pending read; on_watched() continues with
+  if (read_pending_) {
+    // Pipelined bytes are already buffered. Cancel the pending read; on_watch_read() continues with
     // them.
     error_code ignored;
     if (buffer_.size() > 0) socket_.cancel(ignored);
@@ -143,7 +143,7 @@ void Connection::read_header() {
   if (!std::exchange(header_began_, true))
     arm(read_timer_, status_only_ ? kStatusTime : core_->limits.header_timeout,
         &Connection::read_timed_out);
-  // An empty line or two before a request is allowed.
+  // Skip empty lines before a request.
   while (buffer_.size() > 0 && (*static_cast<const char*>(buffer_.cdata().data()) == '\r' ||
                                 *static_cast<const char*>(buffer_.cdata().data()) == '\n'))
     buffer_.consume(1);
@@ -152,7 +152,7 @@ void Connection::read_header() {
   timed_out_ = false;
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(core_->limits.max_header_bytes));
-  parser_->body_limit(boost::none);  // on_header() checks it and can report the limit
+  parser_->body_limit(boost::none);  // on_header() checks the limit, so that it can report it
   parser_->on_chunk_header(count_extensions_);
   chunk_extension_bytes_ = 0;
   http::async_read_header(socket_, buffer_, *parser_,
@@ -165,14 +165,14 @@ void Connection::read_header() {
 void Connection::on_header(ErrorCode error) {
   if (state_ != State::kHeader) return;
   if (error) {
-    if (timed_out_) return refuse(408, "the request header took too long");
+    if (timed_out_) return refuse(408, "timed out reading the request header");
     if (is_disconnect(error)) return close();
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return refuse(431, fmt::format("the request header is larger than {} bytes",
                                      core_->limits.max_header_bytes));
     return refuse(400, "malformed HTTP request: " + error.message());
   }
-  core_->waits_no_more(place_, element_);
+  core_->end_waiting(place_, element_);
   const auto& message = parser_->get();
   request_.method = as_view(message.method_string());
   request_.headers.clear();
@@ -202,7 +202,8 @@ void Connection::on_header(ErrorCode error) {
     if (!core_->handler->is_status(request_))
       return refuse(503, "the server has too many connections; try again later");
   }
-  if (auto answer = core_->handler->screen(request_, common_headers_)) return answer_early(*answer);
+  if (auto answer = core_->handler->screen(request_, common_headers_))
+    return respond_without_handler(*answer);
   body_limit_ = core_->handler->max_body_bytes(request_).value_or(core_->limits.max_body_bytes);
   if (const uint64_t declared = parser_->content_length().value_or(0); declared > body_limit_)
     return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
@@ -225,7 +226,7 @@ void Connection::linger() {
   error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   arm(read_timer_, kLingerTime, &Connection::read_timed_out);
-  if (!watching_) drain_input();
+  if (!read_pending_) drain_input();
 }
 
 void Connection::drain_input() {
@@ -236,7 +237,7 @@ void Connection::drain_input() {
 void Connection::close() noexcept {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
-  core_->waits_no_more(place_, element_);
+  core_->end_waiting(place_, element_);
   disarm(read_timer_);
   disarm(write_timer_);
   error_code ignored;
@@ -250,7 +251,7 @@ void Connection::close() noexcept {
   } catch (const std::exception& e) {
     spdlog::error("closing an HTTP connection failed: {}", e.what());
   }
-  give_all_back();
+  release_budgets();
 }
 
 void Connection::release_body(uint64_t serial) {
@@ -263,7 +264,7 @@ void Connection::arm(Timer& timer, std::chrono::milliseconds delay, void (Connec
   timer.expires_after(delay);
   timer.async_wait([pending = pending(), &timer, expired](error_code error) mutable {
     const auto self = pending.take();
-    // The timer may have been re-armed after this wait had expired: ignore the old expiry.
+    // The timer may have been re-armed after this wait expired: ignore the old expiry.
     if (!error && timer.expiry() <= std::chrono::steady_clock::now())
       self->guarded([&] { (self.get()->*expired)(); });
   });

@@ -30,23 +30,22 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
   using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
 
-  // status_only: beyond the limit of connections; serves one request, for a status page.
+  // status_only: the connection is beyond the limit and serves a single request for a status page.
   Connection(Socket socket, const PeerName& peer, std::shared_ptr<HttpCore> core, bool status_only);
   ~Connection() override;
 
   void start();
-  // Any thread. A request that is still being read is refused; one that is being answered
-  // continues.
+  // Thread-safe. A request that is still being read is rejected; one being answered continues.
   void stop_reading();
   void close_now();
-  // Any thread. Closes the connection unless a request has begun in the meantime.
-  void close_if_waiting();
-  // Takes its place out of the list of HttpCore, which calls it under its lock.
-  void leave_waiting(HttpCore::Places& waiting) noexcept {
+  // Thread-safe. Closes the connection unless a request has begun in the meantime.
+  void close_if_idle();
+  // Removes the connection from HttpCore's list. HttpCore calls this with its lock held.
+  void remove_from_idle(HttpCore::Places& waiting) noexcept {
     place_.splice(place_.end(), waiting, element_);
   }
-  // Any thread. Something was lost for lack of memory: closes the connection as soon as there is
-  // some.
+  // Thread-safe. Called when running out of memory has lost an operation: closes the connection as
+  // soon as memory is available.
   void give_up() noexcept;
   void rescue() override { close_now(); }
 
@@ -64,9 +63,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // disconnects.
   void next_request();
   void watch();
-  void on_watched(ErrorCode error, size_t bytes);
-  void peer_finished();
-  void check_departure();
+  void on_watch_read(ErrorCode error, size_t bytes);
+  void on_peer_eof();
+  void check_for_disconnect();
   void probe_peer();
   void read_header();
   void on_header(ErrorCode error);
@@ -87,13 +86,13 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void end_stream(uint64_t serial);
   void release_body(uint64_t serial);
   void abort(uint64_t serial);
-  void on_client_left(uint64_t serial, std::function<void()> left);
+  void on_disconnect(uint64_t serial, std::function<void()> left);
   void abandon(uint64_t serial);
   bool answering(uint64_t serial) const { return state_ == State::kAnswering && serial == serial_; }
 
   // Answers without a handler. Closes the connection afterwards if the body was not read.
   void refuse(int status, std::string_view message);
-  void answer_early(const HttpResponse& response);
+  void respond_without_handler(const HttpResponse& response);
   void begin_exchange();
   void send_head(const HttpResponse& response, std::optional<size_t> length);
   bool hold_outbound(size_t bytes);
@@ -107,8 +106,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // ends.
   template <typename Work>
   void guarded(Work work) noexcept;
-  // Holds the connection for an operation under way. Destroyed without take(), because an exception
-  // of asio has lost the operation, it ends the connection: nothing else would wake it.
+  // Keeps the connection alive during an asynchronous operation. If an exception in asio loses the
+  // operation, the destructor runs without take() and closes the connection, which nothing else
+  // would wake.
   class Pending {
    public:
     explicit Pending(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -123,7 +123,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     std::shared_ptr<Connection> connection_;
   };
   Pending pending() { return Pending(shared_from_this()); }
-  void give_all_back() noexcept;
+  void release_budgets() noexcept;
   void linger();
   void drain_input();
   void close() noexcept;
@@ -134,7 +134,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void write_timed_out() { close(); }
 
   std::shared_ptr<HttpCore> core_;
-  HttpCore::Places place_{this};  // guarded by core_, as is its element
+  HttpCore::Places place_{this};  // guarded by core_, like its element
   const HttpCore::Places::iterator element_ = place_.begin();
   std::atomic<bool> given_up_ = false;
   Socket socket_;
@@ -147,10 +147,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   std::function<void(uint64_t, boost::beast::string_view, ErrorCode&)> count_extensions_;
   const bool status_only_;
   State state_ = State::kIdle;
-  bool watching_ = false;
+  bool read_pending_ = false;
   bool timed_out_ = false;
-  bool watching_errors_ = false;
-  bool half_closed_ = false;  // the peer sends nothing more
+  bool error_wait_pending_ = false;
+  bool half_closed_ = false;  // the peer will send nothing more
 
   HttpRequest request_;
   Headers common_headers_;
@@ -158,7 +158,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   size_t body_bytes_held_ = 0;
   size_t body_limit_ = 0;
   size_t unfinished_bytes_held_ = 0;  // of body_bytes_held_
-  bool header_began_ = false;         // with the empty lines before it
+  bool header_began_ = false;         // including any empty lines before it
   std::chrono::steady_clock::time_point body_began_{};
   uint64_t serial_ = 0;
   bool in_exchange_ = false;
@@ -174,14 +174,14 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   std::string pending_;  // to be sent next
   std::string sending_;  // being sent; the first sent_ bytes are out
   size_t sent_ = 0;
-  size_t outbound_held_ = 0;  // of pending_ and sending_, in HttpCore::outbound
+  size_t outbound_held_ = 0;  // bytes of pending_ and sending_ counted in HttpCore::outbound
   bool writing_ = false;
 
   int status_ = 0;
   size_t bytes_out_ = 0;
   std::string path_;
   size_t body_bytes_ = 0;
-  std::string log_line_;  // method and path; request_ is moved to the handler
+  std::string log_line_;  // method and path, kept because request_ is moved to the handler
   std::chrono::steady_clock::time_point began_{};
 };
 

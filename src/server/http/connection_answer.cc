@@ -1,4 +1,4 @@
-// The answering part of Connection.
+// The part of Connection that writes answers.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -18,7 +18,7 @@ using boost::system::error_code;
 
 namespace {
 
-// Smaller whole answers are not counted, so that errors can always be sent.
+// Smaller whole answers are not counted, so errors can always be sent.
 constexpr size_t kUncountedBytes = size_t{64} << 10;
 
 }  // namespace
@@ -45,10 +45,10 @@ void Connection::refuse(int status, std::string_view message) {
     begin_exchange();
   }
   body_unread_ = true;
-  answer_early(error_response(status, message));
+  respond_without_handler(error_response(status, message));
 }
 
-void Connection::answer_early(const HttpResponse& response) {
+void Connection::respond_without_handler(const HttpResponse& response) {
   if (body_unread_ || !parser_->is_done()) keep_alive_ = false;
   state_ = State::kAnswering;
   disarm(read_timer_);
@@ -122,7 +122,7 @@ void Connection::end_stream(uint64_t serial) {
   flush();
 }
 
-void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
+void Connection::on_disconnect(uint64_t serial, std::function<void()> left) {
   if (serial != serial_ || answer_complete_) return;
   if (state_ == State::kClosed)
     left();
@@ -130,8 +130,8 @@ void Connection::on_client_left(uint64_t serial, std::function<void()> left) {
     left_ = std::move(left);
 }
 
-// The handler destroyed its exchange. If it has not answered, it never will. Other faults than a
-// lack of memory are answered by those who notice them.
+// The handler has destroyed its exchange: if it has not answered by now, it never will. Only lack
+// of memory is answered here; other faults are answered where they are detected.
 void Connection::abandon(uint64_t serial) {
   if (!answering(serial) || answer_complete_) return;
   if (head_sent_)
@@ -155,7 +155,7 @@ void Connection::release_outbound(size_t unsent) {
 void Connection::flush() {
   if (writing_) return;
   if (sent_ == sending_.size()) {
-    if (sending_.capacity() > kUncountedBytes) sending_ = {};  // an idle connection holds no memory
+    if (sending_.capacity() > kUncountedBytes) sending_ = {};  // an idle connection holds no buffer
     sending_.clear();
     sent_ = 0;
     release_outbound(pending_.size());
@@ -178,7 +178,7 @@ void Connection::flush() {
 void Connection::on_written(ErrorCode error, size_t bytes) {
   writing_ = false;
   if (state_ == State::kClosed) return;
-  // Cancelling the read also cancels the write. The rest is sent again.
+  // Cancelling the pending read also cancels the write. The rest is sent again.
   if (error && error != asio::error::operation_aborted) return close();
   sent_ += bytes;
   bytes_out_ += bytes;

@@ -1,4 +1,5 @@
-// The part of Connection that reads request bodies, within their limits, and hands requests over.
+// The part of Connection that reads request bodies within their limits and hands requests to
+// handlers.
 #include <fmt/format.h>
 
 #include <boost/beast/http/error.hpp>
@@ -22,7 +23,7 @@ struct HandedOver {
   HttpRequest request;
   std::shared_ptr<Exchange> exchange;
 
-  // Without memory, the exchange answers when it is destroyed.
+  // If memory runs out, the exchange answers when it is destroyed.
   void run() {
     try {
       handle();
@@ -44,7 +45,7 @@ struct HandedOver {
 
 }  // namespace
 
-// Counts the bytes received, not Content-Length: a client can claim any length at no cost.
+// Counts the bytes received, not Content-Length: claiming a length costs a client nothing.
 bool Connection::count_body() {
   const size_t bytes = parser_->get().body().size();
   if (bytes <= body_bytes_held_) return true;
@@ -66,7 +67,7 @@ void Connection::finish_body() {
   core_->unfinished_bodies.give_back(client_, std::exchange(unfinished_bytes_held_, 0));
 }
 
-// A body must come at a least rate: else it could hold its connection for ever, byte by byte.
+// Enforces a minimum rate: otherwise a body sent byte by byte could hold its connection forever.
 std::chrono::milliseconds Connection::body_time_left() const {
   using std::chrono::milliseconds;
   const HttpLimits& limits = core_->limits;
@@ -96,7 +97,7 @@ void Connection::read_body() {
 void Connection::on_body(ErrorCode error) {
   if (state_ != State::kBody) return;
   if (error) {
-    if (timed_out_) return refuse(408, "the request body took too long");
+    if (timed_out_) return refuse(408, "timed out reading the request body");
     if (error == asio::error::operation_aborted && core_->close_after_responses)
       return refuse(503, "the server is draining");
     if (is_disconnect(error)) return close();
@@ -105,7 +106,7 @@ void Connection::on_body(ErrorCode error) {
   if (count_body()) read_body();
 }
 
-// Bytes of the header's fields, and of the trailer's once they are read.
+// Bytes of the header fields, and of the trailer fields once they are read.
 size_t Connection::field_bytes() const {
   size_t bytes = 0;
   for (const auto& field : parser_->get())
@@ -114,7 +115,7 @@ size_t Connection::field_bytes() const {
 }
 
 void Connection::refuse_body(ErrorCode error) {
-  // Only a field can fill the buffer: the parser removes the bytes of the body that it has read.
+  // Only a field can fill the buffer: the parser removes body bytes as it reads them.
   const bool full = buffer_.size() >= buffer_.max_size();
   if (error == http::error::header_limit || (error == http::error::buffer_overflow && full))
     return refuse(431, fmt::format("the chunk extensions or trailers are larger than {} bytes",

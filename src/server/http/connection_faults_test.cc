@@ -1,4 +1,4 @@
-// Exceptions in the middle of a request: they end that request and leave nothing behind.
+// Exceptions in the middle of a request end that request and leave nothing behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class Throwing final : public HttpHandler {
     if (request.path == "/memory") throw std::bad_alloc();
     if (request.path == "/post") return exchange->post([exchange] { throw std::bad_alloc(); });
     if (request.path == "/left") {
-      exchange->on_client_left([] { throw std::bad_alloc(); });
+      exchange->on_disconnect([] { throw std::bad_alloc(); });
       held = exchange;
       waiting.set_value();
       return;
@@ -47,8 +47,8 @@ class ConnectionFaults : public ::testing::Test {
     EXPECT_TRUE(server.ok());
     server_ = std::move(*server);
   }
-  // Nothing of earlier requests is left: a body that takes the whole budget is read, and a drain
-  // ends.
+  // Nothing of earlier requests is left: a body that takes the whole budget can be read, and a
+  // drain ends.
   void expect_clean() {
     for (int i = 0; i < 5000 && server_->active_exchanges() > 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -64,20 +64,20 @@ class ConnectionFaults : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(ConnectionFaults, AThrowWhileTheHeaderIsReadClosesTheConnection) {
+TEST_F(ConnectionFaults, ExceptionWhileReadingTheHeaderClosesTheConnection) {
   SocketClient client(server_->port());
   client.send(SocketClient::post_text("/screen", std::string(600, ' ')));
   EXPECT_EQ(client.read_all(), "");
   expect_clean();
 }
 
-TEST_F(ConnectionFaults, AThrowingHandlerIsA500) {
+TEST_F(ConnectionFaults, HandlerExceptionIs500) {
   SocketClient client(server_->port());
   EXPECT_EQ(client.post("/handle", std::string(600, ' ')).status, 500);
   expect_clean();
 }
 
-TEST_F(ConnectionFaults, AHandlerWithoutMemoryIsA503) {
+TEST_F(ConnectionFaults, HandlerOutOfMemoryIs503) {
   SocketClient client(server_->port());
   const auto answer = client.post("/memory", std::string(600, ' '));
   EXPECT_EQ(answer.status, 503);
@@ -85,14 +85,14 @@ TEST_F(ConnectionFaults, AHandlerWithoutMemoryIsA503) {
   expect_clean();
 }
 
-TEST_F(ConnectionFaults, AThrowInPostedWorkClosesTheConnection) {
+TEST_F(ConnectionFaults, ExceptionInPostedWorkClosesTheConnection) {
   SocketClient client(server_->port());
   client.send(SocketClient::post_text("/post", std::string(600, ' ')));
   EXPECT_EQ(client.read_all(), "");
   expect_clean();
 }
 
-TEST_F(ConnectionFaults, AThrowWhenTheClientLeavesLeavesNothingBehind) {
+TEST_F(ConnectionFaults, ExceptionOnDisconnectLeaksNothing) {
   SocketClient client(server_->port());
   client.send(SocketClient::post_text("/left", std::string(600, ' ')));
   handler_->waiting.get_future().wait();

@@ -1,4 +1,4 @@
-// More clients than connections are allowed.
+// More clients than the connection limit allows.
 #include "server/testing/server_fixture.h"
 
 namespace valora::server {
@@ -11,7 +11,7 @@ using testing::kStream;
 using testing::ServerTest;
 using testing::SocketClient;
 
-TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
+TEST_F(ServerTest, ConnectionAboveTheLimitIs503) {
   options_.limits.max_connections = 2;
   options_.limits.status_connections = 0;
   start();
@@ -27,8 +27,11 @@ TEST_F(ServerTest, MoreConnectionsThanAllowedAre503) {
   EXPECT_EQ(first.get("/health").status, 200);
 }
 
-TEST_F(ServerTest, ANewClientTakesThePlaceOfTheConnectionThatWaitedLongest) {
+// One io thread, here and below: connections become idle in the order in which they are served.
+// With more, a connection may count as idle only after its client has read the answer and gone on.
+TEST_F(ServerTest, NewClientReplacesTheLongestIdleConnection) {
   options_.limits.max_connections = 3;
+  options_.io_threads = 1;
   start();
   SocketClient busy(port()), silent(port()), slow(port());
   busy.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
@@ -37,7 +40,8 @@ TEST_F(ServerTest, ANewClientTakesThePlaceOfTheConnectionThatWaitedLongest) {
   EXPECT_FALSE(slow.readable(50)) << "both have begun to wait";
   EXPECT_EQ(SocketClient(port()).post(kChat, chat_body("x")).status, 200);
   EXPECT_EQ(silent.read_all(), "") << "closed without a word";
-  // In turn: the connection before may still count, so that the first of them takes slow's place.
+  // One after the other: the previous connection may still count, in which case the first of these
+  // takes the place of `slow`.
   SocketClient next(port());
   EXPECT_EQ(next.post(kChat, chat_body("x")).status, 200);
   SocketClient last(port());
@@ -47,28 +51,30 @@ TEST_F(ServerTest, ANewClientTakesThePlaceOfTheConnectionThatWaitedLongest) {
   EXPECT_THAT(busy.read_until("0\r\n\r\n"), HasSubstr("[DONE]"));
 }
 
-TEST_F(ServerTest, AConnectionThatIsUsedAgainWaitsAnew) {
+TEST_F(ServerTest, ReusedConnectionRestartsItsIdleTime) {
   options_.limits.max_connections = 2;
+  options_.io_threads = 1;
   start();
   SocketClient first(port()), second(port());
   EXPECT_EQ(second.get("/health").status, 200);
-  EXPECT_EQ(first.get("/health").status, 200);  // second has waited longest now
+  EXPECT_EQ(first.get("/health").status, 200);  // now `second` has waited longest
   EXPECT_EQ(SocketClient(port()).get("/health").status, 200);
   EXPECT_EQ(second.read_all(), "");
   EXPECT_EQ(first.get("/health").status, 200);
 }
 
-TEST_F(ServerTest, WithoutDescriptorsAConnectionThatWaitsGivesItsUp) {
+TEST_F(ServerTest, DescriptorShortageClosesAnIdleConnection) {
   start();
   SocketClient idle(port());
   EXPECT_EQ(idle.get("/health").status, 200);
-  // May lose its place, too: the next accept wants a descriptor before anyone has come.
+  // This connection may lose its place too: the server accepts ahead, which takes a descriptor
+  // before any client has come.
   SocketClient spare(port());
   EXPECT_EQ(spare.get("/health").status, 200);
   std::vector<int> taken;
   for (int fd; (fd = ::dup(STDERR_FILENO)) >= 0;) taken.push_back(fd);
   ASSERT_FALSE(taken.empty());
-  ::close(taken.back());  // the client's
+  ::close(taken.back());  // frees a descriptor for the client
   taken.pop_back();
   SocketClient late(port());
   ASSERT_TRUE(late.connected());

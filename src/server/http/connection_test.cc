@@ -13,7 +13,7 @@ using testing::kChat;
 using testing::ServerTest;
 using testing::SocketClient;
 
-TEST_F(ServerTest, AHugeBodyIsRefusedByItsLengthAlone) {
+TEST_F(ServerTest, HugeBodyIsRefusedByItsContentLength) {
   start();
   SocketClient client(port());
   client.send(
@@ -25,7 +25,7 @@ TEST_F(ServerTest, AHugeBodyIsRefusedByItsLengthAlone) {
   EXPECT_EQ(Json::parse(response.body)["error"]["type"], "PayloadTooLargeError");
 }
 
-TEST_F(ServerTest, AHugeBodySentAllTheSameStillGetsItsAnswer) {
+TEST_F(ServerTest, RefusalIsDeliveredEvenIfTheHugeBodyIsSent) {
   options_.limits.max_body_bytes = 1000;
   start();
   SocketClient client(port());
@@ -33,7 +33,7 @@ TEST_F(ServerTest, AHugeBodySentAllTheSameStillGetsItsAnswer) {
   EXPECT_EQ(client.read_response().status, 413);
 }
 
-TEST_F(ServerTest, AChunkedBodyIsCountedAsItComes) {
+TEST_F(ServerTest, ChunkedBodyIsMeasuredOnArrival) {
   options_.limits.max_body_bytes = 1000;
   start();
   SocketClient client(port());
@@ -43,7 +43,7 @@ TEST_F(ServerTest, AChunkedBodyIsCountedAsItComes) {
   EXPECT_EQ(client.read_response().status, 413);
 }
 
-TEST_F(ServerTest, AChunkedBodyIsRead) {
+TEST_F(ServerTest, ChunkedBodyIsAccepted) {
   start();
   SocketClient client(port());
   client.send(
@@ -52,7 +52,7 @@ TEST_F(ServerTest, AChunkedBodyIsRead) {
   EXPECT_EQ(Json::parse(client.read_response().body)["choices"][0]["text"], "a b");
 }
 
-TEST_F(ServerTest, BodiesTogetherStayWithinTheirBudget) {
+TEST_F(ServerTest, BodiesShareOneMemoryBudget) {
   options_.limits.max_total_body_bytes = 10'000;
   start();
   const std::string padding(9000, ' ');
@@ -120,7 +120,7 @@ TEST_F(ServerTest, ChunkExtensionsAndTrailersAreBounded) {
   EXPECT_EQ(status(body + "0\r\nX-A: " + std::string(1'000'000, 'b') + "\r\n\r\n"), 431);
 }
 
-TEST_F(ServerTest, EmptyLinesBeforeARequestHaveTheTimeOfItsHeader) {
+TEST_F(ServerTest, EmptyLinesBeforeARequestCountAgainstTheHeaderTimeout) {
   options_.limits.header_timeout = milliseconds(100);
   start();
   SocketClient drip(port());
@@ -134,7 +134,7 @@ TEST_F(ServerTest, EmptyLinesBeforeARequestHaveTheTimeOfItsHeader) {
   EXPECT_EQ(client.get("/health").status, 200);
 }
 
-TEST_F(ServerTest, OnlyAllowedHostsAreServed) {
+TEST_F(ServerTest, DisallowedHostIsRefused) {
   options_.allowed_hosts = {"localhost", "127.0.0.1:80", "*.example.org"};
   start();
   const auto status = [&](const std::string& target, const std::string& host) {
@@ -166,7 +166,7 @@ TEST_F(ServerTest, SlowHeadersAndBodiesTimeOut) {
   expect_alive();
 }
 
-TEST_F(ServerTest, IdleConnectionsAreClosedInTime) {
+TEST_F(ServerTest, IdleConnectionsTimeOut) {
   options_.limits.keep_alive_timeout = milliseconds(50);
   start();
   SocketClient never(port());
@@ -176,7 +176,7 @@ TEST_F(ServerTest, IdleConnectionsAreClosedInTime) {
   EXPECT_EQ(used.read_all(), "");
 }
 
-TEST_F(ServerTest, BadBodiesAre400AndTheConnectionGoesOn) {
+TEST_F(ServerTest, BadBodyIs400AndKeepsTheConnection) {
   start();
   SocketClient client(port());
   for (const std::string& body :
@@ -199,7 +199,7 @@ TEST_F(ServerTest, PipelinedRequestsAreAnsweredInOrder) {
   EXPECT_THAT(client.read_response().body, HasSubstr("two"));
 }
 
-TEST_F(ServerTest, PipelinedGarbageIsA400AfterTheGoodAnswer) {
+TEST_F(ServerTest, PipelinedGarbageIs400AfterTheValidAnswer) {
   start();
   SocketClient client(port());
   client.send(SocketClient::post_text(kChat, chat_body("one")) + "\x16\x03\x01 garbage\r\n\r\n");
@@ -230,7 +230,7 @@ TEST_F(ServerTest, UnknownPathsAreRefusedBeforeTheirBody) {
   EXPECT_TRUE(response.has("Connection: close"));
 }
 
-TEST_F(ServerTest, AuthComesBeforeTheBody) {
+TEST_F(ServerTest, KeyIsCheckedBeforeTheBodyIsRead) {
   options_.api_keys = {"secret"};
   start();
   SocketClient stranger(port());
@@ -257,7 +257,7 @@ TEST_F(ServerTest, CorsHeadersAreOnResponsesAndErrors) {
   EXPECT_TRUE(preflight.has(allow));
 }
 
-TEST_F(ServerTest, HeadHasTheHeaderOnly) {
+TEST_F(ServerTest, HeadReturnsHeadersOnly) {
   start();
   SocketClient client(port());
   client.send("HEAD /v1/models HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -265,7 +265,7 @@ TEST_F(ServerTest, HeadHasTheHeaderOnly) {
   EXPECT_EQ(client.get("/health").status, 200);
 }
 
-TEST_F(ServerTest, ABodyThatComesByteByByteTimesOut) {
+TEST_F(ServerTest, BodySentByteByByteTimesOut) {
   options_.limits.body_timeout = milliseconds(200);
   start();
   SocketClient drip(port());
@@ -277,7 +277,7 @@ TEST_F(ServerTest, ABodyThatComesByteByByteTimesOut) {
   expect_alive();
 }
 
-TEST_F(ServerTest, ALargeBodyHasTimeForItsSize) {
+TEST_F(ServerTest, BodyTimeoutGrowsWithItsSize) {
   options_.limits.body_timeout = milliseconds(100);
   options_.limits.min_body_rate = size_t{100} << 10;
   start();
@@ -290,7 +290,7 @@ TEST_F(ServerTest, ALargeBodyHasTimeForItsSize) {
   EXPECT_EQ(slow.read_response().status, 200);
 }
 
-TEST_F(ServerTest, UnfinishedBodiesOfOneClientAreBounded) {
+TEST_F(ServerTest, UnfinishedBodiesAreLimitedPerClient) {
   options_.limits.max_unfinished_body_bytes = 10'000;
   start();
   const std::string part(9000, ' ');
@@ -301,7 +301,7 @@ TEST_F(ServerTest, UnfinishedBodiesOfOneClientAreBounded) {
   second.send("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n" +
               part);
   EXPECT_EQ(second.read_response().status, 429);
-  engine_.hold_requests(true);  // a complete body counts no longer
+  engine_.hold_requests(true);  // a complete body no longer counts
   holder.send(std::string(1000 - chat_body("x").size(), ' ') + chat_body("x"));
   engine_.wait_for_running(1);
   SocketClient third(port());

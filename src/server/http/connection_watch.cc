@@ -1,5 +1,5 @@
-// The part of Connection that reads while no request is being read: it notices the next request and
-// clients that leave.
+// The part of Connection that reads while idle or answering: it detects the next request and
+// clients that disconnect.
 #include <boost/asio/error.hpp>
 
 #include "server/http/connection.h"
@@ -11,25 +11,25 @@ using boost::system::error_code;
 namespace asio = boost::asio;
 
 constexpr size_t kWatchBytes = size_t{4} << 10;
-// How often to look whether a client has left whose pipelined bytes are not read.
+// How often to check whether a client with unread pipelined bytes has disconnected.
 constexpr std::chrono::milliseconds kDepartureCheck{1'000};
 
 }  // namespace
 
 void Connection::watch() {
-  if (watching_ || half_closed_) return;
+  if (read_pending_ || half_closed_) return;
   if (buffer_.size() >= kMaxPipelinedBytes)
-    return arm(read_timer_, kDepartureCheck, &Connection::check_departure);
-  watching_ = true;
+    return arm(read_timer_, kDepartureCheck, &Connection::check_for_disconnect);
+  read_pending_ = true;
   socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
                           [pending = pending()](error_code error, size_t bytes) mutable {
                             const auto self = pending.take();
-                            self->guarded([&] { self->on_watched(error, bytes); });
+                            self->guarded([&] { self->on_watch_read(error, bytes); });
                           });
 }
 
-void Connection::on_watched(ErrorCode error, size_t bytes) {
-  watching_ = false;
+void Connection::on_watch_read(ErrorCode error, size_t bytes) {
+  read_pending_ = false;
   buffer_.commit(bytes);
   switch (state_) {
     case State::kIdle:
@@ -40,7 +40,7 @@ void Connection::on_watched(ErrorCode error, size_t bytes) {
       break;
     case State::kAnswering:
       if (error == asio::error::eof)
-        peer_finished();
+        on_peer_eof();
       else if (error)
         close();
       else
@@ -56,30 +56,30 @@ void Connection::on_watched(ErrorCode error, size_t bytes) {
   }
 }
 
-// The peer has closed its connection, or only its sending side: both look alike here. Half-closed
-// clients get their answer.
-void Connection::peer_finished() {
+// The peer has closed its connection, or only its sending side: the two look alike here.
+// Half-closed clients still get their answer.
+void Connection::on_peer_eof() {
   if (!http11_) return close();
   half_closed_ = true;
   if (buffer_.size() == 0) keep_alive_ = false;
   probe_peer();
 }
 
-// Bytes beyond the limit of pipelined bytes stay in the kernel, and the end of the peer's bytes is
-// behind them.
-void Connection::check_departure() {
+// Bytes beyond the pipelining limit stay in the kernel, so the end of the stream behind them cannot
+// be seen by reading.
+void Connection::check_for_disconnect() {
   if (state_ != State::kAnswering || half_closed_) return;
   if (!http11_) return close();
   probe_peer();
-  arm(read_timer_, kDepartureCheck, &Connection::check_departure);
+  arm(read_timer_, kDepartureCheck, &Connection::check_for_disconnect);
 }
 
-// A peer that has closed its connection rejects all bytes. So the server sends some without
-// meaning: an interim response, or an empty comment in a stream of events.
+// A peer that has closed its connection rejects any bytes. So the server sends harmless ones: an
+// interim response, or an empty comment in an event stream.
 void Connection::probe_peer() {
-  if (!std::exchange(watching_errors_, true))
+  if (!std::exchange(error_wait_pending_, true))
     socket_.async_wait(Socket::wait_error, [self = shared_from_this()](error_code error) {
-      self->watching_errors_ = false;
+      self->error_wait_pending_ = false;
       if (!error && self->state_ == State::kAnswering) self->close();
     });
   if (answer_complete_) return;

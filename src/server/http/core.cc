@@ -73,28 +73,28 @@ std::vector<std::shared_ptr<Connection>> HttpCore::connections() const {
   return alive;
 }
 
-void HttpCore::waits_for_request(Places& place) noexcept {
+void HttpCore::mark_idle(Places& place) noexcept {
   std::lock_guard lock(mutex_);
   waiting_.splice(waiting_.end(), place);
 }
 
-void HttpCore::waits_no_more(Places& place, Places::iterator element) noexcept {
+void HttpCore::end_waiting(Places& place, Places::iterator element) noexcept {
   std::lock_guard lock(mutex_);
   if (place.empty()) place.splice(place.end(), waiting_, element);
 }
 
-bool HttpCore::close_longest_waiting() {
+bool HttpCore::close_longest_idle() {
   std::shared_ptr<Connection> connection;
   {
     std::lock_guard lock(mutex_);
     while (!waiting_.empty() && !connection) {
       Connection* const longest = waiting_.front();
-      longest->leave_waiting(waiting_);
+      longest->remove_from_idle(waiting_);
       const auto known = connections_.find(longest);
       if (known != connections_.end()) connection = known->second.lock();
     }
   }
-  if (connection) connection->close_if_waiting();
+  if (connection) connection->close_if_idle();
   return connection != nullptr;
 }
 

@@ -1,4 +1,4 @@
-// State that the connections of one HttpServer share. Thread-safe.
+// State shared by the connections of one HttpServer. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace valora::server {
 
 class Connection;
 
-// Bytes that connections hold. Thread-safe.
+// Budget for the bytes that connections hold. Thread-safe.
 class ByteBudget {
  public:
   explicit ByteBudget(size_t limit) : limit_(limit) {}
-  // False: the limit would be exceeded, and nothing is counted.
+  // Returns false, and takes nothing, if the limit would be exceeded.
   bool take(size_t bytes);
   void give_back(size_t bytes) { held_ -= bytes; }
 
@@ -34,11 +34,11 @@ class ByteBudget {
   std::atomic<size_t> held_{0};
 };
 
-// Bytes by client. Thread-safe.
+// Byte budgets by client. Thread-safe.
 class ClientBudgets {
  public:
   explicit ClientBudgets(size_t limit) : limit_(limit) {}
-  // False: the client's limit would be exceeded, and nothing is counted.
+  // Returns false, and takes nothing, if the client's limit would be exceeded.
   bool take(const std::string& client, size_t bytes);
   void give_back(const std::string& client, size_t bytes);
 
@@ -48,14 +48,14 @@ class ClientBudgets {
   std::unordered_map<std::string, size_t> held_;
 };
 
-// Strands for connections, all made at start: asio does not survive a lack of memory while it makes
-// one. Thread-safe.
+// Strands for connections, all created at start: asio does not survive running out of memory while
+// creating one. Thread-safe.
 class StrandPool {
  public:
   using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
 
   StrandPool(boost::asio::io_context& io, size_t count);
-  // Makes one if all are in use.
+  // Creates one if all are in use.
   Strand take();
   void give_back(const Strand& strand) noexcept;
 
@@ -83,26 +83,26 @@ class HttpCore {
   const std::shared_ptr<HttpHandler> handler;
   ByteBudget bodies;  // of all requests
   ClientBudgets unfinished_bodies;
-  ByteBudget outbound;  // of all answers that are not sent yet
+  ByteBudget outbound;  // of all unsent answers
   Rescue rescue;
   boost::asio::io_context io;
   StrandPool strands;
   HandlerPool handlers;
   std::atomic<bool> close_after_responses{false};
-  std::atomic<bool> stopped{false};  // the threads have ended: posted work would never run
+  std::atomic<bool> stopped{false};  // the threads have ended, so posted work would never run
 
   size_t connection_count() const;
   void add(const std::shared_ptr<Connection>& connection);
   void remove(Connection* connection);
   std::vector<std::shared_ptr<Connection>> connections() const;
 
-  // A place in the list of connections that wait for a request, longest first. `place` holds one
-  // element, which moves into the list and back.
+  // A place in the list of connections that wait for a request, longest first. `place` is a list of
+  // one element, which is spliced into that list and back.
   using Places = std::list<Connection*>;
-  void waits_for_request(Places& place) noexcept;
-  void waits_no_more(Places& place, Places::iterator element) noexcept;
-  // Closes the connection that has waited longest for a request. False: none waits.
-  bool close_longest_waiting();
+  void mark_idle(Places& place) noexcept;
+  void end_waiting(Places& place, Places::iterator element) noexcept;
+  // Closes the connection that has waited longest for a request. Returns false if none waits.
+  bool close_longest_idle();
 
   void exchange_began();
   void exchange_ended();

@@ -8,8 +8,8 @@
 
 namespace valora::server {
 
-// Every connection takes file descriptors, and the usual soft limit is 1024. Some are kept for
-// files and for the hosts of media: connections that do not fit are not accepted.
+// Each connection takes file descriptors, and the usual soft limit is 1024. Some are reserved for
+// files and for media downloads; connections that do not fit are not accepted.
 size_t connections_within_descriptors(const HttpLimits& limits, size_t per_connection,
                                       size_t more) {
   constexpr size_t kOtherFiles = 256;

@@ -1,4 +1,4 @@
-// The limit of open files.
+// The limit on open files.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,10 @@
 
 namespace valora::server {
 
-// Raises the process's limit for as many connections as `limits` allows, and for other files.
-// Returns how many connections it has room for, at most limits.max_connections; fewer are logged.
-// per_connection: descriptors that each takes. more: that others than connections take.
+// Raises the process's limit to fit as many connections as `limits` allows, plus other files.
+// Returns how many connections fit, at most limits.max_connections, and logs if that is fewer.
+// per_connection: descriptors that each connection takes. more: descriptors needed for anything
+// else.
 size_t connections_within_descriptors(const HttpLimits& limits, size_t per_connection, size_t more);
 
 }  // namespace valora::server

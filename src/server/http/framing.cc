@@ -11,7 +11,7 @@ namespace {
 
 struct Found {
   int count = 0;
-  std::string_view value;  // of the last one
+  std::string_view value;  // of the last occurrence
 };
 
 Found find(const Headers& headers, std::string_view name) {

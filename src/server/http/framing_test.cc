@@ -1,4 +1,4 @@
-// Request smuggling: what follows a refused header is never run as a request.
+// Request smuggling: bytes after a rejected header are never run as a request.
 #include "server/http/framing.h"
 
 #include "server/testing/server_fixture.h"
@@ -19,7 +19,7 @@ struct BadFraming {
 
 class Smuggling : public ServerTest, public ::testing::WithParamInterface<BadFraming> {};
 
-TEST_P(Smuggling, IsRefusedAndTheConnectionIsClosed) {
+TEST_P(Smuggling, AmbiguousFramingIsRefusedAndClosesTheConnection) {
   options_.limits.keep_alive_timeout = std::chrono::milliseconds(300);
   start();
   SocketClient client(port());
@@ -56,13 +56,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadFraming{"1.1", "Host: x\r\nHost: x\r\nContent-Length: 0\r\n"},
         BadFraming{"1.0", "Host: x\r\nHost: y\r\nContent-Length: 0\r\n"}));
 
-TEST(Framing, PassesWhatIsUnambiguous) {
+TEST(Framing, UnambiguousRequestsAreAccepted) {
   EXPECT_FALSE(framing_fault({{"HOST", "x"}, {"transfer-encoding", "Chunked"}}, true));
   EXPECT_FALSE(framing_fault({{"Host", ""}, {"Content-Length", "5"}}, true));
   EXPECT_FALSE(framing_fault({{"Content-Length", "5"}}, false));
 }
 
-TEST(Framing, ExpectationsAreThoseOfTheRfc) {
+TEST(Framing, ExpectFollowsTheRfc) {
   EXPECT_FALSE(framing_fault({{"Host", "x"}, {"Expect", "100-Continue"}}, true));
   EXPECT_EQ(framing_fault({{"Host", "x"}, {"Expect", "cake"}}, true)->status, 417);
   EXPECT_EQ(framing_fault({{"Host", "x"}, {"Expect", "100-continue, cake"}}, true)->status, 417);

@@ -1,6 +1,6 @@
-// The threads that handle requests: parse their bodies, check them, submit them. Short requests and
-// long ones have threads of their own, so that a short request never waits for a long one, and on
-// each, clients take turns. Thread-safe.
+// Threads that handle requests: they parse bodies, check them and submit them. Short and long
+// requests have separate threads, so that a short one never waits for a long one; on each, clients
+// take turns. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace valora::server {
 
 class HandlerPool {
  public:
-  // threads: for short requests, and as many for long ones.
+  // threads: number for short requests, and the same number again for long ones.
   explicit HandlerPool(int threads);
   ~HandlerPool();
 
-  // `job` must not throw. After finish(), it is destroyed and not run.
+  // `job` must not throw. A job posted after finish() is destroyed without running.
   void post(const std::string& client, size_t body_bytes, std::function<void()> job);
   // Runs all posted jobs first.
   void finish();

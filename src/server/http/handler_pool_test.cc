@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kShort = 1000, kLong = size_t{1} << 20;
 
-// One thread for short requests and one for long ones; the latter is busy until open().
+// One thread for short requests and one for long ones, which stays busy until open().
 class BusyWithLong : public ::testing::Test {
  protected:
   BusyWithLong() {
@@ -32,10 +32,10 @@ class BusyWithLong : public ::testing::Test {
   std::promise<void> gate_;
   bool opened_ = false;
   std::string order_;
-  HandlerPool pool_{1};  // ends first: what waits in it writes to order_
+  HandlerPool pool_{1};  // destroyed first, because its jobs write to order_
 };
 
-TEST_F(BusyWithLong, AShortRequestDoesNotWaitForLongOnes) {
+TEST_F(BusyWithLong, ShortRequestDoesNotWaitForLongOnes) {
   for (int i = 0; i < 8; ++i) add("a" + std::to_string(i));
   std::promise<void> ran;
   pool_.post("a", kShort, [&] { ran.set_value(); });
@@ -50,7 +50,7 @@ TEST_F(BusyWithLong, ClientsTakeTurns) {
   EXPECT_EQ(order_, "a1 b1 a2 b2 a3 ");
 }
 
-TEST_F(BusyWithLong, AfterTheEndRequestsAreDropped) {
+TEST_F(BusyWithLong, RequestsAfterStopAreDropped) {
   open();
   pool_.finish();
   auto held = std::make_shared<int>();

@@ -1,4 +1,4 @@
-// The handlers' view of HTTP: requests, responses and the exchange that carries the answer.
+// HTTP as handlers see it: requests, responses and the exchange that carries the answer.
 // Independent of sockets.
 #pragma once
 
@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string body;
   std::string peer;  // "127.0.0.1:52113"
 
-  // The first header of that name, case-insensitive; empty if absent.
+  // The first header with this name, case-insensitive; empty if absent.
   std::string_view header(std::string_view name) const;
 };
 
@@ -43,7 +43,7 @@ class Exchange {
   virtual ~Exchange() = default;
 
   // Runs `work` on the exchange's executor: one at a time, in order, never within this call. If it
-  // throws for lack of memory, `work` is lost. The other functions do not throw: without memory
+  // throws for lack of memory, `work` is lost. The other functions never throw: if memory runs out,
   // they close the connection.
   virtual void post(std::function<void()> work) = 0;
 
@@ -54,15 +54,15 @@ class Exchange {
   // Call once the request body and its parsed form are freed: their bytes no longer count against
   // HttpLimits::max_total_body_bytes.
   virtual void release_body() = 0;
-  // Closes the connection, with the answer incomplete or not begun.
+  // Closes the connection, whether or not the answer has begun.
   virtual void abort() = 0;
 
   // Runs `left` once, on the executor, if the client disconnects (or reads too slowly) before the
   // end of the answer. If it has disconnected already, `left` is posted at once.
-  virtual void on_client_left(std::function<void()> left) = 0;
+  virtual void on_disconnect(std::function<void()> left) = 0;
 };
 
-// One request and its answer, for metrics.
+// Summary of one request and its answer, for metrics.
 struct HttpOutcome {
   std::string method;
   std::string path;          // empty if the header could not be read
@@ -82,18 +82,18 @@ class HttpHandler {
   virtual std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) = 0;
   // True if the request is for a status page, which is answered beyond the connection limit too.
   virtual bool is_status(const HttpRequest&) const { return false; }
-  // 413 beyond; absent: HttpLimits::max_body_bytes. Called after screen().
+  // Larger bodies get 413; nullopt: HttpLimits::max_body_bytes. Called after screen().
   virtual std::optional<size_t> max_body_bytes(const HttpRequest&) const { return std::nullopt; }
-  // Whose request it is: clients take turns in the work on their requests.
+  // Key of the client: requests of different clients take turns being handled.
   virtual std::string client_of(const HttpRequest& head) const { return head.peer; }
-  // Called once per request after its answer, or after its client has left. Must not block.
+  // Called once per request, after its answer or after the client has disconnected. Must not block.
   virtual void on_answered(const HttpOutcome&) {}
   virtual void handle(HttpRequest request, std::shared_ptr<Exchange> exchange) = 0;
 };
 
 bool same_header_name(std::string_view a, std::string_view b);
 
-// "%2F" becomes "/"; nullopt for a malformed escape.
+// "%2F" becomes "/". Returns nullopt for a malformed escape.
 std::optional<std::string> percent_decode(std::string_view text);
 
 // Returns `header` if it is a printable id of at most 128 characters, else a random id.

@@ -19,7 +19,7 @@
 #include "server/http/descriptors.h"
 #include "server/http/listener.h"
 #include "server/openai/errors.h"
-#include "server/tls/tls_door.h"
+#include "server/tls/tls_acceptor.h"
 
 namespace valora::server {
 namespace {
@@ -28,7 +28,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptRetry{50};
-// Faults that follow each other more quickly are one fault in the log.
+// Faults in quicker succession are logged as one.
 constexpr std::chrono::seconds kFaultPause{10};
 
 // Does not block: bytes that do not fit into the socket's buffer are dropped.
@@ -75,10 +75,10 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescua
         retry_timer(accept_strand),
         stop_timer(accept_strand),
         signals(accept_strand) {
-    core->rescue.expect_one_more();
+    core->rescue.reserve_slot();
   }
 
-  // Accepts again. An accept that is lost with an exception of asio would be the last one.
+  // Accepts again: an accept lost to an exception in asio would otherwise be the last.
   void rescue() override {
     asio::post(accept_strand, [self = shared_from_this()] {
       if (self->acceptor.is_open()) self->accept();
@@ -98,8 +98,8 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescua
   asio::executor_work_guard<asio::io_context::executor_type> work;
   asio::strand<asio::io_context::executor_type> accept_strand;
   Acceptor acceptor;
-  std::optional<SocketFile> socket_file;  // of a Unix domain socket
-  std::optional<TlsDoor> tls;
+  std::optional<SocketFile> socket_file;  // for a Unix domain socket
+  std::optional<TlsAcceptor> tls;
   asio::steady_timer retry_timer;
   std::chrono::steady_clock::time_point last_fault = std::chrono::steady_clock::now() - kFaultPause;
   asio::steady_timer stop_timer;
@@ -134,8 +134,7 @@ Status HttpServer::Impl::bind(const HttpServerOptions& options) {
   return {};
 }
 
-// The right to accept the next connection. If it is lost with an exception, the server accepts
-// again.
+// The pending accept. If an exception loses it, the server accepts again.
 class HttpServer::Impl::Turn {
  public:
   explicit Turn(std::shared_ptr<Impl> server) : server_(std::move(server)) {}
@@ -163,13 +162,13 @@ void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
   if (!acceptor.is_open()) return;
   if (error) core->strands.give_back(socket.get_executor());
   if (error) {
-    // Most likely out of descriptors. Open connections continue, and new clients wait in the
-    // backlog until one that waits for a request has made room.
+    // Most likely out of descriptors. Open connections continue; new clients wait in the backlog
+    // until a connection that is waiting for a request has made room.
     Turn turn(shared_from_this());
     const auto now = std::chrono::steady_clock::now();
     if (now - std::exchange(last_fault, now) > kFaultPause)
       spdlog::warn("accept: {}; connections without a request are closed", error.message());
-    core->close_longest_waiting();
+    core->close_longest_idle();
     retry_timer.expires_after(kAcceptRetry);
     retry_timer.async_wait([turn = std::move(turn)](error_code cancelled) mutable {
       const auto self = turn.take();
@@ -191,7 +190,7 @@ void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
 
 void HttpServer::Impl::admit(Connection::Socket socket, const PeerName& peer) {
   const size_t count = core->connection_count();
-  const bool full = count >= core->limits.max_connections && !core->close_longest_waiting();
+  const bool full = count >= core->limits.max_connections && !core->close_longest_idle();
   if (full && count >= core->limits.max_connections + core->limits.status_connections) {
     core->strands.give_back(socket.get_executor());
     reject(std::move(socket));
@@ -217,7 +216,7 @@ void HttpServer::Impl::join() {
   if (tls) tls->finish();
   work.reset();
   for (std::thread& thread : threads) thread.join();
-  core->rescue.stop();  // its thread must not end the core that it belongs to
+  core->rescue.stop();  // its thread must not destroy the core that it belongs to
   core->stopped = true;
   core->io.restart();
   core->io.poll();
@@ -231,8 +230,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
     return invalid("the server needs at least one thread");
   HttpServerOptions fitting = options;
   fitting.limits.max_connections =
-      options.tls.on() ? connections_within_descriptors(options.limits, TlsDoor::kDescriptors,
-                                                        TlsDoor::kMostHandshakes)
+      options.tls.on() ? connections_within_descriptors(options.limits, TlsAcceptor::kDescriptors,
+                                                        TlsAcceptor::kMaxHandshakes)
                        : connections_within_descriptors(options.limits, 1, 0);
   auto impl = std::make_shared<Impl>(fitting, std::move(handler));
   VALORA_CHECK(impl->bind(fitting));
@@ -300,7 +299,7 @@ void HttpServer::wait() {
 }
 
 void HttpServer::watch_signals(std::function<void()> on_signal) {
-  // A terminal that closes or a rotation of logs must not cut streams.
+  // Closing a terminal or rotating logs must not cut streams.
   for (const int ignored : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(ignored, SIG_IGN);
   error_code error;
   impl_->signals.add(SIGTERM, error);

@@ -31,9 +31,9 @@ class HttpServer {
                                                    std::shared_ptr<HttpHandler> handler);
   ~HttpServer();  // stops
 
-  uint16_t port() const;  // 0 of a Unix domain socket
+  uint16_t port() const;  // 0 for a Unix domain socket
 
-  // From now on every response closes its connection, and no further request is read.
+  // Makes every later response close its connection, and reads no further requests.
   void close_after_responses();
   // Exchanges whose answer is not fully sent yet.
   size_t active_exchanges() const;
@@ -47,8 +47,8 @@ class HttpServer {
   // Waits for begin_stop() and for the threads to end. Must not be called on a server thread.
   void wait();
 
-  // Calls `on_signal` on a server thread for each SIGTERM and SIGINT from now on. Once at most.
-  // SIGHUP, SIGUSR1 and SIGUSR2 are ignored then.
+  // Calls `on_signal` on a server thread for each SIGTERM and SIGINT from now on, and ignores
+  // SIGHUP, SIGUSR1 and SIGUSR2. Called at most once.
   void watch_signals(std::function<void()> on_signal);
 
  private:

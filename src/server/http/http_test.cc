@@ -23,7 +23,7 @@ TEST(RequestId, KeepsPrintableIdsAndReplacesOthers) {
   }
 }
 
-TEST(HttpRequest, FindsHeadersWhateverTheirCase) {
+TEST(HttpRequest, FindsHeadersCaseInsensitively) {
   HttpRequest request;
   request.headers = {{"Content-Type", "text/plain"}, {"X-A", "1"}, {"x-a", "2"}};
   EXPECT_EQ(request.header("content-TYPE"), "text/plain");

@@ -22,7 +22,7 @@ using boost::system::error_code;
 using Endpoint = asio::generic::stream_protocol::endpoint;
 using UnixSocket = asio::local::stream_protocol;
 
-// The address of an endpoint of the internet; empty for another one.
+// The endpoint as a TCP endpoint; nullopt for other address families.
 std::optional<tcp::endpoint> tcp_endpoint(const Endpoint& endpoint) {
   const int family = endpoint.data()->sa_family;
   tcp::endpoint address;
@@ -36,7 +36,7 @@ Error unavailable(const std::string& path, const std::string& reason) {
   return {ErrorCode::kUnavailable, fmt::format("can't listen on {}: {}", path, reason), "uds"};
 }
 
-// Removes a socket that nobody listens on. What else has the path's name stays.
+// Removes a socket that nobody listens on. Any other file at the path is kept.
 Status remove_stale(const std::string& path) {
   struct stat file{};
   if (lstat(path.c_str(), &file) != 0)
@@ -97,7 +97,7 @@ Result<SocketFile> SocketFile::listen(Acceptor& acceptor, const std::string& pat
   struct stat file{};
   if (lstat(path.c_str(), &file) != 0) return unavailable(path, std::strerror(errno));
   SocketFile bound(path, file.st_dev, file.st_ino);
-  // Nobody can connect before listen(), so the mode is in time.
+  // Nobody can connect before listen(), so it is not too late to set the mode.
   if (chmod(path.c_str(), mode) != 0) return unavailable(path, std::strerror(errno));
   if (acceptor.listen(asio::socket_base::max_listen_connections, error))
     return unavailable(path, error.message());

@@ -1,4 +1,4 @@
-// The socket that a server listens on: TCP or a Unix domain socket.
+// The socket on which a server listens: TCP or a Unix domain socket.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +15,13 @@ namespace valora::server {
 
 using Acceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::stream_protocol>;
 
-// Binds `acceptor` to the first address of the host that it can, and listens. Returns the port.
-// Errors: kInvalidArgument if the host can't be resolved, kUnavailable if no address can be bound.
+// Binds `acceptor` to the first of the host's addresses that can be bound, and listens. Returns the
+// port. Errors: kInvalidArgument if the host can't be resolved, kUnavailable if no address can be
+// bound.
 Result<uint16_t> listen_on_port(Acceptor& acceptor, const std::string& host, uint16_t port);
 
-// A Unix domain socket in the file system, removed in the end unless another file has its name.
+// A Unix domain socket in the file system. The destructor removes the file unless another one has
+// taken its name.
 class SocketFile {
  public:
   SocketFile(const SocketFile&) = delete;
@@ -28,9 +30,9 @@ class SocketFile {
   SocketFile& operator=(SocketFile&&) = delete;
   ~SocketFile();
 
-  // Binds `acceptor` to the path, gives the file this mode and listens. A socket that nobody
-  // listens on is replaced. Errors: kInvalidArgument for a path that is too long or names
-  // something else than a socket, kUnavailable if it is in use or can't be bound.
+  // Binds `acceptor` to the path, gives the file this mode and listens. Replaces a socket that
+  // nobody listens on. Errors: kInvalidArgument if the path is too long or names anything other
+  // than a socket, kUnavailable if it is in use or can't be bound.
   static Result<SocketFile> listen(Acceptor& acceptor, const std::string& path, mode_t mode);
 
  private:
@@ -42,8 +44,8 @@ class SocketFile {
   ino_t inode_;
 };
 
-// The peer of a connection: its address, and with the port. Both are "unix" for a Unix domain
-// socket, and "unknown" for a connection that is lost already.
+// A connection's peer: its address, without and with the port. Both are "unix" for a Unix domain
+// socket, and "unknown" if the connection is already lost.
 struct PeerName {
   std::string address, with_port;
 };

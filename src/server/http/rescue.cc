@@ -20,13 +20,13 @@ bool rescued(Rescuable& object) {
 
 }  // namespace
 
-void Rescue::expect_one_more() {
+void Rescue::reserve_slot() {
   const std::lock_guard lock(mutex_);
   waiting_.reserve(expected_ + 1);
   ++expected_;
 }
 
-void Rescue::expect_one_less() noexcept {
+void Rescue::release_slot() noexcept {
   const std::lock_guard lock(mutex_);
   --expected_;
 }
@@ -59,10 +59,10 @@ void Rescue::run() {
     waiting_.pop_back();
     lock.unlock();
     const bool done = rescued(*object);
-    if (done) object.reset();  // it may be the last reference
+    if (done) object.reset();  // this may be the last reference
     lock.lock();
     if (done) continue;
-    // Its place was not taken: it counts as expected still.
+    // Nothing took its place, so it still counts as expected.
     if (waiting_.size() < waiting_.capacity()) waiting_.push_back(std::move(object));
     changed_.wait_for(lock, kPause, [this] { return stopped_; });
   }

@@ -1,4 +1,4 @@
-// What a lack of memory left undone: a thread of its own tries again until there is memory.
+// Retries work that failed for lack of memory, on a thread of its own, until it succeeds.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace valora::server {
 class Rescuable {
  public:
   virtual ~Rescuable() = default;
-  // On the rescuing thread. May throw: then it is called again later.
+  // Called on the Rescue thread. If it throws, it is called again later.
   virtual void rescue() = 0;
 };
 
@@ -23,11 +23,11 @@ class Rescue {
   Rescue() : thread_([this] { run(); }) {}
   ~Rescue() { stop(); }
 
-  // Makes room for one object more or less, so that add() needs no memory.
-  void expect_one_more();
-  void expect_one_less() noexcept;
-  // Objects may be added as often as they were expected; further ones, and those after stop(), are
-  // ignored.
+  // Reserves room for one object more or less, so that add() never allocates.
+  void reserve_slot();
+  void release_slot() noexcept;
+  // At most as many objects may be added as were expected; further ones, and those added after
+  // stop(), are ignored.
   void add(std::shared_ptr<Rescuable> object) noexcept;
   void stop();
 

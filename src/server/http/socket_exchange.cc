@@ -15,7 +15,7 @@ SocketExchange::~SocketExchange() {
 }
 
 // The work holds the connection, not the exchange: abandon() runs when the exchange is destroyed.
-// Without memory for it the connection ends: a part of its answer is lost.
+// If memory runs out here, the connection ends, because a part of its answer is lost.
 template <typename Work>
 void SocketExchange::dispatch(Work work) noexcept {
   if (connection_->core_->stopped) return;
@@ -70,9 +70,9 @@ void SocketExchange::abort() {
   dispatch([](Connection& connection, uint64_t serial) { connection.abort(serial); });
 }
 
-void SocketExchange::on_client_left(std::function<void()> left) {
+void SocketExchange::on_disconnect(std::function<void()> left) {
   dispatch([left = std::move(left)](Connection& connection, uint64_t serial) mutable {
-    connection.on_client_left(serial, std::move(left));
+    connection.on_disconnect(serial, std::move(left));
   });
 }
 

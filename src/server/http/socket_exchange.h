@@ -21,7 +21,7 @@ class SocketExchange final : public Exchange {
   void end_stream() override;
   void release_body() override;
   void abort() override;
-  void on_client_left(std::function<void()> left) override;
+  void on_disconnect(std::function<void()> left) override;
 
  private:
   template <typename Work>

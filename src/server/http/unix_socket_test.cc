@@ -29,7 +29,7 @@ class UnixSocketTest : public testing::ServerTest {
   const std::string path_ = ::testing::TempDir() + "valora_uds_test.sock";
 };
 
-TEST_F(UnixSocketTest, AnswersAndRemovesTheFileAtTheEnd) {
+TEST_F(UnixSocketTest, AnswersAndRemovesItsFileOnExit) {
   options_.uds_mode = 0640;
   start();
   struct stat file{};
@@ -45,7 +45,7 @@ TEST_F(UnixSocketTest, AnswersAndRemovesTheFileAtTheEnd) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path_)));
 }
 
-TEST_F(UnixSocketTest, ReplacesASocketThatNobodyListensOn) {
+TEST_F(UnixSocketTest, ReplacesAStaleSocket) {
   const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -56,7 +56,7 @@ TEST_F(UnixSocketTest, ReplacesASocketThatNobodyListensOn) {
   EXPECT_EQ(SocketClient(path_).get("/health").status, 200);
 }
 
-TEST_F(UnixSocketTest, LeavesTheSocketsOfOthersAndOtherFilesAlone) {
+TEST_F(UnixSocketTest, KeepsLiveSocketsAndOtherFiles) {
   start();
   EXPECT_THAT(refusal(), HasSubstr("another program listens there"));
   EXPECT_EQ(SocketClient(path_).get("/health").status, 200);
@@ -66,7 +66,7 @@ TEST_F(UnixSocketTest, LeavesTheSocketsOfOthersAndOtherFilesAlone) {
   EXPECT_TRUE(std::filesystem::is_regular_file(path_));
 }
 
-TEST_F(UnixSocketTest, DoesNotRemoveWhatTookItsPlace) {
+TEST_F(UnixSocketTest, DoesNotRemoveAFileThatReplacedItsSocket) {
   start();
   std::filesystem::remove(path_);
   std::ofstream(path_) << "mine";
@@ -74,7 +74,7 @@ TEST_F(UnixSocketTest, DoesNotRemoveWhatTookItsPlace) {
   EXPECT_TRUE(std::filesystem::is_regular_file(path_));
 }
 
-TEST_F(UnixSocketTest, RefusesPathsThatNoSocketCanHave) {
+TEST_F(UnixSocketTest, RefusesInvalidPaths) {
   options_.uds = "/tmp/" + std::string(200, 'a');
   EXPECT_THAT(refusal(), HasSubstr("1 to 107 bytes, not 205"));
   options_.uds = "/nowhere/at/all.sock";

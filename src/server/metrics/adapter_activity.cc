@@ -16,7 +16,7 @@ void AdapterActivity::move(Request& request, State state) {
   request.state_ = state;
 }
 
-// All or, if there is no memory, none.
+// Adds all names, or none if memory runs out.
 void AdapterActivity::add(const std::vector<std::string>& names, Counts& counts) {
   size_t added = 0;
   try {

@@ -1,5 +1,5 @@
-// The adapter names that accepted requests use, as clients name them. Several names may share one
-// loaded adapter, and the engine reports the name under which it was loaded.
+// The adapter names used by accepted requests, as clients spell them. Several names may share one
+// loaded adapter, which the engine reports under the name it was loaded with.
 #pragma once
 
 #include <map>
@@ -17,8 +17,9 @@ namespace valora::server {
 // Thread-safe.
 class AdapterActivity {
  public:
-  // The names of one request: none until it is accepted, then waiting, then running, and none again
-  // when it ends or this object is destroyed. started() may come before accepted().
+  // Counts the names of one request: first not at all, then as waiting once accepted, then as
+  // running, and not at all after it ends or this object is destroyed. started() may come before
+  // accepted().
   class Request {
    public:
     Request(std::shared_ptr<AdapterActivity> activity, const std::vector<AdapterUse>& uses);
@@ -44,7 +45,7 @@ class AdapterActivity {
   enum State { kNew, kWaiting, kRunning, kEnded };
   using Counts = std::map<std::string, int>;
 
-  // States only increase: a late accepted() changes nothing.
+  // States only advance: a late accepted() changes nothing.
   void move(Request& request, State state);
   static void add(const std::vector<std::string>& names, Counts& counts);
   static void remove(std::span<const std::string> names, Counts& counts);

@@ -7,10 +7,10 @@ namespace {
 
 using Names = std::set<std::string>;
 
-TEST(AdapterActivity, FollowsARequestFromItsAcceptanceToItsEnd) {
+TEST(AdapterActivity, TracksARequestFromAcceptanceToCompletion) {
   const auto activity = std::make_shared<AdapterActivity>();
   AdapterActivity::Request first(activity, {{"a", 1}, {"b", 1}});
-  EXPECT_EQ(activity->waiting(), Names());  // it may still be refused
+  EXPECT_EQ(activity->waiting(), Names());  // the request may still be rejected
   first.accepted();
   EXPECT_EQ(activity->waiting(), (Names{"a", "b"}));
   {

@@ -16,7 +16,7 @@ double warmed(double heat, double half_lives) {
 
 }  // namespace
 
-// Half of the names go at once, so that a request seldom pays for it.
+// Drops half of the names at once, so that few requests pay for it.
 void AdapterCounts::make_room() {
   std::vector<int64_t> times;
   for (const auto& [_, counts] : counts_) times.push_back(counts.last_used);

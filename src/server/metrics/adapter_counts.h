@@ -1,4 +1,4 @@
-// Requests and tokens by the adapter that answered.
+// Counts requests and tokens by the adapter that answered.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,21 @@ namespace valora::server {
 // Thread-safe.
 class AdapterCounts {
  public:
-  // Beyond so many names, those that were used longest ago are forgotten.
+  // Beyond this number of names, the least recently used are dropped.
   static constexpr size_t kMostNames = 65536;
 
   struct Counts {
     uint64_t requests = 0, prompt_tokens = 0, generated_tokens = 0;
     int64_t last_used = 0;      // Unix time; 0: never
-    DurationCounts ttft, tpot;  // of its requests; tpot: of those with a second token
-    // The logarithm of its requests, each worth half as much as one kHalfLife later. The busiest of
-    // any two names has the larger one, at any time.
+    DurationCounts ttft, tpot;  // of its requests; tpot: only of those with a second token
+    // log2 of the number of requests, where a request counts half as much as one made kHalfLife
+    // later. At any time, the busier of two names has the larger value.
     double heat = kCold;
   };
   static constexpr double kHalfLife = 600;  // seconds
   static constexpr double kCold = -1e300;
 
-  // An answered request counts for each of its adapters; for "", the base model, if it has none.
+  // Counts an answered request for each of its adapters, or for "" (the base model) if it has none.
   void answered(const std::vector<AdapterUse>& uses, const Usage& usage,
                 const AnswerLatency& latency);
   // By name.

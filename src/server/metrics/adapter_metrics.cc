@@ -42,7 +42,8 @@ void add_value(MetricFamily& family, const Labels& labels, const Labels& more, d
   family.metric.back().gauge.value = value;
 }
 
-// vLLM's words for the memory that the model reads, on whatever device, and for the host's.
+// vLLM's names: "gpu" for the memory the model reads from, whatever the device, and "cpu" for host
+// memory.
 const char* level_of(WeightsPlace place) {
   return place == WeightsPlace::kPool ? "gpu" : place == WeightsPlace::kHost ? "cpu" : nullptr;
 }
@@ -87,7 +88,7 @@ void add_places(const std::vector<const AdapterCard*>& shown, const Labels& labe
   out.push_back(std::move(bytes));
 }
 
-// Names may share their weights, which are in the pool once.
+// Several names may share weights, which are in the pool only once.
 void add_pool(const std::vector<AdapterCard>& adapters, const MemoryStats& memory,
               const Labels& labels, std::vector<MetricFamily>& out) {
   std::set<Digest> known, in_pool;

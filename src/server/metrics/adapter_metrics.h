@@ -1,5 +1,5 @@
-// Metrics of single adapters: where their weights are, and the work of the busiest. However many
-// adapters are loaded, the number of series is bounded.
+// Metrics of individual adapters: where their weights are, and the work of the busiest. The number
+// of series is bounded, however many adapters are loaded.
 #pragma once
 
 #include <prometheus/labels.h>
@@ -13,13 +13,13 @@
 
 namespace valora::server {
 
-// Adapters with series of where they are: those in the pool before others, then pinned ones, then
-// the busiest.
+// Number of adapters with a series for their location: those in the pool first, then pinned ones,
+// then the busiest.
 inline constexpr size_t kMostPlaced = 256;
-// Adapters with counters and latencies of their own.
+// Number of adapters with their own counters and latencies.
 inline constexpr size_t kMostBusy = 20;
 
-// Appends them. `labels` are those of every metric.
+// Appends the metrics of adapters to `out`, each with `labels`.
 void add_adapter_metrics(const std::vector<AdapterCard>& adapters, const MemoryStats& memory,
                          const AdapterCounts& counts, const prometheus::Labels& labels,
                          std::vector<prometheus::MetricFamily>& out);

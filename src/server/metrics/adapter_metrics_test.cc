@@ -1,4 +1,4 @@
-// Series of single adapters: what they say, and that their number is bounded.
+// Metrics of individual adapters: their values, and the bound on their number.
 #include "server/metrics/adapter_metrics.h"
 
 #include <gmock/gmock.h>
@@ -38,12 +38,12 @@ size_t times(const std::string& text, std::string_view part) {
   return count;
 }
 
-TEST(AdapterMetrics, SayWhereTheWeightsAre) {
+TEST(AdapterMetrics, ReportWhereWeightsReside) {
   std::vector<AdapterCard> adapters = {
       adapter("a", WeightsPlace::kPool), adapter("b", WeightsPlace::kHost),
       adapter("c", WeightsPlace::kFile), adapter("d", WeightsPlace::kNone)};
   adapters[0].pinned = true;
-  adapters.push_back(adapters[0]);  // a further name of the same weights
+  adapters.push_back(adapters[0]);  // another name for the same weights
   adapters.back().name = "again";
   MemoryStats memory{.block_bytes = 32};
   memory.adapter_limit = 10;
@@ -63,7 +63,7 @@ TEST(AdapterMetrics, SayWhereTheWeightsAre) {
   EXPECT_THAT(text, HasSubstr(seconds + "_count{engine=\"0\"} 2\n"));
 }
 
-TEST(AdapterMetrics, WithoutAdaptersNobodyKnowsHowManyFit) {
+TEST(AdapterMetrics, OmitCapacityWithoutAdapters) {
   MemoryStats memory{.block_bytes = 32};
   memory.adapter_limit = 10;
   EXPECT_THAT(text_of({}, memory), Not(HasSubstr("vllm:max_gpu_lora_adapters")));
@@ -71,7 +71,7 @@ TEST(AdapterMetrics, WithoutAdaptersNobodyKnowsHowManyFit) {
               HasSubstr("vllm:num_gpu_loaded_lora_adapters{engine=\"0\"} 0\n"));
 }
 
-TEST(AdapterMetrics, AreOfTheBusiestAlone) {
+TEST(AdapterMetrics, CoverOnlyTheBusiestAdapters) {
   AdapterCounts counts;
   std::vector<AdapterCard> adapters;
   Usage usage;
@@ -98,7 +98,7 @@ TEST(AdapterMetrics, AreOfTheBusiestAlone) {
   EXPECT_THAT(text, Not(HasSubstr(R"(adapter_name="")")));
 }
 
-TEST(AdapterMetrics, NamesAreEscaped) {
+TEST(AdapterMetrics, EscapeNames) {
   AdapterCounts counts;
   const std::string name = "a\\b\"} 1\nvllm:forged 1 <img>";
   counts.answered({{name, 1}}, {}, {});

@@ -1,4 +1,4 @@
-// What became of the requests of one application, and how many met its latency targets.
+// Outcomes of one application's requests, and how many met its latency targets.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -17,18 +17,18 @@ namespace valora::server {
 // Thread-safe.
 class ApplicationMetrics {
  public:
-  // Shares of the ended requests that met a target; absent: no target, or no request has ended.
+  // Shares of ended requests that met a target; nullopt: no target, or no request has ended.
   struct Attainment {
     std::optional<double> ttft, tpot, e2e;
   };
 
-  // The registry must outlive it. All its series exist from the start.
+  // `registry` must outlive this object. All series exist from the start.
   ApplicationMetrics(prometheus::Registry& registry, const prometheus::Labels& labels,
                      const Application& application);
 
   void answered(const AnswerLatency& latency);
   void failed();   // misses every target
-  void refused();  // with 429; counts for no target
+  void refused();  // with 429; not counted towards any target
 
   Attainment attainment() const;
   struct Ended {

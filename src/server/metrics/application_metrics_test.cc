@@ -29,7 +29,7 @@ class ApplicationMetricsTest : public ::testing::Test {
   Metrics metrics_{engine_, "m", 4};
 };
 
-TEST_F(ApplicationMetricsTest, SeriesExistFromTheStartForTheTargetsThatAreSet) {
+TEST_F(ApplicationMetricsTest, SeriesExistFromStartForConfiguredTargets) {
   metrics_.of_application({.name = "a", .tpot = 0.1});
   metrics_.of_application({.name = "b"});
   const std::string text = metrics_.text();
@@ -41,7 +41,7 @@ TEST_F(ApplicationMetricsTest, SeriesExistFromTheStartForTheTargetsThatAreSet) {
   EXPECT_THAT(text, Not(HasSubstr(R"(application_target_total{application="b")")));
 }
 
-TEST_F(ApplicationMetricsTest, EachTargetIsComparedWithItsTime) {
+TEST_F(ApplicationMetricsTest, ComparesEachTargetWithItsOwnLatency) {
   auto application = metrics_.of_application({.name = "a", .ttft = 0.5, .tpot = 0.1, .e2e = 10});
   application.answered({.ttft = 0.5, .tpot = 0.1, .e2e = 10});
   application.answered({.ttft = 0.51, .tpot = 0, .e2e = 2});
@@ -59,7 +59,7 @@ TEST_F(ApplicationMetricsTest, EachTargetIsComparedWithItsTime) {
   EXPECT_EQ(application.attainment().tpot, 0.5);
 }
 
-TEST_F(ApplicationMetricsTest, FailuresMissEveryTargetAndRefusalsCountForNone) {
+TEST_F(ApplicationMetricsTest, FailuresMissEveryTargetAndRefusalsDoNotCount) {
   auto application = metrics_.of_application({.name = "a", .ttft = 0.5, .e2e = 10});
   EXPECT_EQ(application.attainment().ttft, std::nullopt);
   application.refused();

@@ -44,10 +44,10 @@ MetricFamily EngineCollector::counter(std::string name, std::string help, double
   return out;
 }
 
-// The value is a timestamp, and readers use the newest series. There must be only one, so its
-// labels change in place.
-// Routers compare the names with the "model" of requests, so the metric has the names that requests
-// use as well as the names under which the engine loaded the adapters.
+// The value is a timestamp, and readers use the newest series. There must be only one series, so
+// its labels change in place.
+// Routers compare the names with the "model" of requests, so the metric lists both the names that
+// requests use and the names under which the engine loaded the adapters.
 MetricFamily EngineCollector::lora_info(const EngineStats& stats) const {
   const auto joined = [](const std::vector<std::string>& loaded, std::set<std::string> used) {
     used.insert(loaded.begin(), loaded.end());
@@ -117,6 +117,12 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
       counter("valora:step_overhead_seconds_total",
               "Seconds spent in engine steps outside the model's forward pass and sampling.",
               stats.overhead_seconds));
+  if (stats.captured_steps > 0) {
+    out.push_back(gauge("valora:captured_steps", "Kinds of steps captured as CUDA graphs.",
+                        static_cast<double>(stats.captured_steps)));
+    out.push_back(counter("valora:replayed_steps_total", "Engine steps replayed from CUDA graphs.",
+                          static_cast<double>(stats.replayed_steps)));
+  }
   out.push_back(gauge("valora:step_cost_error_median",
                       "Median over the last steps of |predicted / taken - 1| of a step's time.",
                       stats.cost_error_median));
@@ -129,7 +135,7 @@ void EngineCollector::add_steps(const EngineStats& stats, std::vector<MetricFami
                       stats.cost_correction));
   out.push_back(costs(stats));
   out.push_back(counter("valora:stalls_total",
-                        "How often requests stood still for --stall-timeout.",
+                        "Times that no request made progress for --stall-timeout.",
                         static_cast<double>(stats.stalls)));
   out.push_back(counter("valora:early_aborts_total",
                         "Sequences refused because they would have missed their target.",

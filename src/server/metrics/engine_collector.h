@@ -1,4 +1,4 @@
-// The engine's gauges and counters, read from its snapshot at each scrape.
+// Reads the engine's gauges and counters from its snapshot at each scrape.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -18,7 +18,7 @@ namespace valora::server {
 
 class EngineCollector final : public prometheus::Collectable {
  public:
-  // All references must outlive it.
+  // All references must outlive this object.
   EngineCollector(const Engine& engine, const AdapterActivity& activity,
                   const AdapterCounts& counts, prometheus::Labels labels, int max_loras)
       : engine_(engine),
@@ -34,7 +34,7 @@ class EngineCollector final : public prometheus::Collectable {
                                   prometheus::MetricType type) const;
   prometheus::MetricFamily gauge(std::string name, std::string help, double value,
                                  const prometheus::Labels& more = {}) const;
-  // One gauge with a value for each of the label's.
+  // One gauge with one value for each value of `label`.
   prometheus::MetricFamily gauges(
       std::string name, std::string help, const char* label,
       std::initializer_list<std::pair<const char*, double>> values) const;

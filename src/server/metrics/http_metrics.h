@@ -1,4 +1,4 @@
-// The http_* metrics under the names that vLLM's server has.
+// The http_* metrics, named as in vLLM's server.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -21,10 +21,10 @@ class HttpMetrics {
  public:
   explicit HttpMetrics(prometheus::Registry& registry);
 
-  // `route`: the path of a known route, "none" for others, so that clients can't add series.
+  // `route`: the path of a known route, or "none", so that clients can't add series.
   void answered(std::string_view route, const HttpOutcome& outcome);
 
-  // How many answers had each status so far.
+  // Number of answers so far, by status.
   std::map<int, uint64_t> by_status() const;
   // The families that are not in the registry.
   std::vector<prometheus::MetricFamily> sizes() const;

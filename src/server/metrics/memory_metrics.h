@@ -10,7 +10,7 @@
 
 namespace valora::server {
 
-// Appends them. `labels` are those of every metric.
+// Appends the pool's metrics to `out`, each with `labels`.
 void add_memory_metrics(const MemoryStats& memory, const prometheus::Labels& labels,
                         std::vector<prometheus::MetricFamily>& out);
 

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(MemoryMetrics, TellWhatIsWhereAndWhatMoved) {
+TEST(MemoryMetrics, ReportOccupancyAndTransfers) {
   MemoryStats memory;
   memory.block_bytes = 4096;
   memory.free = 5;

@@ -23,7 +23,7 @@
 
 namespace valora::server {
 
-// What a request asked for, and its longest sequence.
+// What a request asked for, and the length of its longest sequence.
 struct RequestShape {
   int n = 1;
   std::optional<int> max_tokens;
@@ -41,13 +41,13 @@ class Metrics final : public StepObserver {
   void time_to_first_token(double seconds);
   void inter_token_latency(double seconds);
   void request_finished(const FinalInfo& info, const RequestShape& shape);
-  // A sequence's first token, in the step that ends next (StepObserver): a step's tokens are those
-  // that it read, and prompts give one token more than they have decode steps.
+  // Counts a sequence's first token in the step that ends next (StepObserver). The engine counts
+  // the tokens that steps read; a prompt yields one more token than it has decode steps.
   void first_token() { ++first_tokens_; }
   void http_answered(std::string_view route, const HttpOutcome& outcome) {
     http_.answered(route, outcome);
   }
-  // The series of one application. This object must outlive them.
+  // Creates the series of one application. This object must outlive them.
   ApplicationMetrics of_application(const Application& application) {
     return {registry_, labels_, application};
   }
@@ -63,7 +63,7 @@ class Metrics final : public StepObserver {
   };
   TokenTotals token_totals() const;
 
-  // the names of adapters that requests use, for vllm:lora_requests_info
+  // adapter names in use, for vllm:lora_requests_info
   const std::shared_ptr<AdapterActivity> adapter_activity = std::make_shared<AdapterActivity>();
   // for /v1/stats
   StepRing steps;

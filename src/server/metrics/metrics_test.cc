@@ -22,7 +22,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
   return out;
 }
 
-TEST(Metrics, HasEveryNameFromTheStart) {
+TEST(Metrics, ExposesEveryNameBeforeTheFirstRequest) {
   FakeEngine engine(echo_options());
   Metrics metrics(engine, "m", 4);
   metrics.http_answered("/health", {.method = "GET", .path = "/health", .status = 200});
@@ -75,7 +75,7 @@ TEST(Metrics, HasEveryNameFromTheStart) {
     EXPECT_THAT(text, HasSubstr(std::string("# TYPE ") + name + "\n"));
 }
 
-TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
+TEST(Metrics, AlwaysEmitsExactlyOneLoraSeries) {
   FakeEngine engine(echo_options());
   engine.add_adapter("a");
   const Metrics metrics(engine, "m", 4);
@@ -98,7 +98,7 @@ TEST(Metrics, EmitsOneLoraSeriesWhateverHappens) {
   EXPECT_THAT(running[0], HasSubstr(R"(running_lora_adapters="a")"));
 }
 
-TEST(Metrics, MarksTheModeAmongAllThereAre) {
+TEST(Metrics, MarksTheCurrentModeAmongAllModes) {
   FakeEngine engine(echo_options());
   const auto modes = lines_with(Metrics(engine, "m", 4).text(), "valora:mode{");
   ASSERT_EQ(modes.size(), 3u);
@@ -106,7 +106,7 @@ TEST(Metrics, MarksTheModeAmongAllThereAre) {
     EXPECT_EQ(line.ends_with(" 1"), line.find("mode=\"unmerged\"") != std::string::npos) << line;
 }
 
-TEST(Metrics, HasTheConventionalBuckets) {
+TEST(Metrics, UsesConventionalBuckets) {
   FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
   const auto bounds = [&](const std::string& name) {
@@ -127,7 +127,7 @@ TEST(Metrics, HasTheConventionalBuckets) {
   EXPECT_EQ(bounds("request_prompt_tokens"), "1 2 5 10 20 50 100 200 500 1000 2000 +Inf ");
 }
 
-TEST(Metrics, CountsWhatIsReported) {
+TEST(Metrics, CountsReportedEvents) {
   FakeEngine engine(echo_options());
   engine.add_adapter("a");
   Metrics metrics(engine, "m", 4);
@@ -187,7 +187,7 @@ TEST(Metrics, CountsWhatIsReported) {
       HasSubstr(R"(valora:adapter_bytes{engine="0",model_name="m",adapter="a",rank="8"} 1024)"));
 }
 
-TEST(Metrics, HasTheTimeOfTheVisionTower) {
+TEST(Metrics, ReportsVisionTowerTime) {
   FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
   const std::string labels = R"({engine="0",model_name="m"} )";
@@ -195,7 +195,7 @@ TEST(Metrics, HasTheTimeOfTheVisionTower) {
   EXPECT_THAT(text, HasSubstr("valora:visual_encode_seconds_total" + labels + "1.5\n"));
 }
 
-TEST(Metrics, HasTheErrorsOfStepCosts) {
+TEST(Metrics, ReportsStepCostErrors) {
   FakeEngine engine(echo_options());
   const std::string text = Metrics(engine, "m", 4).text();
   const std::string labels = R"({engine="0",model_name="m"} )";

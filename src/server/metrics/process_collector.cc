@@ -24,7 +24,7 @@ MetricFamily family(const char* name, const char* help, MetricType type, double 
   return out;
 }
 
-// Unix time of the boot; 0 if unknown.
+// Boot time in Unix time; 0 if unknown.
 double boot_time() {
   std::ifstream file("/proc/stat");
   for (std::string line; std::getline(file, line);)
@@ -38,12 +38,12 @@ double open_files() {
   for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
        it.increment(error))
     ++count;
-  return count - 1;  // without the one of this loop
+  return count - 1;  // not counting the one this loop opened
 }
 
 }  // namespace
 
-// Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)). The name, field 2, may hold spaces.
+// Fields 14, 15, 22, 23 and 24 of /proc/self/stat (proc(5)). Field 2, the name, may contain spaces.
 std::optional<ProcessTimes> ProcessTimes::read() {
   std::ifstream file("/proc/self/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});

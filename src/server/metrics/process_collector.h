@@ -15,12 +15,12 @@ struct ProcessTimes {
   double virtual_bytes = 0;
   double resident_bytes = 0;
 
-  static std::optional<ProcessTimes> read();  // none: /proc can't be read
+  static std::optional<ProcessTimes> read();  // nullopt: /proc can't be read
 };
 
 class ProcessCollector final : public prometheus::Collectable {
  public:
-  // Families whose file can't be read are left out.
+  // Families whose file can't be read are omitted.
   std::vector<prometheus::MetricFamily> Collect() const override;
 };
 

@@ -6,7 +6,7 @@
 namespace valora::server {
 namespace {
 
-// The smallest value that this share of all does not exceed.
+// The value at this quantile, by nearest rank.
 double quantile(std::vector<double>& values, double share) {
   const auto rank = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);

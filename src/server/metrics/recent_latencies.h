@@ -1,4 +1,4 @@
-// The latencies of the last answers, and their quantiles.
+// The latencies of recent answers, and their quantiles.
 #pragma once
 
 #include <array>
@@ -8,10 +8,10 @@
 
 namespace valora::server {
 
-// In seconds; of a request with several prompts, the longest of each.
+// In seconds. For a request with several prompts, the longest of each.
 struct AnswerLatency {
   double ttft = 0;
-  double tpot = 0;  // 0: there was no further token
+  double tpot = 0;  // 0: no further token
   double e2e = 0;
 };
 
@@ -24,7 +24,7 @@ class RecentLatencies {
     double p50 = 0, p99 = 0;
   };
   struct Summary {
-    size_t answers = 0;  // kKept at most
+    size_t answers = 0;  // at most kKept
     std::optional<Quantiles> ttft, tpot, e2e;
   };
 

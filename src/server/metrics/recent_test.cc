@@ -1,4 +1,4 @@
-// The last steps, the last latencies, and the counts of adapters.
+// Recent steps, recent latencies, and the counts of adapters.
 #include <gtest/gtest.h>
 
 #include "server/metrics/adapter_counts.h"
@@ -8,7 +8,7 @@
 namespace valora::server {
 namespace {
 
-TEST(StepRing, KeepsTheLastStepsAndGivesThoseAfterANumber) {
+TEST(StepRing, ReturnsKeptStepsAfterAGivenNumber) {
   constexpr int kSteps = static_cast<int>(StepRing::kKept) + 44;
   StepRing ring;
   EXPECT_TRUE(ring.after(0).empty());
@@ -25,7 +25,7 @@ TEST(StepRing, KeepsTheLastStepsAndGivesThoseAfterANumber) {
   EXPECT_TRUE(ring.after(kSteps).empty());
 }
 
-TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
+TEST(StepRing, JoinsManyStepsWithoutLosingAny) {
   StepRing ring;
   for (int i = 0; i < 1001; ++i)
     ring.add({.tokens = 3,
@@ -38,7 +38,7 @@ TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
   const auto all = ring.after(0);
   EXPECT_EQ(joined(all, 1001).size(), 1001u);
   const auto few = joined(all, 256);
-  ASSERT_EQ(few.size(), 251u);  // of four steps each, and one more
+  ASSERT_EQ(few.size(), 251u);  // 250 groups of four steps, and a last one
   int steps = 0, tokens = 0, prefill = 0, switches = 0;
   double seconds = 0;
   for (const StepRing::Step& step : few) {
@@ -54,26 +54,26 @@ TEST(StepRing, ManyStepsAreJoinedAndNoneIsLost) {
   }
   EXPECT_EQ(std::tuple(steps, tokens, prefill, switches), std::tuple(1001, 3003, 2002, 1));
   EXPECT_DOUBLE_EQ(seconds, 500.5);
-  EXPECT_EQ(few[1].record.sequences, 7);  // the most of 5, 6, 7 and 1
+  EXPECT_EQ(few[1].record.sequences, 7);  // the maximum of 5, 6, 7 and 1
   EXPECT_EQ(few[1].record.adapters, 2);
 }
 
-TEST(StepRing, JoinedStepsHaveNoPauseInThem) {
+TEST(StepRing, NeverJoinsStepsAcrossAPause) {
   std::vector<StepRing::Step> steps;
   for (int i = 0; i < 40; ++i) {
     const double began = i + (i >= 21 ? 5 : 0);
     steps.push_back({static_cast<uint64_t>(i + 1), began + 1, {.tokens = 1, .seconds = 1}, began});
   }
-  const auto few = joined(steps, 10);  // of four each; one ends at the pause
+  const auto few = joined(steps, 10);  // groups of four; one ends at the pause
   ASSERT_EQ(few.size(), 11u);
   EXPECT_EQ(few[5].steps, 1);
   EXPECT_EQ(few[5].ended, 21);
   EXPECT_EQ(few[6].began, 26);
-  for (StepRing::Step& step : steps) step.ended -= 0.25;  // a pause after each
+  for (StepRing::Step& step : steps) step.ended -= 0.25;  // puts a pause after each step
   EXPECT_LE(joined(steps, 10).size(), 20u);
 }
 
-TEST(RecentLatencies, HasQuantilesOfTheLastAnswers) {
+TEST(RecentLatencies, ReportsQuantilesOfLastAnswers) {
   RecentLatencies latencies;
   EXPECT_FALSE(latencies.summary().ttft);
   for (int i = 0; i <= 100; ++i) latencies.add({.ttft = i / 100.0, .e2e = 5});
@@ -84,11 +84,11 @@ TEST(RecentLatencies, HasQuantilesOfTheLastAnswers) {
   EXPECT_FALSE(summary.tpot);  // no answer had a second token
   for (size_t i = 0; i < RecentLatencies::kKept; ++i) latencies.add({.ttft = 2, .tpot = 0.1});
   EXPECT_EQ(latencies.summary().answers, RecentLatencies::kKept);
-  EXPECT_DOUBLE_EQ(latencies.summary().ttft->p50, 2);  // the first ones are forgotten
+  EXPECT_DOUBLE_EQ(latencies.summary().ttft->p50, 2);  // the first ones have been dropped
   EXPECT_DOUBLE_EQ(latencies.summary().tpot->p99, 0.1);
 }
 
-TEST(AdapterCounts, CountEachAdapterOfARequestAndForgetTheOldest) {
+TEST(AdapterCounts, CountsEveryAdapterOfARequestAndDropsOldest) {
   AdapterCounts counts;
   Usage usage;
   usage.prompt_tokens = 10;
@@ -101,11 +101,11 @@ TEST(AdapterCounts, CountEachAdapterOfARequestAndForgetTheOldest) {
   EXPECT_EQ(all.at("a").generated_tokens, 6u);
   EXPECT_EQ(all.at("b").prompt_tokens, 10u);
   EXPECT_EQ(all.at("").requests, 1u);
-  EXPECT_EQ(all.at("a").ttft.counts[4], 2u);  // up to 25 ms
+  EXPECT_EQ(all.at("a").ttft.counts[4], 2u);  // bucket up to 25 ms
   EXPECT_DOUBLE_EQ(all.at("a").ttft.seconds, 0.04);
   EXPECT_EQ(all.at("a").tpot.seconds, 0);  // no answer had a second token
   EXPECT_EQ(all.at("").tpot.counts[0], 1u);
-  EXPECT_NEAR(all.at("a").heat - all.at("b").heat, 1, 0.01);  // twice the requests
+  EXPECT_NEAR(all.at("a").heat - all.at("b").heat, 1, 0.01);  // log2 of twice the requests
   for (size_t i = 0; i < 2 * AdapterCounts::kMostNames; ++i)
     counts.answered({{std::to_string(i), 1}}, usage, {.ttft = 0.02});
   EXPECT_LE(counts.all().size(), AdapterCounts::kMostNames);

@@ -1,6 +1,6 @@
-// A summary without quantiles: how many observations and their sum, per route. prometheus::Summary
-// isn't used because it buffers observations even without quantiles, and writes beyond that buffer
-// after an allocation that failed.
+// A summary without quantiles: the number of observations and their sum, per route.
+// prometheus::Summary is not used because it buffers observations even without quantiles, and
+// writes past that buffer after a failed allocation.
 #pragma once
 
 #include <prometheus/metric_family.h>

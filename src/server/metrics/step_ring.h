@@ -1,4 +1,4 @@
-// The last steps of the engine.
+// The most recent engine steps.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@ class StepRing {
   static constexpr size_t kKept = 4096;
 
   struct Step {
-    uint64_t number = 0;  // 1 for the first
+    uint64_t number = 0;  // 1 for the first step
     double ended = 0;     // Unix time
     StepRecord record;
     double began = 0;
-    int steps = 1;  // that it stands for, see joined(): this is then the last of them
+    int steps = 1;  // steps joined into this entry, named after the last; see joined()
   };
 
   void add(const StepRecord& record) noexcept;
-  // Those that are kept and came after the step of this number, oldest first.
+  // The steps still kept that came after step `number`, oldest first.
   std::vector<Step> after(uint64_t number) const;
   uint64_t count() const;
 
@@ -34,10 +34,10 @@ class StepRing {
   uint64_t count_ = 0;
 };
 
-// At most so many steps: where there are more, each stands for several that follow each other, with
-// the sums of their tokens and seconds, the most of their sequences and adapters, and the mode that
-// most of their time was spent in. Where there is room, none stands for steps on both sides of a
-// pause of kPause seconds: at most twice as many are given then.
+// Joins consecutive steps so that at most `most` remain. A joined step has the sums of tokens and
+// seconds, the maxima of sequences and adapters, and the mode that took most of the time. Steps on
+// either side of a pause of kPause seconds are kept apart while there is room: at most 2 * most
+// steps are returned then.
 inline constexpr double kPause = 0.1;
 std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, size_t most);
 

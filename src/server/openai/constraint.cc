@@ -48,14 +48,14 @@ class ConstraintFields {
  private:
   Status add(AnswerConstraint constraint) {
     if (found_)
-      return invalid(fmt::format("\"{}\" and \"{}\" demand two forms of one answer", found_->param,
-                                 constraint.param),
+      return invalid(fmt::format("\"{}\" and \"{}\" both define the form of the answer; send one",
+                                 found_->param, constraint.param),
                      constraint.param);
     found_ = std::move(constraint);
     return {};
   }
 
-  // The JSON of a field with its keys in the client's order, in which answers have them.
+  // The field's JSON with keys in the client's order, which answers keep.
   std::string json_of(Path path) const {
     const auto whole = OrderedJson::parse(text_, nullptr, false);
     const OrderedJson* value = &whole;
@@ -125,7 +125,7 @@ class ConstraintFields {
     return read_named_schema(format);
   }
 
-  // OpenAI's {"json_schema": {"name", "strict", "schema"}}, or the same without the object around.
+  // OpenAI's {"json_schema": {"name", "strict", "schema"}}, or the same without the outer object.
   Status read_named_schema(const Json& format) {
     const char* const field = "response_format";
     const bool flat =
@@ -134,7 +134,7 @@ class ConstraintFields {
     if (!given.is_object())
       return invalid("\"response_format.json_schema\" must be an object", field);
     if (!flat && !member(format, "schema").is_null())
-      return invalid("\"response_format\" has a \"schema\" beside \"json_schema\"; send one",
+      return invalid("\"response_format\" has both \"schema\" and \"json_schema\"; send one",
                      field);
     if (!member(given, "name").is_null() && !member(given, "name").is_string())
       return invalid("\"response_format.json_schema.name\" must be a string", field);
@@ -186,7 +186,7 @@ Result<std::optional<JsonSpacing>> parse_json_whitespace(const Json& body) {
   const Json& given = member(body, field);
   if (!given.is_object()) return std::optional<JsonSpacing>();  // parse_constraint() refuses others
   const Json& name = member(given, "json_whitespace");
-  const Json& compact = member(given, "disable_any_whitespace");  // vLLM's
+  const Json& compact = member(given, "disable_any_whitespace");  // vLLM's name
   if (!compact.is_null() && !compact.is_boolean())
     return invalid("\"structured_outputs.disable_any_whitespace\" must be a boolean", field);
   const auto spacing = parse_json_spacing(name.is_string() ? name.get<std::string>() : "");

@@ -17,7 +17,7 @@ AnswerConstraint found(const std::string& body) {
   return constraint.ok() && *constraint ? **constraint : AnswerConstraint{};
 }
 
-TEST(ParseConstraint, PlainTextIsNone) {
+TEST(ParseConstraint, PlainTextHasNoConstraint) {
   for (const char* body :
        {"{}", R"({"response_format": {"type": "text"}})", R"({"response_format": null})",
         R"({"structured_outputs": null, "guided_json": null, "guided_choice": []})",
@@ -25,7 +25,7 @@ TEST(ParseConstraint, PlainTextIsNone) {
     EXPECT_FALSE(constraint_of(body).value()) << body;
 }
 
-TEST(ParseConstraint, ResponseFormats) {
+TEST(ParseConstraint, ReadsEveryResponseFormat) {
   EXPECT_EQ(found(R"({"response_format": {"type": "json_object"}})").kind, Kind::kJsonObject);
   const auto schema = found(R"({"response_format": {"type": "json_schema", "json_schema":
       {"name": "n", "description": "d", "strict": true, "schema": {"z": 1, "a": {"y": 2, "b": 3}}}}})");
@@ -43,7 +43,7 @@ TEST(ParseConstraint, ResponseFormats) {
   EXPECT_EQ(tag.text, R"({"type":"structural_tag","format":{"b":1}})");
 }
 
-TEST(ParseConstraint, VllmsFieldsInBothSpellings) {
+TEST(ParseConstraint, ReadsVllmFieldsInBothSpellings) {
   for (const auto& [body, kind, text] :
        {std::tuple{R"({"structured_outputs": {"json": {"b": 1, "a": 2}}})", Kind::kJsonSchema,
                    R"({"b":1,"a":2})"},
@@ -64,7 +64,7 @@ TEST(ParseConstraint, VllmsFieldsInBothSpellings) {
   EXPECT_EQ(found(R"({"guided_choice": ["a", "b"]})").param, "guided_choice");
 }
 
-TEST(ParseConstraint, ASchemaInOtherPlacesThanOpenAIs) {
+TEST(ParseConstraint, AcceptsASchemaOutsideOpenAIsPlace) {
   for (const char* body :
        {R"({"response_format": {"type": "json_object", "schema": {"b": 1, "a": 2}}})",
         R"({"response_format": {"type": "json_schema", "schema": {"b": 1, "a": 2}}})",
@@ -91,7 +91,7 @@ std::optional<JsonSpacing> whitespace_of(const std::string& body) {
   return spacing.ok() ? *spacing : std::nullopt;
 }
 
-TEST(ParseConstraint, WhiteSpaceOfJson) {
+TEST(ParseConstraint, ReadsJsonWhiteSpace) {
   for (const char* body :
        {"{}", R"({"structured_outputs": {"json": {}}})", R"({"structured_outputs": null})",
         R"({"structured_outputs": {"disable_any_whitespace": false, "json_whitespace": null}})"})
@@ -117,7 +117,7 @@ TEST(ParseConstraint, WhiteSpaceOfJson) {
   }
 }
 
-TEST(ParseConstraint, APatternOfWhiteSpaceIsRefusedByName) {
+TEST(ParseConstraint, RefusesAWhiteSpacePatternByName) {
   const auto refused =
       constraint_of(R"({"structured_outputs": {"json": {}, "whitespace_pattern": "[ ]?"}})");
   ASSERT_FALSE(refused.ok());
@@ -125,7 +125,7 @@ TEST(ParseConstraint, APatternOfWhiteSpaceIsRefusedByName) {
   EXPECT_NE(refused.error().message.find("json_whitespace"), std::string::npos);
 }
 
-TEST(ParseConstraint, RefusesByField) {
+TEST(ParseConstraint, RefusalNamesTheField) {
   for (const auto& [body, param] :
        {std::pair{R"({"response_format": 3})", "response_format"},
         {R"({"response_format": {}})", "response_format"},

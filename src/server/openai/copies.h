@@ -1,4 +1,4 @@
-// What a request with several prompts has once per prompt.
+// Limits what a request with several prompts copies for each prompt.
 #pragma once
 
 #include "base/result.h"
@@ -7,7 +7,7 @@
 namespace valora::server {
 
 // kInvalidArgument if a small body would take much memory because every prompt gets its own copy of
-// the sampling parameters and of the answer's form; names the larger field.
+// the sampling parameters and of the answer's form. Names the larger field.
 Status check_copies(const GenerationBody& body);
 
 }  // namespace valora::server

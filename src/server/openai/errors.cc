@@ -25,7 +25,7 @@ int http_status(ErrorCode code) {
     case ErrorCode::kQueueFull: return 429;
     case ErrorCode::kCancelled: return 499;
     case ErrorCode::kInternal: return 500;
-    case ErrorCode::kNotImplemented: return 400;  // clients retry 5xx
+    case ErrorCode::kNotImplemented: return 400;  // 400 because clients retry 5xx
     case ErrorCode::kUnavailable: return 503;
   }
   return 500;

@@ -10,7 +10,8 @@
 
 namespace valora::server {
 
-// OpenAI's type of a 400: for a part of the API, or an application, that this server does not have.
+// OpenAI's error type for a 400: the request asks for a part of the API, or an application, that
+// this server does not have.
 inline constexpr std::string_view kInvalidRequest = "invalid_request_error";
 
 int http_status(ErrorCode code);
@@ -22,7 +23,7 @@ std::string error_json(int status, std::string_view message, std::string_view pa
                        std::string_view type = {});
 std::string error_json(const Error& error);
 
-// They set Retry-After for 429 and 503.
+// Sets Retry-After for 429 and 503.
 HttpResponse error_response(int status, std::string_view message, std::string_view param = {},
                             std::string_view type = {}, int retry_seconds = 1);
 HttpResponse error_response(const Error& error, int retry_seconds = 1);

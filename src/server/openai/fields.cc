@@ -5,7 +5,7 @@
 namespace valora::server {
 namespace {
 
-// A parsed value takes far more memory than its text, so the number of values is limited as well.
+// Parsed values take far more memory than their text, so their number is limited as well.
 constexpr size_t kMaxJsonValues = size_t{1} << 20;
 constexpr int kMaxJsonDepth = 64;
 
@@ -87,7 +87,7 @@ Result<std::vector<std::string>> string_or_strings(const Json& body, std::string
 
 Result<Json> parse_body(std::string_view text) {
   JsonLimits limits;
-  limits.max_bytes = SIZE_MAX;  // the HTTP server has checked the size
+  limits.max_bytes = SIZE_MAX;  // the HTTP server has already checked the size
   limits.max_depth = kMaxJsonDepth;
   limits.max_values = kMaxJsonValues;
   VALORA_TRY(body, parse_json(text, "the request body", limits));

@@ -29,7 +29,7 @@ bool unused(const Json& body, std::string_view key);
 
 // A list of 32-bit integers at `path`.
 Result<std::vector<int32_t>> integers(const Json& list, const std::string& path);
-// A string, a list of strings, or absent (gives an empty list).
+// A string, a list of strings, or absent (returns an empty list).
 Result<std::vector<std::string>> string_or_strings(const Json& body, std::string_view key);
 
 // Parses a body, which must be a JSON object. Limits its depth and its number of values.

@@ -7,7 +7,7 @@
 
 namespace valora::server {
 
-// Bytes that are not UTF-8 become U+FFFD.
+// Bytes that are not valid UTF-8 become U+FFFD.
 inline std::string to_text(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

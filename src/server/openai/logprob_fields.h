@@ -1,5 +1,5 @@
-// Parses the fields of chats and completions that ask for log probabilities, of the answer's
-// tokens and of the prompt's.
+// Parses the fields of chats and completions that ask for log probabilities of the answer's tokens
+// and of the prompt's.
 #pragma once
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 namespace valora::server {
 
 Status parse_chat_logprobs(const Json& body, const RequestLimits& limits, GenerationBody& out);
-// Those of the prompt, too, if it is echoed.
+// Includes those of the prompt if it is echoed.
 Status parse_completion_logprobs(const Json& body, const RequestLimits& limits,
                                  GenerationBody& out);
 

@@ -21,8 +21,8 @@ OrderedJson token_json(const TokenLogprob& token) {
   return out;
 }
 
-// Maps token text to logprob, including the chosen token. Of tokens with equal text, the likelier
-// one.
+// Maps token text to log probability, including the chosen token. Among tokens with equal text, the
+// likeliest counts.
 OrderedJson top_by_text(const TokenOutput& token) {
   OrderedJson top = OrderedJson::object();
   const auto add = [&top](const TokenLogprob& candidate) {

@@ -22,7 +22,7 @@ Error wrong_message(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), path);
 }
 
-// Media are megabytes of base64, so they are moved, not copied.
+// Media are megabytes of base64, so they are moved rather than copied.
 std::string take_string(Json& value) { return std::move(value.get_ref<std::string&>()); }
 
 Result<std::string> part_type(const Json& part, const std::string& path) {
@@ -104,7 +104,7 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
   const std::string at = path + ".tool_calls";
   const Json& calls = member(message, "tool_calls");
   if (out.role != "assistant")
-    return invalid(fmt::format("\"{}\" belongs to the assistant alone", at), at);
+    return invalid(fmt::format("\"{}\" is only allowed in messages of the assistant", at), at);
   if (!calls.is_array()) return wrong_message(at, "a list");
   for (size_t i = 0; i < calls.size(); ++i) {
     VALORA_TRY(call, parse_call(calls[i], fmt::format("{}[{}]", at, i)));
@@ -165,7 +165,7 @@ Result<ChatPrompt> parse_messages(Json& body, const RequestLimits& limits) {
   VALORA_TRY(continues, flag(body, "continue_final_message", false));
   if (continues && add_generation_prompt.value_or(false))
     return invalid(
-        "\"continue_final_message\" goes on with the last message; \"add_generation_prompt\" "
+        "\"continue_final_message\" continues the last message, but \"add_generation_prompt\" "
         "begins another",
         "continue_final_message");
   prompt.continue_final_message = continues;

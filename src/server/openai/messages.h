@@ -1,4 +1,4 @@
-// Parses chat messages with text, image and video parts, calls of tools and their results.
+// Parses chat messages with text, image and video parts, tool calls and their results.
 #pragma once
 
 #include "api/request.h"

@@ -34,7 +34,7 @@ TEST(ParseMessages, ReadsPartsInOrder) {
   EXPECT_FALSE(prompt.value().add_generation_prompt.has_value());
 }
 
-TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
+TEST(ParseMessages, NamesThePathOfTheInvalidValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("hi")", "messages"},
       {"[]", "messages"},
@@ -64,7 +64,7 @@ TEST(ParseMessages, NamesThePathOfWhatIsWrong) {
   }
 }
 
-TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
+TEST(ParseMessages, RefusesUnsupportedParts) {
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])")
                 .error()
                 .code,
@@ -74,7 +74,7 @@ TEST(ParseMessages, RefusesPartsThatCannotBeServed) {
       "messages[0].tool_calls[0].function");
 }
 
-TEST(ParseMessages, ReadsCallsAndTheirResults) {
+TEST(ParseMessages, ReadsToolCallsAndResults) {
   const auto prompt = messages(R"([{"role":"assistant","content":null,"tool_calls":[
       {"id":"1","type":"function","function":{"name":"f","arguments":"{\"b\": 1, \"a\": 2}"}},
       {"function":{"name":"g","arguments":""}}]},
@@ -101,7 +101,7 @@ TEST(ParseMessages, ReadsCallsAndTheirResults) {
             "messages[0].tool_calls");
 }
 
-TEST(ParseMessages, TheLastMessageMayBeContinued) {
+TEST(ParseMessages, AllowsContinuingTheLastMessage) {
   const auto chat = [](const std::string& fields) {
     return parse_chat(R"({"messages":[{"role":"assistant","content":"x"}],)" + fields + "}", {});
   };
@@ -131,7 +131,7 @@ Result<ChatPrompt> with_parts(const std::string& parts, const std::string& field
   return std::get<ChatPrompt>(body->prompts.at(0));
 }
 
-// The settings of the only part.
+// The settings of the message's only part.
 MediaSettings settings_of_part(const std::string& part) {
   const auto prompt = with_parts(part, R"(,"mm_processor_kwargs":{"max_pixels":32,"fps":2})");
   EXPECT_TRUE(prompt.ok()) << part << ": " << prompt.error().message;
@@ -140,7 +140,7 @@ MediaSettings settings_of_part(const std::string& part) {
   return std::get<MediaRef>(prompt->messages.front().parts.front()).settings;
 }
 
-TEST(ParseMessages, PartsHaveSettingsOfTheirOwn) {
+TEST(ParseMessages, ReadsMediaSettingsPerPart) {
   const std::string beside =
       R"({"type":"image_url","image_url":{"url":"u"},"max_pixels":64,"min_pixels":16})";
   const std::string within = R"({"image_url":{"url":"u","max_pixels":64,"min_pixels":16}})";
@@ -168,7 +168,7 @@ TEST(ParseMessages, PartsHaveSettingsOfTheirOwn) {
             MediaSettings{.frames = PartFrames{.fps = 1.0}});
 }
 
-TEST(ParseMessages, SettingsThatAPartCannotHaveAreNamed) {
+TEST(ParseMessages, NamesUnsupportedSettingsOfAPart) {
   for (const char* wrong :
        {R"({"image_url":"u","max_pixels":"64"})", R"({"image_url":"u","total_pixels":64})",
         R"({"image_url":"u","max_pixels":18446744073709551615})",

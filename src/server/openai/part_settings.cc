@@ -7,7 +7,7 @@
 namespace valora::server {
 namespace {
 
-// A setting and where it goes. `integer` or `number` is set.
+// A setting and its destination: either `integer` or `number` is set.
 struct PartSetting {
   const char* key;
   bool of_images;
@@ -27,12 +27,12 @@ Status read_setting(const Json& value, const PartSetting& setting, const std::st
   return invalid(fmt::format("\"{}.{}\" must be an integer", path, setting.key), path);
 }
 
-// Those of a part, or of the object within it.
+// Reads the settings of a part, or of the object inside it.
 Result<MediaSettings> settings_in(const Json& object, const std::string& type,
                                   const std::string& path) {
   MediaSettings out;
   PartFrames frames;
-  std::optional<double> raw_fps;  // of the file that frames were taken from: no model here reads it
+  std::optional<double> raw_fps;  // of the frames' file; ignored by all models
   const PartSetting settings[] = {
       {"min_pixels", true, &out.min_pixels, {}},
       {"max_pixels", true, &out.max_pixels, {}},
@@ -69,7 +69,8 @@ Result<MediaSettings> part_settings(const Json& part, const std::string& type,
   VALORA_TRY(within, settings_in(object, type, path + "." + type));
   if (beside != MediaSettings{} && within != MediaSettings{})
     return invalid(
-        fmt::format("\"{}\" has settings of media beside \"{}\" and within it", path, type), path);
+        fmt::format("\"{}\" has media settings both next to \"{}\" and within it", path, type),
+        path);
   return within == MediaSettings{} ? beside : within;
 }
 

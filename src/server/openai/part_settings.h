@@ -1,5 +1,5 @@
-// Settings of media in content parts, as messages for Qwen's qwen_vl_utils have them: next to
-// "image_url" or "video_url", or inside it.
+// Reads media settings in content parts, as written for Qwen's qwen_vl_utils: next to "image_url"
+// or "video_url", or inside it.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace valora::server {
 
-// Those of a part of `type`, "image_url" or "video_url". kInvalidArgument names the setting and has
-// the part's path: it has another type than a number, or it is not of this kind of media.
+// Settings of a part of `type`, "image_url" or "video_url". kInvalidArgument, naming the setting
+// and the part's path, if a value is not a number or the setting does not apply to this kind of
+// media.
 Result<MediaSettings> part_settings(const Json& part, const std::string& type,
                                     const std::string& path);
 

@@ -25,7 +25,7 @@ Status parse_template(const Json& body, const RequestLimits& limits, ChatPrompt&
   return {};
 }
 
-// The conversation's videos, in their order.
+// The conversation's videos, in order.
 std::vector<MediaRef*> videos_of(ChatPrompt& prompt) {
   std::vector<MediaRef*> videos;
   for (ChatMessage& message : prompt.messages)
@@ -36,7 +36,7 @@ std::vector<MediaRef*> videos_of(ChatPrompt& prompt) {
   return videos;
 }
 
-// One rate for all videos, or one for each.
+// One rate for all videos, or one per video.
 Status apply_rates(const std::vector<double>& rates, const std::vector<MediaRef*>& videos,
                    MediaSettings& request) {
   if (rates.empty()) return {};
@@ -51,7 +51,7 @@ Status apply_rates(const std::vector<double>& rates, const std::vector<MediaRef*
   return {};
 }
 
-// Lists of frames are taken as they are.
+// Lists of frames are used as they are, so sampling settings do not apply.
 Status check_lists(const MediaSettings& request, const std::vector<MediaRef*>& videos) {
   if (std::ranges::none_of(videos, [](const MediaRef* video) { return is_frame_list(video->url); }))
     return {};
@@ -63,8 +63,8 @@ Status check_lists(const MediaSettings& request, const std::vector<MediaRef*>& v
         kKwargs);
   if (request.loader && !request.loader->keeps_all())
     return not_implemented(
-        fmt::format("\"{}.video\" for a list of frames is not supported by this server; all of "
-                    "them are taken",
+        fmt::format("\"{}.video\" for a list of frames is not supported by this server; all "
+                    "frames are used",
                     kIoKwargs),
         kIoKwargs);
   return {};

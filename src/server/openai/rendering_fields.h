@@ -1,5 +1,5 @@
-// Parses the fields that change how a conversation becomes a prompt: "chat_template",
-// "mm_processor_kwargs" and "media_io_kwargs". The prompt has its messages.
+// Parses the fields that affect how a conversation becomes a prompt: "chat_template",
+// "mm_processor_kwargs" and "media_io_kwargs". The prompt must already have its messages.
 #pragma once
 
 #include "api/request.h"

@@ -18,7 +18,7 @@ Parsed rendering_of(const char* body, bool trusted = true) {
   return out;
 }
 
-TEST(RenderingFields, ATemplateIsTakenOnlyIfTheServerTrustsRequests) {
+TEST(RenderingFields, TemplateIsAcceptedOnlyIfRequestsAreTrusted) {
   EXPECT_EQ(rendering_of(R"({"chat_template":"{{ messages }}"})").prompt.chat_template,
             "{{ messages }}");
   EXPECT_EQ(rendering_of(R"({"chat_template":5})").status.error().param, "chat_template");
@@ -30,7 +30,7 @@ TEST(RenderingFields, ATemplateIsTakenOnlyIfTheServerTrustsRequests) {
     EXPECT_TRUE(rendering_of(nothing, false).status.ok()) << nothing;
 }
 
-TEST(RenderingFields, SettingsOfMedia) {
+TEST(RenderingFields, MediaSettingsAreRead) {
   const auto settings = [](const std::string& fields) {
     return rendering_of(("{" + fields + "}").c_str());
   };
@@ -61,7 +61,7 @@ TEST(RenderingFields, SettingsOfMedia) {
   }
 }
 
-// Parses a conversation with this number of videos, all of one URL.
+// Parses a conversation with this number of videos, all with the same URL.
 Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& url,
                    const std::string& field = "mm_processor_kwargs") {
   Parsed out;
@@ -74,7 +74,7 @@ Parsed with_videos(const std::string& kwargs, size_t videos, const std::string& 
   return out;
 }
 
-TEST(RenderingFields, WhatQwensClientSendsWithItsFrames) {
+TEST(RenderingFields, FieldsOfQwensClientAreAccepted) {
   const std::string list = "data:video/jpeg;base64,AA==,AA==", file = "data:video/mp4;base64,AA==";
   const auto sent = with_videos(R"({"fps":[4.0],"do_sample_frames":false})", 2, list);
   EXPECT_TRUE(sent.status.ok());
@@ -93,7 +93,7 @@ TEST(RenderingFields, WhatQwensClientSendsWithItsFrames) {
   }
 }
 
-TEST(RenderingFields, ALoaderDoesNotSampleListsOfFrames) {
+TEST(RenderingFields, FrameCountOfALoaderIsRefusedForFrameLists) {
   const auto sent = [](const char* kwargs, const char* url) {
     return with_videos(kwargs, 1, url, "media_io_kwargs").status;
   };

@@ -1,4 +1,4 @@
-// The fields of request bodies, as openai/request_fields.json lists them by endpoint.
+// The request body fields of each endpoint, as listed in openai/request_fields.json.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace valora::server {
 
 // {"/path": {"body": {}, "honoured": {"field": example}, "no_effect": {}, "refused": {}}}; "body"
-// is the smallest one.
+// is the smallest valid one.
 std::string_view request_fields();
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-// What a server lets requests ask for.
+// What a server allows requests to ask for.
 #pragma once
 
 #include "api/media_limits.h"
@@ -12,7 +12,7 @@ struct RequestLimits {
                                 // the default
   MediaLimits media;
   int max_logprobs = 20;
-  bool chat_templates = false;  // requests may bring their own
+  bool chat_templates = false;  // requests may bring their own templates
   bool plain_texts = false;     // ChatPrompt::plain_texts
 };
 

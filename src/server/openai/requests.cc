@@ -16,12 +16,12 @@
 namespace valora::server {
 namespace {
 
-constexpr int kDefaultCompletionTokens = 16;  // OpenAI's
+constexpr int kDefaultCompletionTokens = 16;  // OpenAI's default
 constexpr size_t kMaxPrompts = 1024;
-constexpr size_t kMaxChoices = 1024;  // n times the prompts
+constexpr size_t kMaxChoices = 1024;  // n times the number of prompts
 constexpr int kMaxScale = 1000;
 constexpr size_t kMaxSaltBytes = 256;
-constexpr size_t kMaxAdapters = 64;  // of one request
+constexpr size_t kMaxAdapters = 64;  // per request
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
@@ -30,7 +30,8 @@ Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) 
   if (!name.is_string() || name.get_ref<const std::string&>().empty())
     return invalid(fmt::format("\"{}.{}\" must be the name of an adapter", path, key), "lora");
   const Json& scale = member(item, "scale");
-  // NaN fails the comparison. Far above, products overflow and the answer would be a NaN.
+  // NaN fails the comparison. With far larger scales products overflow, and the answer would be
+  // NaN.
   if (!scale.is_null() && !(scale.is_number() && std::abs(scale.get<double>()) <= kMaxScale))
     return invalid(
         fmt::format("\"{}.scale\" must be a number from -{} to {}", path, kMaxScale, kMaxScale),
@@ -111,7 +112,7 @@ Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
   VALORA_TRY(sampling, parse_sampling(body));
-  VALORA_TRY(echo, flag(body, "echo", false));  // of completions; alone, with no tokens
+  VALORA_TRY(echo, flag(body, "echo", false));  // completions only; allows 0 tokens
   VALORA_TRY(max_tokens, integer_in(body, "max_tokens", echo ? 0 : 1, INT32_MAX));
   VALORA_TRY(return_token_ids, flag(body, "return_token_ids", false));
   VALORA_TRY(constraint, parse_constraint(body, text));
@@ -171,7 +172,7 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 
 }  // namespace
 
-// Bodies without messages use no chat template.
+// Bodies without messages do not use a chat template.
 Status refuse_chat_fields(const Json& body) {
   for (const char* field : {"chat_template", "chat_template_kwargs", "continue_final_message",
                             "media_io_kwargs", "mm_processor_kwargs"})
@@ -194,8 +195,8 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
   VALORA_TRY(tools, parse_tools(body, text));
   if (out.constraint && tools.choice != ToolRequest::Choice::kNone)
-    return invalid(fmt::format("\"{}\" and \"tools\" demand two forms of one answer; send "
-                               "\"tool_choice\": \"none\" for the first",
+    return invalid(fmt::format("\"{}\" and \"tools\" both define the form of the answer; "
+                               "send \"tool_choice\": \"none\" for the first",
                                out.constraint->param),
                    out.constraint->param);
   VALORA_TRY(prompt, parse_messages(body, limits));
@@ -222,7 +223,7 @@ Result<GenerationBody> parse_completion(std::string_view text, const RequestLimi
   return out;
 }
 
-// Prompts of the endpoints that answer with numbers: a conversation, or "input".
+// Prompts of endpoints that answer with numbers: a conversation, or "input".
 Result<std::vector<Prompt>> parse_inputs(Json& body, const RequestLimits& limits) {
   if (member(body, "messages").is_null()) {
     VALORA_CHECK(refuse_chat_fields(body));
@@ -240,7 +241,7 @@ Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& 
   ClassifyBody out;
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
-  // vLLM's two earlier names of the field
+  // "softmax" and "activation" are vLLM's earlier names of the field.
   VALORA_TRY(softmax, flag(body, "softmax", true));
   VALORA_TRY(activation, flag(body, "activation", softmax));
   VALORA_TRY(use_activation, flag(body, "use_activation", activation));

@@ -1,6 +1,6 @@
 // Parses the request bodies of the endpoints that run the model or its tokenizer: the OpenAI API
-// with vLLM's extensions and ours. Errors: kInvalidArgument, or kNotImplemented for a field that
-// this server does not have, with the field in `param`.
+// with vLLM's extensions and ours. Errors: kInvalidArgument, or kNotImplemented for an unsupported
+// field, with the field in `param`.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,9 @@ namespace valora::server {
 struct Target {
   std::string model;             // as sent by the client; empty: the base model
   std::vector<AdapterUse> lora;  // the extension "lora": [{"name", "scale"}]
-  bool from_lora_path = false;   // `lora` is SGLang's "lora_path"
+  bool from_lora_path = false;   // `lora` comes from SGLang's "lora_path"
   std::optional<std::string> head;
-  // The adapter that answers a chat which names none itself, because of its media
+  // The default adapter that answers a chat with media that names no adapter
   // (ServerOptions::default_adapters); empty: none.
   std::string default_adapter = {};
 };
@@ -31,8 +31,8 @@ struct Target {
 struct Sharing {
   std::string cache_salt;
   std::optional<int> priority;
-  // What may name its application: "metadata.application" as sent, null if absent, and "user",
-  // empty if absent or not a string.
+  // The fields that may name the application: "metadata.application" as sent (null if absent), and
+  // "user" (empty if absent or not a string).
   Json application;
   std::string user;
 };
@@ -43,16 +43,16 @@ struct GenerationBody {
   std::vector<Prompt> prompts;  // one for chat
   SamplingParams sampling;
   std::optional<AnswerConstraint> constraint;
-  std::optional<JsonSpacing> json_whitespace;  // absent: the server's
-  ToolRequest tools;                           // of a chat
-  bool logprobs = false;                       // include logprobs in the answer
-  bool prompt_logprobs = false;                // and those of the prompt
+  std::optional<JsonSpacing> json_whitespace;  // nullopt: the server's default
+  ToolRequest tools;                           // chats only
+  bool logprobs = false;                       // answer with log probabilities
+  bool prompt_logprobs = false;                // answer with the prompt's log probabilities
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;
   bool return_token_ids = false;
-  bool token_ids_as_text = false;  // log probabilities write tokens as "token_id:ID"
-  bool echo = false;               // of a completion: its text begins with the prompt's
+  bool token_ids_as_text = false;  // write tokens in log probabilities as "token_id:ID"
+  bool echo = false;               // completions only: the text begins with the prompt
   std::optional<int> truncate_prompt_tokens;
 };
 
@@ -69,7 +69,7 @@ struct EmbedBody {
   Sharing sharing;
   std::vector<Prompt> prompts;
   std::optional<int> truncate_prompt_tokens;
-  bool base64 = false;  // the bytes of little-endian floats instead of numbers
+  bool base64 = false;  // send little-endian floats as base64 instead of numbers
   bool normalize = true;
 };
 
@@ -85,7 +85,8 @@ struct DetokenizeBody {
 };
 
 Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits);
-// The same of a body that was parsed; `text` has those of its fields whose order of keys counts.
+// The same for a body that is already parsed; `text` contains the fields for which key order
+// matters.
 Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
                                        const RequestLimits& limits);
 Result<GenerationBody> parse_completion(std::string_view text, const RequestLimits& limits = {});

@@ -85,7 +85,7 @@ struct BadField {
 
 class BadChatField : public ::testing::TestWithParam<BadField> {};
 
-TEST_P(BadChatField, IsA400NamingTheField) {
+TEST_P(BadChatField, Is400NamingTheField) {
   const auto body = chat(GetParam().fields);
   ASSERT_FALSE(body.ok());
   EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument);
@@ -143,8 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{R"("tool_choice":{"type":"function"})", "tool_choice"},
         BadField{R"("add_generation_prompt":"no")", "add_generation_prompt"}));
 
-// Every prompt and sequence of a request holds a copy, so a small body would take gigabytes.
-TEST(ParseChat, BoundsWhatMultiplies) {
+// Every prompt and sequence of a request holds a copy, so a small body could take gigabytes.
+TEST(ParseChat, LimitsStopStringsAndBiases) {
   const std::string accents = fmt::format("{:\xC3\xA9^{}}", "", 1024);  // 2,048 bytes
   EXPECT_TRUE(chat(R"("stop":")" + accents + "\"").ok());
   std::string sixteen = "\"" + accents + "\"";
@@ -168,7 +168,7 @@ TEST(ParseChat, BoundsWhatMultiplies) {
 }
 
 // All names are compared pairwise: without a limit, a body of a few megabytes would take minutes.
-TEST(ParseChat, TakesAFewAdaptersOnly) {
+TEST(ParseChat, LimitsTheNumberOfAdapters) {
   const auto listing = [](int count) {
     std::string list;
     for (int i = 0; i < count; ++i) list += fmt::format(R"({}{{"name":"a{}"}})", i ? "," : "", i);
@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadField{R"("mm_processor_kwargs":{"a":1})", "mm_processor_kwargs"},
                       BadField{R"("add_special_tokens":true)", "add_special_tokens"}));
 
-TEST(ParseChat, PassesHarmlessFields) {
+TEST(ParseChat, IgnoresHarmlessFields) {
   const auto body =
       chat(R"("user":"u","metadata":{"a":"b"},"store":true,"service_tier":"auto","tools":[],
     "tool_choice":"auto","parallel_tool_calls":true,"functions":null,"response_format":{"type":"text"},
@@ -213,7 +213,7 @@ TEST(ParseChat, PassesHarmlessFields) {
   EXPECT_TRUE(chat(R"("tools":null,"tool_choice":null)").ok());
 }
 
-TEST(ParseBody, RefusesWhatIsNotAnObjectOfModestDepth) {
+TEST(ParseBody, RefusesNonObjectsAndDeepNesting) {
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), std::string("null"),
         std::string("{\"a\":1e999}"), std::string(100'000, '['),
@@ -225,7 +225,7 @@ TEST(ParseBody, RefusesWhatIsNotAnObjectOfModestDepth) {
   }
 }
 
-TEST(ParseBody, RefusesABombOfTinyValues) {
+TEST(ParseBody, RefusesTooManyTinyValues) {
   std::string text = R"({"messages":[0)";
   for (int i = 0; i < (1 << 20) + 1; ++i) text += ",0";
   const auto body = parse_chat(text + "]}", {});
@@ -233,7 +233,7 @@ TEST(ParseBody, RefusesABombOfTinyValues) {
   EXPECT_EQ(body.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(ParseChat, TakesVariablesForTheTemplate) {
+TEST(ParseChat, AcceptsTemplateVariables) {
   const auto variables = [](const char* value) {
     return chat(R"("chat_template_kwargs":)" + std::string(value));
   };
@@ -243,7 +243,7 @@ TEST(ParseChat, TakesVariablesForTheTemplate) {
   EXPECT_EQ(variables("[1]").error().param, "chat_template_kwargs");
 }
 
-TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
+TEST(ParseCompletion, AcceptsAllFourKindsOfPrompt) {
   const auto prompts = [](const std::string& value) {
     return parse_completion(R"({"prompt":)" + value + "}");
   };
@@ -261,7 +261,7 @@ TEST(ParseCompletion, TakesAllFourKindsOfPrompt) {
   }
 }
 
-TEST(ParseCompletion, VariablesForATemplateNeedMessages) {
+TEST(ParseCompletion, RefusesTemplateVariablesWithoutMessages) {
   EXPECT_EQ(completion(R"("chat_template_kwargs":{"a":1})").error().param, "chat_template_kwargs");
   EXPECT_TRUE(completion(R"("chat_template_kwargs":{})").ok());
   EXPECT_EQ(parse_classify(R"({"input":"x","chat_template_kwargs":{"a":1}})", {}).error().param,
@@ -284,7 +284,7 @@ TEST(ParseCompletion, HasItsOwnDefaultsAndLogprobs) {
   EXPECT_EQ(completion(R"("best_of":2,"n":2)")->sampling.n, 2);
 }
 
-TEST(ParseClassify, TakesInputsOrMessages) {
+TEST(ParseClassify, AcceptsInputsOrMessages) {
   const auto inputs =
       parse_classify(R"({"model":"a","input":["x","y"],"use_activation":false,"head":"h"})", {});
   ASSERT_TRUE(inputs.ok());
@@ -298,7 +298,7 @@ TEST(ParseClassify, TakesInputsOrMessages) {
   EXPECT_EQ(parse_classify("{}", {}).error().param, "input");
 }
 
-TEST(ParseTokenize, TakesAPromptOrMessages) {
+TEST(ParseTokenize, AcceptsAPromptOrMessages) {
   const auto plain = parse_tokenize(R"({"prompt":"x","add_special_tokens":false})", {});
   ASSERT_TRUE(plain.ok());
   EXPECT_FALSE(plain.value().add_special_tokens);
@@ -310,7 +310,7 @@ TEST(ParseTokenize, TakesAPromptOrMessages) {
   EXPECT_EQ(parse_detokenize("{}").error().param, "tokens");
 }
 
-TEST(ParseCompletion, WhatEveryPromptGetsACopyOfIsBounded) {
+TEST(ParseCompletion, LimitsFieldsCopiedToEveryPrompt) {
   const auto with = [](int prompts, const std::string& field, const std::string& value) {
     std::string list = "\"x\"";
     for (int i = 1; i < prompts; ++i) list += ",\"x\"";

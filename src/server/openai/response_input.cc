@@ -14,7 +14,7 @@
 namespace valora::server {
 namespace {
 
-// This API's name of a chat's field.
+// A chat field and its name in this API.
 struct Renamed {
   std::string_view chat, response;
 };
@@ -23,7 +23,7 @@ constexpr std::array kRenamed = {
     Renamed{"max_completion_tokens", "max_output_tokens"},
     Renamed{"response_format", "text"},
 };
-// They would change the answer.
+// Rejected because they would change the answer.
 constexpr std::array kRefused = {"previous_response_id",
                                  "conversation",
                                  "prompt",
@@ -40,10 +40,10 @@ constexpr std::array kRefused = {"previous_response_id",
                                  "response_format",
                                  "max_tokens",
                                  "max_completion_tokens"};
-// They do not, here.
+// Accepted: they have no effect here.
 constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options",
                                        "include"};
-// Values of "include" that name contents of items that answers never have.
+// Values of "include" for item contents that answers never have.
 constexpr std::array kNeverThere = {
     "file_search_call.results",       "web_search_call.results",
     "web_search_call.action.sources", "computer_call_output.output.image_url",
@@ -62,7 +62,7 @@ Error in_this_api(Error error) {
   return error;
 }
 
-// A part of a message's content as a chat has it.
+// Converts a content part to the form used in chats.
 Result<Json> chat_part(Json& part, const std::string& path) {
   if (!part.is_object()) return wrong_input(path, "an object");
   const Json& type = member(part, "type");
@@ -82,7 +82,7 @@ Result<Json> chat_part(Json& part, const std::string& path) {
   if (!member(part, "image_url").is_string()) return wrong_input(path + ".image_url", "a string");
   Json url = Json::object();
   url["url"] = std::move(part["image_url"]);
-  // The part may have bounds of its pixels.
+  // The part may carry pixel limits.
   part["type"] = "image_url";
   part["image_url"] = std::move(url);
   return std::move(part);
@@ -99,7 +99,7 @@ Result<Json> chat_content(Json& content, const std::string& path) {
   return parts;
 }
 
-// Appends an item of "input" to a chat's messages.
+// Converts the items of "input" to a chat's messages.
 class Input {
  public:
   Status add(Json& item, const std::string& path) {
@@ -127,7 +127,7 @@ class Input {
     return {};
   }
 
-  // Calls belong to the assistant's message before them.
+  // Calls are added to the assistant message before them.
   Status add_call(const Json& item, const std::string& path) {
     for (const char* field : {"call_id", "name", "arguments"})
       if (!member(item, field).is_string()) return wrong_input(path + "." + field, "a string");
@@ -172,7 +172,7 @@ Result<Json> chat_messages(Json& body) {
   return std::move(input.messages);
 }
 
-// {"type": "function", "name", …} as {"type": "function", "function": {"name", …}}.
+// Converts {"type": "function", "name", …} to {"type": "function", "function": {"name", …}}.
 OrderedJson chat_tool(const OrderedJson& tool) {
   if (!tool.is_object() || tool.value("type", OrderedJson()) != "function") return tool;
   OrderedJson function = tool;
@@ -187,7 +187,7 @@ OrderedJson chat_format(const OrderedJson& format) {
   return {{"type", "json_schema"}, {"json_schema", std::move(schema)}};
 }
 
-// The fields that a chat writes in another form, in that form.
+// Fields that chats write differently, converted to the chat's form.
 OrderedJson translated_fields(const OrderedJson& body) {
   OrderedJson out = OrderedJson::object();
   if (const auto tools = body.find("tools"); tools != body.end()) {
@@ -201,7 +201,7 @@ OrderedJson translated_fields(const OrderedJson& body) {
   return out;
 }
 
-// The text of a chat's body, for the fields whose order of keys counts: all but the messages, which
+// A chat body as text, for the fields whose key order matters: everything but the messages, which
 // may be large.
 std::string ordered_chat(const OrderedJson& body, const OrderedJson& translated) {
   OrderedJson out = OrderedJson::object();

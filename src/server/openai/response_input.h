@@ -1,4 +1,4 @@
-// Parses requests of OpenAI's Responses API as the chats that they stand for.
+// Parses requests of OpenAI's Responses API into equivalent chats.
 #pragma once
 
 #include <string_view>
@@ -11,11 +11,11 @@ namespace valora::server {
 
 struct ResponseBody {
   GenerationBody chat;
-  // The fields that the answer repeats: instructions, metadata, temperature, tools, …
+  // Fields repeated in the answer: instructions, metadata, temperature, tools, …
   OrderedJson repeated;
 };
 
-// Errors as in requests.h; `param` is a field of this API.
+// Errors as in requests.h; `param` names a field of this API.
 Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& limits);
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-// Builds the answer of OpenAI's Responses API, whole and as the events of a stream.
+// Builds answers of OpenAI's Responses API, whole or as a stream of events.
 #pragma once
 
 #include <optional>
@@ -11,31 +11,31 @@
 
 namespace valora::server {
 
-// The items of one answer, a message and any number of calls in the order in which they come, and
-// the events that tell how they grow.
+// The items of one answer (a message and any number of calls, in order) and the events that report
+// their growth.
 class ResponseWriter {
  public:
   // repeated: the request's fields that the answer repeats.
   ResponseWriter(AnswerHead head, OrderedJson repeated);
 
-  // Events before the first part.
+  // Emits the events that precede the first part.
   void begin();
   void add(const std::string& text, const std::vector<AnswerCallDelta>& calls);
-  // The last events; `finish` as the choice's.
+  // Emits the last events; `finish` is the choice's.
   void finish(const Finish& finish, const Usage& usage);
-  // An event for an answer that failed after its beginning.
+  // Emits an event for an answer that failed after it began.
   void fail(const OrderedJson& error);
 
-  // The events since the last time, as server-sent ones.
+  // Returns the events since the last call, as server-sent events.
   std::string take_events() { return std::exchange(events_, {}); }
-  // The answer as it stands.
+  // The answer so far.
   OrderedJson object() const;
 
  private:
   struct Item {
     std::string id;
     bool call = false;
-    std::string text;  // of the message, or the arguments of the call
+    std::string text;  // the message's text, or the call's arguments
     std::string call_id, name;
     std::string status = "in_progress";
   };
@@ -45,7 +45,7 @@ class ResponseWriter {
   void close(size_t index, const char* status);
   void close_last();
   OrderedJson json_of(const Item& item) const;
-  // type, sequence number, and the fields.
+  // Emits an event with its type, sequence number and fields.
   void event(const char* type, const OrderedJson& fields);
   OrderedJson place(const Item& item, bool with_content) const;
 

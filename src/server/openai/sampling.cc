@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMaxSequences = 128;
 constexpr size_t kMaxStops = 16;
-constexpr size_t kMaxStopCharacters = 1024;  // of each
+constexpr size_t kMaxStopCharacters = 1024;  // per stop string
 constexpr size_t kMaxStopTokens = 128;
 constexpr size_t kMaxBiases = 1024;
 constexpr size_t kMaxBadWords = 128;

@@ -21,7 +21,7 @@ Error wrong_tools(const std::string& path, std::string_view expected) {
   return invalid(fmt::format("\"{}\" must be {}", path, expected), "tools");
 }
 
-// Names stand in grammars and in the text of calls.
+// Names appear in grammars and in the text of calls.
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
@@ -79,7 +79,7 @@ Error wrong_choice(std::string_view reason) {
   return invalid(fmt::format("\"tool_choice\" {}", reason), "tool_choice");
 }
 
-// Keeps the tools that a list of {"type": "function", "function": {"name"}} names.
+// Keeps only the tools named in a list of {"type": "function", "function": {"name"}}.
 Status keep_named(const Json& named, std::vector<Tool>& tools) {
   std::vector<Tool> kept;
   for (const Json& item : named) {

@@ -1,4 +1,4 @@
-// Parses the fields of function calling: "tools", "tool_choice", "parallel_tool_calls".
+// Parses the function calling fields: "tools", "tool_choice", "parallel_tool_calls".
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct ToolRequest {
   };
   Choice choice = Choice::kNone;
   std::vector<Tool> callable;
-  bool parallel = true;  // more than one call per answer; not if the choice names a function
+  bool parallel = true;  // allow several calls per answer; false if tool_choice names a function
   std::string json;      // all tools as sent, for the chat template; empty: none
 };
 
-// body: parsed from `text`, which is read again for the order of keys. Choice kNone if there are no
+// body: parsed from `text`, which is read again for key order. The choice is kNone if there are no
 // tools.
 Result<ToolRequest> parse_tools(const Json& body, std::string_view text);
 

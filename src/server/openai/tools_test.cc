@@ -52,8 +52,9 @@ TEST(ParseTools, ReadsTheChoice) {
   EXPECT_FALSE(tools_of(kTools + R"(,"parallel_tool_calls":false)")->parallel);
 }
 
-// Whatever the choice, the prompt describes all tools, so that a conversation's prefix stays.
-TEST(ParseTools, AChoiceLeavesThePromptAlone) {
+// The prompt describes all tools whatever the choice, so that a conversation's prefix stays the
+// same.
+TEST(ParseTools, ChoiceDoesNotChangeThePrompt) {
   const std::string all = tools_of(kTools)->json;
   EXPECT_EQ(tools_of(kTools + R"(,"tool_choice":"none")")->json, all);
   EXPECT_EQ(
@@ -61,7 +62,7 @@ TEST(ParseTools, AChoiceLeavesThePromptAlone) {
       all);
 }
 
-TEST(ParseTools, NamesWhatIsWrong) {
+TEST(ParseTools, NamesTheInvalidField) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("tools":{"a":1})", "tools"},
       {R"("tools":[5])", "tools"},

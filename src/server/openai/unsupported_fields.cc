@@ -13,11 +13,11 @@ namespace {
 using Fields = std::initializer_list<const char*>;
 
 constexpr Fields kGeneration = {
-    // OpenAI's and vLLM's
+    // OpenAI's and vLLM's fields
     "suffix", "use_beam_search", "logprob_token_ids", "truncation_side", "logits_processors",
     "structural_tag", "guided_decoding_backend", "guided_whitespace_pattern", "kv_transfer_params",
     "vllm_xargs", "thinking_token_budget", "repetition_detection",
-    // SGLang's and llama.cpp's
+    // SGLang's and llama.cpp's fields
     "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
     "custom_logit_processor", "custom_params", "return_hidden_states"};
 constexpr Fields kChat = {
@@ -40,7 +40,7 @@ Status refuse(const Json& body, Fields fields) {
   return {};
 }
 
-// The names that tools had before "tools" and "tool_choice".
+// Fields that preceded "tools" and "tool_choice".
 Status check_functions(const Json& body) {
   const Json& call = member(body, "function_call");
   if (!unused(body, "function_call") && call != "none" && call != "auto")
@@ -49,7 +49,7 @@ Status check_functions(const Json& body) {
   return unsupported("functions", "(use \"tools\")");
 }
 
-// Text completions have no tools.
+// Text completions do not support tools.
 Status check_tools(const Json& body) {
   const Json& choice = member(body, "tool_choice");
   if (choice == "none") return {};
@@ -72,7 +72,7 @@ Status check_generation(const Json& body) {
   return {};
 }
 
-// Prompts of text get the tokenizer's special tokens.
+// Text prompts always get the tokenizer's special tokens.
 Status check_special_tokens(const Json& body) {
   VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
   if (add_special_tokens) return {};

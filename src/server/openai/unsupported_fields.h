@@ -1,4 +1,4 @@
-// Refuses fields that would change the answer but are not supported. docs/request-fields.md lists
+// Rejects fields that would change the answer but are not supported. docs/request-fields.md lists
 // all fields.
 #pragma once
 
@@ -9,16 +9,16 @@
 
 namespace valora::server {
 
-// kNotImplemented naming the field (kInvalidArgument for a wrong type). Values that ask for nothing
-// pass: null, false, "", [], {} and defaults.
+// kNotImplemented with the field's name (kInvalidArgument for a wrong type). Values that ask for
+// nothing pass: null, false, "", [], {} and defaults.
 Status check_chat_fields(const Json& body);
 Status check_completion_fields(const Json& body);
 Status check_classify_fields(const Json& body);
 Status check_embed_fields(const Json& body);
 Status check_tokenize_fields(const Json& body);
 
-// "verbosity" is a hint without effect here: low, medium and high pass. param: the field that the
-// error names.
+// "verbosity" is a hint without effect here: low, medium and high pass. param: the field named in
+// the error.
 Status check_verbosity(const Json& object, const std::string& param);
 
 }  // namespace valora::server

@@ -6,11 +6,11 @@ namespace valora::server {
 namespace {
 
 struct Scalar {
-  size_t bytes;  // of the character, or of the ill-formed run
+  size_t bytes;  // of the character, or of the ill-formed sequence
   bool valid;
 };
 
-// Table 3-7 of the Unicode Standard, well-formed byte sequences: only the range of the second byte
+// Unicode Standard, Table 3-7, Well-Formed UTF-8 Byte Sequences: only the second byte's range
 // varies.
 Scalar next_scalar(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };

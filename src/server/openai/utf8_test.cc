@@ -7,12 +7,12 @@ namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";
 
-TEST(WithReplacements, LeavesValidTextAlone) {
+TEST(WithReplacements, KeepsValidText) {
   const std::string text = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xEF\xBF\xBD";
   EXPECT_EQ(with_replacements(text), text);
 }
 
-// The expected texts are those of CPython's bytes.decode("utf-8", "replace").
+// The expected texts come from CPython's bytes.decode("utf-8", "replace").
 TEST(WithReplacements, ReplacesEachIllFormedRunOnce) {
   EXPECT_EQ(with_replacements("\xE2\x82"), kReplacement);
   EXPECT_EQ(with_replacements("a\x80"

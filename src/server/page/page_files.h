@@ -1,4 +1,4 @@
-// The files of the built-in page, which are part of the program (cmake/server_files.cmake).
+// The files of the built-in page, compiled into the program (cmake/server_files.cmake).
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@ namespace valora::server {
 struct PageFile {
   std::string_view name;  // "app.js"
   std::string_view text;
-  std::string_view tag;  // an entity tag of the text, with quotes
+  std::string_view tag;  // entity tag of the text, with quotes
 };
 
 std::span<const PageFile> page_files();

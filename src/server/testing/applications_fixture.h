@@ -10,7 +10,7 @@ namespace valora::server::testing {
 class WithApplications : public Handlers {
  protected:
   WithApplications() {
-    // The echo script's times: 0.4 s to the first token, 0.6 s for all further ones, 1 s in all.
+    // Times in the echo script: 0.4 s to the first token, 0.6 s for all further ones, 1 s in total.
     options_.applications = {{.name = "retrieval",
                               .models = {"lens"},
                               .ttft = 0.5,
@@ -34,7 +34,7 @@ class WithApplications : public Handlers {
                  {{"x-valora-application", application}});
   }
 
-  // The value of a counter's series of one application; -1: there is none.
+  // Value of an application's counter series; -1 if there is none.
   double count(const std::string& name, const std::string& application, const std::string& label,
                const std::string& value, const std::string& more = {}) {
     const std::string text = service_->metrics.text();

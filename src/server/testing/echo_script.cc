@@ -39,7 +39,7 @@ std::vector<std::string> tokens_for(const GenerateRequest& request, const std::s
   return tokens;
 }
 
-// Incomplete characters are held back until they are complete.
+// Holds back incomplete characters until they are complete.
 OutputChunk chunk_of(const std::string& token, int alternatives) {
   OutputChunk chunk{.text = token == kHalfEuro ? "" : token == kOtherHalf ? "\xE2\x82\xAC" : token};
   TokenOutput output{{token_id(token), token, -0.5f}, {}};
@@ -50,7 +50,7 @@ OutputChunk chunk_of(const std::string& token, int alternatives) {
   return chunk;
 }
 
-// Log probabilities of a prompt of words: word i has the log probability -i and the rank i.
+// Log probabilities of a prompt's words: word i has log probability -i and rank i.
 std::shared_ptr<const std::vector<TokenOutput>> prompt_of(const std::string& prompt, int top) {
   auto tokens = std::make_shared<std::vector<TokenOutput>>();
   for (const std::string& word : split_tokens(prompt)) {
@@ -62,7 +62,7 @@ std::shared_ptr<const std::vector<TokenOutput>> prompt_of(const std::string& pro
   return tokens;
 }
 
-// As an engine does: a generation with a head is one chunk without tokens, the label.
+// As in an engine, a generation with a head yields one chunk without tokens: the label.
 bool answers_with_label(const GenerateRequest& request) {
   return request.task == Task::kGenerate && !request.head.value_or("").empty();
 }
@@ -112,7 +112,7 @@ Reply echo(const GenerateRequest& request) {
   if (cut) tokens.resize(most);
   for (const std::string& token : tokens)
     reply.chunks.push_back(chunk_of(token, request.sampling.logprobs.value_or(0)));
-  if (reply.chunks.empty()) reply.chunks.emplace_back();  // the end alone
+  if (reply.chunks.empty()) reply.chunks.emplace_back();  // only the end
   if (const auto top = request.sampling.prompt_logprobs)
     reply.chunks.front().prompt = prompt_of(prompt, *top);
   reply.endless = prompt == "!flood";

@@ -19,7 +19,7 @@ class FakeExchange final : public Exchange {
  public:
   void post(std::function<void()> work) override {
     std::lock_guard lock(mutex_);
-    if (let_go_) return;
+    if (exchange_closed_) return;
     work_.push_back(std::move(work));
     changed_.notify_all();
   }
@@ -40,22 +40,22 @@ class FakeExchange final : public Exchange {
   void end_stream() override { ended_ = true; }
   void release_body() override { body_released = true; }
   void abort() override { aborted = ended_ = true; }
-  void on_client_left(std::function<void()> left) override { left_ = std::move(left); }
+  void on_disconnect(std::function<void()> left) override { left_ = std::move(left); }
 
   // Runs posted work until the answer has ended.
   void run() {
     run_until([this] { return ended_; });
-    let_go();
+    close_exchange();
   }
   // Runs posted work until the first bytes of the stream are written.
   void run_until_streaming() {
     run_until([this] { return !stream.empty(); });
   }
   void leave() {
-    // An answer may begin before its handler asks to be told.
+    // The answer may begin before its handler registers the callback.
     run_until([this] { return left_ != nullptr; });
     std::exchange(left_, nullptr)();
-    let_go();
+    close_exchange();
   }
 
   Json json() const { return Json::parse(response.body); }
@@ -80,12 +80,12 @@ class FakeExchange final : public Exchange {
   std::string stream;
 
  private:
-  // Breaks the reference cycle: the posted work holds the answer, which holds this exchange.
-  void let_go() {
+  // Breaks the reference cycle: posted work holds the answer, which holds this exchange.
+  void close_exchange() {
     std::deque<std::function<void()>> dropped;
     left_ = nullptr;
     std::lock_guard lock(mutex_);
-    let_go_ = true;
+    exchange_closed_ = true;
     dropped.swap(work_);
   }
 
@@ -110,7 +110,7 @@ class FakeExchange final : public Exchange {
   std::deque<std::function<void()>> work_;
   std::function<void()> left_;
   bool ended_ = false;
-  bool let_go_ = false;
+  bool exchange_closed_ = false;
 };
 
 }  // namespace valora::server::testing

@@ -53,7 +53,7 @@ class Handlers : public ::testing::Test {
 
   valora::testing::FakeEngine engine_{echo_options()};
   ServerOptions options_;
-  SimulatedClock clock_;  // of the limits
+  SimulatedClock clock_;  // drives the limits
   std::shared_ptr<Service> service_;
 };
 

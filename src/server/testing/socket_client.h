@@ -1,5 +1,5 @@
-// A blocking HTTP client on a plain socket, which can send any bytes. A read fails the test after a
-// minute.
+// A blocking HTTP client on a plain socket that can send arbitrary bytes. A read fails the test
+// after a minute.
 #pragma once
 
 #include <arpa/inet.h>
@@ -75,14 +75,14 @@ class SocketClient {
     return read_response();
   }
 
-  // True if bytes or the end of the connection arrive within this time.
+  // True if bytes, or the end of the connection, arrive within this time.
   bool readable(int milliseconds) const {
     pollfd waiting{fd_, POLLIN, 0};
     return ::poll(&waiting, 1, milliseconds) == 1;
   }
 
-  // Reads until `text` is received and returns the bytes up to its end. Empty if the connection
-  // closes before.
+  // Reads until `text` is received and returns the bytes up to and including it. Empty if the
+  // connection closes first.
   std::string read_until(std::string_view text) {
     for (;;) {
       const size_t at = buffer_.find(text);
@@ -119,7 +119,7 @@ class SocketClient {
     return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   virtual ssize_t read_some(char* bytes, size_t size) { return ::recv(fd_, bytes, size, 0); }
-  // True if the client holds bytes that it has read from the socket but not returned.
+  // True if bytes have been read from the socket but not yet returned.
   virtual bool decoded() const { return false; }
 
   std::string take(size_t bytes) {

@@ -66,7 +66,8 @@ TlsClient::TlsClient(uint16_t port, const std::string& authorities, const std::s
     SSL_CTX_use_certificate_file(context_.get(), own.c_str(), SSL_FILETYPE_PEM);
     SSL_CTX_use_PrivateKey_file(context_.get(), own.c_str(), SSL_FILETYPE_PEM);
   }
-  // A record may hold no bytes for the reader, who then waits on.
+  // A TLS record may carry no application data, in which case the read waits on; so it gets a
+  // timeout.
   const timeval patience{60, 0};
   ::setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ssl_.reset(SSL_new(context_.get()));

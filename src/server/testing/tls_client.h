@@ -1,4 +1,4 @@
-// A SocketClient that speaks TLS, and files with certificates for its server.
+// A SocketClient over TLS, and certificate files for its server.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -10,21 +10,21 @@
 
 namespace valora::server::testing {
 
-// A new key and a certificate for 127.0.0.1 that it signed itself, both in one PEM file.
+// Writes a new key and a self-signed certificate for 127.0.0.1 to one PEM file.
 void write_certificate(const std::string& path);
 
 class TlsClient : public SocketClient {
  public:
-  // Trusts the certificates in `authorities`. `own`: a file of write_certificate() to show.
+  // Trusts the certificates in `authorities`. `own`: a file from write_certificate() to present.
   TlsClient(uint16_t port, const std::string& authorities, const std::string& own = {});
 
   bool secure() const { return secure_; }
-  // The server said that it sends nothing more; the connection was not cut off.
+  // True if the server sent close_notify, so the connection was not cut off.
   bool ended_well() const { return SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN; }
   // The serial number of the server's certificate.
   std::string serial() const;
-  // Tells the server that nothing more is sent (a TLS close_notify).
-  void say_goodbye() const { SSL_shutdown(ssl_.get()); }
+  // Sends a TLS close_notify: the client will send nothing more.
+  void send_shutdown() const { SSL_shutdown(ssl_.get()); }
 
  private:
   ssize_t write_some(std::string_view bytes) const override;

@@ -33,7 +33,7 @@ Status require_clients(const TlsOptions& options, ssl::context& context) {
   const bool required = options.client_certificates == Wanted::kRequired;
   context.set_verify_mode(
       ssl::verify_peer | (required ? ssl::verify_fail_if_no_peer_cert : ssl::verify_none), error);
-  // Without it OpenSSL refuses to resume the sessions of clients with certificates.
+  // Without an id context OpenSSL refuses to resume sessions of clients with certificates.
   constexpr unsigned char kName[] = "valora";
   SSL_CTX_set_session_id_context(context.native_handle(), kName, sizeof kName - 1);
   return {};
@@ -46,7 +46,7 @@ Result<std::shared_ptr<ssl::context>> read(const TlsOptions& options) {
                            ssl::context::no_sslv3 | ssl::context::no_tlsv1 |
                            ssl::context::no_tlsv1_1 | SSL_OP_NO_RENEGOTIATION,
                        error);
-  // OpenSSL would ask for the password of an encrypted key on the terminal.
+  // Without this, OpenSSL would ask for an encrypted key's password on the terminal.
   context->set_password_callback(
       [](size_t, ssl::context::password_purpose) { return std::string(); }, error);
   if (context->use_certificate_chain_file(options.certificate_file, error))
@@ -82,11 +82,12 @@ std::shared_ptr<TlsContexts::Context> TlsContexts::current() {
   Stamps stamps = stamps_of(options_);
   if (stamps == stamps_) return context_;
   if (auto renewed = read(options_); renewed.ok()) {
-    spdlog::info("the TLS certificate was read again");
+    spdlog::info("the TLS certificate was reloaded");
     context_ = std::move(*renewed);
     stamps_ = std::move(stamps);
   } else if (stamps != failed_stamps_) {
-    spdlog::warn("the TLS certificate stays as it was: {}", renewed.error().message);
+    spdlog::warn("the TLS certificate could not be reloaded; the previous one stays in use: {}",
+                 renewed.error().message);
     failed_stamps_ = std::move(stamps);
   }
   return context_;

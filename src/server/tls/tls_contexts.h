@@ -1,4 +1,4 @@
-// The certificate and key of a server that speaks TLS.
+// The certificate and key of a TLS server.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -12,17 +12,17 @@
 
 namespace valora::server {
 
-// Reads the files again when they change, so that a renewed certificate needs no restart. Not
+// Reloads the files when they change, so that renewing a certificate needs no restart. Not
 // thread-safe.
 class TlsContexts {
  public:
   using Context = boost::asio::ssl::context;
 
-  // kInvalidArgument names the option whose file can't be used, and the reason.
+  // kInvalidArgument names the option whose file is unusable, and the reason.
   static Result<TlsContexts> load(TlsOptions options);
 
-  // For the next handshake. Changed files that cannot be used are logged, and the earlier context
-  // stays.
+  // The context for the next handshake. If changed files are unusable, logs that and keeps the
+  // previous context.
   std::shared_ptr<Context> current();
 
  private:
@@ -34,7 +34,7 @@ class TlsContexts {
 
   TlsOptions options_;
   Stamps stamps_;         // of the files in use
-  Stamps failed_stamps_;  // of the files logged as unusable
+  Stamps failed_stamps_;  // of files already logged as unusable
   std::shared_ptr<Context> context_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };

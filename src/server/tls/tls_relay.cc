@@ -66,7 +66,7 @@ void TlsRelay::arm(Timer& timer, std::chrono::milliseconds delay) {
   timer.expires_after(delay);
   timer.async_wait([turn = Turn(shared_from_this()), &timer](ErrorCode error) mutable {
     const auto self = turn.take();
-    // It may have been armed again after this wait had expired.
+    // The timer may have been re-armed after this wait expired: ignore the old expiry.
     if (!error && timer.expiry() <= std::chrono::steady_clock::now()) self->close();
   });
 }
@@ -81,21 +81,21 @@ void TlsRelay::on_handshake(ErrorCode error, size_t) {
     return close();
   }
   disarm(timer_);
-  pair_up();
+  connect_socket_pair();
 }
 
-void TlsRelay::pair_up() {
+void TlsRelay::connect_socket_pair() {
   using Local = asio::basic_stream_socket<asio::local::stream_protocol, Connection::Executor>;
   Local near(client_.get_executor()), far(core_->strands.take());
   ErrorCode error;
   asio::local::connect_pair(near, far, error);
   if (error) {  // most likely out of descriptors
     spdlog::debug("no place for {}: {}", peer_.with_port, error.message());
-    core_->close_longest_waiting();
+    core_->close_longest_idle();
     return close();
   }
   server_ = std::move(near);
-  shaking_hands_ = false;
+  handshaking_ = false;
   std::exchange(ready_, nullptr)(Socket(std::move(far)), peer_);
   read_client();
   read_server();
@@ -109,11 +109,11 @@ void TlsRelay::on_client_bytes(ErrorCode error, size_t bytes) {
   if (ending_) return;
   if (error == asio::error::eof) return client_finished();
   if (error) return close();
-  asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_took));
+  asio::async_write(server_, asio::buffer(up_, bytes), then(&TlsRelay::on_server_written));
 }
 
-// The client has left, or it only has nothing more to send. A client that has left rejects further
-// bytes, which the server notices as on a connection without TLS.
+// The client has disconnected, or only has nothing more to send. A disconnected client rejects
+// further bytes, which the server notices as on a connection without TLS.
 void TlsRelay::client_finished() {
   ErrorCode ignored;
   server_.shutdown(Socket::shutdown_send, ignored);
@@ -124,8 +124,8 @@ void TlsRelay::on_client_refused(ErrorCode error, size_t) {
   if (!error) close();
 }
 
-// The server may have closed its end: bytes that it wrote before are still sent.
-void TlsRelay::on_server_took(ErrorCode, size_t) {
+// Even if the server has closed its end, the bytes it wrote before are still sent.
+void TlsRelay::on_server_written(ErrorCode, size_t) {
   if (!ending_) read_client();
 }
 
@@ -136,39 +136,40 @@ void TlsRelay::read_server() {
 void TlsRelay::on_server_bytes(ErrorCode error, size_t bytes) {
   if (!error) {
     arm(write_timer_, core_->limits.write_timeout);
-    return asio::async_write(client_, asio::buffer(down_, bytes), then(&TlsRelay::on_client_took));
+    return asio::async_write(client_, asio::buffer(down_, bytes),
+                             then(&TlsRelay::on_client_written));
   }
   ErrorCode ignored;
   server_.close(ignored);
   ending_ = true;
   arm(timer_, finishing_ ? kFinishTime : kLingerTime);
-  client_.async_shutdown(then(&TlsRelay::on_said_goodbye));
+  client_.async_shutdown(then(&TlsRelay::on_shutdown_sent));
 }
 
-void TlsRelay::on_client_took(ErrorCode error, size_t) {
+void TlsRelay::on_client_written(ErrorCode error, size_t) {
   if (error) return close();
   disarm(write_timer_);
-  if (finishing_) arm(timer_, kFinishTime);  // it still reads
+  if (finishing_) arm(timer_, kFinishTime);  // the client is still reading
   read_server();
 }
 
-void TlsRelay::on_said_goodbye(ErrorCode, size_t) {
+void TlsRelay::on_shutdown_sent(ErrorCode, size_t) {
   if (finishing_) return close();
   ErrorCode ignored;
   client_.next_layer().shutdown(Socket::shutdown_send, ignored);
-  on_late_bytes({}, 0);
+  on_bytes_after_close({}, 0);
 }
 
-void TlsRelay::on_late_bytes(ErrorCode error, size_t) {
+void TlsRelay::on_bytes_after_close(ErrorCode error, size_t) {
   if (error) return close();
-  client_.next_layer().async_read_some(asio::buffer(down_), then(&TlsRelay::on_late_bytes));
+  client_.next_layer().async_read_some(asio::buffer(down_), then(&TlsRelay::on_bytes_after_close));
 }
 
 void TlsRelay::finish() {
   asio::post(client_.get_executor(), [self = shared_from_this()] {
     self->guarded([&] {
       if (std::exchange(self->finishing_, true)) return;
-      if (self->shaking_hands_) return self->close();
+      if (self->handshaking_) return self->close();
       self->arm(self->timer_, kFinishTime);
     });
   });
@@ -176,13 +177,13 @@ void TlsRelay::finish() {
 
 void TlsRelay::end_handshake() {
   asio::post(client_.get_executor(), [self = shared_from_this()] {
-    if (self->shaking_hands_) self->close();
+    if (self->handshaking_) self->close();
   });
 }
 
 void TlsRelay::close() noexcept {
   if (std::exchange(closed_, true)) return;
-  shaking_hands_ = false;
+  handshaking_ = false;
   ErrorCode ignored;
   disarm(timer_);
   disarm(write_timer_);
@@ -190,8 +191,8 @@ void TlsRelay::close() noexcept {
   server_.close(ignored);
 }
 
-// Without memory, from any place: whatever operation is left ends with an error.
-void TlsRelay::break_off() noexcept {
+// Called from anywhere when memory runs out: makes all pending operations fail.
+void TlsRelay::shut_down_sockets() noexcept {
   ::shutdown(client_.next_layer().native_handle(), SHUT_RDWR);
   ::shutdown(server_.native_handle(), SHUT_RDWR);
 }

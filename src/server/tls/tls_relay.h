@@ -1,6 +1,6 @@
-// A client's TLS connection: its handshake, then the bytes both ways between the client and a pair
-// of sockets. The HTTP server has the other end of the pair, as if there were no TLS: its
-// connections cancel and resume reads, which a TLS stream doesn't survive.
+// A client's TLS connection: performs the handshake, then relays bytes both ways between the client
+// and a socket pair. The HTTP server holds the other end of the pair, as if there were no TLS: its
+// connections cancel and resume reads, which a TLS stream does not survive.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace valora::server {
 class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
  public:
   using Socket = Connection::Socket;
-  // Gets the server's end of the pair once the handshake is done. On a server thread.
+  // Receives the server's end of the pair after the handshake. Called on a server thread.
   using Ready = std::function<void(Socket plain, PeerName peer)>;
 
   TlsRelay(Socket client, PeerName peer, std::shared_ptr<TlsContexts::Context> context,
@@ -30,12 +30,12 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   ~TlsRelay();
 
   void start();
-  // Any thread.
-  bool shaking_hands() const { return shaking_hands_; }
-  // Any thread. Ends a handshake. Otherwise sends the server's remaining bytes, as long as the
-  // client takes some of them every second.
+  // Thread-safe.
+  bool is_handshaking() const { return handshaking_; }
+  // Thread-safe. Ends a handshake. Otherwise sends the server's remaining bytes, as long as the
+  // client accepts some every second.
   void finish();
-  // Any thread. No effect if the handshake is done.
+  // Thread-safe. No effect once the handshake is done.
   void end_handshake();
 
  private:
@@ -46,15 +46,15 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
                                         Connection::Executor>;
   using Step = void (TlsRelay::*)(ErrorCode error, size_t bytes);
 
-  // Holds the relay for an operation under way. An operation that is lost with an exception ends
-  // the connection.
+  // Keeps the relay alive during an asynchronous operation. If an exception loses the operation,
+  // closes the connection.
   class Turn {
    public:
     explicit Turn(std::shared_ptr<TlsRelay> relay) : relay_(std::move(relay)) {}
     Turn(Turn&&) = default;
     Turn& operator=(Turn&&) = delete;
     ~Turn() {
-      if (relay_) relay_->break_off();
+      if (relay_) relay_->shut_down_sockets();
     }
     std::shared_ptr<TlsRelay> take() { return std::exchange(relay_, nullptr); }
 
@@ -68,22 +68,22 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   static void disarm(Timer& timer);
 
   void on_handshake(ErrorCode error, size_t);
-  void pair_up();
-  // From the client to the server.
+  void connect_socket_pair();
+  // Client to server.
   void read_client();
   void on_client_bytes(ErrorCode error, size_t bytes);
   void client_finished();
   void on_client_refused(ErrorCode error, size_t);
-  void on_server_took(ErrorCode error, size_t);
-  // From the server to the client.
+  void on_server_written(ErrorCode error, size_t);
+  // Server to client.
   void read_server();
   void on_server_bytes(ErrorCode error, size_t bytes);
-  void on_client_took(ErrorCode error, size_t);
-  // The end: the server has closed its end.
-  void on_said_goodbye(ErrorCode error, size_t);
-  void on_late_bytes(ErrorCode error, size_t);
+  void on_client_written(ErrorCode error, size_t);
+  // Shutdown, after the server has closed its end.
+  void on_shutdown_sent(ErrorCode error, size_t);
+  void on_bytes_after_close(ErrorCode error, size_t);
   void close() noexcept;
-  void break_off() noexcept;
+  void shut_down_sockets() noexcept;
 
   std::shared_ptr<HttpCore> core_;
   std::shared_ptr<TlsContexts::Context> context_;
@@ -91,9 +91,9 @@ class TlsRelay final : public std::enable_shared_from_this<TlsRelay> {
   const PeerName peer_;
   boost::asio::ssl::stream<Socket> client_;
   Socket server_;
-  Timer timer_;        // of the handshake and the end
-  Timer write_timer_;  // of a client that does not read
-  std::atomic<bool> shaking_hands_{true};
+  Timer timer_;        // for the handshake and the shutdown
+  Timer write_timer_;  // for a client that does not read
+  std::atomic<bool> handshaking_{true};
   bool finishing_ = false;
   bool ending_ = false;  // the server has closed its end
   bool closed_ = false;

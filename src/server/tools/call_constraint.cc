@@ -9,7 +9,8 @@ namespace {
 
 using Choice = ToolRequest::Choice;
 
-// Most white space between the parts of arguments. Small models that may write more never stop.
+// Most white space allowed between parts of the arguments. If more is allowed, small models may
+// never stop writing it.
 constexpr int kMaxSpaceInCall = 1;
 
 OrderedJson schema_of(const Tool& tool, bool weak) {
@@ -17,7 +18,7 @@ OrderedJson schema_of(const Tool& tool, bool weak) {
   return OrderedJson::parse(tool.parameters, nullptr, false);
 }
 
-// The text around the arguments, as the style writes it.
+// The text around the arguments, in the style's syntax.
 OrderedJson tag_of(ToolCallStyle style, const Tool& tool, bool weak) {
   const bool hermes = style == ToolCallStyle::kHermes;
   const std::string name = "{\"name\": \"" + tool.name + "\", ";

@@ -1,4 +1,4 @@
-// The form that a request with tools demands of its answer.
+// The constraint that a request with tools puts on its answer.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace valora::server {
 
-// Choice kRequired: nothing but calls. Choice kAuto: text in which every call that is begun is one
-// of a tool with arguments of its schema; only in the Hermes style, whose calls have a mark at
-// which they begin. None otherwise. style: from answer_style(). A schema that no grammar expresses
-// is replaced by any object, unless the tool is strict.
+// For kRequired: only calls. For kAuto: text in which every call that begins must be of a known
+// tool with arguments that match its schema; only in the Hermes style, whose calls begin with a
+// tag. Otherwise nullopt. style: from answer_style(). A schema that no grammar can express is
+// replaced by any object, unless the tool is strict.
 std::optional<AnswerConstraint> call_constraint(ToolCallStyle style, const ToolRequest& tools);
 
 }  // namespace valora::server

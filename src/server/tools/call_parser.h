@@ -1,4 +1,4 @@
-// Finds the calls of tools in an answer while it is written.
+// Finds tool calls in an answer while it is being generated.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace valora::server {
 
-// More of a call: its name, which comes first, or the next characters of its arguments.
+// An increment of a call: its name, which comes first, or the next characters of its arguments.
 struct CallDelta {
   int index = 0;  // of the call within the answer
   std::optional<std::string> name = {};
@@ -25,17 +25,17 @@ struct AnswerDelta {
 };
 
 // Finds the tool calls in the text of one answer. A call of an unknown tool is content, and so is
-// text that only begins like a call. The result does not depend on how the text is cut into pieces.
+// text that merely begins like a call. The result does not depend on how the text is split.
 class CallParser {
  public:
   virtual ~CallParser() = default;
   virtual AnswerDelta feed(std::string_view text) = 0;
-  // The answer has ended. A call that is not complete stays as far as it was reported.
+  // Ends the answer. An incomplete call stays as far as it was reported.
   virtual AnswerDelta finish() = 0;
 };
 
-// How an answer to this request writes its calls: in the model's style, or, if calls are forced in
-// a style that no grammar here describes, in the nearest one.
+// The style in which an answer to this request writes calls: the model's own or, if calls are
+// forced and no grammar describes that style, the nearest one that has a grammar.
 ToolCallStyle answer_style(ToolCallStyle model, const ToolRequest& tools);
 
 // style: from answer_style().

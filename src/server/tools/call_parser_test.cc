@@ -13,7 +13,7 @@ ToolRequest request(bool parallel = true) {
   return tools;
 }
 
-// Content, then each call as name(arguments).
+// The content, and each call as name(arguments).
 struct Sum {
   std::string content;
   std::vector<std::string> calls;
@@ -39,7 +39,7 @@ Sum sum_of(ToolCallStyle style, const ToolRequest& tools, const std::vector<std:
   return sum;
 }
 
-// The same sum however the text is cut.
+// Checks that the result is the same however the text is split.
 Sum parse(ToolCallStyle style, const std::string& text, bool parallel = true) {
   const ToolRequest tools = request(parallel);
   const Sum whole = sum_of(style, tools, {text});
@@ -59,7 +59,7 @@ Sum llama(const std::string& text) { return parse(ToolCallStyle::kLlama3Json, te
 Sum python(const std::string& text) { return parse(ToolCallStyle::kPythonic, text); }
 using Calls = std::vector<std::string>;
 
-TEST(HermesCalls, AreTakenOutOfTheText) {
+TEST(HermesCalls, AreExtractedFromTheText) {
   const Sum sum = hermes(
       "I look.\n<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\": \"}\\\"<tool_call>\", "
       "\"n\": [1, {}]}}\n</tool_call>\n<tool_call>\n{\"arguments\": {}, \"name\": \"go\"}\n"
@@ -68,19 +68,19 @@ TEST(HermesCalls, AreTakenOutOfTheText) {
   EXPECT_EQ(sum.calls, (Calls{R"(look:{"at": "}\"<tool_call>", "n": [1, {}]})", "go:{}"}));
 }
 
-TEST(HermesCalls, TextAfterACallIsContent) {
+TEST(HermesCalls, TextAfterACallBecomesContent) {
   const Sum sum = hermes("<tool_call>{\"name\":\"go\"}</tool_call> done <b>");
   EXPECT_EQ(sum.content, " done <b>");
   EXPECT_EQ(sum.calls, (Calls{"go:{}"}));
 }
 
-TEST(HermesCalls, OnlyTheFirstOneIfTheyMustNotBeParallel) {
+TEST(HermesCalls, OnlyTheFirstIsKeptWithoutParallelCalls) {
   const std::string call = "<tool_call>{\"name\":\"go\",\"arguments\":{\"n\":1}}</tool_call>";
   EXPECT_EQ(hermes(call + call, false).calls, (Calls{"go:{\"n\":1}"}));
   EXPECT_EQ(hermes(call + call).calls.size(), 2u);
 }
 
-TEST(HermesCalls, WhatIsNoCallStaysText) {
+TEST(HermesCalls, InvalidCallStaysText) {
   for (const char* text :
        {"plain text", "a < b and <tool", "<tool_call>", "x <tool_call>\n{\"na", "  \n ",
         "<tool_call>hello</tool_call>", " <tool_call> {\"name\": 5}</tool_call>",
@@ -93,27 +93,27 @@ TEST(HermesCalls, WhatIsNoCallStaysText) {
   }
 }
 
-TEST(HermesCalls, ATagWithinWhatIsNoCallBeginsOne) {
+TEST(HermesCalls, TagInsideAnInvalidCallStartsANewCall) {
   const Sum sum = hermes(
       "<tool_call>{\"name\": \"no\", \"arguments\": {\"a\": \"\n<tool_call>{\"name\": \"go\"}"
       "</tool_call>\"}}");
   EXPECT_EQ(sum.calls, (Calls{"go:{}"}));
 }
 
-TEST(HermesCalls, ATruncatedCallIsReportedAsFarAsItCame) {
+TEST(HermesCalls, TruncatedCallIsReportedUpToTheCut) {
   const Sum sum = hermes("<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\": \"the s");
   EXPECT_EQ(sum.calls, (Calls{"look:{\"at\": \"the s"}));
   EXPECT_EQ(sum.content, "");
 }
 
-TEST(HermesCalls, ArgumentsAsTextAreTheTextOfAnObject) {
+TEST(HermesCalls, StringArgumentsAreParsedAsAnObject) {
   EXPECT_EQ(hermes(R"(<tool_call>{"name":"go","arguments":"{\"n\": 2}"}</tool_call>)").calls,
             (Calls{R"(go:{"n": 2})"}));
   EXPECT_EQ(hermes(R"(<tool_call>{"name":"go","arguments":null}</tool_call>)").calls,
             (Calls{"go:{}"}));
 }
 
-TEST(HermesCalls, LongWhiteSpaceIsNotHeldForEver) {
+TEST(HermesCalls, LongWhiteSpaceIsNotBufferedIndefinitely) {
   const std::string space(1000, '\n');
   const auto parser = make_call_parser(ToolCallStyle::kHermes, request());
   EXPECT_GT(parser->feed(space).content.size(), 700u);
@@ -121,7 +121,7 @@ TEST(HermesCalls, LongWhiteSpaceIsNotHeldForEver) {
   EXPECT_EQ(sum.content, "a" + std::string(44, ' '));
 }
 
-TEST(Llama3JsonCalls, AreTheWholeAnswer) {
+TEST(Llama3JsonCalls, MustBeTheWholeAnswer) {
   EXPECT_EQ(llama(R"({"name": "look", "parameters": {"at": "x;y"}})").calls,
             (Calls{R"(look:{"at": "x;y"})"}));
   const Sum two = llama(
@@ -130,7 +130,7 @@ TEST(Llama3JsonCalls, AreTheWholeAnswer) {
   EXPECT_EQ(two.content, "");
 }
 
-TEST(Llama3JsonCalls, WhatIsNoCallStaysText) {
+TEST(Llama3JsonCalls, InvalidCallStaysText) {
   for (const char* text : {"text {\"name\": \"go\"}", R"({"label": "cat", "score": 0.5})",
                            R"({"name": "cat"} x)", "{\"name", "<|python", "", " ", "[1]"}) {
     const Sum sum = llama(text);
@@ -139,7 +139,7 @@ TEST(Llama3JsonCalls, WhatIsNoCallStaysText) {
   }
 }
 
-TEST(PythonicCalls, BecomeJson) {
+TEST(PythonicCalls, AreConvertedToJson) {
   const Sum sum = python(
       "[look(at='it\\'s (\\u00e9', n=[1, 2.5, -3], ok=True, who=None), go(where={\"a\": (1,)},)]");
   EXPECT_EQ(sum.calls, (Calls{R"(look:{"at":"it's (é","n":[1,2.5,-3],"ok":true,"who":null})",
@@ -148,7 +148,7 @@ TEST(PythonicCalls, BecomeJson) {
   EXPECT_EQ(python("[go()]").calls, (Calls{"go:{}"}));
 }
 
-TEST(PythonicCalls, WhatIsNoCallStaysText) {
+TEST(PythonicCalls, InvalidCallStaysText) {
   for (const char* text : {"[1, 2]", "[other(a=1)]", "go(a=1)", "[go(a=b)]", "[go(1)]", "[go(a=1",
                            "[\"go(\"]", "[", " \n"}) {
     const Sum sum = python(text);
@@ -157,14 +157,14 @@ TEST(PythonicCalls, WhatIsNoCallStaysText) {
   }
 }
 
-TEST(PythonicCalls, NestToALimit) {
+TEST(PythonicCalls, NestingIsLimited) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   const std::string text = "[go(a=" + deep + ")]";
   const Sum sum = sum_of(ToolCallStyle::kPythonic, request(), {text});
   EXPECT_EQ(sum.content, text);
 }
 
-TEST(CallParser, DeepValuesAreNoCalls) {
+TEST(CallParser, RefusesDeeplyNestedValues) {
   const std::string deep(200'000, '[');
   for (const char* key : {"arguments", "name", "more"}) {
     const std::string text = std::string("<tool_call>{\"") + key + "\": " + deep;

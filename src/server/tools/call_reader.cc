@@ -9,7 +9,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-// Depth of a value. JSON trees are destroyed by recursion (base/json.h).
+// Nesting limit of a value: JSON trees are destroyed recursively (base/json.h).
 constexpr int kMaxCallDepth = 64;
 
 bool is_arguments(const std::string& key) { return key == "arguments" || key == "parameters"; }
@@ -27,7 +27,7 @@ size_t CallReader::feed(std::string_view text) {
 
 std::string CallReader::take_arguments() { return std::exchange(arguments_, {}); }
 
-// Between the tokens of the object itself; the inside of values is only measured.
+// Parses the tokens of the object itself; values are only scanned for their end.
 void CallReader::take(char c) {
   if (state_ == State::kInValue) return in_value(c);
   if (state_ == State::kKey && string_) {
@@ -76,7 +76,7 @@ void CallReader::in_value(char c) {
     if (!string_ && depth_ == 0) end_value();
     return;
   }
-  // A number or a word ends before the character that does not belong to it.
+  // A number or keyword ends at the first character that does not belong to it.
   if (depth_ == 0 && (c == ',' || c == '}' || is_space(c))) {
     text_.pop_back();
     end_value();
@@ -113,7 +113,7 @@ void CallReader::end_value() {
     if (value.is_string()) name_ = value.get<std::string>();
     return;
   }
-  // Some models write the arguments as the text of an object, or null for none.
+  // Some models write the arguments as a string that contains the object, or null for none.
   if (value.is_string()) {
     has_arguments_ = true;
     arguments_ += value.get<std::string>();

@@ -1,4 +1,4 @@
-// Reads one call that is written as JSON: {"name": …, "arguments": {…}}, or with "parameters".
+// Reads one call written as JSON: {"name": …, "arguments": {…}}, or with "parameters".
 #pragma once
 
 #include <optional>
@@ -9,15 +9,15 @@ namespace valora::server {
 
 class CallReader {
  public:
-  // Takes characters up to the end of the object, and returns how many. The first must be "{".
+  // Consumes characters up to the end of the object and returns how many. The first must be "{".
   size_t feed(std::string_view text);
   bool done() const { return state_ == State::kDone; }
   bool failed() const { return state_ == State::kFailed; }
   const std::string& text() const { return text_; }  // the text consumed so far
 
-  // Known once the whole name was read.
+  // Set once the whole name has been read.
   const std::optional<std::string>& name() const { return name_; }
-  // The arguments read since the last time; "" before they begin.
+  // Returns the arguments read since the last call; "" before they begin.
   std::string take_arguments();
   bool has_arguments() const { return has_arguments_; }
 
@@ -33,8 +33,8 @@ class CallReader {
   State state_ = State::kStart;
   std::string text_;
   std::string key_;
-  size_t token_ = 0;  // where the key or the value begins
-  int depth_ = 0;     // of brackets within the value
+  size_t token_ = 0;  // where the current key or value begins
+  int depth_ = 0;     // bracket depth within the value
   bool string_ = false, escape_ = false;
   bool arguments_value_ = false;  // the value is the arguments, an object
   bool has_arguments_ = false;

@@ -1,4 +1,4 @@
-// What the parsers of all styles share: the names of the tools and the deltas of an answer.
+// Shared by the parsers of all styles: the tool names and the answer's deltas.
 #pragma once
 
 #include <set>
@@ -18,12 +18,12 @@ class CallSink {
 
   bool knows(const std::string& name) const { return names_.contains(name); }
   void content(std::string_view text) { delta_.content += text; }
-  // Calls beyond the first are dropped unless the request allows parallel ones.
+  // Drops calls after the first unless the request allows parallel ones.
   void begin_call(const std::string& name) {
     ++index_;
     if (reported()) delta_.calls.push_back({.index = index_, .name = name});
   }
-  // Arguments of the call begun last.
+  // Adds arguments to the call begun last.
   void arguments(std::string_view text) {
     if (!reported() || text.empty()) return;
     if (delta_.calls.empty() || delta_.calls.back().index != index_)

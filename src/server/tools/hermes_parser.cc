@@ -10,14 +10,15 @@ namespace {
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr size_t kMaxHeldSpace = 256;  // held back before a tag
 
-// Where the white space before `tag` begins: it belongs to the writing of a call.
+// Start of the white space before `tag`, which belongs to the syntax of a call.
 size_t space_before(std::string_view text, size_t tag) {
   const size_t last = text.substr(0, tag).find_last_not_of(kSpace);
   const size_t first = last == std::string_view::npos ? 0 : last + 1;
   return std::max(first, tag - std::min(tag, kMaxHeldSpace));
 }
 
-// Where a beginning of the tag ends the text, with the white space before it; the size if none.
+// Start of a partial tag at the end of the text, including the white space before it; the text's
+// size if there is none.
 size_t held_from(std::string_view text) {
   size_t length = std::min(text.size(), kOpen.size() - 1);
   while (length > 0 && !kOpen.starts_with(text.substr(text.size() - length))) --length;
@@ -99,7 +100,7 @@ class HermesParser final : public CallParser {
     return true;
   }
 
-  // The rest of a call that was reported before it turned out to be broken is dropped.
+  // Drops the rest of a call that was reported before it turned out to be malformed.
   bool read_close() {
     if (call_.progress() == JsonCall::Progress::kFailed) {
       const size_t close = held_.find(kClose);
@@ -118,9 +119,9 @@ class HermesParser final : public CallParser {
 
   CallSink sink_;
   Place place_ = Place::kText;
-  std::string held_;            // not decided yet
-  std::string before_, space_;  // before the tag of the call under way, and after it
-  bool after_call_ = false;     // nothing but white space has followed the last call
+  std::string held_;            // undecided text
+  std::string before_, space_;  // white space before the current call's tag, and after it
+  bool after_call_ = false;     // only white space has followed the last call
   JsonCall call_;
 };
 

@@ -1,4 +1,4 @@
-// Reports one call that is written as JSON, as soon as it is sure to be one.
+// Reports one call written as JSON as soon as it is certain to be a call.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ class JsonCall {
  public:
   enum class Progress { kReading, kDone, kFailed };
 
-  // Takes characters, which begin with "{", up to the one that decides, and returns how many.
+  // Consumes characters, starting with "{", up to the one that decides, and returns how many.
   size_t feed(std::string_view text, CallSink& sink) {
     size_t taken = 0;
     while (taken < text.size() && progress() == Progress::kReading) {

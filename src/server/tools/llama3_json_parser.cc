@@ -7,7 +7,7 @@
 namespace valora::server {
 namespace {
 
-constexpr std::string_view kTag = "<|python_tag|>";  // a special token, in texts that keep them
+constexpr std::string_view kTag = "<|python_tag|>";  // special, in texts that keep such tokens
 
 class Llama3JsonParser final : public CallParser {
  public:
@@ -84,7 +84,7 @@ class Llama3JsonParser final : public CallParser {
 
   CallSink sink_;
   Place place_ = Place::kStart;
-  std::string held_, before_;  // not decided yet; before the call under way
+  std::string held_, before_;  // undecided text; text before the current call
   JsonCall call_;
 };
 

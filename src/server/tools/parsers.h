@@ -1,4 +1,4 @@
-// The parsers of the styles, for make_call_parser().
+// The parsers of all styles, for make_call_parser().
 #pragma once
 
 #include <memory>

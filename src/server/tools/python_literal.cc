@@ -15,7 +15,7 @@ bool continues_name(char c) {
   return begins_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
 }
 
-// Every function returns false, or nullopt, if the text does not match.
+// Functions return false or nullopt if the text does not match.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -142,7 +142,7 @@ class Reader {
     return {};
   }
 
-  // at_ is at the backslash; leaves it at the escape's last character.
+  // Expects at_ at the backslash and leaves it at the escape's last character.
   bool escape(std::string& out) {
     if (++at_ == text_.size()) return false;
     const char c = text_[at_];

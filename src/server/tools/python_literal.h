@@ -1,4 +1,4 @@
-// Reads calls that are written in Python's syntax.
+// Parses calls in Python syntax.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ struct PythonCall {
   OrderedJson arguments;  // an object
 };
 
-// `text` is a call with keyword arguments that are literals: f(a=1, b=["x", None]). nullopt for
-// anything else, and for what nests deeper than 64 levels.
+// `text` is a call with literal keyword arguments: f(a=1, b=["x", None]). Returns nullopt for
+// anything else, and for nesting deeper than 64 levels.
 std::optional<PythonCall> parse_python_call(std::string_view text);
 
 }  // namespace valora::server

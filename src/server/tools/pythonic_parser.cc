@@ -8,8 +8,8 @@
 namespace valora::server {
 namespace {
 
-// A call is reported once it is complete. What is read of a list before its first call turns out to
-// be one is held back.
+// Reports a call once it is complete. Text is held back until the first call in the list is known
+// to be one.
 class PythonicParser final : public CallParser {
  public:
   explicit PythonicParser(const ToolRequest& tools) : sink_(tools) {}
@@ -46,7 +46,7 @@ class PythonicParser final : public CallParser {
     }
   }
 
-  // Counts brackets outside of strings; the call ends where its own bracket closes.
+  // Counts brackets outside strings; the call ends where its own bracket closes.
   void in_call(char c) {
     call_ += c;
     if (quote_ != '\0') {
@@ -73,7 +73,7 @@ class PythonicParser final : public CallParser {
     place_ = Place::kBetween;
   }
 
-  // No call after all: content, unless calls were reported before.
+  // Not a call after all: the text is content, unless calls were reported before.
   void give_up() {
     if (!called_) sink_.content(held_);
     held_.clear();
@@ -82,7 +82,7 @@ class PythonicParser final : public CallParser {
 
   CallSink sink_;
   Place place_ = Place::kStart;
-  std::string held_, call_;  // read since the last call was reported; the call under way
+  std::string held_, call_;  // text since the last reported call; the current call
   int depth_ = 0;
   char quote_ = '\0';
   bool escape_ = false, called_ = false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kLine = "\r\n";
 
-// Faster than find() on bytes without a pattern.
+// Faster than find() on data without repeating patterns.
 size_t find_bytes(std::string_view text, std::string_view sought) {
   const void* at = memmem(text.data(), text.size(), sought.data(), sought.size());
   return at == nullptr ? text.npos
@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A token, or a quoted string with backslashes before quotes. Takes it off `text`.
+// Removes a token, or a quoted string with backslash escapes, from the front of `text`.
 std::string take_value(std::string_view& text) {
   std::string value;
   if (!text.starts_with('"')) {
@@ -40,7 +40,7 @@ std::string take_value(std::string_view& text) {
   return value;
 }
 
-// The value of a parameter in "type; a=b; c=\"d\"", and the type in front of them.
+// The type in "type; a=b; c=\"d\"", and the value of one parameter.
 struct HeaderValue {
   std::string_view type;
   std::optional<std::string> parameter;

@@ -12,7 +12,7 @@ std::string part(const std::string& disposition, const std::string& contents) {
   return "--b\r\nContent-Disposition: " + disposition + "\r\n\r\n" + contents + "\r\n";
 }
 
-TEST(Multipart, TheBoundaryIsAParameterOfTheType) {
+TEST(Multipart, BoundaryIsReadFromTheContentType) {
   EXPECT_EQ(boundary_of("multipart/form-data; boundary=abc"), "abc");
   EXPECT_EQ(boundary_of("Multipart/Form-Data; charset=utf-8; BOUNDARY=\"a b;c\""), "a b;c");
   for (const char* other :
@@ -22,8 +22,8 @@ TEST(Multipart, TheBoundaryIsAParameterOfTheType) {
   EXPECT_EQ(boundary_of("multipart/form-data; boundary=" + std::string(71, 'a')), "");
 }
 
-TEST(Multipart, PartsHaveTheBytesBetweenTheBoundaries) {
-  const std::string bytes = std::string("\r\n--c\0--", 8);  // much like a boundary
+TEST(Multipart, PartsContainBytesBetweenBoundaries) {
+  const std::string bytes = std::string("\r\n--c\0--", 8);  // resembles a boundary
   const std::string body =
       part("form-data; name=one", "") +
       part("form-data; filename=\"../../etc; name=x\"; name=\"t\\\"wo\"\r\nContent-Type: a/b",
@@ -38,7 +38,7 @@ TEST(Multipart, PartsHaveTheBytesBetweenTheBoundaries) {
   EXPECT_EQ((*parts)[1].contents, bytes);
 }
 
-TEST(Multipart, WhatIsNotWholeIsRefused) {
+TEST(Multipart, IncompleteBodyIsRefused) {
   const std::string whole = part("form-data; name=a", "text") + "--b--";
   ASSERT_TRUE(parse_form(whole, "b").ok());
   for (size_t size = 0; size < whole.size(); ++size)

@@ -45,7 +45,7 @@ Result<std::string> UploadStore::prepare(const std::string& dir) {
 
 size_t UploadStore::bytes_there() const {
   size_t bytes = 0;
-  std::error_code gone;  // what is removed meanwhile does not count
+  std::error_code gone;  // files removed in the meantime do not count
   for (const fs::directory_entry& folder : fs::directory_iterator(dir_, gone)) {
     if (!is_upload(folder.path()) || folder.path().extension() == ".part") continue;
     for (const fs::directory_entry& file : fs::directory_iterator(folder.path(), gone)) {
@@ -67,7 +67,7 @@ void UploadStore::remove(const std::string& path) noexcept {
   if (error) spdlog::warn("{} cannot be removed: {}", path, error.message());
 }
 
-// The folders that go now.
+// Takes the folders that are due for removal.
 std::vector<std::string> UploadStore::take_unused(const std::set<std::string>& in_use) {
   const TimePoint now = clock_.now();
   std::vector<std::string> gone;

@@ -1,4 +1,4 @@
-// The folders of adapters that clients send. Their names are the server's own. Thread-safe.
+// Stores uploaded adapters in folders with server-chosen names. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,20 @@ struct UploadLimits {
 
 class UploadStore {
  public:
-  // How long a folder that no adapter name has stays: requests that wait may still read it.
+  // How long a folder is kept after its adapter name is gone: waiting requests may still read it.
   static constexpr Duration kRest = std::chrono::minutes(10);
 
-  // dir: an absolute path that prepare() has accepted; empty: nothing is kept.
+  // dir: an absolute path returned by prepare(); empty: uploads are off.
   UploadStore(std::string dir, const UploadLimits& limits, const Clock& clock)
       : dir_(std::move(dir)), limits_(limits), clock_(clock) {}
 
-  // Removes the folders whose loads have not ended.
+  // Removes folders whose loads have not finished.
   ~UploadStore();
   UploadStore(const UploadStore&) = delete;
   UploadStore& operator=(const UploadStore&) = delete;
 
-  // Makes the folder, if its parent is there, and removes what an earlier process left unfinished
-  // in it. Returns its absolute path. kInvalidArgument: it cannot be made or written.
+  // Creates the folder if its parent exists, and removes unfinished uploads of earlier processes.
+  // Returns its absolute path. kInvalidArgument: the folder cannot be created or written.
   static Result<std::string> prepare(const std::string& dir);
 
   bool on() const { return !dir_.empty(); }
@@ -45,11 +45,11 @@ class UploadStore {
   struct File {
     std::string_view name, bytes;
   };
-  // Writes a new folder with these files: all of it, or nothing. First removes folders of this
-  // process that have been out of use for kRest; `in_use` are the paths of loaded adapters.
-  // kUnavailable: UploadLimits::all is reached, or they cannot be written.
+  // Writes the files to a new folder: all of them, or nothing. First removes this process's folders
+  // that have been unused for kRest; `in_use` are the paths of loaded adapters. kUnavailable:
+  // UploadLimits::all is reached, or the files cannot be written.
   Result<std::string> keep(std::span<const File> files, const std::set<std::string>& in_use);
-  // Of keep(): an adapter name has the folder now, or never will. Neither fails.
+  // Must follow keep(): an adapter now uses the folder, or none ever will. Neither fails.
   void loaded(const std::string& path) noexcept;
   void discard(const std::string& path) noexcept;
 
@@ -61,7 +61,7 @@ class UploadStore {
 
   std::vector<std::string> take_unused(const std::set<std::string>& in_use);
   static void remove(const std::string& path) noexcept;
-  size_t bytes_there() const;  // of whole folders
+  size_t bytes_there() const;  // in complete folders
 
   const std::string dir_;
   const UploadLimits limits_;

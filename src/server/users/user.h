@@ -1,4 +1,4 @@
-// A user: whoever sends one of the server's API keys, with rights and quotas (docs/users.md).
+// A user: the holder of one of the server's API keys, with rights and quotas (docs/users.md).
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,21 @@ namespace valora::server {
 struct User {
   std::string name;
   std::string key;
-  // Shell patterns of the models that it may ask; absent: any.
+  // Shell patterns of the models that the user may use; nullopt: any.
   std::optional<std::vector<std::string>> models;
-  std::vector<std::string> loads;  // of the adapters that it may load and unload
-  // Applications that its requests may belong to, the first by default; absent: any, or none.
+  std::vector<std::string> loads;  // patterns of the adapters that the user may load and unload
+  // Applications that the user's requests may belong to, the first by default; nullopt: any, or
+  // none.
   std::optional<std::vector<std::string>> applications = {};
-  // The highest priority (lowest number) of its requests; absent: the default of each.
+  // The highest priority (lowest number) of the user's requests; nullopt: the default of each
+  // request.
   std::optional<int> priority = {};
-  // 429 beyond; absent: no limit.
-  std::optional<int> max_requests;    // under way: waiting or being answered
-  std::optional<int64_t> max_tokens;  // that the requests under way may still generate at most
-  // Instead of the server's; absent: as the server's.
+  // Answered with 429 when exceeded; nullopt: no limit.
+  std::optional<int> max_requests;    // in progress: waiting or being answered
+  std::optional<int64_t> max_tokens;  // that the requests in progress may still generate at most
+  // Overrides the server's setting; nullopt: the server's applies.
   std::optional<bool> special_tokens_in_content = {};
-  double share = 1;  // of the engine's time, while several users' requests wait; above 0
+  double share = 1;  // of the engine's time while several users' requests wait; above 0
 };
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-// The users of a server and what their requests under way take. Thread-safe.
+// The server's users and the quotas that their running requests take. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ServedUser {
   bool may_load(std::string_view adapter) const;
   bool may_name(std::string_view application) const;
 
-  // Counts a request, unless that exceeds a quota: kQueueFull.
+  // Counts a request; kQueueFull, and not counted, if it exceeds a quota.
   Status take(int64_t tokens);
   void give_back(int64_t tokens);
 
@@ -33,7 +33,7 @@ class ServedUser {
   int64_t tokens_ = 0;
 };
 
-// One request of a user, who must outlive it; of nobody without one. Not thread-safe.
+// One request of a user, who must outlive it; null: no particular user. Not thread-safe.
 class UserRequest {
  public:
   UserRequest() = default;
@@ -41,7 +41,7 @@ class UserRequest {
   UserRequest(const UserRequest&) = delete;
   UserRequest& operator=(const UserRequest&) = delete;
 
-  // Once, and first.
+  // Called first, and only once.
   Status begin(ServedUser* user, int64_t tokens);
   void end();
 
@@ -55,14 +55,14 @@ class Users {
   explicit Users(const std::vector<User>& users);
 
   bool empty() const { return users_.empty(); }
-  // Null if the key is nobody's. Takes the same time for every wrong key of one length.
+  // Null if the key belongs to nobody. Takes the same time for all wrong keys of one length.
   ServedUser* find(std::string_view key) const;
 
  private:
   mutable std::deque<ServedUser> users_;
 };
 
-// In a time that does not reveal how much of the secret is right.
+// Compares in a time that does not reveal how much of the secret matches.
 bool same_secret(std::string_view given, std::string_view secret);
 
 }  // namespace valora::server

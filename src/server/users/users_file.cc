@@ -65,9 +65,10 @@ Status check_distinct(const yaml::Fields& fields, const User& user,
                       const std::vector<User>& others) {
   for (const User& other : others) {
     if (other.name == user.name)
-      return fields.error("name", fmt::format("is \"{}\", as another user's", user.name));
+      return fields.error("name",
+                          fmt::format("is \"{}\", which another user already has", user.name));
     if (other.key == user.key)
-      return fields.error("key", fmt::format("is that of the user \"{}\", too", other.name));
+      return fields.error("key", fmt::format("is also the key of the user \"{}\"", other.name));
   }
   return {};
 }

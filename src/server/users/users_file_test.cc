@@ -46,7 +46,7 @@ TEST(UsersFile, ReadsRightsAndQuotas) {
   EXPECT_TRUE(users->back().loads.empty());
 }
 
-TEST(UsersFile, ErrorsNameTheLineAndNeverAKey) {
+TEST(UsersFile, ErrorsNameTheLineButNeverTheKey) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"users: []", "at least one user"},
       {"other: 1", "other"},

@@ -1,4 +1,4 @@
-// What brings adapters from their folders to the model.
+// Brings adapters from their folders to the model.
 #pragma once
 
 #include <memory>
@@ -20,18 +20,18 @@ class AdapterBackend {
 
   struct Read {
     std::shared_ptr<const adapters::AdapterSpec> spec;
-    std::shared_ptr<LoadedAdapter> adapter;  // without id and name
-    bool lazy = false;                       // only its headers were read
+    std::shared_ptr<LoadedAdapter> adapter;  // without id or name
+    bool lazy = false;                       // only the headers were read
   };
-  // Reads the folder, and makes what requests hold; the weights come to the pool when the pool asks
-  // for them (PoolBacking), or now, if adapters are not in the pool. Called by the adapter worker.
-  // Errors name the folder. Does not throw.
+  // Reads the folder and creates the adapter that requests hold. Its weights are loaded when the
+  // pool asks for them (PoolBacking), or now if adapters are not kept in the pool. Called by the
+  // adapter worker. Errors name the folder. Does not throw.
   virtual Result<Read> read(const LoadAdapter& request) = 0;
   struct Residency {
     WeightsPlace place = WeightsPlace::kPool;
     std::optional<AdapterLoad> last_load;
   };
-  // Where the weights of this content are. Thread-safe.
+  // Where this content's weights are. Thread-safe.
   virtual Residency residency(const Digest& content) const = 0;
 };
 

@@ -57,7 +57,7 @@ Status check_head(const LoadAdapter& request, const adapters::AdapterSpec& spec)
                  "head");
 }
 
-// Of the adapter and its parts.
+// Calls body(digest) for the adapter and each of its parts.
 template <typename Body>
 void for_each_content(const LoadedAdapter& adapter, Body&& body) {
   body(adapter.digest);
@@ -79,7 +79,7 @@ Status AdapterTable::check(const LoadAdapter& request) const {
   return {};
 }
 
-// Made before the registry has the name: every name in it is served.
+// Created before the registry gets the name, so that every registered name is served.
 AdapterTable::Served::node_type AdapterTable::node_for(ServedAdapter served) {
   Served made;
   made.emplace(0, std::move(served));
@@ -109,7 +109,7 @@ Result<AdapterTable::Added> AdapterTable::add(const LoadAdapter& request,
     added.replaced = unused_without(old_id, *before->second.adapter);
     for_each_content(*loaded, [&](const Digest& kept) { std::erase(added.replaced, kept); });
   }
-  // From here on nothing takes memory: the name is there, with its card, or it is not.
+  // Nothing allocates from here on: either the name is added with its card, or nothing changes.
   loaded->id = served.key() = adapters::AdapterRegistry::entry_of(prepared).id;
   registry_.add(std::move(prepared));
   if (before != served_.end()) served_.erase(before);
@@ -141,7 +141,7 @@ Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
   const auto it = served_.find(entry->id);
   const LoadedAdapter& adapter = *it->second.adapter;
   Removed removed{adapter.needs(), unused_without(entry->id, adapter)};
-  // Nothing takes memory from here on.
+  // Nothing allocates from here on.
   if (auto gone = registry_.remove(name, expected_generation); !gone.ok()) return gone.error();
   served_.erase(it);
   return removed;
@@ -150,7 +150,7 @@ Result<AdapterTable::Removed> AdapterTable::remove(const std::string& name,
 std::vector<Digest> AdapterTable::unused_without(adapters::AdapterId left,
                                                  const LoadedAdapter& adapter) const {
   std::vector<Digest> unused;
-  if (!adapter.has_weights) return unused;  // it shares the KV of the base model
+  if (!adapter.has_weights) return unused;  // it shares the base model's KV
   for_each_content(adapter, [&](const Digest& content) { unused.push_back(content); });
   for (const auto& [id, served] : served_)
     if (id != left)

@@ -18,7 +18,7 @@
 
 namespace valora::serving {
 
-// The adapter of a name. Several names may share one adapter.
+// The adapter behind a name. Several names may share one adapter.
 struct ServedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   std::optional<std::string> head;  // LoadAdapter::head
@@ -26,18 +26,18 @@ struct ServedAdapter {
   AnswerForm form;
 };
 
-// The served adapters by name. Thread-safe. Unloading or replacing a name does not affect requests
-// that hold its LoadedAdapter.
+// The served adapters by name. Thread-safe. Requests keep their LoadedAdapter when its name is
+// unloaded or replaced.
 class AdapterTable {
  public:
   AdapterTable(size_t max_adapters) : max_adapters_(max_adapters) {}
 
-  // Checks the request without reading files: the name, whether it is taken, and the limit.
+  // Checks a request without reading files: the name, whether it is taken, and the limit.
   Status check(const LoadAdapter& request) const;
   struct Added {
     AdapterCard card;
-    std::vector<memory::AdapterNeed> before = {};  // of what the name had before
-    // Of these, the contents that no name has any more.
+    std::vector<memory::AdapterNeed> before = {};  // needs of the name's previous adapter
+    // Those contents among them that no name uses any longer.
     std::vector<Digest> replaced = {};
   };
   Result<Added> add(const LoadAdapter& request, std::shared_ptr<const adapters::AdapterSpec> spec,
@@ -46,18 +46,19 @@ class AdapterTable {
   // towards max_adapters.
   Result<AdapterCard> add_name(const LoadAdapter& request);
   struct Removed {
-    std::vector<memory::AdapterNeed> needs;  // of what the name had
-    // Of these, the contents that no name has any more.
+    std::vector<memory::AdapterNeed> needs;  // needs of the name's adapter
+    // Those contents among them that no name uses any longer.
     std::vector<Digest> unused;
   };
   Result<Removed> remove(const std::string& name, std::optional<uint64_t> expected_generation);
   Result<ServedAdapter> find(const std::string& name) const;
-  // Of the adapter and its parts. Errors: kNotFound; kConflict: the name has another generation.
+  // The needs of the adapter and its parts. Errors: kNotFound; kConflict: the name has another
+  // generation.
   Result<std::vector<memory::AdapterNeed>> needs_of_name(
       const std::string& name, std::optional<uint64_t> expected_generation) const;
-  // Of the name's card. Without effect if nothing has the name.
+  // Updates the name's card. No effect if the name does not exist.
   void set_pinned(const std::string& name, bool pinned) noexcept;
-  // Whether a name that is pinned has this content, of an adapter or a part.
+  // True if a pinned name has this content, of an adapter or a part.
   bool pins(const Digest& content) const;
   std::vector<AdapterCard> cards() const;
 
@@ -65,7 +66,7 @@ class AdapterTable {
   using Served = std::map<adapters::AdapterId, ServedAdapter>;
 
   static Served::node_type node_for(ServedAdapter served);
-  // The contents of the adapter that no served one has, if `left` is served no more.
+  // The contents of the adapter that no served one would have if `left` were removed.
   std::vector<Digest> unused_without(adapters::AdapterId left, const LoadedAdapter& adapter) const;
 
   size_t max_adapters_;

@@ -5,8 +5,8 @@
 namespace valora::serving {
 namespace {
 
-// Digest of the adapters for which counts(adapter) is true, with their scales. Digest{} if there is
-// none.
+// Digest of the adapters for which counts(adapter) is true, with their scales. Digest{} if there
+// are none.
 template <typename Counts>
 Digest digest_of(std::span<const AppliedAdapter> adapters, Counts&& counts) {
   DigestBuilder builder;

@@ -1,4 +1,4 @@
-// Adapters and their task heads as requests hold them.
+// Adapters and their task heads, as held by requests.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@
 
 namespace valora::serving {
 
-// The weights of an adapter or of a head. Only the tensor side knows what they are
-// (engine/adapter_tensors.h); here they are kept alive.
+// The weights of an adapter or head, kept alive here. Only the tensor side knows their type
+// (engine/adapter_tensors.h).
 struct Tensors {
   virtual ~Tensors() = default;
 };
@@ -38,40 +38,40 @@ struct LoadedAdapter {
   adapters::AdapterId id = 0;
   std::string name;
   Digest digest;
-  memory::AdapterNeed need;  // of the pool; no blocks: `tensors` owns its memory
-  // Of its whole matrices, which adapters with the same bytes share.
+  memory::AdapterNeed need;  // its need in the pool; without blocks, `tensors` owns its memory
+  // Whole matrices, which adapters with the same bytes share.
   std::vector<memory::AdapterNeed> parts;
-  // In the pool, the weights can be read only while a running request holds the adapter.
+  // While in the pool, the weights may be read only if a running request holds the adapter.
   std::shared_ptr<const Tensors> tensors;
-  bool has_weights = false;  // false: heads only, the model runs as the base
+  bool has_weights = false;  // false: heads only, so the model runs as the base model
   bool on_decoder = false;   // targets the decoder, so its tokens need a segment
-  int rank = 0;              // the highest of its modules
-  // It acts from the last place of these tokens in a prompt on (activated LoRA); empty: always.
+  int rank = 0;              // the highest rank of its modules
+  // Activated LoRA: it applies from the last occurrence of these tokens in a prompt on; empty:
+  // always.
   std::vector<int32_t> invocation;
-  // Of its values (engine/merge_bound.h): false as long as only its headers were read.
+  // Depends on the values (engine/merge_bound.h): false while only the headers have been read.
   std::shared_ptr<const std::atomic<bool>> safe_to_merge;
-  // Targets the vision tower or the projector, so its requests have their own visual embeddings.
+  // Targets the vision tower or the projector, so its requests have separate visual embeddings.
   bool on_visuals = false;
-  // It holds values that replace the base model's, so it is used alone and at scale 1.
+  // Holds values that replace the base model's, so it must be used alone and at scale 1.
   bool replaces = false;
   std::vector<LoadedHead> heads;
-  std::shared_ptr<const Language>
-      language;  // of an adapter with tokens of its own; null: the base's
+  std::shared_ptr<const Language> language;  // its own vocabulary's; null: the base model's
 
-  // Of all its memory in the pool.
+  // All its needs in the pool.
   std::vector<memory::AdapterNeed> needs() const;
-  // Whether its decoder part may be merged into the weights that other requests run on.
+  // True if its decoder part may be merged into weights that other requests use.
   bool mergeable() const {
     return on_decoder && invocation.empty() && safe_to_merge && *safe_to_merge;
   }
 };
 
-// An adapter of a request. The request keeps it alive, even if its name is unloaded or replaced.
+// An adapter of a request, which keeps it alive even if its name is unloaded or replaced.
 struct AppliedAdapter {
   std::shared_ptr<const LoadedAdapter> adapter;
   float scale = 1;
   std::optional<std::string> head = {};  // LoadAdapter::head of the requested name
-  AnswerForm form = {};                  // LoadAdapter::form of it
+  AnswerForm form = {};                  // LoadAdapter::form of that name
 };
 
 inline bool changes_visuals(const AppliedAdapter& use) {
@@ -79,15 +79,15 @@ inline bool changes_visuals(const AppliedAdapter& use) {
 }
 
 // The KvIdentity::adapter of a list of adapters with scales. Digest{} for the base model and for
-// adapters that have heads only.
+// adapters with heads only.
 Digest identity_of(std::span<const AppliedAdapter> adapters);
-// The first token of a prompt that adapters act on: 0, or of activated LoRA the begin of its last
-// invocation; kNever without one, as generated tokens invoke nothing.
+// The first prompt token that adapters apply to: 0, or for activated LoRA the start of its last
+// invocation; kNever if there is none, because generated tokens cannot invoke it.
 inline constexpr int kNever = std::numeric_limits<int>::max();
 int acts_from(std::span<const AppliedAdapter> adapters, std::span<const int32_t> prompt);
-// kInvalidArgument if an adapter is used in a way that has no exact answer.
+// kInvalidArgument if a combination of adapters has no exact answer.
 Status check_uses(std::span<const AppliedAdapter> adapters);
-// Those in the pool, parts included, each content once.
+// Needs of the adapters in the pool, parts included, each content once.
 std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapters);
 // The cache key of an input's visual embeddings: its pixels, and the adapters that target the tower
 // or the projector.

@@ -19,7 +19,7 @@ Digest key(std::vector<AppliedAdapter> adapters, const Digest& input) {
   return visual_key(adapters, input);
 }
 
-TEST(AppliedAdapters, AnIdentityIsOfAllThatHaveWeights) {
+TEST(AppliedAdapters, IdentityCoversAdaptersWithWeights) {
   EXPECT_EQ(identity({}), Digest{});
   EXPECT_EQ(identity({adapter(0, false)}), Digest{}) << "heads only";
   EXPECT_EQ(identity({adapter(1, false)}), identity({adapter(0, false), adapter(1, false)}));
@@ -27,7 +27,7 @@ TEST(AppliedAdapters, AnIdentityIsOfAllThatHaveWeights) {
   EXPECT_NE(identity({adapter(1, false)}), identity({adapter(1, false, 0.5f)}));
 }
 
-TEST(AppliedAdapters, EachContentIsNeededOnce) {
+TEST(AppliedAdapters, EqualContentIsNeededOnce) {
   const std::vector<AppliedAdapter> adapters{adapter(2, false), adapter(0, false),
                                              adapter(2, false, 3), adapter(1, true)};
   const auto needs = needs_of(adapters);
@@ -36,7 +36,7 @@ TEST(AppliedAdapters, EachContentIsNeededOnce) {
   EXPECT_EQ(needs[1].blocks, 1);
 }
 
-TEST(AppliedAdapters, AVisualKeyIsOfThePixelsAndOfWhatChangesTheirEmbeddings) {
+TEST(AppliedAdapters, VisualKeyCoversPixelsAndTowerAdapters) {
   const Digest pixels = DigestBuilder().add(7).finish(), others = DigestBuilder().add(8).finish();
   EXPECT_EQ(key({}, pixels), pixels);
   EXPECT_EQ(key({adapter(1, false), adapter(2, true, 0)}, pixels), pixels);
@@ -46,7 +46,7 @@ TEST(AppliedAdapters, AVisualKeyIsOfThePixelsAndOfWhatChangesTheirEmbeddings) {
   EXPECT_NE(key({adapter(2, true)}, pixels), key({adapter(2, true, 0.5f)}, pixels));
 }
 
-TEST(AppliedAdapters, AnActivatedOneActsFromItsLastInvocationOn) {
+TEST(AppliedAdapters, ActivatedAdapterAppliesFromLastInvocation) {
   auto made = std::make_shared<LoadedAdapter>();
   made->invocation = {7, 7};
   const std::vector<AppliedAdapter> uses{{made, 1}};

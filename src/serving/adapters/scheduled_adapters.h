@@ -1,4 +1,4 @@
-// The adapters of a request as the scheduler sees them.
+// The scheduler's view of a request's adapters.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace valora::serving {
 
-// Sets what groups the request in batches, what may be merged for it, and which adapters of the
-// decoder it costs.
+// Sets how the request is grouped in batches, which adapter may be merged for it, and which decoder
+// adapters it costs.
 void set_adapters(std::span<const AppliedAdapter> uses, scheduler::Request& request);
 
 }  // namespace valora::serving

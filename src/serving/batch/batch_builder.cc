@@ -15,7 +15,7 @@ void append_uses(std::span<const AppliedAdapter> uses, int64_t begin, int64_t en
   for (const AppliedAdapter& use : uses) rows.push_back({begin, end, use.adapter.get(), use.scale});
 }
 
-// What the step reads and writes of the sequence's state.
+// Where the step reads and writes the sequence's state.
 kernels::StateSpan state_of(const StepItem& item) {
   static_assert(kernels::StateSpan::kMostKept == memory::BlockTable::kMostKept);
   const memory::BlockTable& table = item.request->table;
@@ -70,8 +70,8 @@ void ScoredRows::add(int64_t row, std::span<const AppliedAdapter> uses) {
   rows.push_back(row);
 }
 
-// The adapter is that of a request in the step, or the one that is still merged. It is neither only
-// if all its requests failed before the step; it then runs on the base weights.
+// The merged adapter belongs to a request in the step, or is still merged from before. If neither
+// holds, all its requests failed before the step, which then runs on the base weights.
 void BatchBuilder::choose_merged(const StepPlan& plan) {
   if (merged_ && merged_->id != plan.merged) merged_ = nullptr;
   if (plan.merged == scheduler::kBaseModel) return;
@@ -92,7 +92,7 @@ BatchMessage BatchBuilder::build(const StepPlan& plan) {
     const ActiveRequest& owner = *sequence.owner;
     const int64_t begin = message.tokens.count(), end = begin + item.tokens;
     append_tokens(item, message.tokens);
-    // Rows before the invocation of an activated LoRA are the base model's.
+    // Rows before an activated LoRA's invocation use the base model.
     const int before =
         std::clamp(sequence.prompt->acts_from - sequence.computed_tokens, 0, item.tokens);
     if (before > 0) append_difference({}, merged_.get(), begin, begin + before, message.difference);

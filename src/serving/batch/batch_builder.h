@@ -1,5 +1,4 @@
-// From the plan of a step to the message that the ranks of the model run. Used by the engine thread
-// only.
+// Turns a step's plan into the message that the model's ranks run. Used by the engine thread only.
 #pragma once
 
 #include <memory>
@@ -11,19 +10,19 @@
 
 namespace valora::serving {
 
-// Every request of the engine is a sequence.
+// Every request in the engine is a Sequence.
 inline Sequence& sequence_of(const scheduler::StepItem& item) {
   return static_cast<Sequence&>(*item.request);
 }
 
-// The adapters that act on token `index` of a sequence.
+// The adapters that apply to token `index` of a sequence.
 inline std::span<const AppliedAdapter> uses_at(const Sequence& sequence, int index) {
   if (index < sequence.prompt->acts_from) return {};
   return sequence.owner->adapters;
 }
 
-// Calls body(span, key, begin, end) for the visual spans that overlap the tokens [begin, end) of an
-// item, each with the key of its embeddings.
+// Calls body(span, key, begin, end) for each visual span that overlaps the tokens [begin, end) of
+// an item; key: the key of its embeddings.
 template <typename Body>
 void for_each_visual(const scheduler::StepItem& item, Body&& body) {
   const Sequence& s = sequence_of(item);
@@ -36,17 +35,17 @@ void for_each_visual(const scheduler::StepItem& item, Body&& body) {
 
 class BatchBuilder {
  public:
-  explicit BatchBuilder(int axes) : axes_(axes) {}  // position axes of the model
+  explicit BatchBuilder(int axes) : axes_(axes) {}  // axes: the model's position axes
 
   BatchMessage build(const scheduler::StepPlan& plan);
-  // No adapter is merged any more.
+  // Forgets the merged adapter.
   void forget_merged() { merged_ = nullptr; }
 
  private:
   void choose_merged(const scheduler::StepPlan& plan);
 
   const int axes_;
-  std::shared_ptr<const LoadedAdapter> merged_;  // by the last plan
+  std::shared_ptr<const LoadedAdapter> merged_;  // the adapter merged by the last plan
 };
 
 }  // namespace valora::serving

@@ -20,7 +20,7 @@ std::shared_ptr<LoadedAdapter> numbered_adapter(adapters::AdapterId id) {
 
 class Batches : public ::testing::Test {
  protected:
-  // Tokens 10, 11, … with positions of two axes, the second of which counts by tens.
+  // Tokens 10, 11, … with two position axes, the second counting by tens.
   Sequence& sequence(int prompt, int generated, std::vector<AppliedAdapter> uses,
                      std::vector<models::VisualSpan> visual = {}) {
     auto owner = std::make_shared<ActiveRequest>();
@@ -69,7 +69,7 @@ TEST_F(Batches, SequencesFollowEachOtherWithTheirTokensPositionsAndBlocks) {
   EXPECT_EQ(message.sampled.rows, (std::vector<int64_t>{2, 5})) << "a part of a prompt yields none";
 }
 
-TEST_F(Batches, StatesAreReadFromWhereTheLastStepOrACheckpointLeftThem) {
+TEST_F(Batches, StatesAreReadFromLastStepOrCheckpoint) {
   Sequence &fresh = sequence(40, 0, {}), &found = sequence(40, 0, {}), &decode = sequence(2, 2, {});
   for (Sequence* s : {&fresh, &found, &decode}) s->table.state = {7, 8};
   found.table.start = {3, 4};
@@ -91,8 +91,8 @@ TEST_F(Batches, StatesAreReadFromWhereTheLastStepOrACheckpointLeftThem) {
   EXPECT_EQ(states[2].from, decode.table.state.data());
 }
 
-TEST_F(Batches, RowsTakeTheEmbeddingsOfTheirPartOfAPicture) {
-  // Two pictures of 4 and 3 tokens; the second one is cut in two by text.
+TEST_F(Batches, RowsTakeMatchingPictureEmbeddings) {
+  // Two pictures of 4 and 3 tokens; text splits the second one.
   Sequence& s = sequence(12, 0, {}, {{1, 4, nullptr, 0}, {6, 2, nullptr, 0}, {9, 1, nullptr, 2}});
   StepPlan plan;
   plan.items = {item(s, 3, 7)};
@@ -108,7 +108,7 @@ TEST_F(Batches, RowsTakeTheEmbeddingsOfTheirPartOfAPicture) {
   expect(2, 6, 2, 1);
 }
 
-TEST_F(Batches, TheMergedAdapterStaysUntilAPlanHasAnother) {
+TEST_F(Batches, MergedAdapterStaysUntilPlanChangesIt) {
   Sequence &one = sequence(2, 0, {{a_, 1}}), &two = sequence(2, 0, {{b_, 0.5f}});
   StepPlan plan;
   plan.mode = scheduler::Mode::kMixture;
@@ -135,7 +135,7 @@ TEST_F(Batches, TheMergedAdapterStaysUntilAPlanHasAnother) {
   EXPECT_EQ(builder_.build(plan).merged, nullptr);
 }
 
-TEST_F(Batches, RowsBeforeAnInvocationAreTheBaseModels) {
+TEST_F(Batches, RowsBeforeInvocationUseBaseModel) {
   Sequence& late = sequence(6, 0, {{a_, 2}});
   auto prompt = std::make_shared<PreparedPrompt>(*late.prompt);
   prompt->acts_from = 4;

@@ -1,6 +1,7 @@
-// A step as data: what each rank of the model runs. It knows no tensor, no device and no mode: a
-// mode is the weights in use and the adapters that rows differ from them by. Valid during its step:
-// it points into the block tables and the adapters of the step's requests.
+// A step as plain data, for each rank of the model to run. Independent of tensors, devices and
+// modes: a mode is expressed by the weights in use and the adapters by which rows differ from them.
+// Valid during its step only, because it points into block tables and adapters of the step's
+// requests.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace valora::serving {
 
-// An adapter at a coefficient, on rows [begin, end).
+// An adapter applied with a coefficient to rows [begin, end).
 struct AdapterRows {
   int64_t begin = 0, end = 0;
   const LoadedAdapter* adapter = nullptr;
@@ -28,13 +29,13 @@ struct VisualUse {
   int64_t first_row = 0, rows = 0;
 };
 
-// Rows of the step whose logits are wanted, each with the adapters of its request. The ranges of
-// `adapters` count places in `rows`.
+// Rows of the step whose logits are computed, each with its request's adapters. Ranges in
+// `adapters` are indices into `rows`.
 struct ScoredRows {
   std::vector<int64_t> rows;
   std::vector<AdapterRows> adapters;
 
-  // One more row, for a request with these adapters.
+  // Adds a row of a request with these adapters.
   void add(int64_t row, std::span<const AppliedAdapter> uses);
 };
 
@@ -42,9 +43,9 @@ struct BatchMessage {
   explicit BatchMessage(int axes) : tokens(axes) {}
 
   FlatTokens tokens;
-  std::shared_ptr<const LoadedAdapter> merged;  // in the weights in use; null: none
+  std::shared_ptr<const LoadedAdapter> merged;  // merged into the weights in use; null: none
   std::vector<AdapterRows> uses;                // the adapters of each row's request
-  std::vector<AdapterRows> difference;          // of the uses on the decoder to the weights in use
+  std::vector<AdapterRows> difference;  // between `uses` on the decoder and the weights in use
   std::vector<VisualUse> visual;
   ScoredRows sampled;  // rows that may yield a token, in plan order: one per item and draft
 };

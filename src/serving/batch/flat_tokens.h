@@ -1,4 +1,4 @@
-// The tokens of a step or of a training pass, one sequence after the other, in host memory.
+// The tokens of a step or a training pass, one sequence after another, in host memory.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct FlatTokens {
 
   std::vector<int64_t> ids;                     // [T]
   std::vector<std::vector<int64_t>> positions;  // [axes][T]
-  // The length that the rotary frequencies of each token follow, [T]. Empty if all tokens have the
-  // frequencies of short sequences.
+  // The sequence length that determines each token's rotary frequencies, [T]. Empty if all tokens
+  // have the frequencies of short sequences.
   std::vector<int64_t> rope_lengths;
   std::vector<kernels::QuerySpan> spans;  // one per sequence
-  // The states of the sequences, if the model keeps any; else empty.
+  // The states of the sequences; empty if the model has none.
   std::vector<kernels::StateSpan> states;
 
   int64_t count() const { return static_cast<int64_t>(ids.size()); }

@@ -25,7 +25,7 @@ class Segments : public ::testing::Test {
   std::vector<AdapterRows> difference_;
 };
 
-TEST_F(Segments, UnmergedEveryTokenHasItsOwnAdapters) {
+TEST_F(Segments, UnmergedModeListsEachTokensAdapters) {
   tokens(0, 3, nullptr, {});
   tokens(3, 5, nullptr, {{a_, 1}});
   tokens(5, 6, nullptr, {{a_, 1}});
@@ -34,13 +34,13 @@ TEST_F(Segments, UnmergedEveryTokenHasItsOwnAdapters) {
   expect({{3, 5, a_.get(), 1}, {5, 6, a_.get(), 1}, {6, 8, a_.get(), 0.5f}, {6, 8, b_.get(), -2}});
 }
 
-TEST_F(Segments, MergedNeedsNone) {
+TEST_F(Segments, MergedModeNeedsNone) {
   tokens(0, 3, a_.get(), {{a_, 1}});
   tokens(3, 5, a_.get(), {{a_, 0.75f}, {a_, 0.25f}});
   expect({});
 }
 
-TEST_F(Segments, MixedEveryTokenHasWhatItDiffersBy) {
+TEST_F(Segments, MixtureListsDifferenceFromMergedAdapter) {
   tokens(0, 2, a_.get(), {});
   tokens(2, 4, a_.get(), {{a_, 1}});
   tokens(4, 6, a_.get(), {{b_, 1}});
@@ -56,7 +56,7 @@ TEST_F(Segments, MixedEveryTokenHasWhatItDiffersBy) {
           {8, 9, a_.get(), 2}});
 }
 
-TEST_F(Segments, ANameLoadedAgainIsTheSameAdapterOnlyWithTheSameContent) {
+TEST_F(Segments, AdaptersAreComparedByContentNotName) {
   const auto again = segment_adapter(1), other = segment_adapter(4);
   tokens(0, 2, a_.get(), {{again, 1}});
   tokens(2, 3, a_.get(), {{other, 1}});

@@ -20,7 +20,7 @@ std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The decimal numbers from 0 to `most`, as alternatives of EBNF.
+// The decimal numbers from 0 to `most`, as EBNF alternatives.
 std::string numbers_to(int most) {
   const std::string digits = std::to_string(most);
   std::string out = "\"0\"";
@@ -56,7 +56,7 @@ std::string box_grammar(const AnswerForm& form) {
          number;
 }
 
-// The only picture of a conversation; false if there is none, or other media.
+// True if a conversation has exactly one picture and no other media.
 bool has_one_picture(const Prompt& prompt) {
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
   if (chat == nullptr) return false;
@@ -85,7 +85,7 @@ class LabelShape final : public AnswerShape {
   std::string text_;
 };
 
-// Reads what box_grammar() allows.
+// Parses text that box_grammar() allows.
 class BoxShape final : public AnswerShape {
  public:
   BoxShape(const BoxNotation& notation, PictureSize picture)
@@ -109,7 +109,7 @@ class BoxShape final : public AnswerShape {
   std::string finish() override { return any_ ? "]" : "[]"; }
 
  private:
-  // Whether `part` is a label or a box as a whole.
+  // Returns true if `part` is a complete label or box.
   bool take(std::string_view part, std::string& out) {
     if (part.starts_with("<ref>")) {
       if (!part.ends_with("</ref>")) return false;
@@ -161,7 +161,7 @@ Status check_shape(const AnswerConstraint& constraint, const AnswerForm& form,
                    constraint.param);
   if (constraint.kind != Kind::kBoxes) return {};
   if (!form.boxes)
-    return invalid("this model answers with no boxes; a manifest names the tasks that do",
+    return invalid("this model does not answer with boxes; a manifest names the tasks that do",
                    constraint.param);
   if (!has_one_picture(prompt))
     return invalid("boxes are in pixels of one picture: send one, and no other media",

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 const AnswerForm kThings{{"coin", "post \"card\""}, BoxNotation{100, true}};
 const AnswerForm kPlain{{}, BoxNotation{1000, false}};
 
-// Whether the model may write this text for boxes.
+// True if the model may write this text for boxes.
 bool may_write(const AnswerForm& form, const std::string& text) {
   grammar::GrammarCompiler compiler(grammar::byte_vocabulary());
   const auto constraint = constraint_on_text({Kind::kBoxes, {}, {}, true, "f"}, form);
@@ -26,14 +26,14 @@ bool may_write(const AnswerForm& form, const std::string& text) {
   return compiled.ok() && grammar::matches(*grammar::GrammarMatcher::start(*compiled), text);
 }
 
-// In parts of `size` bytes.
+// The JSON of `text` pushed in parts of `size` bytes.
 std::string shaped(AnswerShape& shape, const std::string& text, size_t size) {
   std::string out;
   for (size_t i = 0; i < text.size(); i += size) out += shape.push(text.substr(i, size));
   return out + shape.finish();
 }
 
-TEST(AnswerShape, TheModelWritesBoxesInItsNotation) {
+TEST(AnswerShape, GrammarAcceptsModelsBoxNotation) {
   EXPECT_TRUE(may_write(kThings, "none"));
   EXPECT_TRUE(may_write(kThings, "<ref>coin</ref><box>(0,5),(99,100)</box><box>(1,2),(3,4)</box>"));
   EXPECT_TRUE(may_write(kThings, "<ref>post \"card\"</ref><box>(10,20),(30,40)</box>"));
@@ -53,7 +53,7 @@ TEST(AnswerShape, TheModelWritesBoxesInItsNotation) {
   }
 }
 
-TEST(AnswerShape, BoxesComeAsJsonInPixels) {
+TEST(AnswerShape, BoxesBecomeJsonInPixels) {
   const std::string text =
       "<ref>coin</ref><box>(0,5),(99,100)</box><box>(7,7),(7,9)</box><box>(1,2),(3,4)</box>"
       "<ref>post \"card\"</ref><box>(10,20),(30,40)</box>";
@@ -73,7 +73,7 @@ TEST(AnswerShape, BoxesComeAsJsonInPixels) {
   EXPECT_EQ(shaped(*box_shape(*kThings.boxes, {9, 9}), "none", 2), "[]");
 }
 
-TEST(AnswerShape, LabelsComeAsJson) {
+TEST(AnswerShape, LabelsBecomeJson) {
   const AnswerForm form{{"rain", "a \"b\""}, {}};
   const auto text = constraint_on_text({Kind::kLabels, {}, {}, true, "f"}, form);
   EXPECT_EQ(text.kind, Kind::kChoice);
@@ -84,7 +84,7 @@ TEST(AnswerShape, LabelsComeAsJson) {
   EXPECT_EQ(labels_json({}), R"({"labels": []})");
 }
 
-TEST(AnswerShape, RefusesWhatIsNotKnown) {
+TEST(AnswerShape, RefusesUnknownLabelsAndBoxes) {
   const auto refusal = [](Kind kind, const AnswerForm& form, const Prompt& prompt) {
     const Status status = check_shape({kind, {}, {}, true, "response_format"}, form, prompt);
     if (status.ok()) return std::string();
@@ -97,7 +97,8 @@ TEST(AnswerShape, RefusesWhatIsNotKnown) {
   };
   EXPECT_THAT(refusal(Kind::kLabels, {}, "x"), HasSubstr("no labels"));
   EXPECT_EQ(refusal(Kind::kLabels, kThings, "x"), "");
-  EXPECT_THAT(refusal(Kind::kBoxes, {{"a"}, {}}, chat({picture})), HasSubstr("no boxes"));
+  EXPECT_THAT(refusal(Kind::kBoxes, {{"a"}, {}}, chat({picture})),
+              HasSubstr("does not answer with boxes"));
   EXPECT_EQ(refusal(Kind::kBoxes, kThings, chat({picture, "x"})), "");
   for (const Prompt& prompt : {Prompt("x"), Prompt(chat({"x"})), Prompt(chat({picture, picture})),
                                Prompt(chat({picture, video}))})

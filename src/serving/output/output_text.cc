@@ -10,7 +10,7 @@ struct Found {
   const std::string* stop = nullptr;
 };
 
-// The first stop string that ends after the first `known` bytes of the text.
+// The first stop string that ends beyond the first `known` bytes of the text.
 Found first_stop(const std::string& text, size_t known, const std::vector<std::string>& stops) {
   Found found;
   for (const std::string& stop : stops)
@@ -55,7 +55,7 @@ OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool la
       return piece;
     }
   }
-  // Also without `scan`: a stop string may begin before min_tokens and end after it.
+  // Even without `scan`, because a stop string may begin before min_tokens and end after.
   const size_t keep = last ? 0 : possible_start(held_, *stop_);
   piece.text = held_.substr(0, held_.size() - keep);
   held_.erase(0, held_.size() - keep);
@@ -65,7 +65,7 @@ OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool la
 OutputText::Piece OutputText::push(int32_t token, bool scan) {
   Piece piece = release(detokenizer_.push(token), scan, false);
   if (piece.stop || !scan || stop_->empty()) return piece;
-  // The detokenizer may hold back further characters. If they contain a stop string, the sequence
+  // The detokenizer may hold back more characters. If they complete a stop string, the sequence
   // ends here, which makes them final.
   const std::string text = held_ + detokenizer_.provisional();
   const Found found = first_stop(text, held_.size(), *stop_);

@@ -12,7 +12,7 @@
 
 namespace valora::serving {
 
-// Shared by the sequences of a request. None is empty.
+// Shared by the sequences of a request. No stop string is empty.
 using StopStrings = std::shared_ptr<const std::vector<std::string>>;
 StopStrings make_stop_strings(std::vector<std::string> stop);
 
@@ -27,7 +27,7 @@ class OutputText {
   };
   // scan: whether stop strings end the sequence; false before min_tokens.
   Piece push(int32_t token, bool scan);
-  // Ends the sequence. Returns all text that was held back.
+  // Ends the sequence. Returns all text held back.
   Piece finish(bool scan);
 
  private:

@@ -20,8 +20,8 @@ TEST(OutputText, SequencesShareTheirStopStrings) {
   EXPECT_EQ(stop.use_count(), 3);
 }
 
-// One token per byte. Returns what each push shows and what finish shows, joined by "|", with "!"
-// and the stop string after a hit.
+// One token per byte. Returns the output of each push and of finish, joined by "|", with "!" and
+// the stop string after a match.
 std::string shown(OutputText text, const std::string& bytes, size_t min_tokens = 0) {
   std::string all;
   size_t count = 0;
@@ -37,7 +37,7 @@ std::string shown(OutputText text, const std::string& bytes, size_t min_tokens =
 
 TEST(OutputText, ShowsTextAtOnceWithoutStopStrings) { EXPECT_EQ(shown(make({}), "xyz"), "x|y|z|"); }
 
-TEST(OutputText, HoldsBackWhatMayBecomeAStop) {
+TEST(OutputText, HoldsBackPossibleStop) {
   EXPECT_EQ(shown(make({"END"}), "aENb"), "a|||ENb|");
   EXPECT_EQ(shown(make({"END"}), "aENDb"), "a|||!END");
   EXPECT_EQ(shown(make({"END"}), "EEND"), "|E||!END");
@@ -45,7 +45,7 @@ TEST(OutputText, HoldsBackWhatMayBecomeAStop) {
   EXPECT_EQ(shown(make({"aab"}), "aaab"), "||a|!aab");
 }
 
-TEST(OutputText, TheStopIsShownOnlyWhenAsked) {
+TEST(OutputText, StopIsIncludedOnlyOnRequest) {
   EXPECT_EQ(shown(make({"END"}, true), "aENDb"), "a|||END!END");
 }
 
@@ -62,14 +62,14 @@ TEST(OutputText, AStopWithinOneTokenCutsIt) {
   EXPECT_EQ(piece.stop, "b");
 }
 
-TEST(OutputText, BeforeMinTokensNoStopCountsButOneMayBegin) {
+TEST(OutputText, StopMayBeginButNotEndBeforeMinTokens) {
   EXPECT_EQ(shown(make({"b"}), "abcb", 3), "a|b|c|!b");
   EXPECT_EQ(shown(make({"bc"}), "abcd", 3), "a||!bc");
   EXPECT_EQ(shown(make({"bc"}), "abcd", 4), "a||bc|d|");
   EXPECT_EQ(shown(make({"b", "abZ"}), "abQ", 3), "||abQ|") << "that b came too early";
 }
 
-TEST(OutputText, NeverHalfACharacter) {
+TEST(OutputText, EmitsOnlyWholeCharacters) {
   EXPECT_EQ(shown(make({}), "a\xC3\xA9"), "a||é|");
   EXPECT_EQ(shown(make({"é"}), "a\xC3\xA9"), "a||!é");
   EXPECT_EQ(shown(make({}), "a\xC3"), "a||\xEF\xBF\xBD");
@@ -77,8 +77,8 @@ TEST(OutputText, NeverHalfACharacter) {
       << "the end of the sequence completes it";
 }
 
-// Token ids: the value of the byte; 256 is "x". A run of byte tokens is final only with the next
-// ordinary token.
+// Token ids: byte values; 256 is "x". A run of byte tokens is final only once the next ordinary
+// token arrives.
 std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
   Json json = text::tiny_tokenizer_json();
   Json vocab = {{"x", 256}};
@@ -92,7 +92,7 @@ std::shared_ptr<const text::Tokenizer> byte_fallback_tokenizer() {
   return text::Tokenizer::from_json(json, "tokenizer").value();
 }
 
-TEST(OutputText, AStopAmongBytesNotYetFinalEndsAtOnce) {
+TEST(OutputText, StopInProvisionalBytesEndsAtOnce) {
   OutputText text(byte_fallback_tokenizer(), true, make_stop_strings({"\n"}), false);
   EXPECT_EQ(text.push(256, true).text, "x");
   EXPECT_FALSE(text.push('a', true).stop);

@@ -10,7 +10,7 @@
 namespace valora::serving {
 namespace {
 
-constexpr std::string_view kLanguageModel = "lm";  // in words, unless a head has this name
+constexpr std::string_view kLanguageModel = "lm";  // unless a head has this name
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request,
       names.push_back(head.name);
     }
   if (heads.size() == 1) return heads.front();
-  // Several heads: which one is meant only the request can say, and text is always an answer.
+  // With several heads, only the request can choose one; without a choice, text is a valid answer.
   if (!classify && (!asked || (heads.empty() && *asked == kLanguageModel)))
     return static_cast<const LoadedHead*>(nullptr);
   if (heads.empty() && asked && !asked->empty())

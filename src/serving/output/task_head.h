@@ -1,4 +1,4 @@
-// Vision task heads: a label from one forward pass instead of a decoded answer (VaLoRA §4.2.2).
+// Vision task heads: a label from one forward pass instead of a generated answer (VaLoRA §4.2.2).
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ namespace valora::serving {
 Classification classification_of(const LoadedHead& head, std::vector<float> logits,
                                  std::vector<float> probs);
 
-// The head that answers a request: the one that it names, else the default of its first adapter's
-// name, else the only one. Null: the language model, which kGenerate also names "lm" and takes if
-// there are several heads. kInvalidArgument if the head does not exist or
-// the choice is ambiguous; the message lists the heads.
+// The head that answers a request: the one it names, else the default of its first adapter's name,
+// else the only one. Null: the language model, which kGenerate selects with "lm" and also gets if
+// there are several heads. kInvalidArgument if the head does not exist or the choice is ambiguous;
+// the message lists the heads.
 Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                                       std::span<const AppliedAdapter> adapters);
 
-// As JSON: {"label": "car"}, or {"labels": […]} of a head with several. Not of a regression.
+// As JSON: {"label": "car"}, or {"labels": […]} for a multi-label head. Not for regressions.
 std::string label_answer(const LoadedHead& head, const Classification& result);
-// The answer as text, for chat completions: the label, several labels joined by ", ", or the values
-// of a regression.
+// The answer as text, for chat completions: the label, several labels joined by ", ", or a
+// regression's values.
 std::string label_text(const LoadedHead& head, const Classification& result);
 
 }  // namespace valora::serving

@@ -9,7 +9,7 @@ LoadedHead head_of(adapters::ProblemType type) {
   return {"score", {"a", "b", "c"}, type, false, nullptr};
 }
 
-TEST(TaskHead, AnswersInWordsAndAsJson) {
+TEST(TaskHead, FormatsAnswerAsTextAndJson) {
   const LoadedHead single = head_of(adapters::ProblemType::kSingleLabel);
   const Classification one = classification_of(single, {3, 4, -4}, {0.25f, 0.75f, 0});
   EXPECT_EQ(one.head, "score");
@@ -37,7 +37,7 @@ AppliedAdapter adapter_with(const std::vector<std::string>& heads) {
   return {adapter, 1};
 }
 
-TEST(ChooseHead, ByTaskAndName) {
+TEST(ChooseHead, TaskAndNameSelectHead) {
   const std::vector<AppliedAdapter> none{adapter_with({})}, one{adapter_with({"x"})},
       two{adapter_with({"x", "y"})}, twice{adapter_with({"x"}), adapter_with({"x"})};
   GenerateRequest chat, classify;
@@ -66,7 +66,7 @@ TEST(ChooseHead, ByTaskAndName) {
   EXPECT_NE(choose_head(classify, twice).error().message.find("several heads"), std::string::npos);
 }
 
-TEST(ChooseHead, ANameMayStandForOne) {
+TEST(ChooseHead, AdapterNameMayHaveDefaultHead) {
   AppliedAdapter adapter = adapter_with({"x", "y"});
   GenerateRequest chat, classify;
   classify.task = Task::kClassify;
@@ -79,7 +79,7 @@ TEST(ChooseHead, ANameMayStandForOne) {
   adapter.head = "";
   EXPECT_EQ(*chosen(chat), nullptr);
   EXPECT_FALSE(chosen(classify).ok());
-  chat.head = classify.head = "x";  // the request overrides the name's head
+  chat.head = classify.head = "x";  // the request overrides the default head of the name
   EXPECT_EQ((*chosen(chat))->name, "x");
   EXPECT_EQ((*chosen(classify))->name, "x");
   adapter.head = "y";

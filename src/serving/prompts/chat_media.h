@@ -1,4 +1,4 @@
-// The media of a conversation.
+// Counts and inspects the media of a conversation.
 #pragma once
 
 #include "api/request.h"

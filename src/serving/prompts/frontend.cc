@@ -18,12 +18,12 @@ Result<Json> read_optional_json(const std::string& file) {
   return read_json_file(file);
 }
 
-// From separate files, or from processor_config.json, as transformers 5 writes them.
+// Reads separate files, or processor_config.json as written by transformers 5.
 Result<media::ProcessorFiles> read_processor_files(const std::string& dir) {
   VALORA_TRY(image, read_optional_json(dir + "/preprocessor_config.json"));
   VALORA_TRY(video, read_optional_json(dir + "/video_preprocessor_config.json"));
   VALORA_TRY(both, read_optional_json(dir + "/processor_config.json"));
-  // As in transformers 5, the newer file wins.
+  // As in transformers 5, the newer file takes precedence.
   const auto nested = [&](const char* key, Json& settings) {
     if (both.is_object() && both.contains(key) && both[key].is_object()) settings = both[key];
   };
@@ -56,7 +56,7 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
                                          options.media_cache_bytes);
 }
 
-// The template of the options, else that of the folder, else the family's built-in format.
+// The template from the options, else from the folder, else the family's built-in format.
 Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options,
                                                            const models::Family& family,
                                                            const text::Tokenizer& tokenizer,
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   base.eos_token_ids = ends;
   VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer, config));
   base.chat_format = std::move(chat_format);
-  if (family.videos_alone && options.chat_template.empty())
+  if (family.excludes_mixed_media && options.chat_template.empty())
     base.video_format = family.chat_format(*tokenizer, config);
   VALORA_CHECK(frontend->name_placeholders());
   VALORA_CHECK(finish_language(base, frontend->placeholders(), options.form_limits));

@@ -1,4 +1,4 @@
-// Turns a client's prompt into what the scheduler runs: media, chat format, tokens, placeholders,
+// Converts a client's prompt into the scheduler's input: media, chat format, tokens, placeholders,
 // positions, KV identity. Thread-safe after open() and limit_tokens(). Called from client threads
 // and media workers, never from the engine thread.
 #pragma once
@@ -28,54 +28,54 @@ namespace valora::serving {
 struct PreparedPrompt {
   std::vector<int32_t> tokens;
   models::Positions positions;
-  std::vector<models::VisualSpan> visual;  // by token_begin
-  std::vector<Digest> visual_keys;   // of their inputs' embeddings (visual_key()), in that order
-  std::vector<PositionRange> joint;  // QuerySpan's
+  std::vector<models::VisualSpan> visual;  // sorted by token_begin
+  std::vector<Digest> visual_keys;   // keys of their embeddings (visual_key()), in the same order
+  std::vector<PositionRange> joint;  // for QuerySpan
   memory::KvIdentity identity;
-  int acts_from = 0;  // the first token that the adapters act on (serving::acts_from)
+  int acts_from = 0;  // the first token the adapters apply to (serving::acts_from)
 };
 
-// A prompt in tokens, with one placeholder per image or video, and the media in that order.
+// A tokenized prompt with one placeholder per image or video, and the media in that order.
 struct RenderedPrompt {
   struct Item {
     MediaRef ref;
-    std::shared_ptr<const media::VisualInput> input;    // null until it is loaded
+    std::shared_ptr<const media::VisualInput> input;    // null until loaded
     std::shared_ptr<const media::Processor> processor;  // null: the loader's own
   };
   std::vector<int32_t> tokens;
   std::vector<Item> media;
-  const char* field = "prompt";  // the field of the request that errors name
+  const char* field = "prompt";  // the request's field, for error messages
 };
 
 class Frontend {
  public:
-  // Reads tokenizer, generation config, chat template and image processor from the model folder;
-  // the weights may not be there yet. A prompt and each of its images may have as many tokens as
-  // the model's positions. `family` must outlive the frontend.
+  // Reads tokenizer, generation config, chat template and image processor from the model folder,
+  // which need not contain the weights yet. A prompt and each of its images may have as many tokens
+  // as the model has positions. `family` must outlive the frontend.
   static Result<std::unique_ptr<Frontend>> open(const EngineOptions& options,
                                                 const models::Family& family,
                                                 models::ModelSpec spec);
-  // Bounds the tokens of a prompt and of each of its images. Before the first prompt.
+  // Limits the tokens of a prompt and of each image. Call before the first prompt.
   void limit_tokens(int max_tokens);
 
-  // What requests of these adapters are written in: the base model's, or that of the adapter that
-  // has one, which is used alone. Lives as long as the adapters do.
+  // The language of requests with these adapters: the base model's, or the adapter's own, in which
+  // case it is used alone. Lives as long as the adapters.
   const Language& language_of(std::span<const AppliedAdapter> adapters) const;
-  // The language of an adapter with tokens of its own; null: the base model's. Adapters whose
-  // folders have the same files share it. Errors: those of needs_language() and read_language().
+  // The language of an adapter with its own tokens; null: the base model's. Adapters whose folders
+  // have the same files share it. Errors: those of needs_language() and read_language().
   Result<std::shared_ptr<const Language>> own_language(const adapters::AdapterSpec& spec) const;
 
   // Checks a prompt without loading its media: message parts, media limits, token ids.
   // kInvalidArgument names the field.
   Status check(const Prompt& prompt, std::span<const AppliedAdapter> adapters = {}) const;
-  // All of the preparation on the calling thread. If a stop is requested: kCancelled.
+  // Runs the whole preparation on the calling thread. kCancelled if a stop is requested.
   Result<PreparedPrompt> prepare(Prompt prompt, bool add_generation_prompt,
                                  std::span<const AppliedAdapter> adapters,
                                  const std::stop_token& stop = {}) const;
 
-  // The steps of prepare(), for those who load the media themselves: begin(), then the inputs of
-  // all items by loader(), each followed by check_loaded(), then finish(), with the same adapters.
-  // keep: GenerateRequest::truncate_prompt_tokens.
+  // The steps of prepare(), for callers that load the media themselves: begin(); then all items'
+  // inputs from loader(), each followed by check_loaded(); then finish(). Use the same adapters in
+  // all. keep: GenerateRequest::truncate_prompt_tokens.
   Result<RenderedPrompt> begin(Prompt prompt, bool add_generation_prompt,
                                std::span<const AppliedAdapter> adapters,
                                std::optional<int> keep = {}) const;
@@ -83,11 +83,11 @@ class Frontend {
   Result<PreparedPrompt> finish(RenderedPrompt rendered,
                                 std::span<const AppliedAdapter> adapters) const;
   media::Loader* loader() const { return loader_.get(); }  // null for text-only models
-  // What prepares each of a conversation's media, in their order; null: the loader's own.
+  // Processors of a conversation's media, in order; null: the loader's own.
   using Processors = std::vector<std::shared_ptr<const media::Processor>>;
   Result<Processors> own_processors(const ChatPrompt& chat) const;
 
-  // Of the base model.
+  // The base model's.
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return base_.tokenizer; }
   const text::ChatFormat& chat_format() const { return *base_.chat_format; }
   const models::ModelSpec& spec() const { return spec_; }
@@ -105,12 +105,12 @@ class Frontend {
                                 const Language& language) const;
   Status render_chat(ChatPrompt chat, bool add_generation_prompt, const Language& language,
                      RenderedPrompt& rendered) const;
-  // That of the prompt's own template; null if it has none.
+  // The format of the prompt's own template; null if it has none.
   Result<std::unique_ptr<text::ChatFormat>> own_format(const ChatPrompt& chat,
                                                        const Language& language) const;
   Result<std::shared_ptr<const media::Processor>> own_processor(const MediaRef& ref,
                                                                 const MediaSettings& request) const;
-  // mark: as for Tokenizer::encode().
+  // mark: see Tokenizer::encode().
   std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark,
                                    const Language& language) const;
   bool is_placeholder(int32_t token) const;
@@ -120,11 +120,11 @@ class Frontend {
   Status truncate(RenderedPrompt& rendered, int keep) const;
   Status check_length(size_t tokens, const char* field) const;
   Status check_text(size_t bytes, const char* field, const Language& language) const;
-  // The ids of placeholders that the spec has by name.
+  // Looks up placeholders that the spec gives by name only.
   Status name_placeholders();
   Status check_placeholders(const text::Tokenizer& tokenizer) const;
   std::vector<int32_t> placeholders() const;
-  // What stands for an image in a rendered conversation: Family::image_text, or the placeholder.
+  // The text of an image in a rendered conversation: Family::image_text, or the placeholder.
   const std::string& image_text() const;
   Status check_media_defaults() const;
 
@@ -134,10 +134,10 @@ class Frontend {
   int max_tokens_ = 0;
   GenerationConfig generation_;
   Language base_;
-  bool template_given_ = false;  // by the options: it is that of adapters, too
+  bool template_given_ = false;  // by the options; then it also applies to adapters
   FormLimits form_limits_;
   mutable std::mutex languages_mutex_;
-  // By what their folders' files hold.
+  // By the digest of their folders' files.
   mutable std::map<Digest, std::weak_ptr<const Language>> languages_;
   std::unique_ptr<media::Loader> loader_;  // null for text-only models
   MediaSettings media_defaults_;
@@ -147,7 +147,7 @@ inline media::MediaKind media_kind(MediaRef::Kind kind) {
   return kind == MediaRef::Kind::kImage ? media::MediaKind::kImage : media::MediaKind::kVideo;
 }
 
-// The identity for requests with this GenerateRequest::cache_salt; unchanged if it is empty.
+// The identity for requests with this GenerateRequest::cache_salt; unchanged if the salt is empty.
 Digest salted(const Digest& identity, const std::string& cache_salt);
 
 }  // namespace valora::serving

@@ -1,4 +1,4 @@
-// The part of the frontend that writes conversations as prompts.
+// The part of the frontend that renders conversations as prompts.
 #include <algorithm>
 
 #include "serving/prompts/chat_media.h"
@@ -27,8 +27,8 @@ text::ChatPart::Kind part_kind(MediaRef::Kind kind) {
                                         : text::ChatPart::Kind::kVideo;
 }
 
-// The conversation with one placeholder part per media item; appends the items to `media`.
-// URLs are moved, as they may hold megabytes.
+// Returns the conversation with a placeholder part for each media item, and appends the items to
+// `media`. URLs are moved, because they may hold megabytes.
 std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
                                            std::vector<RenderedPrompt::Item>& media) {
   std::vector<text::ChatMessage> messages;

@@ -1,4 +1,4 @@
-// What the frontend refuses of a prompt before it is prepared, and of placeholders at start.
+// Checks of prompts before preparation, and of placeholders at start-up.
 #include <algorithm>
 
 #include "base/json.h"
@@ -9,7 +9,7 @@
 namespace valora::serving {
 namespace {
 
-// That what split_media() and render() parse can be parsed.
+// Checks that split_media() and render() will be able to parse their JSON.
 Status check_tools(const ChatPrompt& chat) {
   if (!chat.tools.empty() && !OrderedJson::accept(chat.tools))
     return invalid("the tools are not JSON", "tools");
@@ -33,10 +33,10 @@ Status Frontend::check(const Prompt& prompt, std::span<const AppliedAdapter> ada
   if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
   VALORA_CHECK(check_tools(*chat));
   if (!spec_.image_token && has_media(*chat, MediaRef::Kind::kImage))
-    return invalid("this model takes no images", "messages");
+    return invalid("this model does not support images", "messages");
   if (!spec_.video_token && has_media(*chat, MediaRef::Kind::kVideo))
     return invalid(family_->no_videos, "messages");
-  if (family_->videos_alone && has_media(*chat, MediaRef::Kind::kImage) &&
+  if (family_->excludes_mixed_media && has_media(*chat, MediaRef::Kind::kImage) &&
       has_media(*chat, MediaRef::Kind::kVideo))
     return invalid("this model takes images or videos in a conversation, not both", "messages");
   VALORA_CHECK(check_media(*chat, media_limits_));
@@ -58,7 +58,7 @@ Status Frontend::name_placeholders() {
           "tokenizer.json has no token of its own for " + family_->image_placeholder,
           "tokenizer.json");
   }
-  // Without a token of their own, videos stand at the placeholders of images.
+  // Without a token of their own, videos use the image placeholder.
   if (spec_.video_token == models::kTokenByName)
     spec_.video_token = named(family_->video_placeholder).value_or(*spec_.image_token);
   return {};
@@ -68,7 +68,7 @@ const std::string& Frontend::image_text() const {
   return family_->image_text.empty() ? family_->image_placeholder : family_->image_text;
 }
 
-// The placeholder ids of config.json and the placeholder texts of tokenizer.json must match.
+// The placeholder ids in config.json and the placeholder texts in tokenizer.json must match.
 Status Frontend::check_placeholders(const text::Tokenizer& tokenizer) const {
   const auto check = [&](const std::optional<int32_t>& token,
                          const std::string& placeholder) -> Status {
@@ -85,7 +85,7 @@ Status Frontend::check_placeholders(const text::Tokenizer& tokenizer) const {
   return check(spec_.video_token, family_->video_placeholder);
 }
 
-// A longer text exceeds max_tokens_ in any case.
+// Longer text is certain to exceed max_tokens_.
 Status Frontend::check_text(size_t bytes, const char* field, const Language& language) const {
   if (bytes <= language.longest_token * static_cast<size_t>(max_tokens_)) return {};
   return invalid("This model's maximum context length is " + std::to_string(max_tokens_) +

@@ -1,4 +1,4 @@
-// The part of the frontend that puts media into a rendered prompt.
+// The part of the frontend that inserts media into a rendered prompt.
 #include <fmt/format.h>
 
 #include "base/video.h"
@@ -12,19 +12,19 @@
 namespace valora::serving {
 namespace {
 
-// The clause of a refusal, with the request's field before it.
+// Prefixes an error with the request's field.
 Error in_field(const Error& error, const std::string& field) {
   return {error.code, fmt::format("\"{}\": {}", field, error.message), field};
 }
 
-// Besides a rate of the request's list of them.
+// True if the part has settings of its own, other than a rate from the request's list.
 bool has_own(const MediaRef& ref) {
   MediaSettings settings = ref.settings;
   settings.fps.reset();
   return settings != MediaSettings{};
 }
 
-// The request's field that has these settings.
+// The request's field that these settings come from.
 const char* field_of(MediaSettings request) {
   const bool loader = request.loader.has_value();
   request.loader.reset();
@@ -49,7 +49,7 @@ std::optional<int32_t> Frontend::placeholder_of(MediaRef::Kind kind) const {
   return kind == MediaRef::Kind::kImage ? spec_.image_token : spec_.video_token;
 }
 
-// The placeholders must be those of the media, in the same order.
+// Placeholders and media must match, in the same order.
 Status Frontend::match_media(const RenderedPrompt& rendered) const {
   size_t next = 0;
   for (const int32_t token : rendered.tokens) {
@@ -94,7 +94,7 @@ Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt
   return rendered;
 }
 
-// Before further media are fetched and decoded.
+// Called before more media are fetched and decoded.
 Status Frontend::check_loaded(const RenderedPrompt& rendered) const {
   size_t tokens = rendered.tokens.size();
   for (const RenderedPrompt::Item& item : rendered.media)
@@ -119,7 +119,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
     const auto& input = rendered.media[next++].input;
     const size_t spans = prepared.visual.size();
     if (spec_.frame_marks && input->kind == media::MediaKind::kVideo) {
-      // The marks of the frames are in place of those around the placeholder.
+      // The frames' marks replace those around the placeholder.
       if (i > 0 && text[i - 1] == spec_.frame_marks->begin && i + 1 < text.size() &&
           text[i + 1] == spec_.frame_marks->end) {
         tokens.pop_back();
@@ -148,13 +148,13 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
         {first.token_begin, last.token_begin + last.rows - first.token_begin, input->digest});
     prepared.visual_keys.resize(prepared.visual.size(), visual_key(adapters, input->digest));
   }
-  // Times and separators were not counted before.
+  // Timestamps and separators were not counted before.
   VALORA_CHECK(check_length(tokens.size(), rendered.field));
   set_identity(adapters, prepared);
   return prepared;
 }
 
-// What follows from the tokens and the spans of media.
+// Sets everything that follows from the tokens and media spans.
 void Frontend::set_identity(std::span<const AppliedAdapter> adapters,
                             PreparedPrompt& prepared) const {
   if (spec_.joint_tokens > 0)
@@ -194,7 +194,7 @@ Result<std::shared_ptr<const media::Processor>> Frontend::own_processor(
   const bool list = ref.kind == MediaRef::Kind::kVideo && is_frame_list(ref.url);
   const media::MediaKind kind = media_kind(ref.kind);
   VALORA_TRY(overrides, overrides_of(ref.settings, request, kind, list));
-  // Settings of the other kind alone.
+  // Only settings for the other kind of media.
   if (overrides == media::ProcessorOverrides{.kind = kind})
     return std::shared_ptr<const media::Processor>();
   return loader_->processor().with(overrides);
@@ -215,7 +215,7 @@ Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) co
         processors.back() = loader_->processor().of_several();
       if (ref->settings == MediaSettings{} && request == MediaSettings{}) continue;
       auto own = own_processor(*ref, request);
-      // Those of a part and of the request may be wrong together; the part is nearer.
+      // A part's settings and the request's may be invalid in combination; the part is named.
       if (!own.ok())
         return in_field(own.error(), has_own(*ref) ? fmt::format("messages[{}].content[{}]", m, i)
                                                    : field_of(chat.media_settings));

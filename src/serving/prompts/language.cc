@@ -12,9 +12,9 @@ namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
 
-// At least the bytes of each token, so that a far too long text is refused before it is tokenized.
-// It assumes that the tokenizer does not shorten the text much (by normalization or stripped white
-// space).
+// An upper bound on the bytes of a token, so that far too long text is refused before it is
+// tokenized. Assumes that the tokenizer hardly shortens the text (by normalization or stripped
+// white space).
 size_t longest_token(const text::Tokenizer& tokenizer) {
   size_t longest = 16;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
@@ -44,12 +44,12 @@ Result<bool> has_other_tokens(const InputFolder& folder, const text::Tokenizer& 
     if (!has_as(base, text, id))
       return unprocessable(
           folder.path_of("added_tokens.json") + " has the token \"" + shortened(text) +
-          "\", which the base model's tokenizer lacks or has as another one, and the folder has no "
-          "tokenizer.json: save the adapter's tokenizer as a fast one");
+          "\", which is missing from the base model's tokenizer or has another id there, and the "
+          "folder has no tokenizer.json: save the adapter's tokenizer as a fast one");
   return false;
 }
 
-// Prompts of the model's media are written with the base model's added tokens.
+// Media in prompts are written with the base model's added tokens, so their ids must match.
 Status check_known_tokens(const text::Tokenizer& own, const text::Tokenizer& base,
                           const std::string& folder) {
   for (const int32_t id : base.added_ids()) {
@@ -64,7 +64,7 @@ Status check_known_tokens(const text::Tokenizer& own, const text::Tokenizer& bas
   return {};
 }
 
-// Prompts that have one are refused, as with the base model's tokenizer.
+// Only a warning, because prompts with such a token are refused, as for the base model's tokenizer.
 void warn_of_tokens_without_embedding(const Language& language) {
   for (const int32_t id : language.tokenizer->added_ids())
     if (id >= language.vocab) {

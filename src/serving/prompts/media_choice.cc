@@ -5,7 +5,7 @@ namespace {
 
 using Overrides = media::ProcessorOverrides;
 
-constexpr int64_t kLoaderFrames = 32;  // what vLLM's loader keeps at most unless it is told
+constexpr int64_t kLoaderFrames = 32;  // the default limit of vLLM's loader
 
 bool has_sizes(const MediaSettings& part) {
   return part.min_pixels || part.max_pixels || part.total_pixels || part.resized_height ||
@@ -48,11 +48,11 @@ Status choose_of_file(const MediaSettings& settings, Overrides& overrides) {
   }
   if (samples == true)
     return not_implemented(
-        "do_sample_frames true would sample the frames again that \"media_io_kwargs\" chooses, "
+        "do_sample_frames true would sample again the frames that \"media_io_kwargs\" chooses, "
         "which is not supported");
   if (settings.fps && !samples)
     return invalid(
-        "fps and \"media_io_kwargs\" choose frames both; with do_sample_frames false, fps is the "
+        "fps and \"media_io_kwargs\" both choose frames; with do_sample_frames false, fps is the "
         "rate of the chosen ones");
   overrides.frames = uniform(*settings.loader);
   overrides.frame_rate = settings.fps;
@@ -73,7 +73,7 @@ Result<Overrides> overrides_of(const MediaSettings& part, const MediaSettings& r
                       .whole_sides = has_sizes(part)};
   if (kind == media::MediaKind::kImage) {
     if (part.total_pixels || part.frames || part.sample_fps)
-      return invalid("an image takes no settings of videos");
+      return invalid("an image does not accept settings of videos");
     return overrides;
   }
   VALORA_CHECK(frame_list ? choose_of_list(settings, overrides)

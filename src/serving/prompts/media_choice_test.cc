@@ -16,7 +16,7 @@ Overrides chosen(const MediaSettings& part, const MediaSettings& request, media:
   return overrides.ok() ? *overrides : Overrides{};
 }
 
-TEST(MediaChoice, SizesOfAPartGoBeforeTheRequests) {
+TEST(MediaChoice, PartSizesOverrideRequest) {
   const MediaSettings request{.min_pixels = 4, .max_pixels = 64, .fps = 2.0};
   EXPECT_EQ(chosen({}, request, kImage),
             (Overrides{.kind = kImage, .min_pixels = 4, .max_pixels = 64}));
@@ -24,7 +24,7 @@ TEST(MediaChoice, SizesOfAPartGoBeforeTheRequests) {
             (Overrides{.kind = kImage, .min_pixels = 4, .max_pixels = 32, .whole_sides = true}));
 }
 
-TEST(MediaChoice, FramesOfAFileAreChosenByOneOfThree) {
+TEST(MediaChoice, OneOfThreeSettingsSelectsFrames) {
   EXPECT_EQ(chosen({}, {.fps = 2.0}, kVideo), (Overrides{.kind = kVideo, .fps = 2.0}));
   EXPECT_EQ(chosen({.frames = PartFrames{.fps = {}, .nframes = 4}}, {.fps = 2.0}, kVideo),
             (Overrides{.kind = kVideo, .frames = Overrides::SpanChoice{.nframes = 4}}));
@@ -37,7 +37,7 @@ TEST(MediaChoice, FramesOfAFileAreChosenByOneOfThree) {
   EXPECT_EQ(chosen({}, loader({-1, -1.0}), kVideo), uniform({}));
 }
 
-TEST(MediaChoice, FpsIsTheRateOfFramesThatAreNotSampled) {
+TEST(MediaChoice, FpsIsFrameRateOfUnsampledFrames) {
   const MediaSettings client{.fps = 4.0, .do_sample_frames = false};
   EXPECT_EQ(chosen({}, client, kVideo, kList), (Overrides{.kind = kVideo, .frame_rate = 4.0}));
   EXPECT_EQ(chosen({.sample_fps = 3.0}, client, kVideo, kList).frame_rate, 3.0);
@@ -49,7 +49,7 @@ TEST(MediaChoice, FpsIsTheRateOfFramesThatAreNotSampled) {
   EXPECT_EQ(chosen({}, loaded, kVideo), (Overrides{.kind = kVideo, .fps = 1.0}));
 }
 
-TEST(MediaChoice, WhatExcludesEachOtherIsRefused) {
+TEST(MediaChoice, ConflictingSettingsAreRefused) {
   const LoaderFrames four{4, {}};
   const MediaSettings nframes{.frames = PartFrames{.fps = {}, .nframes = 4}};
   EXPECT_FALSE(overrides_of({}, {.fps = 1.0, .loader = four}, kVideo, kFile).ok());

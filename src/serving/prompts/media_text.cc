@@ -7,13 +7,13 @@
 namespace valora::serving {
 namespace {
 
-// Appends tokens in which each placeholder stands for equally many rows.
+// Appends tokens; each placeholder is replaced by an equal number of rows.
 Status append_rows(const MediaText& medium, std::span<const int32_t> pattern,
                    std::vector<int32_t>& tokens, std::vector<models::VisualSpan>& visual) {
   const auto places = static_cast<int>(std::ranges::count(pattern, medium.placeholder));
   const int expected = std::max(medium.input->grid_t, medium.input->token_rows);
   if (places != expected || medium.input->tokens % places != 0)
-    return internal("an image or video has other placeholders than grids");
+    return internal("the placeholders of an image or video do not match its grids");
   const int rows = medium.input->tokens / places;
   int first = 0;
   for (const int32_t token : pattern) {
@@ -68,7 +68,7 @@ Status check_media_text(const models::Family& family, const text::Tokenizer& tok
       std::vector<int32_t> ours = around(*tokenizer.token_text(placeholder));
       std::ranges::replace(ours, placeholder, border);
       if (ours != around(name))
-        return refuse("the text around " + name + " becomes other tokens than around " +
+        return refuse("the text around " + name + " is tokenized differently from that around " +
                       family.image_placeholder + ", which is not supported");
     }
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int32_t kImageToken = 260, kBorderToken = 261;
 
-// With a token of two line breaks.
+// A tokenizer with a token for two line breaks.
 Json image_tokenizer() {
   Json json = text::tiny_tokenizer_json();
   json["model"]["vocab"]["\u010a\u010a"] = 259;
@@ -36,7 +36,7 @@ models::Family bordered_family() {
   return family;
 }
 
-TEST(MediaText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
+TEST(MediaText, PlaceholdersExpandToRows) {
   const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
   input->tile_rows = 2, input->tile_columns = 1, input->grid_t = 3, input->tokens = 6;
@@ -60,7 +60,7 @@ TEST(MediaText, IsTheWholeTextWithRowsInPlaceOfItsPlaceholders) {
       append_image({kImageToken, bordered(*input), input}, *tokenizer, tokens, visual).ok());
 }
 
-TEST(MediaText, RowsOfTokensStandApart) {
+TEST(MediaText, TokenRowsAreSeparated) {
   const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
   input->tokens = 6, input->token_rows = 3;
@@ -77,7 +77,7 @@ TEST(MediaText, RowsOfTokensStandApart) {
   EXPECT_FALSE(append_image({kImageToken, text, input}, *tokenizer, tokens, visual).ok());
 }
 
-TEST(MediaText, AVideosWordsAreOneTextWithThoseAround) {
+TEST(MediaText, VideoTextIsTokenizedWithNeighbours) {
   const auto tokenizer = tokenizer_from(image_tokenizer());
   auto input = std::make_shared<media::VisualInput>();
   input->kind = media::MediaKind::kVideo, input->grid_t = 2, input->tokens = 2;
@@ -97,7 +97,7 @@ TEST(MediaText, AVideosWordsAreOneTextWithThoseAround) {
   EXPECT_EQ(visual[1].token_begin, 5);
 }
 
-TEST(MediaText, TheTextAroundMustNotDependOnIt) {
+TEST(MediaText, RefusesMediaTextThatAffectsNeighbours) {
   const models::Family family = bordered_family();
   const auto refusal = [&](const Json& json) {
     const Status status = check_media_text(family, *tokenizer_from(json), kImageToken);

@@ -1,5 +1,4 @@
-// Text between added tokens that is tokenized again, since what is put in beside it is one text
-// with it.
+// Text between added tokens that must be tokenized again, because inserted text becomes part of it.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +11,11 @@
 
 namespace valora::serving {
 
-// Takes the text at the end of `tokens`, behind the last added one, off them.
+// Removes the text after the last added token from `tokens` and returns it.
 std::string take_last_text(const text::Tokenizer& tokenizer, std::vector<int32_t>& tokens);
 
-// Texts that came from ordinary tokens stay such, whatever special tokens they spell: with the mark
-// for Tokenizer::encode(). Errors: ContentMarks::apply().
+// Texts that came from ordinary tokens and must stay ordinary even if they spell special tokens:
+// marked for Tokenizer::encode(). Errors: ContentMarks::apply().
 struct PlainTexts {
   std::vector<std::string> texts;
   std::string mark;

@@ -1,4 +1,4 @@
-// Tokens that a tokenizer knows and the model has no embedding of.
+// Tokens that a tokenizer has but the model has no embedding for.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace valora::serving {
 
-// kInvalidArgument names the first token that the model, with embeddings of `vocab` tokens, cannot
-// read, and the field of the request. placeholder: a token that other ones replace.
+// kInvalidArgument, naming the request's field, for the first token beyond the model's `vocab`
+// embeddings. placeholder: a token that will be replaced by others.
 Status check_tokens(std::span<const int32_t> tokens, const text::Tokenizer& tokenizer,
                     int64_t vocab, const char* field, std::optional<int32_t> placeholder = {});
-// Fine-tunes often add tokens and never resize the embedding: a warning, because only a prompt that
-// holds one fails. kUnprocessable if the tokens that it puts around every prompt are such.
-// folder: for messages.
+// Fine-tunes often add tokens without resizing the embedding: only a warning, because only prompts
+// with such a token fail. kUnprocessable if the tokenizer adds one to every prompt. folder: for
+// messages.
 Status check_vocabulary(const text::Tokenizer& tokenizer, int64_t vocab, const std::string& folder);
 
 }  // namespace valora::serving

@@ -7,14 +7,14 @@
 namespace valora::serving {
 namespace {
 
-// They do nothing but wait for other hosts. One client whose hosts are slow leaves most to others.
+// These threads only wait for other hosts. A client with slow hosts leaves most of them to others.
 constexpr int kFetchers = 32;
 constexpr int kFetchersPerClient = 8;
 
-// Some milliseconds of rendering and tokenizing.
+// A few milliseconds of rendering and tokenizing.
 constexpr size_t kShortText = size_t{64} << 10;
 
-constexpr size_t kEach = 64;  // bytes that a template's work for a message or a value is worth
+constexpr size_t kEach = 64;  // a template's work per message or value, in bytes of text
 
 size_t json_cost(const Json& json) {
   size_t cost = kEach;
@@ -32,7 +32,8 @@ size_t message_cost(const ChatMessage& message) {
   return cost;
 }
 
-// Of rendering and tokenizing, in bytes of text. Media cost nothing here, whatever their URLs.
+// Cost of rendering and tokenizing, in bytes of text. Media cost nothing here, however long their
+// URLs.
 size_t text_cost(const Prompt& prompt) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return text->size();
   const auto* chat = std::get_if<ChatPrompt>(&prompt);
@@ -51,7 +52,7 @@ Error cancelled() { return {ErrorCode::kCancelled, "the request was cancelled", 
 struct PromptWorkers::Progress {
   PromptJob job;
   RenderedPrompt rendered;
-  size_t item = 0;  // of the rendered prompt's media
+  size_t item = 0;  // index into the rendered prompt's media
   media::FetchedMedia fetched;
 };
 
@@ -90,15 +91,15 @@ void PromptWorkers::stopped(const std::string& client, uint64_t id) {
   for (FairPool* pool : {remote_.get(), &images_, &videos_})
     if (pool)
       if (const FairPool::Job job = pool->withdraw(client, id))
-        return end_elsewhere(client, id, job);
+        return end_on_worker(client, id, job);
 }
 
-void PromptWorkers::end_elsewhere(const std::string& client, uint64_t id,
+void PromptWorkers::end_on_worker(const std::string& client, uint64_t id,
                                   const FairPool::Job& job) {
   try {
     local_.post(client, id, job);
   } catch (const std::bad_alloc&) {
-    job();  // it was stopped, so that this takes no time
+    job();  // the job was stopped, so this takes no time
   }
 }
 
@@ -134,7 +135,7 @@ void PromptWorkers::next_item(const Job& job) {
 void PromptWorkers::fetch(const Job& job) {
   RenderedPrompt::Item& item = job->rendered.media[job->item];
   MediaRef& ref = item.ref;
-  const std::string url = std::exchange(ref.url, {});  // its bytes take its place
+  const std::string url = std::exchange(ref.url, {});  // the fetched bytes replace it
   auto fetched =
       frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop, item.processor);
   if (!fetched.ok()) return end(job, fetched.error());
@@ -164,7 +165,7 @@ void PromptWorkers::end(const Job& job, Result<PreparedPrompt> result) {
 
 void PromptWorkers::forget_job() {
   const std::lock_guard lock(mutex_);
-  // Under the lock: finish() may return as soon as it is released.
+  // Under the lock, because finish() may return as soon as it is released.
   if (--jobs_ == 0) idle_.notify_all();
 }
 

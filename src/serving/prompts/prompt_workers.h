@@ -1,7 +1,7 @@
-// The threads that prepare prompts. Text is rendered and tokenized at once; media are fetched and
-// prepared one item after the other, and between items, other clients have their turn. Long texts,
-// what waits for other hosts, images, and videos are on threads of their own, so that the slower
-// never delays the quicker; media that are prepared already need none of the last three.
+// The threads that prepare prompts. Text is rendered and tokenized in one go; media are fetched and
+// prepared item by item, and other clients get their turn between items. Long texts, requests to
+// other hosts, images and videos each have separate threads, so that slow work never delays quick
+// work; already prepared media need none of the last three.
 #pragma once
 
 #include <condition_variable>
@@ -19,28 +19,28 @@ namespace valora::serving {
 
 struct PromptJob {
   uint64_t id = 0;
-  std::string client;  // whose jobs take turns with those of others
+  std::string client;  // clients take turns
   Prompt prompt;
   bool add_generation_prompt = true;
   std::optional<int> keep_tokens = {};  // GenerateRequest::truncate_prompt_tokens
   std::vector<AppliedAdapter> adapters;
-  std::stop_token stop;  // the result is not wanted any more: `done` soon gets kCancelled
+  std::stop_token stop;  // the result is no longer needed: `done` soon gets kCancelled
   std::function<void(Result<PreparedPrompt>)>
-      done;  // called once, mostly on a worker; not to throw
+      done;  // called once, usually on a worker; must not throw
 };
 
 class PromptWorkers {
  public:
-  // media_workers: threads for images, and as many for videos. fetches: whether http(s) URLs are
-  // allowed. The frontend must outlive it.
+  // media_workers: number of threads for images, and again for videos. fetches: whether http(s)
+  // URLs are allowed. The frontend must outlive this object.
   PromptWorkers(const Frontend& frontend, int media_workers, bool fetches);
   ~PromptWorkers() { finish(); }
 
-  // Throws std::bad_alloc: the job was not taken, and is not done.
+  // If it throws std::bad_alloc, the job was not accepted, and `done` is not called.
   void prepare(PromptJob job);
-  // Waits for all jobs. To end soon, request their stops before.
+  // Waits for all jobs. To finish soon, request their stops first.
   void finish();
-  // Call after the stop of a job was requested: it leaves its queue. Takes no memory.
+  // Call after requesting a job's stop: removes it from its queue. Does not allocate.
   void stopped(const std::string& client, uint64_t id);
 
  private:
@@ -56,7 +56,7 @@ class PromptWorkers {
   void load(const Job& job);
   void loaded(const Job& job, std::shared_ptr<const media::VisualInput> input);
   void end(const Job& job, Result<PreparedPrompt> result);
-  void end_elsewhere(const std::string& client, uint64_t id, const FairPool::Job& job);
+  void end_on_worker(const std::string& client, uint64_t id, const FairPool::Job& job);
   void forget_job();
 
   const Frontend& frontend_;
@@ -64,7 +64,7 @@ class PromptWorkers {
   std::condition_variable idle_;
   int jobs_ = 0;
   FairPool texts_, long_texts_, local_, images_, videos_;
-  std::unique_ptr<FairPool> remote_;  // null if nothing is fetched from other hosts
+  std::unique_ptr<FairPool> remote_;  // null if nothing may be fetched from other hosts
 };
 
 }  // namespace valora::serving

@@ -10,7 +10,8 @@
 namespace valora::serving {
 namespace {
 
-// A text that came from ordinary tokens stays one, whatever special tokens it spells.
+// Encodes text that came from ordinary tokens, which must stay ordinary even if it spells special
+// tokens.
 Result<std::vector<int32_t>> encode_plain(std::string text, const text::Tokenizer& tokenizer,
                                           const text::ContentMarks& content_marks) {
   VALORA_TRY(plain, marked_plain({std::move(text)}, content_marks));
@@ -25,7 +26,7 @@ Status append_video(const VideoPlace& video, const text::Tokenizer& tokenizer,
   const media::VisualInput& input = *video.input;
   const auto patches = static_cast<int>(input.patch_times.size());
   if (patches != input.grid_t || input.tokens % input.grid_t != 0)
-    return internal("a video has other times than temporal patches");
+    return internal("the times of a video do not match its temporal patches");
   const int rows = input.tokens / patches;
   std::string before = take_last_text(tokenizer, tokens);
   for (int i = 0; i < patches; ++i) {

@@ -1,4 +1,4 @@
-// The tokens of a video whose temporal patches stand apart in the prompt, each behind its time.
+// The tokens of a video in which each temporal patch follows its timestamp.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 namespace valora::serving {
 
 struct VideoPlace {
-  int32_t placeholder = 0;  // the token that stands for a row
+  int32_t placeholder = 0;  // the token that represents a row
   models::ModelSpec::FrameMarks marks;
-  std::shared_ptr<const media::VisualInput> input;  // with its patch_times
+  std::shared_ptr<const media::VisualInput> input;  // has patch_times
 };
 
-// Appends per temporal patch "<1.5 seconds>", its begin mark, its rows and its end mark to
-// `tokens`, and its rows to `visual`. The first time and the text before it are one text to the
-// tokenizer, so the last tokens of `tokens`, behind the last added one, are encoded again with it.
-// Errors: ContentMarks::apply().
+// Appends, for each temporal patch, "<1.5 seconds>", its begin mark, its rows and its end mark to
+// `tokens`, and its rows to `visual`. The tokenizer sees the first timestamp and the preceding text
+// as one text, so the tokens after the last added one are encoded again with it. Errors:
+// ContentMarks::apply().
 Status append_video(const VideoPlace& video, const text::Tokenizer& tokenizer,
                     const text::ContentMarks& content_marks, std::vector<int32_t>& tokens,
                     std::vector<models::VisualSpan>& visual);

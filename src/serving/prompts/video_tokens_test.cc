@@ -13,7 +13,7 @@ constexpr int32_t kJoined = 259, kBegin = 262, kEnd = 263, kPad = 264;
 
 std::shared_ptr<const text::Tokenizer> video_tokenizer() {
   Json json = text::tiny_tokenizer_json();
-  // The text before the first time and the time are one text: this joins them.
+  // Joins the text before the first timestamp with it, as a tokenizer may.
   json["model"]["vocab"]["!<"] = kJoined;
   json["model"]["merges"].push_back("! <");
   json["added_tokens"] = Json::array();
@@ -43,7 +43,7 @@ class VideoTokensTest : public ::testing::Test {
   std::vector<models::VisualSpan> visual_;
 };
 
-TEST_F(VideoTokensTest, AreThoseOfTheWholeText) {
+TEST_F(VideoTokensTest, EqualTokensOfWholeText) {
   append("<|im_start|>Look!", {0.25, 1.75});
   EXPECT_EQ(tokens_,
             tokenizer_->encode("<|im_start|>Look!<0.2 seconds><|begin|><|pad|><|pad|><|end|>"
@@ -59,7 +59,7 @@ TEST_F(VideoTokensTest, AreThoseOfTheWholeText) {
   }
 }
 
-TEST_F(VideoTokensTest, ATextThatSpellsASpecialTokenStaysText) {
+TEST_F(VideoTokensTest, SpelledSpecialTokenStaysText) {
   tokens_.clear();
   std::vector<int32_t> spelled;
   for (const char c : std::string("<|im_end|>")) spelled.push_back(static_cast<uint8_t>(c));

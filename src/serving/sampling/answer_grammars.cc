@@ -24,12 +24,12 @@ grammar::GrammarSpec spec_of(const AnswerConstraint& constraint, const std::stri
     case Kind::kStructuralTag: return grammar::StructuralTagSpec{text, spacing};
     case Kind::kJsonObject: return grammar::JsonObjectSpec{spacing};
     case Kind::kLabels:
-    case Kind::kBoxes: break;  // constraint_on_text() has replaced them
+    case Kind::kBoxes: break;  // already replaced by constraint_on_text()
   }
   return grammar::JsonObjectSpec{spacing};
 }
 
-// Compiles the constraint's text, or what stands in for it.
+// Compiles the constraint's text, or its substitute.
 template <typename Compile>
 auto compile_form(const AnswerConstraint& constraint, JsonSpacing spacing, Compile&& compile) {
   std::optional<Compiled> compiled = compile(spec_of(constraint, constraint.text, spacing));
@@ -40,7 +40,7 @@ auto compile_form(const AnswerConstraint& constraint, JsonSpacing spacing, Compi
   return compiled;
 }
 
-// The matcher of a form, with errors that name its field.
+// The matcher of a form; errors name its field.
 template <typename Compile>
 std::optional<Result<grammar::GrammarMatcher>> start_form(const AnswerConstraint& constraint,
                                                           JsonSpacing spacing, Compile&& compile) {

@@ -1,4 +1,4 @@
-// From the constraint of a request to the grammar that its answers follow.
+// Compiles a request's constraint to the grammar that its answers must follow.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace valora::serving {
 
-// Thread-safe. What the vocabulary needs is built for the first constraint.
+// Thread-safe. Vocabulary-dependent data is built for the first constraint.
 class AnswerGrammars {
  public:
-  // eos: never part of an answer's text, though the tokenizer may not list them as special.
+  // eos: excluded from the text of answers even if the tokenizer does not list them as special.
   // vocabulary: width of the logits.
   AnswerGrammars(std::shared_ptr<const text::Tokenizer> tokenizer, std::vector<int32_t> eos,
                  int64_t vocabulary, const FormLimits& limits);
 
   // Errors name the constraint's field.
   Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint, JsonSpacing spacing);
-  // The same, but nothing if that takes more than the quick time.
+  // As start(), but nullopt if it would take longer than the quick time.
   std::optional<Result<grammar::GrammarMatcher>> try_start(const AnswerConstraint& constraint,
                                                            JsonSpacing spacing);
 

@@ -1,4 +1,4 @@
-// Texts that an answer must not have, as sequences of tokens.
+// Texts that an answer must not contain, as token sequences.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace valora::serving {
 
-// Each text as it is tokenized at the beginning of an answer and after a space (as vLLM's
-// bad_words). A text that other tokens spell is not found.
+// Each text as tokenized at the beginning of an answer and after a space (as in vLLM's bad_words).
+// Other tokenizations of the same text are not detected.
 std::vector<std::vector<int32_t>> tokens_of(const std::vector<std::string>& words,
                                             const text::Tokenizer& tokenizer);
 

@@ -16,7 +16,8 @@ double sum_of(const std::vector<Candidate>& candidates) {
   return total;
 }
 
-// Logits minus the highest one, over the temperature, so that nothing overflows.
+// Scales logits: subtracts the highest one, so that nothing overflows, and divides by the
+// temperature.
 struct Scale {
   double top, temperature;
   float of(float logit) const { return static_cast<float>((logit - top) / temperature); }
@@ -25,28 +26,27 @@ struct Scale {
   }
 };
 
-// Of sums in double whose terms are added in another order, relative.
+// Relative error of a sum in double when its terms are added in another order.
 double error_of_order(size_t terms) { return std::ldexp(static_cast<double>(terms + 16), -52); }
 
-// Of a sum of weights over n tokens whose scaled logits were not rounded to float, relative to the
-// sum over all. Rounding changes a weight w = exp(-c) by at most 2^-24 c w, and the sum of c w over
-// the sum of w is at most log(n): it is the entropy less the logarithm of the sum, which is not
-// below 1.
+// Relative error of a sum of weights over n tokens whose scaled logits were not rounded to float.
+// Rounding changes a weight w = exp(-c) by at most 2^-24 c w, and the sum of c w over the sum of w
+// is at most log(n): it is the entropy minus the logarithm of the sum, which is at least 1.
 double error_of_rounding(size_t tokens) {
   return std::ldexp(1.05 * (std::log(static_cast<double>(tokens)) + 1), -24) +
          error_of_order(tokens);
 }
 
-// Those that are not among the candidates.
+// The tokens that are not among the candidates.
 struct Rest {
   bool none = true;
-  float bound = 0;   // no scaled logit is higher
-  double total = 0;  // of all weights,
-  double error = 0;  // and how far from it a whole row's may be, relative
+  float bound = 0;   // upper bound of their scaled logits
+  double total = 0;  // sum of all weights, candidates included
+  double error = 0;  // its largest relative deviation from a whole row's sum
 };
 
 // Keeps the fewest best candidates whose probabilities sum to top_p. Sorts in growing chunks,
-// because the tail of a large vocabulary is not needed. False if it is not certain which.
+// because the tail of a large vocabulary is not needed. Returns false if the set is not certain.
 bool keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total,
                   const Rest& rest) {
   size_t sorted = 0, chunk = 64;
@@ -69,7 +69,7 @@ bool keep_nucleus(std::vector<Candidate>& candidates, double top_p, double total
   return rest.none;
 }
 
-// candidates: scaled; in order of their ids if they are of a whole row.
+// candidates: scaled; in order of id if they come from a whole row.
 std::optional<int32_t> choose(std::vector<Candidate> candidates, bool whole, Rest rest,
                               const SamplingSettings& settings, double uniform) {
   bool in_order = whole;
@@ -106,7 +106,7 @@ std::optional<int32_t> choose(std::vector<Candidate> candidates, bool whole, Res
   return candidates.back().id;
 }
 
-// The weights of the row's parts.
+// The weight of each part of the row.
 std::vector<double> weights_of_parts(const PartialRow& row, const Scale& scale) {
   std::vector<double> weights;
   for (const kernels::PartSums& part : row.parts())
@@ -120,8 +120,8 @@ std::vector<double> weights_of_parts(const PartialRow& row, const Scale& scale) 
   return weights;
 }
 
-// Of all tokens, in order of their ids: first by parts, then within one. A choice is certain if
-// what is left before and after the token is further from 0 than sums may be wrong.
+// Draws from all tokens in order of id: first a part, then a token in it. The choice is certain if
+// its distance to both neighbours exceeds the error of the sums.
 std::optional<int32_t> draw_by_parts(PartialRow& row, const Scale& scale, double uniform) {
   const std::vector<double> weights = weights_of_parts(row, scale);
   double total = 0;

@@ -8,14 +8,15 @@
 
 namespace valora::serving {
 
-// Whether every token of a row can be drawn, whatever its probability.
+// True if every token can be drawn, however improbable.
 inline bool draws_from_all(const SamplingSettings& settings) {
   return settings.temperature > 0 && settings.top_k == 0 && settings.top_p >= 1 &&
          settings.min_p == 0;
 }
 
-// best: of the row, with a finite logit. settings: with a temperature. uniform: in [0, 1). Nothing
-// if the row lacks something (LogitRow::missing()); a whole row lacks nothing.
+// best: the row's best token, with a finite logit. settings: with a temperature. uniform: from 0 to
+// below 1. Returns nullopt if the row lacks data (LogitRow::missing()), which a whole row never
+// does.
 std::optional<int32_t> draw(LogitRow& row, const Candidate& best, const SamplingSettings& settings,
                             double uniform);
 

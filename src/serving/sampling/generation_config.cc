@@ -35,7 +35,7 @@ Error out_of_range(const std::string& field, const std::string& range) {
   return invalid(field + " must be " + range, field);
 }
 
-// Sampler::sample()'s form.
+// The bit mask that Sampler::sample() expects.
 std::vector<uint32_t> bits_of(const std::vector<int32_t>& ids) {
   std::vector<uint32_t> bits;
   for (const int32_t id : ids) {
@@ -62,7 +62,7 @@ Result<GenerationConfig> read_config(const Json& json, const std::string& source
   config.top_p = top_p;
   config.top_k = top_k;
   config.repetition_penalty = penalty;
-  if (const auto settled = settle_sampling({}, config, 0, 0); !settled.ok())
+  if (const auto settled = resolve_sampling({}, config, 0, 0); !settled.ok())
     return unprocessable(source + ": " + settled.error().message, source);
   return config;
 }
@@ -97,9 +97,9 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
           "{}: not applied, so that answers differ from those of transformers' generate(): {}",
           file, unserved);
   }
-  VALORA_CHECK(read_config(json, file));  // a fault of the file is the file's
+  VALORA_CHECK(read_config(json, file));  // first, so that its errors name the file
   VALORA_TRY(own, read_overrides(overrides));
-  // Who sets a temperature wants to sample, whatever the file says.
+  // Setting a temperature implies sampling, whatever the file says.
   if (own.contains("temperature") && !own.contains("do_sample")) own["do_sample"] = true;
   json.update(own);
   VALORA_TRY(config, read_config(json, own.empty() ? file : kOverrides));
@@ -120,9 +120,9 @@ Result<GenerationConfig> read_generation_config(const std::string& dir, const Js
   return config;
 }
 
-Result<SamplingSettings> settle_sampling(const SamplingParams& params,
-                                         const GenerationConfig& defaults, int max_logprobs,
-                                         uint64_t default_seed) {
+Result<SamplingSettings> resolve_sampling(const SamplingParams& params,
+                                          const GenerationConfig& defaults, int max_logprobs,
+                                          uint64_t default_seed) {
   SamplingSettings s;
   s.temperature = params.temperature.value_or(defaults.temperature);
   s.top_p = params.top_p.value_or(defaults.top_p);
@@ -162,7 +162,7 @@ Result<SamplingSettings> settle_sampling(const SamplingParams& params,
   if (params.min_tokens < 0) return out_of_range("min_tokens", "0 or more");
   if (params.max_tokens && params.min_tokens > *params.max_tokens)
     return out_of_range("min_tokens", "at most max_tokens");
-  if (s.temperature < 1e-5) s.temperature = 0;  // dividing by a smaller value overflows
+  if (s.temperature < 1e-5) s.temperature = 0;  // dividing by a smaller value would overflow
   if (s.top_k < 0) s.top_k = 0;
   return s;
 }

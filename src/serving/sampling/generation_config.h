@@ -1,5 +1,4 @@
-// Reads generation_config.json: the model's default sampling settings and its end-of-sequence
-// tokens.
+// Reads generation_config.json: the model's default sampling settings and end-of-sequence tokens.
 #pragma once
 
 #include <optional>
@@ -21,17 +20,17 @@ struct GenerationConfig {
 };
 
 // Reads DIR/generation_config.json; a missing file gives the defaults above. If it names no
-// end-of-sequence token, that of config.json, of its text_config, or default_eos is taken, in this
-// order. kUnprocessable names the file. overrides:
-// EngineOptions::generation_overrides; kInvalidArgument if they are not usable.
+// end-of-sequence token, uses that of config.json, else of its text_config, else default_eos.
+// kUnprocessable names the file. overrides: EngineOptions::generation_overrides; kInvalidArgument
+// if they are invalid.
 Result<GenerationConfig> read_generation_config(const std::string& dir, const Json& model_config,
                                                 std::optional<int32_t> default_eos = {},
                                                 const std::string& overrides = {});
 
-// Completes a request's sampling values with the defaults, and checks all of them. default_seed:
-// for requests without a seed. kInvalidArgument names the field.
-Result<SamplingSettings> settle_sampling(const SamplingParams& params,
-                                         const GenerationConfig& defaults, int max_logprobs,
-                                         uint64_t default_seed);
+// Completes a request's sampling parameters with the defaults and validates them. default_seed: for
+// requests without a seed. kInvalidArgument names the field.
+Result<SamplingSettings> resolve_sampling(const SamplingParams& params,
+                                          const GenerationConfig& defaults, int max_logprobs,
+                                          uint64_t default_seed);
 
 }  // namespace valora::serving

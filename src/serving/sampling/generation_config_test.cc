@@ -18,7 +18,7 @@ class GenerationConfigTest : public ::testing::Test {
   testing::TempDir dir_;
 };
 
-TEST_F(GenerationConfigTest, TheFileThenTheModelThenItsTextPart) {
+TEST_F(GenerationConfigTest, FilePrecedesModelThenTextConfig) {
   EXPECT_EQ(read("", {{"eos_token_id", 7}})->eos_token_ids, std::vector<int32_t>{7});
   EXPECT_EQ(read("", {{"text_config", {{"eos_token_id", {8, 9}}}}})->eos_token_ids,
             (std::vector<int32_t>{8, 9}));
@@ -40,7 +40,7 @@ TEST_F(GenerationConfigTest, ReadsTheDefaultsOfAModel) {
   EXPECT_EQ(read(R"({"temperature": null, "top_k": null})")->temperature, 1);
 }
 
-TEST_F(GenerationConfigTest, RefusesWhatNoRequestCouldRunWith) {
+TEST_F(GenerationConfigTest, RefusesInvalidDefaults) {
   for (const char* file :
        {"[]", "{", R"({"eos_token_id": "x"})", R"({"eos_token_id": -1})",
         R"({"eos_token_id": [1, 4294967296]})", R"({"temperature": "hot"})", R"({"top_p": -0.1})",
@@ -48,7 +48,7 @@ TEST_F(GenerationConfigTest, RefusesWhatNoRequestCouldRunWith) {
     EXPECT_FALSE(read(file).ok()) << file;
 }
 
-TEST_F(GenerationConfigTest, OverridesComeBeforeTheFile) {
+TEST_F(GenerationConfigTest, OverridesPrecedeFile) {
   dir_.write("generation_config.json",
              R"({"do_sample": false, "top_k": 20, "top_p": 0.8, "eos_token_id": 5})");
   const auto with = [&](const std::string& overrides) {
@@ -68,7 +68,7 @@ TEST_F(GenerationConfigTest, OverridesComeBeforeTheFile) {
 
 TEST(SettleSampling, FillsInWhatIsAbsent) {
   const GenerationConfig defaults{{}, 0.7, 0.8, 20, 1.05};
-  const auto settled = settle_sampling({}, defaults, 20, 99);
+  const auto settled = resolve_sampling({}, defaults, 20, 99);
   EXPECT_EQ(settled->temperature, 0.7);
   EXPECT_EQ(settled->top_p, 0.8);
   EXPECT_EQ(settled->top_k, 20);
@@ -80,18 +80,18 @@ TEST(SettleSampling, FillsInWhatIsAbsent) {
   params.top_k = -1;
   params.seed = -3;
   params.logprobs = 0;
-  const auto own = settle_sampling(params, defaults, 20, 99);
+  const auto own = resolve_sampling(params, defaults, 20, 99);
   EXPECT_EQ(own->temperature, 0);
   EXPECT_EQ(own->top_k, 0);
   EXPECT_EQ(own->seed, static_cast<uint64_t>(-3));
   EXPECT_EQ(own->top_logprobs, 0);
 }
 
-TEST(SettleSampling, RefusesByField) {
+TEST(SettleSampling, RefusalNamesField) {
   const auto refused = [](const std::string& field, auto&& change) {
     SamplingParams params;
     change(params);
-    const auto settled = settle_sampling(params, {}, 20, 0);
+    const auto settled = resolve_sampling(params, {}, 20, 0);
     ASSERT_FALSE(settled.ok()) << field;
     EXPECT_EQ(settled.error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(settled.error().param, field);

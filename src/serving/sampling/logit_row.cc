@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-// The best ones with finite logits.
+// The best tokens with finite logits.
 std::vector<Candidate> best_of(std::vector<Candidate> tokens, size_t count) {
   const size_t n = std::min(count, tokens.size());
   std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n), tokens.end(),
@@ -79,7 +79,7 @@ Candidate PartialRow::bound() const {
   return others.empty() ? Candidate{kNone, 0} : *std::ranges::max_element(others, kernels::better);
 }
 
-// Others are allowed, or they are not among the others.
+// Other tokens need no change: they are allowed, or were excluded by the query.
 void PartialRow::keep(std::span<const uint32_t> allowed) {
   for (size_t i = 0; i < listed_.size(); ++i)
     if (!has_bit(allowed, query_.listed[i])) listed_[i] = kNone;
@@ -100,7 +100,7 @@ float PartialRow::before(int32_t id) const {
   if (const auto place = place_of(id)) return before_[*place];
   for (const Candidate& c : best_others())
     if (c.id == id) return c.logit;
-  // Drawn from a part.
+  // It was drawn from a part.
   return part_[static_cast<size_t>(id - known_part_ * kernels::kPartTokens)];
 }
 

@@ -1,13 +1,12 @@
-// The logits of one row as a sampler sees them: the whole row, or what a device told of a row that
-// it keeps.
+// The sampler's view of a row of logits: the whole row, or the answers of a device that keeps it.
 //
-// A row in part names some tokens with their logits: those that the sampler may change, and the
-// best of the others. Of the rest it has sums, and that each of their logits is lower than those of
-// the best. A choice is made from it only if the whole row would give the same one; else the row
-// notes what it lacks. Changes are made and compared in the arithmetic of a whole row, so chosen
-// tokens are the same for the same seed. Log probabilities take the sum over the row in another
-// order, in double: they differ by at most 2^-52 times the vocabulary, 4e-11 with 152,000 tokens,
-// before they are rounded to float.
+// A partial row lists some tokens with their logits: those that the sampler may change, and the
+// best of the others. For the rest it has sums, and all their logits are lower than those of the
+// best. A choice is made from it only if the whole row would give the same one; otherwise the row
+// records the data it lacks. Changes and comparisons use the arithmetic of a whole row, so the same
+// seed chooses the same tokens. Log probabilities sum over the row in another order, in double:
+// they differ by at most 2^-52 times the vocabulary, 4e-11 for 152,000 tokens, before they are
+// rounded to float.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ namespace valora::serving {
 
 using kernels::Candidate;
 
-// What a row lacks for a choice.
+// The data that a row lacks for a choice.
 struct Missing {
   bool all = false;  // the whole row
-  int part = -1;     // else the tokens of this part (kernels::kPartTokens); -1: nothing
+  int part = -1;     // else the tokens of this part (kernels::kPartTokens); -1: none
   explicit operator bool() const { return all || part >= 0; }
 };
 
@@ -36,25 +35,26 @@ class LogitRow {
   LogitRow(const LogitRow&) = delete;
   LogitRow& operator=(const LogitRow&) = delete;
 
-  // False if a logit is NaN or plus infinity, as the model gave it.
+  // False if a logit from the model is NaN or plus infinity.
   virtual bool numbers() const = 0;
-  // Sets logits to minus infinity: bit id % 32 of word id / 32 is 0, or there is no such word.
+  // Sets logits to minus infinity where bit id % 32 of word id / 32 is 0 or there is no such word.
   virtual void keep(std::span<const uint32_t> allowed) = 0;
-  // To change the token's logit. Null if the row has no such token; a row in part must list it.
+  // The token's logit, for modification. Null if the row has no such token; a partial row must list
+  // it.
   virtual float* find(int32_t id) = 0;
-  // Keeps the logits of now for before().
+  // Saves the current logits for before().
   virtual void remember() = 0;
   virtual float before(int32_t id) const = 0;
   virtual double log_sum_exp() const = 0;
-  // The best tokens with finite logits, best first. Nothing if the row does not tell.
+  // The best tokens with finite logits, best first. nullopt if the row does not know them.
   virtual std::optional<std::vector<Candidate>> best_tokens(size_t count) const = 0;
-  // Its logit is minus infinity if no token has another.
+  // Its logit is minus infinity only if all are.
   virtual Candidate best() const = 0;
-  // Those with finite logits, as far as they are known. Of a whole row in order of their ids.
+  // The tokens with finite logits, as far as known. For a whole row, in order of id.
   virtual std::vector<Candidate> finite() const = 0;
   virtual PartialRow* in_part() { return nullptr; }
 
-  // After a choice that could not be made.
+  // Set when a choice could not be made.
   const Missing& missing() const { return missing_; }
   std::nullopt_t lacks(Missing missing) {
     missing_ = missing;
@@ -70,7 +70,7 @@ class LogitRow {
 
 class WholeRow final : public LogitRow {
  public:
-  // logits: of all tokens, not empty; changed in place.
+  // logits: of all tokens, not empty; modified in place.
   explicit WholeRow(std::span<float> logits) : logits_(logits) {}
 
   bool numbers() const override;
@@ -92,9 +92,9 @@ class WholeRow final : public LogitRow {
 
 class PartialRow final : public LogitRow {
  public:
-  // Both must outlive it.
+  // query and found must outlive this object.
   PartialRow(const kernels::CandidateQuery& query, const kernels::Candidates& found);
-  // The logits of a part that was missing, as the model gave them; they must outlive it.
+  // Provides the model's logits of a missing part; they must outlive this object.
   void tell(int part, std::span<const float> logits) { known_part_ = part, part_ = logits; }
 
   bool numbers() const override { return found_.all.numbers != 0; }
@@ -109,16 +109,16 @@ class PartialRow final : public LogitRow {
   PartialRow* in_part() override { return this; }
 
   const kernels::CandidateQuery& query() const { return query_; }
-  // Of all others, and by parts.
+  // Sums over all unlisted tokens, and by part.
   const kernels::PartSums& others() const { return found_.all; }
   std::span<const kernels::PartSums> parts() const { return found_.parts; }
-  // Whether finite() has all tokens.
+  // True if finite() has all tokens.
   bool complete() const;
-  // The worst of the best others. None of the tokens that finite() lacks is as good.
+  // The worst of the best unlisted tokens: every token missing from finite() is worse.
   Candidate bound() const;
-  // Listed tokens with finite logits, in order of their ids.
+  // Listed tokens with finite logits, in order of id.
   std::vector<Candidate> listed() const;
-  // All tokens of a part with finite logits, in order of their ids. Nothing if it was not told.
+  // All tokens of a part with finite logits, in order of id. nullopt if the part is unknown.
   std::optional<std::vector<Candidate>> of_part(int part) const;
 
  private:

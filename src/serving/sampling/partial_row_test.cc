@@ -1,4 +1,5 @@
-// Rows in part against whole rows: the same settings, seeds and logits must give the same tokens.
+// Compares partial rows with whole rows: the same settings, seeds and logits must give the same
+// tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr float kInfinite = std::numeric_limits<float>::infinity();
 using kernels::CandidateQuery;
 using kernels::PartSums;
 
-// What a device tells: its sums are in another order, and without rounding to float.
+// Answers queries as a device does: with sums in another order, not rounded to float.
 class Device {
  public:
   Device(const CandidateQuery& query, const std::vector<float>& logits) {
@@ -64,7 +65,7 @@ class Device {
     }
     return sums;
   }
-  // With all that are equal to the last one, and none if those are too many.
+  // Includes all tokens equal to the last one, or keeps none if those are too many.
   void keep_best(const CandidateQuery& query) {
     if (query.wanted <= 1) return best_.clear();
     auto count = static_cast<size_t>(query.wanted);
@@ -86,10 +87,10 @@ struct Counts {
 struct Arguments {
   std::vector<int32_t> forbidden;
   std::vector<uint32_t> allowed;
-  int32_t most_wanted = 1 << 20;  // a device that tells less than it is asked for
+  int32_t max_requested = 1 << 20;  // upper bound on what the device returns
 };
 
-// As an engine does: what is missing is told.
+// Like an engine, provides missing data and tries again.
 Result<SampledToken> sample_in_part(Sampler& sampler, const std::vector<float>& logits,
                                     const Arguments& arguments, Counts& counts) {
   ++counts.choices;
@@ -101,7 +102,7 @@ Result<SampledToken> sample_in_part(Sampler& sampler, const std::vector<float>& 
       sampler.query(static_cast<int32_t>(logits.size()), arguments.forbidden, arguments.allowed);
   if (!query) return whole();
   ++counts.asked;
-  query->wanted = std::min(query->wanted, arguments.most_wanted);
+  query->wanted = std::min(query->wanted, arguments.max_requested);
   const Device device(*query, logits);
   Missing missing;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -131,7 +132,7 @@ class Cases {
   float uniform(float low, float high) {
     return std::uniform_real_distribution<float>(low, high)(random_);
   }
-  // rounded: so that there are ties.
+  // rounded: to produce ties.
   std::vector<float> logits(int vocab, bool rounded) {
     std::vector<float> row(static_cast<size_t>(vocab));
     const float size = one_in(3) ? 0.3f : uniform(0.5f, 6);
@@ -140,7 +141,7 @@ class Cases {
       x = rounded ? std::round(normal(random_) * 4) / 4 : normal(random_);
       if (one_in(40)) x = -kInfinite;
     }
-    if (one_in(8)) {  // different ones that are equal over a temperature
+    if (one_in(8)) {  // different logits that are equal after scaling
       for (float& x : row) x = uniform(0, 3e-7f);
       row[static_cast<size_t>(below(vocab))] = 3;
     }
@@ -182,7 +183,7 @@ class Cases {
     Arguments a;
     if (one_in(4)) a.forbidden = tokens(vocab, 3);
     if (one_in(4)) a.allowed = bits(vocab);
-    if (one_in(2)) a.most_wanted = 1 + below(40);
+    if (one_in(2)) a.max_requested = 1 + below(40);
     return a;
   }
 
@@ -195,7 +196,7 @@ void expect_same(const RankedToken& a, const RankedToken& b) {
   EXPECT_NEAR(a.logprob, b.logprob, 1e-6 * (1 + std::abs(b.logprob)));
 }
 
-// Some tokens of one answer.
+// Generates some tokens of one answer.
 void compare(Cases& cases, int vocab, const SamplingSettings& settings, Counts& counts) {
   const std::vector<int32_t> prompt = cases.tokens(vocab, 30);
   Sampler whole(settings, prompt), part(settings, prompt);
@@ -219,7 +220,7 @@ void compare(Cases& cases, int vocab, const SamplingSettings& settings, Counts& 
   }
 }
 
-TEST(PartialRow, GivesTheTokensOfWholeRows) {
+TEST(PartialRow, SamplesSameTokensAsWholeRow) {
   Counts counts;
   for (uint64_t seed = 0; seed < 600 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
@@ -234,8 +235,8 @@ TEST(PartialRow, GivesTheTokensOfWholeRows) {
   EXPECT_GT(counts.errors, 50);
 }
 
-// The settings that most requests have, and logits as models give them.
-TEST(PartialRow, SeldomLacksAnything) {
+// The most common settings, and typical logits.
+TEST(PartialRow, RarelyNeedsWholeRow) {
   const SamplingSettings usual[] = {{.temperature = 0},
                                     {.temperature = 0, .repetition_penalty = 1.05},
                                     {.temperature = 0.7, .top_p = 0.8, .top_k = 20},
@@ -261,8 +262,9 @@ TEST(PartialRow, SeldomLacksAnything) {
   }
 }
 
-// Draws at and beside the boundaries between tokens, where sums in another order may give another.
-TEST(PartialRow, TakesTheWholeRowAtBoundaries) {
+// Draws at and next to boundaries between tokens, where sums in another order may decide
+// differently.
+TEST(PartialRow, RequestsWholeRowAtBoundaries) {
   std::vector<float> logits(8192, -kInfinite);
   logits[3] = logits[5000] = logits[8000] = 0;
   for (const double p : {1.0 / 3, 2.0 / 3}) {
@@ -276,7 +278,7 @@ TEST(PartialRow, TakesTheWholeRowAtBoundaries) {
   }
 }
 
-TEST(PartialRow, ChangesNothingUntilItChooses) {
+TEST(PartialRow, FailedChoiceLeavesStateUnchanged) {
   SamplingSettings settings;
   settings.temperature = 1, settings.top_k = 5, settings.frequency_penalty = 1, settings.seed = 9;
   std::vector<float> logits(600);
@@ -286,7 +288,7 @@ TEST(PartialRow, ChangesNothingUntilItChooses) {
   for (int step = 0; step < 20; ++step) {
     auto query = part.query(600, {});
     ASSERT_TRUE(query);
-    query->wanted = 3;  // less than it asked for
+    query->wanted = 3;  // fewer than it asked for
     const Device device(*query, logits);
     PartialRow short_row(*query, device.found);
     EXPECT_FALSE(part.sample(short_row, {}).has_value());

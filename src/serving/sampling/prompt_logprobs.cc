@@ -7,7 +7,7 @@
 namespace valora::serving {
 namespace {
 
-// Each takes some 150 bytes here and in JSON.
+// Each takes about 150 bytes here and in JSON.
 constexpr size_t kMaxEntries = size_t{1} << 18;
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The log probabilities of a request's prompt tokens, gathered while the prompt is computed.
-// Torch-free; only the engine thread uses it, but for different tokens set() may run at once.
+// The log probabilities of a request's prompt tokens, collected while the prompt is computed.
+// Independent of torch; used by the engine thread only, except that set() may run concurrently for
+// different tokens.
 #pragma once
 
 #include <memory>
@@ -15,20 +16,21 @@ namespace valora::serving {
 
 class PromptLogprobs {
  public:
-  // tokens: of the prompt. top: alternatives of each.
+  // tokens: number of prompt tokens. top: alternatives per token.
   PromptLogprobs(size_t tokens, int top) : top_(top), scores_(tokens) {}
 
-  // kInvalidArgument if so many would be more than an answer can hold.
+  // kInvalidArgument if this is more than an answer may hold.
   static Status check(size_t tokens, int top);
 
-  // Whether the token at this position still has to be scored, under the logits of the one before.
+  // True if the token at this position still needs a score, which comes from the logits of the
+  // position before.
   bool wants(int position) const {
     return position > 0 && position < static_cast<int>(scores_.size()) && !scores_[position];
   }
   void set(int position, int32_t token, std::span<const float> logits) {
     scores_[position] = score_token(logits, token, top_);
   }
-  // The tokens in the form of the answer, made once. An error if one was not scored.
+  // The tokens in the answer's format, built once. An error if one was not scored.
   Result<std::shared_ptr<const std::vector<TokenOutput>>> outputs(
       const std::vector<int32_t>& prompt, const text::Tokenizer& tokenizer);
 
@@ -38,7 +40,7 @@ class PromptLogprobs {
   std::shared_ptr<const std::vector<TokenOutput>> outputs_;
 };
 
-// The salt of a request whose prompt must be computed anew: no other request has it.
+// The salt of a request whose prompt must be computed afresh: unique to the request.
 std::string salt_of_one(const std::string& cache_salt, uint64_t request);
 
 }  // namespace valora::serving

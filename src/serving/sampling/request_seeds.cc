@@ -14,8 +14,7 @@ uint64_t random_seed() {
 
 }  // namespace
 
-// Choices of a request draw with the seeds that follow its own, so the seeds of two requests lie
-// far apart.
+// The choices of a request use consecutive seeds, so the seeds of two requests must be far apart.
 uint64_t RequestSeeds::next() {
   if (!server_) return random_seed();
   return DigestBuilder().add(*server_).add(requests_++).finish().low;

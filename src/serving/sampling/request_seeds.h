@@ -1,4 +1,4 @@
-// The seeds of requests that bring none.
+// Seeds for requests without one.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace valora::serving {
 
-// With a seed of the server: the seed of the n-th such request is a function of the two, so
-// requests that come in the same order draw the same. Without: at random. Thread-safe.
+// With a server seed, the seed of the n-th such request is a function of both, so requests in the
+// same order draw the same tokens. Without it, seeds are random. Thread-safe.
 class RequestSeeds {
  public:
   explicit RequestSeeds(std::optional<int64_t> server) : server_(server) {}

@@ -12,7 +12,7 @@ std::vector<uint64_t> seeds_of(std::optional<int64_t> server) {
   return {seeds.next(), seeds.next(), seeds.next()};
 }
 
-TEST(RequestSeeds, FollowFromTheServersSeed) {
+TEST(RequestSeeds, AreDerivedFromServerSeed) {
   EXPECT_EQ(seeds_of(7), seeds_of(7));
   EXPECT_EQ(seeds_of(-7), seeds_of(-7));
   std::set<uint64_t> all;

@@ -10,11 +10,11 @@ namespace valora::serving {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-// Longer lists of the best tokens take as long as the whole row.
+// Longer lists of best tokens cost as much as the whole row.
 constexpr int32_t kMostWanted = 1024;
-// With no other bound than probabilities, and where few tokens are allowed.
+// kNucleusWanted: if only probabilities bound the set. kAllowedWanted: if few tokens are allowed.
 constexpr int32_t kNucleusWanted = 512, kAllowedWanted = 64;
-// More than are asked for, since different logits may be equal over a temperature.
+// Extra tokens, because different logits may become equal after scaling.
 constexpr int32_t kSpare = 4;
 
 std::vector<RankedToken> ranked(const std::vector<Candidate>& tokens, double normaliser) {
@@ -29,7 +29,7 @@ void insert(std::vector<int32_t>& sorted, int32_t id) {
   if (place == sorted.end() || *place != id) sorted.insert(place, id);
 }
 
-// SplitMix64: each draw is a pure function of the seed and the number of the draw.
+// SplitMix64: each draw is a pure function of the seed and the draw's number.
 uint64_t mix(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -40,7 +40,7 @@ uint64_t mix(uint64_t x) {
 }  // namespace
 
 Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top) {
-  // The row is not changed.
+  // The row is not modified.
   const WholeRow row({const_cast<float*>(logits.data()), logits.size()});
   if (!row.numbers()) return internal("the model's logits are NaN or infinite");
   const double normaliser = row.log_sum_exp();
@@ -159,7 +159,7 @@ std::optional<Result<SampledToken>> Sampler::sample(LogitRow& row,
   std::ranges::for_each(forbidden, forbid);
   const Candidate best = row.best();
   if (best.logit == kForbidden && (!settings_.allowed.empty() || !settings_.bad_words.empty()))
-    return unprocessable("\"allowed_token_ids\" and \"bad_words\" leave no token to choose");
+    return unprocessable("\"allowed_token_ids\" and \"bad_words\" together exclude every token");
   if (best.logit == kForbidden)
     return internal("no token can be sampled: every logit is minus infinity");
   token.id = best.id;

@@ -1,4 +1,4 @@
-// Samples the next token of one sequence from its logits. Torch-free; not thread-safe.
+// Samples the next token of a sequence from its logits. Independent of torch; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,35 @@ namespace valora::serving {
 using scheduler::RankedToken;
 using scheduler::SampledToken;
 
-// How likely a token was.
+// The probability and rank of a token.
 struct ScoredToken {
   RankedToken token;
-  int rank = 0;                  // 1: none is likelier
+  int rank = 0;                  // 1: no token is more likely
   std::vector<RankedToken> top;  // most likely first
 };
-// Of token `id` under these logits of the whole vocabulary, with the `top` most likely ones.
+// Scores token `id` under these logits of the whole vocabulary, with the `top` most likely ones.
 // kInternal if a logit is NaN or plus infinity, or if all are minus infinity.
 Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top);
 
 class Sampler {
  public:
-  // prompt: token ids that count for the repetition penalty.
+  // prompt: token ids that count towards the repetition penalty.
   Sampler(SamplingSettings settings, std::span<const int32_t> prompt);
 
-  // Changes the row's logits. Tokens in `forbidden` are never chosen. kInternal if a logit
-  // is NaN or plus infinity, or if all are minus infinity; kUnprocessable if the settings leave no
-  // token. allowed: a bit per token, bit id % 32 of word id / 32; the others count as minus
-  // infinity, for log probabilities, too. Empty: all are. Nothing, as if it had not been called, if
-  // the row lacks something for the choice (LogitRow::missing()).
+  // Modifies the row's logits. Never chooses tokens in `forbidden`. kInternal if a logit is NaN or
+  // plus infinity, or if all are minus infinity; kUnprocessable if the settings leave no token.
+  // allowed: one bit per token, bit id % 32 of word id / 32; other tokens count as minus infinity,
+  // for log probabilities, too. Empty: all are allowed. Returns nullopt, without side effects, if
+  // the row lacks data for the choice (LogitRow::missing()).
   std::optional<Result<SampledToken>> sample(LogitRow& row, std::span<const int32_t> forbidden,
                                              std::span<const uint32_t> allowed = {});
-  // logits: [vocab], of the whole row, changed in place.
+  // logits: [vocab], the whole row, modified in place.
   Result<SampledToken> sample(std::span<float> logits, std::span<const int32_t> forbidden,
                               std::span<const uint32_t> allowed = {});
-  // What the next sample() with these arguments asks of a row of so many tokens, so that it seldom
-  // needs more. Nothing if it should have the whole row: many alternatives, log probabilities of
-  // more tokens than are allowed, or more than a quarter of the logits to be changed.
+  // The query for which a partial row of `vocab` tokens will rarely lack data when sample() is
+  // called with these arguments. nullopt if the whole row should be used: for many alternatives,
+  // log probabilities of more tokens than are allowed, or changes to more than a quarter of the
+  // logits.
   std::optional<kernels::CandidateQuery> query(int32_t vocab, std::span<const int32_t> forbidden,
                                                std::span<const uint32_t> allowed = {}) const;
   const SamplingSettings& settings() const { return settings_; }
@@ -55,17 +56,17 @@ class Sampler {
     return penalises_repetition() || settings_.presence_penalty != 0 ||
            settings_.frequency_penalty != 0;
   }
-  void change(int32_t id);  // from now on penalise() changes its logit
+  void change(int32_t id);  // from now on, penalise() changes this token's logit
   void penalise(LogitRow& row) const;
-  // The last token of each word whose other tokens were generated just now.
+  // The last token of each bad word whose preceding tokens were just generated.
   std::vector<int32_t> ends_of_bad_words() const;
-  double uniform() const;  // of the next draw
+  double uniform() const;  // for the next draw
 
   SamplingSettings settings_;
   std::unordered_map<int32_t, int> generated_;  // token → count
-  std::vector<int32_t> prompt_tokens_;  // sorted, distinct; empty without a repetition penalty
-  std::vector<int32_t> changed_;        // sorted, distinct: whose logits penalise() changes
-  std::vector<int32_t> written_;        // the tokens in order; empty without bad words
+  std::vector<int32_t> prompt_tokens_;  // sorted, unique; empty without a repetition penalty
+  std::vector<int32_t> changed_;        // sorted, unique: tokens whose logits penalise() changes
+  std::vector<int32_t> written_;        // generated tokens in order; empty without bad words
   uint64_t draws_ = 0;
 };
 

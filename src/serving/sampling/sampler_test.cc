@@ -20,7 +20,7 @@ int32_t pick(Sampler& sampler, std::vector<float> logits, std::vector<int32_t> f
   return token.ok() ? token->id : -1;
 }
 
-// The logits after the first sample().
+// The logits as modified by the first sample() after `generated`.
 std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t> prompt,
                            const std::vector<int32_t>& generated, std::vector<float> logits) {
   Sampler sampler(settings, prompt);
@@ -33,7 +33,7 @@ std::vector<float> changed(const SamplingSettings& settings, std::vector<int32_t
   return logits;
 }
 
-// The distinct tokens of 3000 draws.
+// The set of tokens in 3000 draws.
 std::set<int32_t> support(const SamplingSettings& settings, const std::vector<float>& logits) {
   Sampler sampler(settings, {});
   std::set<int32_t> seen;
@@ -41,7 +41,7 @@ std::set<int32_t> support(const SamplingSettings& settings, const std::vector<fl
   return seen;
 }
 
-TEST(Sampler, GreedyTakesTheFirstOfEqualBests) {
+TEST(Sampler, GreedyBreaksTiesByLowestId) {
   Sampler sampler(greedy(), {});
   EXPECT_EQ(pick(sampler, {1, 3, 2}), 1);
   EXPECT_EQ(pick(sampler, {1, 3, 3, 3}), 1);
@@ -50,7 +50,7 @@ TEST(Sampler, GreedyTakesTheFirstOfEqualBests) {
 
 TEST(Sampler, OnlyAllowedTokensAreChosen) {
   auto settings = greedy();
-  settings.allowed = {0b101};  // of 40 tokens
+  settings.allowed = {0b101};  // 40 tokens in total
   std::vector<float> logits(40, 5);
   logits[2] = 6;
   Sampler sampler(settings, {});
@@ -64,14 +64,14 @@ TEST(Sampler, BadWordsAreNotCompleted) {
   auto settings = greedy();
   settings.bad_words = {{3}, {1, 2}};
   Sampler sampler(settings, std::vector<int32_t>{1});
-  EXPECT_EQ(pick(sampler, {0, 1, 2, 9}), 2) << "the prompt is no part of a word";
+  EXPECT_EQ(pick(sampler, {0, 1, 2, 9}), 2) << "the prompt does not count towards a bad word";
   EXPECT_EQ(pick(sampler, {0, 5, 2, 9}), 1);
   EXPECT_EQ(pick(sampler, {0, 1, 2, 9}), 1) << "2 would complete a word";
   EXPECT_EQ(pick(sampler, {0, 0, 2, 9}), 0);
   EXPECT_EQ(pick(sampler, {0, 0, 2, 9}), 2);
 }
 
-TEST(Sampler, PenaltiesByHand) {
+TEST(Sampler, PenaltiesMatchHandComputedValues) {
   auto settings = greedy();
   settings.repetition_penalty = 2;
   EXPECT_EQ(changed(settings, {0, 1, 1, 99}, {3}, {4, -4, 5, 6, -6}),
@@ -98,7 +98,7 @@ TEST(Sampler, ForbiddenTokensAreNeverChosen) {
   EXPECT_EQ(support({}, {0, -kInf, 0}), (std::set<int32_t>{0, 2}));
 }
 
-TEST(Sampler, NotANumberIsAnError) {
+TEST(Sampler, NanIsAnError) {
   Sampler sampler(greedy(), {});
   for (const float bad : {NAN, kInf}) {
     std::vector<float> logits{1, bad, 3};
@@ -108,7 +108,7 @@ TEST(Sampler, NotANumberIsAnError) {
   }
 }
 
-TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
+TEST(Sampler, TopKTopPAndMinPKeepDefinedSets) {
   // Probabilities .1 .4 .2 .25 .05
   std::vector<float> logits;
   for (const double p : {0.1, 0.4, 0.2, 0.25, 0.05})
@@ -123,7 +123,7 @@ TEST(Sampler, TopKTopPAndMinPKeepTheSetsTheyName) {
   EXPECT_EQ(support({.top_p = 0.66}, logits), (std::set<int32_t>{1, 2, 3}));
   EXPECT_EQ(support({.min_p = 0.3}, logits), (std::set<int32_t>{1, 2, 3}));
   EXPECT_EQ(support({.min_p = 1}, logits), (std::set<int32_t>{1}));
-  // The two best, renormalised to .615 and .385
+  // The best two, renormalised to .615 and .385
   EXPECT_EQ(support({.top_p = 0.61, .top_k = 2}, logits), (std::set<int32_t>{1}));
   EXPECT_EQ(support({.top_p = 0.63, .top_k = 2}, logits), (std::set<int32_t>{1, 3}));
   EXPECT_EQ(support({.temperature = 1e-4}, logits), (std::set<int32_t>{1})) << "almost greedy";
@@ -167,7 +167,7 @@ TEST(Sampler, ASeedGivesTheSameDraws) {
   EXPECT_NE(draws(0), draws(UINT64_MAX));
 }
 
-TEST(Sampler, LogprobsAreTheModelsOwn) {
+TEST(Sampler, LogprobsIgnoreSamplingSettings) {
   auto settings = greedy();
   settings.top_logprobs = 2;
   settings.logit_bias = {{0, 100}};

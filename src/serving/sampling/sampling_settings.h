@@ -1,4 +1,4 @@
-// How tokens are chosen, with all defaults filled in.
+// Sampling settings with all defaults filled in.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ struct SamplingSettings {
   double presence_penalty = 0;
   double frequency_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
-  // A bit per token, as in Sampler::sample(); the others are never chosen. Empty: all are allowed.
+  // One bit per token, as in Sampler::sample(); other tokens are never chosen. Empty: all are
+  // allowed.
   std::vector<uint32_t> allowed;
-  std::vector<std::vector<int32_t>> bad_words;  // tokens that must not follow each other so
+  std::vector<std::vector<int32_t>> bad_words;  // token sequences that must not occur
   uint64_t seed = 0;
   int top_logprobs = -1;  // number of alternatives to report; -1: no logprobs
 };

@@ -5,7 +5,7 @@
 namespace valora::serving {
 namespace {
 
-// What else changes the answers of transformers' generate(), with the number that changes nothing.
+// Other settings that change the answers of transformers' generate(), with their neutral values.
 struct Unserved {
   const char* key;
   double neutral = 0;

@@ -7,8 +7,8 @@
 
 namespace valora::serving {
 
-// The settings that change the answers of transformers' generate() and are not applied here, each
-// with its value; empty if there is none.
+// Lists the settings, with their values, that change the answers of transformers' generate() but
+// are not applied here; empty if there are none.
 std::string unserved_settings(const Json& json);
 
 }  // namespace valora::serving

@@ -1,4 +1,4 @@
-// Test fixture: an engine that is driven through the Engine interface.
+// Test fixture: an engine driven through the Engine interface.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ inline GenerateRequest ask(Prompt prompt, int max_tokens) {
   return request;
 }
 
-// A barrier that opens once: pass() blocks until open(). In a sink's callback it stops the engine
-// thread at that point.
+// A one-time barrier: pass() blocks until open(). Called in a sink's callback, it stops the engine
+// thread there.
 class Gate {
  public:
   void open() { opened_.set_value(); }
@@ -51,7 +51,7 @@ class Gate {
   std::shared_future<void> future_ = opened_.get_future().share();
 };
 
-// A sink that stops the engine thread at the count-th token of its request.
+// A sink that blocks the engine thread at the count-th token of its request.
 inline std::shared_ptr<WaitingSink> gated_sink(Gate& gate, int count = 1) {
   return std::make_shared<WaitingSink>([&gate, count](int tokens) {
     if (tokens != count) return;
@@ -60,7 +60,7 @@ inline std::shared_ptr<WaitingSink> gated_sink(Gate& gate, int count = 1) {
   });
 }
 
-// Real time, and more on demand.
+// Real time plus an adjustable offset.
 class DelayedClock final : public Clock {
  public:
   TimePoint now() const override { return real_clock().now() + delay_.load(); }
@@ -99,14 +99,14 @@ class EngineFixture : public ::testing::Test {
     done.get_future().wait();
   }
   Result<AdapterCard> load(const LoadAdapter& request) {
-    return load_adapter_now(*engine_, request);
+    return load_adapter_sync(*engine_, request);
   }
   Result<AdapterCard> load(const std::string& name, const std::string& path, bool replace = false) {
     return load({.name = name, .path = path, .replace = replace});
   }
-  Status unload(const std::string& name) { return unload_adapter_now(*engine_, name); }
+  Status unload(const std::string& name) { return unload_adapter_sync(*engine_, name); }
   Status pin(const std::string& name, bool pinned = true) {
-    return pin_adapter_now(*engine_, name, pinned);
+    return pin_adapter_sync(*engine_, name, pinned);
   }
   static GenerateRequest with(GenerateRequest request, std::vector<AdapterUse> adapters) {
     request.adapters = std::move(adapters);

@@ -16,7 +16,7 @@ namespace valora::serving::testing {
 
 inline constexpr int64_t kFakeBlockBytes = 16;
 
-// A family of models that take text, and pictures if the folder has a preprocessor_config.json.
+// A family of text models that also take pictures if the folder has a preprocessor_config.json.
 inline const models::Family& fake_family(bool pictures = false) {
   static const auto make = [](bool takes_pictures) {
     models::Family family{};
@@ -49,7 +49,7 @@ class FakeEngineTest : public EngineFixture {
     options_.memory.pool_bytes = 256 * kFakeBlockBytes;
     options_.max_loras = 8;
   }
-  ~FakeEngineTest() override { engine_.reset(); }  // before what its steps use
+  ~FakeEngineTest() override { engine_.reset(); }  // before the members its steps use
 
   void take_pictures() {
     pictures_ = true;
@@ -77,7 +77,7 @@ class FakeEngineTest : public EngineFixture {
                    .swap_blocks = swap_blocks_,
                    .block_bytes = kFakeBlockBytes,
                    .kept_limit = blocks / 8}};
-    parts.model = std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_);
+    parts.model = std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_, prepare_ahead_);
     return std::unique_ptr<LocalEngine>(
         std::make_unique<ServingEngine>(options_, std::move(parts), clock_));
   }
@@ -85,6 +85,7 @@ class FakeEngineTest : public EngineFixture {
   valora::testing::TempDir folder_;
   int32_t swap_blocks_ = 0;
   FakeModel::OnStep on_step_;
+  FakeModel::PrepareAhead prepare_ahead_;
   bool pictures_ = false;
 
  private:

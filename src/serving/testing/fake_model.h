@@ -1,6 +1,6 @@
-// A tensor side without tensors, which answers at once. As with a real one, the answer depends on
-// all KV of a sequence, adapters are read on the mover's thread into blocks of the pool, and a step
-// reads them there.
+// A tensor side without tensors, which answers at once. As in a real one, the answer depends on all
+// KV of a sequence, adapters are read on the mover's thread into the pool's blocks, and steps read
+// them there.
 #pragma once
 
 #include <atomic>
@@ -28,17 +28,22 @@ class FakeModel final : public ModelSide,
                         public AdapterBackend,
                         public PoolBacking {
  public:
-  // Called on the engine thread before each step; an error is that of the step.
+  // Called on the engine thread before each step; an error becomes the step's error.
   using OnStep = std::function<Status(const scheduler::StepPlan&)>;
 
-  FakeModel(int32_t blocks, int32_t swap_blocks, OnStep on_step)
-      : on_step_(std::move(on_step)), kv_(blocks, swap_blocks) {}
+  // One piece of work ahead, called on the engine thread; returns whether there is more.
+  using PrepareAhead = std::function<bool()>;
+
+  FakeModel(int32_t blocks, int32_t swap_blocks, OnStep on_step, PrepareAhead prepare_ahead = {})
+      : on_step_(std::move(on_step)),
+        prepare_ahead_(std::move(prepare_ahead)),
+        kv_(blocks, swap_blocks) {}
 
   ModelRunner& runner() override { return *this; }
   AdapterBackend& adapters() override { return *this; }
   PoolBacking& memory() override { return *this; }
 
-  // The digest of an adapter in this "folder".
+  // The digest of the adapter in this pretend folder.
   static Digest content_of(const std::string& path) {
     return DigestBuilder().add(std::string_view(path)).finish();
   }
@@ -47,6 +52,9 @@ class FakeModel final : public ModelSide,
   void before_step() override {}
   void release_threads() override {}
   void on_idle() override {}
+  std::string warm_up() override { return {}; }
+  void expect_adapter(const LoadedAdapter&) override {}
+  bool prepare_ahead() override { return prepare_ahead_ && prepare_ahead_(); }
   void forget_merged() override {}
   double merge_seconds() const override { return 0; }
   void fill(EngineStats& stats) const override { stats.visuals_encoded = 0; }
@@ -67,8 +75,8 @@ class FakeModel final : public ModelSide,
     return outputs;
   }
 
-  // Folders are names; a path from the root is not there. Values of a folder "broken…" cannot be
-  // read.
+  // Folders are just names; absolute paths do not exist. Reading values from a folder "broken…"
+  // fails.
   Result<Read> read(const LoadAdapter& request) override {
     if (request.path.starts_with('/'))
       return not_found(request.path + " is not there", request.path);
@@ -121,7 +129,7 @@ class FakeModel final : public ModelSide,
     return {};
   }
 
-  // Logits that are a function of the sequence's KV, with so many drafts.
+  // Logits that depend on the sequence's KV and on this number of drafts.
   std::vector<float> logits_of(const Sequence& sequence, size_t drafts) {
     std::mt19937_64 random(DigestBuilder()
                                .add(std::span<const uint64_t>(kv_.cells_of(sequence, drafts)))
@@ -150,6 +158,7 @@ class FakeModel final : public ModelSide,
   }
 
   const OnStep on_step_;
+  const PrepareAhead prepare_ahead_;
   scheduler::testing::FakeRunner kv_;
   mutable std::mutex mutex_;
   std::map<Digest, std::string> folders_;

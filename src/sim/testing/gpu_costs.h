@@ -5,7 +5,7 @@
 
 namespace valora::sim::testing {
 
-// Low-rank products cost a tenth of a step or more, as on a GPU of the paper.
+// Low-rank products cost a tenth of a step or more, as on the paper's GPUs.
 inline constexpr scheduler::StepCosts kGpuCosts{.step = 0.020,
                                                 .prefill_token = 1e-4,
                                                 .decode_token = 2e-4,

@@ -9,7 +9,7 @@
 namespace valora::text {
 namespace {
 
-// "<0x", two digits, ">". The reference's number parser also accepts a plus sign and one digit.
+// Parses "<0xHH>". The reference's number parser also accepts a plus sign and one digit.
 std::optional<char> byte_of_token(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
   const std::string_view digits = token.substr(token[3] == '+' ? 4 : 3, token[3] == '+' ? 1 : 2);
@@ -20,9 +20,9 @@ std::optional<char> byte_of_token(std::string_view token) {
   return static_cast<char>(value);
 }
 
-// state.held is the current run of bytes; its first state.seen bytes are whole characters. Once the
-// run is known to be invalid UTF-8, its text is final. Until it ends, the next byte may make all of
-// it invalid.
+// state.held is the current run of bytes, of which the first state.seen bytes are whole characters.
+// Once a run is known to be invalid UTF-8, its text is final. Until it ends, the next byte may make
+// all of it invalid.
 class ByteFallbackDecoder final : public DecoderPart {
  public:
   void push(DecoderState& state, std::string piece, DecodedPieces& out) const override {

@@ -1,5 +1,5 @@
-// Decoder "ByteFallback": "<0x0A>" is one byte. A run of them that is not UTF-8 becomes one U+FFFD
-// per byte.
+// Decoder "ByteFallback": "<0x0A>" is one byte. A run of such tokens that is invalid UTF-8 becomes
+// one U+FFFD per byte.
 #pragma once
 
 #include "base/json.h"

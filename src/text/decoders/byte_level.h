@@ -1,5 +1,5 @@
-// Decoder "ByteLevel": maps each character back to its byte. A token with any other character is
-// its own text.
+// Decoder "ByteLevel": maps each character back to its byte. A token containing any other character
+// is kept as text.
 #pragma once
 
 #include "base/json.h"

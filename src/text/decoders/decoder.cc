@@ -13,7 +13,7 @@
 namespace valora::text {
 namespace {
 
-// All tokens are decoded once, when the file is loaded.
+// Limited because all tokens are decoded once when the file is loaded.
 constexpr size_t kMaxGrowth = 16;
 
 using Part = std::unique_ptr<const DecoderPart>;

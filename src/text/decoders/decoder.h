@@ -1,4 +1,4 @@
-// "decoder" of tokenizer.json: tokens to text, at once or streamed.
+// "decoder" of tokenizer.json: converts tokens to text, all at once or streaming.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace valora::text {
 
 class Decoder {
  public:
-  // Refuses decoders, and orders of decoders, that cannot be reproduced exactly.
+  // Refuses decoders, and combinations of decoders, that cannot be reproduced exactly.
   static Result<Decoder> read(const Json& json, const std::string& where);
 
-  // The bytes of one token in the middle of a text. A character may be spread over several tokens.
+  // The bytes of one token in the middle of a text. A character may span several tokens.
   std::string bytes(std::string_view token) const;
 
  private:
@@ -25,7 +25,7 @@ class Decoder {
   DecoderParts parts_;
 };
 
-// Decodes one sequence. The results of push() and finish(), concatenated, are the decoder's text of
+// Decodes one sequence. The concatenated results of push() and finish() are the decoder's text of
 // all tokens.
 class DecodeStream {
  public:
@@ -34,7 +34,8 @@ class DecodeStream {
 
   std::string push(std::string_view token);
   std::string finish();
-  // What finish() would return now, if that consists of whole characters; otherwise nothing.
+  // The result of finish() if called now, provided that it consists of whole characters; otherwise
+  // empty.
   std::string provisional() const;
 
  private:

@@ -28,7 +28,7 @@ std::string refusal(const char* json) {
   return d.ok() ? "accepted" : d.error().message;
 }
 
-// The expected texts are those of tokenizers 0.22.
+// Expected texts come from tokenizers 0.22.
 TEST(Decoder, LlamaStripsOneSpaceFromTheTextOnly) {
   EXPECT_EQ(decoded(kLlama, {"▁the", "▁▁a", "b"}), "the  ab");
   EXPECT_EQ(decoded(kLlama, {"▁▁", "▁a"}), "  a");
@@ -38,7 +38,7 @@ TEST(Decoder, LlamaStripsOneSpaceFromTheTextOnly) {
   EXPECT_EQ(decoded(kLlama, {}), "");
 }
 
-TEST(Decoder, ARunOfBytesThatIsNotUtf8IsAllReplaced) {
+TEST(Decoder, InvalidUtf8RunIsReplacedByteByByte) {
   EXPECT_EQ(decoded(kLlama, {"a", "<0xE5>", "<0xAD>", "<0x97>", "b"}), "a字b");
   EXPECT_EQ(decoded(kLlama, {"a", "<0xE5>", "<0xAD>", "b"}), "a��b");
   EXPECT_EQ(decoded(kLlama, {"<0x0A>", "<0xFF>", "<0x0A>", "b", "<0x0A>"}), "���b\n");
@@ -65,7 +65,7 @@ TEST(DecodeStream, HoldsARunOfBytesUntilItsEnd) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-TEST(DecodeStream, ProvisionalTextWentThroughTheLaterParts) {
+TEST(DecodeStream, ProvisionalTextPassesLaterParts) {
   const Decoder d = decoder(kLlama);
   DecodeStream stream(d);
   EXPECT_EQ(stream.push("<0x20>"), "");
@@ -86,7 +86,7 @@ TEST(Decoder, MetaspaceDropsTheFirstTokensSpaces) {
             " a b");
 }
 
-TEST(Decoder, BytesAreThoseInTheMiddleOfAText) {
+TEST(Decoder, BytesEqualThoseInMiddleOfText) {
   const Decoder llama = decoder(kLlama);
   EXPECT_EQ(llama.bytes("▁the"), " the");
   EXPECT_EQ(llama.bytes("<0xE5>"), "\xE5");
@@ -94,7 +94,7 @@ TEST(Decoder, BytesAreThoseInTheMiddleOfAText) {
   EXPECT_EQ(decoder(R"({"type": "ByteLevel"})").bytes("Ġ\u00C3"), " \xC3");
 }
 
-TEST(Decoder, RefusesByName) {
+TEST(Decoder, RefusalNamesDecoder) {
   EXPECT_THAT(refusal("null"), HasSubstr("without a decoder"));
   EXPECT_THAT(refusal(R"({"type": "CTC"})"), HasSubstr("decoder \"CTC\" is not supported"));
   EXPECT_THAT(refusal(R"({"type": "Fuse", "x": 1})"), HasSubstr("unknown field \"x\""));
@@ -118,7 +118,7 @@ TEST(Decoder, RefusesByName) {
               HasSubstr("does not match"));
 }
 
-TEST(Decoder, ALongRowOfPartsIsRefused) {
+TEST(Decoder, TooManyPartsAreRefused) {
   Json many = {{"type", "Sequence"}, {"decoders", Json(40, Json{{"type", "Fuse"}})}};
   Json nested = {{"type", "Sequence"}, {"decoders", {many, many}}};
   EXPECT_THAT(Decoder::read(nested, "decoder").error().message, HasSubstr("more than 64 parts"));

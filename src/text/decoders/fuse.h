@@ -1,4 +1,4 @@
-// Decoder "Fuse": joins the tokens to one text for the decoders after it.
+// Decoder "Fuse": joins the tokens into one text for the following decoders.
 #pragma once
 
 #include "base/json.h"

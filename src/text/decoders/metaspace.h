@@ -1,4 +1,4 @@
-// Decoder "Metaspace": replaces the visible character by a space and removes it from the first
+// Decoder "Metaspace": replaces the visible character by a space, and removes it from the first
 // token.
 #pragma once
 

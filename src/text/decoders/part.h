@@ -1,4 +1,4 @@
-// One part of a decoder. Takes tokens one by one and returns text as soon as no later token can
+// One part of a decoder. Takes tokens one at a time and returns text as soon as no later token can
 // change it.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace valora::text {
 
 using DecodedPieces = std::vector<std::string>;
 
-// A part's state of one sequence. Each part uses the members that it needs.
+// A part's state for one sequence. Each part uses the members it needs.
 struct DecoderState {
   std::string held;  // bytes that are not final yet
   size_t seen = 0;
@@ -22,14 +22,14 @@ class DecoderPart {
  public:
   virtual ~DecoderPart() = default;
   virtual void push(DecoderState& state, std::string piece, DecodedPieces& out) const = 0;
-  // The sequence ends: returns the text held back.
+  // Ends the sequence and returns the text held back.
   virtual void finish(DecoderState&, DecodedPieces&) const {}
-  // True if the bytes held back are whole characters, which only a later token could make invalid.
+  // True if the held bytes are whole characters, which only a later token could invalidate.
   virtual bool holds_whole_text(const DecoderState& state) const { return state.held.empty(); }
   // The bytes of one token in the middle of a text.
   virtual std::string bytes(std::string_view token) const = 0;
-  virtual size_t max_growth() const { return 1; }  // the maximal factor by which a token grows
-  // The results are pieces of one text, not tokens.
+  virtual size_t max_growth() const { return 1; }  // the largest factor by which a token can grow
+  // True if the results are pieces of one text rather than tokens.
   virtual bool fuses() const { return false; }
 };
 

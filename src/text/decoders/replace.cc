@@ -24,7 +24,7 @@ class ReplaceDecoder final : public DecoderPart {
 Result<std::unique_ptr<const DecoderPart>> make_replace_decoder(const Json& json,
                                                                 const std::string& where) {
   VALORA_TRY(replacement, Replacement::read(json, where));
-  // Every token of the vocabulary is decoded when the file is loaded, too often for patterns that
+  // Loading the file decodes every token of the vocabulary, which is too often for patterns that
   // may backtrack.
   if (json.at("pattern").contains("Regex"))
     return refuse(where, "decoder \"Replace\" with a regular expression is not supported");

@@ -1,4 +1,4 @@
-// Decoder "Strip": removes a leading character from every token, or from the text if the tokens are
+// Decoder "Strip": removes a leading character from every token, or from the text if tokens were
 // joined.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace valora::text {
 
-// fused: an earlier decoder joined the tokens.
+// fused: an earlier decoder has joined the tokens.
 Result<std::unique_ptr<const DecoderPart>> make_strip_decoder(const Json& json,
                                                               const std::string& where, bool fused);
 

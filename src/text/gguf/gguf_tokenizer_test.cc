@@ -1,4 +1,4 @@
-// Encoding is compared with `tokenizers` in tests/parity/test_gguf_tokenizer.py.
+// tests/parity/test_gguf_tokenizer.py compares encoding with `tokenizers`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::shared_ptr<const Gguf> gguf_of(std::vector<std::string> entries) {
   return Gguf::from_bytes(gguf_text(entries), "x.gguf").value();
 }
 
-// "<s>" and "<|im_end|>" are control tokens, "<t>" is a user's.
+// "<s>" and "<|im_end|>" are control tokens, "<t>" is user-defined.
 std::vector<std::string> small(std::vector<std::string> more) {
   std::vector<std::string> entries{
       gguf_list<std::string>("tokenizer.ggml.tokens", 8,
@@ -59,7 +59,7 @@ TEST(GgufTokenizerTest, ReadsNamedTokensAndTheTemplate) {
   EXPECT_EQ(*gguf_chat_template(gguf_of({})->metadata()), std::nullopt);
 }
 
-TEST(GgufTokenizerTest, RefusesWhatDoesNotFit) {
+TEST(GgufTokenizerTest, RefusesInconsistentMetadata) {
   const std::string gpt2 = gguf_string("tokenizer.ggml.model", "gpt2"),
                     llama = gguf_string("tokenizer.ggml.model", "llama"),
                     pre = gguf_string("tokenizer.ggml.pre", "gpt-2");

@@ -1,4 +1,4 @@
-// The merges of a SentencePiece vocabulary.
+// Derives the merges of a SentencePiece vocabulary.
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
@@ -15,7 +15,7 @@ struct ScoredMerge {
   size_t left, right;                // ids
 };
 
-// Where the characters of a text begin, but for the first, and its end.
+// The end of each character of a text.
 std::vector<size_t> character_ends(std::string_view text) {
   std::vector<size_t> ends;
   for (size_t at = 0; at < text.size();) ends.push_back(at += decode_utf8(text.substr(at)).length);

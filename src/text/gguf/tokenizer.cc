@@ -10,14 +10,14 @@
 namespace valora::text {
 namespace {
 
-// Bounds the pairs of one token of a vocabulary with scores.
+// Bounds the pairs of one token in a vocabulary with scores.
 constexpr size_t kMostTokenBytes = 1 << 10;
 
-// Each text once.
+// The vocabulary; an error if two tokens have the same text.
 Result<Json> vocabulary_of(const GgufMetadata& metadata, const GgufTokens& tokens) {
   Json vocabulary = Json::object();
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
-    // Places without a token, which only have a name of their own here.
+    // Unused ids, whose names exist only in GGUF files.
     if (!tokens.scored && tokens.kinds[id] == GgufTokenKind::kUnused) continue;
     const auto [it, added] = vocabulary.emplace(std::string(tokens.texts[id]), id);
     if (!added)
@@ -44,7 +44,7 @@ Json added_tokens(const GgufTokens& tokens) {
   return added;
 }
 
-// BOS and EOS around a text; null: neither.
+// The BOS and EOS tokens added to a text; null if there are none.
 Result<Json> post_processor(const GgufMetadata& metadata, const GgufTokens& tokens, bool adds_bos) {
   VALORA_TRY(bos, metadata.flag(gguf_key("add_bos_token"), adds_bos));
   VALORA_TRY(eos, metadata.flag(gguf_key("add_eos_token"), false));
@@ -107,7 +107,7 @@ Result<Json> byte_level_tokenizer(const GgufMetadata& metadata, const GgufTokens
               {"model", std::move(model)}};
 }
 
-// Runs of spaces that texts have as they are: the converter writes them as spaces.
+// Restores tokens that are runs of "▁" in the original: the converter writes them as spaces.
 void restore_spaces(GgufTokens& tokens, std::vector<std::string>& memory) {
   memory.reserve(tokens.texts.size());
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
@@ -148,7 +148,7 @@ Result<std::vector<ScoredToken>> scored_tokens(const GgufMetadata& metadata,
     if (tokens.texts[id].size() > kMostTokenBytes)
       return metadata.wrong(gguf_key("tokens"), "has the token " + std::to_string(id) +
                                                     ", which is longer than 1024 bytes");
-    // SentencePiece has no scores of tokens that users define.
+    // SentencePiece has no scores for user-defined tokens.
     const bool own = kind == GgufTokenKind::kUserDefined;
     scored.push_back(
         {tokens.texts[id], own && !by_id ? 0 : scores[id], kind == GgufTokenKind::kNormal || own});

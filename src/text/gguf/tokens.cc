@@ -54,7 +54,7 @@ Result<std::optional<int64_t>> gguf_token_id(const GgufMetadata& metadata, const
                                              size_t tokens) {
   if (!metadata.has(key)) return std::optional<int64_t>();
   VALORA_TRY(id, metadata.integer(key));
-  // Converters write the largest number for "none".
+  // Converters write the largest number to mean "none".
   if (id == UINT32_MAX || id == -1) return std::optional<int64_t>();
   if (id < 0 || static_cast<size_t>(id) >= tokens)
     return metadata.wrong(key, "is outside the vocabulary");

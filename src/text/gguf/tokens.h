@@ -11,22 +11,22 @@
 
 namespace valora::text {
 
-// The key of a setting of the tokenizer.
+// The metadata key of a tokenizer setting.
 inline std::string gguf_key(const char* name) { return std::string("tokenizer.ggml.") + name; }
 
-// Kinds of tokens, as the format numbers them.
+// Kinds of tokens, as numbered in the format.
 enum class GgufTokenKind : int { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 struct GgufTokens {
   std::vector<std::string_view> texts;  // UTF-8; in the file's memory
-  std::vector<GgufTokenKind> kinds;     // of each
-  bool scored = false;                  // SentencePiece's, else byte-level BPE's
+  std::vector<GgufTokenKind> kinds;     // one per token
+  bool scored = false;                  // SentencePiece tokens; otherwise byte-level BPE
 };
 
-// kUnprocessable for a tokenizer of another kind, and for lists that do not fit each other.
+// kUnprocessable for another kind of tokenizer, and for lists of inconsistent lengths.
 Result<GgufTokens> read_gguf_tokens(const GgufMetadata& metadata);
 
-// The id of a named token, of so many; absent if the file has none.
+// The id of a named token, below `tokens`; absent if the file has none.
 Result<std::optional<int64_t>> gguf_token_id(const GgufMetadata& metadata, const std::string& key,
                                              size_t tokens);
 

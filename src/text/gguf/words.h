@@ -1,4 +1,4 @@
-// How byte-level tokenizers of GGUF files find words.
+// How the byte-level tokenizers of GGUF files split text into words.
 #pragma once
 
 #include "base/gguf.h"
@@ -8,18 +8,18 @@
 namespace valora::text {
 
 struct WordRule {
-  const char* name;          // of tokenizer.ggml.pre
+  const char* name;          // in tokenizer.ggml.pre
   const char* pattern;       // null: GPT-2's
   bool digits = false;       // each digit is a word
-  bool composed = false;     // texts are brought into form C
+  bool composed = false;     // texts are normalized to NFC
   bool whole_words = false;  // a word that is a token is not split
-  bool adds_bos = false;     // unless the file says otherwise
+  bool adds_bos = false;     // default, if the file does not say
 };
 
-// kUnprocessable if the file names none, or one that is not known.
+// kUnprocessable if the file names no rule or an unknown one.
 Result<const WordRule*> gguf_word_rule(const GgufMetadata& metadata);
 
-// Parts of tokenizer.json.
+// Parts of an equivalent tokenizer.json.
 Json byte_level_part(bool words);
 Json pre_tokenizer_part(const WordRule& rule);
 

@@ -23,7 +23,7 @@ class Word {
       symbols_.push_back({ids[i], i - 1, i + 1 == count ? kNone : i + 1});
   }
 
-  // The queue holds all pairs that can merge now, and stale pairs: O(n log n) in total.
+  // The queue holds all pairs that can merge now, plus stale pairs: O(n log n) in total.
   void merge_all() {
     std::vector<Candidate> candidates;
     for (uint32_t i = 0; i + 1 < symbols_.size(); ++i)
@@ -115,7 +115,7 @@ int32_t Bpe::character_id(std::string_view character) const {
   return vocabulary_.find(character).value_or(kNoToken);
 }
 
-// Appends the ids of all bytes of the character, or none.
+// Appends the ids of all bytes of the character, or of none.
 bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids) const {
   const auto id = [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)]; };
   if (!std::ranges::all_of(character, [&](char byte) { return id(byte) != kNoToken; }))
@@ -125,14 +125,14 @@ bool Bpe::append_byte_ids(std::string_view character, std::vector<int32_t>& ids)
 }
 
 // An unknown token is held back, because it may fuse with the next ones, and is emitted before the
-// next known character. Byte tokens do not flush it and therefore come first, as in the reference.
+// next known character. Byte tokens do not flush it, so they come first, as in the reference.
 std::vector<int32_t> Bpe::character_ids(std::string_view piece) const {
   std::vector<int32_t> ids;
   ids.reserve(piece.size());
-  bool unknown_waits = false;
+  bool pending_unknown = false;
   const auto end_wait = [&] {
-    if (unknown_waits) ids.push_back(*options_.unk_id);
-    unknown_waits = false;
+    if (pending_unknown) ids.push_back(*options_.unk_id);
+    pending_unknown = false;
   };
   for (size_t length; !piece.empty(); piece.remove_prefix(length)) {
     length = decode_utf8(piece).length;
@@ -145,7 +145,7 @@ std::vector<int32_t> Bpe::character_ids(std::string_view piece) const {
     if (options_.byte_fallback && append_byte_ids(character, ids)) continue;
     if (!options_.unk_id) continue;
     if (!options_.fuse_unk) end_wait();
-    unknown_waits = true;
+    pending_unknown = true;
   }
   end_wait();
   return ids;

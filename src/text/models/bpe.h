@@ -1,5 +1,5 @@
-// Model "BPE": a piece starts as its characters. The neighbours with the lowest merge rank merge
-// first.
+// Model "BPE": a piece starts as single characters; adjacent symbols with the lowest merge rank
+// merge first.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@
 namespace valora::text {
 
 struct BpeOptions {
-  std::optional<int32_t> unk_id;  // for characters without a token; if not set, they are dropped
+  std::optional<int32_t> unk_id;  // for characters without a token; if unset, they are dropped
   bool fuse_unk = false;          // a run of unknown characters becomes one token
-  bool ignore_merges = false;     // a piece that is itself a token is not split
+  bool ignore_merges = false;     // a piece that is a token itself is not split
   // Characters without a token become the tokens of their bytes, <0x00> to <0xFF>.
   bool byte_fallback = false;
 };
@@ -47,10 +47,10 @@ class Bpe final : public Model {
 };
 
 Result<std::unique_ptr<const Model>> make_bpe(const Json& json, const std::string& where);
-// From a file of tiktoken: a token in base64 and its rank, which is its id, a line. Any two
-// neighbours merge whose bytes together are a token, those of the lowest rank first. The texts of
-// tokens are in byte_map.h's alphabet. Refuses ranks that are not 0, 1, 2, …, and a file without a
-// token for each byte.
+// Reads a tiktoken file: per line a token in base64 and its rank, which is also its id. Two
+// adjacent symbols merge if their joined bytes are a token, lowest rank first. Token texts use
+// byte_map.h's alphabet. Refuses ranks other than 0, 1, 2, … and files without a token for every
+// byte.
 Result<std::unique_ptr<const Model>> make_tiktoken_bpe(std::string_view file,
                                                        const std::string& where);
 

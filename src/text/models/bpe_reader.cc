@@ -54,7 +54,7 @@ Result<MergeTable> read_merges(const Json& json, const std::string& where,
   return table;
 }
 
-// Settings of other kinds of BPE must be off.
+// Settings of other BPE variants must be off.
 Status refuse_other_kinds(const Json& json, const std::string& where) {
   VALORA_TRY(dropout, field_or<double>(json, where, "dropout", 0.0));
   if (dropout != 0.0) return refuse(where, "\"dropout\" is not supported");

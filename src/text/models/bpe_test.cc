@@ -31,7 +31,7 @@ std::vector<int32_t> tokenize(const Json& patch, std::string_view piece) {
   (*model)->tokenize(piece, ids);
   std::vector<int32_t> again;
   (*model)->tokenize(piece, again);
-  EXPECT_EQ(ids, again);  // from the word cache
+  EXPECT_EQ(ids, again);  // now from the word cache
   return ids;
 }
 
@@ -61,7 +61,7 @@ TEST(Bpe, FallsBackToBytesWhereAllHaveTokens) {
       {"byte_fallback", true}, {"unk_token", "?"}, {"vocab", {{"<0xC3>", 9}, {"<0xA9>", 10}}}};
   EXPECT_THAT(tokenize(patch, "aéb"), ElementsAre(0, 9, 10, 1));
   EXPECT_THAT(tokenize(patch, "aöb"), ElementsAre(0, 7, 1));
-  // An unknown character comes after the bytes that follow it, as in the reference.
+  // An unknown character comes after the byte tokens that follow it, as in the reference.
   EXPECT_THAT(tokenize(patch, "öéb"), ElementsAre(9, 10, 7, 1));
   EXPECT_THAT(tokenize(patch, "öéö"), ElementsAre(9, 10, 7, 7));
   Json fused = patch;
@@ -69,7 +69,7 @@ TEST(Bpe, FallsBackToBytesWhereAllHaveTokens) {
   EXPECT_THAT(tokenize(fused, "öéö"), ElementsAre(9, 10, 7));
 }
 
-TEST(Bpe, LaterMergeOfAPairCounts) {
+TEST(Bpe, LastMergeOfPairWins) {
   EXPECT_THAT(tokenize({{"merges", {"a b", "b c", "a b"}}}, "abc"), ElementsAre(0, 4));
 }
 
@@ -77,12 +77,12 @@ TEST(Bpe, SkipsAVersionLine) {
   EXPECT_THAT(tokenize({{"merges", {"#version: 0.2", "a b"}}}, "ab"), ElementsAre(3));
 }
 
-TEST(Bpe, AMillionSymbolsAreOneWord) {
+TEST(Bpe, MillionSymbolWordIsMerged) {
   // Quadratic merging would take 10^12 steps.
   EXPECT_EQ(tokenize(kNoPatch, std::string(1'000'000, 'a')), std::vector<int32_t>(250'000, 6));
 }
 
-TEST(MergeTable, FindsWhatWasInserted) {
+TEST(MergeTable, FindsInsertedPairs) {
   MergeTable table(1000);
   for (int32_t i = 0; i < 1000; ++i) table.insert(i, 3 * i, {i, i + 1});
   for (int32_t i = 0; i < 1000; ++i) {

@@ -1,4 +1,4 @@
-// A flat hash table of merges: two neighbouring tokens to their rank and result.
+// A flat hash table of merges: maps two adjacent tokens to their rank and result.
 #pragma once
 
 #include <bit>
@@ -17,12 +17,13 @@ class MergeTable {
  public:
   explicit MergeTable(size_t merges) : slots_(std::bit_ceil(merges * 2 + 2)) {}
 
-  // The last merge of a repeated pair wins. No more pairs than the constructor was given.
+  // For a repeated pair, the last merge wins. Insert at most as many pairs as given to the
+  // constructor.
   void insert(int32_t left, int32_t right, Merge merge) {
     const uint64_t pair = key(left, right);
     slots_[slot_of(pair)] = {pair, merge};
   }
-  // Null if the two do not merge.
+  // Null if the two tokens do not merge.
   const Merge* find(int32_t left, int32_t right) const {
     const Slot& slot = slots_[slot_of(key(left, right))];
     return slot.key == kEmpty ? nullptr : &slot.merge;
@@ -30,7 +31,7 @@ class MergeTable {
 
  private:
   static constexpr uint64_t kEmpty =
-      ~uint64_t{0};  // no pair has this key, since ids are not negative
+      ~uint64_t{0};  // no pair has this key, because ids are not negative
   struct Slot {
     uint64_t key = kEmpty;
     Merge merge;
@@ -39,7 +40,7 @@ class MergeTable {
   static uint64_t key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  // The slot that holds the key, or the empty slot for it. At most half of the slots are used.
+  // The slot that holds the key, or an empty slot for it. At most half of the slots are used.
   size_t slot_of(uint64_t key) const {
     const size_t mask = slots_.size() - 1;
     size_t i = (key * 0x9E3779B97F4A7C15ull >> 20) & mask;

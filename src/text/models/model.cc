@@ -7,7 +7,7 @@ namespace valora::text {
 
 Result<std::unique_ptr<const Model>> make_model(const Json& json, const std::string& where) {
   if (!json.is_object()) return refuse(where, "must be an object");
-  // Files without the field, from before it existed, are BPE if they have merges.
+  // Files without the field, which predate it, are BPE if they have merges.
   const bool untyped_bpe = !json.contains("type") && json.contains("merges");
   if (untyped_bpe) return make_bpe(json, where);
   VALORA_TRY(type, part_type(json, where));

@@ -13,7 +13,7 @@
 
 namespace valora::text {
 
-// Bounds the table of ids, which is as large as the largest id.
+// Bounds the id table, whose size is the largest id.
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 class Model {
@@ -22,7 +22,7 @@ class Model {
   // Appends the ids of one piece of valid UTF-8.
   virtual void tokenize(std::string_view piece, std::vector<int32_t>& ids) const = 0;
 
-  virtual int32_t token_count() const = 0;  // without added tokens
+  virtual int32_t token_count() const = 0;  // excluding added tokens
   virtual int32_t max_id() const = 0;       // −1 if the vocabulary is empty
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual const std::string* id_to_token(

@@ -1,4 +1,4 @@
-// Reads the vocabulary files of tiktoken.
+// Reads tiktoken vocabulary files.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace valora::text {
 namespace {
 
-constexpr size_t kMaxRankedToken = 1 << 12;  // bytes; bounds the pairs of one token
+constexpr size_t kMaxRankedToken = 1 << 12;  // in bytes; bounds the pairs of one token
 
 struct RankedToken {
   std::string bytes;
@@ -28,12 +28,12 @@ Result<RankedToken> read_line(std::string_view line, const std::string& where) {
     return refuse(where, "must be a token in base64, a space and its rank");
   const auto bytes = decode_base64(line.substr(0, space));
   if (!bytes.ok() || bytes->empty() || bytes->size() > kMaxRankedToken)
-    return refuse(where, "the token is no base64 of 1 to 4096 bytes");
+    return refuse(where, "the token is not base64 of 1 to 4096 bytes");
   token.bytes.assign(bytes->begin(), bytes->end());
   return token;
 }
 
-// The bytes of the tokens by rank.
+// The bytes of each token, by rank.
 Result<std::vector<std::string>> read_ranks(std::string_view file, const std::string& where) {
   std::vector<std::string> tokens;
   size_t count = 0;
@@ -47,7 +47,7 @@ Result<std::vector<std::string>> read_ranks(std::string_view file, const std::st
     VALORA_TRY(token, read_line(text, at));
     if (token.rank >= tokens.size()) tokens.resize(token.rank + 1);
     if (!tokens[token.rank].empty())
-      return refuse(at, "the rank " + std::to_string(token.rank) + " is there twice");
+      return refuse(at, "the rank " + std::to_string(token.rank) + " occurs twice");
     tokens[token.rank] = std::move(token.bytes);
     ++count;
   }
@@ -71,7 +71,7 @@ Result<std::unique_ptr<const Model>> make_tiktoken_bpe(std::string_view file,
   for (const std::string& bytes : ranks) texts.push_back(mapped(bytes));
   Vocabulary vocabulary = Vocabulary::of(std::move(texts));
   if (static_cast<size_t>(vocabulary.size()) != ranks.size())
-    return refuse(where, "a token is there twice");
+    return refuse(where, "a token occurs twice");
   for (int byte = 0; byte < 256; ++byte)
     if (!vocabulary.find(byte_to_text(static_cast<uint8_t>(byte))))
       return refuse(where, "the byte " + std::to_string(byte) + " has no token");

@@ -15,10 +15,10 @@ namespace valora::text {
 
 class Vocabulary {
  public:
-  // Reads a JSON object {token: id}. Refuses ids that are out of range or given twice.
+  // Reads a JSON object {token: id}. Refuses ids that are out of range or repeated.
   static Result<Vocabulary> read(const Json& json, const std::string& where);
 
-  // The tokens by id. Each text is there once.
+  // From tokens listed by id, whose texts must be unique.
   static Vocabulary of(std::vector<std::string> tokens);
 
   Vocabulary(Vocabulary&&) = default;

@@ -1,4 +1,4 @@
-// A cache of the ids of words. Bounded and thread-safe.
+// A cache of words' ids. Bounded and thread-safe.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class WordCache {
   static constexpr size_t kShards = 16;
   static constexpr size_t kWordsPerShard = 2048;
 
-  // Appends the word's ids and returns true if they are cached.
+  // If the word is cached, appends its ids and returns true.
   bool find(std::string_view word, std::vector<int32_t>& ids) const;
   // Words longer than kMaxWordBytes are not cached. A full shard is cleared.
   void insert(std::string_view word, const int32_t* ids, size_t count);

@@ -1,4 +1,4 @@
-// Normalizer "Lowercase": every character's full lower case, independent of its neighbours.
+// Normalizer "Lowercase": every character's full lower case, regardless of its neighbours.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

@@ -10,7 +10,7 @@
 
 namespace valora::text {
 
-// Text under normalization. Its first `head` bytes come from the first character of the whole
+// Text being normalized. Its first `head` bytes come from the first character of the whole
 // sequence, which some pre-tokenizers need; 0 if the text is not at the start.
 struct NormalizedText {
   std::string text;
@@ -23,7 +23,7 @@ class Normalizer {
   virtual void apply(NormalizedText& text) const = 0;  // the text must be valid UTF-8
   virtual size_t max_growth() const {
     return 1;
-  }  // the maximal factor by which the text grows, plus a constant length
+  }  // the largest factor by which the text can grow, plus a constant
 
   std::string normalize(std::string_view utf8) const {
     NormalizedText text{std::string(utf8)};
@@ -32,7 +32,7 @@ class Normalizer {
   }
 };
 
-// Null JSON gives a null pointer: the text is not changed.
+// Null JSON yields a null pointer: text is left unchanged.
 Result<std::unique_ptr<const Normalizer>> make_normalizer(const Json& json,
                                                           const std::string& where);
 

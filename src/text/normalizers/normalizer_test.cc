@@ -23,7 +23,7 @@ size_t head_of(const char* json, std::string_view text, size_t head) {
 constexpr const char* kLlama = R"({"type": "Sequence", "normalizers": [
     {"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]})";
 
-TEST(Normalizer, LlamasPrefixAndSpaces) {
+TEST(Normalizer, LlamaAddsPrefixAndReplacesSpaces) {
   EXPECT_EQ(normalized(kLlama, "a b"), "▁a▁b");
   EXPECT_EQ(normalized(kLlama, " a"), "▁▁a");
   EXPECT_EQ(normalized(kLlama, ""), "");
@@ -51,18 +51,18 @@ TEST(Normalizer, StripsWhiteSpace) {
   EXPECT_EQ(normalized(R"({"type": "Strip", "strip_left": true, "strip_right": true})", " \n"), "");
 }
 
-TEST(Normalizer, LowersEveryCharacterAlone) {
+TEST(Normalizer, LowercasesWithoutContext) {
   EXPECT_EQ(normalized(R"({"type": "Lowercase"})", "ÀΣ İǅẞ\u1C89"), "àσ i\u0307ǆß\u1C8A");
 }
 
-TEST(Normalizer, UnicodeForms) {
+TEST(Normalizer, AppliesUnicodeForms) {
   EXPECT_EQ(normalized(R"({"type": "NFD"})", "é한"), "e\u0301\u1112\u1161\u11AB");
   EXPECT_EQ(normalized(R"({"type": "NFKD"})", "½ﬁ"), "1\u20442fi");
   EXPECT_EQ(normalized(R"({"type": "NFKC"})", "ﬁe\u0301①"), "fié1");
   EXPECT_EQ(normalized(R"({"type": "NFKC"})", "㋿"), "㋿");  // newer than the reference's data
 }
 
-TEST(Normalizer, KnowsWhatComesFromTheFirstCharacter) {
+TEST(Normalizer, TracksOutputOfFirstCharacter) {
   EXPECT_EQ(head_of(kLlama, "a b", 1), 4);
   EXPECT_EQ(head_of(kLlama, "a b", 0), 0);
   EXPECT_EQ(head_of(kLlama, "", 0), 0);
@@ -78,7 +78,7 @@ TEST(Normalizer, KnowsWhatComesFromTheFirstCharacter) {
       head_of(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "cde"})", "aba", 1), 3);
 }
 
-TEST(Normalizer, RefusesByName) {
+TEST(Normalizer, RefusalNamesNormalizer) {
   EXPECT_THAT(normalized(R"({"type": "StripAccents"})", ""),
               HasSubstr("normalizer \"StripAccents\" is not supported"));
   EXPECT_THAT(normalized(R"({"type": "Sequence", "normalizers": [null]})", ""),
@@ -94,7 +94,7 @@ TEST(Normalizer, RefusesByName) {
               HasSubstr("longer than 1024"));
 }
 
-TEST(Normalizer, RowsThatMultiplyTheTextAreRefused) {
+TEST(Normalizer, SequencesThatMultiplyTextAreRefused) {
   const Json nine = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaaaaaaa"}};
   const Json json = {{"type", "Sequence"}, {"normalizers", {nine, nine, nine}}};
   EXPECT_THAT(make_normalizer(json, "n").error().message, HasSubstr("256 times longer"));

@@ -1,4 +1,4 @@
-// Normalizer "Prepend": puts a text before every text that is not empty.
+// Normalizer "Prepend": puts a text before every non-empty text.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

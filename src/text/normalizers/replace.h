@@ -1,4 +1,4 @@
-// Normalizer "Replace": replaces the matches of a pattern by a text.
+// Normalizer "Replace": replaces matches of a pattern by a text.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

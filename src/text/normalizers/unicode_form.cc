@@ -14,7 +14,7 @@ namespace {
 
 using CodePoints = std::vector<utf8proc_int32_t>;
 
-// The code point before the first Hangul trailing consonant: utf8proc takes it for one and drops
+// The code point before the first Hangul trailing consonant: utf8proc mistakes it for one and drops
 // it.
 constexpr char32_t kBeforeTrailingConsonants = 0x11A7;
 
@@ -23,7 +23,7 @@ bool is_compatible(UnicodeForm form) {
   return form == UnicodeForm::kNfkc || form == UnicodeForm::kNfkd;
 }
 
-// True if normalization never changes the character and never combines it with another.
+// True if normalization never changes the character or combines it with another.
 bool stands_alone(char32_t c) {
   return c == kBeforeTrailingConsonants || in_ranges(unknown_to_normalizer(), c);
 }
@@ -40,7 +40,7 @@ void append_decomposed(CodePoints& out, char32_t c, bool compatible) {
   out.insert(out.end(), parts, parts + std::clamp<utf8proc_ssize_t>(count, 0, std::size(parts)));
 }
 
-// utf8proc reorders marks by adjacent swaps, which takes quadratic time on long runs of marks.
+// utf8proc reorders marks by adjacent swaps, which is quadratic for long runs of marks.
 void order_marks(CodePoints& text) {
   for (auto it = text.begin(); it != text.end();) {
     const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
@@ -63,8 +63,8 @@ void append_normal(std::string& out, CodePoints& text, bool compose) {
   text.clear();
 }
 
-// ASCII is unchanged in every form. In NFC nothing combines or is reordered below U+0300, whose
-// lead byte is 0xCC.
+// ASCII is unchanged in every form. In NFC, nothing below U+0300 (lead byte 0xCC) combines or is
+// reordered.
 bool may_change(std::string_view utf8, UnicodeForm form) {
   const uint8_t first = form == UnicodeForm::kNfc ? 0xCC : 0x80;
   return std::ranges::any_of(utf8, [&](char c) { return static_cast<uint8_t>(c) >= first; });
@@ -110,7 +110,7 @@ void UnicodeNormalizer::apply(NormalizedText& text) const {
   text.head = bytes_of_first(text.text, head_characters);
 }
 
-// U+FDFA becomes 11 times longer, a canonical decomposition at most three times.
+// U+FDFA becomes 11 times longer; canonical decompositions at most three times.
 size_t UnicodeNormalizer::max_growth() const { return is_compatible(form_) ? 11 : 3; }
 
 Result<std::unique_ptr<const Normalizer>> make_unicode_form(const Json& json,

@@ -1,4 +1,4 @@
-// Unicode normalization with the Unicode data of `tokenizers`.
+// Unicode normalization with the same Unicode data as `tokenizers`.
 #pragma once
 
 #include "text/normalizers/normalizer.h"

@@ -5,7 +5,7 @@
 namespace valora::text {
 namespace {
 
-TEST(Nfc, ComposesAndOrders) {
+TEST(Nfc, ComposesAndOrdersMarks) {
   const UnicodeNormalizer nfc(UnicodeForm::kNfc);
   EXPECT_EQ(nfc.normalize("plain ½ é"), "plain ½ é");
   EXPECT_EQ(nfc.normalize("e\u0301"), "é");
@@ -28,7 +28,7 @@ TEST(Nfc, OrdersLongRunsOfMarks) {
   // Adjacent swaps would take 10^10 steps here.
   std::string text = "a", above, below;
   for (int i = 0; i < 100'000; ++i) {
-    text += "\u0311\u0326";  // of classes 230 and 220; `a` composes with the first only
+    text += "\u0311\u0326";  // classes 230 and 220; `a` composes with the first only
     above += "\u0311";
     below += "\u0326";
   }

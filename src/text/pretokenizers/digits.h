@@ -1,4 +1,4 @@
-// Pre-tokenizer "Digits": separates numeric characters, one by one or in runs.
+// Pre-tokenizer "Digits": separates numeric characters, individually or in runs.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"

@@ -1,4 +1,4 @@
-// Pre-tokenizer "Metaspace": spaces become a visible character that words begin with.
+// Pre-tokenizer "Metaspace": replaces spaces by a visible character with which words begin.
 #pragma once
 
 #include "text/pretokenizers/pretokenizer.h"

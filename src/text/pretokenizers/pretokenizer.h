@@ -1,5 +1,4 @@
-// "pre_tokenizer" of tokenizer.json: splits text into the pieces that the model tokenizes
-// separately.
+// "pre_tokenizer" of tokenizer.json: splits text into pieces that the model tokenizes separately.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +34,10 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void apply(Pieces& pieces) const = 0;
-  virtual size_t max_growth() const { return 1; }  // the maximal factor by which the text grows
+  virtual size_t max_growth() const { return 1; }  // the largest factor by which the text can grow
 };
 
-// Null JSON gives a null pointer: the text is one piece.
+// Null JSON yields a null pointer: the text is one piece.
 Result<std::unique_ptr<const PreTokenizer>> make_pretokenizer(const Json& json,
                                                               const std::string& where);
 

@@ -28,7 +28,7 @@ std::vector<std::string> split(const char* behavior, bool invert,
 }
 
 // Expected pieces from tokenizers 0.22 (pre_tokenizers.Split("-", …).pre_tokenize_str("-a--b")).
-TEST(Split, CutsByBehavior) {
+TEST(Split, FollowsBehavior) {
   EXPECT_THAT(split("Removed", false), ElementsAre("a", "b"));
   EXPECT_THAT(split("Isolated", false), ElementsAre("-", "a", "-", "-", "b"));
   EXPECT_THAT(split("MergedWithPrevious", false), ElementsAre("-", "a-", "-", "b"));
@@ -36,7 +36,7 @@ TEST(Split, CutsByBehavior) {
   EXPECT_THAT(split("Contiguous", false), ElementsAre("-", "a", "--", "b"));
 }
 
-TEST(Split, CutsInverted) {
+TEST(Split, InvertSwapsMatchesAndGaps) {
   EXPECT_THAT(split("Removed", true), ElementsAre("-", "-", "-"));
   EXPECT_THAT(split("MergedWithPrevious", true), ElementsAre("-a", "-", "-b"));
   EXPECT_THAT(split("MergedWithNext", true), ElementsAre("-", "a-", "-", "b"));
@@ -51,7 +51,7 @@ TEST(Split, RefusesWrongSettings) {
               HasSubstr("\"\\w\" is not supported"));
 }
 
-TEST(Digits, StandOneByOneOrInRuns) {
+TEST(Digits, SplitIndividuallyOrInRuns) {
   EXPECT_THAT(pieces_of(R"({"type": "Digits", "individual_digits": true})", "a12½b"),
               ElementsAre("a", "1", "2", "½", "b"));
   EXPECT_THAT(pieces_of(R"({"type": "Digits", "individual_digits": false})", "a12½b"),
@@ -67,7 +67,7 @@ TEST(ByteLevel, MapsBytesAndPrefixesASpace) {
   EXPECT_THAT(pieces_of(kWhole, "é a\n"), ElementsAre("Ã©ĠaĊ"));
 }
 
-TEST(Metaspace, WritesSpacesAndCutsBeforeThem) {
+TEST(Metaspace, ReplacesSpacesAndSplitsBeforeThem) {
   EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "▁"})", "a  b▁c "),
               ElementsAre("▁a", "▁", "▁b", "▁c", "▁"));
   EXPECT_THAT(pieces_of(R"({"type": "Metaspace", "replacement": "▁"})", " a"), ElementsAre("▁a"));

@@ -35,7 +35,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer);
 }
 
-// Searches one text: with the JIT's small stack first, then with the interpreter, which uses the
+// Searches a text: first with the JIT's small stack, then with the interpreter, which uses the
 // heap.
 class Matcher {
  public:
@@ -50,7 +50,8 @@ class Matcher {
     pcre2_set_heap_limit(context_.get(), kHeapKiB);
   }
 
-  // Stores the first match at or after `offset` in span(); otherwise returns PCRE2's negative code.
+  // Stores the first match at or after `offset` in span(); if there is none, returns PCRE2's
+  // negative code.
   int search(size_t offset) {
     const int result = match(offset, PCRE2_NO_UTF_CHECK);
     return result == PCRE2_ERROR_JIT_STACKLIMIT ? match(offset, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT)

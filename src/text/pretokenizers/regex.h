@@ -13,12 +13,12 @@ namespace valora::text {
 
 class Regex {
  public:
-  // The pattern comes from translate_regex or literal_regex.
+  // pattern: from translate_regex() or literal_regex().
   static Result<Regex> compile(const std::string& pattern);
 
-  // All matches from left to right without overlap, as Oniguruma's iterator finds them. The text
-  // must be valid UTF-8. If matching reaches its limits (unbounded backtracking), it is logged and
-  // ends.
+  // All non-overlapping matches from left to right, as found by Oniguruma's iterator. The text must
+  // be valid UTF-8. If a match exceeds its limits (excessive backtracking), this is logged and the
+  // search ends.
   std::vector<Span> find_all(std::string_view text) const;
 
  private:

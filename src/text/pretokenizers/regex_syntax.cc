@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 31> kCategories = {
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
     "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
 
-// Letter pairs that Oniguruma also matches with one ligature or ß in case-insensitive mode.
+// Letter pairs that Oniguruma, in case-insensitive mode, also matches with a ligature or ß.
 constexpr std::array<std::string_view, 5> kFoldedPairs = {"ff", "fi", "fl", "ss", "st"};
 
 bool is_ascii_alnum(char32_t c) {
@@ -48,7 +48,7 @@ std::string category_items(std::string_view category) {
   return items;
 }
 
-// The meaning of one escape: a literal or the items of a character class.
+// The meaning of an escape: a literal, or the items of a character class.
 struct Escape {
   std::optional<char32_t> literal;
   std::string items;
@@ -208,7 +208,7 @@ class Translator {
     return escape;
   }
 
-  // Hexadecimal digits up to `end`, then `closing` more bytes.
+  // Reads hexadecimal digits up to `end`, then `closing` more bytes.
   Result<Escape> read_code_point(size_t end, size_t closing) {
     char32_t value = 0;
     const size_t digits = end == in_.npos ? 0 : end - pos_;

@@ -23,7 +23,7 @@ std::vector<std::string> matches(const std::string& pattern, const std::string& 
   return found;
 }
 
-TEST(Regex, FindsWhatPretokenizersLookFor) {
+TEST(Regex, MatchesPretokenizerPatterns) {
   EXPECT_THAT(matches("(?i:'s|'ll)| ?\\p{L}+", "It's WE'LL"),
               ElementsAre("It", "'s", " WE", "'LL"));
   EXPECT_THAT(matches("\\s+(?!\\S)|\\s+", "a   b\t"), ElementsAre("  ", " ", "\t"));
@@ -36,7 +36,7 @@ TEST(Regex, FindsWhatPretokenizersLookFor) {
   EXPECT_THAT(matches("[^\\S\\n]+", " \n\t"), ElementsAre(" ", "\t"));
 }
 
-TEST(Regex, EmptyMatchesStandWhereNoneEndedBefore) {
+TEST(Regex, EmptyMatchAtEndOfMatchIsSkipped) {
   EXPECT_THAT(matches("a*", "baac"), ElementsAre("", "aa", ""));
 }
 
@@ -48,13 +48,13 @@ TEST(Regex, FollowsUnicodeNotPcre) {
   EXPECT_THAT(matches("\\d", "\U0001CCF0x"), ElementsAre("\U0001CCF0"));
 }
 
-TEST(Regex, LiteralsMeanThemselves) {
+TEST(Regex, LiteralsMatchLiterally) {
   const auto regex = Regex::compile(literal_regex(".*字"));
   ASSERT_TRUE(regex.ok());
   EXPECT_EQ(regex->find_all("a字.*字").size(), 1);
 }
 
-TEST(Regex, RunawayBacktrackingEnds) {
+TEST(Regex, RunawayBacktrackingIsStopped) {
   EXPECT_THAT(matches("(?:(?:a|a)*)*b", std::string(64, 'a')), IsEmpty());
 }
 
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"\\ud800", "not a character"}, Refused{"\\x{}", "malformed"},
         Refused{"\\uzzzz", "malformed"}));
 
-TEST(Regex, ReportsWhatPcreRefuses) {
+TEST(Regex, ReportsPcreErrors) {
   const auto translated = translate_regex("(?<=a+)b");
   ASSERT_TRUE(translated.ok());
   EXPECT_FALSE(Regex::compile(*translated).ok());

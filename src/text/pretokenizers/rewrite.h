@@ -1,4 +1,4 @@
-// Rewrites the text of pieces, one after the other.
+// Rewrites the text of pieces, one after another.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace valora::text {
 
-// prefix(i, piece) returns a text to put before piece i. append(part, out) writes the new text of a
-// part of a piece.
+// prefix(i, piece): returns a text to put before piece i. append(part, out): writes the new text of
+// a part of a piece.
 template <typename Prefix, typename Append>
 void rewrite_pieces(Pieces& pieces, Prefix prefix, Append append) {
   Pieces result;

@@ -33,7 +33,7 @@ std::vector<SplitPart> parts_of(std::string_view text, const std::vector<Span>& 
   return parts;
 }
 
-// Each match joins the part before it, unless that is also a match.
+// Each match joins the preceding part, unless that is a match, too.
 std::vector<Span> joined_to_previous(const std::vector<SplitPart>& parts) {
   std::vector<Span> spans;
   bool previous_match = false;

@@ -20,7 +20,7 @@ struct SplitPart {
   bool is_match;
 };
 
-// Appends the pieces of the parts according to `behavior`.
+// Appends the pieces formed from the parts according to `behavior`.
 void merge_parts(const std::vector<SplitPart>& parts, SplitBehavior behavior,
                  std::vector<Span>& pieces);
 // Splits every piece at the regex's matches (with `invert`, at the text between them).

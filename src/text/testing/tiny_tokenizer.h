@@ -1,5 +1,5 @@
 // A byte-level tokenizer.json with 256 bytes, a few merges and two special tokens, for tests to
-// load or to break.
+// load or damage.
 #pragma once
 
 #include <memory>

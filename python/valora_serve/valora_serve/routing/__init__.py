@@ -1,1 +1,1 @@
-"""Which replica a request goes to: by the time that it is expected to cost there."""
+"""Chooses the replica for a request by the time it is expected to take there."""

@@ -1,4 +1,4 @@
-"""Other routers' choices, for the simulation: round robin, Ray's power of two choices, Ray's prefix router."""
+"""Other routing policies, for the simulation: round robin, Ray's power of two choices, Ray's prefix router."""
 
 import math
 import random
@@ -9,7 +9,7 @@ from ..protocol import Hints
 
 
 class Core(Protocol):
-    """What the simulation asks of a router."""
+    """What the simulation requires of a router."""
 
     def set_replicas(self, names: Iterable[str]) -> None: ...
     def report(self, name: str, stats: Mapping[str, Any], now: float) -> None: ...
@@ -19,7 +19,7 @@ class Core(Protocol):
 
 
 class Counting:
-    """Knows the queue of each replica exactly: the one router has sent it all."""
+    """Knows each replica's queue exactly, because a single router sends all requests."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
@@ -66,9 +66,10 @@ class LeastQueueCore(Counting):
 
 
 class PrefixCore(PowerOfTwoCore):
-    """PrefixCacheAffinityRouter of Ray 2.60: where the longest prefix was sent, if the queues differ by less than a
-    threshold; with less than a tenth matched, the replicas with the smallest trees; of several the shortest queue.
-    Its tree is of characters; here it is of the chain's links. Neither forgets."""
+    """PrefixCacheAffinityRouter of Ray 2.60: chooses the replica to which the longest matching prefix was sent,
+    if the queues differ by less than a threshold; if less than a tenth matches, the replicas with the smallest
+    trees; among several, the one with the shortest queue. Its tree holds characters; here it holds the chain's
+    links. Neither ever forgets."""
 
     def __init__(
         self, seed: int = 0, imbalanced: float = math.inf, least_match: float = 0.1

@@ -1,4 +1,4 @@
-"""The routers side by side in simulated time: `python -m valora_serve.routing.compare [--trace FILE] [--speed 1,2]`."""
+"""Compares the routers in simulated time: `python -m valora_serve.routing.compare [--trace FILE] [--speed 1,2]`."""
 
 import argparse
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""What a router knows of the replicas, and its choice. Without Ray: the simulation runs the same code.
+"""What a router knows about the replicas, and how it chooses. Independent of Ray: the simulation runs the same code.
 
-The replicas report now and then; in between the router counts what it sent. An adapter or prefix that it sent somewhere is
-taken to be there until a report or its own bound says otherwise.
+The replicas report from time to time; in between, the router counts what it has sent. An adapter or prefix sent to a
+replica is assumed to be there until a report or the router's own limit says otherwise.
 """
 
 import dataclasses
@@ -13,20 +13,18 @@ from typing import Any
 from ..protocol import Hints
 from .cost import Cost, Load, Rates, Weights, Work, expected_cost
 
-POOL_TOKENS = 100_000  # before a replica has said what its pool holds
+POOL_TOKENS = 100_000  # until a replica reports its pool size
 PREFIX_SHARE = 0.7  # of the pool, for prefixes
 MEDIA_KEPT = 256
-NEWEST = 0.5  # weight of a report in the average of rates
-FORGOTTEN = (
-    0.05  # by how much the rates of a replica that reports none move to the median's at a report
-)
-OVERDUE = 4.0  # times the expected duration, after which an answer makes its replica suspect
+NEWEST = 0.5  # weight of a new report in the average of rates
+FORGOTTEN = 0.05  # how far an unreported rate moves to the median per report
+OVERDUE = 4.0  # times the expected duration after which a missing answer makes its replica suspect
 SLOWEST = 20.0
 RATES = ("step", "prefill_token", "output_token", "adapter_load", "medium")
 
 
 class Recent:
-    """Keys with sizes, the least recently used of which go when the sum exceeds a limit."""
+    """Keys with sizes; the least recently used are dropped when the sum exceeds a limit."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
@@ -56,9 +54,7 @@ class Recent:
         for digest, so_far in chain:
             links.append((digest, so_far - before))
             before = so_far
-        for digest, size in reversed(
-            links
-        ):  # the end of a chain is of no use without its beginning
+        for digest, size in reversed(links):  # the end of a chain is useless without its beginning
             self.use(digest, size)
 
 
@@ -68,12 +64,12 @@ class Sent:
 
     hints: Hints
     at: float
-    prefill: float  # seconds, expected
-    whole: float  # seconds until the end of its answer, expected
+    prefill: float  # expected seconds
+    whole: float  # expected seconds until the end of the answer
 
 
 class Replica:
-    """What is known of one."""
+    """What is known about one replica."""
 
     def __init__(self) -> None:
         self.rates = Rates()
@@ -90,27 +86,27 @@ class Replica:
         return name in self.sent_adapters or (self.resident is not None and name in self.resident)
 
     def fullness(self) -> tuple[int, float]:
-        """Among equal costs, the replica with the fewest requests is chosen, and then that with the most room."""
+        """Tie-breaker between equal costs: fewest requests, then most room."""
         return len(self.sent), self.prefixes.size
 
     def queue(self, now: float) -> tuple[float, int]:
-        """(seconds of prefill that come before that of a next request, requests whose prefill has not ended)."""
+        """Returns (seconds of prefill ahead of a new request, requests whose prefill has not ended)."""
         ends, requests = 0.0, 0
         for sent in self.sent.values():
             if sent.hints.begun is not None:
                 ends = max(ends, sent.hints.begun)
                 continue
             ends = max(ends, sent.at) + sent.prefill
-            if sent.hints.streams:  # its first piece has not come, so it is not over yet
+            if sent.hints.streams:  # its first piece has not arrived, so its prefill is not over
                 ends = max(ends, now)
             requests += ends > now or sent.hints.streams
         return max(0.0, ends - now), requests
 
     def report(self, stats: Mapping[str, Any], now: float, period: float) -> None:
-        """Statistics as ValoraServer.record_routing_stats gives them."""
+        """Applies statistics from ValoraServer.record_routing_stats."""
         if "resident" in stats:
             self.resident = set(stats["resident"])
-            # What was sent just before the report may not be in it yet.
+            # An adapter sent just before the report may not be in it yet.
             self.sent_adapters = {
                 n: t for n, t in self.sent_adapters.items() if t > now - 2 * period
             }
@@ -120,7 +116,7 @@ class Replica:
 
 
 class CostCore:
-    """Chooses by expected cost. `served` are names that need no adapter: the base model's."""
+    """Chooses by expected cost. `served`: names that need no adapter, i.e. the base model's."""
 
     def __init__(
         self, weights: Weights | None = None, period: float = 1.0, base_names: Iterable[str] = ()
@@ -129,7 +125,7 @@ class CostCore:
         self._period = period
         self._base = set(base_names)
         self._replicas: dict[str, Replica] = {}
-        self._at: dict[str, str] = {}  # where a request was sent
+        self._at: dict[str, str] = {}  # request -> replica it was sent to
 
     # -- news --------------------------------------------------------------------------------------------------------
 
@@ -153,18 +149,20 @@ class CostCore:
                 replica.measured.add(rate)
                 replica.rates = dataclasses.replace(replica.rates, **{rate: after})
             elif rate in replica.measured:
-                # Nothing ran there: what made it slow may be over, and only requests can tell.
+                # Nothing ran there: whatever made it slow may be over, and only new requests can
+                # tell.
                 after = before + FORGOTTEN * (self._usual(rate) - before)
                 replica.rates = dataclasses.replace(replica.rates, **{rate: after})
         self._share_rates()
 
     def _usual(self, rate: str) -> float:
-        """The median over the replicas that have measured it."""
+        """The median over the replicas that have measured this rate."""
         known = [getattr(r.rates, rate) for r in self._replicas.values() if rate in r.measured]
         return statistics.median(known) if known else getattr(Rates(), rate)
 
     def _share_rates(self) -> None:
-        """A new replica is taken to be like the others: it would seem slow otherwise, and get no request to show."""
+        """Assumes that a new replica is like the others: otherwise it would seem slow and never get a request to
+        prove it."""
         usual = {rate: self._usual(rate) for rate in RATES}
         for replica in self._replicas.values():
             unknown = {rate: value for rate, value in usual.items() if rate not in replica.measured}
@@ -214,7 +212,7 @@ class CostCore:
         return costs
 
     def ranked(self, hints: Hints, names: Iterable[str], now: float) -> list[str]:
-        """The cheapest first; those that failed this request last."""
+        """Cheapest first; those that have failed this request last."""
         costs = self.costs(hints, names, now)
         return sorted(
             costs,
@@ -244,7 +242,7 @@ class CostCore:
         return Load(wait, loads, len(replica.sent), queued, replica.crowded)
 
     def _slowness(self, now: float) -> dict[str, float]:
-        """Above 1 where an answer is long overdue: a replica that hangs reports no rates."""
+        """Above 1 if an answer is long overdue, because a hanging replica does not report rates."""
         slowness = {}
         for name, replica in self._replicas.items():
             overdue = [(now - s.at) / (OVERDUE * max(s.whole, 0.25)) for s in replica.sent.values()]

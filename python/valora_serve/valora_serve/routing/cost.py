@@ -1,13 +1,15 @@
-"""The expected cost of a request on a replica, in seconds: a pure function of what is known of both."""
+"""The expected cost of a request on a replica, in seconds: a pure function of what is known about
+both."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-    """What things take on a replica. Replicas report them; these are the values before they do."""
+    """How long operations take on a replica. Replicas report these; until then the defaults
+    apply."""
 
-    step: float = 0.01  # a step of the engine without tokens
+    step: float = 0.01  # an engine step without tokens
     prefill_token: float = 2e-4
     output_token: float = 0.02
     adapter_load: float = 0.05
@@ -16,7 +18,7 @@ class Rates:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a request needs on one replica, beside what is there."""
+    """What a request needs on one replica, and what is already there."""
 
     prompt_tokens: int
     cached_tokens: int = 0
@@ -29,23 +31,24 @@ class Work:
 class Load:
     """How busy a replica is."""
 
-    wait: float = 0.0  # seconds of prefill that come first
-    load_wait: float = 0.0  # seconds of loads of adapters that come first
-    sequences: int = 0  # requests that it has
-    queued: int = 0  # requests without their first token
-    crowded: bool = False  # a further adapter drives another one out
-    slowness: float = 1.0  # its times beside the other replicas'
+    wait: float = 0.0  # seconds of prefill ahead of it
+    load_wait: float = 0.0  # seconds of adapter loads ahead of it
+    sequences: int = 0  # requests on the replica
+    queued: int = 0  # requests without a first token
+    crowded: bool = False  # another adapter would evict one
+    slowness: float = 1.0  # its times relative to the other replicas'
 
 
 @dataclasses.dataclass(frozen=True)
 class Weights:
-    """How much what others lose counts beside this request's own time."""
+    """How much delays to other requests count relative to this request's own time."""
 
-    eviction: float = 0.5  # the share of adapters that are driven out and must come back
-    delay: float = 0.02  # of the prefill, for each request of the replica
-    # Of the prefill, for each request that is queued everywhere: what is computed a second time then delays them all.
+    eviction: float = 0.5  # share of evicted adapters that must be loaded again
+    delay: float = 0.02  # share of the prefill, per request on the replica
+    # Share of the prefill, per request that is queued on every replica: computing a prefix again then delays all of
+    # them.
     congestion: float = 5.0
-    crowd: float = 0.05  # of a step, for each request of the replica: more decode in each step
+    crowd: float = 0.05  # share of a step, per request on the replica: more decoding in each step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Cost:
 
     @property
     def first_token(self) -> float:
-        """The load runs beside the queue; the prefill needs both."""
+        """The load overlaps with the queue; the prefill needs both to be done."""
         return max(self.wait, self.load) + self.prefill
 
     @property
@@ -68,12 +71,12 @@ class Cost:
 def expected_cost(
     work: Work, load: Load, rates: Rates, weights: Weights, queued_everywhere: int = 0
 ) -> Cost:
-    """queued_everywhere: the least Load.queued of all replicas."""
+    """queued_everywhere: the smallest Load.queued of all replicas."""
     slow = load.slowness
     prefill = slow * (
         max(0, work.prompt_tokens - work.cached_tokens) * rates.prefill_token
         + work.media_missing * rates.medium
-        + rates.step  # the one that gives the first token
+        + rates.step  # the step that yields the first token
     )
     own_load = work.adapters_missing * rates.adapter_load
     loading = slow * (load.load_wait + own_load) if work.adapters_missing else 0.0

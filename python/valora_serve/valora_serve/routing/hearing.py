@@ -1,6 +1,7 @@
-"""What a process has heard from the replicas: when last, and which ones have fallen silent.
+"""When this process last heard from each replica, and which ones have fallen silent.
 
-The router's event loop may run in another thread than the ingress's: each operation on the dict or the set is atomic.
+The router's event loop may run in a different thread from the ingress's; each operation on the dict or the set is
+atomic.
 """
 
 import math
@@ -15,19 +16,22 @@ class Hearing:
         self._suspects: set[str] = set()
 
     def heard(self, name: str) -> None:
-        """A part of an answer, a heartbeat or a report: its server is there, too."""
+        """The replica sent part of an answer, a heartbeat or a report, so its server is alive
+        too."""
         self.responded(name)
         self._suspects.discard(name)
 
     def responded(self, name: str) -> None:
-        """Its process took or refused a request: the server behind it may hang."""
+        """The replica's process accepted or rejected a request; the server behind it may still
+        hang."""
         self._last[name] = self.now()
 
     def last(self, name: str) -> float:
         return self._last.get(name, -math.inf)
 
     def suspect(self, name: str) -> bool:
-        """Takes the replica for silent until it is heard. False if it was already."""
+        """Treats the replica as silent until it is heard from. Returns False if it was silent
+        already."""
         new = name not in self._suspects
         self._suspects.add(name)
         return new
@@ -36,10 +40,10 @@ class Hearing:
         return name in self._suspects
 
     def keep(self, names: Iterable[str]) -> None:
-        """Forgets all others: they have left."""
+        """Forgets all other replicas: they have left."""
         for name in (set(self._last) | self._suspects) - set(names):
             self._last.pop(name, None)
             self._suspects.discard(name)
 
 
-HEARING = Hearing()  # of this process, for its relay and its router
+HEARING = Hearing()  # shared by this process's relay and router

@@ -1,4 +1,4 @@
-"""The routers as Ray Serve's request routers. Each process that has a handle of the replicas has one."""
+"""The routers as Ray Serve request routers. Each process that holds a handle to the replicas has one."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ def hints_of(request: PendingRequest | None) -> Hints:
 
 
 class CoreRouter(RequestRouter):
-    """Ranks the replicas by a core. Ray takes the first one that has room."""
+    """Ranks the replicas with a core. Ray takes the first one that has room."""
 
     def make_core(self, options: dict[str, Any]) -> Core:
         raise NotImplementedError
@@ -33,7 +33,7 @@ class CoreRouter(RequestRouter):
     def initialize_state(self, **options: Any) -> None:
         self._core = self.make_core(options)
         self._reports: dict[str, Any] = {}
-        # Chosen, but not yet known to have been accepted: counted at once, because many requests may come meanwhile.
+        # Chosen but not yet known to be accepted: counted at once, because many requests may arrive in the meantime.
         self._chosen: dict[str, tuple[str, asyncio.Future]] = {}
         self._hearing = HEARING
 
@@ -75,17 +75,17 @@ class CoreRouter(RequestRouter):
         return [[by_name[name]] for name in ranked]
 
     def _ranked(self, hints: Hints, replicas: dict[str, RunningReplica], now: float) -> list[str]:
-        """The silent ones last, whatever speaks for them."""
+        """Ranks silent replicas last, whatever their costs."""
         silent = [name for name in replicas if self._hearing.suspected(name)]
         for name in silent:
-            # What Ray remembers of its queue is of no use: it asks before it sends.
+            # Discards Ray's remembered queue length, so that it asks before it sends.
             self.on_replica_actor_unavailable(replicas[name].replica_id)
         others = [name for name in replicas if name not in silent]
         groups = [names for names in (others, silent) if names]
         return [name for names in groups for name in self._core.ranked(hints, names, now)]
 
     def _follow(self, key: str, hints: Hints, future: asyncio.Future) -> None:
-        """Notes on the hints where Ray sends the request, once it has found room."""
+        """Records in the hints where Ray sends the request, once a replica has room."""
         before = self._chosen.get(key)
         if hints is NO_HINTS or (before and before[1] is future):
             return
@@ -111,7 +111,7 @@ class CoreRouter(RequestRouter):
             self._core.completed(key, time.monotonic())
 
     def on_new_queue_len_info(self, replica_id: ReplicaID, num_ongoing_requests: int) -> None:
-        """The replica's answer to a request that was sent, whether it takes it or not."""
+        """The replica has answered a sent request, whether it accepts it or not."""
         super().on_new_queue_len_info(replica_id, num_ongoing_requests)
         self._hearing.responded(replica_id.unique_id)
 
@@ -139,7 +139,8 @@ class RoundRobinRouter(CoreRouter):
 
 
 class PrefixRouter(CoreRouter):
-    """The choice of Ray's PrefixCacheAffinityRouter, whose package needs vLLM's dependencies."""
+    """Makes the choice of Ray's PrefixCacheAffinityRouter, whose package requires vLLM's
+    dependencies."""
 
     def make_core(self, options: dict[str, Any]) -> Core:
         return PrefixCore(**options)

@@ -1,4 +1,4 @@
-"""Replicas in simulated time: continuous batching with chunked prefill, a memory of adapters, a cache of prefixes."""
+"""Replicas in simulated time: continuous batching with chunked prefill, adapter memory, and a prefix cache."""
 
 import dataclasses
 import heapq
@@ -12,7 +12,8 @@ from .workload import Request
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What a replica has, and what things take on it. A 7B model with adapters of rank 16, roughly."""
+    """A replica's capacities, and how long operations take on it: roughly a 7B model with adapters
+    of rank 16."""
 
     step: float = 0.012
     prefill_token: float = 1.0e-4
@@ -54,7 +55,7 @@ class Result:
 
     @property
     def balance(self) -> float:
-        """The busiest replica's time beside the mean: 1 is even."""
+        """The busiest replica's time relative to the mean: 1 is even."""
         return max(self.busy.values()) / statistics.mean(self.busy.values())
 
 
@@ -67,7 +68,7 @@ class SimulatedReplica:
         self.running: list[Running] = []
         self.loaded: OrderedDict[str, float] = (
             OrderedDict()
-        )  # adapter to the time from which it is there
+        )  # adapter -> time from which it is loaded
         self.loading_until = 0.0
         self.prefixes = Recent(machine.cached_tokens)
         self.now = 0.0
@@ -108,7 +109,7 @@ class SimulatedReplica:
         while self.waiting and len(self.running) < self.machine.sequences:
             entry = self.waiting.popleft()
             if self.loaded.get(entry.request.hints.model, 0.0) > self.now:
-                blocked.append(entry)  # others pass while its adapter is on its way
+                blocked.append(entry)  # others may pass while its adapter is loading
                 continue
             hints = entry.request.hints
             cached = min(self.prefixes.matched(hints.prefix), hints.prompt_tokens - 1)
@@ -119,9 +120,9 @@ class SimulatedReplica:
         self.waiting.extendleft(reversed(blocked))
 
     def step(self) -> tuple[list[Running], list[Running]]:
-        """One step; the requests whose first token it gave, and those that ended with it."""
+        """Runs one step; returns the requests that got their first token, and those that ended."""
         self._admit()
-        if not self.running:  # all wait for adapters
+        if not self.running:  # all are waiting for adapters
             self.now = min(self.loaded[entry.request.hints.model] for entry in self.waiting)
             return [], []
         budget, prefilled, decoding = self.machine.chunk, 0, 0
@@ -184,9 +185,10 @@ def simulate(
     period: float = 1.0,
     slow: dict[int, float] | None = None,
 ) -> Result:
-    """Sends each request where the router says. Reports come every `period` seconds."""
+    """Sends each request to the replica that the router chooses. Reports arrive every `period`
+    seconds."""
     machine = machine or Machine()
-    requests = [  # the router and the ingress write on their hints
+    requests = [  # copies, because the router and the ingress write to hints
         dataclasses.replace(r, hints=dataclasses.replace(r.hints, streams=True, begun=None))
         for r in requests
     ]
@@ -196,7 +198,7 @@ def simulate(
     }
     core.set_replicas(servers)
     result = Result([], [], 0, 0, 0, 0, {}, {})
-    # (time, kind, number, what): reports come before arrivals, arrivals before steps at the same time
+    # (time, kind, number, what): at equal times, reports precede arrivals, and arrivals precede steps
     events: list[tuple[float, int, int, str]] = [
         (request.at, 1, i, "") for i, request in enumerate(requests)
     ]

@@ -1,4 +1,4 @@
-"""Requests for the simulation: conversations with adapters of different popularity, at the times of a trace."""
+"""Requests for the simulation: conversations with adapters of varying popularity, at the times of a trace."""
 
 import csv
 import dataclasses
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ..protocol import Hints
 
-BLOCK = 64  # tokens of a link in the chain
+BLOCK = 64  # tokens per link of the chain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Request:
     at: float
     answer: int
     hints: Hints
-    after: tuple[tuple[int, int], ...]  # the chain with the answer
+    after: tuple[tuple[int, int], ...]  # the chain including the answer
 
 
 def read_azure(path: str, speed: float = 1.0, limit: int = 0) -> list[Arrival]:
-    """A table of Azure's LLM inference trace, played `speed` times as fast."""
+    """Reads a table of Azure's LLM inference trace, sped up by `speed`."""
     arrivals: list[Arrival] = []
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
@@ -73,8 +73,9 @@ def conversations(
     again: float = 0.6,
     seed: int = 1,
 ) -> list[Request]:
-    """Each arrival begins a conversation with an adapter drawn by a power law, or continues an open one that is short
-    enough, with the share `again`. All conversations of an adapter begin with its instructions."""
+    """Each arrival either starts a conversation with an adapter drawn from a power law or, with probability
+    `again`, continues an open one that is short enough. All conversations of an adapter begin with its
+    instructions."""
     draw = random.Random(seed)
     sums = popularity(adapters, exponent)
     links = itertools.count(1)

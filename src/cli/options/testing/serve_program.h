@@ -1,4 +1,4 @@
-// Test helper: a program with one command, as `valora serve`.
+// Test helper: a program with a single command, like `valora serve`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct ServeProgram {
     serve.add_flag("!--no-enable-prefix-caching", prefix_caching, "");
     add_vllm_flags(serve, notes);
   }
-  // What is printed is kept in `errors`.
+  // Output is captured in `errors`.
   std::optional<int> parse(std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "test");
     ::testing::internal::CaptureStderr();

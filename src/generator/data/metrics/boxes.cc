@@ -1,4 +1,4 @@
-// Box metrics: F1 over the whole set, and the accuracy of the first box. Both at an overlap of 0.5.
+// Box metrics: F1 over the whole set, and the accuracy of the first box, both at an overlap of 0.5.
 #include "generator/data/answer_text.h"
 #include "generator/data/box_text.h"
 #include "generator/data/metrics/families.h"
@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kOverlap = 0.5;
 
-// Maximal bipartite matching of boxes of one label (Kuhn's algorithm). Unlike a greedy matching it
-// does not depend on the order of the boxes.
+// Maximum bipartite matching of boxes with one label (Kuhn's algorithm). Unlike a greedy matching,
+// it does not depend on the order of the boxes.
 class Matching {
  public:
   Matching(const std::vector<LabelledBox>& truths, const std::vector<LabelledBox>& answers,
@@ -34,7 +34,7 @@ class Matching {
  private:
   static constexpr size_t kNobody = -1;
 
-  // A taken partner is reassigned if its current one can find another.
+  // A partner that is taken is reassigned if its current match can find another.
   bool find_partner(size_t truth) {
     for (const size_t answer : fitting_[truth]) {
       if (tried_[answer]) continue;
@@ -51,7 +51,7 @@ class Matching {
   std::vector<bool> tried_;
 };
 
-// If there is nothing to find and nothing was found, the score is 1.
+// With nothing to find and nothing found, the score is 1.
 double f1(int64_t pairs, int64_t boxes) {
   return boxes == 0 ? 1 : 2 * static_cast<double>(pairs) / static_cast<double>(boxes);
 }

@@ -32,8 +32,8 @@ Score scored(const Task& task, const std::vector<std::vector<LabelledBox>>& trut
   return result.ok() ? *result : Score{};
 }
 
-TEST(F1AtIou, OverAllBoxesOfTheSet) {
-  // 2 of 2 found with one too many; 0 of 1 found; 1 of 1.
+TEST(F1AtIou, PoolsAllBoxesOfTheSet) {
+  // Found 2 of 2 with one false positive; 0 of 1; 1 of 1.
   const Score score =
       scored(boxes_task(Metric::kF1AtIou),
              {{box("car", 0, 0, 20, 20), box("car", 50, 50, 80, 80)},
@@ -55,13 +55,13 @@ TEST(F1AtIou, BoxesMatchWithinTheirLabel) {
       << "boxes without labels are all of one kind";
 }
 
-TEST(F1AtIou, TheOverlapIsAtLeastAHalf) {
+TEST(F1AtIou, RequiresAnOverlapOfAtLeastHalf) {
   const std::vector<std::vector<LabelledBox>> truth{{box("a", 0, 0, 40, 40)}};
   EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, {{box("a", 0, 0, 20, 40)}}).value, 1);
   EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), truth, {{box("a", 0, 0, 19, 40)}}).value, 0);
 }
 
-TEST(F1AtIou, ABoxIsMatchedOnce) {
+TEST(F1AtIou, MatchesEachBoxOnce) {
   const std::vector<std::vector<LabelledBox>> truth{{box("a", 0, 0, 40, 40)}};
   EXPECT_THAT(scored(boxes_task(Metric::kF1AtIou), truth,
                      {{box("a", 0, 0, 40, 40), box("a", 0, 0, 40, 40)}})
@@ -69,9 +69,9 @@ TEST(F1AtIou, ABoxIsMatchedOnce) {
               DoubleEq(2 * 1 / 3.));
 }
 
-TEST(F1AtIou, AsManyPairsAsThereCanBe) {
-  // The middle answer fits both truths, the left one only the left truth: a greedy matching could
-  // leave one out.
+TEST(F1AtIou, MatchingIsMaximal) {
+  // The middle answer matches both truths, the left one only the left truth: a greedy matching
+  // could miss one.
   const std::vector<LabelledBox> truths{box("a", 0, 0, 30, 10), box("a", 10, 0, 40, 10)};
   const std::vector<LabelledBox> answers{box("a", 5, 0, 35, 10), box("a", 0, 0, 29, 10)};
   EXPECT_LT(overlap(truths[1].box, answers[1].box), 0.5);
@@ -82,12 +82,12 @@ TEST(F1AtIou, AsManyPairsAsThereCanBe) {
       1);
 }
 
-TEST(F1AtIou, NothingToFind) {
+TEST(F1AtIou, EmptyTruthScoresOneOnlyForAnEmptyAnswer) {
   EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), {{}}, {{}}).value, 1);
   EXPECT_EQ(scored(boxes_task(Metric::kF1AtIou), {{}}, {{box("a", 0, 0, 9, 9)}}).value, 0);
 }
 
-TEST(AccuracyAtIou, TheFirstBoxCounts) {
+TEST(AccuracyAtIou, OnlyTheFirstBoxCounts) {
   const std::vector<LabelledBox> truth{box("a", 0, 0, 40, 40)};
   const Score score = scored(boxes_task(Metric::kAccuracyAtIou, false), {truth, truth, truth},
                              {{box("a", 0, 0, 40, 30), box("a", 50, 50, 60, 60)},

@@ -7,9 +7,9 @@
 
 namespace valora::generator {
 
-// In lower case, without punctuation. Apostrophes and hyphens within words and points within
-// numbers stay. On captions of plain words this equals the published evaluation's tokenizer, but
-// for "don't", which that tokenizer splits into "do" and "n't".
+// Lower case, without punctuation. Apostrophes and hyphens within words and points within numbers
+// are kept. On captions of plain words this equals the published evaluation's tokenizer, except
+// that the latter splits "don't" into "do" and "n't".
 std::vector<std::string> caption_words(std::string_view caption);
 
 }  // namespace valora::generator

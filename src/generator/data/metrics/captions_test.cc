@@ -27,7 +27,7 @@ Score scored(Metric metric, const References& references, const std::vector<std:
   return result.ok() ? *result : Score{};
 }
 
-TEST(CaptionWords, LowerCaseWithoutPunctuation) {
+TEST(CaptionWords, AreLowerCaseWithoutPunctuation) {
   EXPECT_THAT(caption_words("A man's T-shirt -- 3.5 feet, \"ok\"?"),
               ElementsAre("a", "man's", "t-shirt", "3.5", "feet", "ok"));
   EXPECT_THAT(caption_words("dogs' end.-"), ElementsAre("dogs", "end"));
@@ -35,7 +35,7 @@ TEST(CaptionWords, LowerCaseWithoutPunctuation) {
   EXPECT_THAT(caption_words(" .,;"), ElementsAre());
 }
 
-TEST(Cider, TheSameCaptionIsOne) {
+TEST(Cider, IdenticalCaptionScoresOne) {
   const References references{{"a black cat on a mat"}, {"two dogs in the park"}};
   EXPECT_THAT(
       scored(Metric::kCider, references, {"A black cat on a mat.", "no such thing here at all"})
@@ -43,15 +43,15 @@ TEST(Cider, TheSameCaptionIsOne) {
       ElementsAre(DoubleNear(1, 1e-12), 0));
 }
 
-TEST(Cider, ByHand) {
-  // With two samples, a word in one of them weighs log 2, and a word in both nothing.
+TEST(Cider, EqualsHandComputedScores) {
+  // With two samples, a word in one of them weighs log 2, and a word in both weighs nothing.
   const References references{{"red cat"}, {"red dog"}};
-  // Single words: (red: 0, cat: log 2) on both sides gives 1; "red cat" as a pair gives 1; longer
-  // ones give nothing.
+  // Single words: (red: 0, cat: log 2) on both sides scores 1; the pair "red cat" scores 1; longer
+  // n-grams score nothing.
   EXPECT_THAT(scored(Metric::kCider, references, {"red cat", "red"}).of_samples,
               ElementsAre(DoubleNear(0.5, 1e-12), 0));
-  // "cat cat": the words' weight is cut to the reference's, over the answer's norm 2 log 2; no pair
-  // fits.
+  // "cat cat": the words' weight is clipped to the reference's, over the answer's norm 2 log 2; no
+  // pair matches.
   EXPECT_THAT(scored(Metric::kCider, references, {"cat cat", "red"}).of_samples[0],
               DoubleNear(0.5 / 4, 1e-12));
   // Three pairs instead of one: exp(-2² / 72).
@@ -59,11 +59,11 @@ TEST(Cider, ByHand) {
               DoubleNear((1 + 1 / std::sqrt(3.)) / 4 * std::exp(-4 / 72.), 1e-12));
 }
 
-TEST(Cider, ASetOfOneSaysNothing) {
+TEST(Cider, SingleSampleScoresZero) {
   EXPECT_EQ(scored(Metric::kCider, {{"a cat"}}, {"a cat"}).value, 0);
 }
 
-TEST(RougeL, ByHand) {
+TEST(RougeL, EqualsHandComputedScores) {
   const double b2 = 1.2 * 1.2;
   EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"A cat, on the mat!"}).value,
               DoubleNear(1, 1e-12));
@@ -71,7 +71,7 @@ TEST(RougeL, ByHand) {
   const double p = 3 / 4., r = 3 / 5.;
   EXPECT_THAT(scored(Metric::kRougeL, {{"a cat on the mat"}}, {"a mat cat on"}).value,
               DoubleNear((1 + b2) * p * r / (r + b2 * p), 1e-12));
-  // The best precision is the second's, the best recall the first's.
+  // The best precision comes from the second reference, the best recall from the first.
   EXPECT_THAT(scored(Metric::kRougeL,
                      {
                          {"cat"},
@@ -83,7 +83,7 @@ TEST(RougeL, ByHand) {
               DoubleNear(1, 1e-12));
 }
 
-TEST(RougeL, NothingInCommonOrNothingSaid) {
+TEST(RougeL, DisjointOrEmptyAnswerScoresZero) {
   EXPECT_EQ(scored(Metric::kRougeL, {{"a cat"}}, {"dog"}).value, 0);
   EXPECT_EQ(scored(Metric::kRougeL, {{"a cat"}}, {""}).value, 0);
   EXPECT_EQ(scored(Metric::kCider, {{"a cat"}, {"b"}}, {"", ""}).value, 0);

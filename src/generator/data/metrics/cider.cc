@@ -1,7 +1,7 @@
 // CIDEr-D (Vedantam et al. 2015) as in the published caption evaluation, divided by 10. Document
 // frequencies come from the references of the scored samples, so the score of a set is not the mean
-// of its parts' scores. Words that all samples have weigh nothing, and a set of one sample scores
-// 0.
+// of its parts' scores. Words that all samples contain weigh nothing, and a set of one sample
+// scores 0.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,13 +19,13 @@ constexpr int kOrders = 4;    // n-grams of 1 to 4 words
 constexpr double kSigma = 6;  // of the length penalty
 
 template <typename T>
-using ByGram =
-    std::unordered_map<std::string,
-                       T>;  // the words joined by spaces, so that no two orders share a key
+using ByGram = std::unordered_map<std::string,
+                                  T>;  // the words joined by spaces, so that no two orders share a
+                                       // key
 
 struct Caption {
   std::array<ByGram<int>, kOrders> counts;
-  int bigrams = 0;  // the length in the published code
+  int bigrams = 0;  // the published code's measure of length
 };
 
 Caption read_caption(const std::string& text) {
@@ -48,7 +48,7 @@ struct Weights {
   int bigrams = 0;
 };
 
-// The weight of n-grams: the fewer samples have one in a reference, the higher.
+// Weights of n-grams: the fewer samples have one in a reference, the higher.
 class Frequencies {
  public:
   explicit Frequencies(const std::vector<std::vector<Caption>>& references)
@@ -83,7 +83,7 @@ class Frequencies {
   ByGram<int> samples_with_;
 };
 
-// An answer's weights are limited to the reference's counts: repeating a word gains nothing.
+// An answer's weights are clipped to the reference's counts: repeating a word gains nothing.
 double similarity(const Weights& answer, const Weights& reference) {
   double sum = 0;
   for (int n = 0; n < kOrders; ++n) {

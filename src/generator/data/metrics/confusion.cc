@@ -6,7 +6,7 @@
 namespace valora::generator {
 namespace {
 
-// The task's labels, then the labels that only samples have, sorted.
+// The task's labels, followed by labels that only occur in samples, sorted.
 std::vector<std::string> all_labels(const Task& task, Samples samples) {
   std::vector<std::string> labels = task.labels;
   std::set<std::string> others;
@@ -16,8 +16,8 @@ std::vector<std::string> all_labels(const Task& task, Samples samples) {
   return labels;
 }
 
-// labels.size() for any other answer. An exact match takes precedence over one that differs in
-// case.
+// The label's index; labels.size() for any other answer. An exact match takes precedence over one
+// that differs in case.
 size_t column_of(const Prediction& prediction, const std::vector<std::string>& labels) {
   const auto exact = std::find(labels.begin(), labels.end(), prediction.text);
   if (prediction.labels.empty() && exact != labels.end())

@@ -1,5 +1,5 @@
-// Exact match: the answer equals the sample's or one of the references, except for surrounding
-// white space.
+// Exact match: the answer equals the sample's or one of the references, ignoring surrounding white
+// space.
 #include <algorithm>
 
 #include "generator/data/answer_text.h"

@@ -21,7 +21,7 @@ Result<Score> score(const Task& task, std::span<const Sample> samples,
   if (samples.empty()) return invalid("task " + task.name + " has no samples to score");
   if (samples.size() != predictions.size())
     return invalid("task " + task.name + " has " + std::to_string(samples.size()) +
-                   " samples, but " + std::to_string(predictions.size()) + " predictions");
+                   " samples, but predictions for " + std::to_string(predictions.size()));
   switch (task.metric) {
     case Metric::kTop1: return score_top1(task, samples, predictions);
     case Metric::kExact: return score_exact(samples, predictions);

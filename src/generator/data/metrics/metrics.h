@@ -11,9 +11,9 @@
 
 namespace valora::generator {
 
-// An answer to one sample: of the language model, or of a head.
+// The answer to one sample, from the language model or from a head.
 struct Prediction {
-  std::string text;  // of the language model
+  std::string text;  // from the language model
   // A head's labels: the best one, or all that a multi-label head accepts.
   std::vector<std::string> labels;
 };
@@ -34,7 +34,7 @@ struct ConfusionTable {
 // that the metric needs; the message names the sample's origin.
 Result<Score> score(const Task& task, std::span<const Sample> samples,
                     std::span<const Prediction> predictions);
-// For tasks whose samples have one label each; otherwise none.
+// Only for tasks whose samples have one label each; otherwise nullopt.
 std::optional<ConfusionTable> confusion(const Task& task, std::span<const Sample> samples,
                                         std::span<const Prediction> predictions);
 

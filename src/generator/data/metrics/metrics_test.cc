@@ -30,17 +30,17 @@ std::vector<double> shares(const Task& task, const std::vector<Sample>& samples,
   return result.ok() ? result->of_samples : std::vector<double>{};
 }
 
-TEST(Metrics, OnePredictionASample) {
+TEST(Metrics, RequireOnePredictionPerSample) {
   const std::vector<Sample> samples{labelled({"a"}), labelled({"b"})};
   const std::vector<Prediction> one{text("a")};
   const auto uneven = score(task_with(Metric::kTop1), samples, one);
   EXPECT_EQ(uneven.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(uneven.error().message, "task plates has 2 samples, but 1 predictions");
+  EXPECT_EQ(uneven.error().message, "task plates has 2 samples, but predictions for 1");
   EXPECT_EQ(score(task_with(Metric::kTop1), {}, {}).error().message,
             "task plates has no samples to score");
 }
 
-TEST(Metrics, TheSetsValueIsTheMean) {
+TEST(Metrics, ValueOfASetIsTheMeanOfItsSamples) {
   const std::vector<Sample> samples{labelled({"a"}), labelled({"b"}), labelled({"c"}),
                                     labelled({"d"})};
   const std::vector<Prediction> predictions{text("a"), text("b"), text("x"), text("d")};
@@ -49,7 +49,7 @@ TEST(Metrics, TheSetsValueIsTheMean) {
   EXPECT_THAT(result->of_samples, ElementsAre(1, 1, 0, 1));
 }
 
-TEST(Top1, OfATextWithoutCaseAndWhiteSpaceAround) {
+TEST(Top1, TextIgnoresCaseAndSurroundingWhiteSpace) {
   const std::vector<Sample> samples(6, labelled({"Red Car"}));
   EXPECT_THAT(shares(task_with(Metric::kTop1), samples,
                      {text(" red car\n"), text("RED CAR"), text("red  car"), text("a red car"),
@@ -57,14 +57,14 @@ TEST(Top1, OfATextWithoutCaseAndWhiteSpaceAround) {
               ElementsAre(1, 1, 0, 0, 0, 0));
 }
 
-TEST(Top1, OfAHeadLetterForLetter) {
+TEST(Top1, HeadLabelMustMatchExactly) {
   const std::vector<Sample> samples(4, labelled({"Red"}));
   EXPECT_THAT(shares(task_with(Metric::kTop1), samples,
                      {head({"Red"}), head({"red"}), head({"Red", "Green"}), head({"Green"})}),
               ElementsAre(1, 0, 0, 0));
 }
 
-TEST(Top1, MultiLabelTakesTheExactSet) {
+TEST(Top1, MultiLabelRequiresTheExactSet) {
   const Task task = task_with(Metric::kTop1, true);
   const std::vector<Sample> samples(6, labelled({"cat", "dog"}));
   EXPECT_THAT(shares(task, samples,
@@ -77,7 +77,7 @@ TEST(Top1, MultiLabelTakesTheExactSet) {
   EXPECT_THAT(shares(task, {labelled({"cat"})}, {head({"cat"})}), ElementsAre(1));
 }
 
-TEST(Top1, ALabelMayHaveACommaInIt) {
+TEST(Top1, LabelMayContainAComma) {
   EXPECT_THAT(
       shares(task_with(Metric::kTop1), {labelled({"Paris, France"})}, {text("paris, france")}),
       ElementsAre(1));
@@ -86,7 +86,7 @@ TEST(Top1, ALabelMayHaveACommaInIt) {
               ElementsAre(1));
 }
 
-TEST(Exact, OneOfTheAnswersLetterForLetter) {
+TEST(Exact, MatchesOneOfTheAnswersExactly) {
   const Sample sample{.origin = "x:1", .answer = "42", .references = {"forty-two", " 42.0 "}};
   const std::vector<Sample> samples(6, sample);
   EXPECT_THAT(shares(task_with(Metric::kExact), samples,
@@ -97,7 +97,7 @@ TEST(Exact, OneOfTheAnswersLetterForLetter) {
               ElementsAre(1));
 }
 
-TEST(Metrics, ASampleThatLacksItsMeasureIsNamed) {
+TEST(Metrics, SampleWithoutTheNeededReferenceIsNamed) {
   const std::pair<Metric, const char*> cases[] = {
       {Metric::kTop1, "train.jsonl:17 has no label"},
       {Metric::kExact, "train.jsonl:17 has no answer"},
@@ -130,7 +130,7 @@ TEST(Confusion, CountsBySampleAndAnswer) {
                                          ElementsAre(0, 0, 1, 0)));
 }
 
-TEST(Confusion, LabelsThatDifferInCaseAreToldApart) {
+TEST(Confusion, LabelsAreCaseSensitive) {
   const std::vector<Sample> samples{labelled({"a"}), labelled({"A"})};
   const std::vector<Prediction> predictions{text("a"), text("A")};
   const auto table = confusion(task_with(Metric::kTop1), samples, predictions);
@@ -139,7 +139,7 @@ TEST(Confusion, LabelsThatDifferInCaseAreToldApart) {
   EXPECT_THAT(table->counts, ElementsAre(ElementsAre(1, 0, 0), ElementsAre(0, 1, 0)));
 }
 
-TEST(Confusion, OnlyOfSamplesWithOneLabelEach) {
+TEST(Confusion, ExistsOnlyForSingleLabelSamples) {
   const std::vector<Sample> one{labelled({"a"})}, two{labelled({"a", "b"})}, none{labelled({})};
   const std::vector<Prediction> predictions{text("a")};
   EXPECT_TRUE(confusion(task_with(Metric::kTop1), one, predictions));

@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 
 size_t common_words(const Words& a, const Words& b) {
   std::vector<size_t> row(b.size() + 1,
-                          // [j]: of the words of `a` so far and the first j of `b`.
+                          // [j]: common words between those of `a` so far and the first j of `b`
                           0);
   for (const std::string& word : a) {
     size_t diagonal = 0;
@@ -32,7 +32,7 @@ double share(size_t part, size_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Precision and recall are each taken from the best reference for it.
+// Precision and recall each come from the reference that is best for it.
 double f_score(const Words& answer, const std::vector<std::string>& references) {
   double precision = 0, recall = 0;
   for (const std::string& reference : references) {

@@ -8,7 +8,7 @@
 namespace valora::generator {
 namespace {
 
-// Leaves out each answer in turn and counts the agreeing ones among the others.
+// Leaves out each answer in turn and counts the matching ones among the others.
 double agreement(size_t agreeing, size_t answers) {
   const auto share = [](size_t others) { return std::min(1.0, static_cast<double>(others) / 3); };
   double sum = static_cast<double>(answers - agreeing) * share(agreeing);

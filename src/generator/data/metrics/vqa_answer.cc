@@ -51,7 +51,7 @@ Contractions with_one_apostrophe_less() {
 
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-// "1,000"
+// Detects numbers like "1,000".
 bool has_comma_in_number(std::string_view text) {
   for (size_t i = 1; i + 1 < text.size(); ++i)
     if (text[i] == ',' && is_decimal(text[i - 1]) && is_decimal(text[i + 1])) return true;

@@ -7,9 +7,9 @@
 
 namespace valora::generator {
 
-// Removes punctuation or replaces it by white space, converts to lower case and number words to
+// Removes punctuation or replaces it with white space, converts to lower case and number words to
 // digits, removes articles, and restores apostrophes in contractions. ASCII rules; other characters
-// stay.
+// are kept.
 std::string normalised_vqa_answer(std::string_view answer);
 
 }  // namespace valora::generator

@@ -26,9 +26,9 @@ std::vector<std::string> answers(int cats, int dogs) {
   return list;
 }
 
-TEST(Vqa, OverTheTenSetsWithoutOneAnswer) {
+TEST(Vqa, AveragesOverTheTenLeaveOneOutSets) {
   EXPECT_EQ(accuracy(answers(0, 10), "cat"), 0);
-  // One of ten gave this answer: it is among the others nine times, and left out once.
+  // One of ten gave this answer: nine times it is among the others, and once it is left out.
   EXPECT_THAT(accuracy(answers(1, 9), "cat"), DoubleEq(9 * (1 / 3.0) / 10));
   EXPECT_THAT(accuracy(answers(2, 8), "cat"), DoubleEq((8 * (2 / 3.0) + 2 * (1 / 3.0)) / 10));
   EXPECT_THAT(accuracy(answers(3, 7), "cat"), DoubleEq((7 * 1.0 + 3 * (2 / 3.0)) / 10));
@@ -36,18 +36,18 @@ TEST(Vqa, OverTheTenSetsWithoutOneAnswer) {
   EXPECT_EQ(accuracy(answers(10, 0), "cat"), 1);
 }
 
-TEST(Vqa, FewerAnswersByTheSameRule) {
+TEST(Vqa, AppliesTheSameRuleToFewerAnswers) {
   EXPECT_THAT(accuracy(answers(2, 1), "cat"), DoubleEq((1 * (2 / 3.0) + 2 * (1 / 3.0)) / 3));
   EXPECT_THAT(accuracy(answers(2, 0), "cat"), DoubleEq(1 / 3.0));
   EXPECT_EQ(accuracy(answers(5, 0), "cat"), 1);
 }
 
-TEST(Vqa, ALoneAnswerStandsForTen) {
+TEST(Vqa, SingleAnswerCountsAsTen) {
   EXPECT_EQ(accuracy({"two"}, "2"), 1);
   EXPECT_EQ(accuracy({"two"}, "3"), 0);
 }
 
-TEST(Vqa, TheAnswerStandsInForReferences) {
+TEST(Vqa, AnswerReplacesMissingReferences) {
   Task task;
   task.metric = Metric::kVqa;
   const std::vector<Sample> samples{{.answer = "the cat"}};
@@ -55,7 +55,7 @@ TEST(Vqa, TheAnswerStandsInForReferences) {
   EXPECT_THAT(score(task, samples, predictions)->of_samples, ElementsAre(1));
 }
 
-TEST(VqaAnswer, Normalised) {
+TEST(VqaAnswer, IsNormalised) {
   const std::pair<const char*, const char*> cases[] = {{"  The Cat\n", "cat"},
                                                        {"a dog and an owl", "dog and owl"},
                                                        {"Two", "2"},

@@ -1,4 +1,4 @@
-// A folder with data files and media, and readers of them, for tests.
+// Test helper: a folder with data files and media, and functions that read them.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ class Datasets : public ::testing::Test {
   static std::string error(const Result<std::vector<Sample>>& samples) {
     return samples.ok() ? "no error" : samples.error().message;
   }
-  // The error of line 2, after a valid line.
+  // The error for this line when it follows a valid one.
   std::string fault_of(TaskType type, const std::string& line) {
     static const std::map<TaskType, std::string> good{
         {TaskType::kClassification, R"({"image": "a.png", "label": "cat"})"},

@@ -9,8 +9,8 @@
 
 namespace valora::testing {
 
-// `tasks` tasks in several adapters. Every third task is rolled back once and opens another
-// adapter.
+// A report with `tasks` tasks in several adapters. Every third task is rolled back once and opens
+// another adapter.
 inline generator::FusionReport example_report(int tasks) {
   const std::vector<std::string> kinds{"digits",        "licence-plates", "traffic-signs",
                                        "vegetation",    "captions",       "bicycles",

@@ -1,4 +1,4 @@
-// A folder with a tasks file and the data that it names, for tests.
+// Test helper: a folder with a tasks file and the data it refers to.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,13 +24,13 @@ class TasksFile : public ::testing::Test {
   Result<std::vector<Task>> read(const std::string& text) {
     return read_tasks(dir_.write("tasks.yaml", text));
   }
-  // A classification with further lines, which start at line 6.
+  // A classification task with additional lines, starting at line 6.
   Result<std::vector<Task>> with(const std::string& lines,
                                  const std::string& type = "classification") {
     return read("tasks:\n  - name: one\n    type: " + type +
                 "\n    train: a.jsonl\n    validation: b.jsonl\n" + lines);
   }
-  // A question answering task whose training data is `lines`, which start at line 4.
+  // A task whose training data is given by `lines`, starting at line 4.
   Result<std::vector<Task>> taught(const std::string& type, const std::string& lines) {
     return read("tasks:\n  - name: one\n    type: " + type + "\n" + lines);
   }

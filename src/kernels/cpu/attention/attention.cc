@@ -11,9 +11,9 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kSplitKeys = 256;  // keys per task if a sequence is split over its keys
-constexpr int64_t kFewRows = 16;     // most query rows of a sequence that is split over its keys
-// rows × keys × dim below which a second thread does not pay off.
+constexpr int64_t kSplitKeys = 256;  // keys per task when a sequence is split over its keys
+constexpr int64_t kFewRows = 16;     // a sequence with more query rows is not split
+// Below this product of rows, keys and dim, a second thread does not pay off.
 constexpr int64_t kSerialWork = 1 << 17;
 
 struct Task {
@@ -25,8 +25,8 @@ struct Task {
   int64_t partials = 0;  // on the first task of a split: the number of its partials
 };
 
-// The first key of the block in which the keys begin that a span's tokens from `token` on attend
-// to.
+// The first key that a span's tokens from `token` on attend to, rounded down to the start of its
+// block.
 int64_t first_key(const QuerySpan& span, int64_t token, int64_t window) {
   return first_visible(span.context + token, window) / kBlockTokens * kBlockTokens;
 }
@@ -36,8 +36,8 @@ bool splits(const QuerySpan& span, int64_t group, int64_t window) {
          span.context + span.queries - first_key(span, 0, window) > kSplitKeys;
 }
 
-// Tasks are ordered by keys, then head: the heads of a block are adjacent in memory, so it is read
-// in order.
+// Tasks are ordered by keys, then head: the heads of a block are adjacent, so memory is read in
+// order.
 void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t window, int64_t& partials,
                 std::vector<Task>& tasks) {
   const int64_t first = first_key(span, 0, window), end = span.context + span.queries,
@@ -74,7 +74,8 @@ std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64
   return tasks;
 }
 
-// The blocks of a cache as attend() reads them, and the next ones, of which keys alone matter.
+// The blocks of a cache that attend() reads, followed by blocks to prefetch, for which only keys
+// are set.
 template <typename T>
 KeyBlocks<T>& blocks_for(const KvLayer<T>&) {
   thread_local KeyBlocks<T> blocks;

@@ -1,5 +1,5 @@
-// Attention on CPUs: softmax(scale · q Kᵀ) V with grouped query heads. The softmax is online, in
-// fp32, over chunks of keys. Both products run on the tiles of the instruction set in use.
+// Attention on CPUs: softmax(scale · q Kᵀ) V with grouped query heads. The softmax is computed
+// online, in fp32, over chunks of keys. Both products use the tiles of the current instruction set.
 // T is float or bf16; outputs are rounded to T once. Arguments are not checked.
 #pragma once
 
@@ -21,16 +21,16 @@ struct Heads {
 
 // Attention over the paged KV cache, for prefill chunks and decodes in one launch. Each query
 // attends to all keys up to its own position, or to the end of its joint range (visible_from),
-// including those of its own step: call store_kv first. With a window (first_visible) it attends to
-// none before it; blocks that no query of a tile attends to are not read. q, o: [tokens, heads,
+// including keys of the current step: call store_kv() first. A window (first_visible) excludes
+// earlier keys; blocks to which no query of a tile attends are not read. q, o: [tokens, heads,
 // dim]; heads is a multiple of layer.kv_heads. Long sequences with few queries are split over their
-// keys. The split points depend on the sequence alone, so results do not depend on the rest of the
+// keys. Split points depend only on the sequence, so results do not depend on the rest of the
 // batch.
 template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const KvLayer<T>& layer,
                      const ParallelFor& parallel);
-// Over a cache in 8 bits: call store_kv_bytes first.
+// The same over an 8-bit cache: call store_kv_bytes() first.
 template <typename T>
 void paged_attention(Heads<const T> q, Heads<T> o, int64_t heads, float scale, int64_t window,
                      std::span<const QuerySpan> spans, const ByteKvLayer& layer,

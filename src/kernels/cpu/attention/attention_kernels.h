@@ -13,7 +13,7 @@
 namespace valora::kernels {
 namespace {
 
-// Keeps ROWS × PANELS sums in registers over all blocks of keys.
+// Keeps ROWS × PANELS sums in registers while it runs through all blocks of keys.
 template <typename V, int ROWS, int PANELS>
 void value_tile(const ValueSum<typename V::Element>& s, int64_t row, int64_t panel) {
   using T = typename V::Element;
@@ -62,7 +62,7 @@ constexpr int value_rows() {
   return std::min(12, V::kTileSums / PANELS);
 }
 
-// Processes panels in groups of PANELS. Returns the first panel that is left over.
+// Processes panels in groups of PANELS. Returns the first panel not processed.
 template <typename V, int PANELS>
 int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
   if constexpr (constexpr int kRows = value_rows<V, PANELS>(); kRows >= 1) {
@@ -80,7 +80,8 @@ int64_t value_groups(const ValueSum<typename V::Element>& s, int64_t panel) {
 template <typename V>
 void add_values(const ValueSum<typename V::Element>& s) {
   if (s.rows <= 0) return;
-  // If all rows fit into one tile of two panels but not of four, two panels read the values once.
+  // If all rows fit into one tile of two panels but not of four, two-panel tiles read the values
+  // only once.
   const bool narrow = s.rows > value_rows<V, 4>() && s.rows <= value_rows<V, 2>();
   int64_t panel = narrow ? 0 : value_groups<V, 4>(s, 0);
   panel = value_groups<V, 2>(s, panel);
@@ -95,7 +96,8 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
   const int64_t whole = state.keys / kLanes * kLanes, rest = state.keys - whole,
                 width = state.width;
   const float* const scores = state.scores;
-  // A local copy: the stores below may alias `state`, and the compiler would reload the pointer.
+  // A local copy, because the stores below may alias `state`, which would make the compiler reload
+  // the pointer.
   T* const weights = state.weights;
   const LaneBits index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const LaneBits counts = index < static_cast<int32_t>(rest);
@@ -120,7 +122,7 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
     };
     const auto put = [&](Lanes values) __attribute__((always_inline)) {
       V::store(weights + i, kLanes, __builtin_bit_cast(typename V::Sums, values));
-      // Sums the rounded weights, so that the normalised weights add up to one.
+      // Sums the rounded weights, so that normalised weights add up to one.
       total = V::add(total, V::load(weights + i, kLanes));
     };
     for (i = 0; i < whole; i += kLanes) put(weight(load_lanes(scores + i)));

@@ -1,4 +1,4 @@
-// Attention on every instruction set of this CPU, against plain double-precision loops.
+// Attention with every instruction set of this CPU, against plain double-precision loops.
 #include "kernels/cpu/attention/attention.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, Attention, testing_support::each_isa(),
 
 constexpr float kScale = 0.2f;
 
-// bf16: weights and outputs are rounded, each with a relative error of at most 2^-9.
+// bf16: weights and outputs are each rounded with a relative error of at most 2^-9.
 template <typename T>
 double slack(double magnitude) {
   return magnitude * (sizeof(T) == 2 ? 1.0 / 200 : 3e-6) + 1e-6;
@@ -62,7 +62,7 @@ struct Sequence {
   std::vector<PositionRange> joint = {};
 };
 
-// Windows up to the longest sequence; 0: none.
+// Window lengths, up to the longest sequence; 0: no window.
 constexpr int64_t kWindows[] = {0, 1, 7, 16, 17, 40, 300};
 
 struct Shape {
@@ -146,20 +146,20 @@ void expect_paged(const Shape& shape, const std::vector<Sequence>& sequences, in
   Paged<float>(shape, sequences, window).check();
 }
 
-TEST_P(Attention, OfDecodesAndChunksTogether) {
+TEST_P(Attention, MixedDecodesAndChunksMatchReference) {
   for (const Shape& shape : {Shape{6, 2, 20}, {7, 1, 64}, {4, 4, 16}, {2, 2, 7}, {14, 2, 80}}) {
     expect_paged(shape, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}});
     if (HasFatalFailure()) return;
   }
 }
 
-TEST_P(Attention, OfLongChunks) { expect_paged({4, 2, 32}, {{0, 150}, {37, 130}}); }
+TEST_P(Attention, LongChunksMatchReference) { expect_paged({4, 2, 32}, {{0, 150}, {37, 130}}); }
 
-TEST_P(Attention, OfLongSequencesSplitOverTheirKeys) {
+TEST_P(Attention, SplitKeysMatchReference) {
   expect_paged({4, 2, 16}, {{1500, 1}, {1023, 1}, {1024, 1}, {2047, 2}, {2500, 7}, {3, 1}});
 }
 
-TEST_P(Attention, WithinWindows) {
+TEST_P(Attention, WindowsMatchReference) {
   for (const int64_t window : kWindows) {
     SCOPED_TRACE(window);
     expect_paged({6, 2, 20}, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}},
@@ -171,9 +171,9 @@ TEST_P(Attention, WithinWindows) {
   Paged<bf16>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}, 600).check(testing_support::two_threads);
 }
 
-// Pictures within a chunk, begun by an earlier one, side by side, longer than the window, and over
-// several tiles of queries.
-TEST_P(Attention, InBothDirectionsWithinJointRanges) {
+// Joint ranges (pictures) within a chunk, begun in an earlier chunk, adjacent to each other, longer
+// than the window, and across several tiles of queries.
+TEST_P(Attention, JointRangesAttendBothWays) {
   const std::vector<Sequence> sequences{{0, 40, {{3, 20}, {20, 33}}},
                                         {25, 30, {{2, 9}, {18, 50}}},
                                         {40, 1, {{4, 30}}},
@@ -188,7 +188,7 @@ TEST_P(Attention, InBothDirectionsWithinJointRanges) {
   Paged<bf16>({4, 2, 16}, sequences, 40).check(testing_support::two_threads);
 }
 
-// Whatever a block outside the window holds: it is not even read.
+// Blocks outside the window may hold anything: they are never read.
 TEST_P(Attention, BlocksOutsideTheWindowAreNotRead) {
   const int64_t length = 700, window = 40, dim = 16;
   const auto k = random_values<float>(length * dim, 1), v = random_values<float>(length * dim, 2),
@@ -215,7 +215,7 @@ TEST_P(Attention, BlocksOutsideTheWindowAreNotRead) {
   }
 }
 
-TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
+TEST_P(Attention, GrowingScoresRescaleSums) {
   // Each chunk's maximum exceeds all earlier ones, so earlier sums must be rescaled.
   const int64_t keys = 300, dim = 16;
   std::vector<float> k(keys * dim, 0), v(keys * dim, 0), q(dim, 0), o(dim);
@@ -238,7 +238,7 @@ TEST_P(Attention, OfScoresThatGrowWithEveryKey) {
   EXPECT_NEAR(o[0], expected / total, 1e-3);
 }
 
-TEST_P(Attention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
+TEST_P(Attention, ResultIndependentOfBatch) {
   const Shape shape{4, 2, 32};
   const int64_t width = shape.heads * shape.dim, kv = shape.kv_heads * shape.dim, length = 1100;
   const auto k = random_values<bf16>(length * kv, 1), v = random_values<bf16>(length * kv, 2),
@@ -262,12 +262,13 @@ TEST_P(Attention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
   }
 }
 
-TEST_P(Attention, SharedByThreads) {
+TEST_P(Attention, ThreadsEqualSerial) {
   Paged<bf16>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}).check(testing_support::two_threads);
   Paged<float>({4, 2, 16}, {{1500, 1}, {0, 60}, {33, 17}}).check(testing_support::two_threads);
 }
 
-// q, k and v side by side. Keys are stored, and queries attend, in parts that end at `cuts`.
+// q, k and v are columns of one tensor. Keys are stored, and queries attend, in parts that end at
+// `cuts`.
 template <typename T>
 void expect_runs(int64_t heads, int64_t dim, const std::vector<int64_t>& ends,
                  const std::vector<int64_t>& cuts, const ParallelFor& parallel) {
@@ -300,7 +301,7 @@ void expect_runs(int64_t heads, int64_t dim, const std::vector<int64_t>& ends,
       }
 }
 
-TEST_P(Attention, WithinRunsInAnyParts) {
+TEST_P(Attention, RunsMatchReferenceInAnyParts) {
   const std::vector<int64_t> ends{5, 6, 6, 38, 170};
   for (const std::vector<int64_t>& cuts :
        std::vector<std::vector<int64_t>>{{170}, {1, 6, 7, 36, 61, 170}})

@@ -1,4 +1,4 @@
-// The new tokens of a step, cut at the borders of KV blocks.
+// The new tokens of a step, divided at the boundaries of KV blocks.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace valora::kernels {
 
-// A run of new tokens of one span within one block. One thread writes all of it, since adjacent
-// tokens share words of memory.
+// Consecutive new tokens of one span within one block. One thread writes all of them, because
+// adjacent tokens share words of memory.
 struct BlockPart {
   const QuerySpan* span;
   int64_t first, last;  // positions in the sequence
 
   int64_t block() const { return span->blocks[first / kBlockTokens]; }
-  // The row of a position in the flat batch.
+  // The batch row of a position.
   int64_t row(int64_t position) const { return span->begin + position - span->context; }
 };
 
@@ -34,7 +34,7 @@ inline std::vector<BlockPart> parts_of(std::span<const QuerySpan> spans) {
   return parts;
 }
 
-// Parts for one thread, if a token has `elements` elements.
+// The number of parts worth one thread, if a token has `elements` elements.
 inline int64_t parts_grain(int64_t elements) {
   return std::max<int64_t>(1, 32768 / (elements * kBlockTokens));
 }

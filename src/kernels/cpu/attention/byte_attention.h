@@ -1,5 +1,5 @@
-// Arguments of the attention kernels for a KV cache in 8 bits (byte_layout.h), and their tables.
-// Each call runs on one thread.
+// Arguments and table of the attention kernels for an 8-bit KV cache (byte_layout.h). Each call
+// runs on one thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace valora::kernels {
 struct ByteRun {
   const uint8_t* const* heads = nullptr;  // per block
   int64_t blocks = 0;
-  // Per block: a head that is read later; its keys are prefetched into L2. Null: no prefetch.
+  // Per block: a head to be read later, whose keys are prefetched into L2. Null: no prefetch.
   const uint8_t* const* fetch = nullptr;
   ByteHead form;
 };
 
-// scores[row, key] = scale of the row · scale of the key · Σ q[row, i] · number of key[key, i], in
-// fp32. Whole blocks are computed; keys that were not written give any values.
+// scores[row, key] = scale of the row · scale of the key · Σ q[row, i] · number_of(key[key, i]), in
+// fp32. Computes whole blocks; the scores of keys that were never written are undefined.
 struct ByteScores {
   // int16 or float: [rows, 2 * form.key_pairs()] with a row stride of ldq. Padding is zero.
   const void* q = nullptr;
@@ -30,11 +30,11 @@ struct ByteScores {
   int64_t ld = 0;
 };
 
-// sums[row, i] += scale of the row · Σ_key weights[row, key] · number of value[key, i]. The weights
-// already have the scales of the values.
+// sums[row, i] += scale of the row · Σ_key weights[row, key] · number_of(value[key, i]). The
+// weights already include the scales of the values.
 struct ByteValueSum {
-  // int16, at least 0, or float: whole blocks of keys with a row stride of ldw. The weights of keys
-  // that were not written are zero.
+  // int16 (non-negative) or float: whole blocks of keys with a row stride of ldw. The weights of
+  // keys that were never written must be zero.
   const void* weights = nullptr;
   int64_t rows = 0;
   int64_t ldw = 0;
@@ -43,19 +43,20 @@ struct ByteValueSum {
   float* sums = nullptr;  // [rows, panels_of(dim) * kPanelOutputs]
 };
 
-// Keys whose products with weights of 15 bits an int32 holds.
+// The most keys whose products with 15-bit weights fit an int32 sum.
 inline constexpr int64_t kMostIntegerKeys = 512;
 
 // The kernels of one format and instruction set.
 struct ByteFormatKernels {
-  // q and weights are int16: kInt8 alone, and only where this is faster than floats; else null.
+  // q and weights are int16. Only for kInt8, and only where this is faster than floats; otherwise
+  // null.
   void (*integer_scores)(const ByteScores& scores);
   void (*add_integer_values)(const ByteValueSum& sum);
   // q and weights are float.
   void (*scores)(const ByteScores& scores);
   void (*add_values)(const ByteValueSum& sum);
-  // Pairs of inputs of 16 outputs as panels (product/panels.h) of their numbers, which both types
-  // hold exactly.
+  // Decodes pairs of inputs of 16 outputs to panels (product/panels.h). Both element types
+  // represent the numbers exactly.
   void (*decode_floats)(const uint8_t* bytes, int64_t pairs, float* panels);
   void (*decode_bf16)(const uint8_t* bytes, int64_t pairs, bf16* panels);
 };
@@ -64,11 +65,12 @@ struct ByteAttentionKernels {
   ByteFormatKernels int8, fp8;
 };
 
+extern const ByteAttentionKernels kVnniByteAttention;
 extern const ByteAttentionKernels kAvx512ByteAttention;
 extern const ByteAttentionKernels kAvx2ByteAttention;
 extern const ByteAttentionKernels kPortableByteAttention;
 
-// Those of isa().
+// The kernels for isa().
 const ByteFormatKernels& byte_attention(KvFormat format);
 
 }  // namespace valora::kernels

@@ -1,13 +1,14 @@
-// The loops of the attention kernels for a KV cache in 8 bits, over the KvVectors of an instruction
-// set. As in product_kernels.h, each file that is compiled for an instruction set has its own copy.
+// The loops of the attention kernels for an 8-bit KV cache, written over the KvVectors of an
+// instruction set. As in product_kernels.h, each file compiled for an instruction set has its own
+// copy.
 //
-// KvVectors V are Vectors of float (product_kernels.h) and have
-//   kRows                   rows of a tile, whose sums stay in registers
+// KvVectors V are Vectors of float (product_kernels.h) and also provide
+//   kRows                   rows per tile whose sums fit into registers
 //   numbers<FORMAT>(p, even, odd)
 //                           the numbers of the pairs of 16 outputs at p, as Sums
 //   store_pairs(p, even, odd)
-//                           to 32 bf16, which hold them exactly
-//   kIntegers               whether it has the following
+//                           stores them as 32 bf16, which represent them exactly
+//   kIntegers               true if the following are provided
 //   Words, words(p)         the int16 of the pairs of 16 outputs at p
 //   Ints, no_ints(), dot(ints, words, pair), floats_of(ints)
 //                           sums of products in int32; pair: two int16 of a row, broadcast
@@ -33,7 +34,7 @@ struct FloatSums {
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) sums[i] = V::zero();
   }
-  // inputs: of the tile's first row.
+  // inputs: of the tile's first row; the row stride is ld.
   inline __attribute__((always_inline)) void add(const uint8_t* pair, const float* inputs,
                                                  int64_t ld) {
     typename V::Sums even, odd;
@@ -82,7 +83,7 @@ void score_tile(const ByteScores& s, int64_t row) {
     S sums;
     sums.clear();
     for (int64_t p = 0; p < pairs; ++p) {
-      // Values follow the keys, and are read next.
+      // The values follow the keys in memory and are read next.
       if (row == 0) __builtin_prefetch(head + values_at + p * kPairBytes, 0, 2);
       sums.add(head + p * kPairBytes, q + 2 * p, s.ldq);
     }
@@ -122,7 +123,8 @@ void byte_value_tile(const ByteValueSum& s, int64_t row, int64_t panel) {
   }
 }
 
-// Runs tiles of at most kRows rows of even size. tile(std::integral_constant rows, first row).
+// Calls tile(std::integral_constant rows, first row) for tiles of at most kRows rows, of nearly
+// equal size.
 template <typename V, typename Tile, size_t... R>
 void in_row_tiles(int64_t rows, const Tile& tile, std::index_sequence<R...>) {
   const int64_t count = (rows + V::kRows - 1) / V::kRows;

@@ -1,5 +1,5 @@
-// Attention over a KV cache in 8 bits, on every instruction set of this CPU, against plain
-// double-precision loops over what the bytes stand for.
+// Attention over an 8-bit KV cache, with every instruction set of this CPU, against plain
+// double-precision loops over the decoded values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<float> read_back(const std::vector<float>& x, KvFormat format) {
   return y;
 }
 
-TEST(KvBytes, AreTheNearestNumbers) {
+TEST(KvBytes, RoundToNearestNumber) {
   std::mt19937 rng(3);
   for (const KvFormat format : kFormats)
     for (const float size : {1e-30f, 0.01f, 1.f, 300.f, 1e30f})
@@ -57,8 +57,8 @@ TEST(KvBytes, AreTheNearestNumbers) {
       }
 }
 
-// Halfway between two numbers, the even one is taken.
-TEST(KvBytes, AreRoundedToNearestEven) {
+// A value halfway between two numbers rounds to the even one.
+TEST(KvBytes, RoundTiesToEven) {
   const std::vector<float> x{127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 126.5f};
   EXPECT_EQ(read_back(x, KvFormat::kInt8), (std::vector<float>{127, 0, 2, 2, 0, -2, 126}));
   const std::vector<float> y{448, 17, 19, -17, 0x1p-10f, 0x3p-10f, 0x1.1p-6f, 0x1.3p-6f};
@@ -66,7 +66,7 @@ TEST(KvBytes, AreRoundedToNearestEven) {
             (std::vector<float>{448, 16, 20, -16, 0, 0x1p-8f, 0x1p-6f, 0x1.4p-6f}));
 }
 
-TEST(KvBytes, OfZerosAreZeros) {
+TEST(KvBytes, ZerosStayZero) {
   for (const KvFormat format : kFormats) {
     EXPECT_EQ(read_back({0, -0.f, 0}, format), (std::vector<float>(3)));
     for (const float tiny : {1e-45f, 1e-38f, 1e-36f})
@@ -74,7 +74,7 @@ TEST(KvBytes, OfZerosAreZeros) {
   }
 }
 
-TEST(KvBytes, OfWhatIsNotFiniteAreNaN) {
+TEST(KvBytes, NonFiniteBecomesNaN) {
   for (const KvFormat format : kFormats)
     for (const float bad : {kNan, -kNan, kInfinity, -kInfinity})
       for (const float value : read_back({1, bad, 2}, format)) EXPECT_TRUE(std::isnan(value));
@@ -94,8 +94,8 @@ struct ByteShape {
   int64_t heads, kv_heads, dim;
 };
 
-// Sequences in scattered blocks of an arena whose bytes are all 0xff: scales of NaN, and numbers
-// that no token has.
+// Sequences in scattered blocks of an arena filled with 0xff, that is, NaN scales and codes that no
+// token has.
 template <typename T>
 class ByteCache {
  public:
@@ -141,7 +141,7 @@ class ByteCache {
     return {o.data(), o.data() + q.size()};
   }
 
-  // What the keys or values of a head read as: [length, dim].
+  // A head's keys or values as decoded from the cache: [length, dim].
   std::vector<float> decoded(const Guarded<T>& side, int64_t head) const {
     std::vector<float> all;
     const int64_t kv = shape_.kv_heads * shape_.dim;
@@ -184,8 +184,8 @@ void ByteCache<T>::check_row(const T* q, const std::vector<float>& k, const std:
     for (int64_t d = 0; d < dim; ++d) score += double{to_float(q[d])} * k[(first + t) * dim + d];
     total += p[t] = std::exp(kScoreScale * score);
   }
-  // bf16: weights and outputs are rounded, each by at most 2^-8, or weights to 15 bits of the
-  // largest.
+  // bf16: weights and outputs are each rounded by at most 2^-8, or weights to 15 bits of the
+  // largest one.
   const double slack = sizeof(T) == 2 ? 1e-4 : 1e-6,
                relative = sizeof(T) == 2 ? 1.0 / 128 : 6e-6 * std::max<double>(1, dim / 200);
   for (int64_t d = 0; d < dim; ++d) {
@@ -237,7 +237,7 @@ void expect_cache(const ByteShape& shape, const std::vector<ByteSequence>& seque
   }
 }
 
-TEST_P(ByteAttention, OfDecodesAndChunksTogether) {
+TEST_P(ByteAttention, MixedDecodesAndChunksMatchReference) {
   for (const ByteShape& shape :
        {ByteShape{6, 2, 20}, {7, 1, 64}, {4, 4, 16}, {2, 2, 7}, {14, 2, 80}, {32, 1, 24}}) {
     expect_cache(shape, {{20, 1}, {0, 9}, {40, 5}, {0, 1}, {15, 1}, {16, 1}, {31, 33}});
@@ -245,12 +245,12 @@ TEST_P(ByteAttention, OfDecodesAndChunksTogether) {
   }
 }
 
-TEST_P(ByteAttention, OfLongSequences) {
+TEST_P(ByteAttention, LongSequencesMatchReference) {
   expect_cache({4, 2, 32}, {{0, 150}, {37, 130}});
   expect_cache({4, 2, 16}, {{1500, 1}, {1023, 1}, {1024, 1}, {2047, 2}, {700, 7}, {3, 1}});
 }
 
-TEST_P(ByteAttention, WithinWindows) {
+TEST_P(ByteAttention, WindowsMatchReference) {
   for (const int64_t window : {1, 7, 16, 17, 300}) {
     SCOPED_TRACE(window);
     expect_cache({6, 2, 20}, {{20, 1}, {0, 9}, {40, 5}, {31, 33}}, window);
@@ -259,7 +259,7 @@ TEST_P(ByteAttention, WithinWindows) {
   }
 }
 
-TEST_P(ByteAttention, InBothDirectionsWithinJointRanges) {
+TEST_P(ByteAttention, JointRangesAttendBothWays) {
   for (const int64_t window : {0, 7, 40}) {
     SCOPED_TRACE(window);
     expect_cache({6, 2, 20},
@@ -270,16 +270,16 @@ TEST_P(ByteAttention, InBothDirectionsWithinJointRanges) {
   }
 }
 
-TEST_P(ByteAttention, SharedByThreads) {
+TEST_P(ByteAttention, ThreadsEqualSerial) {
   for (const KvFormat format : kFormats)
     ByteCache<bf16>({4, 2, 16}, format, {{1500, 1}, {0, 60}, {33, 17}})
         .check(600, testing_support::two_threads);
 }
 
-// Dimensions at which int32 no longer holds the products with queries of 15 bits.
-TEST_P(ByteAttention, OfWideHeads) { expect_cache({2, 1, 1100}, {{40, 1}, {3, 20}}); }
+// Dimensions too large for int32 sums of products with 15-bit queries.
+TEST_P(ByteAttention, WideHeadsDoNotOverflow) { expect_cache({2, 1, 1100}, {{40, 1}, {3, 20}}); }
 
-TEST_P(ByteAttention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
+TEST_P(ByteAttention, ResultIndependentOfBatch) {
   for (const KvFormat format : kFormats) {
     ByteCache<bf16> cache({4, 2, 32}, format, {{1099, 1}});
     cache.store(0, {1100});
@@ -293,9 +293,9 @@ TEST_P(ByteAttention, OfASequenceIsTheSameWhateverElseIsInTheBatch) {
   }
 }
 
-// A token's bytes are those of its own key and value, however a prompt is cut into steps, and on
-// every instruction set.
-TEST(KvBytes, DoNotDependOnTheStepsOfAPrompt) {
+// A token's bytes depend only on its own key and value, not on how the prompt is divided into
+// steps, nor on the instruction set.
+TEST(KvBytes, IndependentOfPromptSteps) {
   for (const KvFormat format : kFormats) {
     ByteCache<bf16> whole({4, 2, 20}, format, {{0, 75}}), parts({4, 2, 20}, format, {{0, 75}});
     whole.store(0, {75}, testing_support::two_threads);
@@ -304,8 +304,8 @@ TEST(KvBytes, DoNotDependOnTheStepsOfAPrompt) {
   }
 }
 
-// A key that is not finite spoils the sequences that have it, and no others.
-TEST_P(ByteAttention, OfNaNStaysInItsSequence) {
+// A non-finite key affects only the sequences that contain it.
+TEST_P(ByteAttention, NaNStaysInItsSequence) {
   for (const KvFormat format : kFormats)
     for (const bool in_keys : {true, false})
       for (const int64_t queries : {1, 40}) {

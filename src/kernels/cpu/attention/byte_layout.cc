@@ -1,4 +1,5 @@
-// Compiled without contraction to fused multiply-adds, whose rounding would depend on the machine.
+// Compiled without contraction to fused multiply-adds, whose rounding would differ between
+// machines.
 #include "kernels/cpu/attention/byte_layout.h"
 
 #include <array>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr float kMostInt8 = 127, kMostFp8 = 448, kFp8Unit = 256;
 
-// The scale in bf16 may be below the exact one, so the largest may lie just above the last number.
+// The bf16 scale may be smaller than the exact one, so the largest value may exceed 127 slightly:
+// clamp.
 VALORA_CLONES void to_int8(const float* x, int64_t count, float inverse, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) {
     const float y = std::min(std::max(x[i] * inverse, -kMostInt8), kMostInt8);
@@ -39,13 +41,14 @@ VALORA_CLONES void to_fp8(const float* x, int64_t count, float inverse, uint8_t*
   }
 }
 
-// Codes of a token's key into its slot of a panel of tokens.
+// Writes the codes of a token's key into its slot of a panel of tokens.
 void put_key(const uint8_t* codes, int64_t dim, int64_t slot, uint8_t* keys) {
   for (int64_t i = 0; i < dim; ++i) keys[panel_index<bf16>(slot, i)] = codes[i];
   if (dim % 2) keys[panel_index<bf16>(slot, dim)] = 0;
 }
 
-// Codes of a token's value: padding outputs are written, too, because sums take whole panels.
+// Writes the codes of a token's value, with zeros for padding outputs, because sums use whole
+// panels.
 void put_value(const uint8_t* codes, int64_t dim, int64_t slot, uint8_t* values) {
   for (int64_t i = 0; i < panels_of(dim) * kPanelOutputs; ++i)
     values[i / kPanelOutputs * panel_elements<bf16>(kBlockTokens) +
@@ -56,7 +59,7 @@ void put_scale(bf16 scale, int64_t slot, uint8_t* scales) {
   reinterpret_cast<bf16*>(scales)[slot] = scale;
 }
 
-// One vector of a token, in fp32 and in codes.
+// A token's key or value vector of one head, in fp32 and as codes.
 struct TokenVector {
   std::vector<float> floats;
   std::vector<uint8_t> codes;

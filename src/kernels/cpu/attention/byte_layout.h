@@ -1,6 +1,7 @@
-// The layout of a KV block in 8 bits on CPUs. Keys and values are in the order of bf16 panels
-// (kv_layout.h), a byte each: pairs of inputs of 16 outputs are 32 bytes. A head's scales follow
-// its values, so that a block is moved by copying its bytes, and a head is one contiguous read.
+// The layout of an 8-bit KV block on CPUs. Keys and values are in the order of bf16 panels
+// (kv_layout.h), one byte each: a pair of inputs of 16 outputs takes 32 bytes. A head's scales
+// follow its values, so a block can be moved by copying its bytes, and a head is one contiguous
+// read.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace valora::kernels {
 
 inline constexpr int64_t kPairBytes = 2 * kPanelOutputs;
 
-// A head of a block: [keys][values][scales of keys][scales of values], the scales bf16 [16].
+// A head of a block: [keys][values][key scales][value scales], with bf16 scales, [16] each.
 struct ByteHead {
   int64_t dim = 0;
 
@@ -36,7 +37,7 @@ constexpr int64_t kv_bytes(int64_t kv_heads, int64_t dim) {
   return kv_heads * ByteHead{dim}.bytes();
 }
 
-// One layer of a block arena in 8 bits. Block b begins at data + b * block_stride (bytes).
+// One layer of an 8-bit block arena. Block b begins at data + b * block_stride (bytes).
 struct ByteKvLayer {
   uint8_t* data = nullptr;
   int64_t block_stride = 0;
@@ -49,17 +50,17 @@ struct ByteKvLayer {
   }
 };
 
-// Rounds x, [count], to nearest even: x[i] ≈ number_of(codes[i]) · the result. All instruction sets
-// give the same bytes. A NaN or an infinity makes the scale NaN, so that all of x reads as NaN. If
-// no magnitude is above 2e-36, x may become zeros.
+// Rounds x, [count], to nearest even, such that x[i] ≈ number_of(codes[i]) · result. All
+// instruction sets give the same bytes. A NaN or infinity makes the scale NaN, so that all of x
+// decodes to NaN. If no magnitude exceeds 2e-36, all of x may become zero.
 bf16 round_to_bytes(const float* x, int64_t count, KvFormat format, uint8_t* codes);
 
-// What a byte stands for, before its scale.
+// The number that a byte encodes, before its scale.
 float number_of(uint8_t code, KvFormat format);
 
-// Rounds the keys and values of the new tokens, each once, and writes them into their blocks. What
-// a token's bytes are depends on its own key and value alone. k, v: [tokens, kv_heads * dim], with
-// row strides ldk and ldv in elements. T is float or bf16.
+// Rounds the keys and values of new tokens once and writes them into their blocks. A token's bytes
+// depend only on its own key and value. k, v: [tokens, kv_heads * dim], with row strides ldk and
+// ldv in elements. T is float or bf16.
 template <typename T>
 void store_kv_bytes(const T* k, int64_t ldk, const T* v, int64_t ldv,
                     std::span<const QuerySpan> spans, const ByteKvLayer& layer,

@@ -19,12 +19,12 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kRegisterRowsOfBytes = 16;  // up to these, bytes are decoded in registers
+constexpr int64_t kRegisterRowsOfBytes = 16;                // most rows decoded in registers
 constexpr int64_t kRegisterKeys = 256, kDecodedKeys = 128;  // per chunk of the online softmax
 static_assert(kRegisterKeys <= kMostIntegerKeys);
 static_assert(kAheadBlocks * kPanelOutputs >= kRegisterKeys);
 constexpr float kMostInt16 = 32767, kMostByte = 127;
-// Below it the inverse of a scale is no float.
+// For smaller maxima, limit / maximum may overflow.
 constexpr float kLeastLargest = kMostInt16 * std::numeric_limits<float>::min();
 
 VALORA_CLONES void scale_sums(float* x, int64_t n, float by) {
@@ -47,14 +47,27 @@ VALORA_CLONES void to_bf16(const float* x, int64_t n, bf16* y) {
   }
 }
 
-// The sum of weights / scales: what the rounded weights are without the scales of the values.
-// unscaled: the weights before both, for scales of zero.
+VALORA_CLONES void invert(const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = 1 / x[i];
+}
+
+// Σ weights · inverse scales: the sum of the rounded weights with the value scales divided out.
+// unscaled: the weights before scaling and rounding, used where the scale has no finite inverse.
 VALORA_CLONES float sum_without_scales(const bf16* weights, const float* unscaled,
-                                       const float* scales, int64_t n) {
+                                       const float* inverses, int64_t n) {
+  constexpr int kLanes = 16;
+  float partial[kLanes] = {};
+  const auto term = [&](int64_t i) {
+    const float weight = std::bit_cast<float>(uint32_t{weights[i].bits} << 16);
+    return std::abs(inverses[i]) <= std::numeric_limits<float>::max() ? weight * inverses[i]
+                                                                      : unscaled[i];
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) partial[l] += term(i + l);
+  for (int l = 0; i < n; ++i, ++l) partial[l] += term(i);
   float sum = 0;
-  for (int64_t i = 0; i < n; ++i)
-    sum += scales[i] == 0 ? unscaled[i]
-                          : std::bit_cast<float>(uint32_t{weights[i].bits} << 16) / scales[i];
+  for (const float part : partial) sum += part;
   return sum;
 }
 
@@ -63,7 +76,8 @@ VALORA_CLONES void to_int16(const float* x, int64_t n, float inverse, int16_t* y
     y[i] = static_cast<int16_t>(static_cast<int32_t>((x[i] * inverse + kToInteger) - kToInteger));
 }
 
-// x ≈ y · the result, |y| <= limit. NaN if x has a NaN or an infinity.
+// Rounds x such that x ≈ y · result and |y| <= limit. The result is NaN if x contains a NaN or
+// infinity.
 float round_row(const float* x, int64_t n, float limit, int16_t* y) {
   const auto most = std::bit_cast<float>(largest_bits(x, n));
   if (most >= kLeastLargest && most <= std::numeric_limits<float>::max()) {
@@ -74,7 +88,7 @@ float round_row(const float* x, int64_t n, float limit, int16_t* y) {
   return most < kLeastLargest ? 0 : std::numeric_limits<float>::quiet_NaN();
 }
 
-// The largest magnitude of q whose products with 8 bits an int32 can sum.
+// The largest integer magnitude for q such that an int32 can sum its products with 8-bit keys.
 float most_of_queries(int64_t inputs) {
   const double most = 2147483647.0 / (kMostByte * static_cast<double>(inputs));
   return std::min(kMostInt16, static_cast<float>(std::floor(most)));
@@ -92,11 +106,11 @@ void decode(const ByteFormatKernels& kernels, const uint8_t* bytes, int64_t pair
   kernels.decode_bf16(bytes, pairs, panels);
 }
 
-// One thread's memory.
+// Scratch memory of one thread.
 template <typename T>
 struct ByteWorkspace {
   std::vector<float> scores, weights, queries, query_scales, weight_scales, key_scales,
-      value_scales;
+      value_scales, inverse_scales;
   std::vector<int16_t> integer_queries, integer_weights;
   std::vector<T> plain_queries, plain_weights, panels;
   std::vector<const T*> keys, values;
@@ -129,6 +143,7 @@ class ByteTile {
     reserve(memory_.weights, rows_ * chunk_);
     reserve(memory_.weight_scales, rows_);
     reserve(memory_.value_scales, chunk_);
+    reserve(memory_.inverse_scales, chunk_);
     reserve(memory_.key_scales, chunk_);
     std::fill_n(partial.sums, rows_ * tile.width(), 0.f);
     std::fill_n(partial.row_max, rows_, -std::numeric_limits<float>::infinity());
@@ -143,6 +158,8 @@ class ByteTile {
       block_ = (first - tile_.key_begin) / kPanelOutputs;
       width_ = panels_of(keys_) * kPanelOutputs;
       read_scales(form_.value_scales_at(), memory_.value_scales.data());
+      if (!in_registers_)
+        invert(memory_.value_scales.data(), width_, memory_.inverse_scales.data());
       in_registers_ ? score_in_registers() : score_decoded();
       for (int64_t row = 0; row < rows_; ++row) update_row(row);
       in_registers_ ? add_in_registers() : add_decoded();
@@ -157,7 +174,7 @@ class ByteTile {
     return {heads, panels_of(keys_), heads + panels_of(keys_), form_};
   }
 
-  // The rows of q in fp32, padded to whole pairs.
+  // Converts the rows of q to fp32, padded to whole pairs.
   void prepare_queries() {
     const int64_t dim = tile_.dim, ld = inputs();
     memory_.queries.assign(static_cast<size_t>(rows_ * ld), 0.f);
@@ -230,7 +247,7 @@ class ByteTile {
       multiply_by(&memory_.scores[row * chunk_], memory_.key_scales.data(), keys_);
   }
 
-  // Turns the scores of a row into weights that have the scales of the values.
+  // Turns a row's scores into weights that include the value scales.
   void update_row(int64_t row) {
     float* const scores = &memory_.scores[row * chunk_];
     float* const weights = &memory_.weights[row * chunk_];
@@ -258,7 +275,7 @@ class ByteTile {
     apply_value_scales(row, hidden, seen, state);
   }
 
-  // Scales of keys that a row does not attend to may be anything, NaN too.
+  // Skips keys that the row does not attend to: their scales may be anything, even NaN.
   void apply_value_scales(int64_t row, int64_t hidden, int64_t seen,
                           const SoftmaxState<float>& state) {
     float* const weights = &memory_.weights[row * chunk_];
@@ -275,21 +292,21 @@ class ByteTile {
     if constexpr (sizeof(T) < sizeof(float)) add_rounded(row, hidden, seen, state);
   }
 
-  // bf16: the sum of the weights is that of the rounded ones, so that the normalised weights add up
-  // to one.
+  // bf16: row_sum adds up the rounded weights, so that the normalised weights add up to one.
   void add_rounded(int64_t row, int64_t hidden, int64_t seen, const SoftmaxState<float>& state)
     requires(sizeof(T) < sizeof(float))
   {
     const float* const weights = &memory_.weights[row * chunk_];
     const float* const scales = memory_.value_scales.data();
-    float* const scaled = memory_.scores.data() + row * chunk_;  // the scores are done with
+    float* const scaled = memory_.scores.data() + row * chunk_;  // reuses the scores' memory
     std::copy_n(weights, width_, scaled);
     multiply_by(scaled + hidden, scales + hidden, seen - hidden);
     T* const rounded = &memory_.plain_weights[row * chunk_];
     narrow(scaled, width_, rounded);
     partial_.row_sum[row] =
-        before_ * state.rescale +
-        sum_without_scales(rounded + hidden, weights + hidden, scales + hidden, seen - hidden);
+        before_ * state.rescale + sum_without_scales(rounded + hidden, weights + hidden,
+                                                     memory_.inverse_scales.data() + hidden,
+                                                     seen - hidden);
   }
 
   void add_in_registers() {

@@ -1,4 +1,4 @@
-// The attention of one tile (query_tile.h) over keys and values in 8 bits.
+// The attention of one tile (query_tile.h) over 8-bit keys and values.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace valora::kernels {
 
-// One head of each block of kPanelOutputs tokens. `heads` has kAheadBlocks further ones at its end,
+// One head of each block of kPanelOutputs tokens. `heads` ends with kAheadBlocks extra entries,
 // which this thread reads next.
 struct ByteBlocks {
   std::vector<const uint8_t*> heads;
   KvFormat format = KvFormat::kInt8;
 };
 
-// With few rows the bytes are decoded in registers, otherwise once for all rows. A key's scale
-// multiplies its scores, and a value's scale its weights, in fp32. In bf16 the weights are then
-// rounded as those of plain caches are. With few rows of bf16 over kInt8, queries and weights may
-// be rounded to 15 bits of their row's largest instead.
+// With few rows, bytes are decoded in registers; otherwise once for all rows. Key scales multiply
+// the scores and value scales the weights, in fp32. For bf16, the weights are then rounded as with
+// plain caches; with few rows over kInt8, queries and weights may instead be rounded to 15 bits of
+// the largest in their row.
 template <typename T>
 void attend(const QueryTile<T>& tile, const ByteBlocks& blocks, const PartialAttention& partial);
 

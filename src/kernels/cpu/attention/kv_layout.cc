@@ -8,7 +8,7 @@ template <typename T>
 void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values) {
   constexpr int64_t inputs = kVectorInputs<T>;
   for (int64_t i = 0; i < dim; ++i) keys[panel_index<T>(slot, i)] = key[i];
-  // The padding input of the last pair may hold a NaN from earlier use, and 0 · NaN is NaN.
+  // The last pair's padding input may hold a NaN from earlier use of the block, and 0 · NaN is NaN.
   if (dim % inputs) keys[panel_index<T>(slot, dim)] = T{};
   const bool opens = inputs == 2 && slot % 2 == 0;
   for (int64_t p = 0; p < panels_of(dim); ++p, values += panel_elements<T>(kBlockTokens))

@@ -1,6 +1,6 @@
 // The layout of a KV block on CPUs: keys and values are stored as panels (product/panels.h), so
-// that the score and value products read the cache without repacking. A block holds as many tokens
-// as a panel has outputs.
+// that score and value products read the cache without repacking. A block holds as many tokens as a
+// panel has outputs.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ constexpr int64_t kv_elements(int64_t kv_heads, int64_t dim) {
   return kv_heads * (key_elements<T>(dim) + value_elements<T>(dim));
 }
 
-// One layer of the block arena. Block b begins at data + b * block_stride (elements). Within a
-// block the order is [head][keys, values], so that a head is one contiguous read, and the hardware
-// prefetcher runs into the next head.
+// One layer of the block arena. Block b begins at data + b * block_stride (elements). The order
+// within a block is [head][keys, values], so that a head is one contiguous read and the hardware
+// prefetcher runs on into the next head.
 template <typename T>
 struct KvLayer {
   T* data = nullptr;
@@ -47,8 +47,8 @@ struct KvLayer {
 };
 
 // Writes one token's key and value of one head, [dim] each, into a slot of a block. `keys` and
-// `values` point to the head's panels. If slots are written in ascending order, a product over the
-// written slots reads no uninitialised element.
+// `values` point to the head's panels. If slots are written in ascending order, products over the
+// written slots read no uninitialised elements.
 template <typename T>
 void store_token(const T* key, const T* value, int64_t dim, int64_t slot, T* keys, T* values);
 

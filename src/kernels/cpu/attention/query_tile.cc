@@ -20,8 +20,8 @@ constexpr int64_t kFewRows = 16;
 constexpr int64_t chunk_keys(int64_t rows) { return rows <= kFewRows ? 256 : 128; }
 static_assert(kAheadBlocks * kPanelOutputs >= chunk_keys(1));
 
-// For few rows: the fewest panels whose independent sums hide the FMA latency, so that keys are
-// read once and in memory order.
+// For few rows, uses the fewest panels whose independent sums hide the FMA latency, so that keys
+// are read once and in memory order.
 CpuTile score_tile(const ProductShape& shape) {
   constexpr int64_t kRows = 12, kSums = 6;
   if (shape.m > kRows) return choose_cpu_tile(shape);
@@ -48,7 +48,7 @@ VALORA_CLONES void divide_row(const float* sums, int64_t n, float by, bf16* o) {
   divide(sums, n, by, o);
 }
 
-// One thread's memory between the two products.
+// Scratch memory of one thread, used between the two products.
 template <typename T>
 struct Workspace {
   std::vector<T> q, weights;
@@ -95,8 +95,9 @@ void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const PartialA
     for (int64_t r = 0; r < rows; ++r) {
       float* const scores = &memory.scores[r * chunk];
       T* const weights = &memory.weights[r * chunk];
-      // Of this chunk's keys, the row attends to [hidden, seen). Whole panels before them are left
-      // out; the other keys before them have the least score until their weights are set to zero.
+      // The row attends to keys [hidden, seen) of this chunk. Whole panels before `hidden` are
+      // skipped; other keys before it get a score of -infinity, and their weights are then set to
+      // zero.
       const PositionRange visible = tile.visible_to(r);
       const int64_t seen = std::clamp<int64_t>(visible.end - first, 0, keys),
                     hidden = std::clamp<int64_t>(visible.begin - first, 0, seen),

@@ -1,4 +1,4 @@
-// The attention of one tile, computed by one thread: a run of query tokens of one sequence, the
+// The attention of one tile, computed by one thread: consecutive query tokens of one sequence, the
 // query heads of one KV head, and a range of keys.
 #pragma once
 
@@ -13,12 +13,11 @@ namespace valora::kernels {
 
 inline constexpr int64_t kTileRows = 96;  // query rows per pass over the keys
 
-// Blocks of keys that are prefetched ahead.
+// How many blocks of keys are prefetched ahead.
 inline constexpr int64_t kAheadBlocks = 16;
 
-// Keys and values of one head: one pointer per block of kPanelOutputs tokens. `keys` has
-// kAheadBlocks further pointers at its end, to the blocks that this thread reads next. They are
-// prefetched.
+// Keys and values of one head, one pointer per block of kPanelOutputs tokens. `keys` ends with
+// kAheadBlocks extra pointers to the blocks that this thread reads next, for prefetching.
 template <typename T>
 struct KeyBlocks {
   std::vector<const T*> keys, values;
@@ -32,12 +31,12 @@ struct QueryTile {
   int64_t group = 1;
   int64_t dim = 0;
   float scale = 1;
-  int64_t visible = 0;    // keys visible to the first token, counted from the sequence's start
-  bool causal = true;     // each later token sees one key more; false: all see the same keys
+  int64_t visible = 0;    // keys visible to the first token, counted from the start of the sequence
+  bool causal = true;     // each later token sees one more key; false: all see the same keys
   int64_t key_begin = 0;  // a multiple of kPanelOutputs
   int64_t key_end = 0;
-  int64_t window = 0;  // of the visible keys, only the last ones are attended to; 0: all
-  std::span<const PositionRange> joint = {};  // QuerySpan's
+  int64_t window = 0;  // attend only to this many of the last visible keys; 0: to all
+  std::span<const PositionRange> joint = {};  // as in QuerySpan
 
   int64_t rows() const { return tokens * group; }
   int64_t width() const { return panels_of(dim) * kPanelOutputs; }
@@ -47,15 +46,16 @@ struct QueryTile {
   }
 };
 
-// The state of a tile's rows after the keys processed so far: the weighted sums of values, not yet
-// divided by the sum of the weights.
+// The state of a tile's rows after the keys processed so far: weighted sums of values, not yet
+// divided by the sums of the weights.
 struct PartialAttention {
   float* sums = nullptr;     // [rows, width]
   float* row_max = nullptr;  // [rows], maximum of scale · score; weights are relative to it
   float* row_sum = nullptr;  // [rows], sum of the weights
 };
 
-// Floats that a PartialAttention of this tile needs, and the PartialAttention in such a buffer.
+// partial_floats(): the floats that a PartialAttention of this tile needs. partial_in(): the
+// PartialAttention in such a buffer.
 template <typename T>
 int64_t partial_floats(const QueryTile<T>& tile) {
   return tile.rows() * (tile.width() + 2);
@@ -66,10 +66,10 @@ PartialAttention partial_in(float* memory, const QueryTile<T>& tile) {
 }
 
 // Computes the tile over keys [key_begin, key_end) into `partial`. blocks.keys[i] and
-// blocks.values[i] hold the tokens from key_begin + i * kPanelOutputs on.
+// blocks.values[i] hold the tokens starting at key_begin + i * kPanelOutputs.
 template <typename T>
 void attend(const QueryTile<T>& tile, const KeyBlocks<T>& blocks, const PartialAttention& partial);
-// Merges `other`, the same tile over another range of keys, into `partial`.
+// Merges `other`, the same tile over other keys, into `partial`.
 template <typename T>
 void add_partial(const QueryTile<T>& tile, const PartialAttention& other,
                  const PartialAttention& partial);

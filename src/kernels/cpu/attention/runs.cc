@@ -8,14 +8,14 @@
 namespace valora::kernels {
 namespace {
 
-// The work item of a thread: some rows of one run and head.
+// A work item: some rows of one run and one head.
 struct Part {
   int64_t run, head;
-  int64_t row_begin, row_end;  // of the batch
+  int64_t row_begin, row_end;  // in the batch
 };
 
-// Rows [begin, end), cut where a run ends and into parts of at most `most` rows. Ordered by run and
-// head, so that the threads share what they read.
+// Divides rows [begin, end) at the ends of runs and into parts of at most `most` rows, ordered by
+// run and head so that threads share what they read.
 std::vector<Part> cut(const Runs& runs, int64_t heads, int64_t begin, int64_t end, int64_t most) {
   std::vector<Part> parts;
   for (int64_t run = runs.run_of(begin); run < runs.count() && runs.begin(run) < end; ++run) {
@@ -37,7 +37,7 @@ void share(const std::vector<Part>& parts, const ParallelFor& parallel,
   });
 }
 
-// The blocks of a run. The next tile starts at the first one.
+// The blocks of a run, followed by its first blocks again, with which the next tile starts.
 template <typename T>
 void find_blocks(const PackedRuns<T>& packed, const Part& part, KeyBlocks<T>& blocks) {
   const int64_t count = packed.runs.blocks(part.run);
@@ -55,7 +55,7 @@ void find_blocks(const PackedRuns<T>& packed, const Part& part, KeyBlocks<T>& bl
 template <typename T>
 void store_runs(Heads<const T> k, Heads<const T> v, int64_t begin, int64_t count,
                 const PackedRuns<T>& packed, const ParallelFor& parallel) {
-  // A thread takes a head, so that the rows of a block are written in order.
+  // One thread handles a whole head, so that the rows of a block are written in order.
   share(cut(packed.runs, packed.heads, begin, begin + count, std::max<int64_t>(1, count)), parallel,
         [&](const Part& part) {
           const int64_t offset = part.head * packed.dim, first = packed.runs.begin(part.run);

@@ -1,6 +1,6 @@
-// Bidirectional attention within runs of rows: the images, frames and windows of the vision towers.
-// Keys and values are packed once, by store_runs. Queries may follow in any parts, by attend_runs.
-// T is float or bf16; outputs are rounded to T once. Arguments are not checked.
+// Bidirectional attention within runs of rows: the images, frames and windows of vision towers.
+// store_runs() packs keys and values once; attend_runs() then takes queries in parts of any size. T
+// is float or bf16; outputs are rounded to T once. Arguments are not checked.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace valora::kernels {
 
-// Packed keys and values, runs.blocks() * kv_elements<T>(heads, dim) elements. They need not be
+// Packed keys and values, runs.blocks() * kv_elements<T>(heads, dim) elements, which need not be
 // initialised.
 template <typename T>
 struct PackedRuns {
@@ -19,7 +19,7 @@ struct PackedRuns {
   T* data = nullptr;
   int64_t heads = 0, dim = 0;
 
-  // Block `block` of a run, of one head. The blocks of a head are adjacent.
+  // A head's block `block` of a run. The blocks of a head are adjacent.
   T* keys(int64_t run, int64_t head, int64_t block) const {
     return data + runs.first_block(run) * kv_elements<T>(heads, dim) +
            (head * runs.blocks(run) + block) * kv_elements<T>(1, dim);
@@ -35,7 +35,7 @@ template <typename T>
 void store_runs(Heads<const T> k, Heads<const T> v, int64_t begin, int64_t count,
                 const PackedRuns<T>& packed, const ParallelFor& parallel);
 
-// The attention of rows [begin, begin + count) to their whole runs, all of which must be packed.
+// Attention of rows [begin, begin + count) over their whole runs, which must be completely packed.
 // q, o: [count, heads, dim].
 template <typename T>
 void attend_runs(Heads<const T> q, Heads<T> o, int64_t begin, int64_t count, float scale,

@@ -14,16 +14,16 @@ struct ValueSum {
   const T* weights = nullptr;  // [rows, keys] with a row stride of ldw elements
   int64_t rows = 0;
   int64_t ldw = 0;
-  int64_t keys = 0;                  // later keys of the last block are not read
+  int64_t keys = 0;                  // keys beyond these in the last block are not read
   const T* const* blocks = nullptr;  // per block of kPanelOutputs keys: the head's value panels
-  // Per block: memory of the same size that is prefetched into L2. Null: no prefetch.
+  // Per block: memory of the same size to prefetch into L2. Null: no prefetch.
   const T* const* fetch = nullptr;
   int64_t dim = 0;
   float* sums = nullptr;  // [rows, panels_of(dim) * kPanelOutputs]
 };
 
-// One step of the online softmax of one row: updates the maximum with `keys` more scores and turns
-// them into weights exp(scale · score - row_max), rounded to T.
+// One online-softmax step for one row: updates the maximum with `keys` more scores and turns them
+// into weights exp(scale · score - row_max), rounded to T.
 template <typename T>
 struct SoftmaxState {
   const float* scores = nullptr;  // [keys], readable up to a multiple of kPanelOutputs
@@ -32,7 +32,7 @@ struct SoftmaxState {
   float scale = 1;
   float row_max = 0;     // in, out: maximum of scale · score so far
   float row_sum = 0;     // in, out: sum of the rounded weights so far
-  float rescale = 1;     // out: factor for the value sums of earlier steps
+  float rescale = 1;     // out: factor to apply to the value sums of earlier steps
   T* weights = nullptr;  // [width], writable up to a multiple of kPanelOutputs
 };
 

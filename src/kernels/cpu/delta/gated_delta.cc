@@ -12,17 +12,17 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kRows = 64;      // rows of a span whose keys and queries are made at once
-constexpr float kNormEps = 1e-6f;  // of queries and keys
+constexpr int64_t kRows = 64;      // rows of a span whose keys and queries are prepared together
+constexpr float kNormEps = 1e-6f;  // when normalising queries and keys
 constexpr int64_t kHalf = kStateTile / 2;
 using Half = float __attribute__((vector_size(4 * kHalf)));
 
-// What a pass over the rows of a tile adds up, in four sums whose order is the same in all passes.
+// Sums over the rows of a tile, in four partial sums with the same order in every pass.
 struct Sums {
   Half left[4] = {}, right[4] = {};
 };
 
-// The last rows, which are not a group of four, have place 0.
+// place: which partial sum. Rows beyond the last group of four use 0.
 inline __attribute__((always_inline)) void add_row(Sums& sums, int place, Half left, Half right,
                                                    float factor) {
   sums.left[place] += left * factor;
@@ -35,7 +35,7 @@ inline __attribute__((always_inline)) void write_sums(const Sums& s, float* to) 
   __builtin_memcpy(to + kHalf, &right, sizeof right);
 }
 
-// memory = Σ_i S[i] · key[i]
+// sums += S[i] · key[i]
 inline __attribute__((always_inline)) void read_row(const float* state, int64_t i, const float* key,
                                                     int place, Sums& sums) {
   Half left, right;
@@ -44,7 +44,8 @@ inline __attribute__((always_inline)) void read_row(const float* state, int64_t 
   add_row(sums, place, left, right, key[i]);
 }
 
-// What row t does to the matrix, and reads of it with its query, and the next row with its key.
+// Row t's update of the matrix, combined with reading the matrix by its query and by the next row's
+// key.
 struct RowUpdate {
   float decay;
   Half left, right;  // β·(v - Sᵀk)
@@ -65,17 +66,17 @@ inline __attribute__((always_inline)) void update_row(float* state, int64_t i, c
   add_row(ahead, place, left, right, u.next[i]);
 }
 
-// Keys, queries, decays and rates of some rows of a head, and room for their outputs.
+// Keys, queries, values, decays and rates of some rows of a head, and memory for their outputs.
 struct HeadRows {
   int64_t rows = 0, key_dim = 0, ld = 0;
   const float *keys = nullptr, *queries = nullptr;  // [rows, key_dim]
   const float *decays = nullptr, *rates = nullptr;  // [rows]
-  const float* values = nullptr;                    // [rows, ld], filled up to whole tiles
+  const float* values = nullptr;                    // [rows, ld], padded to whole tiles
   float* outputs = nullptr;                         // [rows, ld]
 };
 
-// One tile of the matrix over all rows: [key_dim, kStateTile], in place. A pass over the tile ends
-// one row and begins the next, of which it sums what the state has at its key.
+// Runs one tile of the matrix, [key_dim, kStateTile], in place over all rows. Each pass over the
+// tile finishes one row and already sums S[i] · key[i] for the next.
 VALORA_CLONES void run_tile(const HeadRows& h, int64_t column, float* state) {
   float memory[kStateTile], delta[kStateTile];
   const int64_t n = h.key_dim, whole = n / 4 * 4;
@@ -91,7 +92,7 @@ VALORA_CLONES void run_tile(const HeadRows& h, int64_t column, float* state) {
     for (int64_t c = 0; c < kStateTile; ++c)
       delta[c] = h.rates[t] * (value[c] - h.decays[t] * memory[c]);
     RowUpdate u{h.decays[t], {}, {}, h.keys + t * n, h.queries + t * n, h.keys + t * n};
-    if (t + 1 < h.rows) u.next += n;  // of the last row nothing is read
+    if (t + 1 < h.rows) u.next += n;  // unused for the last row
     __builtin_memcpy(&u.left, delta, sizeof u.left);
     __builtin_memcpy(&u.right, delta + kHalf, sizeof u.right);
     Sums out, ahead;
@@ -143,7 +144,7 @@ VALORA_CLONES void widen(const bf16* x, int64_t n, float* y) {
 
 float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
-// A thread's room for the rows of a head.
+// A thread's scratch memory for the rows of a head.
 struct Scratch {
   std::vector<float> keys, queries, decays, rates, values, outputs;
 };

@@ -1,10 +1,10 @@
-// The gated delta rule (Gated DeltaNet; transformers: torch_recurrent_gated_delta_rule) with the
-// gated norm behind it, token by token. T is float or bf16; states are fp32. The same values
-// whichever steps a sequence is computed in. Arguments are not checked.
+// The gated delta rule (Gated DeltaNet; transformers: torch_recurrent_gated_delta_rule) followed by
+// the gated norm, token by token. T is float or bf16; states are fp32. Values do not depend on how
+// a sequence is divided into steps. Arguments are not checked.
 //
-// A value head has a matrix S of key_dim rows and value_dim columns. With the head's query q and
-// key k of a token, both of length 1, q divided by √key_dim, its value v, its decay d in 0 … 1 and
-// its rate β:
+// A value head has a matrix S of key_dim rows and value_dim columns. For each token it takes the
+// query q and key k, both normalised to length 1 and q then divided by √key_dim, the value v, the
+// decay d in 0 … 1 and the rate β:
 //   S ← d·S,  S ← S + k ⊗ β·(v - Sᵀk),  o = Sᵀq,
 // and the token's output is o / √(mean(o²) + eps) · weight · silu(z).
 #pragma once
@@ -20,15 +20,15 @@
 
 namespace valora::kernels {
 
-// Rows [begin, begin + count) of the batch. A state is a matrix per value head, as head_floats()
-// has it.
+// Rows [begin, begin + count) of the batch. A state is one matrix per value head, in the layout of
+// head_floats().
 struct DeltaSpan {
   int64_t begin = 0, count = 0;
-  const float* const* from = nullptr;  // before the rows; null: zeros
-  float* const* to = nullptr;          // after the rows; may be `from`
+  const float* const* from = nullptr;  // state before the rows; null: zeros
+  float* const* to = nullptr;          // state after the rows; may equal `from`
   struct Kept {
     float* const* to = nullptr;  // null: none
-    int64_t after = 0;           // the state after so many rows
+    int64_t after = 0;           // rows of the span that the state includes
   };
   std::array<Kept, StateSpan::kMostKept> kept = {};  // ascending
 };
@@ -36,8 +36,8 @@ struct DeltaSpan {
 // Row strides in elements.
 template <typename T>
 struct DeltaInputs {
-  // [T, 2 · key_heads · key_dim + value_heads · value_dim]: all queries, all keys, all values. A
-  // head of queries and keys serves value_heads / key_heads adjacent value heads.
+  // [T, 2 · key_heads · key_dim + value_heads · value_dim]: all queries, all keys, all values. Each
+  // query and key head serves value_heads / key_heads adjacent value heads.
   const T* qkv = nullptr;
   int64_t ld_qkv = 0;
   // [T, value_heads]: β = sigmoid(b), d = exp(-rate · softplus(a + bias)).
@@ -46,7 +46,7 @@ struct DeltaInputs {
   const float *rate = nullptr, *bias = nullptr;  // [value_heads]
   const T* z = nullptr;                          // [T, value_heads · value_dim]
   int64_t ld_z = 0;
-  const T* weight = nullptr;  // of the norm, [value_dim]
+  const T* weight = nullptr;  // norm weight, [value_dim]
   float eps = 1e-6f;
 };
 

@@ -1,4 +1,5 @@
-// The gated delta rule and its convolution against double-precision loops, whole and in steps.
+// The gated delta rule and its convolution, computed whole and in steps, against double-precision
+// loops.
 #include "kernels/cpu/delta/gated_delta.h"
 
 #include <gtest/gtest.h>
@@ -47,13 +48,13 @@ struct DeltaWorld {
     bias = delta_values<float>(shape.value_heads, 6);
     for (int64_t h = 0; h < shape.value_heads; ++h)
       rate.push_back(0.02f + 0.7f * static_cast<float>(h));
-    a[0] = from_float<T>(30);  // beyond softplus' bound
+    a[0] = from_float<T>(30);  // beyond the limit of softplus
   }
   DeltaInputs<T> inputs() const {
     return {qkv.data(),  columns,     a.data(), b.data(), shape.value_heads, shape.value_heads,
             rate.data(), bias.data(), z.data(), width,    weight.data(),     1e-6f};
   }
-  // As the definition has it, for rows [begin, end) of one sequence. [end - begin, width]
+  // Follows the definition, for rows [begin, end) of one sequence. → [end - begin, width]
   std::vector<double> expected(int64_t begin, int64_t end) const {
     std::vector<double> y;
     std::vector<std::vector<double>> states(shape.value_heads,
@@ -105,7 +106,7 @@ struct DeltaWorld {
   }
 };
 
-// The matrices of one sequence, filled with what must not be read.
+// The matrices of one sequence, initially filled with values that must not be read.
 struct HeadStates {
   explicit HeadStates(const StateShape& shape) {
     for (int64_t h = 0; h < shape.value_heads; ++h)
@@ -128,7 +129,7 @@ TYPED_TEST(GatedDelta, EqualsItsDefinition) {
   using T = TypeParam;
   for (const StateShape& shape : kShapes) {
     const DeltaWorld<T> world(shape, 150);
-    const int64_t ends[] = {1, 4, 150};  // of three sequences
+    const int64_t ends[] = {1, 4, 150};  // where the three sequences end
     std::vector<HeadStates> states(3, HeadStates(shape));
     std::vector<DeltaSpan> spans;
     int64_t begin = 0;
@@ -147,7 +148,7 @@ TYPED_TEST(GatedDelta, EqualsItsDefinition) {
   }
 }
 
-// In steps of any size, in place or from a state that stays as it is, every bit is the same.
+// Steps of any size, in place or from a state that must not change, give bit-identical results.
 TYPED_TEST(GatedDelta, StepsDoNotChangeTheValues) {
   using T = TypeParam;
   for (const StateShape& shape : kShapes) {
@@ -226,7 +227,7 @@ TYPED_TEST(GatedDelta, ConvolutionEqualsItsDefinitionInAnySteps) {
   }
 }
 
-TEST(StateLayout, PartsAreWithinBlocksAndApart) {
+TEST(StateLayout, PartsFitBlocksWithoutOverlap) {
   const StateShape shape{3, 100, 4, 2, 4, 16, 33, 2};
   const size_t least = StateLayout::least_block_bytes(shape);
   EXPECT_EQ(least, 2 * 32 * 16 * sizeof(float));

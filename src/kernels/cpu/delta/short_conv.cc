@@ -10,9 +10,9 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kPart = 512;  // channels of a work item
+constexpr int64_t kPart = 512;  // channels per work item
 
-// One row of `count` channels. rows: `taps` inputs, the oldest first; null: zeros.
+// One output row of `count` channels. rows: `taps` input rows, oldest first; null: zeros.
 template <typename T>
 inline __attribute__((always_inline)) void convolve(const T* const* rows, const T* weights,
                                                     int64_t ldw, int64_t taps, int64_t count,
@@ -27,7 +27,7 @@ inline __attribute__((always_inline)) void convolve(const T* const* rows, const 
   for (int64_t c = 0; c < count; ++c) y[c] = from_float<T>(sum[c] / (1.0f + exp_approx(-sum[c])));
 }
 
-// target_clones does not apply to templates, hence one thin function per type.
+// target_clones does not work on templates, hence one thin function per type.
 VALORA_CLONES void conv_row(const float* const* rows, const float* w, int64_t ldw, int64_t taps,
                             int64_t count, float* y) {
   convolve(rows, w, ldw, taps, count, y);
@@ -61,12 +61,13 @@ class ConvPart {
  private:
   static constexpr int64_t kMostTaps = 16;
 
-  // The input of row t of the span, or of its window if t is below 0; null: zeros.
+  // The input of the span's row t, or of the window if t is negative; null: zeros.
   const T* input(int64_t t) const {
     if (t >= 0) return x_ + (span_.begin + t) * ldx_ + first_;
     return span_.from ? span_.from[weights_.taps - 1 + t] + first_ : nullptr;
   }
-  // The window after `rows` rows. In place, each row is read before it is written.
+  // Stores the window after `rows` rows. If it is updated in place, each row is read before it is
+  // overwritten.
   void keep(T* const* window, int64_t rows) const {
     for (int64_t j = 0; j + 1 < weights_.taps; ++j) {
       const T* row = input(rows - weights_.taps + 1 + j);

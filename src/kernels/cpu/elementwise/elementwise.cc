@@ -53,7 +53,8 @@ inline __attribute__((always_inline)) void silu_mul_span(const float* gate, cons
   }
 }
 
-// tanh(x) is 2 · sigmoid(2x) - 1, so the activation is x · sigmoid(2√(2/π) · (x + 0.044715 · x³)).
+// Because tanh(x) = 2 · sigmoid(2x) - 1, the activation is x · sigmoid(2√(2/π) · (x + 0.044715 ·
+// x³)).
 template <typename T>
 inline __attribute__((always_inline)) void gelu_tanh_mul_span(const float* gate, const float* up,
                                                               int64_t count, T* y) {
@@ -72,7 +73,7 @@ inline __attribute__((always_inline)) void quick_gelu_elements(const T* x, int64
   }
 }
 
-// target_clones does not apply to templates, hence one thin function per type.
+// target_clones does not work on templates, hence one thin function per type.
 VALORA_CLONES void norm_row(float* x, const float* r, const float* w, float o, float e, int64_t n,
                             float* y) {
   rms_norm_row(x, r, w, o, e, n, y);

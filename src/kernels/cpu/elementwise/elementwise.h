@@ -1,6 +1,6 @@
-// Elementwise and row-wise kernels. T is float or bf16. They compute in fp32 and round once on
-// store. Tensors are contiguous unless a row stride (ld…, in elements) is given. Arguments are not
-// checked.
+// Elementwise and row-wise kernels. T is float or bf16; they compute in fp32 and round once when
+// storing. Tensors are contiguous unless a row stride (ld…, in elements) is given. Arguments are
+// not checked.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace valora::kernels {
 
 // y[t] = x[t] / sqrt(mean(x[t]²) + eps) · (weight + offset). x, residual, y: [rows, width]; weight:
-// [width]. If residual is not null, x[t] += residual[t] comes first and is written to x.
+// [width]. If residual is not null, x[t] += residual[t] comes first and is stored in x.
 template <typename T>
 void rms_norm(T* x, const T* residual, const T* weight, float offset, float eps, int64_t rows,
               int64_t width, T* y, const ParallelFor& parallel);
@@ -22,8 +22,8 @@ void rms_norm(T* x, const T* residual, const T* weight, float offset, float eps,
 template <typename T>
 void quick_gelu(const T* x, int64_t count, T* y, const ParallelFor& parallel);
 
-// y = T(x): rounds the fp32 results of a product. x: [rows, width] contiguous; y: row stride ldy.
-// On the calling thread.
+// y = T(x): rounds the fp32 results of a product. x: [rows, width], contiguous; y: row stride ldy.
+// Runs on the calling thread.
 template <typename T>
 void round_rows(const float* x, int64_t rows, int64_t width, T* y, int64_t ldy);
 // y[t, i] = T(activation(gate[t, i]) · up[t, i]), with the shapes of round_rows.
@@ -34,7 +34,8 @@ void gate_rows(Gate activation, const float* gate, const float* up, int64_t rows
 // The first maximum of x[0, n), n >= 1, and whether all values are numbers below infinity.
 Argmax argmax(const float* x, int64_t n);
 
-// Sets the values of x[0, n) whose bits are 0 to minus infinity: bit i % 32 of allowed[i / 32].
+// Sets to -infinity those values of x[0, n) whose bit in `allowed` is 0. The bit of x[i] is bit i %
+// 32 of allowed[i / 32].
 void keep_allowed(float* x, int64_t n, const uint32_t* allowed);
 
 // Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head.

@@ -33,7 +33,7 @@ TEST(VectorMath, ExpIsWithinTwoUlp) {
     EXPECT_NEAR(exp_approx(x) / std::exp(double(x)), 1.0, 2.4e-7) << x;
 }
 
-TEST(Argmax, IsTheFirstOfThemAndTellsWhatIsNoNumber) {
+TEST(Argmax, ReturnsFirstMaximumAndDetectsNaN) {
   for (int64_t n : {1, 15, 16, 17, 1023, 1024, 1025, 3000})
     for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
       std::vector<float> x = random_values<float>(n, static_cast<uint32_t>(n));
@@ -122,7 +122,7 @@ TYPED_TEST(Elementwise, GatesByTheActivation) {
 
 TYPED_TEST(Elementwise, RotateHalf) {
   using T = TypeParam;
-  const int64_t rows = 3, heads = 2, dim = 12, ldh = 15;  // the rest of a head stays
+  const int64_t rows = 3, heads = 2, dim = 12, ldh = 15;  // the gap between heads must not change
   auto x = random_values<T>(rows * heads * ldh, 1);
   const auto before = x;
   std::vector<float> cos(rows * dim / 2), sin(rows * dim / 2);

@@ -3,13 +3,20 @@
 #include "kernels/cpu/product/byte_product.h"
 
 namespace valora::kernels {
+#ifdef __x86_64__
+namespace {
+
+bool has_vnni() { return __builtin_cpu_supports("avx512vnni"); }
+
+}  // namespace
+#endif
 
 const ByteKernels& byte_kernels() {
 #ifdef __x86_64__
   switch (isa()) {
     case Isa::kAvx512Bf16:
     case Isa::kAvx512:
-      if (__builtin_cpu_supports("avx512vnni")) return kVnniByteKernels;
+      if (has_vnni()) return kVnniByteKernels;
       [[fallthrough]];
     case Isa::kAvx2: return kAvx2ByteKernels;
     case Isa::kPortable: break;
@@ -25,7 +32,7 @@ const ByteFormatKernels& byte_attention(KvFormat format) {
 #ifdef __x86_64__
   switch (isa()) {
     case Isa::kAvx512Bf16:
-    case Isa::kAvx512: return of(kAvx512ByteAttention);
+    case Isa::kAvx512: return of(has_vnni() ? kVnniByteAttention : kAvx512ByteAttention);
     case Isa::kAvx2: return of(kAvx2ByteAttention);
     case Isa::kPortable: break;
   }

@@ -6,10 +6,12 @@
 namespace valora::kernels {
 namespace {
 
-// 4 bits: vpmaddubsw sums pairs of inputs in 16 bits, which take eight of them; 8 bits: inputs and
-// weights are widened to 16 bits for vpmaddwd.
+// 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight sums fit without overflow. 8
+// bits: inputs and weights are widened to 16 bits for vpmaddwd.
 struct Avx2Bytes : Avx2Floats {
   static constexpr int kTileSums = 5;
+  static constexpr int kBlockSums = 0;
+  static constexpr bool kStarts = false;  // would not fit into 16 bits
   template <int BITS>
   static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;
   template <int BITS>
@@ -33,10 +35,18 @@ struct Avx2Bytes : Avx2Floats {
       };
       return {nibbles(words), nibbles(words + 1)};
     }
-    const auto* rows = reinterpret_cast<const __m128i*>(chunk) + 2 * STEP;
-    const __m128i even = _mm_loadu_si128(rows), odd = _mm_loadu_si128(rows + 1);
-    return {_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(even, odd)),
-            _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(even, odd))};
+    // The two inputs of a step move to the high bytes of 16 bits, which a shift widens.
+    constexpr char kA = STEP % 2 * 2, kB = kA + 1;
+    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        -1, kA, -1, kB, -1, kA + 4, -1, kB + 4, -1, kA + 8, -1, kB + 8, -1, kA + 12, -1, kB + 12));
+    const auto pairs = [&](const uint8_t* words) __attribute__((always_inline)) {
+      const __m256i values =
+          _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
+                           _mm256_set1_epi8(static_cast<char>(0x80)));
+      return _mm256_srai_epi16(_mm256_shuffle_epi8(values, order), 8);
+    };
+    const uint8_t* words = chunk + STEP / 2 * 64;
+    return {pairs(words), pairs(words + 32)};
   }
   static __m256i inputs(const uint8_t* x) {
     int32_t four;

@@ -7,6 +7,8 @@ namespace valora::kernels {
 namespace {
 
 struct PortableBytes : PortableFloats {
+  static constexpr int kBlockSums = 2;
+  static constexpr bool kStarts = true;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;
   template <int>
@@ -24,22 +26,18 @@ struct PortableBytes : PortableFloats {
   };
 
   static Ints no_ints() { return {}; }
+  static Ints ints_from(int32_t sum) {
+    Ints ints;
+    for (FourIntegers& part : ints.part) part = FourIntegers{} + sum;
+    return ints;
+  }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     Weights w;
     for (int part = 0; part < 4; ++part) {
-      FourBits words{};
-      if constexpr (BITS == 4) {
-        std::memcpy(&words, chunk + 16 * part, sizeof words);
-        words = words >> (4 * STEP) & 0x0f0f0f0fu;
-      } else {
-        for (int i = 0; i < 4; ++i) {
-          FourBytes bytes;
-          std::memcpy(&bytes, chunk + 16 * (4 * STEP + i) + 4 * part, sizeof bytes);
-          words |= (((FourBits) __builtin_convertvector(bytes, FourIntegers) + 128u) & 255u)
-                   << (8 * i);
-        }
-      }
+      FourBits words;
+      std::memcpy(&words, chunk + (BITS == 4 ? 0 : 64 * STEP) + 16 * part, sizeof words);
+      if constexpr (BITS == 4) words = words >> (4 * STEP) & 0x0f0f0f0fu;
       for (int i = 0; i < 4; ++i) w.input[i][part] = (FourIntegers)(words >> (8 * i) & 255u);
     }
     return w;

@@ -1,5 +1,5 @@
-// The ByteVectors (product/byte_kernels.h) of AVX512-VNNI: one vpdpbusd multiplies four inputs with
-// the weights of 16 outputs, which are unsigned.
+// The ByteVectors (product/byte_kernels.h) of AVX512-VNNI: one vpdpbusd multiplies four inputs by
+// the unsigned weights of 16 outputs.
 #pragma once
 
 #include "kernels/cpu/isa/vectors_avx512.h"
@@ -8,8 +8,11 @@ namespace valora::kernels {
 namespace {
 
 struct VnniBytes : Avx512Floats {
-  // 12 integer and 12 fp32 sums stay in registers.
+  // 12 integer and 12 fp32 sums fit into registers.
   static constexpr int kTileSums = 12;
+  // 8 integer and 2 × 8 fp32 sums fit into registers.
+  static constexpr int kBlockSums = 8;
+  static constexpr bool kStarts = true;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;
   template <int>
@@ -21,6 +24,7 @@ struct VnniBytes : Avx512Floats {
 
   static void store(float* p, int64_t count, Sums sums) { store_floats(p, count, sums); }
   static Ints no_ints() { return _mm512_setzero_si512(); }
+  static Ints ints_from(int32_t sum) { return _mm512_set1_epi32(sum); }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     if constexpr (BITS == 4) {
@@ -28,15 +32,7 @@ struct VnniBytes : Avx512Floats {
       return _mm512_and_si512(STEP == 0 ? words : _mm512_srli_epi16(words, 4),
                               _mm512_set1_epi8(15));
     }
-    // Four inputs of 16 outputs, a lane per input: first four outputs per lane, then the four bytes
-    // of an output together.
-    const __m512i inputs = _mm512_loadu_si512(chunk + 64 * STEP);
-    const __m512i outputs = _mm512_permutexvar_epi32(
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), inputs);
-    const __m512i transposed =
-        _mm512_shuffle_epi8(outputs, _mm512_broadcast_i32x4(_mm_setr_epi8(
-                                         0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
-    return _mm512_xor_si512(transposed, _mm512_set1_epi8(static_cast<char>(0x80)));
+    return _mm512_loadu_si512(chunk + 64 * STEP);
   }
   static __m512i inputs(const uint8_t* x) {
     int32_t four;

@@ -1,5 +1,5 @@
-// Function multiversioning: a function is compiled for several instruction sets and the dynamic
-// loader selects one. Off under the sanitizers, whose runtime is not initialised at that time.
+// Function multiversioning: compiles a function for several instruction sets; the dynamic loader
+// selects one. Off under sanitizers, whose runtime is not yet initialised when the loader selects.
 #pragma once
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

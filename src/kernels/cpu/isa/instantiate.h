@@ -1,5 +1,5 @@
-// Instantiates all kernels with the Vectors of one instruction set. Include it only from a source
-// file that is compiled for that instruction set.
+// Instantiates all kernels with the Vectors of one instruction set. Include only from a source file
+// compiled for that instruction set.
 #pragma once
 
 #include "kernels/cpu/attention/attention_kernels.h"
@@ -13,8 +13,8 @@
 namespace valora::kernels {
 namespace {
 
-// I: the Vectors of products with weights in integers. Without instructions for bf16 they are those
-// of float: the inputs are widened once, instead of in each tile.
+// I: the Vectors for products with integer weights. Without bf16 instructions, these are the
+// Vectors of float: inputs are then widened once, not in every tile.
 template <typename V, typename I = V>
 consteval KernelSet<typename V::Element> kernels_of() {
   return {.multiply = multiply_product<V>,

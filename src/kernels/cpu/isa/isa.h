@@ -1,5 +1,5 @@
-// Selects the instruction set of the kernels: the best one that the CPU has, or the one that the
-// environment variable VALORA_ISA names.
+// Selects the kernels' instruction set: the best one that the CPU supports, or the one named by the
+// environment variable VALORA_ISA.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace valora::kernels {
 // "avx512bf16", "avx512", "avx2" or "portable", as in VALORA_ISA.
 std::string_view isa_name(Isa isa);
 
-// The instruction sets that this CPU and its operating system support, best first. The last is
+// The instruction sets supported by this CPU and its operating system, best first. The last is
 // kPortable.
 std::span<const Isa> supported_isas();
 
@@ -21,12 +21,11 @@ std::span<const Isa> supported_isas();
 // if the name is unknown or not supported.
 Result<Isa> choose_isa(std::string_view name, std::span<const Isa> supported);
 
-// Selects the instruction set that VALORA_ISA names. Call it at startup, where the user sees the
-// error.
+// Selects the instruction set named by VALORA_ISA. Call at start-up, where the user sees the error.
 Status select_isa();
 
-// The instruction set in use. If neither select_isa() nor set_isa() was called, it is selected by
-// VALORA_ISA; if that value is invalid, it is the best one, and a warning is logged.
+// The current instruction set. If neither select_isa() nor set_isa() was called, VALORA_ISA selects
+// it; if its value is invalid, logs a warning and uses the best one.
 Isa isa();
 
 // For tests and benchmarks. `isa` must be supported, and no kernel may be running.

@@ -12,24 +12,24 @@ using ::testing::HasSubstr;
 
 constexpr Isa kOlderCpu[] = {Isa::kAvx2, Isa::kPortable};
 
-TEST(Isa, EveryCpuHasThePortableBodiesLast) {
+TEST(Isa, PortableIsSupportedLast) {
   ASSERT_FALSE(supported_isas().empty());
   EXPECT_EQ(supported_isas().back(), Isa::kPortable);
 }
 
-TEST(Isa, TheBestOneIsTakenWhereNoneIsNamed) {
+TEST(Isa, DefaultsToBest) {
   const auto chosen = choose_isa("", kOlderCpu);
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, Isa::kAvx2);
 }
 
-TEST(Isa, ANameForcesOne) {
+TEST(Isa, NameSelectsInstructionSet) {
   const auto chosen = choose_isa("portable", kOlderCpu);
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, Isa::kPortable);
 }
 
-TEST(Isa, OneThatTheCpuLacksIsRefusedWithThoseItHas) {
+TEST(Isa, UnsupportedNameListsSupported) {
   const auto chosen = choose_isa("avx512", kOlderCpu);
   ASSERT_FALSE(chosen.ok());
   EXPECT_EQ(chosen.error().code, ErrorCode::kInvalidArgument);
@@ -37,14 +37,14 @@ TEST(Isa, OneThatTheCpuLacksIsRefusedWithThoseItHas) {
             "VALORA_ISA=avx512: this CPU does not have it, it has avx2, portable");
 }
 
-TEST(Isa, AnUnknownNameIsRefusedWithAllThereAre) {
+TEST(Isa, UnknownNameListsAll) {
   const auto chosen = choose_isa("AVX2", kOlderCpu);
   ASSERT_FALSE(chosen.ok());
   EXPECT_THAT(chosen.error().message,
               HasSubstr("is not one of avx512bf16, avx512, avx2, portable"));
 }
 
-TEST(Isa, TheEnvironmentSelects) {
+TEST(Isa, EnvironmentSelects) {
   const Isa before = isa();
   const char* set = std::getenv("VALORA_ISA");
   const std::string old = set ? set : "";

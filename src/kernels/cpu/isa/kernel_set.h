@@ -1,4 +1,4 @@
-// The table of kernels of one instruction set and element type. A kernel computes a part of an
+// The table of kernels for one instruction set and element type. A kernel computes a part of an
 // operation on one thread. Each instruction set has its own source file (avx512bf16.cc etc.), which
 // is compiled for it and defines its tables.
 #pragma once
@@ -19,6 +19,7 @@ template <typename T>
 struct Merge;
 struct MergeBlock;
 struct IntegerProduct;
+struct ChunkRange;
 
 template <typename T>
 struct KernelSet {
@@ -27,12 +28,12 @@ struct KernelSet {
   void (*update_softmax)(SoftmaxState<T>& row);  // attention/softmax_state.h
   // scratch: scratch_elements(rank, vectors of the block) elements, 64-byte aligned.
   void (*merge)(const Merge<T>& merge, const MergeBlock& block, T* scratch);  // merge/merge_block.h
-  // Weights in integers (product/integer_product.h).
+  // Integer weights (product/integer_product.h).
   void (*multiply_integers)(const IntegerProduct& product);
-  // float_inputs: panels of floats, with their scales; otherwise for multiply_integers.
-  void (*decode_integers)(const IntegerProduct& product, void* decoded);
-  bool float_inputs;     // x of multiply_integers is float, otherwise T
-  int nibble_offset;     // integers of 4 bits are decoded as value + nibble_offset
+  // Decodes to ordinary panels: of float if float_inputs, otherwise of T.
+  void (*decode_integers)(const IntegerProduct& product, const ChunkRange& chunks, void* decoded);
+  bool float_inputs;     // the x of multiply_integers is float; otherwise T
+  int nibble_offset;     // 4-bit integers are decoded to value + nibble_offset
   int64_t integer_rows;  // up to this many rows, decoding in registers is faster
 };
 

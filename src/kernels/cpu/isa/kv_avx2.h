@@ -22,8 +22,8 @@ struct Avx2Kv : Avx2Float {
   static __m256 high_word(__m256i words) {
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(words, 16));
   }
-  // e4m3 in the upper bytes of words, as the fp16 that is 2^-8 of it: the same bits behind a longer
-  // exponent.
+  // Converts e4m3 in the upper bytes of words to fp16 with 2^-8 of the value: the same bits with a
+  // longer exponent field.
   static __m256i halves(__m256i upper) {
     return _mm256_and_si256(_mm256_srai_epi16(upper, 1),
                             _mm256_set1_epi16(static_cast<int16_t>(0xbf80)));

@@ -1,4 +1,5 @@
-// The KvVectors (attention/byte_attention_kernels.h) of AVX-512.
+// The KvVectors (attention/byte_attention_kernels.h) of AVX-512, with VNNI where the file that
+// includes this is compiled for it.
 #pragma once
 
 #include "kernels/cpu/isa/vectors_avx512.h"
@@ -13,7 +14,7 @@ struct Avx512Kv : Avx512Float {
   static __m256i pairs_of(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  // e4m3 in the upper bytes of words, as the fp16 that is 2^-8 of it.
+  // Converts e4m3 in the upper bytes of words to fp16 with 2^-8 of the value, then to fp32.
   static __m512 widened_halves(__m256i upper) {
     return _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(upper, 1),
                                             _mm256_set1_epi16(static_cast<int16_t>(0xbf80))));
@@ -43,7 +44,11 @@ struct Avx512Kv : Avx512Float {
   static Words words(const uint8_t* p) { return _mm512_cvtepi8_epi16(pairs_of(p)); }
   static Ints no_ints() { return _mm512_setzero_si512(); }
   static void dot(Ints& ints, Words w, int32_t pair) {
+#ifdef __AVX512VNNI__
+    ints = _mm512_dpwssd_epi32(ints, w, _mm512_set1_epi32(pair));
+#else
     ints = _mm512_add_epi32(ints, _mm512_madd_epi16(w, _mm512_set1_epi32(pair)));
+#endif
   }
   static Sums floats_of(Ints ints) { return _mm512_cvtepi32_ps(ints); }
 };

@@ -9,7 +9,7 @@
 namespace valora::kernels {
 namespace {
 
-// e4m3 / 256 of all bytes.
+// The value of every e4m3 byte, divided by 256.
 consteval std::array<float, 256> fp8_numbers() {
   std::array<float, 256> numbers{};
   for (int code = 0; code < 256; ++code) {

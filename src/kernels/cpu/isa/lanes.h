@@ -1,5 +1,5 @@
-// Vectors of 16 floats with exponentials and reductions, for the files that are compiled for one
-// instruction set.
+// Vectors of 16 floats with exponentials and reductions, for files compiled for one instruction
+// set.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace {
 using Lanes = float __attribute__((vector_size(64)));
 using LaneBits = int32_t __attribute__((vector_size(64)));
 
-// e^x within 2 ulp for x <= 0. Inputs below -87 are clamped to -87.
+// e^x within 2 ulp for x <= 0. Clamps inputs below -87 to -87.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
   x = x < -87.0f ? Lanes{} - 87.0f : x;
   const Lanes n = (x * kLog2E + kToInteger) - kToInteger;
   return (Lanes)((LaneBits)exp_of_rest(x, n) + (__builtin_convertvector(n, LaneBits) << 23));
 }
 
-// 2^x for x < 127 with a relative error below 2^-18, for results that are rounded to bf16. Inputs
-// below -126 are clamped to -126. 2^r is the minimax polynomial for the relative error on
-// |r| <= 1/2.
+// 2^x for x < 127 with a relative error below 2^-18, for results that will be rounded to bf16.
+// Clamps inputs below -126 to -126. 2^r is the minimax polynomial for the relative error on |r| <=
+// 1/2.
 inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
   constexpr float kLeast = -126.0f;
   x = x < kLeast ? Lanes{} + kLeast : x;
@@ -50,7 +50,7 @@ inline __attribute__((always_inline)) Lanes rotated_lanes(Lanes lanes) {
                                  from(13), from(14), from(15));
 }
 
-// A tree reduction with a depth of four.
+// A tree reduction of depth four.
 template <typename Join>
 inline __attribute__((always_inline)) float reduce_lanes(Lanes lanes, const Join& join) {
   lanes = join(lanes, rotated_lanes<8>(lanes));

@@ -1,4 +1,4 @@
-// Branch-free scalar functions that the compiler vectorises.
+// Branch-free scalar functions that compilers can vectorise.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace valora::kernels {
 
 inline constexpr float kLog2E = 1.44269504088896341f;
 
-// e^(x - n · ln 2) for |x - n · ln 2| <= ln 2 / 2, by a polynomial of degree 6. F is float or Lanes
+// e^(x - n · ln 2) for |x - n · ln 2| <= ln 2 / 2, by a degree-6 polynomial. F is float or Lanes
 // (lanes.h).
 template <typename F>
 inline __attribute__((always_inline)) F exp_of_rest(F x, F n) {
@@ -31,7 +31,8 @@ inline __attribute__((always_inline)) float exp_approx(float x) {
                               (static_cast<int32_t>(n) << 23));
 }
 
-// Σ a[i] · b[i] in fp32 with 16 partial sums, which the compiler vectorises without -ffast-math.
+// Σ a[i] · b[i] in fp32, with 16 partial sums so that the compiler vectorises it without
+// -ffast-math.
 template <typename A, typename B>
 inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t n) {
   constexpr int kLanes = 16;
@@ -46,8 +47,8 @@ inline __attribute__((always_inline)) float dot(const A* a, const B* b, int64_t 
   return sum + partial[0];
 }
 
-// The maximum of x[0, n); NaNs are ignored; -infinity if no value is left. Written with vectors,
-// since the compiler may not reorder the comparisons of a plain loop.
+// The maximum of x[0, n), ignoring NaNs; -infinity if no value remains. Uses vectors explicitly,
+// because the compiler may not reorder the comparisons of a plain loop.
 inline __attribute__((always_inline)) float largest(const float* x, int64_t n) {
   constexpr int kLanes = 16;
   using Lanes = float __attribute__((vector_size(4 * kLanes)));

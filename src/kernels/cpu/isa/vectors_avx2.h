@@ -12,8 +12,8 @@ namespace valora::kernels {
 namespace {
 
 struct Avx2Floats {
-  // 5 × 1 sums of two registers leave 6 of 16 registers for weights and inputs. With 6 × 1, g++
-  // spills.
+  // 5 × 1 sums of two registers each leave 6 of 16 registers for weights and inputs. With 6 × 1,
+  // g++ spills.
   static constexpr int kTileSums = 5;
   struct Sums {
     __m256 low, high;  // outputs 0–7 and 8–15
@@ -38,7 +38,7 @@ struct Avx2Floats {
     sums.high = _mm256_fmadd_ps(a.high, b.high, sums.high);
   }
 
-  // Tails go through a buffer of 16 elements.
+  // Partial vectors go through a buffer of 16 elements.
   template <typename T>
   static Sums load(const T* p, int64_t count) {
     if (count == 16) return load_whole(p);
@@ -100,7 +100,7 @@ struct Avx2Floats {
   static void finish_streams() { _mm_sfence(); }
 };
 
-// bf16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
+// bf16: pairs are widened to fp32, the even input by a shift and the odd one by a mask.
 struct Avx2 : Avx2Floats {
   static constexpr int kSteps = 2;
   using Element = bf16;
@@ -131,7 +131,7 @@ struct Avx2 : Avx2Floats {
   }
 };
 
-// fp32: one input per vector.
+// fp32: one input per vector of weights.
 struct Avx2Float : Avx2Floats {
   static constexpr int kSteps = 1;
   using Element = float;
@@ -146,7 +146,7 @@ struct Avx2Float : Avx2Floats {
     return _mm256_set1_ps(*x);
   }
 
-  // The offset of the nibbles is left to the sums of the inputs: one instruction less.
+  // Nibbles keep their offset, which the sums of the inputs correct: this saves an instruction.
   static constexpr int kIntegerInputs = 1, kNibbleOffset = 0;
   template <int BIT>
   static __m256 eight_nibbles(const __m256i* words) {
@@ -161,18 +161,22 @@ struct Avx2Float : Avx2Floats {
     const auto* words = reinterpret_cast<const __m256i*>(chunk);
     return {eight_nibbles<kBit>(words), eight_nibbles<kBit>(words + 1)};
   }
-  static __m256 eight_bytes(const int8_t* bytes) {
-    return _mm256_cvtepi32_ps(
-        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
+  template <int I>
+  static __m256 eight_bytes(const uint8_t* words) {
+    const __m256i values =
+        _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
+                         _mm256_set1_epi8(static_cast<char>(0x80)));
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(values, 24 - I % 4 * 8), 24));
   }
   template <int I>
-  static Weights bytes(const int8_t* chunk) {
-    return {eight_bytes(chunk + 16 * I), eight_bytes(chunk + 16 * I + 8)};
+  static Weights bytes(const uint8_t* chunk) {
+    const uint8_t* words = chunk + I / 4 * 64;
+    return {eight_bytes<I>(words), eight_bytes<I>(words + 32)};
   }
-  static void store_weights(float* p, Weights w) { store_whole(p, w); }
-  static Weights decoded_weight(Weights w, Sums zeros, Sums scales, Sums minimums) {
-    return {_mm256_fmadd_ps(_mm256_sub_ps(w.low, zeros.low), scales.low, minimums.low),
-            _mm256_fmadd_ps(_mm256_sub_ps(w.high, zeros.high), scales.high, minimums.high)};
+  static void store_decoded(float* p, Weights w, Sums zeros, Sums scales, Sums minimums) {
+    store_whole(p,
+                {_mm256_fmadd_ps(_mm256_sub_ps(w.low, zeros.low), scales.low, minimums.low),
+                 _mm256_fmadd_ps(_mm256_sub_ps(w.high, zeros.high), scales.high, minimums.high)});
   }
 
   template <bool STREAM>

@@ -12,7 +12,7 @@ namespace valora::kernels {
 namespace {
 
 struct Avx512Floats {
-  // 6 × 4 sums plus the registers for weights and inputs fill the 32 registers.
+  // 6 × 4 sums, plus registers for weights and inputs, fill the 32 registers.
   static constexpr int kTileSums = 24;
   using Sums = __m512;
 
@@ -54,14 +54,17 @@ struct Avx512Floats {
       _mm512_storeu_si512(p, bits);
   }
   static void finish_streams() { _mm_sfence(); }
-  // Interleaves the bf16 weights of an even and an odd input (low half of each lane) as a panel
-  // stores them.
+  // Interleaves the bf16 weights of an even and an odd input (in the low half of each lane) in the
+  // order of a panel.
   static __m512i paired(__m512i even, __m512i odd) {
     return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
   }
-  static __m512 bytes_of(const int8_t* bytes) {
-    return _mm512_cvtepi32_ps(
-        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))));
+  // The I-th inputs' integers of a chunk of 8 bits, less 128.
+  template <int I>
+  static __m512 bytes_of(const uint8_t* chunk) {
+    const __m512i values = _mm512_xor_si512(_mm512_loadu_si512(chunk + I / 4 * 64),
+                                            _mm512_set1_epi8(static_cast<char>(0x80)));
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(values, 24 - I % 4 * 8), 24));
   }
   static __m512 even_of(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
   static __m512 odd_of(__m512i pairs) {
@@ -71,7 +74,7 @@ struct Avx512Floats {
 };
 
 #ifdef __AVX512BF16__
-// AVX512-BF16: one vdpbf16ps multiplies a pair of inputs with the weights of 16 outputs.
+// AVX512-BF16: one vdpbf16ps multiplies a pair of inputs by the weights of 16 outputs.
 struct Avx512Bf16 : Avx512Floats {
   static constexpr int kSteps = 1;
   using Element = bf16;
@@ -95,7 +98,7 @@ struct Avx512Bf16 : Avx512Floats {
   }
 
   static constexpr int kIntegerInputs = 2, kNibbleOffset = -8;
-  // A look-up of both inputs of a pair: of an index of 16 bits the instruction reads the low 5.
+  // Looks up both inputs of a pair; the instruction uses only the low 5 bits of each 16-bit index.
   template <int I>
   static Weights nibbles(const uint8_t* chunk) {
     alignas(64) static constexpr uint16_t kIntegers[32] = {
@@ -105,14 +108,25 @@ struct Avx512Bf16 : Avx512Floats {
     const __m512i words = _mm512_srli_epi16(_mm512_loadu_si512(chunk), 4 * I);
     return (__m512bh)_mm512_permutexvar_epi16(words, _mm512_load_si512(kIntegers));
   }
-  // bf16 has the integers exactly: the upper halves of their fp32.
+  // bf16 represents the integers exactly, as the upper halves of their fp32 values.
   template <int I>
-  static Weights bytes(const int8_t* chunk) {
-    const __m512i even = _mm512_castps_si512(bytes_of(chunk + 32 * I)),
-                  odd = _mm512_castps_si512(bytes_of(chunk + 32 * I + 16));
+  static Weights bytes(const uint8_t* chunk) {
+    const __m512i even = _mm512_castps_si512(bytes_of<2 * I>(chunk)),
+                  odd = _mm512_castps_si512(bytes_of<2 * I + 1>(chunk));
     return (__m512bh)_mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(even, 16), odd);
   }
-  static void store_weights(bf16* p, Weights w) { _mm512_storeu_si512(p, (__m512i)w); }
+  static void store_decoded(bf16* p, Weights w, Sums zeros, Sums scales, Sums minimums) {
+    const auto decoded = [&](Sums integers) {
+      return _mm512_fmadd_ps(_mm512_sub_ps(integers, zeros), scales, minimums);
+    };
+    // The even inputs' 16 outputs, then the odd inputs'.
+    const auto apart =
+        (__m512i)_mm512_cvtne2ps_pbh(decoded(odd_of((__m512i)w)), decoded(even_of((__m512i)w)));
+    alignas(64) static constexpr uint16_t kPairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi16(_mm512_load_si512(kPairs), apart));
+  }
 
   template <bool STREAM>
   static void add_to_weights(bf16* out, const bf16* w, float c, const Sums* sums) {
@@ -124,8 +138,8 @@ struct Avx512Bf16 : Avx512Floats {
 };
 #endif
 
-// bf16 without AVX512-BF16: pairs are widened to fp32, the even input by a shift, the odd one by a
-// mask.
+// bf16 without AVX512-BF16: pairs are widened to fp32, the even input by a shift and the odd one by
+// a mask.
 struct Avx512 : Avx512Floats {
   static constexpr int kSteps = 2;
   using Element = bf16;
@@ -169,7 +183,7 @@ struct Avx512 : Avx512Floats {
   }
 };
 
-// fp32: one input per vector.
+// fp32: one input per vector of weights.
 struct Avx512Float : Avx512Floats {
   static constexpr int kSteps = 1;
   using Element = float;
@@ -196,12 +210,11 @@ struct Avx512Float : Avx512Floats {
     return _mm512_permutexvar_ps(words, integers);
   }
   template <int I>
-  static Weights bytes(const int8_t* chunk) {
-    return bytes_of(chunk + 16 * I);
+  static Weights bytes(const uint8_t* chunk) {
+    return bytes_of<I>(chunk);
   }
-  static void store_weights(float* p, Weights w) { _mm512_storeu_ps(p, w); }
-  static Weights decoded_weight(Weights w, Sums zeros, Sums scales, Sums minimums) {
-    return _mm512_fmadd_ps(_mm512_sub_ps(w, zeros), scales, minimums);
+  static void store_decoded(float* p, Weights w, Sums zeros, Sums scales, Sums minimums) {
+    _mm512_storeu_ps(p, _mm512_fmadd_ps(_mm512_sub_ps(w, zeros), scales, minimums));
   }
 
   template <bool STREAM>

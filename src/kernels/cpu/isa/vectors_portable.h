@@ -1,5 +1,5 @@
 // The Vectors (product/product_kernels.h) of the portable kernels: 16 outputs in four compiler
-// vectors of four lanes. The compiler splits them if the target has no such registers.
+// vectors of four lanes, which the compiler splits if the target has no such registers.
 #pragma once
 
 #include <bit>
@@ -15,12 +15,11 @@ static_assert(std::endian::native == std::endian::little,
               "a pair's even input is the low half of its 32 bits");
 
 struct PortableFloats {
-  // 3 × 1 sums of four registers leave 4 of the 16 registers of x86-64 for weights and inputs.
+  // 3 × 1 sums of four registers each leave 4 of x86-64's 16 registers for weights and inputs.
   static constexpr int kTileSums = 3;
   using Four = float __attribute__((vector_size(16)));
   using FourBits = uint32_t __attribute__((vector_size(16)));
   using FourIntegers = int32_t __attribute__((vector_size(16)));
-  using FourBytes = int8_t __attribute__((vector_size(4)));
   struct Sums {
     Four part[4];
   };
@@ -68,7 +67,7 @@ struct PortableFloats {
   static void finish_streams() {}
 };
 
-// bf16: pairs are widened to fp32, the even input by a shift, the odd one by a mask.
+// bf16: pairs are widened to fp32, the even input by a shift and the odd one by a mask.
 struct Portable : PortableFloats {
   static constexpr int kSteps = 2;
   using Element = bf16;
@@ -108,7 +107,7 @@ struct Portable : PortableFloats {
   }
 };
 
-// fp32: one input per vector.
+// fp32: one input per vector of weights.
 struct PortableFloat : PortableFloats {
   static constexpr int kSteps = 1;
   using Element = float;
@@ -123,7 +122,7 @@ struct PortableFloat : PortableFloats {
     return Four{*x, *x, *x, *x};
   }
 
-  // The offset of the nibbles is left to the sums of the inputs: one instruction less.
+  // Nibbles keep their offset, which the sums of the inputs correct: this saves an instruction.
   static constexpr int kIntegerInputs = 1, kNibbleOffset = 0;
   template <int I>
   static Weights nibbles(const uint8_t* chunk) {
@@ -137,21 +136,21 @@ struct PortableFloat : PortableFloats {
     return w;
   }
   template <int I>
-  static Weights bytes(const int8_t* chunk) {
+  static Weights bytes(const uint8_t* chunk) {
     Weights w;
     for (int i = 0; i < 4; ++i) {
-      FourBytes integers;
-      std::memcpy(&integers, chunk + 16 * I + 4 * i, sizeof integers);
+      FourBits words;
+      std::memcpy(&words, chunk + 64 * (I / 4) + 16 * i, sizeof words);
+      const auto integers = (FourIntegers)(words >> (8 * (I % 4)) & 255u) - 128;
       w.part[i] = __builtin_convertvector(integers, Four);
     }
     return w;
   }
-  static void store_weights(float* p, const Weights& w) { std::memcpy(p, &w, sizeof w); }
-  static Weights decoded_weight(Weights w, const Sums& zeros, const Sums& scales,
-                                const Sums& minimums) {
+  static void store_decoded(float* p, Weights w, const Sums& zeros, const Sums& scales,
+                            const Sums& minimums) {
     for (int i = 0; i < 4; ++i)
       w.part[i] = (w.part[i] - zeros.part[i]) * scales.part[i] + minimums.part[i];
-    return w;
+    std::memcpy(p, &w, sizeof w);
   }
 
   template <bool>

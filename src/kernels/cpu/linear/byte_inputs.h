@@ -1,5 +1,5 @@
-// The rows of x in 8 bits for the products of one launch (product/byte_product.h). Made once, for
-// all slices and threads.
+// The rows of x rounded to 8 bits for the products of one launch (product/byte_product.h), prepared
+// once for all slices and threads.
 #pragma once
 
 #include <array>
@@ -16,20 +16,21 @@ namespace valora::kernels {
 template <typename T>
 class ByteInputs {
  public:
-  // Nothing is done if no slice takes such inputs. x: [m, in] with a row stride of ldx elements.
-  void prepare(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-               const ParallelFor& parallel) {
+  // Does nothing if no slice uses 8-bit inputs. x: [m, in] with a row stride of ldx elements.
+  // largest: as in project().
+  void prepare(const T* x, int64_t m, int64_t ldx, const float* largest,
+               std::span<const Slice<T>> slices, const ParallelFor& parallel) {
     for (size_t s = 0; s < slices.size(); ++s) {
       const IntegerPanels* w = slices[s].integers;
       if (!w || w->input_block == 0) continue;
       const ByteForm form = byte_form(*w, byte_kernels());
       size_t same = 0;
       while (same < s && !(made_[same] && made_[same]->form == form)) ++same;
-      made_[s] = same < s ? made_[same] : make(x, m, ldx, form, parallel);
+      made_[s] = same < s ? made_[same] : make(x, m, ldx, largest, form, parallel);
     }
   }
 
-  // The rows for a slice that takes such inputs, from `row` on.
+  // The rows starting at `row`, for a slice that uses 8-bit inputs.
   ByteRows rows(int64_t slice, int64_t row) const {
     const Made& made = *made_[slice];
     const ByteForm& form = made.form;
@@ -37,8 +38,10 @@ class ByteInputs {
             form.row_bytes(),
             made.scales.get() + row * form.spans(),
             made.sums.get() + row * form.spans(),
+            made.starts.get() + row * form.spans(),
             form.spans(),
-            form.span};
+            form.span,
+            form.block_spans()};
   }
 
  private:
@@ -46,19 +49,22 @@ class ByteInputs {
     ByteForm form;
     std::unique_ptr<uint8_t[]> values;
     std::unique_ptr<float[]> scales, sums;
+    std::unique_ptr<int32_t[]> starts;
   };
 
-  static std::shared_ptr<const Made> make(const T* x, int64_t m, int64_t ldx, const ByteForm& form,
-                                          const ParallelFor& parallel) {
+  static std::shared_ptr<const Made> make(const T* x, int64_t m, int64_t ldx, const float* largest,
+                                          const ByteForm& form, const ParallelFor& parallel) {
     auto made = std::make_shared<Made>();
     made->form = form;
     made->values.reset(new uint8_t[m * form.row_bytes()]);
     made->scales.reset(new float[m * form.spans()]);
     made->sums.reset(new float[m * form.spans()]);
+    made->starts.reset(new int32_t[m * form.spans()]);
+    const RoundedRows rows{made->values.get(), made->scales.get(), made->sums.get(),
+                           made->starts.get()};
     const auto round_rows = [&](int64_t begin, int64_t end) {
-      round_rows_to_bytes(
-          x + begin * ldx, end - begin, ldx, form, made->values.get() + begin * form.row_bytes(),
-          made->scales.get() + begin * form.spans(), made->sums.get() + begin * form.spans());
+      round_rows_to_bytes(x + begin * ldx, end - begin, ldx, form, rows.from(begin, form),
+                          largest ? largest + begin : nullptr);
     };
     if (m * form.k < kSerialInputs)
       round_rows(0, m);

@@ -1,5 +1,6 @@
-// What the products of one launch with weights in integers need of x, if it stays as it is: its
-// values as the kernels read them, and their sums per group. Made once, for all slices and threads.
+// Prepares x for products with integer weights when x itself is not rounded: its values in the type
+// that the kernels read, and their sums per group. Done once per launch, for all slices and
+// threads.
 #pragma once
 
 #include <algorithm>
@@ -19,28 +20,31 @@ namespace valora::kernels {
 template <typename T>
 class IntegerInputs {
  public:
-  // Nothing is done if no slice has such integers. x, [m, in] with a row stride of ldx elements,
-  // must outlive this.
+  // Does nothing if no slice needs it. x: [m, in] with a row stride of ldx elements; must outlive
+  // this object.
   void prepare(const KernelSet<T>& kernels, const T* x, int64_t m, int64_t ldx,
                std::span<const Slice<T>> slices, const ParallelFor& parallel) {
     x_ = x;
     ldx_ = ldx;
-    int64_t k = 0, floats = 0;
+    int64_t k = 0, padded = 0, floats = 0;
     for (size_t s = 0; s < slices.size(); ++s) {
       const IntegerPanels* w = slices[s].integers;
       if (!w || w->input_block > 0) continue;
       k = w->k;
+      padded = inputs_of_chunks(*w);
       if (needs_group_sums(*w, kernels.nibble_offset))
         floats += plan_sums(*w, s, slices, m, floats);
     }
     if (k == 0) return;
-    const bool widens = sizeof(T) == 2 && kernels.float_inputs;
     k_ = k;
-    memory_.reset(new float[floats + (widens ? m * k : 0)]);
-    wide_ = widens ? memory_.get() + floats : nullptr;
-    if (floats == 0 && !widens) return;
+    padded_ = padded;
+    widens_ = sizeof(T) == 2 && kernels.float_inputs;
+    const bool copies = widens_ || padded != k;
+    memory_.reset(new float[floats + (copies ? m * padded : 0)]);
+    copy_ = copies ? memory_.get() + floats : nullptr;
+    if (floats == 0 && !copies) return;
     const auto prepare_rows = [&](int64_t begin, int64_t end) {
-      if (widens) widen_rows(begin, end);
+      if (copy_) copy_rows(begin, end);
       for (size_t s = 0; s < slices.size(); ++s)
         if (const Sums& sums = sums_[s]; sums.at >= 0 && sums.owner)
           sum_groups(x + begin * ldx, end - begin, ldx, k, slices[s].integers->group,
@@ -52,11 +56,11 @@ class IntegerInputs {
       parallel(0, m, 1, prepare_rows);
   }
 
-  // The product of a slice with integers, with its inputs from `row` on.
+  // The arguments of a slice's product with integer weights, for inputs starting at `row`.
   IntegerProduct product(int64_t slice, int64_t row, const IntegerOutputs& outputs) const {
     IntegerProduct p{outputs};
-    p.ldx = wide_ ? k_ : ldx_;
-    p.x = wide_ ? static_cast<const void*>(wide_ + row * k_) : x_ + row * ldx_;
+    p.ldx = copy_ ? padded_ : ldx_;
+    p.x = copy_ ? copied_row(row) : x_ + row * ldx_;
     const Sums& sums = sums_[slice];
     if (sums.at >= 0) p.group_sums = memory_.get() + sums.at + row * sums.groups;
     p.ldg = sums.groups;
@@ -64,13 +68,13 @@ class IntegerInputs {
   }
 
  private:
-  // The sums of a slice, [m, groups] in memory_. Slices with the same groups share them.
+  // The group sums of a slice, [m, groups] in memory_. Slices with equal groups share them.
   struct Sums {
     int64_t at = -1, groups = 0;
     bool owner = false;
   };
 
-  // → the floats that the sums take.
+  // → the number of floats needed for the slice's sums.
   int64_t plan_sums(const IntegerPanels& w, size_t slice, std::span<const Slice<T>> slices,
                     int64_t m, int64_t at) {
     for (size_t s = 0; s < slice; ++s)
@@ -83,18 +87,32 @@ class IntegerInputs {
     return m * groups;
   }
 
-  void widen_rows(int64_t begin, int64_t end) {
+  void* copied_row(int64_t row) const {
+    if (widens_) return copy_ + row * padded_;
+    return reinterpret_cast<T*>(copy_) + row * padded_;
+  }
+
+  void copy_rows(int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const T* from = x_ + row * ldx_;
-      float* to = wide_ + row * k_;
-      for (int64_t i = 0; i < k_; ++i) to[i] = to_float(from[i]);
+      if (widens_)
+        copy_row(from, static_cast<float*>(copied_row(row)), [](T x) { return to_float(x); });
+      else
+        copy_row(from, static_cast<T*>(copied_row(row)), [](T x) { return x; });
     }
   }
 
+  template <typename E, typename Convert>
+  void copy_row(const T* from, E* to, const Convert& convert) const {
+    for (int64_t i = 0; i < k_; ++i) to[i] = convert(from[i]);
+    std::fill(to + k_, to + padded_, E{});
+  }
+
   const T* x_ = nullptr;
-  int64_t ldx_ = 0, k_ = 0;
+  int64_t ldx_ = 0, k_ = 0, padded_ = 0;
+  bool widens_ = false;
   std::unique_ptr<float[]> memory_;
-  float* wide_ = nullptr;  // [m, k]
+  float* copy_ = nullptr;  // [m, padded_] of float, or of T unless widens_; null: x itself is read
   std::array<Sums, kMaxSlices> sums_{};
 };
 

@@ -1,5 +1,5 @@
-// Projections with weights in integers, on every instruction set, against their definition in
-// double precision.
+// Projections with integer weights, on every instruction set, against their definition in double
+// precision.
 #include <gtest/gtest.h>
 
 #include "kernels/testing/isa_fixture.h"
@@ -13,7 +13,7 @@ using namespace testing_support;
 
 class IntegerProjections : public OnEachIsa {
  protected:
-  // In all encodings of a group size.
+  // Checks all encodings with this group size.
   static void expect_all(Case c, int64_t group) {
     for (const int bits : {4, 8})
       for (const auto& [zeros, minimums] : {std::pair(false, false), {true, false}, {false, true}})
@@ -31,26 +31,26 @@ class IntegerProjections : public OnEachIsa {
 };
 INSTANTIATE_TEST_SUITE_P(Isas, IntegerProjections, each_isa(), name_of_isa);
 
-TEST_P(IntegerProjections, OfAnySize) {
+TEST_P(IntegerProjections, AnySizeMatchesReference) {
   for (const int64_t k : {1, 9, 45, 96})
     for (const int64_t m : {1, 3, 6, 26})
       expect_all({.m = m, .k = k, .outs = {k + 2}, .x_gap = 3, .y_gap = 2, .bias = true}, 32);
 }
 
-TEST_P(IntegerProjections, OfAnyGroup) {
+TEST_P(IntegerProjections, AnyGroupMatchesReference) {
   for (const int64_t group : {8, 24, 64, 128, 200})
     for (const int64_t m : {1, 4, 27})
       expect_all({.m = m, .k = 200, .outs = {33}, .unrounded = true}, group);
 }
 
-// Inputs that are decoded in several parts, which cut groups.
-TEST_P(IntegerProjections, OfManyInputsAndRows) {
+// Enough inputs to be decoded in several parts, which divide groups.
+TEST_P(IntegerProjections, ManyInputsAndRowsMatchReference) {
   for (const int64_t group : {24, 1211})
     expect_all({.m = 30, .k = 1211, .outs = {70}, .bias = true}, group);
   expect_all({.m = 130, .k = 40, .outs = {130}, .bias = true}, 32);
 }
 
-TEST_P(IntegerProjections, OfSeveralSlicesWithAdapters) {
+TEST_P(IntegerProjections, SlicesWithAdaptersMatchReference) {
   for (const int64_t m : {1, 5, 31})
     expect_all({.m = m,
                 .k = 50,
@@ -60,7 +60,7 @@ TEST_P(IntegerProjections, OfSeveralSlicesWithAdapters) {
                32);
 }
 
-TEST_P(IntegerProjections, CombineGateAndUp) {
+TEST_P(IntegerProjections, GatedMatchesReference) {
   for (const int64_t m : {1, 29})
     for (const Gate gate : {Gate::kSilu, Gate::kGeluTanh})
       expect_all({.m = m,
@@ -72,7 +72,7 @@ TEST_P(IntegerProjections, CombineGateAndUp) {
                  32);
 }
 
-TEST_P(IntegerProjections, SharedByThreadsEqualThoseOfOne) {
+TEST_P(IntegerProjections, ThreadsEqualSerial) {
   Case c{.m = 130,
          .k = 300,
          .outs = {130, 70},
@@ -87,7 +87,7 @@ TEST_P(IntegerProjections, SharedByThreadsEqualThoseOfOne) {
   }
 }
 
-TEST(IntegerPanels, DecodeToWhatWasPacked) {
+TEST(IntegerPanels, RoundTrip) {
   for (const int bits : {4, 8})
     for (const auto& [zeros, minimums] : {std::pair(false, false), {true, false}, {false, true}})
       for (const int64_t group : {8, 32, 77}) {
@@ -102,7 +102,7 @@ TEST(IntegerPanels, DecodeToWhatWasPacked) {
         decode_integers(m.panels, w.data(), serial_for);
         for (int64_t i = 0; i < 37 * 77; ++i) {
           const int64_t part = i / 77 * m.groups + i % 77 / m.panels.group;
-          // The product is exact, so that it does not matter whether it is rounded by itself.
+          // The product is exact, so it does not matter whether it is rounded separately.
           ASSERT_EQ(w[i], static_cast<float>(m.values[i] - m.zeros[part]) * m.scales[part] +
                               m.minimums[part])
               << bits << " bits, group " << group << ", weight " << i;
@@ -110,8 +110,8 @@ TEST(IntegerPanels, DecodeToWhatWasPacked) {
       }
 }
 
-TEST(IntegerPanels, TakeTheirPackedBytes) {
-  // 4.5 bits per weight: 4 and a scale of bf16 for 32.
+TEST(IntegerPanels, HavePredictedSize) {
+  // 4.5 bits per weight: 4, plus a bf16 scale for every 32 weights.
   EXPECT_EQ(integer_bytes(integer_layout(64, 896, 4, 32, false, false)), 64 * 896 * 9 / 16);
   EXPECT_EQ(integer_bytes(integer_layout(64, 896, 4, 32, false, true)), 64 * 896 / 2 + 64 * 28 * 3);
   EXPECT_EQ(integer_bytes(integer_layout(64, 1024, 8, 128, false, false)), 64 * 1024 + 64 * 8 * 2);

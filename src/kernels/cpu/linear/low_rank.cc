@@ -11,10 +11,10 @@ namespace valora::kernels {
 namespace {
 
 constexpr int64_t kUnits = 64;              // units per launch: enough for load balance
-constexpr int64_t kUnitProducts = 1 << 15;  // multiply-adds that outweigh a unit's overhead
-constexpr int64_t kGroup = 8;               // panels of the widest tile
+constexpr int64_t kUnitProducts = 1 << 15;  // multiply-adds that amortise a unit's overhead
+constexpr int64_t kGroup = 8;               // panels in the widest tile
 
-// A run of outputs over a run of rows: the work item of a thread.
+// A work item: a range of outputs and of rows.
 struct Unit {
   int64_t panel_begin, panel_end, row_begin, row_end;
 };

@@ -1,6 +1,6 @@
-// The low-rank products of one launch, cut into pieces for its threads. A shrink computes x Aᵀ for
-// some rows of one segment on one slice. An expand adds the product with Bᵀ to a run of outputs,
-// and waits until all shrinks are done.
+// The low-rank products of one launch, divided into pieces for its threads. A shrink computes x Aᵀ
+// for some rows of one segment on one slice. An expand waits until all shrinks are done and adds
+// the product with Bᵀ to a range of outputs.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace valora::kernels {
 template <typename T>
 class LowRankPieces {
  public:
-  // x: [m, in] with a row stride of ldx elements. modules: the module index per slice; -1: none.
-  // tile: used for every product instead of the tuned tiles.
+  // x: [m, in] with a row stride of ldx elements. modules: module index per slice; -1: none. tile:
+  // replaces the tuned tiles for all products.
   LowRankPieces(const T* x, int64_t ldx, std::span<const LoraSegment> segments,
                 const std::array<int, kMaxSlices>& modules, std::optional<CpuTile> tile = {})
       : x_(x), ldx_(ldx), tile_(tile), kernels_(kernel_set<T>()) {
@@ -40,9 +40,9 @@ class LowRankPieces {
   }
 
   int64_t shrinks() const { return static_cast<int64_t>(shrinks_.size()); }
-  // A module that a segment touches; null if there is none.
+  // Any module touched by a segment; null if there is none.
   const LoraModule* first_module() const { return parts_.empty() ? nullptr : parts_[0].module; }
-  // Multiply-adds of the expands per output of the slice, summed over all rows.
+  // Multiply-adds of the slice's expands per output, summed over all rows.
   int64_t products_per_output(size_t slice) const {
     int64_t sum = 0;
     for (const Part& part : parts_of(slice)) sum += part.tokens() * part.module->rank;
@@ -73,18 +73,18 @@ class LowRankPieces {
     shrunk_.fetch_add(1, std::memory_order_release);
   }
 
-  // Whether an adapter adds to these rows of a slice.
+  // True if an adapter contributes to these rows of a slice.
   bool touched(size_t slice, int64_t row_begin, int64_t row_end) const {
     return std::ranges::any_of(parts_of(slice),
                                [&](const Part& part) { return part.covers(row_begin, row_end); });
   }
 
-  // Prefetches the panels of B for a later expand() of few rows. At low ranks these panels are
-  // scattered and too short for the hardware prefetcher, which does detect those of higher ranks.
+  // Prefetches panels of B for a later expand() of few rows. At low ranks, panels are scattered and
+  // too short for the hardware prefetcher; it does detect those of higher ranks.
   void fetch_expands(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin,
                      int64_t row_end) const {
     if (row_end - row_begin > kFetchedRows) return;
-    // Without it GCC removes calls to a function that only prefetches.
+    // Otherwise GCC removes calls to a function that only prefetches.
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (const Part& part : parts_of(slice)) {
       if (!fetches(part, row_begin, row_end)) continue;
@@ -95,8 +95,8 @@ class LowRankPieces {
     }
   }
 
-  // How many panels of a slice to prefetch at once, at most `most`. The CPU drops prefetches that
-  // exceed its queues.
+  // How many of a slice's panels to prefetch at a time, at most `most`: the CPU drops prefetches
+  // that exceed its queues.
   int64_t fetched_together(size_t slice, int64_t most, int64_t row_begin, int64_t row_end) const {
     constexpr int64_t kLinesTogether = 64;
     if (row_end - row_begin > kFetchedRows) return most;
@@ -108,7 +108,7 @@ class LowRankPieces {
 
   // Adds the expands of rows [row_begin, row_end) and panels [panel_begin, panel_end) to `sums`,
   // which begins at row_begin and panel_begin and has a row stride of ld floats. Spins until all
-  // shrinks are done; each must be done or running on a thread of this launch.
+  // shrinks are done, so each of them must be done or running on a thread of this launch.
   void expand(size_t slice, int64_t panel_begin, int64_t panel_end, int64_t row_begin,
               int64_t row_end, float* sums, int64_t ld) {
     for (const Part& part : parts_of(slice)) {
@@ -133,8 +133,8 @@ class LowRankPieces {
   }
 
  private:
-  static constexpr int64_t kShrinkRows = 64;  // most rows of a shrink
-  // Most cache lines of a prefetched panel of B: rank 16 in bf16.
+  static constexpr int64_t kShrinkRows = 64;  // most rows per shrink
+  // The longest panel of B that is prefetched, in cache lines: rank 16 in bf16.
   static constexpr int64_t kFetchedLines = 8;
   static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
 
@@ -169,7 +169,7 @@ class LowRankPieces {
     return {parts_.data() + begin, ends_[slice] - begin};
   }
 
-  // → elements of its intermediate; 0 if the segment does not touch the module.
+  // → elements of the part's intermediate; 0 if the segment does not touch the module.
   int64_t add_part(const LoraSegment& segment, size_t index, int module, int64_t low) {
     const LoraModule* touched = touched_module(segment, module);
     const int64_t tokens = segment.token_end - segment.token_begin;
@@ -186,7 +186,7 @@ class LowRankPieces {
     return tokens * touched->rank;
   }
 
-  // The sums of all runs of a cut A, rounded once.
+  // Sums the products of all runs of a cut A, rounding once.
   void multiply_runs(const Product<T>& whole) const {
     thread_local std::vector<float> sums;
     sums.resize(static_cast<size_t>(whole.m * whole.ldy));
@@ -203,7 +203,7 @@ class LowRankPieces {
     for (size_t i = 0; i < sums.size(); ++i) y[i] = from_float<T>(sums[i]);
   }
 
-  // Ordered by segment, then slice: the rows of x stay in the caches from slice to slice.
+  // Ordered by segment, then slice, so that rows of x stay in cache from slice to slice.
   void cut_shrinks(size_t segments) {
     std::array<size_t, kMaxSlices> next{0, ends_[0], ends_[1]};
     for (size_t g = 0; g < segments; ++g)
@@ -218,7 +218,8 @@ class LowRankPieces {
       }
   }
 
-  // The panels of A of the next shrink, to prefetch during this one. False if it has fewer panels.
+  // The next shrink's panels of A, to prefetch during this one. False if it has fewer panels than
+  // this one, or if they cannot be prefetched.
   bool next_panels(int64_t index, const T* (&next)[kMaxFetchedPanels]) const {
     if (index + 1 >= shrinks()) return false;
     const Panels<T> a = parts_[shrinks_[index + 1].part].a();

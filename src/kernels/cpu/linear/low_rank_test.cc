@@ -1,4 +1,4 @@
-// Low-rank products without the dense one, with tuned and with given tiles, against plain
+// Low-rank products without the dense product, with tuned and explicit tiles, against plain
 // double-precision loops.
 #include "kernels/cpu/linear/low_rank.h"
 
@@ -51,7 +51,7 @@ void expect_low_rank(int64_t m, int64_t in, int64_t out, const std::vector<Use>&
     }
 }
 
-TEST_P(LowRankProducts, AddWhatTheSegmentsSay) {
+TEST_P(LowRankProducts, AddEverySegmentsProduct) {
   const std::vector<std::vector<Use>> batches{
       {},
       {{0, 7, {0}, 1.f}},
@@ -67,7 +67,7 @@ TEST_P(LowRankProducts, AddWhatTheSegmentsSay) {
     }
 }
 
-TEST_P(LowRankProducts, ShareManyRowsAndOutputsOut) {
+TEST_P(LowRankProducts, ManyRowsAndOutputsMatchReference) {
   const std::vector<Use> uses{{0, 140, {16}, 1.f}, {140, 141, {32}, 1.f}, {200, 300, {8}, 2.f}};
   expect_low_rank<bf16>(300, 96, 1025, uses, {});
   expect_low_rank<float>(300, 96, 1025, uses, {});

@@ -1,25 +1,25 @@
-// How a launch of products is cut into pieces, and what it prefetches. Shared by the kernels and
-// the tile profiler, which must measure what the kernels run.
+// How a launch of products is divided into pieces, and what it prefetches. Shared by the kernels
+// and the tile profiler, which must measure what the kernels run.
 #pragma once
 
 #include <cstdint>
 
 namespace valora::kernels {
 
-// Rows whose inputs and sums stay in L2.
+// The most rows whose inputs and sums stay in L2.
 inline constexpr int64_t kMaxRowsTogether = 126;
-// Products of at most this many rows are memory-bound: their weights are prefetched.
+// Products of at most this many rows are memory-bound, so their weights are prefetched.
 inline constexpr int64_t kFetchedRows = 16;
-// Most panels of A (rank 256) for which the next shrink's panels are prefetched.
+// The most panels of A (rank 256) for which the next shrink's panels are prefetched.
 inline constexpr int64_t kMaxFetchedPanels = 16;
-// Multiply-adds below which a second thread does not pay off.
+// Below this many multiply-adds, a second thread does not pay off.
 inline constexpr int64_t kSerialProducts = 1 << 16;
-// Inputs whose preparation a second thread does not speed up.
+// Below this many inputs, a second thread does not speed up their preparation.
 inline constexpr int64_t kSerialInputs = 1 << 15;
 
 // Panels per piece of the outputs if all rows run together: as few pieces as balance the load,
-// since each segment has a cost per piece. A multiple of `group`, the panels of the dense product's
-// tile.
+// because each piece costs time per segment. A multiple of `group`, the panels in the dense
+// product's tile.
 inline int64_t piece_panels(int64_t panels, int64_t group) {
   constexpr int64_t kPieces = 28, kMaxPanels = 64;
   int64_t piece = group;

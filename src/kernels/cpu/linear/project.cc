@@ -20,15 +20,14 @@
 namespace valora::kernels {
 namespace {
 
-// Weights that stay in L2 over all rows.
+// Bytes of weights that stay in L2 while all rows use them.
 constexpr int64_t kChunkBytes = 256 << 10;
-// Weights that stay in L3 over all rows, if one group of panels exceeds kChunkBytes.
+// Bytes of weights that stay in L3 likewise, if one group of panels exceeds kChunkBytes.
 constexpr int64_t kLongChunkBytes = 8 << 20;
-// Most groups of panels of integers per work item with many rows: their sums stay in L2.
+// The most groups of integer panels per work item with many rows: their sums stay in L2.
 constexpr int64_t kIntegerGroups = 2;
 
-// A run of outputs of one slice (of a gated product: of both) over a run of rows: the work item of
-// a thread.
+// A work item: a range of outputs of one slice (for a gated product, of both) and of rows.
 struct ProjectUnit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
 };
@@ -43,9 +42,11 @@ std::array<int, kMaxSlices> modules_of(std::span<const Slice<T>> slices) {
 template <typename T>
 class Projection {
  public:
-  Projection(const T* x, const T* inputs, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
-             std::span<const LoraSegment> segments, std::optional<Gate> gate)
+  Projection(const T* x, const T* inputs, int64_t m, int64_t ldx, const float* largest,
+             std::span<const Slice<T>> slices, std::span<const LoraSegment> segments,
+             std::optional<Gate> gate)
       : x_(inputs),
+        largest_(largest),
         m_(m),
         ldx_(ldx),
         slices_(slices),
@@ -63,7 +64,7 @@ class Projection {
 
   void run(const ParallelFor& parallel) {
     inputs_.prepare(kernels_, x_, m_, ldx_, slices_, parallel);
-    byte_inputs_.prepare(x_, m_, ldx_, slices_, parallel);
+    byte_inputs_.prepare(x_, m_, ldx_, largest_, slices_, parallel);
     WorkQueue shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
     const auto run_range = [&](int64_t begin, int64_t end) {
       const int64_t first = shrinks.count() * begin / units.count(),
@@ -152,7 +153,8 @@ class Projection {
               slice.ldy);
   }
 
-  // The outputs of panels [begin, end) of one slice in fp32, without adapters. sums: the unit's.
+  // The fp32 outputs of panels [begin, end) of one slice, without adapters. sums: those of the
+  // unit.
   void multiply_into(int64_t s, const ProjectUnit& unit, int64_t begin, int64_t end, float* sums,
                      int64_t ld) {
     const int64_t first_output = unit.panel_begin * kPanelOutputs;
@@ -179,7 +181,7 @@ class Projection {
     kernels_.multiply(p);
   }
 
-  // The unit's outputs of one slice in fp32, with the adapters added.
+  // The unit's fp32 outputs of one slice, adapters included.
   void sum_into(int64_t s, const ProjectUnit& unit, float* sums, int64_t ld) {
     const int64_t group = low_rank_.fetched_together(s, unit.panel_end - unit.panel_begin,
                                                      unit.row_begin, unit.row_end);
@@ -197,7 +199,8 @@ class Projection {
     return memory.data();
   }
 
-  const T* x_;  // of the weights
+  const T* x_;  // what the weights multiply
+  const float* largest_;
   int64_t m_, ldx_;
   std::span<const Slice<T>> slices_;
   std::optional<Gate> gate_;
@@ -214,15 +217,15 @@ class Projection {
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, std::optional<Gate> gate,
-             const ParallelFor& parallel, const T* inputs) {
+             const ParallelFor& parallel, const T* inputs, const float* largest) {
   if (m > 0 && !slices.empty())
-    Projection<T>(x, inputs ? inputs : x, m, ldx, slices, segments, gate).run(parallel);
+    Projection<T>(x, inputs ? inputs : x, m, ldx, largest, slices, segments, gate).run(parallel);
 }
 
 #define VALORA_INSTANTIATE(T)                                                                  \
   template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>,                 \
                         std::span<const LoraSegment>, std::optional<Gate>, const ParallelFor&, \
-                        const T*);
+                        const T*, const float*);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 #undef VALORA_INSTANTIATE

@@ -20,22 +20,24 @@ inline constexpr int kMaxSlices = 3;
 // One linear: y = x · wᵀ + bias. T is float or bf16.
 template <typename T>
 struct Slice {
-  Panels<T> w;                  // [n, k]; without data if `integers` is set
+  Panels<T> w;                  // [n, k]; has no data if `integers` is set
   const float* bias = nullptr;  // [n], or null
   T* y = nullptr;               // [m, n] with a row stride of ldy elements
   float* y_float = nullptr;     // if set, receives the unrounded result instead of y
   int64_t ldy = 0;
-  int module = -1;  // index in the module tables of the segments; -1: not adapted
+  int module = -1;                          // module index in the segments' tables; -1: not adapted
   const IntegerPanels* integers = nullptr;  // the weights as integers, [n, k]
 };
 
-// x: [m, k] with a row stride of ldx elements. The rank-wide intermediate of a token, multiplied by
-// its coefficient and scale, is rounded to T. inputs: what the weights multiply, if that is not x;
-// it has x's shape and stride, and adapters take x. gate: of two slices of equal n, the first y =
-// gate(first) · second; the second y is not written.
+// x: [m, k] with a row stride of ldx elements. A token's rank-wide intermediate, multiplied by
+// coefficient and scale, is rounded to T. inputs: replaces x as the input of the weights; it has
+// x's shape and stride, and adapters still use x. gate: for two slices of equal n, the first y =
+// gate(first) · second, and the second y is not written. largest: for RowRounding if x holds only
+// part of each row's inputs, the largest magnitude of each whole row, [m].
 template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, std::optional<Gate> gate,
-             const ParallelFor& parallel, const T* inputs = nullptr);
+             const ParallelFor& parallel, const T* inputs = nullptr,
+             const float* largest = nullptr);
 
 }  // namespace valora::kernels

@@ -1,4 +1,4 @@
-// Projections on every instruction set of this CPU, against plain double-precision loops. Every
+// Projections with every instruction set of this CPU, against plain double-precision loops. Every
 // buffer ends at a guard page.
 #include "kernels/cpu/linear/project.h"
 
@@ -59,7 +59,7 @@ TEST_P(Projections, EqualTheReferenceForEveryRowCountOfATile) {
   }
 }
 
-TEST_P(Projections, KeepToTheirRowsWhereStridesAreWider) {
+TEST_P(Projections, LeaveGapsBetweenRowsUnwritten) {
   for (int64_t m : {1, 2, 7, 8, 19})
     for (int64_t n : {1, 16, 45, 80}) {
       expect_linear_in_all_forms(m, n, 33, 5, 3);
@@ -69,9 +69,9 @@ TEST_P(Projections, KeepToTheirRowsWhereStridesAreWider) {
 
 TEST_P(Projections, EqualTheReferenceOverALongSum) { expect_linear_in_all_forms(3, 17, 4097); }
 
-TEST_P(Projections, CutManyRowsIntoChunks) { expect_linear_in_all_forms(300, 161, 40); }
+TEST_P(Projections, ManyRowsMatchReference) { expect_linear_in_all_forms(300, 161, 40); }
 
-TEST_P(Projections, WithoutRowsOrInputs) {
+TEST_P(Projections, EmptyRowsOrInputs) {
   Guarded<float> y(2);
   y[0] = y[1] = kUntouched;
   Slice<bf16> slice{{nullptr, 2, 0}, nullptr, nullptr, y.data(), 2};
@@ -85,8 +85,8 @@ TEST_P(Projections, WithoutRowsOrInputs) {
   EXPECT_EQ(y[1], 4);
 }
 
-// With zero weights the outputs are the rounded biases, in a whole panel and in a tail.
-TEST_P(Projections, RoundToNearestEvenOnceAndKeepWhatIsNoNumber) {
+// With zero weights, outputs are the rounded biases, both in a whole panel and in a partial one.
+TEST_P(Projections, RoundOnceToEvenAndKeepNonFinite) {
   const float infinity = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::pair<float, uint16_t>> biases{
@@ -124,7 +124,7 @@ void expect_in_all_forms(const Case& c) {
   expect_projection<T>(scattered);
 }
 
-TEST_P(Projections, AddEachSegmentUnderItsOwnAdapterAndLeaveOtherTokens) {
+TEST_P(Projections, ApplyEachSegmentsAdapterOnly) {
   const Case c{.m = 130,
                .k = 71,
                .outs = {45},
@@ -138,7 +138,7 @@ TEST_P(Projections, AddEachSegmentUnderItsOwnAdapterAndLeaveOtherTokens) {
   expect_in_all_forms<float>(c);
 }
 
-TEST_P(Projections, SumSegmentsOfTheSameTokens) {
+TEST_P(Projections, SumOverlappingSegments) {
   const Case c{.m = 40,
                .k = 64,
                .outs = {80},
@@ -147,7 +147,7 @@ TEST_P(Projections, SumSegmentsOfTheSameTokens) {
   expect_in_all_forms<float>(c);
 }
 
-TEST_P(Projections, AddForRanksAndWidthsOfEveryTail) {
+TEST_P(Projections, HandleEveryRankAndWidthTail) {
   for (int64_t rank : {1, 2, 3, 8, 15, 16, 17, 31, 33, 64, 65, 129, 256})
     for (int64_t width : {1, 15, 16, 17, 33, 64, 129}) {
       const Case c{.m = 34,
@@ -162,7 +162,7 @@ TEST_P(Projections, AddForRanksAndWidthsOfEveryTail) {
     }
 }
 
-TEST_P(Projections, OfSeveralSlicesTouchedUnevenly) {
+TEST_P(Projections, SlicesMayHaveDifferentAdapters) {
   for (int64_t m : {1, 3, 8, 140}) {
     const int64_t half = (m + 1) / 2;
     const Case c{
@@ -177,7 +177,7 @@ TEST_P(Projections, OfSeveralSlicesTouchedUnevenly) {
   }
 }
 
-TEST_P(Projections, CombineGateAndUp) {
+TEST_P(Projections, GatedMatchesReference) {
   for (int64_t m : {1, 8, 140})
     for (int64_t n : {16, 45, 200}) {
       Case c{.m = m, .k = 50, .outs = {n, n}, .y_gap = 2};
@@ -191,8 +191,8 @@ TEST_P(Projections, CombineGateAndUp) {
     }
 }
 
-// Two threads; the second one starts only after the first has waited for it or has done all work.
-TEST_P(Projections, SharedByThreadsEqualThoseOfOne) {
+// Two threads; the second starts only after the first has waited for it or has done all the work.
+TEST_P(Projections, ThreadsEqualSerial) {
   const Case c{.m = 130,
                .k = 50,
                .outs = {130, 70},

@@ -13,10 +13,10 @@
 namespace valora::kernels {
 namespace {
 
-// Weights per block: small enough for load balance, large enough to amortise the transpose of A.
+// Weights per block: few enough for load balance, enough to amortise transposing A.
 constexpr int64_t kBlockBytes = 512 << 10;
 constexpr int64_t kBlockPanels = 16;         // panels that share one transposed A
-constexpr int64_t kScratchBytes = 32 << 10;  // of the transposed A, to stay near L1
+constexpr int64_t kScratchBytes = 32 << 10;  // for the transposed A, to stay near L1
 
 struct Piece {
   size_t merge;

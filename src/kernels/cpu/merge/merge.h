@@ -13,8 +13,8 @@ namespace valora::kernels {
 // One linear and its adapter. T is float or bf16.
 template <typename T>
 struct Merge {
-  Panels<T> w;  // [n, k], contiguous; without data if `integers` is set
-  // W' in panels of T; may be w.data. A separate 64-byte aligned W' is written with
+  Panels<T> w;  // [n, k], contiguous; has no data if `integers` is set
+  // W' in panels of T; may equal w.data. A separate, 64-byte aligned W' is written with
   // non-temporal stores.
   T* merged = nullptr;
   Panels<T> a;  // n = rank, k = w.k
@@ -23,7 +23,7 @@ struct Merge {
   const IntegerPanels* integers = nullptr;  // W as integers
 };
 
-// Merges any number of linears, e.g. all of a model, in one parallel launch.
+// Merges any number of linears, e.g. all of a model's, in one parallel launch.
 template <typename T>
 void merge(std::span<const Merge<T>> merges, const ParallelFor& parallel);
 

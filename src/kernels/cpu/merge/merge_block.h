@@ -1,4 +1,4 @@
-// Arguments of the merge kernel KernelSet::merge. A call merges one block of a weight on one
+// Arguments of the merge kernel KernelSet::merge. Each call merges one block of a weight on one
 // thread.
 #pragma once
 
@@ -8,18 +8,19 @@
 
 namespace valora::kernels {
 
-// Panels [panel_begin, panel_end) of a weight, and in each the vectors [vector_begin, vector_end)
-// of kVectorInputs inputs.
+// Panels [panel_begin, panel_end) of a weight and, in each, vectors [vector_begin, vector_end) of
+// kVectorInputs inputs.
 struct MergeBlock {
   int64_t panel_begin = 0, panel_end = 0;
   int64_t vector_begin = 0, vector_end = 0;
 };
 
-// Most inputs per run (kMergeRun) of any instruction set. The scratch holds whole runs.
+// The most inputs per run (kMergeRun) with any instruction set. The scratch memory holds whole
+// runs.
 inline constexpr int64_t kMaxMergeRun = 16;
 static_assert(kCutInputs % kMaxMergeRun == 0, "a run is within one piece of a panel");
 
-// Elements of the transposed A of a block: all ranks for each input, in pairs for bf16.
+// Elements of a block's transposed A: all ranks for each input, in pairs for bf16.
 template <typename T>
 constexpr int64_t scratch_elements(int64_t rank, int64_t vectors) {
   constexpr int64_t inputs = kVectorInputs<T>;

@@ -1,5 +1,5 @@
-// The loops of the merge kernel, written over the Vectors of product/product_kernels.h, which here
-// also need:
+// The loops of the merge kernel, written over the Vectors of product/product_kernels.h, which must
+// also provide:
 //
 //   add_to_weights<STREAM>(out, w, c, sums)
 //     Writes one vector of weights, w + c · sums, rounded once. sums[i] belongs to input i of the
@@ -46,7 +46,7 @@ void transpose_a(const Panels<T>& a, const MergeBlock& block, T* scratch) {
   }
 }
 
-// Merges 16 outputs × one run of inputs, of which the first `vectors` vectors exist.
+// Merges 16 outputs × one run of inputs. Only the run's first `vectors` vectors exist.
 template <typename V, bool STREAM, typename T>
 inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int64_t groups,
                                                      const T* w, T* out, float c, int64_t vectors) {
@@ -55,7 +55,6 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
   typename V::Sums sums[kRun];
 #pragma GCC unroll 16
   for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
-  // Prefetches the weights of later runs.
 #pragma GCC unroll 16
   for (int i = 0; i < kRun / kInputs; ++i) __builtin_prefetch(w + (i + kAhead) * kVector, 0, 3);
   for (int64_t g = 0; g < groups; ++g, a += kRun * kInputs, b += kVector) {
@@ -76,25 +75,21 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
       V::template add_to_weights<STREAM>(out + i * kVector, w + i * kVector, c, sums + i * kInputs);
 }
 
-// The weights of inputs [begin, end) of one panel in fp32, [end - begin][16].
+// Decodes the weights of inputs [begin, end) of one panel to fp32, [end - begin][16].
 inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, int64_t end,
                           float* w) {
   const uint8_t* data = p.data + panel * p.panel_bytes;
   const auto middle = static_cast<float>(1 << (p.bits - 1));
   for (int64_t i = begin; i < end; ++i, w += kPanelOutputs) {
     const int64_t chunk = i / kChunkInputs, input = i % kChunkInputs;
-    if (p.bits == 8) {
-      const auto* bytes =
-          reinterpret_cast<const int8_t*>(data) + (chunk * kChunkInputs + input) * kPanelOutputs;
-      for (int64_t j = 0; j < kPanelOutputs; ++j) w[j] = static_cast<float>(bytes[j]);
-    } else {
-      uint32_t words[kPanelOutputs];
-      std::memcpy(words, data + chunk * sizeof words, sizeof words);
-      for (int64_t j = 0; j < kPanelOutputs; ++j)
-        w[j] = static_cast<float>(
-                   static_cast<int32_t>(words[j] >> (input / 2 * 4 + input % 2 * 16) & 15)) -
-               middle;
-    }
+    // The words of 32 bits that hold this input, one per output.
+    uint32_t words[kPanelOutputs];
+    const int64_t at = p.bits == 8 ? i / 4 : chunk;
+    std::memcpy(words, data + at * static_cast<int64_t>(sizeof words), sizeof words);
+    const int64_t shift = p.bits == 8 ? input % 4 * 8 : input / 2 * 4 + input % 2 * 16;
+    const uint32_t mask = (1u << p.bits) - 1;
+    for (int64_t j = 0; j < kPanelOutputs; ++j)
+      w[j] = static_cast<float>(static_cast<int32_t>(words[j] >> shift & mask)) - middle;
     const int64_t part = i / p.group * kPanelOutputs;
     if (p.zeros)
       for (int64_t j = 0; j < kPanelOutputs; ++j)
@@ -118,7 +113,7 @@ inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, 
   }
 }
 
-// Writes one vector of merged weights, w + c · sums, rounded once. w: one [16] of fp32 per input.
+// Writes one vector of merged weights, w + c · sums, rounded once. w: fp32 [16] per input.
 template <typename V, typename T>
 inline __attribute__((always_inline)) void add_to_floats(T* out, const float* w, float c,
                                                          const typename V::Sums* sums) {
@@ -131,7 +126,7 @@ inline __attribute__((always_inline)) void add_to_floats(T* out, const float* w,
     for (int64_t i = 0; i < kInputs; ++i) out[j * kInputs + i] = rounded[i][j];
 }
 
-// As merge_run() for weights in integers, whose panel is `panel`.
+// The same as merge_run() for integer weights, in panel `panel`.
 template <typename V, typename T>
 void merge_integers_run(const Merge<T>& m, int64_t panel, int64_t vector, int64_t vectors,
                         const T* a, const T* b, int64_t groups, T* out) {
@@ -140,7 +135,7 @@ void merge_integers_run(const Merge<T>& m, int64_t panel, int64_t vector, int64_
   float w[kRun * kPanelOutputs];
   decode_inputs(*m.integers, panel, vector * kInputs, std::min(m.w.k, (vector + vectors) * kInputs),
                 w);
-  if ((vector + vectors) * kInputs > m.w.k)  // the pair of an odd last input
+  if ((vector + vectors) * kInputs > m.w.k)  // padding of an odd last input's pair
     std::fill_n(w + (m.w.k - vector * kInputs) * kPanelOutputs, kPanelOutputs, 0.0f);
   typename V::Sums sums[kRun];
   for (int i = 0; i < kRun; ++i) sums[i] = V::zero();
@@ -195,7 +190,7 @@ void merge_panels(const Merge<T>& m, const MergeBlock& block, const T* scratch) 
   }
 }
 
-// If W' is not W itself, non-temporal stores keep it out of the caches.
+// A separate W' is written with non-temporal stores, which keep it out of the caches.
 template <typename V>
 void merge_block(const Merge<typename V::Element>& m, const MergeBlock& block,
                  typename V::Element* scratch) {

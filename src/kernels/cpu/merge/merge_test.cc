@@ -1,5 +1,5 @@
-// Merged weights on every instruction set of this CPU, against plain double-precision loops. Every
-// buffer ends at a guard page.
+// Merged weights with every instruction set of this CPU, against plain double-precision loops.
+// Every buffer ends at a guard page.
 #include "kernels/cpu/merge/merge.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Sizes {
   int64_t panels_per_piece = 0;
 };
 
-// A weight, its adapter, and the output: a separate buffer, or the weight itself.
+// A weight, its adapter, and the output, which is a separate buffer or the weight itself.
 template <typename T>
 struct Linear {
   Sizes sizes;
@@ -117,34 +117,34 @@ TEST_P(Merges, EqualTheReferenceAtOddSizes) {
     }
 }
 
-TEST_P(Merges, EqualTheReferenceAtEveryTailOfTheRank) {
+TEST_P(Merges, EqualReferenceAtEveryRankTail) {
   for (int64_t rank : {1, 2, 3, 8, 15, 16, 17, 31, 33, 64, 65, 129, 255, 256}) {
     expect_merged_in_all_forms({{35, 77, rank, -1.5f}});
     if (HasFatalFailure()) return;
   }
 }
 
-TEST_P(Merges, OfManyBlocks) {
+TEST_P(Merges, ManyBlocksEqualReference) {
   expect_merged_in_all_forms({{290, 1100, 3, 2}, {33, 2100, 70, 0.5f}});
 }
 
-TEST_P(Merges, TakeAdaptersInPieces) {
+TEST_P(Merges, AcceptAdaptersInPieces) {
   for (int64_t per_piece : {1, 2, 3}) expect_merged_in_all_forms({{100, 41, 50, 1, per_piece}});
 }
 
-TEST_P(Merges, OfSeveralLinearsAtOnceByTwoThreads) {
+TEST_P(Merges, TwoThreadsMergeSeveralLinears) {
   expect_merged_in_all_forms(
       {{64, 96, 16, 1}, {300, 64, 4, -1}, {17, 9, 1, 2}, {64, 2100, 33, 0.25f}}, two_threads);
 }
 
-TEST_P(Merges, OfNothing) {
+TEST_P(Merges, EmptyMergeDoesNothing) {
   merge<bf16>({}, serial_for);
   const Merge<float> without_rank;
   merge<float>({&without_rank, 1}, serial_for);
 }
 
-// W + c · B A = 1 + 2^-8 + 2^-17: intermediate rounding would drop the last bit, and the tie would
-// round to even.
+// W + c · B A = 1 + 2^-8 + 2^-17: rounding an intermediate value would drop the last bit, and the
+// resulting tie would round to even.
 TEST_P(Merges, RoundOnce) {
   const auto w = values_of<bf16>({1}), a = values_of<bf16>({0x1p-8f, 0x1p-17f}),
              b = values_of<bf16>({1, 1});

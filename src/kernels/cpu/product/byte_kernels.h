@@ -1,14 +1,17 @@
-// The loops of the products with inputs of 8 bits, over the ByteVectors of an instruction set. As
-// in product_kernels.h, each file that is compiled for an instruction set has its own copy.
+// The loops of products with 8-bit inputs, written over the ByteVectors of an instruction set. As
+// in product_kernels.h, each file compiled for an instruction set has its own copy.
 //
 // ByteVectors V are Vectors of float (product_kernels.h: Sums, zero, add, load, store, broadcast,
-// scale, scale_add, add_product) and have
-//   kTileSums               number of Ints that a tile keeps in registers
+// scale, scale_add, add_product) and also provide
+//   kTileSums               number of Ints that fit into registers per tile
+//   kBlockSums              kTileSums of tiles with sums per block (byte_tile); 0: no such tiles
 //   Ints                    sums of integers for 16 outputs
 //   no_ints()
-//   kMostSpan<BITS>         inputs of a span, so that Ints do not overflow
-//   kInputBytes<BITS>       bytes per input: a step takes 4 bytes of a row
-//   kOffset<BITS>           weights are the values plus this
+//   kStarts                 true if V has ints_from(sum), which starts all sums at `sum`, and
+//                           weights<> are values without an offset
+//   kMostSpan<BITS>         most inputs per span for which Ints do not overflow
+//   kInputBytes<BITS>       bytes per input; each step takes 4 bytes of a row
+//   kOffset<BITS>           weights are stored as values plus this
 //   weights<BITS, STEP>(chunk)
 //                           the weights of 16 outputs for a step's inputs
 //   inputs(x)               4 bytes of a row, broadcast
@@ -49,14 +52,36 @@ inline __attribute__((always_inline)) void dot_chunk(typename V::Ints (&ints)[RO
   (step(std::integral_constant<int, STEPS>()), ...);
 }
 
-// totals += (ints - zero · sum of q) · scale of x · scale of w + minimum · sum of q · scale of x,
-// for one span.
-template <typename V, int BITS, int ROWS, int PANELS>
+// The zero-point to subtract from all weights of a tile, as its kernel reads them.
+template <typename V, int BITS>
+int middle_of(const IntegerPanels& w) {
+  return usual_zero(w) + V::template kOffset<BITS>;
+}
+
+// Starts the sums of a span, where possible at what the zero-point subtracts, so that no later work
+// is needed for it.
+template <typename V, int ROWS, int PANELS>
+inline __attribute__((always_inline)) void start_span(const ByteProduct& p,
+                                                      const IntegerPlace& place, int64_t span,
+                                                      typename V::Ints (&ints)[ROWS][PANELS]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i) {
+    typename V::Ints start = V::no_ints();
+    if constexpr (V::kStarts)
+      start = V::ints_from(p.rows.starts[(place.row + i) * p.rows.spans + span]);
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) ints[i][j] = start;
+  }
+}
+
+// totals += (ints - zero · sum of q) · scale of w + minimum · sum of q, for one span; each term
+// times the scale of x unless SCALED is false.
+template <typename V, int BITS, bool SCALED, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const IntegerPlace& place,
                                                     int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
-  const int middle = usual_zero(p.w) + V::template kOffset<BITS>;
+  const int middle = V::kStarts ? 0 : middle_of<V, BITS>(p.w);
   const int64_t at = place.row * p.rows.spans + span;
 #pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
@@ -68,99 +93,142 @@ inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const 
       const int64_t row = at + i * p.rows.spans;
       typename V::Sums sum = V::template floats_of<BITS>(ints[i][j]);
       if (middle != 0 || p.w.zeros) sum = V::scale_add(-p.rows.sums[row], zeros, sum);
-      V::add_product(totals[i][j], V::scale(p.rows.scales[row], scales), sum);
+      V::add_product(totals[i][j], SCALED ? V::scale(p.rows.scales[row], scales) : scales, sum);
     }
     if (!p.w.minimums) continue;
     const typename V::Sums minimums = group_minimums<V>(p, place.panel + j, group);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
       const int64_t row = at + i * p.rows.spans;
-      totals[i][j] = V::scale_add(p.rows.sums[row] * p.rows.scales[row], minimums, totals[i][j]);
+      const float factor = SCALED ? p.rows.sums[row] * p.rows.scales[row] : p.rows.sums[row];
+      totals[i][j] = V::scale_add(factor, minimums, totals[i][j]);
     }
   }
 }
 
-template <typename V, int BITS, int ROWS, int PANELS>
+// totals += sums · scale of x, for the block that ends with this span. Clears the sums.
+template <typename V, int ROWS, int PANELS>
+inline __attribute__((always_inline)) void end_block(const ByteProduct& p,
+                                                     const IntegerPlace& place, int64_t span,
+                                                     typename V::Sums (&sums)[ROWS][PANELS],
+                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) {
+      const float scale = p.rows.scales[(place.row + i) * p.rows.spans + span];
+      totals[i][j] = V::scale_add(scale, sums[i][j], totals[i][j]);
+      sums[i][j] = V::zero();
+    }
+}
+
+// BLOCKS: the spans of a block are added before their sum is multiplied by the scale of x, which
+// costs registers but saves a multiplication per span.
+template <typename V, int BITS, bool BLOCKS, int ROWS, int PANELS>
 void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
   constexpr int kInputBytes = V::template kInputBytes<BITS>;
   constexpr int64_t kChunkBytes = kPanelOutputs * BITS;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
-  const int64_t all = (p.w.k + kChunkInputs - 1) / kChunkInputs, ldx = p.rows.ldx,
-                group_chunks = group_chunks_of(p), span_chunks = p.rows.span / kChunkInputs;
+  const int64_t all = place.chunk_end, ldx = p.rows.ldx, group_chunks = group_chunks_of(p),
+                span_chunks = p.rows.span / kChunkInputs;
   const uint8_t* x = p.rows.x + place.row * ldx;
-  const uint8_t *chunks[PANELS], *next[PANELS];
-  for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j], next[j] = place.next[j];
-  const bool fetches = place.next[0] != nullptr;
-  typename V::Sums totals[ROWS][PANELS];
+  const uint8_t* chunks[PANELS];
+  for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
+  NextPanels<PANELS> next(p, place);
+  typename V::Sums totals[ROWS][PANELS], sums[BLOCKS ? ROWS : 1][BLOCKS ? PANELS : 1];
+#pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i)
-    for (int j = 0; j < PANELS; ++j) totals[i][j] = V::zero();
-  for (int64_t c = 0, span = 0; c < all; ++span) {
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) {
+      totals[i][j] = V::zero();
+      if constexpr (BLOCKS) sums[i][j] = V::zero();
+    }
+  for (int64_t c = place.chunk_begin, span = c / span_chunks; c < all; ++span) {
     const int64_t end = std::min(all, c + span_chunks), group = c / group_chunks;
     typename V::Ints ints[ROWS][PANELS];
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i)
-#pragma GCC unroll 4
-      for (int j = 0; j < PANELS; ++j) ints[i][j] = V::no_ints();
-    if (fetches) {
-      const int64_t scale_bytes = kPanelOutputs * (p.w.float_scales ? 4 : 2);
-      for (int j = 0; j < PANELS; ++j)
-        __builtin_prefetch(next[j] + p.w.scales_at + group * scale_bytes, 0, 2);
-    }
+    start_span<V>(p, place, span, ints);
+    next.fetch_scales(group);
     for (; c < end; ++c) {
-      const int64_t offset = c * kChunkBytes;
-      if (fetches)
-#pragma GCC unroll 4
-        for (int j = 0; j < PANELS; ++j)
-#pragma GCC unroll 2
-          for (int64_t line = 0; line < kChunkBytes; line += 64)
-            __builtin_prefetch(next[j] + offset + line, 0, 2);
-      dot_chunk<V, BITS>(ints, chunks, offset, x + c * kChunkInputs * kInputBytes, ldx, kSteps);
+      next.fetch_chunk();
+      dot_chunk<V, BITS>(ints, chunks, c * kChunkBytes, x + c * kChunkInputs * kInputBytes, ldx,
+                         kSteps);
     }
-    add_span<V, BITS>(p, place, span, group, ints, totals);
+    if constexpr (BLOCKS) {
+      add_span<V, BITS, false>(p, place, span, group, ints, sums);
+      if (c == all || (span + 1) % p.rows.block_spans == 0)
+        end_block<V>(p, place, span, sums, totals);
+    } else {
+      add_span<V, BITS, true>(p, place, span, group, ints, totals);
+    }
   }
   store_totals<V>(p, place, totals);
 }
 
-template <typename V, int BITS, int PANELS, size_t... R>
+template <typename V, int BITS, bool BLOCKS, int PANELS, size_t... R>
 constexpr auto byte_tiles(std::index_sequence<R...>) {
   return std::array<void (*)(const ByteProduct&, const IntegerPlace&), sizeof...(R)>{
-      byte_tile<V, BITS, static_cast<int>(R) + 1, PANELS>...};
+      byte_tile<V, BITS, BLOCKS, static_cast<int>(R) + 1, PANELS>...};
 }
 
-template <typename V, int BITS, int PANELS>
+// Inputs per part with many rows: two panels of 8 bits stay in a small L1.
+inline constexpr int64_t kPartInputs = 896, kPartRows = 24;
+
+inline int64_t part_chunks(const ByteProduct& p) {
+  if (p.m <= kPartRows) return chunks_of(p.w);
+  return std::max<int64_t>(1, kPartInputs / p.rows.span) * p.rows.span / kChunkInputs;
+}
+
+template <typename V, bool BLOCKS>
+inline constexpr int kByteSums = BLOCKS ? V::kBlockSums : V::kTileSums;
+
+template <typename V, int BITS, bool BLOCKS, int PANELS>
 int64_t byte_groups(const ByteProduct& p, int64_t panel) {
-  if constexpr (PANELS > V::kTileSums) {
+  constexpr int kSums = kByteSums<V, BLOCKS>;
+  if constexpr (PANELS > kSums) {
     return panel;
   } else {
-    constexpr size_t kRows = V::kTileSums / PANELS;
-    static constexpr auto kTiles = byte_tiles<V, BITS, PANELS>(std::make_index_sequence<kRows>());
-    return run_tiles<PANELS>(p, kTiles, panel, true,
-                             [&](int64_t index) { return p.w.data + index * p.w.panel_bytes; });
+    static constexpr auto kTiles =
+        byte_tiles<V, BITS, BLOCKS, PANELS>(std::make_index_sequence<kSums / PANELS>());
+    return run_tiles<PANELS>(p, kTiles, panel, part_chunks(p));
   }
 }
 
-// The widest tile that takes all rows at once.
-template <typename V, int BITS>
+// Uses the widest tile that takes all rows at once; with many rows, two panels if registers
+// suffice.
+template <typename V, int BITS, bool BLOCKS>
 void multiply_bytes_from(const ByteProduct& p) {
+  constexpr int kSums = kByteSums<V, BLOCKS>;
   int64_t panel = p.panel_begin;
-  if (4 * p.m <= V::kTileSums) panel = byte_groups<V, BITS, 4>(p, panel);
-  if (2 * p.m <= V::kTileSums || V::kTileSums >= 12) panel = byte_groups<V, BITS, 2>(p, panel);
-  byte_groups<V, BITS, 1>(p, panel);
+  if (4 * p.m <= kSums) panel = byte_groups<V, BITS, BLOCKS, 4>(p, panel);
+  if (2 * p.m <= kSums || kSums >= 8) panel = byte_groups<V, BITS, BLOCKS, 2>(p, panel);
+  byte_groups<V, BITS, BLOCKS, 1>(p, panel);
+}
+
+// With longer spans, one multiplication per span costs less than smaller tiles do.
+inline constexpr int64_t kLongestBlockSpan = 64;
+
+template <typename V, int BITS>
+void multiply_spans(const ByteProduct& p) {
+  if constexpr (V::kBlockSums > 0)
+    if (p.rows.block_spans > 1 && p.rows.span <= kLongestBlockSpan)
+      return multiply_bytes_from<V, BITS, true>(p);
+  multiply_bytes_from<V, BITS, false>(p);
 }
 
 template <typename V>
 void multiply_bytes_on(const ByteProduct& p) {
   if (p.m <= 0) return;
-  if (p.w.bits == 4) return multiply_bytes_from<V, 4>(p);
-  multiply_bytes_from<V, 8>(p);
+  if (p.w.bits == 4) return multiply_spans<V, 4>(p);
+  multiply_spans<V, 8>(p);
 }
 
 template <typename V>
 consteval ByteKernels byte_kernels_of() {
   return {multiply_bytes_on<V>,
           {V::template kMostSpan<4>, V::template kMostSpan<8>},
-          {V::template kInputBytes<4>, V::template kInputBytes<8>}};
+          {V::template kInputBytes<4>, V::template kInputBytes<8>},
+          V::kStarts};
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Products whose inputs are rounded to 8 bits too: the sums of integers are exact, and each span of
-// inputs costs two multiply-adds per output for the scales. Weights are those of integer_panels.h.
+// Products with inputs rounded to 8 bits as well: integer sums are exact, and each span of inputs
+// costs two multiply-adds per output for the scales. Weights are as in integer_panels.h.
 //
-//   x[i] ≈ q[i] · scale of its block        q = -127 … 127, scale = the block's largest / 127
+//   x[i] ≈ q[i] · scale of its block        q = -127 … 127, scale = the block's largest / 127,
+//                                           or as RowRounding specifies
 //   y[o] = Σ over spans: (Σ q · value − zero · Σ q) · scale of x · scale of w
 //                        (minimums instead of zero-points: + minimum · Σ q · scale of x)
 //
@@ -14,17 +15,19 @@
 
 namespace valora::kernels {
 
-// The rows of x in 8 bits.
+// The rows of x rounded to 8 bits.
 struct ByteRows {
-  // [m, chunks of 8 inputs], ldx bytes per row, padded with zeros. Inputs take input_bytes bytes.
-  // For weights of 4 bits the inputs of a chunk are stored in the order 0 4 1 5 2 6 3 7, in which a
-  // panel's words have their bytes once they are masked.
+  // [m, chunks of 8 inputs], ldx bytes per row, padded with zeros. Each input takes input_bytes
+  // bytes. For 4-bit weights, a chunk's inputs are stored in the order 0 4 1 5 2 6 3 7, which
+  // matches the order of the bytes of a panel's masked words.
   const uint8_t* x = nullptr;
   int64_t ldx = 0;
-  const float* scales = nullptr;  // [m, spans]
-  const float* sums = nullptr;    // Σ q, [m, spans]
+  const float* scales = nullptr;    // [m, spans]
+  const float* sums = nullptr;      // Σ q, [m, spans]
+  const int32_t* starts = nullptr;  // ByteForm::start · Σ q, [m, spans]
   int64_t spans = 0;
-  int64_t span = 0;  // inputs: a multiple of 8
+  int64_t span = 0;         // inputs per span: a multiple of 8
+  int64_t block_spans = 1;  // spans that share a scale
 };
 
 struct ByteProduct : IntegerOutputs {
@@ -36,13 +39,14 @@ struct ByteKernels {
   void (*multiply)(const ByteProduct& product);
   int64_t most_span[2];  // inputs per span, for weights of 4 and 8 bits
   int input_bytes[2];    // for weights of 4 and 8 bits
+  bool starts;           // sums of integers can start at ByteRows::starts
 };
 
 extern const ByteKernels kVnniByteKernels;
 extern const ByteKernels kAvx2ByteKernels;
 extern const ByteKernels kPortableByteKernels;
 
-// The best ones within isa().
+// The best kernels that isa() allows.
 const ByteKernels& byte_kernels();
 
 // How the inputs of a product are rounded and stored.
@@ -52,25 +56,43 @@ struct ByteForm {
   int64_t span = 0;
   int bits = 8;         // of the weights
   int input_bytes = 1;  // 1 or 2
+  int start = 0;        // minus the zero-point that all weights share, if sums start with it
+  std::optional<RowRounding> row_rounding = {};
 
   int64_t chunks() const { return (k + kChunkInputs - 1) / kChunkInputs; }
   int64_t row_bytes() const { return chunks() * kChunkInputs * input_bytes; }
   int64_t spans() const { return (k + span - 1) / span; }
+  int64_t block_spans() const { return (block + span - 1) / span; }
   bool operator==(const ByteForm&) const = default;
 };
 
 // w.input_block must be set.
 ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels);
 
-// The block to choose for weights in groups of `group` inputs: the group, or a part of it, of at
-// most 128.
+// The recommended block for weights in groups of `group` inputs: as many whole groups as fit in 128
+// inputs, or the largest part of at most 128 inputs that divides a longer group.
 int64_t input_block(int64_t group, int64_t k);
 
-// Rounds rows of x, [m, form.k], to nearest even. values: [m, row_bytes()], scales and sums:
-// [m, spans()]. A block with a NaN or an infinity has that as its scale, so that all its products
-// are NaN. T is float or bf16.
+// Rows of x rounded to 8 bits, as they are written: the arrays of ByteRows.
+struct RoundedRows {
+  uint8_t* values;  // [m, row_bytes()]
+  float* scales;    // [m, spans()]
+  float* sums;      // [m, spans()]
+  int32_t* starts;  // [m, spans()]
+
+  // Those from `row` on.
+  RoundedRows from(int64_t row, const ByteForm& form) const {
+    const int64_t at = row * form.spans();
+    return {values + row * form.row_bytes(), scales + at, sums + at, starts + at};
+  }
+};
+
+// Rounds rows of x, [m, form.k], to nearest even. The scale of a block that contains a NaN or
+// infinity is not finite, so that all its products are NaN; with RowRounding of a fixed scale,
+// infinities saturate. largest: for RowRounding if x holds only part of each row's inputs, the
+// largest magnitude of each whole row, [m]. T is float or bf16.
 template <typename T>
-void round_rows_to_bytes(const T* x, int64_t m, int64_t ldx, const ByteForm& form, uint8_t* values,
-                         float* scales, float* sums);
+void round_rows_to_bytes(const T* x, int64_t m, int64_t ldx, const ByteForm& form,
+                         const RoundedRows& rows, const float* largest = nullptr);
 
 }  // namespace valora::kernels

@@ -1,16 +1,15 @@
-// The loops of the products with weights in integers, written over the Vectors of
-// product_kernels.h, which here also need:
+// The loops of products with integer weights, written over the Vectors of product_kernels.h, which
+// must also provide:
 //
-//   kIntegerInputs          inputs per multiply_add: 2 with pairs of bf16, else 1
+//   kIntegerInputs          inputs per multiply_add: 2 with pairs of bf16, otherwise 1
 //   nibbles<I>(chunk), bytes<I>(chunk)
 //                           the integers of 16 outputs for the I-th multiply_add of a chunk
-//   kNibbleOffset           nibbles() gives value + kNibbleOffset; bytes() gives value - 128
-//   store_weights(p, weights)
-//                           writes what weights<0>(p) reads
+//   kNibbleOffset           nibbles() returns value + kNibbleOffset; bytes() returns value - 128
 //   broadcast(c), add_product(sums, a, b)
-//                           16 times c; sums += a · b
-//   decoded_weight(w, zeros, scales, minimums)
-//                           float: (w - zeros) · scales + minimums
+//                           c in all 16 lanes; sums += a · b
+//   store_decoded(p, w, zeros, scales, minimums)
+//                           stores (w - zeros) · scales + minimums, rounded to Element, in the form
+//                           that weights<0>(p) of an ordinary product reads
 #pragma once
 
 #include <algorithm>
@@ -24,11 +23,10 @@
 namespace valora::kernels {
 namespace {
 
-// Where a tile reads the integers: 4 or 8 bits in panels, or decoded.
+// The source of a tile's integers: panels of 4 or 8 bits.
 template <typename V>
 struct NibbleSource {
   static constexpr int64_t kChunkBytes = 64;
-  static constexpr bool kPacked = true;
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
     return V::template nibbles<I>(chunk);
@@ -37,45 +35,77 @@ struct NibbleSource {
 template <typename V>
 struct ByteSource {
   static constexpr int64_t kChunkBytes = 128;
-  static constexpr bool kPacked = true;
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
-    return V::template bytes<I>(reinterpret_cast<const int8_t*>(chunk));
-  }
-};
-template <typename V>
-struct DecodedSource {
-  using T = typename V::Element;
-  static constexpr int64_t kChunkBytes = kChunkInputs * kPanelOutputs * sizeof(T);
-  static constexpr bool kPacked = false;
-  template <int I>
-  static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
-    return V::template weights<0>(reinterpret_cast<const T*>(chunk) +
-                                  I * V::kIntegerInputs * kPanelOutputs);
+    return V::template bytes<I>(chunk);
   }
 };
 
 inline constexpr int kMostIntegerRows = 12;
-// With more rows integers are decoded once for all of them.
+// A tile keeps sums of a group and totals in registers.
+template <typename V>
+inline constexpr int kIntegerSums = V::kTileSums >= 24 ? V::kTileSums / 2 : V::kTileSums;
+// With more rows, integers are decoded once for all rows.
 template <typename V>
 inline constexpr int64_t kRegisterRows =
     V::kTileSums >= 24 ? 2 * kMostIntegerRows : 2 * V::kTileSums;
-// Decoded weights of float have their scale, so that the product of floats takes them; those of
-// bf16 are the integers, which it has exactly.
-template <typename V>
-inline constexpr bool kDecodesScaled = sizeof(typename V::Element) == sizeof(float);
+inline constexpr int64_t kMostFetchingBlocks = 4;
 
 struct IntegerPlace {
   int64_t row, panel;
-  // Of chunk 0 of each panel, even if the product begins at a later one.
+  int64_t chunk_begin, chunk_end;  // later parts add to the outputs of earlier ones
   const uint8_t* chunks[kIntegerPanels];
   const uint8_t* next[kIntegerPanels];  // panels to prefetch into L2; next[0] is null: none
+  int64_t fetch_at, fetch_step;         // bytes of `next`: where to begin, and how many per chunk
+};
+
+// Keeps the compiler from computing each row's address from the first row's, for which it takes
+// more registers than there are.
+template <typename T>
+inline __attribute__((always_inline)) const T* opaque(const T* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
+// The prefetching of a tile: a part of the next panels per chunk.
+template <int PANELS>
+class NextPanels {
+ public:
+  NextPanels(const IntegerOutputs& p, const IntegerPlace& place)
+      : active_(place.next[0] != nullptr),
+        at_(place.fetch_at),
+        step_(place.fetch_step),
+        scales_at_(p.w.scales_at),
+        scale_bytes_(kPanelOutputs * (p.w.float_scales ? 4 : 2)) {
+    for (int j = 0; j < PANELS; ++j) panels_[j] = place.next[j];
+  }
+  inline __attribute__((always_inline)) void fetch_chunk() {
+    if (!active_) return;
+#pragma GCC unroll 4
+    for (int j = 0; j < PANELS; ++j) {
+      __builtin_prefetch(panels_[j] + at_, 0, 2);
+      if (step_ > kLine) __builtin_prefetch(panels_[j] + at_ + kLine, 0, 2);
+    }
+    at_ += step_;
+  }
+  inline __attribute__((always_inline)) void fetch_scales(int64_t group) {
+    if (!active_) return;
+    for (int j = 0; j < PANELS; ++j)
+      __builtin_prefetch(panels_[j] + scales_at_ + group * scale_bytes_, 0, 2);
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  const uint8_t* panels_[PANELS];
+  bool active_;
+  int64_t at_, step_, scales_at_, scale_bytes_;
 };
 
 template <typename V, typename S, int CHAINS, int ROWS, int PANELS, int... I>
 inline __attribute__((always_inline)) void multiply_chunk(
-    typename V::Sums (&sums)[CHAINS][ROWS][PANELS], const uint8_t* const* chunks, int64_t offset,
-    const typename V::Element* x, int64_t ldx, std::integer_sequence<int, I...>) {
+    typename V::Sums (&sums)[ROWS][CHAINS * PANELS], const uint8_t* const (&chunks)[PANELS],
+    int64_t offset, const typename V::Element* const (&rows)[ROWS], int64_t input,
+    std::integer_sequence<int, I...>) {
   const auto step =
       [&]<int STEP>(std::integral_constant<int, STEP>) __attribute__((always_inline)) {
         typename V::Weights w[PANELS];
@@ -83,9 +113,10 @@ inline __attribute__((always_inline)) void multiply_chunk(
         for (int j = 0; j < PANELS; ++j) w[j] = S::template weights<STEP>(chunks[j] + offset);
 #pragma GCC unroll 16
         for (int i = 0; i < ROWS; ++i) {
-          const auto value = V::template value<0>(x + i * ldx + STEP * V::kIntegerInputs);
+          const auto value = V::template value<0>(rows[i] + input + STEP * V::kIntegerInputs);
 #pragma GCC unroll 4
-          for (int j = 0; j < PANELS; ++j) V::multiply_add(sums[STEP % CHAINS][i][j], value, w[j]);
+          for (int j = 0; j < PANELS; ++j)
+            V::multiply_add(sums[i][STEP % CHAINS * PANELS + j], value, w[j]);
         }
       };
   (step(std::integral_constant<int, I>()), ...);
@@ -100,7 +131,7 @@ inline __attribute__((always_inline)) typename V::Sums group_scales(const Intege
                           : V::load(reinterpret_cast<const bf16*>(scales) + at, kPanelOutputs);
 }
 
-// The zero-points of a group, relative to what the kernel decodes.
+// A group's zero-points, relative to the values that the kernel decodes.
 template <typename V>
 inline __attribute__((always_inline)) typename V::Sums group_zeros(const IntegerOutputs& p,
                                                                    int64_t panel, int64_t group,
@@ -120,36 +151,32 @@ inline __attribute__((always_inline)) typename V::Sums group_minimums(const Inte
   return V::load(reinterpret_cast<const float*>(minimums) + group * kPanelOutputs, kPanelOutputs);
 }
 
-// The integer from which weights are counted if no zero-points are stored.
-inline int usual_zero(const IntegerPanels& w) { return w.minimums ? 0 : 1 << (w.bits - 1); }
-
-// What kernels decode is the integer plus this.
+// The difference between decoded values and the integers.
 template <typename V>
 int integer_offset(const IntegerProduct& p) {
   return p.w.bits == 4 ? V::kNibbleOffset : -128;
 }
 
-// A channel's group has no end before that of the inputs.
+// A group with all inputs ends only where the inputs end.
 inline int64_t group_chunks_of(const IntegerOutputs& p) {
   return p.w.group < p.w.k ? p.w.group / kChunkInputs : p.w.k / kChunkInputs + 1;
 }
 
-// totals += scale · (sums - zero · the sum of the inputs) + minimum · the sum of the inputs.
-// complete: the group ends here, so the terms of the sum of the inputs are due.
+// totals += scale · (sums - zero · sum of the inputs) + minimum · sum of the inputs.
 template <typename V, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
                                                      const IntegerPlace& place, int64_t group,
-                                                     bool complete,
                                                      typename V::Sums (&sums)[ROWS][PANELS],
                                                      typename V::Sums (&totals)[ROWS][PANELS]) {
   const int offset = integer_offset<V>(p);
   const int middle = usual_zero(p.w) + offset;
-  const float* inputs =
-      complete && p.group_sums ? p.group_sums + place.row * p.ldg + group : nullptr;
+  const float* inputs = p.group_sums ? p.group_sums + place.row * p.ldg + group : nullptr;
   if (inputs && (p.w.zeros || middle != 0)) {
+#pragma GCC unroll 4
     for (int j = 0; j < PANELS; ++j) {
       const typename V::Sums zeros = p.w.zeros ? group_zeros<V>(p, place.panel + j, group, offset)
                                                : V::broadcast(static_cast<float>(middle));
+#pragma GCC unroll 16
       for (int i = 0; i < ROWS; ++i)
         sums[i][j] = V::scale_add(-inputs[i * p.ldg], zeros, sums[i][j]);
     }
@@ -174,13 +201,15 @@ template <typename V, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void store_totals(const IntegerOutputs& p,
                                                         const IntegerPlace& place,
                                                         typename V::Sums (&totals)[ROWS][PANELS]) {
+#pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
     const int64_t output = (place.panel + j) * kPanelOutputs,
                   count = std::min(kPanelOutputs, p.w.n - output);
+#pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
       float* y = p.y + (place.row + i) * p.ldy + output - p.first_output;
       typename V::Sums sum = totals[i][j];
-      if (p.add)
+      if (place.chunk_begin > 0)
         sum = V::add(sum, V::load(y, count));
       else if (p.bias)
         sum = V::add(sum, V::load(p.bias + output, count));
@@ -195,52 +224,41 @@ void integer_tile(const IntegerProduct& p, const IntegerPlace& place) {
   constexpr int kChains = 4 * ROWS * PANELS <= V::kTileSums ? 2 : 1;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
-  const int64_t ldx = p.ldx, whole = p.w.k / kChunkInputs, group_chunks = group_chunks_of(p);
-  const T* x = static_cast<const T*>(p.x) + place.row * ldx;
-  typename V::Sums totals[ROWS][PANELS];
+  const int64_t all = chunks_of(p.w), group_chunks = group_chunks_of(p);
+  const T* rows[ROWS];
   for (int i = 0; i < ROWS; ++i)
+    rows[i] = opaque(static_cast<const T*>(p.x) + (place.row + i) * p.ldx);
+  typename V::Sums totals[ROWS][PANELS];
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < PANELS; ++j) totals[i][j] = V::zero();
-  T last[ROWS * kChunkInputs] = {};
-  const bool fetches = place.next[0] != nullptr;
-  const uint8_t *chunks[PANELS], *next[PANELS];
-  for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j], next[j] = place.next[j];
-  for (int64_t c = p.chunk_begin, group = c / group_chunks; c < p.chunk_end; ++group) {
-    const int64_t group_end = (group + 1) * group_chunks, end = std::min(p.chunk_end, group_end);
-    typename V::Sums sums[kChains][ROWS][PANELS];
-#pragma GCC unroll 2
-    for (int chain = 0; chain < kChains; ++chain)
+  const uint8_t* chunks[PANELS];
+  for (int j = 0; j < PANELS; ++j) chunks[j] = place.chunks[j];
+  NextPanels<PANELS> next(p, place);
+  for (int64_t c = 0, group = 0; c < all; ++group) {
+    const int64_t end = std::min(all, (group + 1) * group_chunks);
+    typename V::Sums sums[ROWS][PANELS * kChains];
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < PANELS * kChains; ++j) sums[i][j] = V::zero();
+    next.fetch_scales(group);
+    for (; c < end; ++c) {
+      next.fetch_chunk();
+      multiply_chunk<V, S, kChains>(sums, chunks, c * S::kChunkBytes, rows, c * kChunkInputs,
+                                    kSteps);
+    }
+    if constexpr (kChains == 2) {
+      typename V::Sums both[ROWS][PANELS];
 #pragma GCC unroll 16
       for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 4
-        for (int j = 0; j < PANELS; ++j) sums[chain][i][j] = V::zero();
-    if (S::kPacked && fetches) {
-      const int64_t scale_bytes = kPanelOutputs * (p.w.float_scales ? 4 : 2);
-      for (int j = 0; j < PANELS; ++j)
-        __builtin_prefetch(next[j] + p.w.scales_at + group * scale_bytes, 0, 2);
+        for (int j = 0; j < PANELS; ++j) both[i][j] = V::add(sums[i][j], sums[i][j + PANELS]);
+      add_group<V>(p, place, group, both, totals);
+    } else {
+      add_group<V>(p, place, group, sums, totals);
     }
-    for (; c < end; ++c) {
-      const int64_t offset = c * S::kChunkBytes;
-      if (S::kPacked && fetches)
-#pragma GCC unroll 4
-        for (int j = 0; j < PANELS; ++j)
-#pragma GCC unroll 2
-          for (int64_t line = 0; line < S::kChunkBytes; line += 64)
-            __builtin_prefetch(next[j] + offset + line, 0, 2);
-      const T* inputs = x + c * kChunkInputs;
-      int64_t stride = ldx;
-      if (c == whole) {  // the last inputs, padded: what follows them in x may be out of bounds
-        for (int i = 0; i < ROWS; ++i)
-          std::copy_n(inputs + i * ldx, p.w.k - c * kChunkInputs, last + i * kChunkInputs);
-        inputs = last;
-        stride = kChunkInputs;
-      }
-      multiply_chunk<V, S>(sums, chunks, offset, inputs, stride, kSteps);
-    }
-    if constexpr (kChains == 2)
-      for (int i = 0; i < ROWS; ++i)
-        for (int j = 0; j < PANELS; ++j) sums[0][i][j] = V::add(sums[0][i][j], sums[1][i][j]);
-    const bool complete = c == group_end || c * kChunkInputs >= p.w.k;
-    add_group<V>(p, place, group, complete, sums[0], totals);
   }
   store_totals<V>(p, place, totals);
 }
@@ -251,25 +269,35 @@ constexpr auto integer_tiles(std::index_sequence<R...>) {
       integer_tile<V, S, static_cast<int>(R) + 1, PANELS>...};
 }
 
-// Groups of PANELS, all rows in blocks of even size; tiles[r] has r + 1 rows. chunks_of(panel): its
-// integers. Returns the first panel that is left over.
-template <int PANELS, typename Product, size_t ROWS, typename ChunksOf>
+// Runs all rows, in blocks of nearly equal size, for groups of PANELS panels, a part of `part`
+// chunks after the other. tiles[r] has r + 1 rows. Returns the first panel not processed.
+template <int PANELS, typename Product, size_t ROWS>
 int64_t run_tiles(const Product& p,
                   const std::array<void (*)(const Product&, const IntegerPlace&), ROWS>& tiles,
-                  int64_t panel, bool fetches, const ChunksOf& chunks_of) {
-  const int64_t blocks = (p.m + ROWS - 1) / ROWS, all = panels_of(p.w.n);
+                  int64_t panel, int64_t part) {
+  const int64_t blocks = (p.m + ROWS - 1) / ROWS, all = panels_of(p.w.n), chunks = chunks_of(p.w);
+  // A few blocks share the fetching, so that memory is read all the time. More blocks have enough
+  // time to compute.
+  const int64_t fetching = blocks <= kMostFetchingBlocks ? blocks : 1,
+                chunk_bytes = kPanelOutputs * p.w.bits, step = chunk_bytes / fetching;
   IntegerPlace place;
+  place.fetch_step = step;
   for (; panel + PANELS <= p.panel_end; panel += PANELS) {
     place.panel = panel;
-    const bool more = fetches && panel + 2 * PANELS <= all;
-    for (int j = 0; j < PANELS; ++j) {
-      place.chunks[j] = chunks_of(panel + j);
-      place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
-    }
-    for (int64_t b = 0; b < blocks; ++b) {
-      place.row = p.m * b / blocks;
-      tiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
-      place.next[0] = nullptr;
+    const bool more = panel + 2 * PANELS <= all;
+    for (int64_t c = 0; c < chunks; c += part) {
+      place.chunk_begin = c;
+      place.chunk_end = std::min(chunks, c + part);
+      for (int j = 0; j < PANELS; ++j) {
+        place.chunks[j] = p.w.data + (panel + j) * p.w.panel_bytes;
+        place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
+      }
+      for (int64_t b = 0; b < blocks; ++b) {
+        if (b >= fetching) place.next[0] = nullptr;
+        place.fetch_at = c * chunk_bytes + b * step * (place.chunk_end - c);
+        place.row = p.m * b / blocks;
+        tiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
+      }
     }
   }
   return panel;
@@ -277,25 +305,20 @@ int64_t run_tiles(const Product& p,
 
 template <typename V, typename S, int PANELS>
 int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
-  if constexpr (PANELS > V::kTileSums) {
+  if constexpr (PANELS > kIntegerSums<V>) {
     return panel;
   } else {
-    constexpr size_t kRows = std::min(kMostIntegerRows, V::kTileSums / PANELS);
+    constexpr size_t kRows = std::min(kMostIntegerRows, kIntegerSums<V> / PANELS);
     static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
-    const int64_t chunks = p.chunk_end - p.chunk_begin;
-    return run_tiles<PANELS>(p, kTiles, panel, S::kPacked, [&](int64_t index) {
-      return S::kPacked ? p.w.data + index * p.w.panel_bytes
-                        : static_cast<const uint8_t*>(p.decoded) +
-                              ((index - p.panel_begin) * chunks - p.chunk_begin) * S::kChunkBytes;
-    });
+    return run_tiles<PANELS>(p, kTiles, panel, chunks_of(p.w));
   }
 }
 
-// The widest tile that takes all rows at once; otherwise the one that reads the least.
+// The widest tile that processes all rows at once, or else the one with the fewest reads.
 template <typename V, typename S>
 void multiply_from(const IntegerProduct& p) {
-  constexpr int64_t kMany = V::kTileSums < 24 ? 1 : S::kPacked ? 2 : 4;
-  const int64_t width = 4 * p.m <= V::kTileSums ? 4 : 2 * p.m <= V::kTileSums ? 2 : kMany;
+  constexpr int64_t kMany = V::kTileSums < 24 ? 1 : 2;
+  const int64_t width = 4 * p.m <= kIntegerSums<V> ? 4 : 2 * p.m <= kIntegerSums<V> ? 2 : kMany;
   int64_t panel = p.panel_begin;
   if (width >= 4) panel = integer_groups<V, S, 4>(p, panel);
   if (width >= 2) panel = integer_groups<V, S, 2>(p, panel);
@@ -305,13 +328,11 @@ void multiply_from(const IntegerProduct& p) {
 template <typename V>
 void multiply_integers_on(const IntegerProduct& p) {
   if (p.m <= 0) return;
-  if constexpr (!kDecodesScaled<V>)
-    if (p.decoded) return multiply_from<V, DecodedSource<V>>(p);
   if (p.w.bits == 4) return multiply_from<V, NibbleSource<V>>(p);
   multiply_from<V, ByteSource<V>>(p);
 }
 
-// What a panel's decoded weights of one group need: w = (decoded - zeros) · scales + minimums.
+// Terms to decode the weights of one group of a panel: w = (decoded - zeros) · scales + minimums.
 template <typename V>
 struct GroupTerms {
   typename V::Sums zeros, scales, minimums;
@@ -327,26 +348,19 @@ inline __attribute__((always_inline)) GroupTerms<V> group_terms(const IntegerPro
 }
 
 template <typename V, typename S, int... I>
-void decode_from(const IntegerProduct& p, typename V::Element* out,
+void decode_from(const IntegerProduct& p, const ChunkRange& range, typename V::Element* out,
                  std::integer_sequence<int, I...>) {
   const int64_t group_chunks = group_chunks_of(p);
   for (int64_t panel = p.panel_begin; panel < p.panel_end; ++panel) {
     const uint8_t* chunks = p.w.data + panel * p.w.panel_bytes;
-    for (int64_t c = p.chunk_begin; c < p.chunk_end;) {
-      const int64_t group = c / group_chunks,
-                    end = std::min(p.chunk_end, (group + 1) * group_chunks);
-      GroupTerms<V> terms;
-      if constexpr (kDecodesScaled<V>) terms = group_terms<V>(p, panel, group);
-      const auto stored = [&](typename V::Weights w) __attribute__((always_inline)) {
-        if constexpr (kDecodesScaled<V>)
-          return V::decoded_weight(w, terms.zeros, terms.scales, terms.minimums);
-        else
-          return w;
-      };
+    for (int64_t c = range.begin; c < range.end;) {
+      const int64_t group = c / group_chunks, end = std::min(range.end, (group + 1) * group_chunks);
+      const GroupTerms<V> terms = group_terms<V>(p, panel, group);
       for (; c < end; ++c) {
         __builtin_prefetch(chunks + (c + 16) * S::kChunkBytes, 0, 3);
-        (V::store_weights(out + I * V::kIntegerInputs * kPanelOutputs,
-                          stored(S::template weights<I>(chunks + c * S::kChunkBytes))),
+        (V::store_decoded(out + I * V::kIntegerInputs * kPanelOutputs,
+                          S::template weights<I>(chunks + c * S::kChunkBytes), terms.zeros,
+                          terms.scales, terms.minimums),
          ...);
         out += kChunkInputs * kPanelOutputs;
       }
@@ -354,15 +368,14 @@ void decode_from(const IntegerProduct& p, typename V::Element* out,
   }
 }
 
-// p's panels and chunks, [panel][chunk]: the integers as multiply_integers_on() reads them, or, in
-// float, the weights in panels of floats.
+// Decodes p's panels to ordinary panels of these chunks' weights, [panel][chunk].
 template <typename V>
-void decode_integers_on(const IntegerProduct& p, void* decoded) {
+void decode_integers_on(const IntegerProduct& p, const ChunkRange& range, void* decoded) {
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
   auto* out = static_cast<typename V::Element*>(decoded);
-  if (p.w.bits == 4) return decode_from<V, NibbleSource<V>>(p, out, kSteps);
-  decode_from<V, ByteSource<V>>(p, out, kSteps);
+  if (p.w.bits == 4) return decode_from<V, NibbleSource<V>>(p, range, out, kSteps);
+  decode_from<V, ByteSource<V>>(p, range, out, kSteps);
 }
 
 }  // namespace

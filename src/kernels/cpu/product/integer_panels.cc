@@ -8,16 +8,20 @@ namespace valora::kernels {
 namespace {
 
 int64_t groups_of(const IntegerPanels& p) { return (p.k + p.group - 1) / p.group; }
-int64_t chunks_of(int64_t k) { return (k + kChunkInputs - 1) / kChunkInputs; }
 
-// The bit of an input's integer in the word of 4 bits × 8 inputs.
+// The place of an output's byte for an input.
+int64_t byte_at(int64_t output, int64_t input) {
+  constexpr int64_t kWordInputs = 4;
+  return (input / kWordInputs * kPanelOutputs + output) * kWordInputs + input % kWordInputs;
+}
+
+// The bit position of an input's integer in the 32-bit word of 8 inputs.
 int nibble_at(int64_t input) { return static_cast<int>(input / 2 * 4 + input % 2 * 16); }
 
-// One chunk of one output. values: kChunkInputs of them.
+// Packs one chunk of one output. values: [kChunkInputs].
 void pack_chunk(const IntegerPanels& p, const uint8_t* values, int64_t output, uint8_t* chunk) {
   if (p.bits == 8) {
-    for (int64_t i = 0; i < kChunkInputs; ++i)
-      chunk[i * kPanelOutputs + output] = static_cast<uint8_t>(values[i] - 128);
+    for (int64_t i = 0; i < kChunkInputs; ++i) chunk[byte_at(output, i)] = values[i];
     return;
   }
   uint32_t word = 0;
@@ -26,7 +30,7 @@ void pack_chunk(const IntegerPanels& p, const uint8_t* values, int64_t output, u
 }
 
 uint8_t integer_at(const IntegerPanels& p, const uint8_t* chunk, int64_t output, int64_t input) {
-  if (p.bits == 8) return static_cast<uint8_t>(chunk[input * kPanelOutputs + output] + 128);
+  if (p.bits == 8) return chunk[byte_at(output, input)];
   uint32_t word;
   std::memcpy(&word, chunk + 4 * output, sizeof word);
   return word >> nibble_at(input) & 15;
@@ -62,7 +66,7 @@ IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool
   p.minimums = minimums;
   constexpr int64_t kLine = 64;
   const int64_t parts = groups_of(p) * kPanelOutputs;
-  p.scales_at = chunks_of(k) * kChunkInputs * kPanelOutputs * bits / 8;
+  p.scales_at = inputs_of_chunks(p) * kPanelOutputs * bits / 8;
   p.zeros_at = p.scales_at + parts * (float_scales ? 4 : 2);
   const int64_t offsets = minimums ? 4 * parts : zeros ? parts : 0;
   p.panel_bytes = (p.zeros_at + offsets + kLine - 1) / kLine * kLine;
@@ -88,7 +92,7 @@ void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupPar
                std::memset(panel, 0, static_cast<size_t>(p.panel_bytes));
                for (int64_t j = 0; j < kPanelOutputs; ++j) {
                  const int64_t row = index * kPanelOutputs + j;
-                 for (int64_t c = 0; c < chunks_of(p.k); ++c) {
+                 for (int64_t c = 0; c < chunks_of(p); ++c) {
                    uint8_t chunk[kChunkInputs];
                    std::memset(chunk, middle, sizeof chunk);
                    if (row < p.n)
@@ -119,9 +123,7 @@ void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parall
                    std::memcpy(&half, panel + p.scales_at + 2 * part, 2);
                    scale = to_float(half);
                  }
-                 const int zero = p.minimums ? 0
-                                  : p.zeros  ? panel[p.zeros_at + part]
-                                             : 1 << (p.bits - 1);
+                 const int zero = p.zeros ? panel[p.zeros_at + part] : usual_zero(p);
                  float minimum = 0;
                  if (p.minimums) std::memcpy(&minimum, panel + p.zeros_at + 4 * part, 4);
                  const int value = integer_at(p, panel + i / kChunkInputs * chunk_bytes, output,

@@ -12,7 +12,7 @@
 namespace valora::kernels {
 namespace {
 
-// Of decoded weights: half of a small L2.
+// Memory for decoded weights: half of a small L2.
 constexpr int64_t kDecodedBytes = 128 << 10;
 
 struct Freed {
@@ -38,55 +38,51 @@ float sum_of(const T* x, int64_t count) {
   return partial[0];
 }
 
-// The parts into which a product is cut so that the decoded weights of each stay in L2.
-struct DecodedParts {
-  int64_t chunks;           // of all inputs
-  int64_t chunks_together;  // decoded at once, for kIntegerPanels panels
-};
-
-DecodedParts decoded_parts(const IntegerProduct& p, int64_t element_bytes) {
-  return {(p.w.k + kChunkInputs - 1) / kChunkInputs,
-          kDecodedBytes / (kIntegerPanels * kPanelOutputs * kChunkInputs * element_bytes)};
-}
-
-// multiply(part): the product of the panels and chunks of `part`.
-template <typename Multiply>
-void for_each_part(const DecodedParts& parts, const IntegerProduct& whole,
-                   const Multiply& multiply) {
-  IntegerProduct p = whole;
-  for (int64_t panel = whole.panel_begin; panel < whole.panel_end; panel += kIntegerPanels)
-    for (int64_t chunk = 0; chunk < parts.chunks; chunk += parts.chunks_together) {
-      p.panel_begin = panel;
-      p.panel_end = std::min(whole.panel_end, panel + kIntegerPanels);
-      p.chunk_begin = chunk;
-      p.chunk_end = std::min(parts.chunks, chunk + parts.chunks_together);
-      p.add = whole.add || chunk > 0;
-      multiply(p);
-    }
-}
-
-// A part whose weights are decoded with their scales, as a product of floats.
-void multiply_floats(const KernelSet<float>& kernels, const IntegerProduct& p, const float* decoded,
-                     const CpuTile& tile) {
-  const int64_t first = p.panel_begin * kPanelOutputs, chunks = p.chunk_end - p.chunk_begin;
-  const float* panels[kIntegerPanels];
+// Computes the part of p with these chunks' inputs as a product of E, using their decoded weights.
+// Adds to y unless the part is the first.
+template <typename E>
+void multiply_decoded(const KernelSet<E>& kernels, const IntegerProduct& p, const ChunkRange& range,
+                      const E* decoded, const CpuTile& tile) {
+  const int64_t first = p.panel_begin * kPanelOutputs, begin = range.begin * kChunkInputs;
+  const E* panels[kIntegerPanels];
   for (int64_t j = 0; j < kIntegerPanels; ++j)
-    panels[j] = decoded + j * chunks * kChunkInputs * kPanelOutputs;
-  Product<float> product;
-  product.x = static_cast<const float*>(p.x) + p.chunk_begin * kChunkInputs;
+    panels[j] = decoded + j * (range.end - range.begin) * kChunkInputs * kPanelOutputs;
+  Product<E> product;
+  product.x = static_cast<const E*>(p.x) + begin;
   product.m = p.m;
   product.ldx = p.ldx;
   product.w.n = std::min(p.w.n, p.panel_end * kPanelOutputs) - first;
-  product.w.k = std::min(p.w.k, p.chunk_end * kChunkInputs) - p.chunk_begin * kChunkInputs;
+  product.w.k = std::min(p.w.k, range.end * kChunkInputs) - begin;
   product.w.pieces = panels;
   product.w.panels_per_piece = 1;
   product.panel_end = p.panel_end - p.panel_begin;
-  product.epilogue = p.add ? Epilogue::kAddFloat : Epilogue::kStoreFloat;
-  product.bias = p.add || !p.bias ? nullptr : p.bias + first;
+  product.epilogue = begin > 0 ? Epilogue::kAddFloat : Epilogue::kStoreFloat;
+  product.bias = begin > 0 || !p.bias ? nullptr : p.bias + first;
   product.y = p.y + first - p.first_output;
   product.ldy = p.ldy;
   product.tile = tile;
   kernels.multiply(product);
+}
+
+// Decodes as many weights at a time as stay in L2, and multiplies all rows by them.
+template <typename E, typename Decode>
+void decode_and_multiply(const KernelSet<E>& kernels, const IntegerProduct& whole,
+                         const Decode& decode) {
+  constexpr int64_t kTogether =
+      kDecodedBytes / (kIntegerPanels * kPanelOutputs * kChunkInputs * sizeof(E));
+  const CpuTile tile = choose_cpu_tile({ProductKind::kDense, sizeof(E) == sizeof(float), isa(),
+                                        whole.m, kIntegerPanels * kPanelOutputs, whole.w.k});
+  auto* const decoded = static_cast<E*>(decoded_memory());
+  IntegerProduct p = whole;
+  for (int64_t panel = whole.panel_begin; panel < whole.panel_end; panel += kIntegerPanels) {
+    p.panel_begin = panel;
+    p.panel_end = std::min(whole.panel_end, panel + kIntegerPanels);
+    for (int64_t chunk = 0, all = chunks_of(p.w); chunk < all; chunk += kTogether) {
+      const ChunkRange range{chunk, std::min(all, chunk + kTogether)};
+      decode(p, range, decoded);
+      multiply_decoded(kernels, p, range, decoded, tile);
+    }
+  }
 }
 
 }  // namespace
@@ -99,30 +95,17 @@ void sum_groups(const T* x, int64_t m, int64_t ldx, int64_t k, int64_t group, fl
 }
 
 template <typename T>
-void multiply_integers(const KernelSet<T>& kernels, IntegerProduct p) {
-  const DecodedParts parts = decoded_parts(p, kernels.float_inputs ? 4 : 2);
-  p.chunk_begin = 0;
-  p.chunk_end = parts.chunks;
+void multiply_integers(const KernelSet<T>& kernels, const IntegerProduct& p) {
   if (p.m <= kernels.integer_rows) return kernels.multiply_integers(p);
-  void* const decoded = decoded_memory();
-  if (!kernels.float_inputs) {
-    p.decoded = decoded;
-    return for_each_part(parts, p, [&](const IntegerProduct& part) {
-      kernels.decode_integers(part, decoded);
-      kernels.multiply_integers(part);
-    });
-  }
-  const CpuTile tile = choose_cpu_tile(
-      {ProductKind::kDense, true, isa(), p.m, kIntegerPanels * kPanelOutputs, p.w.k});
-  for_each_part(parts, p, [&](const IntegerProduct& part) {
-    kernels.decode_integers(part, decoded);
-    multiply_floats(kernel_set<float>(), part, static_cast<const float*>(decoded), tile);
-  });
+  if (kernels.float_inputs)
+    decode_and_multiply(kernel_set<float>(), p, kernels.decode_integers);
+  else
+    decode_and_multiply(kernels, p, kernels.decode_integers);
 }
 
 #define VALORA_INSTANTIATE(T)                                                     \
   template void sum_groups(const T*, int64_t, int64_t, int64_t, int64_t, float*); \
-  template void multiply_integers(const KernelSet<T>&, IntegerProduct);
+  template void multiply_integers(const KernelSet<T>&, const IntegerProduct&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 #undef VALORA_INSTANTIATE

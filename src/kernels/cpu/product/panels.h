@@ -1,11 +1,11 @@
-// The weight layout that all products on all instruction sets read.
+// The weight layout used by all products with all instruction sets.
 //
-// An [n, k] matrix is cut into panels of 16 outputs, each stored as 64-byte vectors:
+// An [n, k] matrix is divided into panels of 16 outputs, each stored as 64-byte vectors:
 //   bf16: [(k + 1) / 2][16][2], pairs of inputs adjacent as vdpbf16ps expects them
 //   fp32: [k][16]
-// Both dimensions are zero-padded. The kernels need no alignment beyond that of T. The layout is
-// used for dense weights (n = out), LoRA A (n = rank) and B (k = rank), and for the keys (n =
-// tokens) and values (k = tokens) of a KV block.
+// Both dimensions are zero-padded. The kernels need no alignment beyond that of T. Used for dense
+// weights (n = out), LoRA A (n = rank) and B (k = rank), and for the keys (n = tokens) and values
+// (k = tokens) of a KV block.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr int64_t panel_elements(int64_t k) {
   return (k + kVectorInputs<T> - 1) / kVectorInputs<T> * kVectorInputs<T> * kPanelOutputs;
 }
 
-// Elements of the packed form of an [n, k] matrix.
+// Elements of an [n, k] matrix in packed form.
 template <typename T>
 constexpr int64_t packed_elements(int64_t n, int64_t k) {
   return panels_of(n) * panel_elements<T>(k);
@@ -42,8 +42,9 @@ constexpr int64_t panel_index(int64_t j, int64_t i) {
   return (i / inputs * kPanelOutputs + j) * inputs + i % inputs;
 }
 
-// An [n, k] matrix in panels: contiguous at `data`, or, for adapters in the paged pool, in separate
-// pieces of panels_per_piece panels each, or in pieces of panels (kernels/types/lora.h).
+// An [n, k] matrix in panels: contiguous at `data`; or, for adapters in the paged pool, in separate
+// pieces of panels_per_piece panels each, or with the panels themselves cut into pieces
+// (kernels/types/lora.h).
 template <typename T>
 struct Panels {
   const T* data = nullptr;
@@ -51,24 +52,25 @@ struct Panels {
   int64_t k = 0;  // inputs
   const T* const* pieces = nullptr;
   int64_t panels_per_piece = 0;
-  int64_t inputs_per_piece = 0;  // if panels are cut: a multiple of kCutInputs
+  int64_t inputs_per_piece = 0;  // if panels are cut; a multiple of kCutInputs
 
   bool cut() const { return inputs_per_piece > 0; }
   int64_t runs() const { return cut() ? (k + inputs_per_piece - 1) / inputs_per_piece : 1; }
-  // The inputs of one run: an [n, inputs] matrix that is not cut.
+  // One run of inputs of a cut matrix, as an [n, inputs] matrix that is not cut.
   Panels run(int64_t index) const {
     const int64_t first = index * inputs_per_piece;
     return {nullptr, n, k - first < inputs_per_piece ? k - first : inputs_per_piece,
             pieces + index * panels_of(n), 1};
   }
 
-  // Always inline: otherwise the linker could use a copy compiled for one instruction set in the
-  // code of another. Of panels that are not cut.
+  // For panels that are not cut. Always inlined: otherwise the linker could use a copy compiled for
+  // one instruction set in the code of another.
   __attribute__((always_inline)) const T* panel(int64_t index) const {
     const T* begin = pieces ? pieces[index / panels_per_piece] : data;
     return begin + (pieces ? index % panels_per_piece : index) * panel_elements<T>(k);
   }
-  // The vector of inputs `vector` on; those up to the next multiple of kCutInputs follow it.
+  // The vector starting at input vector `vector`; those up to the next multiple of kCutInputs
+  // follow it.
   __attribute__((always_inline)) const T* vector(int64_t index, int64_t vector) const {
     constexpr int64_t size = kVectorInputs<T> * kPanelOutputs;
     if (inputs_per_piece == 0) return panel(index) + vector * size;

@@ -1,4 +1,4 @@
-// Arguments of the product kernel KernelSet::multiply. A call computes a range of panels on one
+// Arguments of the product kernel KernelSet::multiply. Each call computes a range of panels on one
 // thread.
 #pragma once
 
@@ -15,7 +15,7 @@ enum class Epilogue : uint8_t {
   kAddFloat,    // y += scale · sum in fp32; no bias
 };
 
-// x · wᵀ for the panels [panel_begin, panel_end) of w, with sums in fp32.
+// Computes x · wᵀ for panels [panel_begin, panel_end) of w, with sums in fp32.
 template <typename T>
 struct Product {
   const T* x = nullptr;  // [m, w.k] with a row stride of ldx elements
@@ -30,8 +30,8 @@ struct Product {
   void* y = nullptr;            // T or float (epilogue); y[0] is row 0, output first_output
   int64_t ldy = 0;              // row stride of y in elements
   int64_t first_output = 0;
-  // Indexed by panel: memory of a panel's size that is prefetched into L2 during the product. Null:
-  // the following panels of w.
+  // Indexed by panel: memory of a panel's size to prefetch into L2 during the product. Null: the
+  // panels of w that follow.
   const T* const* fetch = nullptr;
   CpuTile tile;  // reduced if it exceeds the registers of the instruction set
 };

@@ -1,10 +1,10 @@
-// The loops of the product kernel, written over the Vectors of an instruction set. They live in an
-// unnamed namespace, and each file that is compiled for an instruction set instantiates its own
-// copy (isa/instantiate.h), so that the linker never mixes code of different instruction sets.
+// The loops of the product kernel, written over the Vectors of an instruction set. They are in an
+// unnamed namespace, and each file compiled for an instruction set instantiates its own copy
+// (isa/instantiate.h), so that the linker never mixes code for different instruction sets.
 //
-// A Vectors type V has
+// A Vectors type V provides
 //   Element                 bf16 or float
-//   kTileSums               number of Sums that a tile can keep in registers
+//   kTileSums               number of Sums that fit into registers per tile
 //   kSteps                  multiply-adds per vector of weights: 1, or 2 (even and odd inputs)
 //   Sums                    16 outputs in fp32
 //   zero(), add(a, b), scale(c, a), scale_add(c, a, b) = c · a + b
@@ -27,7 +27,7 @@ namespace valora::kernels {
 namespace {
 
 inline constexpr int kMaxTilePanels = 8, kMaxTileRows = kMostTileRows;
-// From this many rows on, the hardware prefetcher misses the sums of kAddFloat.
+// From this many rows, the hardware prefetcher misses the sums of kAddFloat.
 inline constexpr int64_t kManyRows = 8;
 
 // The position of a tile in a product.
@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) void multiply(typename V::Sums (&sums)[ROW
   }
 }
 
-// Multiplies one vector of weights per panel: all steps.
+// Multiplies one vector of weights per panel, in all steps.
 template <typename V, int ROWS, int PANELS, typename T>
 inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][PANELS],
                                                 const T* const (&weights)[kMaxTilePanels],
@@ -86,14 +86,15 @@ inline __attribute__((always_inline)) void step(typename V::Sums (&sums)[ROWS][P
   multiply<V, 0>(sums, weights, offset,
                  [&](int i) { return V::template value<0>(inputs + i * ldx); });
   if constexpr (V::kSteps == 2) {
-    // Makes the compiler reload for the second step: there are no registers to keep the loads in.
+    // Forces the compiler to reload for the second step, because too few registers are left to keep
+    // the loads.
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     multiply<V, 1>(sums, weights, offset,
                    [&](int i) { return V::template value<1>(inputs + i * ldx); });
   }
 }
 
-// Prefetches the outputs that the next tile adds to: they may be in L2 or beyond.
+// Prefetches the outputs to which the next tile adds; they may be in L2 or farther away.
 template <int ROWS, int PANELS, typename T>
 inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
                                                            const TilePlace<T>& place) {
@@ -108,8 +109,8 @@ inline __attribute__((always_inline)) void fetch_next_sums(const Product<T>& p,
     for (int j = 0; j < PANELS; ++j) __builtin_prefetch(y + i * p.ldy + j * kPanelOutputs, 1);
 }
 
-// Keeps ROWS × PANELS × CHAINS sums in registers over all of k. Small batches are bound by cold
-// weights, so the following panels are prefetched at the same time.
+// Keeps ROWS × PANELS × CHAINS sums in registers over all of k. Small batches are limited by
+// reading cold weights, so the panels that follow are prefetched at the same time.
 template <typename V, int ROWS, int PANELS, int CHAINS>
 void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Element>& place) {
   using T = typename V::Element;
@@ -147,7 +148,7 @@ void tile(const Product<typename V::Element>& p, const TilePlace<typename V::Ele
     walk(std::false_type());
   for (; v < vectors; ++v) step<V>(sums[0], weights, v * kVector, inputs + v * kInputs, ldx);
   if constexpr (kInputs == 2)
-    if (p.w.k % 2)  // reads the last input alone: the next element may be out of bounds
+    if (p.w.k % 2)  // reads only the last input: the next element may be out of bounds
       multiply<V, 0>(sums[0], weights, v * kVector,
                      [&](int i) { return V::last_value(inputs + v * kInputs + i * ldx); });
 
@@ -177,8 +178,8 @@ constexpr std::array<TileFunction<V>, sizeof...(R)> tiles_of_rows(std::index_seq
   return {tile<V, static_cast<int>(R) + 1, PANELS, CHAINS>...};
 }
 
-// Computes all rows, in blocks of even size, for panels in groups of PANELS. Returns the first
-// panel that is left over.
+// Computes all rows, in blocks of nearly equal size, for panels in groups of PANELS. Returns the
+// first panel not processed.
 template <typename V, int PANELS, int CHAINS>
 int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
   static constexpr auto kTiles =
@@ -201,8 +202,8 @@ int64_t panel_groups(const Product<typename V::Element>& p, int64_t panel) {
   return panel;
 }
 
-// Uses the largest chain count (a power of two up to 8) that tile.chains allows and that leaves
-// registers for at least one row.
+// Uses the largest number of chains (a power of two up to 8) that tile.chains allows and that
+// leaves registers for at least one row.
 template <typename V, int PANELS, int CHAINS = 8>
 int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t panel) {
   if constexpr (CHAINS > 1 && max_rows<V, PANELS, CHAINS>() < 1)
@@ -215,7 +216,7 @@ int64_t panel_groups_in_chains(const Product<typename V::Element>& p, int64_t pa
     return panel_groups_in_chains<V, PANELS, CHAINS / 2>(p, panel);
 }
 
-// Groups of PANELS, if the tile is at least that wide.
+// Processes groups of PANELS if the tile is at least that wide.
 template <typename V, int PANELS>
 int64_t panel_groups_up_to(const Product<typename V::Element>& p, int64_t panel) {
   if constexpr (max_rows<V, PANELS, 1>() >= 1)

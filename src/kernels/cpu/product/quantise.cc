@@ -1,4 +1,5 @@
-// Compiled without contraction to fused multiply-adds, whose rounding would depend on the machine.
+// Compiled without contraction to fused multiply-adds, whose rounding would differ between
+// machines.
 #include "kernels/cpu/product/quantise.h"
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// What the largest value of a group becomes with the first scales that are tried for 4 bits. Beyond
-// -8 and 7 it is cut off.
+// 4 bits: the values to which the initial scales map a group's largest value. Values outside -8 … 7
+// are clipped.
 constexpr float kLargest[] = {-8, -7, -7.5f, -8.5f, -9, -9.5f, -10, 7, 7.5f, 8, 8.5f, 9};
 
-// The value of the largest magnitude; a NaN or an infinity if there is one.
+// The value with the largest magnitude; a NaN or infinity if there is one.
 float largest_of(const float* w, int64_t count) {
   const uint32_t most = largest_bits(w, count);
   for (int64_t i = 0; i < count; ++i)
@@ -51,7 +52,7 @@ VALORA_CLONES float squared_error(const float* w, int64_t count, float scale, fl
   return sum;
 }
 
-// The scale with the least squared error for the integers that `scale` gives.
+// The scale that minimises the squared error for the integers obtained with `scale`.
 VALORA_CLONES float refitted(const float* w, int64_t count, float scale, float low, float high) {
   const float inverse = 1 / scale;
   float products[kLanes] = {}, squares[kLanes] = {};
@@ -81,7 +82,7 @@ VALORA_CLONES void round_to(const float* w, int64_t count, float scale, float lo
 
 float bf16_of(float scale) { return to_float(from_float<bf16>(scale)); }
 
-// 0 if no scale stands for anything.
+// 0 if no scale is usable.
 float scale_of(const float* w, int64_t count, float largest, int bits, float low, float high) {
   const auto usable = [](float scale) { return std::isfinite(scale) && std::isfinite(1 / scale); };
   if (bits == 8) {

@@ -33,7 +33,7 @@ double squared_error(const std::vector<float>& w, const Quantised& q, int bits, 
   return sum;
 }
 
-TEST(Quantise, KeepsWhatIntegersHold) {
+TEST(Quantise, KeepsRepresentableValues) {
   const Quantised q = quantised({-4, 3.5f, 0, 1, 0.5f}, 4, 4);
   EXPECT_TRUE(q.finite);
   EXPECT_EQ(q.scales, (std::vector<float>{0.5f, -0.0625f})) << "0.5 is -8 steps of -0.0625";
@@ -50,12 +50,12 @@ TEST(Quantise, EightBitsAreWithinHalfAStep) {
   for (size_t i = 0; i < w.size(); ++i) {
     const float scale = q.scales[i / 128];
     EXPECT_EQ(std::bit_cast<uint32_t>(scale) & 0xffffu, 0) << "scales are of bf16";
-    // The rounding of the scale moves the largest values by up to a quarter of a step more.
+    // Rounding the scale can shift the largest values by another quarter of a step.
     EXPECT_NEAR(static_cast<float>(q.values[i] - 128) * scale, w[i], 0.8f * scale);
   }
 }
 
-// Four bits: no scale that rounds to the nearest of all values has a smaller error.
+// Four bits: the error is at most that of the best scale that rounds all values to nearest.
 TEST(Quantise, FourBitsBeatPlainRounding) {
   std::mt19937 rng(4);
   std::normal_distribution<float> normal(0, 0.02f);

@@ -1,6 +1,6 @@
-// The parts that prefill and decode share: tiles of rows in shared memory, scores, online softmax
-// (FlashAttention-2 §3.1) and weighted sums, for 16 query rows of one warp. Layouts of fragments
-// are in device/mma.cuh.
+// Shared by prefill and decode: tiles of rows in shared memory, scores, online softmax
+// (FlashAttention-2 §3.1) and weighted sums, for 16 query rows of one warp. device/mma.cuh
+// describes the layouts of fragments.
 #pragma once
 
 #include "kernels/cuda/attention.h"
@@ -9,39 +9,57 @@
 
 namespace valora::kernels::cuda {
 
-// Rows of a tile are 16 bytes longer than dim, so that the 8 rows of a matrix lie in different
-// banks.
+// Rows of a tile are padded by 16 bytes, so that the 8 rows of a matrix fall into different banks.
 template <int dim>
 inline constexpr int kTileStride = dim + 8;
 
 template <typename T>
 struct FlashArguments {
   const T* layer;
+  const uint8_t* codes;  // the layer, if the cache is in 8 bits
   int64_t block_stride;
   const T* q;
   int64_t q_stride;
   T* out;
   const DeviceSpan* spans;
   const int32_t* block_tables;
+  const int32_t* ends;  // per token, of the positions it attends to; null: its own is the last
   int heads, kv_heads, dim;
-  float scale;  // of scores, times log2(e)
+  int window;   // 0: none
+  float scale;  // on scores, times log2(e)
+  bool ints;    // the codes are integers
 };
 
-// Address of four matrices: rows [row, row + 16), columns [column, column + 16). In this order they
-// are the words of a fragment A, or, transposed, of two fragments B with k along the rows.
+// The first key that is read for queries at `position` and after it: those before it, in whole KV
+// blocks, are outside the window.
+__device__ inline int first_key_of(int position, int window) {
+  constexpr int kBlock = static_cast<int>(kBlockTokens);
+  return window > 0 && position >= window ? (position - window + 1) / kBlock * kBlock : 0;
+}
+
+// The last key that a query attends to. kBounded: as the table of ends says, if there is one.
+template <bool kBounded, typename T>
+__device__ int last_key_of(const FlashArguments<T>& a, int64_t token, int position) {
+  if constexpr (kBounded)
+    if (a.ends != nullptr) return a.ends[token] - 1;
+  return position;
+}
+
+// Address for loading four matrices: rows [row, row + 16), columns [column, column + 16). In this
+// order they form an A fragment or, transposed, two B fragments with k along the rows.
 __device__ inline uint32_t matrices_at(uint32_t tile, int stride, int row, int column) {
   const int lane = threadIdx.x % kWarpSize;
   return tile + ((row + lane % 16) * stride + column + lane / 16 * 8) * 2;
 }
-// The same in the order of two fragments B with k along the columns: of rows [row, row + 8) and of
+// The same in the order of two B fragments with k along the columns: of rows [row, row + 8) and of
 // the next 8.
 __device__ inline uint32_t matrices_by_rows(uint32_t tile, int stride, int row, int column) {
   const int lane = threadIdx.x % kWarpSize;
   return tile + ((row + lane % 8 + lane / 16 * 8) * stride + column + lane / 8 % 2 * 8) * 2;
 }
 
-// Copies query rows [0, count) of a tile to shared memory, zeros to the others. Row r is query
-// r / group, head r % group of the kv head's group. token: of the first query.
+// Copies query rows [0, count) of a tile to shared memory and fills the others with zeros. Row r is
+// query r / group and head r % group of the KV head's group. token: that of the first query.
 template <typename T, int kDim>
 __device__ void copy_queries(uint32_t tile, const FlashArguments<T>& a, int64_t token, int kv_head,
                              int rows, int count) {
@@ -56,15 +74,15 @@ __device__ void copy_queries(uint32_t tile, const FlashArguments<T>& a, int64_t 
   }
 }
 
-// The state of 16 rows: rows lane / 4 and lane / 4 + 8 in each lane.
+// The state of 16 rows. Each lane holds rows lane / 4 and lane / 4 + 8.
 template <int kDim>
 struct RowState {
   float sums[kDim / 8][4] = {};  // fragments C of [16, dim]
   float maxima[2] = {-INFINITY, -INFINITY};
-  float weights[2] = {};  // this lane's share of the sum of weights
+  float weights[2] = {};  // this lane's share of the sums of weights
 };
 
-// scores += Q Kᵀ for one step of 16 columns of Q. keys: rows of the tile from `row` on.
+// scores += Q Kᵀ for one step of 16 columns of Q. keys: tile rows starting at `row`.
 template <typename T, int kKeys>
 __device__ void add_scores(float (&scores)[kKeys / 8][4], const uint32_t (&q)[4], uint32_t keys,
                            int stride, int row, int column) {
@@ -77,7 +95,7 @@ __device__ void add_scores(float (&scores)[kKeys / 8][4], const uint32_t (&q)[4]
   }
 }
 
-// Masks the scores of keys beyond limits[i], the position of row i of this lane.
+// Masks the scores of keys beyond limits[i], the last one that this lane's row i attends to.
 template <int kKeys>
 __device__ void mask_scores(float (&scores)[kKeys / 8][4], int first_key, const int (&limits)[2]) {
   const int column = first_key + threadIdx.x % 4 * 2;
@@ -86,6 +104,17 @@ __device__ void mask_scores(float (&scores)[kKeys / 8][4], int first_key, const 
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       if (column + j * 8 + i % 2 > limits[i / 2]) scores[j][i] = -INFINITY;
+}
+
+// Masks the scores of keys before begins[i], the start of the window of this lane's row i.
+template <int kKeys>
+__device__ void mask_before(float (&scores)[kKeys / 8][4], int first_key, const int (&begins)[2]) {
+  const int column = first_key + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + j * 8 + i % 2 < begins[i / 2]) scores[j][i] = -INFINITY;
 }
 
 // Replaces scores by weights, exp2(scale · score - maximum), and rescales the state to the new
@@ -100,7 +129,7 @@ __device__ void to_weights(float (&scores)[kKeys / 8][4], RowState<kDim>& state,
       maximum = fmaxf(maximum, fmaxf(scores[j][2 * r], scores[j][2 * r + 1]) * scale);
     maximum = fmaxf(maximum, __shfl_xor_sync(kAllLanes, maximum, 1));
     maximum = fmaxf(maximum, __shfl_xor_sync(kAllLanes, maximum, 2));
-    // If every key so far was masked, all weights are 0.
+    // If all keys so far are masked, all weights are 0.
     const float base = maximum == -INFINITY ? 0.0f : maximum;
     const float shrink = fast_exp2(state.maxima[r] - base);
     state.maxima[r] = maximum;
@@ -121,7 +150,7 @@ __device__ void to_weights(float (&scores)[kKeys / 8][4], RowState<kDim>& state,
   }
 }
 
-// The fragment A of weights of keys [16 · step, 16 · step + 16).
+// The A fragment of the weights of keys [16 · step, 16 · step + 16).
 template <typename T, int kKeys>
 __device__ void weight_fragment(uint32_t (&p)[4], const float (&weights)[kKeys / 8][4], int step) {
   p[0] = pack<T>(weights[2 * step][0], weights[2 * step][1]);
@@ -130,7 +159,7 @@ __device__ void weight_fragment(uint32_t (&p)[4], const float (&weights)[kKeys /
   p[3] = pack<T>(weights[2 * step + 1][2], weights[2 * step + 1][3]);
 }
 
-// The sum of weights of a row, over the 4 lanes that share it.
+// A row's sum of weights, added over the 4 lanes that share the row.
 __device__ inline float whole_weight(float share) {
   share += __shfl_xor_sync(kAllLanes, share, 1);
   return share + __shfl_xor_sync(kAllLanes, share, 2);

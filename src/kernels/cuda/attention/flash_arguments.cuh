@@ -1,7 +1,6 @@
-// From the arguments of paged_attention to those of the tensor-core kernels.
+// Converts the arguments of paged_attention() to those of the tensor-core kernels.
 #pragma once
 
-#include <cmath>
 #include <type_traits>
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -14,20 +13,32 @@ FlashArguments<T> flash_arguments(const AttentionCall& call) {
   constexpr double kLog2e = 1.4426950408889634;
   const KvCache& cache = call.cache;
   return {static_cast<const T*>(cache.pool) + cache.layer_offset,
+          static_cast<const uint8_t*>(cache.pool) + cache.layer_offset,
           cache.block_stride,
           static_cast<const T*>(call.q.data),
           call.q.token_stride,
           static_cast<T*>(call.out),
           call.tables.spans,
           call.tables.block_tables,
+          call.tables.ends,
           call.heads,
           cache.kv_heads,
           cache.dim,
-          static_cast<float>(kLog2e / std::sqrt(static_cast<double>(cache.dim)))};
+          window_of(call),
+          static_cast<float>(kLog2e * call.rule.scale_of(cache.dim)),
+          cache.format == KvFormat::kInt8};
 }
 
-// Calls body with the smallest compiled dim that holds `dim`, at most 256. Columns beyond dim are
-// zeros in shared memory, and are not read.
+// Calls body with whether keys are bounded by more than the queries' positions: by a window, or by
+// joint ranges.
+template <typename Body>
+decltype(auto) with_bounds(const AttentionCall& call, Body&& body) {
+  if (window_of(call) > 0 || call.sizes.joint) return body(std::true_type{});
+  return body(std::false_type{});
+}
+
+// Calls body with the smallest compiled dim, at most 256, that is at least `dim`. Columns beyond
+// `dim` are zero in shared memory and not read from global memory.
 template <typename Body>
 decltype(auto) with_dim(int dim, Body&& body) {
   if (dim <= 64) return body(std::integral_constant<int, 64>{});

@@ -1,5 +1,5 @@
-// Merges the parts of the keys of decode spans (Flash-Decoding): by the last thread block that
-// computes one, or by a launch of its own.
+// Merges the parts of decode spans whose keys were split (Flash-Decoding), either in the last
+// thread block to finish or in a separate launch.
 #pragma once
 
 #include "kernels/cuda/attention/flash.cuh"
@@ -10,9 +10,9 @@ namespace valora::kernels::cuda {
 
 inline constexpr int kMergeThreads = 128;
 
-// Parts of rows: sums [parts, dim], then (maximum, weight) [parts], where part =
-// ((span · kv_heads + kv_head) · rows + row) · splits + split.
-// counters: [spans, kv_heads]; null: another launch merges the parts.
+// Parts of rows: sums [parts, dim], then (maximum, weight) [parts], where part = ((span · kv_heads
+// + kv_head) · rows + row) · splits + split. counters: [spans, kv_heads]; null: a separate launch
+// merges the parts.
 struct Parts {
   float* sums;
   float2* states;
@@ -20,19 +20,18 @@ struct Parts {
   int rows, splits, split_keys;
 };
 
-// Whether all other blocks that count here were here before, whose writes the block sees then. What
-// the block has written is seen by the one that is last. flag: shared.
+// True in the last of `blocks` thread blocks to call it with this counter; that block sees
+// everything the others wrote before their calls. flag: shared memory.
 __device__ inline bool is_last(unsigned* counter, unsigned blocks, float* flag) {
   __syncthreads();
-  // The last one sets it to 0, for the next launch.
-  if (threadIdx.x == 0)
-    *flag = count_in_turns(counter, blocks - 1) == blocks - 1 ? 1.0f : 0.0f;
+  // The last call resets the counter for the next launch.
+  if (threadIdx.x == 0) *flag = count_in_turns(counter, blocks - 1) == blocks - 1 ? 1.0f : 0.0f;
   __syncthreads();
   return *flag != 0.0f;
 }
 
-// Merges the parts of all rows of a span and kv head, to the same bits as merge_parts_kernel.
-// states: shared, [rows, count].
+// Merges the parts of all rows of a span and KV head; bit-identical to merge_parts_kernel. states:
+// shared memory, [rows, count].
 template <typename T>
 __device__ void merge_parts(const FlashArguments<T>& a, const Parts& parts, const DeviceSpan& span,
                             int kv_head, int count, float2* states) {
@@ -73,8 +72,7 @@ __device__ void merge_parts(const FlashArguments<T>& a, const Parts& parts, cons
   }
 }
 
-// Merges the parts of a row in a launch of its own. One block per span (y) and row of all kv heads
-// (x).
+// Merges the parts in a separate launch. One thread block per span (y) and row of any KV head (x).
 template <typename T>
 __global__ void __launch_bounds__(kMergeThreads)
     merge_parts_kernel(FlashArguments<T> a, Parts parts) {
@@ -83,8 +81,8 @@ __global__ void __launch_bounds__(kMergeThreads)
   const int group = a.heads / a.kv_heads;
   const int kv_head = blockIdx.x / parts.rows, row = blockIdx.x % parts.rows;
   if (row >= span.queries * group) return;
-  const int length = span.context + span.queries;
-  const int count = (length + parts.split_keys - 1) / parts.split_keys;
+  const int keys = span.context + span.queries - first_key_of(span.context, a.window);
+  const int count = (keys + parts.split_keys - 1) / parts.split_keys;
   const int64_t first = (static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x) * parts.splits;
   float maximum = -INFINITY, weight = 0;
   for (int i = 0; i < count; ++i) maximum = fmaxf(maximum, parts.states[first + i].x);

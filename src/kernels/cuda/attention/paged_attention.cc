@@ -25,10 +25,11 @@ bool tensor_cores_fit(const AttentionCall& call) {
 }  // namespace
 
 Status paged_attention(const KvCache& cache, TokenRows q, int32_t heads, void* out,
-                       const AttentionSizes& sizes, const AttentionTables& tables, void* workspace,
-                       Stream stream) {
-  const AttentionCall call{cache, q, heads, out, sizes, tables, workspace, stream};
-  if (cache.dim > 256 || cache.kv_heads == 0 || heads % cache.kv_heads != 0)
+                       const AttentionRule& rule, const AttentionSizes& sizes,
+                       const AttentionTables& tables, void* workspace, Stream stream) {
+  const AttentionCall call{cache, q, heads, out, rule, sizes, tables, workspace, stream};
+  if (cache.dim > 256 || cache.kv_heads == 0 || heads % cache.kv_heads != 0 || rule.window < 0 ||
+      sizes.joint != (tables.ends != nullptr))
     return cudaErrorInvalidValue;
   if (sizes.kernels == AttentionKernels::kPlain)
     return sizes.decode_spans > 0 ? cudaErrorInvalidValue : plain_attention(call);

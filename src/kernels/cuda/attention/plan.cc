@@ -9,29 +9,39 @@ namespace {
 
 constexpr int64_t kSplitUnit = 64;  // 4 warps with a KV block each
 constexpr int64_t kBlocksPerProcessor = 2;
-// What a thread block costs beside its keys (start, merge of warps, partial results), in keys.
+// The overhead of a thread block (start, merging warps, partial results), expressed in keys.
 constexpr int64_t kBlockOverhead = 64;
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 int64_t keys_of(const DeviceSpan& span) { return int64_t{span.context} + span.queries; }
 
-// The keys per thread block that give the shortest schedule of equal waves. keys: per span.
-int64_t choose_split(const AttentionShape& shape, const std::vector<int64_t>& span_keys,
-                     int64_t longest) {
+constexpr int64_t kMostParts = 64;
+
+// The number of keys per thread block that gives the shortest schedule, assuming waves of equal
+// length. parts_of(n): the number of parts of n keys in all spans together. most_parts: of a span.
+template <typename PartsOf>
+int64_t choose_split(const AttentionShape& shape, const PartsOf& parts_of, int64_t longest,
+                     int64_t most_parts = kMostParts) {
   const int64_t slots = kBlocksPerProcessor * std::max(shape.multiprocessors, 1);
   int64_t best = round_up(std::max<int64_t>(longest, 1), kSplitUnit), best_cost = INT64_MAX;
-  for (int64_t parts = 1; parts <= 64; ++parts) {
+  for (int64_t parts = 1; parts <= most_parts; ++parts) {
     const int64_t keys = round_up((longest + parts - 1) / parts, kSplitUnit);
     if (parts > 1 && keys < 2 * kSplitUnit) break;
-    int64_t blocks = 0;
-    for (const int64_t of_span : span_keys) blocks += (of_span + keys - 1) / keys * shape.kv_heads;
+    const int64_t blocks = parts_of(keys) * shape.kv_heads;
     // Merging the parts costs about as much as another block.
     const int64_t cost = (blocks + slots - 1) / slots * (keys + kBlockOverhead) +
                          (parts > 1 ? 2 * kBlockOverhead : 0);
     if (cost < best_cost) best_cost = cost, best = keys;
   }
   return best;
+}
+
+// For spans with the same number of keys.
+int64_t choose_even_split(const AttentionShape& shape, int64_t spans, int64_t keys,
+                          int64_t most_parts = kMostParts) {
+  return choose_split(
+      shape, [&](int64_t split) { return spans * ((keys + split - 1) / split); }, keys, most_parts);
 }
 
 void add_span(AttentionPlan& plan, const QuerySpan& span) {
@@ -44,10 +54,12 @@ void add_span(AttentionPlan& plan, const QuerySpan& span) {
     const int64_t position = span.context + i;
     plan.slots[span.begin + i] =
         int64_t{span.blocks[position / kBlockTokens]} * kBlockTokens + position % kBlockTokens;
+    if (plan.sizes.joint)
+      plan.ends[span.begin + i] = static_cast<int32_t>(visible_from(position, 0, span.joint).end);
   }
 }
 
-// Of the larger of the two kernels in their smallest form, rounded up.
+// For the larger of the two kernels in its smallest configuration, rounded up.
 int32_t shared_bytes_of(int32_t dim) {
   if (dim <= 64) return 64 << 10;
   return dim <= 96 ? 96 << 10 : dim <= 128 ? 80 << 10 : 160 << 10;
@@ -61,7 +73,7 @@ int32_t tile_queries(const AttentionShape& shape) {
              : 1;
 }
 
-// Of the spans that are no decodes, those with most keys first.
+// Tiles of the spans that are not decodes, most keys first.
 void add_tiles(AttentionPlan& plan, int32_t queries) {
   for (auto i = static_cast<size_t>(plan.sizes.decode_spans); i < plan.spans.size(); ++i)
     for (int32_t first = 0; first < plan.spans[i].queries; first += queries)
@@ -74,15 +86,17 @@ void add_tiles(AttentionPlan& plan, int32_t queries) {
   plan.sizes.tiles = static_cast<int32_t>(plan.tiles.size());
 }
 
-// All but the cut of decodes' keys.
+// The whole plan except for how decodes' keys are split. joint: with a table of ends in any case.
 AttentionPlan list_spans(const AttentionShape& shape, const QuerySpan* spans, size_t count,
-                         int64_t tokens) {
+                         int64_t tokens, bool joint = false) {
   AttentionPlan plan;
   AttentionSizes& sizes = plan.sizes;
   sizes.kernels = attention_kernels(shape);
   sizes.tokens = static_cast<int32_t>(tokens);
   sizes.shared_bytes = shape.shared_bytes;
   plan.slots.assign(tokens, -1);
+  sizes.joint = joint || std::any_of(spans, spans + count, has_joint_queries);
+  if (sizes.joint) plan.ends.assign(tokens, 0);
   const int64_t most_queries = decode_queries(shape);
   for (const bool decode : {true, false})
     for (size_t i = 0; i < count; ++i)
@@ -98,13 +112,19 @@ AttentionPlan list_spans(const AttentionShape& shape, const QuerySpan* spans, si
   return plan;
 }
 
-// So that as many spans precede the others as the bounds allow.
+// Inserts empty decode spans, so that the other spans start where the bounds place them.
 void add_empty_decodes(AttentionPlan& plan, int32_t count) {
   plan.spans.insert(plan.spans.begin() + plan.sizes.decode_spans, count, DeviceSpan{});
   for (AttentionTile& tile : plan.tiles) tile.span += count;
 }
 
 }  // namespace
+
+bool has_joint_queries(const QuerySpan& span) {
+  return std::any_of(span.joint.begin(), span.joint.end(), [&](const PositionRange& range) {
+    return range.begin < span.context + span.queries && range.end > span.context;
+  });
+}
 
 AttentionKernels attention_kernels(const AttentionShape& shape) {
   const bool fits = shape.shared_bytes >= shared_bytes_of(shape.dim) &&
@@ -125,8 +145,27 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
   if (sizes.decode_spans == 0) return plan;
   std::vector<int64_t> span_keys;
   for (int32_t i = 0; i < sizes.decode_spans; ++i) span_keys.push_back(keys_of(plan.spans[i]));
-  sizes.split_keys = static_cast<int32_t>(choose_split(shape, span_keys, sizes.longest));
+  const auto parts_of = [&](int64_t split) {
+    int64_t parts = 0;
+    for (const int64_t keys : span_keys) parts += (keys + split - 1) / split;
+    return parts;
+  };
+  sizes.split_keys = static_cast<int32_t>(choose_split(shape, parts_of, sizes.longest));
   return plan;
+}
+
+AttentionSizes sizes_in_window(const AttentionShape& shape, const AttentionSizes& sizes,
+                               int64_t window) {
+  if (window == 0 || sizes.decode_spans == 0) return sizes;
+  const int64_t queries = (sizes.decode_rows + group_of(shape) - 1) / group_of(shape);
+  // The window of the first query may begin with the last token of a block.
+  const int64_t longest = window + queries + kBlockTokens - 2;
+  if (longest >= sizes.longest) return sizes;
+  AttentionSizes inner = sizes;
+  inner.longest = static_cast<int32_t>(longest);
+  inner.split_keys =
+      static_cast<int32_t>(choose_even_split(shape, sizes.decode_spans, longest, sizes.splits()));
+  return inner;
 }
 
 bool decode_fits(const AttentionShape& shape) { return decode_queries(shape) > 0; }
@@ -136,15 +175,16 @@ AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const Attent
   sizes.kernels = AttentionKernels::kTensorCores;
   sizes.tokens = bounds.tokens;
   sizes.shared_bytes = shape.shared_bytes;
+  sizes.joint = bounds.joint;
   if (bounds.decode_spans > 0) {
     sizes.decode_spans = bounds.decode_spans;
     sizes.decode_rows = bounds.decode_queries * group_of(shape);
     sizes.longest = bounds.longest;
-    const std::vector<int64_t> keys(static_cast<size_t>(bounds.decode_spans), bounds.longest);
-    sizes.split_keys = static_cast<int32_t>(choose_split(shape, keys, bounds.longest));
+    sizes.split_keys =
+        static_cast<int32_t>(choose_even_split(shape, bounds.decode_spans, bounds.longest));
   }
-  // Each of the other spans has one tile that is not full at most, and as many queries as make it
-  // one of these.
+  // Each of the other spans has at most one incomplete tile, and at least decode_queries(shape) + 1
+  // queries.
   if (bounds.other_spans > 0)
     sizes.tiles = std::min(bounds.tokens / tile_queries(shape) + bounds.other_spans,
                            bounds.tokens / (decode_queries(shape) + 1));
@@ -156,13 +196,13 @@ std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
                                                     const QuerySpan* spans, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (spans[i].begin + spans[i].queries > bounds.tokens) return std::nullopt;
-  AttentionPlan plan = list_spans(shape, spans, count, bounds.tokens);
+  AttentionPlan plan = list_spans(shape, spans, count, bounds.tokens, bounds.joint);
   const AttentionSizes& sizes = plan.sizes;
   if (sizes.decode_spans > bounds.decode_spans || sizes.decode_rows > bounds.decode_rows ||
-      sizes.longest > bounds.longest || sizes.tiles > bounds.tiles)
+      sizes.longest > bounds.longest || sizes.tiles > bounds.tiles || sizes.joint != bounds.joint)
     return std::nullopt;
   add_empty_decodes(plan, bounds.decode_spans - sizes.decode_spans);
-  plan.spans.resize(bounds.decode_spans + bounds.tiles);  // a span has one tile at least
+  plan.spans.resize(bounds.decode_spans + bounds.tiles);  // a span has at least one tile
   plan.tiles.resize(bounds.tiles);
   plan.sizes = bounds;
   return plan;

@@ -1,4 +1,4 @@
-// A step's queries, keys and values between their product and attention, in one launch.
+// Processes a step's queries, keys and values between projection and attention, in one launch.
 #include <algorithm>
 #include <type_traits>
 
@@ -24,7 +24,7 @@ struct Arguments {
   int heads, kv_heads, half;
 };
 
-// The n angles from p on.
+// Loads n angles starting at p.
 template <int n>
 __device__ void load_angles(const float* p, float (&angles)[n]) {
   if constexpr (n == 1) {
@@ -38,7 +38,7 @@ __device__ void load_angles(const float* p, float (&angles)[n]) {
   }
 }
 
-// to = the two halves of a head from `from` on, rotated: n elements of each. to may be from.
+// Rotates n elements of each half of a head, from `from` to `to`, which may be equal.
 template <typename T, int n>
 __device__ void rotate(const T* from, T* to, int half, const float* cos, const float* sin) {
   float first[n], second[n], c[n], s[n];
@@ -56,8 +56,8 @@ __device__ void rotate(const T* from, T* to, int half, const float* cos, const f
   store<T, n>(to + half, second);
 }
 
-// One token (x), with a thread for each n pairs of elements of its queries, then of its keys, and
-// then for each n elements of its values.
+// One block per token (x), with one thread per n pairs of elements of the queries and of the keys,
+// then one per n elements of the values.
 template <typename T, int n>
 __global__ void __launch_bounds__(kMaxThreads) rotate_store_kernel(Arguments<T> a) {
   wait_for_earlier_launch();
@@ -97,6 +97,7 @@ bool takes_vectors(const Arguments<T>& a) {
 
 Status rotate_and_store(const KvCache& cache, Heads q, TokenRows k, TokenRows v, Angles of_q,
                         Angles of_k, const int64_t* slots, int64_t tokens, Stream stream) {
+  if (in_bytes(cache.format)) return cudaErrorInvalidValue;
   if (tokens == 0 || cache.dim == 0) return cudaSuccess;
   return with_type(cache.dtype, [&](auto type) {
     using T = decltype(type);

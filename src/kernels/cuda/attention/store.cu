@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 
-// One block per token, y = 0 for K, 1 for V. Sizes and strides are in units of type V.
+// One thread block per token; y = 0 for K, 1 for V. Sizes and strides are in units of V.
 template <typename V>
 __global__ void __launch_bounds__(kMaxThreads)
     store_kernel(V* layer, int64_t block_stride, const V* k, int64_t k_stride, const V* v,
@@ -41,6 +42,7 @@ Status store(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slot
 Status store_kv(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slots,
                 int64_t tokens, Stream stream) {
   if (tokens == 0) return cudaSuccess;
+  if (in_bytes(cache.format)) return store_kv_bytes(cache, k, v, slots, tokens, stream);
   const int64_t vector = 16 / static_cast<int64_t>(size_of(cache.dtype));
   bool vectors = aligned16({cache.pool, k.data, v.data});
   for (const int64_t n : {int64_t{cache.kv_heads} * cache.dim, cache.block_stride,

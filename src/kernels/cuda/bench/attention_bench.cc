@@ -57,7 +57,7 @@ void bench_batch(const ModelSizes& model, const Batch& batch, const Figures& fig
     return seconds_per_launch(
         [&](int i, Stream stream) {
           return paged_attention(cache(i), {q.data(), int64_t{model.heads} * model.dim},
-                                 model.heads, out.data(), plan.sizes, tables, workspace.data(),
+                                 model.heads, out.data(), {}, plan.sizes, tables, workspace.data(),
                                  stream);
         },
         layers);

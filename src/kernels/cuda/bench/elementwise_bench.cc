@@ -11,7 +11,7 @@ namespace {
 
 constexpr Dtype kDtype = Dtype::kBf16;
 
-// A row of `elements` values per token and set, in one allocation.
+// One row of `elements` values per token and set, in a single allocation.
 class Rows {
  public:
   Rows(int64_t tokens, int64_t elements, int sets)
@@ -39,17 +39,17 @@ void bench_tokens(const ModelSizes& m, int64_t tokens, const Figures& figures) {
         out(tokens, m.hidden, sets);
     return seconds_per_launch(
         [&](int i, Stream stream) {
-          return add_rms_norm(kDtype, x.set(i), residual.set(i), weight.data(), out.set(i), tokens,
-                              m.hidden, 1e-6f, stream);
+          return add_rms_norm(kDtype, x.set(i), residual.set(i), weight.data(), 0, out.set(i),
+                              tokens, m.hidden, 1e-6f, stream);
         },
         sets);
   });
-  run("silu_mul", 3 * m.inter, [&](int sets) {
+  run("gate_mul", 3 * m.inter, [&](int sets) {
     const Rows x(tokens, 2 * m.inter, sets), out(tokens, m.inter, sets);
     return seconds_per_launch(
         [&](int i, Stream stream) {
-          return silu_mul(kDtype, x.set(i), 2 * m.inter, x.set(i) + 2 * m.inter, 2 * m.inter,
-                          out.set(i), tokens, m.inter, stream);
+          return gate_mul(Gate::kSilu, kDtype, x.set(i), 2 * m.inter, x.set(i) + 2 * m.inter,
+                          2 * m.inter, out.set(i), tokens, m.inter, stream);
         },
         sets);
   });

@@ -23,8 +23,8 @@ struct Batch {
   int tokens, adapters, rank;
 };
 
-// Adapters of `sets` projections side by side in one allocation. Tokens take the adapters in equal
-// runs.
+// Adapters for `sets` projections, adjacent in one allocation. Adapters apply to equal runs of
+// tokens.
 void bench_projection(const ModelSizes& model, const Projection& p, const Batch& batch,
                       const Figures& figures) {
   const int slices = static_cast<int>(p.outs.size());

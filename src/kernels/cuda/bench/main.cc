@@ -1,5 +1,5 @@
-// Times of the CUDA kernels at the sizes of two models, in bf16. Exit status: 0, 2: no device, 3: a
-// CUDA call failed.
+// Times the CUDA kernels at the sizes of two models, in bf16. Exit status: 0: success, 2: no
+// device, 3: a CUDA call failed.
 #include <cstdio>
 #include <cstring>
 
@@ -14,10 +14,12 @@ int main(int argc, char** argv) {
   } const groups[] = {{"elementwise", bench_elementwise},
                       {"attention", bench_attention},
                       {"lora", bench_lora},
+                      {"integers", bench_integers},
                       {"merge", bench_merge},
                       {"sampling", bench_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
-    std::printf("usage: cuda_kernels_bench [elementwise|attention|lora|merge|sampling]…\n");
+    std::printf(
+        "usage: cuda_kernels_bench [elementwise|attention|lora|integers|merge|sampling]…\n");
     return 0;
   }
   cudaDeviceProp properties;

@@ -1,4 +1,4 @@
-// The linears and heads of the models that the benchmarks take their sizes from (Qwen2.5).
+// The linears and heads of the models (Qwen2.5) whose sizes the benchmarks use.
 #pragma once
 
 namespace valora::kernels::cuda {

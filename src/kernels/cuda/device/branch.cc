@@ -5,7 +5,8 @@
 namespace valora::kernels::cuda {
 namespace {
 
-// Of all branches, for the life of the process: a capture keeps what it saw of events, not these.
+// Shared by all branches of a thread, whose GPU never changes, for the life of the process: a
+// capture keeps what events recorded, not the events themselves.
 struct BranchObjects {
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr, end = nullptr;
@@ -13,7 +14,7 @@ struct BranchObjects {
 };
 
 const BranchObjects& branch_objects() {
-  static const BranchObjects objects = [] {
+  thread_local const BranchObjects objects = [] {
     BranchObjects o;
     o.made = cudaStreamCreateWithFlags(&o.stream, cudaStreamNonBlocking) == cudaSuccess &&
              cudaEventCreateWithFlags(&o.begin, cudaEventDisableTiming) == cudaSuccess &&

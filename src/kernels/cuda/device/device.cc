@@ -43,7 +43,7 @@ bool& launches_apart() {
 }  // namespace
 
 bool launches_overlap() { return !launches_apart(); }
-void keep_launches_apart() { launches_apart() = true; }
+void disable_launch_overlap() { launches_apart() = true; }
 
 const char* message_of(Status status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));

@@ -1,4 +1,4 @@
-// Rows of factors that may lie in pieces.
+// Access to rows of factors that may be in several pieces.
 #pragma once
 
 #include "kernels/cuda/lora.h"

@@ -1,4 +1,4 @@
-// Host-side helpers of the launchers.
+// Host-side helpers for launching kernels.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,9 +15,9 @@
 
 namespace valora::kernels::cuda {
 
-// The first statement of every kernel. From sm_90 on a launch begins while the one before it ends
-// (programmatic dependent launch): nothing of what others write may be read before, and nothing of
-// what they read may be written.
+// Must be the first statement of every kernel. From sm_90, a launch begins while the previous one
+// is finishing (programmatic dependent launch). Before this call, a kernel must not read anything
+// that others write, nor write anything that they read.
 __device__ inline void wait_for_earlier_launch() {
 #ifdef VALORA_CUDA_EMULATED
   emulation::current_block->wait_for_earlier_launch();
@@ -34,10 +34,10 @@ Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t share
   return emulation::launch<true>(kernel, grid, block, shared_bytes, stream, arguments...);
 }
 #else
-// What a kernel may have without asking.
+// The most shared memory that a kernel may have without opting in.
 inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
-// The one place where kernels are launched. shared_bytes: of dynamic shared memory.
+// All kernels are launched here. shared_bytes: dynamic shared memory.
 template <typename... Parameters, typename... Arguments>
 Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
               Stream stream, const Arguments&... arguments) {
@@ -54,7 +54,7 @@ Status launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t share
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap, config.numAttrs = launches_overlap() ? 1 : 0;
   const cudaError_t status = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-  (void)cudaGetLastError();  // it is returned here
+  (void)cudaGetLastError();  // clears the error, which is returned below
   return status;
 }
 #endif
@@ -70,7 +70,7 @@ inline bool aligned16(std::initializer_list<const void*> pointers) {
   return true;
 }
 
-// Whether all are multiples of the elements of type T in 16 bytes.
+// True if every number of elements fills whole 16-byte vectors of T.
 template <typename T>
 bool whole_vectors(std::initializer_list<int64_t> elements) {
   for (const int64_t n : elements)

@@ -1,5 +1,5 @@
-// The PTX of the kernels: tensor-core products and asynchronous copies of sm_80 and later (PTX ISA,
-// "mma", "ldmatrix", "cp.async"), what the blocks of a launch tell each other, and a power of two.
+// All PTX of the kernels: tensor-core products and asynchronous copies of sm_80 and later (PTX ISA,
+// "mma", "ldmatrix", "cp.async"), communication between the blocks of a launch, and exp2.
 //
 // Fragments of m16n8k16: lane l has g = l / 4 and q = l % 4.
 //   A [16, 16]: words (row g, k 2q), (row g+8, k 2q), (row g, k 2q+8), (row g+8, k 2q+8)
@@ -40,7 +40,8 @@ __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Four 8x8 matrices of 16-bit values. Lanes 8i to 8i+7 give the addresses of the rows of matrix i.
+// Loads four 8x8 matrices of 16-bit values. Lanes 8i to 8i+7 pass the addresses of the rows of
+// matrix i.
 __device__ inline void load_matrices(uint32_t (&m)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -54,8 +55,14 @@ __device__ inline void load_transposed(uint32_t (&m)[4], uint32_t address) {
                : "memory");
 }
 
-// Copies 16 bytes to shared memory, or zeros if not `valid`; `source` is not read then, but must
-// be a global address.
+__device__ inline void store_shared(uint32_t address, const uint4& v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
+// Copies 16 bytes to shared memory, or writes zeros if not `valid`; `source` is then not read, but
+// must still be a global address.
 __device__ inline void copy_async(uint32_t destination, const void* source, bool valid) {
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination),
@@ -63,15 +70,15 @@ __device__ inline void copy_async(uint32_t destination, const void* source, bool
                : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most `pending` of this thread's groups are in flight.
+// Waits until at most `pending` of this thread's copy groups are in flight.
 template <int pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Adds 1 to a counter of the GPU that goes on with 0 after `most`. → its value before. What the
-// block wrote before its last barrier is seen by the threads that count after this one, and by their
-// blocks after their next barrier.
+// Increments a counter in global memory, which restarts at 0 after `most`. → its value before.
+// Writes of this block before its last barrier are visible to threads that increment the counter
+// later, and to their blocks after the next barrier.
 __device__ inline unsigned count_in_turns(unsigned* counter, unsigned most) {
   unsigned before;
   asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
@@ -80,8 +87,8 @@ __device__ inline unsigned count_in_turns(unsigned* counter, unsigned most) {
                : "memory");
   return before;
 }
-// Of what other thread blocks of the same launch have written: not from the caches of this block's
-// multiprocessor. Stays behind the barriers before it.
+// Reads what other thread blocks of the same launch have written, bypassing this multiprocessor's
+// L1 cache. Is not moved ahead of preceding barriers.
 __device__ inline float2 load_from_l2(const float2* p) {
   float2 v;
   asm volatile("ld.global.cg.v2.f32 {%0,%1}, [%2];"

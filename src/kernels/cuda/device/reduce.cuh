@@ -20,7 +20,8 @@ __device__ inline float warp_max(float v) {
   return v;
 }
 
-// The sum over all threads of a block of whole warps, in every thread. partial: shared, [32].
+// The sum over all threads of a block of whole warps, returned to every thread. partial: shared
+// memory, [32].
 __device__ inline float block_sum(float v, float* partial) {
   v = warp_sum(v);
   const int warps = static_cast<int>(blockDim.x) / kWarpSize;

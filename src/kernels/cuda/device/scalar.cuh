@@ -1,4 +1,4 @@
-// Element types and their conversions. Values are computed in fp32 and rounded to nearest even.
+// Element types and their conversions. Kernels compute in fp32 and round to nearest even.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -41,6 +41,22 @@ __device__ inline uint32_t pack<bf16>(float first, float second) {
 template <>
 __device__ inline uint32_t pack<fp16>(float first, float second) {
   const __half2 pair = __floats2half2_rn(first, second);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+
+// a - b for both values, rounded.
+template <typename T>
+__device__ uint32_t subtract(uint32_t a, uint32_t b);
+template <>
+__device__ inline uint32_t subtract<bf16>(uint32_t a, uint32_t b) {
+  const __nv_bfloat162 pair = __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&a),
+                                      *reinterpret_cast<const __nv_bfloat162*>(&b));
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+template <>
+__device__ inline uint32_t subtract<fp16>(uint32_t a, uint32_t b) {
+  const __half2 pair =
+      __hsub2(*reinterpret_cast<const __half2*>(&a), *reinterpret_cast<const __half2*>(&b));
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 

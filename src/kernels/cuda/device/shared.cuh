@@ -1,4 +1,4 @@
-// Shared memory of a kernel, declared in one way, so that a build without nvcc can place it.
+// Declares shared memory uniformly, so that a build without nvcc can place it.
 #pragma once
 
 // VALORA_SHARED: `type name extents;`, 16-byte aligned, e.g. VALORA_SHARED(float, sums, [4][32]).

@@ -1,4 +1,4 @@
-// Loads and stores of 16 bytes, or of one element where memory is not aligned.
+// Loads and stores of 16 bytes, or of single elements where memory is not aligned.
 #pragma once
 
 #include "kernels/cuda/device/scalar.cuh"

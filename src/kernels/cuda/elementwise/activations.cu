@@ -11,6 +11,14 @@ constexpr int kThreads = 256;
 
 __device__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 
+template <Gate gate>
+__device__ float activated(float x) {
+  if constexpr (gate == Gate::kSilu) return x * sigmoid(x);
+  // (1 + tanh(v)) / 2 = sigmoid(2 · v), which keeps the digits of small results.
+  constexpr float kTwiceRoot = 1.5957691216057308f;  // 2 · √(2/π)
+  return x * sigmoid(kTwiceRoot * (x + 0.044715f * x * x * x));
+}
+
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads) quick_gelu_kernel(const T* x, T* out, int64_t vectors) {
   wait_for_earlier_launch();
@@ -23,10 +31,10 @@ __global__ void __launch_bounds__(kThreads) quick_gelu_kernel(const T* x, T* out
   store<T, n>(out + i * n, values);
 }
 
-// gridDim.x covers a row; rows are strided over gridDim.y.
-template <typename T, int n>
+// gridDim.x covers a row; rows are distributed over gridDim.y.
+template <Gate activation, typename T, int n>
 __global__ void __launch_bounds__(kThreads)
-    silu_mul_kernel(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride, T* out,
+    gate_mul_kernel(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride, T* out,
                     int64_t rows, int width) {
   wait_for_earlier_launch();
   const int column = (blockIdx.x * kThreads + threadIdx.x) * n;
@@ -36,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
     load<T, n>(gate + row * gate_stride + column, values);
     load<T, n>(up + row * up_stride + column, factors);
 #pragma unroll
-    for (int j = 0; j < n; ++j) values[j] = values[j] * sigmoid(values[j]) * factors[j];
+    for (int j = 0; j < n; ++j) values[j] = activated<activation>(values[j]) * factors[j];
     store<T, n>(out + row * width + column, values);
   }
 }
@@ -56,7 +64,7 @@ Status activate(const T* x, T* out, int64_t count, Stream stream) {
   return run(std::integral_constant<int, 1>{});
 }
 
-template <typename T>
+template <Gate activation, typename T>
 Status gate_rows(const T* gate, int64_t gate_stride, const T* up, int64_t up_stride, T* out,
                  int64_t rows, int32_t width, Stream stream) {
   if (rows == 0 || width == 0) return cudaSuccess;
@@ -64,8 +72,8 @@ Status gate_rows(const T* gate, int64_t gate_stride, const T* up, int64_t up_str
     constexpr int n = decltype(vector)::value;
     const dim3 grid(ceil_div(width / n, kThreads),
                     static_cast<unsigned>(std::min<int64_t>(rows, 65535)));
-    return launch(silu_mul_kernel<T, n>, grid, kThreads, 0, stream, gate, gate_stride, up,
-                  up_stride, out, rows, width);
+    return launch(gate_mul_kernel<activation, T, n>, grid, kThreads, 0, stream, gate, gate_stride,
+                  up, up_stride, out, rows, width);
   };
   if (whole_vectors<T>({width, gate_stride, up_stride}) && aligned16({gate, up, out}))
     return run(std::integral_constant<int, kVector<T>>{});
@@ -81,12 +89,14 @@ Status quick_gelu(Dtype dtype, const void* x, void* out, int64_t count, Stream s
   });
 }
 
-Status silu_mul(Dtype dtype, const void* gate, int64_t gate_stride, const void* up,
+Status gate_mul(Gate activation, Dtype dtype, const void* gate, int64_t gate_stride, const void* up,
                 int64_t up_stride, void* out, int64_t rows, int32_t width, Stream stream) {
   return with_type(dtype, [&](auto type) {
     using T = decltype(type);
-    return gate_rows(static_cast<const T*>(gate), gate_stride, static_cast<const T*>(up), up_stride,
-                     static_cast<T*>(out), rows, width, stream);
+    const auto run =
+        activation == Gate::kSilu ? gate_rows<Gate::kSilu, T> : gate_rows<Gate::kGeluTanh, T>;
+    return run(static_cast<const T*>(gate), gate_stride, static_cast<const T*>(up), up_stride,
+               static_cast<T*>(out), rows, width, stream);
   });
 }
 

@@ -10,14 +10,14 @@ namespace valora::kernels::cuda {
 namespace {
 
 constexpr int kMaxThreads = 512;
-constexpr int kHeld = 4;  // vectors per thread that stay in registers between the two passes
+constexpr int kHeld = 4;  // vectors per thread kept in registers between the two passes
 
-// One block per row, a head of a token. n: elements per access. add: tokens have one head, and the
-// residual is like out; else it is null.
+// One thread block per row (a head of a token). n: elements per access. add: tokens have one head
+// and the residual is laid out like out; otherwise it is null.
 template <typename T, int n, bool add>
 __global__ void __launch_bounds__(kMaxThreads)
     rms_norm_kernel(T* x, int64_t token_stride, int heads, const T* residual, const T* weight,
-                    T* out, int width, float eps) {
+                    float offset, T* out, int width, float eps) {
   wait_for_earlier_launch();
   VALORA_SHARED(float, partial, [32]);
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kMaxThreads)
     float scales[n];
     load<T, n>(weight + vector * n, scales);
 #pragma unroll
-    for (int j = 0; j < n; ++j) values[j] = values[j] * factor * scales[j];
+    for (int j = 0; j < n; ++j) values[j] = values[j] * factor * (offset + scales[j]);
     store<T, n>(out + row + vector * n, values);
   };
 #pragma unroll
@@ -69,16 +69,16 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 template <typename T, bool add>
-Status norm(const Heads& x, const T* residual, const T* weight, T* out, int64_t tokens,
-            int32_t width, float eps, Stream stream) {
+Status norm(const Heads& x, const T* residual, const T* weight, float offset, T* out,
+            int64_t tokens, int32_t width, float eps, Stream stream) {
   const int64_t rows = tokens * x.heads;
   if (rows == 0 || width == 0) return cudaSuccess;
   const auto run = [&](auto vector) {
     constexpr int n = decltype(vector)::value;
     const int threads = std::min(ceil_div(width / n, kWarpSize) * kWarpSize, kMaxThreads);
     return launch(rms_norm_kernel<T, n, add>, static_cast<unsigned>(rows), threads, 0, stream,
-                  static_cast<T*>(x.data), x.token_stride, x.heads, residual, weight, out, width,
-                  eps);
+                  static_cast<T*>(x.data), x.token_stride, x.heads, residual, weight, offset, out,
+                  width, eps);
   };
   if (whole_vectors<T>({width, x.token_stride}) && aligned16({x.data, residual, weight, out}))
     return run(std::integral_constant<int, kVector<T>>{});
@@ -87,22 +87,22 @@ Status norm(const Heads& x, const T* residual, const T* weight, T* out, int64_t 
 
 }  // namespace
 
-Status rms_norm(Dtype dtype, Heads x, const void* weight, void* out, int64_t tokens, int32_t width,
-                float eps, Stream stream) {
+Status rms_norm(Dtype dtype, Heads x, const void* weight, float offset, void* out, int64_t tokens,
+                int32_t width, float eps, Stream stream) {
   return with_type(dtype, [&](auto type) {
     using T = decltype(type);
-    return norm<T, false>(x, nullptr, static_cast<const T*>(weight), static_cast<T*>(out), tokens,
-                          width, eps, stream);
+    return norm<T, false>(x, nullptr, static_cast<const T*>(weight), offset, static_cast<T*>(out),
+                          tokens, width, eps, stream);
   });
 }
 
-Status add_rms_norm(Dtype dtype, void* x, const void* residual, const void* weight, void* out,
-                    int64_t rows, int32_t width, float eps, Stream stream) {
+Status add_rms_norm(Dtype dtype, void* x, const void* residual, const void* weight, float offset,
+                    void* out, int64_t rows, int32_t width, float eps, Stream stream) {
   return with_type(dtype, [&](auto type) {
     using T = decltype(type);
     return norm<T, true>({x, width, 1}, static_cast<const T*>(residual),
-                         static_cast<const T*>(weight), static_cast<T*>(out), rows, width, eps,
-                         stream);
+                         static_cast<const T*>(weight), offset, static_cast<T*>(out), rows, width,
+                         eps, stream);
   });
 }
 

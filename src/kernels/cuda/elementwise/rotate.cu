@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 
-// One block per token. n: elements per access.
+// One thread block per token. n: elements per access.
 template <typename T, int n>
 __global__ void __launch_bounds__(kMaxThreads)
     rotate_half_kernel(T* rows, int64_t token_stride, int heads, const float* cos, const float* sin,

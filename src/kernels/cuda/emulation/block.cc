@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "kernels/cuda/emulation/access_observer.h"
 #include "kernels/cuda/emulation/machine.h"
 
 namespace valora::kernels::cuda::emulation {
@@ -11,17 +12,26 @@ namespace {
 
 constexpr size_t kMostStaticBytes = 48 << 10;
 
+// The GPU may copy at any time between the request and the end of the wait.
+void observe(const Copy& copy) {
+  if (access_observer() == nullptr) return;
+  if (copy.from != nullptr) access_observer()->accessed(copy.from, sizeof(uint4), false);
+  const void* const to = reinterpret_cast<const void*>(static_cast<uintptr_t>(copy.to));
+  access_observer()->accessed(to, sizeof(uint4), true);
+}
+
 }  // namespace
 
 Block* current_block = nullptr;
 
 void Block::begin(const Launch& launch, uint3 index) {
   launch_ = &launch, index_ = index;
-  // Blocks of one kernel declare the same.
+  // All blocks of a kernel declare the same shared memory.
   if (launch.kernel != last_kernel_ || launch.shared_bytes != last_dynamic_bytes_)
     shared_.begin_kernel(launch.shared_bytes);
   last_kernel_ = launch.kernel, last_dynamic_bytes_ = launch.shared_bytes;
   shared_.begin_block();
+  if (access_observer() != nullptr) access_observer()->block_began();
   ++barriers_;
   count_ = alive_ = launch.block.x, waiting_ = 0, ready_warps_ = 0;
   const unsigned warps = (count_ + kLanes - 1) / kLanes;
@@ -76,7 +86,7 @@ void Block::run_thread() {
 
 void Block::end_thread() {
   Thread& self = *running_;
-  // Groups without copies may be left.
+  // A thread may leave empty groups.
   if (launch_->waits && !self.waited) fail("does not wait for the launch before it");
   if (self.completed < self.copies.size()) fail("ends without waiting for its copies");
   self.copies.clear(), self.groups.clear();
@@ -130,7 +140,7 @@ unsigned Block::choose_lane(uint32_t ready) {
 
 Fiber& Block::next() {
   if (ready_warps_ == 0) return host_;
-  // A warp runs until all its lanes have met, but in a random order.
+  // A warp runs until all its lanes have met; with the random schedule, any warp may be next.
   if (machine().schedule == Schedule::kRandom || warps_[current_warp_].ready == 0)
     current_warp_ = choose_warp();
   Warp& warp = warps_[current_warp_];
@@ -176,7 +186,7 @@ void Block::meet(Meeting what, void* argument, void (*all)(const Lanes&)) {
     if (what == Meeting::kSync) ++warp.syncs;
     if (all != nullptr) all(warp.arguments);
     for (unsigned lane = 0; lane < kLanes; ++lane) make_ready(first + lane);
-    // In turns, so that warps stay near each other; an unfair schedule lets it go on.
+    // Warps take turns so that none gets far ahead; an unfair schedule lets the warp continue.
     const bool stays = machine().schedule == Schedule::kUnfair;
     if (!stays && (ready_warps_ & ~(1u << thread / kLanes)) != 0) {
       const bool back = machine().schedule == Schedule::kBackward;
@@ -194,6 +204,7 @@ Moment Block::now() const {
 
 void Block::copy_later(Copy copy) {
   shared_.begin_copy(copy.to, now());
+  observe(copy);
   running_->copies.push_back(copy);
 }
 
@@ -207,6 +218,7 @@ void Block::wait_copies(int pending) {
       auto* to = reinterpret_cast<uint4*>(static_cast<uintptr_t>(copy.to));
       *to = copy.from == nullptr ? uint4{} : *static_cast<const uint4*>(copy.from);
       shared_.end_copy(copy.to, now());
+      observe(copy);
     }
   if (t.completed == t.copies.size() && t.completed_groups == t.groups.size()) {
     t.copies.clear(), t.groups.clear();

@@ -1,4 +1,5 @@
-// Errors of kernels, with the place where they happen. Invalid accesses end the same way.
+// Reports errors of kernels and where they occur. Invalid memory accesses are reported the same
+// way.
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -13,6 +14,7 @@
 #include <memory>
 
 #include "kernels/cuda/emulation/block.h"
+#include "kernels/cuda/emulation/kernel_name.h"
 #include "kernels/cuda/emulation/machine.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -27,7 +29,7 @@ std::string without(std::string text, const std::string& part) {
   return text;
 }
 
-// `decode_kernel<__nv_bfloat16, Ring<128> >`, without namespaces and parameters.
+// Demangles to `decode_kernel<__nv_bfloat16, Ring<128> >`, without namespaces and parameters.
 std::string readable(const char* symbol) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> name(
@@ -38,12 +40,14 @@ std::string readable(const char* symbol) {
   return text.substr(0, text.find('('));
 }
 
-// From the symbol table of the program, since kernels are not exported.
-std::string name_of_function(const void* function) {
+}  // namespace
+
+// Uses the program's symbol table, because kernels are not exported.
+std::string kernel_name(const void* kernel) {
   Dl_info info{};
   const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   struct stat size{};
-  if (file < 0 || fstat(file, &size) != 0 || dladdr(function, &info) == 0) return "a kernel";
+  if (file < 0 || fstat(file, &size) != 0 || dladdr(kernel, &info) == 0) return "a kernel";
   void* mapped = mmap(nullptr, static_cast<size_t>(size.st_size), PROT_READ, MAP_PRIVATE, file, 0);
   if (mapped == MAP_FAILED) return "a kernel";
   const auto* image = static_cast<const std::byte*>(mapped);
@@ -57,17 +61,19 @@ std::string name_of_function(const void* function) {
         reinterpret_cast<const char*>(image + sections[sections[s].sh_link].sh_offset);
     for (size_t i = 0; i < sections[s].sh_size / sizeof(Elf64_Sym); ++i)
       if (ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC &&
-          symbols[i].st_value + base == reinterpret_cast<uintptr_t>(function))
+          symbols[i].st_value + base == reinterpret_cast<uintptr_t>(kernel))
         return readable(names + symbols[i].st_name);
   }
   return "a kernel";
 }
 
+namespace {
+
 void print_place() {
   if (current_block == nullptr) return;
   const uint3 &b = current_block->index(), &t = current_block->thread_index();
   std::fprintf(stderr, "  in %s, block (%u, %u, %u), thread %u, emulated sm_%d\n",
-               name_of_function(current_block->call().kernel).c_str(), b.x, b.y, b.z, t.x,
+               kernel_name(current_block->call().kernel).c_str(), b.x, b.y, b.z, t.x,
                machine().capability);
 }
 
@@ -87,7 +93,7 @@ void on_invalid_access(int, siginfo_t* signal, void*) {
   fail(text);  // NOLINT(bugprone-signal-handler): the program ends
 }
 
-// On a stack of its own, since that of a fiber may be what overflowed.
+// The handler has its own stack, because a fiber's stack may be what overflowed.
 const bool kInstalled = [] {
   constexpr size_t kStackBytes = 256 << 10;
   static std::byte stack[kStackBytes];
@@ -114,7 +120,7 @@ void fail(const std::string& what) {
 
 void fail_misaligned(const void* address, int bytes) {
   char text[96];
-  std::snprintf(text, sizeof text, "accesses %d bytes at %p, which is no multiple of %d", bytes,
+  std::snprintf(text, sizeof text, "accesses %d bytes at %p, which is not a multiple of %d", bytes,
                 address, bytes);
   fail(text);
 }

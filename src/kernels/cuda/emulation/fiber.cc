@@ -14,7 +14,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Saves the registers that a call keeps on the stack of `from`, and continues at `to`.
+// Saves the callee-saved registers on the stack of `from` and continues at `to`.
 extern "C" void valora_switch_stack(void** from, void* to);
 asm(R"(
 .text
@@ -82,9 +82,9 @@ void Fiber::reset(void (*entry)()) {
 #if defined(__SANITIZE_ADDRESS__)
   ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);
 #endif
-  // A function begins with a stack pointer 8 beyond a multiple of 16.
+  // On entry to a function, the stack pointer is 8 above a multiple of 16.
   auto** top = reinterpret_cast<void**>(mapped_ + kGuardBytes + kStackBytes - 64);
-  *--top = nullptr;  // where the entry would return to
+  *--top = nullptr;  // the return address of `entry`
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < kSavedRegisters; ++i) *--top = nullptr;
   saved_ = static_cast<void*>(top);

@@ -1,27 +1,28 @@
-// A stack of its own that is entered and left at chosen points. The sanitizers know of each switch.
+// A separate stack that is entered and left at chosen points. Sanitizers are notified of each
+// switch.
 #pragma once
 
 #include <cstddef>
 
 namespace valora::kernels::cuda::emulation {
 
-// Used by the host thread that made it. A step beyond the end of its stack ends the program.
+// Must be used on the host thread that created it. Overflowing its stack ends the program.
 class Fiber {
  public:
   struct Host {};
   Fiber();
-  // Stands for the stack of the host thread that calls.
+  // Represents the stack of the calling host thread.
   explicit Fiber(Host);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
 
-  // Sets it to the begin of `entry`, which must call began() first and never return.
+  // Prepares the fiber to start at `entry`, which must call began() first and never return.
   void reset(void (*entry)());
   void began();
   // Called on this fiber's stack: continues `to`, and returns when some fiber switches back.
   void switch_to(Fiber& to);
-  // The same, but this fiber does not run again before reset().
+  // The same, but this fiber must not run again before reset().
   [[noreturn]] void end(Fiber& to);
 
  private:
@@ -29,8 +30,8 @@ class Fiber {
   void leave(Fiber& to, bool last);
 
   std::byte* mapped_ = nullptr;
-  void* saved_ = nullptr;  // stack pointer while another one runs
-  // For the sanitizers.
+  void* saved_ = nullptr;  // stack pointer while the fiber is not running
+  // Only for sanitizers.
   const void* stack_ = nullptr;
   size_t stack_bytes_ = 0;
   void* fake_stack_ = nullptr;

@@ -1,6 +1,6 @@
-// The second body of device/mma.cuh: what its PTX does, for all lanes of a warp at once. Layouts of
-// fragments are described there. Products are summed in fp32 in the order of k, so the last bits
-// differ from those of tensor cores.
+// The emulated counterpart of device/mma.cuh: performs its PTX instructions for all lanes of a warp
+// at once. The layouts of fragments are described there. Products are summed in fp32 in the order
+// of k, so the last bits differ from those of tensor cores.
 #pragma once
 
 #include "kernels/cuda/device/scalar.cuh"
@@ -46,7 +46,8 @@ void mma(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint
 
 inline uint32_t shared_address(const void* p) {
   const auto address = reinterpret_cast<uintptr_t>(p);
-  if (address >> 32 != 0) emulation::fail("takes an address of shared memory that is none");
+  if (address >> 32 != 0)
+    emulation::fail("takes the shared-memory address of a pointer to other memory");
   return static_cast<uint32_t>(address);
 }
 
@@ -85,6 +86,10 @@ inline void load_transposed(uint32_t (&m)[4], uint32_t address) {
   load_any_matrices<true>(m, address);
 }
 
+inline void store_shared(uint32_t address, const uint4& v) {
+  *reinterpret_cast<uint4*>(static_cast<uintptr_t>(address)) = v;
+}
+
 inline void copy_async(uint32_t destination, const void* source, bool valid) {
   if (reinterpret_cast<uintptr_t>(source) % 16 != 0)
     emulation::fail("cp.async from an address that is not 16-byte aligned");
@@ -96,8 +101,9 @@ void wait_copies() {
   emulation::current_block->wait_copies(pending);
 }
 
-// Blocks run one after the other, so that there is nothing to order.
-inline unsigned count_in_turns(unsigned* counter, unsigned most) {
+// Blocks run one after another, so there is nothing to order.
+VALORA_ATOMIC inline unsigned count_in_turns(unsigned* counter, unsigned most) {
+  if (auto* observer = emulation::access_observer()) observer->counted(counter);
   const unsigned before = *counter;
   *counter = before >= most ? 0 : before + 1;
   return before;

@@ -1,4 +1,4 @@
-// Launches of the emulated kernels, with the limits that the driver checks.
+// Launches emulated kernels, within the limits that the driver checks.
 #pragma once
 
 #include <tuple>
@@ -9,11 +9,11 @@
 
 namespace valora::kernels::cuda::emulation {
 
-// Runs all blocks, or records the launch if the stream is under capture.
+// Runs all blocks, or records the launch if the stream is being captured.
 cudaError_t run(Launch launch, cudaStream_t stream);
 void run_blocks(const Launch& launch);
 
-// kWaits: the kernel must wait for the launch before it.
+// kWaits: the kernel must wait for the previous launch.
 template <bool kWaits = false, typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                    void* stream, const Arguments&... arguments) {

@@ -1,4 +1,4 @@
-// The machine itself: what its instructions do, and that it names what kernels do wrong.
+// The machine itself: its instructions work, and it names the errors that kernels make.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -66,7 +66,8 @@ TEST_P(MachineTest, LanesExchangeValues) {
   EXPECT_EQ(sums.back(), 496 + 32 * 32 + 35);
 }
 
-// c = a b of a [16, 16] and b [16, 8] in shared memory, b as rows of k: ldmatrix transposes it.
+// c = a b with a [16, 16] and b [16, 8] in shared memory. b is stored by rows of k; ldmatrix
+// transposes it.
 template <typename T>
 __global__ void product_kernel(const T* a, const T* b, float* c) {
   wait_for_earlier_launch();
@@ -102,7 +103,7 @@ void check_product() {
       EXPECT_EQ(c[row * 8 + column], sum) << row << " " << column;
     }
 }
-TEST_P(MachineTest, ProductsOfTensorCores) {
+TEST_P(MachineTest, MultipliesOnTensorCores) {
   check_product<bf16>();
   check_product<fp16>();
 }
@@ -114,13 +115,13 @@ TEST(Fp16OfTheHost, RoundsToNearestEven) {
     if (exact != exact) continue;
     EXPECT_EQ(exact, static_cast<float>(std::bit_cast<_Float16>(v.bits))) << bits;
     EXPECT_EQ(__float2half_rn(exact).bits, v.bits);
-    const float between = exact * 1.00048828125f;  // half of the last place of some
+    const float between = exact * 1.00048828125f;  // half a unit in the last place for some
     EXPECT_EQ(__float2half_rn(between).bits,
               std::bit_cast<uint16_t>(static_cast<_Float16>(between)));
   }
 }
 
-TEST(EmulatedLaunch, HasTheLimitsOfTheGpu) {
+TEST(EmulatedLaunch, EnforcesGpuLimits) {
   std::vector<float> sums(kThreads);
   for (const int capability : {80, 86, 89, 90, 120}) {
     ASSERT_TRUE(emulation::choose_gpu(capability));
@@ -137,7 +138,7 @@ TEST(EmulatedLaunch, HasTheLimitsOfTheGpu) {
   EXPECT_EQ(launch(sums_kernel, 0, 32, 0, nullptr, sums.data()), cudaErrorInvalidConfiguration);
 }
 
-TEST(EmulatedLaunch, IsRecordedUnderCapture) {
+TEST(EmulatedLaunch, RecordedDuringCapture) {
   std::vector<int> values(kThreads, 1), reversed(kThreads, 1);
   values[0] = reversed[kThreads - 1] = 5;
   cudaStream_t stream;
@@ -175,7 +176,7 @@ enum class Fault {
   kTooEarly,
 };
 
-// Does one thing wrong in warp 1 of block 2, or with its help.
+// Makes one mistake in warp 1 of block 2, in some cases together with other warps.
 __global__ void faulty_kernel(Fault fault, char* global) {
   VALORA_SHARED(uint4, tile, [kThreads]);
   const unsigned thread = threadIdx.x;
@@ -250,7 +251,7 @@ struct FaultCase {
 
 class FaultTest : public testing::TestWithParam<FaultCase> {};
 
-TEST_P(FaultTest, IsNamedWithItsPlace) {
+TEST_P(FaultTest, NamesFaultAndLocation) {
   testing::FLAGS_gtest_death_test_style = "fast";
   alignas(16) static char memory[64];
   char* const global = memory;
@@ -277,13 +278,13 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{Fault::kTooEarly, "does not wait for the launch before it"}),
     [](const auto& test) { return "Fault" + std::to_string(static_cast<int>(test.param.fault)); });
 
-#ifndef VALORA_SANITIZED  // the sanitizers name it in their own words
+#ifndef VALORA_SANITIZED  // the sanitizers report it differently
 INSTANTIATE_TEST_SUITE_P(
     InvalidAccesses, FaultTest,
     testing::Values(FaultCase{Fault::kWriteOutside,
                               "accesses 0x[0-9a-f]+, which is not its memory"},
                     FaultCase{Fault::kMisaligned,
-                              "accesses 16 bytes at 0x[0-9a-f]+, which is no multiple of 16"},
+                              "accesses 16 bytes at 0x[0-9a-f]+, which is not a multiple of 16"},
                     FaultCase{Fault::kWriteBefore, "wrote before a declaration of shared memory"}),
     [](const auto& test) { return "Fault" + std::to_string(static_cast<int>(test.param.fault)); });
 #endif

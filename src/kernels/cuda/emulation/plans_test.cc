@@ -1,5 +1,5 @@
-// Which kernels the plans choose on which GPU, by which shapes low-rank products are cut, and the
-// bounds of captured steps.
+// Which kernels the plans choose on which GPU, by which shapes the tiles of low-rank products are
+// chosen, and the bounds of captured steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,21 +23,21 @@ AttentionKernels kernels_on(int capability, int dim) {
   return kernels;
 }
 
-TEST(AttentionPlans, HeadsOf128AreOnTensorCoresOfEveryGpu) {
+TEST(AttentionPlans, EveryGpuUsesTensorCoresForHeadsOf128) {
   for (const int capability : {80, 86, 89, 90, 120})
     for (const int dim : {64, 80, 96, 112, 128})
       EXPECT_EQ(kernels_on(capability, dim), AttentionKernels::kTensorCores)
           << capability << " " << dim;
 }
 
-TEST(AttentionPlans, HeadsOf256NeedTheSharedMemoryOfServers) {
+TEST(AttentionPlans, HeadsOf256NeedServerSharedMemory) {
   for (const int capability : {80, 90})
     EXPECT_EQ(kernels_on(capability, 256), AttentionKernels::kTensorCores);
   for (const int capability : {86, 89, 120})
     EXPECT_EQ(kernels_on(capability, 256), AttentionKernels::kPlain);
 }
 
-// A table that remembers what it was asked for.
+// The shapes that the tile table was asked for.
 std::vector<ProductShape>& asked() {
   static std::vector<ProductShape> shapes;
   return shapes;
@@ -57,7 +57,7 @@ LoraTiles tiles_of(const std::vector<DeviceLoraSegment>& segments) {
   return choose_lora_tiles(call, CudaArch::kSm90, answer);
 }
 
-TEST(LoraPlans, AskForTilesByTheLaunchesShapes) {
+TEST(LoraPlans, ChooseTilesByLaunchShape) {
   const LoraTiles tiles = tiles_of({{0, 1, 0, 1, nullptr}, {1, 21, 0, 1, nullptr}});
   EXPECT_EQ(tiles.shrink, (CudaTile{8, 4, 4, 2}));
   EXPECT_EQ(tiles.expand, (CudaTile{64, 2, 1, 1}));
@@ -67,7 +67,7 @@ TEST(LoraPlans, AskForTilesByTheLaunchesShapes) {
   EXPECT_EQ(asked()[1], (ProductShape{ProductKind::kExpand, false, CudaArch::kSm90, 3, 4096, 16}));
 }
 
-TEST(LoraPlans, AskForLongTilesIfASegmentIsLong) {
+TEST(LoraPlans, ChooseLongTilesForLongSegment) {
   tiles_of({{0, 65, 0, 1, nullptr}});
   ASSERT_EQ(asked().size(), 2u);
   EXPECT_EQ(asked()[0],
@@ -78,11 +78,11 @@ TEST(LoraPlans, AskForLongTilesIfASegmentIsLong) {
 struct RandomStep {
   std::vector<QuerySpan> spans;
   std::vector<int32_t> blocks = std::vector<int32_t>(200);
-  AttentionBounds bounds;  // as narrow as can be
+  AttentionBounds bounds;  // as tight as possible
 };
 
-// The worst for the bounds of tiles are many spans that are one query longer than a whole tile, or
-// than a decode.
+// The worst case for the bounds on tiles: many spans that are one query longer than a whole tile or
+// a decode.
 RandomStep random_step(const AttentionShape& shape, std::mt19937& random) {
   RandomStep step;
   const int32_t most = decode_queries(shape);
@@ -105,7 +105,7 @@ RandomStep random_step(const AttentionShape& shape, std::mt19937& random) {
   return step;
 }
 
-TEST(AttentionPlans, OfStepsHoldWithinTheNarrowestBounds) {
+TEST(AttentionPlans, FitTightestBounds) {
   std::mt19937 random(11);
   int tiles = 0;
   for (const int group : {1, 2, 3, 5, 7, 9, 12, 13, 16})
@@ -134,7 +134,59 @@ TEST(AttentionPlans, OfStepsHoldWithinTheNarrowestBounds) {
   EXPECT_GT(tiles, 10'000);
 }
 
-TEST(LoraPlans, OfStepsHoldWithinTheNarrowestBounds) {
+TEST(AttentionPlans, JointQueriesHaveATableOfEnds) {
+  const AttentionShape shape{4, 2, 64};
+  const std::vector<int32_t> blocks(10);
+  const std::vector<PositionRange> joint{{3, 9}, {20, 25}};
+  const auto plan = [&](int64_t context, int64_t queries) {
+    const QuerySpan span{1, queries, context, blocks.data(), joint};
+    return plan_attention(shape, &span, 1, 1 + queries);
+  };
+  EXPECT_TRUE(plan(9, 11).ends.empty()) << "between the ranges";
+  EXPECT_EQ(plan(8, 2).ends, (std::vector<int32_t>{0, 9, 10}));
+  EXPECT_EQ(plan(0, 5 + 5).ends, (std::vector<int32_t>{0, 1, 2, 3, 9, 9, 9, 9, 9, 9, 10}));
+  const QuerySpan within{0, 5, 20, blocks.data(), joint}, beyond{0, 5, 30, blocks.data(), joint};
+  AttentionBounds bounds{.tokens = 6, .decode_spans = 1, .decode_queries = 8, .longest = 64};
+  const auto bounded = [&](const QuerySpan& span) {
+    return plan_bounded_attention(shape, bounded_attention_sizes(shape, bounds), &span, 1);
+  };
+  EXPECT_TRUE(bounded(beyond) && bounded(beyond)->ends.empty());
+  EXPECT_FALSE(bounded(within)) << "bounds without a table";
+  bounds.joint = true;
+  EXPECT_EQ(bounded(within).value().ends, (std::vector<int32_t>{25, 25, 25, 25, 25, 0}));
+  EXPECT_EQ(bounded(beyond).value().ends, (std::vector<int32_t>{31, 32, 33, 34, 35, 0}));
+}
+
+TEST(AttentionPlans, WindowsNeedNoMorePartsThanTheStep) {
+  std::mt19937 random(17);
+  int fewer = 0;
+  for (const int group : {1, 3, 7, 16})
+    for (const int decodes : {1, 9, 200})
+      for (const int longest : {5, 700, 9000})
+        for (const int64_t window : {0, 1, 16, 500, 1024, 20000}) {
+          const AttentionShape shape{2 * group, 2, 128};
+          AttentionBounds bounds;
+          bounds.decode_spans = bounds.tokens = decodes;
+          bounds.decode_queries = 1 + static_cast<int32_t>(random() % (16 / group));
+          bounds.longest = longest;
+          const AttentionSizes sizes = bounded_attention_sizes(shape, bounds);
+          const AttentionSizes inner = sizes_in_window(shape, sizes, window);
+          EXPECT_LE(inner.splits(), sizes.splits());
+          EXPECT_LE(attention_workspace_bytes(inner, 2, 128),
+                    attention_workspace_bytes(sizes, 2, 128));
+          EXPECT_LE(attention_counters(inner, 2), attention_counters(sizes, 2));
+          EXPECT_EQ(inner.split_keys % 64, 0);
+          // Its keys are read in whole blocks, from the first of a query's window on.
+          for (int64_t context = 0; context + bounds.decode_queries <= longest; ++context) {
+            const int64_t first = first_visible(context, window) / kBlockTokens * kBlockTokens;
+            ASSERT_LE(context + bounds.decode_queries - first, inner.longest);
+          }
+          fewer += inner.longest < sizes.longest ? 1 : 0;
+        }
+  EXPECT_GT(fewer, 40);
+}
+
+TEST(LoraPlans, FitTightestBounds) {
   std::mt19937 random(13);
   for (int i = 0; i < 2000; ++i) {
     const bool wide = random() % 2 == 0;

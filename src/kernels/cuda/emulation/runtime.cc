@@ -1,4 +1,4 @@
-// The runtime's functions that the kernels' callers use, and the machine they run on.
+// The CUDA runtime functions that callers of the kernels use, and the machine they run on.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/emulation/access_observer.h"
 #include "kernels/cuda/emulation/launch.h"
 #include "kernels/cuda/emulation/machine.h"
 
@@ -18,7 +19,7 @@ struct EmulatedGraph {
 };
 struct EmulatedStream {
   std::unique_ptr<EmulatedGraph> capture;
-  EmulatedStream* with = nullptr;  // whose capture takes its launches
+  EmulatedStream* with = nullptr;  // the stream whose capture records its launches
   EmulatedGraph* graph() const { return with != nullptr ? with->capture.get() : capture.get(); }
 };
 struct EmulatedEvent {
@@ -29,7 +30,7 @@ namespace valora::kernels::cuda::emulation {
 namespace {
 
 constexpr unsigned kMostAcross = 65535;
-constexpr int kCacheBytes = 1 << 20;  // little, so that what flushes it is fast
+constexpr int kCacheBytes = 1 << 20;  // small, so that flushing it is fast
 
 cudaError_t last_error = cudaSuccess;
 std::vector<EmulatedStream*> captured_with_others;
@@ -55,12 +56,13 @@ bool choose_gpu(int capability) {
   return false;
 }
 
-// Launches run one after another, and so do their blocks; no kernel may count on an order of
-// theirs.
+// Launches run one after another, and so do their blocks, but no kernel may depend on the order of
+// blocks.
 void run_blocks(const Launch& launch) {
   static std::mutex running;
   const std::lock_guard lock(running);
   static Block block;
+  if (access_observer() != nullptr) access_observer()->launch_began();
   const uint64_t count = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   std::vector<uint64_t> order;
   if (machine().schedule == Schedule::kRandom || machine().schedule == Schedule::kUnfair) {
@@ -92,7 +94,7 @@ cudaError_t run(Launch launch, cudaStream_t stream) {
   }
   if (before_launch() != nullptr)
     if (const int refused = before_launch()(launch); refused != 0)
-      return last_error = static_cast<cudaError_t>(refused);
+      return refused < 0 ? cudaSuccess : last_error = static_cast<cudaError_t>(refused);
   run_blocks(launch);
   return cudaSuccess;
 }
@@ -124,10 +126,14 @@ const char* cudaGetErrorString(cudaError_t status) {
 }
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   constexpr size_t kAlignment = 256;
-  *memory = std::aligned_alloc(kAlignment, (bytes + kAlignment) / kAlignment * kAlignment);
-  return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
+  const size_t whole = (bytes + kAlignment) / kAlignment * kAlignment;
+  *memory = std::aligned_alloc(kAlignment, whole);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  if (auto* observer = emulation::access_observer()) observer->memory_began(*memory, whole, false);
+  return cudaSuccess;
 }
 cudaError_t cudaFree(void* memory) {
+  if (auto* observer = emulation::access_observer()) observer->memory_ended(memory);
   std::free(memory);
   return cudaSuccess;
 }

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "kernels/cuda/emulation/access_observer.h"
 #include "kernels/cuda/emulation/machine.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -37,6 +38,7 @@ SharedMemory::SharedMemory() {
   if (arena == MAP_FAILED) throw std::bad_alloc();
   arena_ = static_cast<std::byte*>(arena);
   chunks_.resize(kArenaBytes / kVector);
+  if (access_observer() != nullptr) access_observer()->memory_began(arena_, kArenaBytes, true);
 }
 
 SharedMemory::~SharedMemory() {

@@ -1,6 +1,6 @@
-// The shared memory of a block, below 4 GiB, so that 32-bit addresses of it are its addresses. Each
-// declaration ends at a page that cannot be accessed. Copies and ldmatrix are checked against each
-// other: an access that no barrier orders after another one is an error in every order of threads.
+// The shared memory of a block. It is below 4 GiB, so that 32-bit shared addresses are real
+// addresses. Each declaration ends at an inaccessible page. Copies and ldmatrix are checked against
+// each other: two accesses that no barrier orders are an error, in whatever order the threads run.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace valora::kernels::cuda::emulation {
 
-// A thread of a block at a point of its run. barriers: of the block that have been passed; syncs:
-// __syncwarp of its warp.
+// A thread and how far it has come. barriers: barriers that its block has passed; syncs: __syncwarp
+// calls of its warp.
 struct Moment {
   unsigned thread = 0;
   uint64_t barriers = 0, syncs = 0;
@@ -23,22 +23,22 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  // Forgets the declarations, and places the dynamic shared memory.
+  // Discards all declarations and places the dynamic shared memory.
   void begin_kernel(size_t dynamic_bytes);
-  // All of it is NaN in all dtypes.
+  // Fills everything with NaN, whatever the dtype.
   void begin_block();
-  // Fails if memory before a declaration was written.
+  // Fails if memory before a declaration was written to.
   void end_block() const;
 
   std::byte* dynamic() const { return places_.front().begin; }
-  // The memory of one declaration.
+  // The memory of one declaration, placed on first use.
   std::byte* declared(const void* declaration, size_t bytes);
   size_t declared_bytes() const;
 
-  // A copy of 16 bytes to `address` begins, or is complete.
+  // A copy of 16 bytes to `address` begins, or has completed.
   void begin_copy(uint32_t address, const Moment& now);
   void end_copy(uint32_t address, const Moment& now);
-  // ldmatrix reads 16 bytes.
+  // ldmatrix reads 16 bytes from `address`.
   void read(uint32_t address, const Moment& now);
 
  private:
@@ -46,9 +46,9 @@ class SharedMemory {
     const void* declaration;
     std::byte* begin;
     size_t bytes;
-    std::byte* page;  // the first of its pages
+    std::byte* page;  // first of its pages
   };
-  // What is known of 16 bytes.
+  // Accesses recorded for 16 bytes.
   struct Chunk {
     uint64_t write_barriers = 0, write_syncs = 0;
     uint64_t read_barriers = 0, read_syncs = 0;

@@ -1,4 +1,4 @@
-// The arguments of the LoRA kernels, and where they find their data.
+// The arguments of the LoRA kernels and how they locate their data.
 #pragma once
 
 #include <type_traits>
@@ -16,6 +16,7 @@ struct LoraArguments {
   int64_t x_stride;
   int in;
   T* y[kMaxLoraSlices];
+  const float* sums[kMaxLoraSlices];
   int64_t y_stride[kMaxLoraSlices];
   int out[kMaxLoraSlices];
   int module[kMaxLoraSlices];
@@ -33,6 +34,7 @@ LoraArguments<T> lora_arguments(const LoraCall& call, const LoraTiles& tiles, vo
   for (int i = 0; i < call.slice_count; ++i) {
     const LoraSlice& slice = call.slices[i];
     a.y[i] = static_cast<T*>(slice.y), a.y_stride[i] = slice.y_stride;
+    a.sums[i] = slice.sums;
     a.out[i] = slice.out, a.module[i] = slice.module;
     a.y_vectors[i] = whole_vectors<T>({slice.out, slice.y_stride}) && aligned16({slice.y});
   }
@@ -48,13 +50,13 @@ __device__ float* low_row(const LoraArguments<T>& a, int slice, int split, int r
   return a.low + ((static_cast<int64_t>(slice) * a.splits + split) * a.rows + row) * a.rank_stride;
 }
 
-// The module of a segment for a slice; rank 0 if the slice cannot have adapters.
+// A segment's factors for a slice; rank 0 if the slice cannot have adapters.
 __device__ inline DeviceLoraModule module_of(const DeviceLoraSegment& segment, int module) {
   return module < 0 ? DeviceLoraModule{} : segment.modules[module];
 }
 
-// Calls body(std::integral_constant) with the last of kValues that is not above `value`, else the
-// first.
+// Calls body(std::integral_constant) with the last of kFirst, kRest... that is at most `value`, or
+// else with the first.
 template <int kFirst, int... kRest, typename Body>
 Status with_nearest(int value, const Body& body) {
   if constexpr (sizeof...(kRest) > 0) {
@@ -64,7 +66,7 @@ Status with_nearest(int value, const Body& body) {
   return body(std::integral_constant<int, kFirst>{});
 }
 
-// Without tensor cores, for fp32 and sizes that are not multiples of 8.
+// Versions without tensor cores, for fp32 and sizes that are not multiples of 8.
 Status lora_shrink_plain(const LoraCall& call, const LoraTiles& tiles, void* workspace,
                          Stream stream);
 Status lora_expand_plain(const LoraCall& call, const LoraTiles& tiles, void* workspace,

@@ -1,5 +1,5 @@
-// Expand on tensor cores, with fragments straight from global memory as in shrink.cu. Columns of
-// the fragments are interleaved so that each lane has 8 consecutive outputs of a row.
+// Expand with tensor cores, loading fragments directly from global memory as in shrink.cu. The
+// columns of fragments are interleaved so that each lane has 8 consecutive outputs of a row.
 #include <algorithm>
 #include <type_traits>
 
@@ -14,12 +14,13 @@ constexpr int kGroupOuts = kCudaGroupOuts;
 constexpr int kGroupColumns = kGroupOuts / 8;  // fragments
 constexpr int kStep = 32;                      // ranks per pair of products
 
-// bf16 has the range of fp32; values beyond that of fp16 are multiplied by powers of two.
+// bf16 has the range of fp32. For fp16, values are scaled by powers of two to stay within its
+// range.
 template <typename T>
 inline constexpr bool kScaled = std::is_same_v<T, fp16>;
 
-// 8 values of the rank-wide intermediate as two 16-bit numbers each, high + low: its precision is
-// 16 bits or more, so y is rounded once in effect.
+// 8 values of the rank-wide intermediate, each as the sum of two 16-bit numbers, high + low. This
+// preserves at least 16 bits of precision, so in effect only y is rounded.
 struct SplitValues {
   uint32_t high[4], low[4];
 };
@@ -37,8 +38,8 @@ __device__ SplitValues split_values(const float (&values)[8]) {
   return split;
 }
 
-// Multiplies the 8 values of each of the four lanes of a row by a power of two that brings the
-// largest into [2^12, 2^13). → what takes a sum of their products back.
+// Multiplies a row's 8 values in each of its four lanes by a power of two that brings the largest
+// into [2^12, 2^13). → the factor that reverses this on sums of their products.
 __device__ inline float scale_row(float (&values)[8]) {
   constexpr int kBias = 127, kExponent = 12;
   float largest = 0;
@@ -46,7 +47,7 @@ __device__ inline float scale_row(float (&values)[8]) {
   for (const float v : values) largest = fmaxf(largest, fabsf(v));
   largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
   largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
-  // Both powers must be normal numbers.
+  // Both powers of two must be normal numbers.
   const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - kBias - kExponent;
   const int shift = min(max(exponent, 2 - kBias), kBias - 2);
   const float scale = __uint_as_float(static_cast<uint32_t>(kBias - shift) << 23);
@@ -55,8 +56,8 @@ __device__ inline float scale_row(float (&values)[8]) {
   return __uint_as_float(static_cast<uint32_t>(kBias + shift) << 23);
 }
 
-// The sum over the splits of ranks [k, k + 8) of a row, zeros if not valid, times factor; if
-// scaled, divided by `scale`, the result of scale_row times factor.
+// Ranks [k, k + 8) of a row, summed over the splits; zeros if not valid. kScaled: also scaled by
+// scale_row(), and `scale` becomes its result times factor. Otherwise multiplied by factor.
 template <typename T>
 __device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, int k, bool valid,
                                 float factor, float& scale) {
@@ -77,7 +78,7 @@ __device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, i
   return split_values<T>(values);
 }
 
-// sums += low w, of two rows of low and 8 outputs.
+// sums += low · w, for two rows of low and 8 outputs.
 template <typename T>
 __device__ void add_products(float (&sums)[4], const SplitValues (&low)[2], const uint4& w,
                              const float (&scales)[2]) {
@@ -94,7 +95,7 @@ __device__ void add_products(float (&sums)[4], const SplitValues (&low)[2], cons
   }
 }
 
-// Ranks [k, k + 8) of row n of B; zeros beyond its end.
+// Ranks [k, k + 8) of row n of B, with zeros beyond the end.
 template <typename T>
 __device__ uint4 load_ranks(const DeviceLoraModule& module, int n, int k) {
   if (k >= module.rank) return {};
@@ -107,23 +108,31 @@ __device__ uint4 load_ranks(const DeviceLoraModule& module, int n, int k) {
           pack<T>(values[4], values[5]), pack<T>(values[6], values[7])};
 }
 
-// y[0, count) += sums, of up to 8 outputs.
+// y[0, count) = base + sums, for up to 8 outputs. base: null for y itself.
 template <typename T>
-__device__ void add_to(T* y, const float (&sums)[8], int count, bool vectors) {
+__device__ void add_to(T* y, const float* base, const float (&sums)[8], int count, bool vectors) {
   if (vectors) {
     float values[8];
-    load<T, 8>(y, values);
+    if (base == nullptr) {
+      load<T, 8>(y, values);
+    } else {
+      const auto* from = reinterpret_cast<const float4*>(base);
+      const float4 first = from[0], second = from[1];
+      values[0] = first.x, values[1] = first.y, values[2] = first.z, values[3] = first.w;
+      values[4] = second.x, values[5] = second.y, values[6] = second.z, values[7] = second.w;
+    }
 #pragma unroll
     for (int i = 0; i < 8; ++i) values[i] += sums[i];
     store<T, 8>(y, values);
   } else {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      if (i < count) y[i] = from_float<T>(to_float(y[i]) + sums[i]);
+      if (i < count) y[i] = from_float<T>((base == nullptr ? to_float(y[i]) : base[i]) + sums[i]);
   }
 }
 
-// kBands: of 16 tokens. kGroups: of kGroupOuts outputs per warp. blockIdx: tile, outputs, slice.
+// kBands: bands of 16 tokens. kGroups: groups of kGroupOuts outputs per warp. blockIdx: tile,
+// outputs, slice.
 template <typename T, int kBands, int kGroups, int kWarps>
 // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments<T> a) {
@@ -174,7 +183,9 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments
     for (int r = 0; r < 2; ++r) {
       const int row = b * 16 + r * 8 + g;
       if (row >= tile.tokens) continue;
-      T* y = a.y[slice] + (tile.token_begin + row) * a.y_stride[slice];
+      const int64_t token = tile.token_begin + row;
+      T* y = a.y[slice] + token * a.y_stride[slice];
+      const float* base = a.sums[slice] == nullptr ? nullptr : a.sums[slice] + token * outs;
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         const int out = first_out + group * kGroupOuts + q * 8;
@@ -184,7 +195,8 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments
         for (int j = 0; j < kGroupColumns; ++j)
           values[2 * j] = sums[b][group][j][2 * r],
                      values[2 * j + 1] = sums[b][group][j][2 * r + 1];
-        add_to(y + out, values, outs - out, a.y_vectors[slice]);
+        add_to(y + out, base == nullptr ? nullptr : base + out, values, outs - out,
+               a.y_vectors[slice]);
       }
     }
 }
@@ -200,7 +212,7 @@ Status expand_with(const LoraCall& call, const LoraTiles& tiles, const void* wor
                 lora_arguments<T>(call, tiles, const_cast<void*>(workspace)));
 }
 
-// In the nearest tile that is compiled (kernels/tiles/cuda_tile.h).
+// Uses the nearest compiled tile (kernels/tiles/cuda_tile.h).
 template <typename T, int kBands>
 Status expand_in(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
                  Stream stream) {

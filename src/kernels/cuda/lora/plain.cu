@@ -9,8 +9,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
 
-// One warp per (token, rank) in turns. blockIdx: tile, split, slice. Expand reads ranks in eights,
-// so the rest of the last eight is zeroed; all splits but the first are zero.
+// Warps take turns at (token, rank) pairs. blockIdx: tile, split, slice. Expand reads eight ranks
+// at a time, so the last eight are padded with zeros; all splits except the first are zero.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a) {
   wait_for_earlier_launch();
@@ -57,8 +57,10 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
       }
       sum += segment.coefficient * module.scale * product;
     }
-    T* y = a.y[slice] + (tile.token_begin + row) * a.y_stride[slice] + out;
-    *y = from_float<T>(to_float(*y) + sum);
+    const int64_t token = tile.token_begin + row;
+    T* y = a.y[slice] + token * a.y_stride[slice] + out;
+    const float* from = a.sums[slice];
+    *y = from_float<T>((from == nullptr ? to_float(*y) : from[token * a.out[slice] + out]) + sum);
   }
 }
 

@@ -17,7 +17,7 @@ void add_expand_tiles(LoraPlan& plan, int32_t begin, int32_t end,
                                  static_cast<int32_t>(covering.size())});
 }
 
-// Cuts the tokens wherever a segment begins or ends.
+// Divides the tokens wherever a segment begins or ends.
 void plan_expand(LoraPlan& plan) {
   struct Event {
     int32_t token, segment;
@@ -69,7 +69,7 @@ LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide) {
 }
 
 LoraSizes bounded_lora_sizes(const LoraBounds& bounds) {
-  // A tile has at least one token, and each segment or range one that is not full at most.
+  // A tile has at least one token, and each segment or range has at most one incomplete tile.
   const int32_t tile = bounds.tile_tokens;
   return {std::min(bounds.rows / tile + bounds.segments, bounds.rows),
           std::min(bounds.tokens / tile + bounds.ranges, bounds.tokens), bounds.rows, tile};

@@ -1,5 +1,5 @@
-// Shrink on tensor cores: fragments come straight from global memory. A sum over k may take its
-// terms in any order, so lane q takes values 8q to 8q + 7 of each 32 of both operands, in one
+// Shrink with tensor cores, loading fragments directly from global memory. A sum over k may take
+// its terms in any order, so lane q takes values 8q to 8q + 7 of every 32, of both operands, in one
 // 16-byte load per row.
 #include "kernels/cuda/device/mma.cuh"
 #include "kernels/cuda/device/reduce.cuh"
@@ -10,18 +10,18 @@ namespace valora::kernels::cuda {
 namespace {
 
 constexpr int kStep = 32;           // inputs per pair of products
-constexpr int kChunk = kCudaChunk;  // consecutive inputs of one warp: 128 bytes of a row
+constexpr int kChunk = kCudaChunk;  // consecutive inputs per warp: 128 bytes of a row
 static_assert(kChunk == 2 * kStep);
 
-// row: null gives zeros.
+// Returns zeros if row is null.
 template <typename T>
 __device__ uint4 load_inputs(const T* row, int k, int in) {
   if (row == nullptr || k >= in) return {};
   return __ldg(reinterpret_cast<const uint4*>(row + k));
 }
 
-// kBands: of 16 tokens. kColumns: fragments of 8 ranks. kStages: chunks whose loads are under way.
-// Warps split the inputs, so do thread blocks; blockIdx: tile, (split, ranks), slice.
+// kBands: bands of 16 tokens. kColumns: fragments of 8 ranks. kStages: chunks whose loads are in
+// flight. Inputs are divided among warps and thread blocks. blockIdx: tile, (split, ranks), slice.
 template <typename T, int kBands, int kColumns, int kWarps, int kStages>
 __global__ void __launch_bounds__(kWarps* kWarpSize)
     // NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kWarps* kWarpSize)
     }
     const int row = fragment / kColumns * 16 + owner / 4;
     const int column = first_rank + fragment % kColumns * 8 + owner % 4 * 2;
-    // Expand reads whole fragments of 8 ranks; those beyond the last one hold only zeros, and may
-    // not exist.
+    // Expand reads whole fragments of 8 ranks. Fragments beyond the last one hold only zeros and
+    // may have no memory.
     if (column / 8 * 8 >= module.rank) continue;
     const int first_row = segment.first_row + tile.token_begin - segment.token_begin;
     if (row < tile.tokens)
@@ -118,7 +118,7 @@ Status shrink_with(const LoraCall& call, const LoraTiles& tiles, void* workspace
                 stream, lora_arguments<T>(call, tiles, workspace), rank_blocks);
 }
 
-// In the nearest tile that is compiled (kernels/tiles/cuda_tile.h).
+// Uses the nearest compiled tile (kernels/tiles/cuda_tile.h).
 template <typename T, int kBands>
 Status shrink_in(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream) {
   return with_nearest<8, 16, 32>(tiles.shrink.width, [&](auto width) {

@@ -1,4 +1,4 @@
-// From the number of a thread block to its tile of a linear.
+// Maps a thread block's index to its linear and tile.
 #pragma once
 
 #include "kernels/cuda/merge.h"

@@ -1,6 +1,6 @@
-// B A on tensor cores while the weights stream by. A thread block takes 64 outputs and walks over
-// its inputs, 128 at a time. For each: A is staged in shared memory (its rows are the k of the
-// product, hence transposed by ldmatrix), the weights are loaded meanwhile.
+// Computes B A with tensor cores while the weights stream past. A thread block takes 64 outputs and
+// walks over its inputs, 128 at a time. In each step, A is staged in shared memory (its rows are
+// the product's k, so ldmatrix transposes it) while the weights are being loaded.
 #include "kernels/cuda/device/factor.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/mma.cuh"
@@ -9,19 +9,20 @@
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/merge/find_tile.cuh"
 #include "kernels/cuda/merge/plain.h"
+#include "kernels/cuda/merge/weights.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4;  // of 16 outputs each
+constexpr int kWarps = 4;  // 16 outputs each
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kColumns = 128;  // inputs per step
 constexpr int kRanks = 64;     // per step
 constexpr int kGroups = kColumns / 32;
-constexpr int kAStride = kColumns + 8, kBStride = kRanks + 8;  // rows in different banks
+constexpr int kAStride = kColumns + 8, kBStride = kRanks + 8;  // avoids bank conflicts
 static_assert(kWarps * 16 == kMergeRows);
 
-// Shared memory: A [kRanks, kColumns], B [kMergeRows, kRanks], zeros beyond the factors.
+// Shared memory: A [kRanks, kColumns] and B [kMergeRows, kRanks], with zeros beyond the factors.
 template <typename T>
 struct Stage {
   T a[kRanks * kAStride];
@@ -58,7 +59,7 @@ __device__ void copy_b(Stage<T>& stage, const DeviceLoraModule& m, int first_ran
   }
 }
 
-// sums += B A of `ranks` staged ranks, for the 16 outputs of this warp.
+// sums += B A over `ranks` staged ranks, for this warp's 16 outputs.
 template <typename T>
 __device__ void multiply(float (&sums)[kColumns / 8][4], const Stage<T>& stage, int ranks) {
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
@@ -76,19 +77,20 @@ __device__ void multiply(float (&sums)[kColumns / 8][4], const Stage<T>& stage, 
   }
 }
 
-// Lane q of each four has columns 2q, 2q+1 of four fragments and gets all 8 columns of fragment q.
-// row: 0 or 1, the half of the fragments.
+// In each group of four lanes, lane q has columns 2q and 2q+1 of four fragments and receives all 8
+// columns of fragment q. row: 0 or 1, which half of the fragments.
 __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
                                           float (&columns)[8]) {
   const int q = threadIdx.x % 4;
   float2 own[4];
 #pragma unroll
   for (int j = 0; j < 4; ++j) own[j] = {fragments[j][2 * row], fragments[j][2 * row + 1]};
-  // Values, not references: an address that is chosen at run time would put `own` into local memory.
+  // Passes values, not references: indexing at run time would move `own` to local memory.
   const auto exchange = [](float x, float y, int mask) {
     return float2{__shfl_xor_sync(kAllLanes, x, mask), __shfl_xor_sync(kAllLanes, y, mask)};
   };
-  // Fragments whose bit 1 differs from q's go to lane q ^ 2, then bit 0 to lane q ^ 1.
+  // Fragments whose bit 1 differs from q's go to lane q ^ 2, then those whose bit 0 differs to lane
+  // q ^ 1.
   const bool upper = (q & 2) != 0, odd = (q & 1) != 0;
   float2 half[2][2];  // [fragment bit 0][whose columns: bit 1 of the lane]
 #pragma unroll
@@ -110,7 +112,7 @@ __device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
   }
 }
 
-template <typename T>
+template <typename T, int kBits>
 __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* merges, int count) {
   wait_for_earlier_launch();
   VALORA_SHARED(Stage<T>, stage, );
@@ -121,21 +123,19 @@ __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* m
   const int out = tile.first_out + warp * 16 + lane / 4;
   const bool one_step = m.rank <= kRanks;
   for (int in = tile.first_in; in < tile.end_in; in += kColumns) {
-    uint4 weights[2][kGroups];
+    EightWeights<T, kBits> weights[2][kGroups];
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         const int column = in + group * 32 + lane % 4 * 8;
         if (out + r * 8 < m.out && column < tile.end_in)
-          weights[r][group] =
-              *reinterpret_cast<const uint4*>(static_cast<const T*>(item.weight) +
-                                              static_cast<int64_t>(out + r * 8) * m.in + column);
+          weights[r][group].load(item, out + r * 8, column);
       }
     float sums[kColumns / 8][4] = {};
     for (int first = 0; first < m.rank; first += kRanks) {
       const int ranks = (min(kRanks, m.rank - first) + 15) / 16 * 16;
-      __syncthreads();  // nobody reads the stage any more
+      __syncthreads();  // no thread is still reading the stage
       copy_a(stage, m, first, ranks, in, tile.end_in);
       if (!one_step || in == tile.first_in) copy_b(stage, m, first, ranks, tile.first_out);
       commit_copies();
@@ -151,14 +151,7 @@ __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* m
         transpose_in_fours(sums + group * 4, r, columns);
         const int column = in + group * 32 + lane % 4 * 8;
         if (out + r * 8 >= m.out || column >= tile.end_in) continue;
-        const uint32_t words[4] = {weights[r][group].x, weights[r][group].y, weights[r][group].z,
-                                   weights[r][group].w};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float2 w = unpack<T>(words[i]);
-          columns[2 * i] = fmaf(item.coefficient, columns[2 * i], w.x);
-          columns[2 * i + 1] = fmaf(item.coefficient, columns[2 * i + 1], w.y);
-        }
+        weights[r][group].add(item, out + r * 8, column, item.coefficient, columns);
         store<T, 8>(
             static_cast<T*>(item.merged) + static_cast<int64_t>(out + r * 8) * m.in + column,
             columns);
@@ -172,8 +165,12 @@ Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stre
   if (plan.tiles == 0) return cudaSuccess;
   if (dtype == Dtype::kFloat || !plan.aligned) return merge_plain(dtype, plan, merges, stream);
   return with_half_type(dtype, [&](auto type) {
-    return launch(merge_kernel<decltype(type)>, static_cast<unsigned>(plan.tiles), kThreads, 0,
-                  stream, merges, static_cast<int>(plan.merges.size()));
+    using T = decltype(type);
+    const auto kernel = plan.bits == 0   ? merge_kernel<T, 0>
+                        : plan.bits == 4 ? merge_kernel<T, 4>
+                                         : merge_kernel<T, 8>;
+    return launch(kernel, static_cast<unsigned>(plan.tiles), kThreads, 0, stream, merges,
+                  static_cast<int>(plan.merges.size()));
   });
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/merge/find_tile.cuh"
+#include "kernels/cuda/merge/weights.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -12,7 +13,7 @@ constexpr int kThreads = 256;
 constexpr int kRowsAtOnce = 8;  // outputs that share a load of A
 static_assert(kMergeRows % kRowsAtOnce == 0);
 
-// A thread has one input at a time, and some outputs.
+// Each thread handles one input at a time, for several outputs.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merges, int count) {
   wait_for_earlier_launch();
@@ -34,7 +35,9 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merg
       for (int i = 0; i < kRowsAtOnce; ++i) {
         if (first + i >= end_out) continue;
         const int64_t at = static_cast<int64_t>(first + i) * m.in + in;
-        const float weight = to_float(static_cast<const T*>(item.weight)[at]);
+        const float weight = item.weight == nullptr
+                                 ? decode_one(item.integers, first + i, in)
+                                 : to_float(static_cast<const T*>(item.weight)[at]);
         static_cast<T*>(item.merged)[at] = from_float<T>(fmaf(item.coefficient, sums[i], weight));
       }
     }

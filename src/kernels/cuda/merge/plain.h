@@ -1,4 +1,4 @@
-// Merge without tensor cores: any dtype, any size.
+// Merge without tensor cores, for any dtype and size.
 #pragma once
 
 #include "kernels/cuda/merge.h"

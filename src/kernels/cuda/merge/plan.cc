@@ -5,6 +5,7 @@ namespace valora::kernels::cuda {
 
 MergePlan plan_merge(Dtype dtype, const MergeItem* items, size_t count) {
   MergePlan plan;
+  if (count > 0 && items[0].weight == nullptr) plan.bits = items[0].integers.bits;
   const auto vector = static_cast<int32_t>(16 / size_of(dtype));
   for (size_t i = 0; i < count; ++i) {
     const MergeItem& item = items[i];

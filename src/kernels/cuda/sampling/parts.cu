@@ -1,4 +1,4 @@
-// The first launch: sums over parts of rows, and the largest logit of each group of tokens.
+// The first launch: sums over parts of rows, and the largest logit in each group of tokens.
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/sampling/row_reduce.cuh"
 

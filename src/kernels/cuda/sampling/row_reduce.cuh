@@ -1,4 +1,5 @@
-// What the kernels of this folder share: which tokens of a row count, and reductions of a block.
+// Shared by the kernels of this folder: which tokens of a row count, and reductions over a thread
+// block.
 #pragma once
 
 #include "kernels/cuda/device/reduce.cuh"
@@ -7,15 +8,15 @@
 
 namespace valora::kernels::cuda {
 
-// Threads of a block. A thread of a part has a group of tokens: those at its number and every
-// kRowThreads after it.
+// Threads per block. Each thread of a part handles a group of tokens: its own index plus multiples
+// of kRowThreads.
 inline constexpr int kRowThreads = 256;
 inline constexpr int kGroupTokens = kPartTokens / kRowThreads;
 inline constexpr int kRowWarps = kRowThreads / kWarpSize;
 
 __device__ inline float no_logit() { return -__uint_as_float(0x7f800000u); }
 
-// The first of the row's listed tokens that is not below id, counted in all of the table.
+// Index, in the whole table, of the row's first listed token that is not below id.
 __device__ inline int first_listed(const CandidateRow& row, const int32_t* listed, int id) {
   int begin = row.listed_begin, count = row.listed;
   while (count > 0) {
@@ -27,7 +28,7 @@ __device__ inline int first_listed(const CandidateRow& row, const int32_t* liste
   return begin;
 }
 
-// A bit for each of 32 tokens, whether it is one of the others.
+// One bit for each of 32 tokens: set if the token is one of the others.
 __device__ inline uint32_t others_of_word(const CandidateRow& row, const CandidateTables& tables,
                                           int word) {
   uint32_t bits = 0xffffffffu;
@@ -44,14 +45,14 @@ __device__ inline uint32_t others_of_word(const CandidateRow& row, const Candida
 
 __device__ inline int parts_of(int vocab) { return (vocab + kPartTokens - 1) / kPartTokens; }
 
-// The better one (kernels::better()). A token below 0 is none.
+// The better of two candidates (kernels::better()). An id below 0 means no token.
 __device__ inline Candidate better_of(Candidate a, Candidate b) {
   const bool second =
       b.id >= 0 && (a.id < 0 || b.logit > a.logit || (b.logit == a.logit && b.id < a.id));
   return second ? b : a;
 }
 
-// The best of all threads, in every thread. shared: kRowWarps.
+// The best candidate of all threads, returned to every thread. shared: [kRowWarps].
 __device__ inline Candidate block_best(Candidate own, Candidate* shared) {
 #pragma unroll
   for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
@@ -71,7 +72,8 @@ struct Totals {
   int count, numbers;
 };
 
-// The sums of all threads, in every thread; numbers: whether all have it. shared: kRowWarps.
+// The sums over all threads, returned to every thread; `numbers` is true if it is in all of them.
+// shared: [kRowWarps].
 __device__ inline Totals block_totals(Totals own, Totals* shared) {
 #pragma unroll
   for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {

@@ -1,9 +1,10 @@
-// The second launch: the sums of rows, the logits of listed tokens, and the best of the others.
+// The second launch: sums of rows, logits of listed tokens, and the best of the other tokens.
 //
-// The least of the `wanted` best groups bounds the logits of the best tokens from below: groups
-// have a token each that is not lower. So few tokens besides the wanted ones are above it, and only
-// those of such groups are read again. Logits are compared by bins between the largest logit and
-// the lowest of a group: a lower logit is never in a higher bin, and equal ones are in the same.
+// Find the `wanted` groups with the largest maxima. Each of them has at least one token no lower
+// than the smallest of these maxima, so that maximum bounds the best tokens from below. Few tokens
+// besides the wanted ones exceed it, and only groups that contain some are read again. Logits are
+// compared by bins between the largest logit and the smallest maximum of a group: a lower logit is
+// never in a better bin, and equal logits share a bin.
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/sampling/row_reduce.cuh"
 
@@ -16,7 +17,7 @@ struct Bins {
   float largest, scale;
   // logit: finite.
   __device__ int of(float logit) const {
-    // Beyond all floats below the largest the product may be NaN: the last bin.
+    // For huge differences the product overflows or is NaN, which gives the last bin.
     return static_cast<int>(fminf((largest - logit) * scale, static_cast<float>(kBins - 1)));
   }
 };
@@ -48,7 +49,7 @@ __device__ PartSums sums_of_row(const CandidateCall& call, const CandidateRow& r
   return {all.sum, all.scaled_sum, best.logit, best.id, all.count, all.numbers};
 }
 
-// The lowest largest logit of a group that has one, in every thread.
+// The smallest maximum among groups that have one, returned to every thread.
 __device__ float lowest_group(const float* groups, int count, float largest, float* shared) {
   float lowest = largest;
   for (int i = threadIdx.x; i < count; i += kRowThreads)
@@ -60,8 +61,8 @@ __device__ float lowest_group(const float* groups, int count, float largest, flo
   return lowest;
 }
 
-// The first bin up to which there are so many groups, in every thread; the last one if there are
-// fewer. sums: [kRowThreads].
+// The first bin such that the bins up to it hold at least `wanted` groups, returned to every
+// thread; the last bin if there are fewer groups. sums: [kRowThreads].
 __device__ int bin_of(int wanted, const int* histogram, int* sums, int* found) {
   const int thread = threadIdx.x;
   int own = 0;
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(kRowThreads, 2) rows_kernel(CandidateCall call
   VALORA_SHARED(float, lowest_of_warp, [kRowWarps]);
   VALORA_SHARED(int, histogram, [kBins]);
   VALORA_SHARED(int, sums, [kRowThreads]);
-  VALORA_SHARED(int, found, [2]);  // a bin, a count of tokens
+  VALORA_SHARED(int, found, [2]);  // a bin and a token count
   const CandidateRow row = call.tables.rows[blockIdx.x];
   const int thread = threadIdx.x;
   const float* logits = call.logits + row.row * call.stride;

@@ -1,5 +1,5 @@
-// Device memory of the test and benchmark programs. A failed CUDA call ends the program with its
-// name and error.
+// Device memory for test and benchmark programs. A failed CUDA call ends the program with the
+// call's name and error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,8 +15,9 @@ inline void require(int status, const char* what) {
   require(static_cast<cudaError_t>(status), what);
 }
 
-// Memory with guards before and after that kernels must not write. Contents begin as poison: bytes
-// of 0xff, which are NaN in all dtypes. shift: bytes by which data() misses 256-byte alignment.
+// Memory with guards before and after it, which kernels must not write. It is initially poison:
+// bytes of 0xff, which are NaN in all dtypes. shift: offset of data() from 256-byte alignment, in
+// bytes.
 class DeviceMemory {
  public:
   explicit DeviceMemory(size_t bytes, size_t shift = 0);

@@ -1,4 +1,4 @@
-// Launches from a graph, as a captured step does them.
+// Replays launches from a graph, as captured steps do.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +7,8 @@
 
 namespace valora::kernels::cuda {
 
-// Captures launch(stream), which returns a Status, and replays it `times` times unless that failed.
-// before_each: with nothing on the device. → the status
+// Captures launch(stream), which returns a Status, and replays it `times` times unless the capture
+// failed. before_each: called when the device is idle. → the status
 int replay_captured(const std::function<int(cudaStream_t)>& launch, int times,
                     const std::function<void()>& before_each);
 

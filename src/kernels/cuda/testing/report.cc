@@ -7,7 +7,7 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int kMostPrinted = 12;  // failures of a group
+constexpr int kMostPrinted = 12;  // failures per group
 constexpr char kOutside[] = "wrote outside of the result";
 
 template <typename... Values>

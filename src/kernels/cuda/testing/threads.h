@@ -1,4 +1,4 @@
-// Host threads for references in double.
+// Host threads that compute references in double.
 #pragma once
 
 #include <algorithm>

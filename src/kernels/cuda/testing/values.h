@@ -1,4 +1,4 @@
-// Numbers of every dtype on the host: deterministic random values, rounding, packing.
+// Numbers of every dtype on the host: deterministic random values, rounding and packing.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace valora::kernels::cuda {
 
 const char* name_of(Dtype dtype);
-// Half the distance of 1 to the next number: the largest relative error of a rounding.
+// Half the distance from 1 to the next number: the largest relative rounding error.
 double unit_roundoff(Dtype dtype);
 
 float rounded(float value, Dtype dtype);
 void pack(const float* values, size_t count, Dtype dtype, std::byte* to);
 std::vector<float> unpack(const std::vector<std::byte>& bytes, Dtype dtype);
 
-// The same numbers on every machine (SplitMix64).
+// Generates the same numbers on every machine (SplitMix64).
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -40,7 +40,7 @@ class Random {
 // Values of a dtype on the device.
 class DeviceValues {
  public:
-  // Poisoned.
+  // Initially poison.
   DeviceValues(size_t count, Dtype dtype, size_t shift = 0)
       : memory_(count * size_of(dtype), shift), dtype_(dtype) {}
   DeviceValues(const std::vector<float>& values, Dtype dtype, size_t shift = 0)

@@ -1,5 +1,5 @@
-// Metadata and tensors of a small model in a GGUF file, for tests: one layer of width 32 with four
-// heads, and two tokens.
+// Metadata and tensors of a small GGUF model for tests: one layer of width 32 with four heads, and
+// two tokens.
 #pragma once
 
 #include <cstring>
@@ -18,7 +18,7 @@ inline valora::testing::GgufRawTensor floats_of(const std::string& name,
   return {name, std::move(sizes), 0, std::move(bytes)};
 }
 
-// Rows of Q8_0, one block each: the integers are the row's number plus the input's.
+// Q8_0 rows of one block each: integer = row index + input index.
 inline valora::testing::GgufRawTensor integer_rows(const std::string& name, uint64_t rows,
                                                    uint16_t scale = 0x3C00 /* 1 */) {
   std::string bytes;

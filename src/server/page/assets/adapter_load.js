@@ -1,11 +1,12 @@
-// The form that loads an adapter: from a folder of the server, or from one of this computer.
+// The form that loads an adapter from a folder on the server or on this computer.
 import { request, upload } from "./api.js";
 import { el } from "./dom.js";
 import { bytes, seconds } from "./format.js";
 
 const FILES = ["adapter_config.json", "adapter_model.safetensors", "valora.json"];
 
-// The files of an adapter among those that were chosen, or what is wrong with them.
+// Picks an adapter's files out of the chosen folder. Throws an Error if they are incomplete or too
+// large.
 function chosenFiles(input, limit) {
   const files = FILES.map((name) => [...input.files].filter((file) => file.name === name));
   const many = FILES.find((_, at) => files[at].length > 1);
@@ -14,7 +15,7 @@ function chosenFiles(input, limit) {
   if (missing) throw new Error(`This folder has no ${missing}.`);
   const found = files.flat();
   const size = found.reduce((sum, file) => sum + file.size, 0);
-  if (size > limit) throw new Error(`These files have ${bytes(size)}; the server takes ${bytes(limit)} at most.`);
+  if (size > limit) throw new Error(`These files have ${bytes(size)}; the server accepts at most ${bytes(limit)}.`);
   return found;
 }
 
@@ -22,7 +23,8 @@ function field(text, input) {
   return el("label", { text }, input);
 }
 
-// uploadLimit: bytes, or null if the server takes no uploads. after(): an adapter was loaded.
+// uploadLimit: bytes, or null if the server accepts no uploads. after(): called when an adapter has
+// been loaded.
 export function makeLoadForm(uploadLimit, after) {
   const name = el("input", { name: "lora_name", required: true, spellcheck: false, autocomplete: "off" });
   const path = el("input", { name: "lora_path", required: true, spellcheck: false, autocomplete: "off", placeholder: "a folder on the server" });
@@ -65,12 +67,12 @@ export function makeLoadForm(uploadLimit, after) {
     passed.textContent = `${bytes(sent)} of ${bytes(of)}`;
     return undefined;
   }
-  let readsSince = 0;  // 0: the server does not read
+  let readsSince = 0;  // 0: the server is not reading
   function showReading() {
     readsSince ||= performance.now();
     const past = (performance.now() - readsSince) / 1000;
     progress.removeAttribute("value");
-    passed.textContent = past < 1 ? "the server reads it" : `the server reads it, ${Math.floor(past)} s`;
+    passed.textContent = past < 1 ? "the server is reading it" : `the server is reading it, ${Math.floor(past)} s`;
   }
   function tick() {
     if (readsSince) showReading();

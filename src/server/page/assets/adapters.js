@@ -1,4 +1,5 @@
-// All adapters: where their weights are, what they change, who uses them; loading and unloading.
+// Lists all adapters: where their weights are, what they change and who uses them; loads and
+// unloads them.
 import { makeLoadForm } from "./adapter_load.js";
 import { json, request } from "./api.js";
 import * as catalog from "./catalog.js";
@@ -20,7 +21,7 @@ function placeNode(row) {
   return el("div", {}, el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null), loadNode(row));
 }
 
-// The time that it took stands in front: it says what the next miss costs.
+// Shows the load time first: it tells what the next miss costs.
 function loadNode(row) {
   if (!row.last_load) return null;
   return el("div", { class: "hint", text: `loaded in ${seconds(row.last_load.seconds)}, ${ago(row.last_load.ended)}` });
@@ -44,7 +45,7 @@ function columns(actions) {
   return list;
 }
 
-// Asks before it unloads: others may be using the adapter.
+// Asks for confirmation before unloading: others may be using the adapter.
 function confirmed(text) {
   const dialog = el("dialog", { "aria-label": text });
   const done = new Promise((resolve) => {
@@ -120,7 +121,7 @@ export function show(main) {
     }
     if (!gone) timer = setTimeout(() => (document.hidden || place.contains(document.activeElement) ? later() : refresh()), EVERY);
   }
-  // Rows are not drawn anew under the keyboard's focus.
+  // Puts off redrawing while the keyboard focus is in the table.
   function later() {
     timer = setTimeout(refresh, EVERY);
   }

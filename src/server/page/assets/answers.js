@@ -1,8 +1,9 @@
-// One answer of one model: asked for, read as a stream, measured.
+// One model's answer: sends the request, reads the stream and measures it.
 import { events, request } from "./api.js";
 
-// {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked}; before: what was said and
-// called before, with the results that were sent back: [{text, calls: [{id, name, arguments, result}]}]
+// {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked};
+// before: earlier rounds of text and calls, with the results that were sent back: [{text, calls:
+// [{id, name, arguments, result}]}]
 export function emptyAnswer(model) {
   return { model, before: [], text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
 }
@@ -16,19 +17,19 @@ function takeCalls(answer, deltas) {
   }
 }
 
-// The calls have these results now: the answer goes on after them.
+// Moves the calls with their results into `before`; the answer continues after them.
 export function takeResults(answer, results) {
   const calls = answer.calls.filter(Boolean).map((call, at) => ({ ...call, result: results[at] }));
   const before = [...answer.before ?? [], { text: answer.text, calls }];
   Object.assign(answer, emptyAnswer(answer.model), { before });
 }
 
-// A task head gives its label as one token without bytes of its own: all its labels are the alternatives.
+// A task head returns its label as one token without bytes; the alternatives list all its labels.
 function takeLabels(answer, token) {
   answer.labels = token.top_logprobs.map(({ token: label, logprob }) => ({ label, share: Math.exp(logprob) }));
 }
 
-// Calls `changed` whenever the answer has grown. Ends without an exception: faults are answer.error.
+// Calls `changed` whenever the answer grows. Never throws: errors are put into answer.error.
 export async function ask(answer, body, { signal, changed }) {
   const began = performance.now();
   const passed = () => (performance.now() - began) / 1000;
@@ -66,5 +67,5 @@ export async function ask(answer, body, { signal, changed }) {
 export function tokensPerSecond(answer) {
   const tokens = answer.usage?.completion_tokens ?? 0;
   const passed = answer.seconds - answer.ttft;
-  return tokens > 3 && passed > 0.02 ? (tokens - 1) / passed : null;  // of less, the clock says nothing
+  return tokens > 3 && passed > 0.02 ? (tokens - 1) / passed : null;  // else too short to measure
 }

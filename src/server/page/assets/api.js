@@ -1,4 +1,4 @@
-// Requests to this server, with the API key that the user gave.
+// Sends requests to this server, with the API key that the user entered.
 
 const root = new URL(".", document.baseURI);
 const KEY = "valora.key";
@@ -23,7 +23,7 @@ export function setKey(value) {
   else sessionStorage.removeItem(KEY);
 }
 
-// Asks the user for a key: set by app.js. Resolves to whether there is a new one.
+// Asks the user for a key; set by app.js. Resolves to true if there is a new key.
 let askForKey = async () => false;
 let asking = null;
 export function onKeyNeeded(ask) {
@@ -70,7 +70,8 @@ export async function json(path, options) {
   return (await request(path, options)).json();
 }
 
-// Sends a form. sent(bytes, of): as its bytes leave. A fetch could not tell.
+// Sends a form with XMLHttpRequest, because fetch cannot report progress. sent(bytes, of): called
+// as bytes are sent.
 export function upload(path, form, sent) {
   return new Promise((resolve, reject) => {
     const asked = new XMLHttpRequest();
@@ -86,7 +87,7 @@ export function upload(path, form, sent) {
   });
 }
 
-// The data of each server-sent event.
+// Yields the data of each server-sent event.
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -105,17 +106,17 @@ export async function* events(response) {
   }
 }
 
-// /v1/stats each second, without the adapters.
+// Yields /v1/stats every second, without the adapters.
 export async function* stats(signal, ask = true) {
   const response = await request("/v1/stats", { accept: "text/event-stream", signal, ask });
   for await (const event of events(response)) {
     const now = JSON.parse(event);
-    if (now.error) throw new ApiError(503, now.error.message);  // of an ingress that lost the server
+    if (now.error) throw new ApiError(503, now.error.message);  // an ingress has lost the server
     yield now;
   }
 }
 
-// What /v1/stats says now, without the adapters.
+// Returns /v1/stats once, without the adapters.
 export async function snapshot() {
   const control = new AbortController();
   try {

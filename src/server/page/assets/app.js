@@ -1,4 +1,5 @@
-// The frame of the page: views by the address's hash, the API key, and whether the server is there.
+// The frame of the page: selects views by the URL hash, asks for the API key, and shows whether the
+// server is up.
 import * as adaptersView from "./adapters.js";
 import { key, onKeyNeeded, address, setKey } from "./api.js";
 import * as catalog from "./catalog.js";
@@ -38,7 +39,7 @@ function askForKey(wasWrong) {
   const dialog = document.getElementById("key-dialog");
   const input = document.getElementById("key-input");
   document.getElementById("key-text").textContent =
-    wasWrong ? "The server does not take this key." : "This server asks for a key.";
+    wasWrong ? "The server does not accept this key." : "This server requires a key.";
   input.value = "";
   keyButton.hidden = false;
   return new Promise((resolve) => {
@@ -53,7 +54,7 @@ function askForKey(wasWrong) {
   });
 }
 
-// Enter in the field is the first button of the form, which is not the one meant.
+// Enter in the field would press the form's first button, which is not the one intended.
 document.getElementById("key-input").addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();

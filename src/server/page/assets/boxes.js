@@ -1,4 +1,4 @@
-// Boxes in an answer, drawn over the picture that was asked about.
+// Finds boxes in an answer and draws them over the picture.
 import { el, svg, visible } from "./dom.js";
 
 const MOST = 200;
@@ -14,14 +14,15 @@ const NUMBER = "(-?\\d+(?:\\.\\d+)?)";
 const LIST = new RegExp(`\\[\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*\\]`, "g");
 const PAIRS = new RegExp(`(?:<ref>([^<]{0,200})</ref>)?<box>\\(${NUMBER},${NUMBER}\\),\\(${NUMBER},${NUMBER}\\)</box>`, "g");
 
-// [{label, corners: [x0, y0, x1, y1]}] as the answer writes them, and whether they are in pixels.
+// Returns [{label, corners: [x0, y0, x1, y1]}] as written in the answer, and whether they are in
+// pixels.
 export function boxesIn(text, inPixels) {
   if (text.length > 100000) return { boxes: [], inPixels };
   if (inPixels) {
     try {
       return { boxes: fromJson(text).slice(0, MOST), inPixels };
     } catch {
-      return { boxes: [], inPixels };  // it is not complete yet
+      return { boxes: [], inPixels };  // incomplete so far
     }
   }
   const boxes = [];
@@ -30,7 +31,8 @@ export function boxesIn(text, inPixels) {
   return { boxes: boxes.filter(({ corners: [a, b, c, d] }) => c > a && d > b).slice(0, MOST), inPixels };
 }
 
-// How many units the picture's sides have: the answer does not say, its largest number tells.
+// Guesses the coordinate range of the picture from the largest number, since the answer does not
+// state it.
 function unitsOf(boxes, inPixels, width, height) {
   if (inPixels) return { x: width, y: height, text: "pixels" };
   const most = Math.max(...boxes.flatMap((box) => box.corners));
@@ -38,7 +40,7 @@ function unitsOf(boxes, inPixels, width, height) {
   return scale === null ? { x: width, y: height, text: "pixels" } : { x: scale, y: scale, text: scale === 1 ? "shares of the sides" : `${scale} to a side` };
 }
 
-// The picture with the boxes over it; empty until the picture's size is known.
+// The picture with the boxes drawn over it; they appear when the picture has loaded.
 export function drawBoxes(url, { boxes, inPixels }) {
   const image = el("img", { src: url, alt: `The picture with ${boxes.length} ${boxes.length === 1 ? "box" : "boxes"}` });
   const caption = el("figcaption", { class: "hint" });
@@ -59,7 +61,7 @@ export function drawBoxes(url, { boxes, inPixels }) {
   return el("figure", { class: "boxes" }, frame, caption);
 }
 
-// The labels of a head, the likeliest first.
+// A head's labels, likeliest first.
 export function drawBars(labels) {
   return el("ul", { class: "bars", "aria-label": "Labels by probability" }, ...labels.map(({ label, share }) => {
     const meter = el("meter", { min: 0, max: 1, value: share, "aria-hidden": "true" });

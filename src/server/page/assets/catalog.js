@@ -1,4 +1,5 @@
-// What can be asked: the base model and the adapters, with a search over thousands of names.
+// The models to choose from: the base model and the adapters, with a search over thousands of
+// names.
 import { json, snapshot } from "./api.js";
 
 const SHOWN = 50;
@@ -12,7 +13,7 @@ export function onChange(listener) {
   return () => listeners.delete(listener);
 }
 
-// The head that answers if the request names none: with it, the answer is a label.
+// The head used if the request names none; the answer is then a label.
 function answeringHead(adapter) {
   const only = adapter.heads.length === 1 ? adapter.heads[0].name : "";
   const name = adapter.head ?? only;
@@ -72,7 +73,7 @@ export function find(name) {
   return known.base.name === name ? known.base : known.adapters.find((entry) => entry.name === name) ?? null;
 }
 
-// {found: the first ones, total}: names that begin with the words come first.
+// Returns {found, total}: the first matches, with names that start with the words at the top.
 export function search(words) {
   performance.mark("search-begin");
   const wanted = words.trim().toLowerCase().split(/\s+/).filter(Boolean);

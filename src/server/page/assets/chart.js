@@ -1,10 +1,10 @@
-// Charts as SVG: lines over an axis, and shares over time. Colours come from the style's classes.
+// SVG charts: lines over an axis, and shares over time. Colours come from CSS classes.
 import { el, named, svg, visible } from "./dom.js";
 
 const WIDTH = 420, HEIGHT = 250;
 const LEFT = 46, RIGHT = 18, TOP = 8, FOOT = 40;
 const MARKS = 8;
-const MOST_LABELS = 7;  // of the axis
+const MOST_LABELS = 7;  // on the axis
 
 // Round numbers from 0 to at least `most`.
 function ticks(low, high, count) {
@@ -33,7 +33,7 @@ export function legend(names) {
   return el("ul", { class: "legend" }, ...names.map((name, at) => el("li", { class: `series-${at % MARKS}` }, el("span", { class: "part", "aria-hidden": "true" }), named(name, 40))));
 }
 
-// lines: [{name, series, points}], the best one first: it is drawn last.
+// lines: [{name, series, points}], best first; the best is drawn last, on top.
 export function lineChart(lines, { describe, axis, unit, most }) {
   const all = lines.flatMap((line) => line.points);
   const xs = all.map(([x]) => x);
@@ -56,7 +56,7 @@ export function lineChart(lines, { describe, axis, unit, most }) {
   return picture;
 }
 
-// timeline: of a row of valora bench trace. What is left of an interval is idle.
+// timeline: from a row of valora bench trace. The rest of each interval is idle time.
 export function timelineChart(timeline, modes, describe) {
   const width = timeline.interval_seconds, intervals = timeline.intervals;
   const span = width * intervals.length || 1;

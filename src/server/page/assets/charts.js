@@ -1,4 +1,4 @@
-// The view of results: files of `valora bench trace --json`, drawn in this browser.
+// The results view: draws files of `valora bench trace --json` in the browser.
 import { legend, lineChart, timelineChart } from "./chart.js";
 import { el, named, replace } from "./dom.js";
 import { MEASURES, MODES, panelsOf, pointOf, rowsOf } from "./trace.js";
@@ -27,7 +27,7 @@ function panelNode(measure, panel, series, most) {
     el("details", {}, el("summary", { class: "hint", text: "Figures" }), figures));
 }
 
-// The modes over time of each row that has them: in a sweep, those of the first are open.
+// The modes over time of each row that has them; in a sweep, only the first is expanded.
 function timesNode(rows) {
   const timed = rows.filter((row) => Array.isArray(row.timeline?.intervals) && row.timeline.interval_seconds > 0);
   if (timed.length === 0) return null;
@@ -41,7 +41,7 @@ function fileNodes(name, rows) {
   const panels = panelsOf(rows);
   const series = [...new Set(rows.map((row) => row.policy))];
   const sections = MEASURES.map((measure) => {
-    const most = measure.most ?? 1.05 * Math.max(...rows.map(measure.value), Number.MIN_VALUE);  // panels are compared
+    const most = measure.most ?? 1.05 * Math.max(...rows.map(measure.value), Number.MIN_VALUE);  // the same for all panels
     return el("section", { class: "sheet panel", "aria-label": measure.title }, el("h2", {}, measure.title, el("span", { class: "hint", text: ` ${measure.unit}` })),
       el("div", { class: "charts" }, ...panels.map((panel) => panelNode(measure, panel, series, most))), panels[0].axis ? legend(series) : null);
   });

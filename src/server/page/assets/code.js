@@ -1,4 +1,4 @@
-// A request as a command or a program that sends exactly it.
+// Shows a request as a command or program that sends exactly that request.
 import { address } from "./api.js";
 import { button, el } from "./dom.js";
 
@@ -41,7 +41,8 @@ for await (const text of answer.body.pipeThrough(new TextDecoderStream())) conso
 `,
 };
 
-// Media of a megabyte would hide the rest: what is shown is cut, what is copied is whole.
+// Truncates media in the displayed code, which would otherwise bury the rest; the copied code is
+// complete.
 function shortened(text) {
   return text.replace(/(data:[a-z]+\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]{40})[A-Za-z0-9+/=]{80,}/g, "$1…");
 }

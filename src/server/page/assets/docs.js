@@ -1,4 +1,4 @@
-// /openapi.json as a page.
+// Renders /openapi.json as a page.
 import { address } from "./api.js";
 import { el, named } from "./dom.js";
 

@@ -1,4 +1,5 @@
-// Makes elements. Texts become text nodes: nothing that a server or a model sends is ever markup.
+// Creates elements. Texts become text nodes, so nothing sent by a server or a model is parsed as
+// markup.
 
 export function el(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
@@ -23,14 +24,15 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-// A name that others chose: its direction of writing stays its own, and a long one is cut.
+// Shows a name from outside: isolates its text direction and truncates it.
 export function named(text, most = 80) {
   const name = String(text);
   const shown = name.length > most ? name.slice(0, most - 1) + "…" : name;
   return el("bdi", { text: visible(shown), title: name.length > most ? visible(name.slice(0, 2000)) : undefined });
 }
 
-// Characters that have no picture of their own, or turn the text around them, become ones that have.
+// Replaces control and invisible characters, including those that change the text direction, with
+// U+FFFD.
 export function visible(text) {
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
     (found) => (found === "\n" || found === "\t" ? found : "\ufffd"));

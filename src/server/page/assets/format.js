@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 
 export function count(value) {
   if (value < 10000) return String(Math.round(value));

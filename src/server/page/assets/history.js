@@ -1,4 +1,4 @@
-// Conversations in the browser's own database.
+// Stores conversations in the browser's IndexedDB.
 
 const NAME = "valora";
 const STORE = "conversations";

@@ -1,4 +1,4 @@
-// One answer on the page: its text, boxes or labels, measures, and what can be done with it.
+// One answer on the page: its text, boxes or labels, measurements and controls.
 import { tokensPerSecond } from "./answers.js";
 import { boxesIn, drawBars, drawBoxes } from "./boxes.js";
 import { button, el, named, replace } from "./dom.js";
@@ -26,7 +26,7 @@ function roundNode({ text, calls }) {
   return el("div", { class: "round" }, text ? el("div", { class: "answer-text", dir: "auto", text }) : null, ...calls.map(callNode));
 }
 
-// A field for the result of each call: the page runs no tools.
+// A field for the result of each call, because the page itself does not run tools.
 function resultsForm(calls, send) {
   const fields = calls.map((call) => el("textarea", { rows: 2, required: true, class: "code", spellcheck: false, name: call.name, placeholder: "what the tool gave back" }));
   return el("form", { class: "results", onsubmit: (event) => { event.preventDefault(); send(fields.map((field) => field.value)); } },
@@ -34,7 +34,8 @@ function resultsForm(calls, send) {
     el("div", { class: "row" }, el("button", { type: "submit", class: "small", text: calls.length === 1 ? "Send the result" : "Send the results" })));
 }
 
-// actions: {isLast, stop, retry, continue, code, results}; only the last question is asked again. Returns {node, update(running)}.
+// actions: {isLast, stop, retry, continue, code, results}; only the last question can be retried.
+// Returns {node, update(running)}.
 export function makeLane(answer, turn, actions) {
   const before = el("div", { class: "extra" });
   const text = el("div", { class: "answer-text", dir: "auto" });
@@ -89,7 +90,7 @@ export function makeLane(answer, turn, actions) {
     const again = done && actions.isLast();
     const goesOn = again && answer.text && !answer.calls.length && !answer.labels.length;
     const state = [running, done, again, goesOn].map(Boolean).join();
-    if (state === controlsShown) return;  // a button that is pressed or focused stays
+    if (state === controlsShown) return;  // keeps a pressed or focused button in place
     controlsShown = state;
     replace(controls,
       running ? button("Stop", actions.stop, { class: "small" }) : null,

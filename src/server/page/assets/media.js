@@ -1,4 +1,4 @@
-// Pictures and clips of a question: chosen, dropped, pasted or taken by the camera.
+// Pictures and videos of a question: chosen, dropped, pasted or taken with the camera.
 import { button, el, named, replace } from "./dom.js";
 import { bytes } from "./format.js";
 
@@ -29,7 +29,7 @@ export function preview(medium, properties = {}) {
   return el("img", { src: medium.url, alt: medium.name, ...properties });
 }
 
-// The camera's picture, or null.
+// Takes a picture with the camera; null if it fails.
 async function takePicture() {
   const stream = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
   const video = el("video", { autoplay: true, muted: true, playsInline: true, class: "camera", "aria-label": "Camera" });
@@ -68,7 +68,7 @@ export function makeTray(say) {
   async function add(files) {
     const wanted = [...files].filter(isMedium);
     if (wanted.length === 0) return say("This is neither a picture nor a clip.");
-    if (media.length + wanted.length > MOST) return say(`A question takes ${MOST} pictures and clips at most.`);
+    if (media.length + wanted.length > MOST) return say(`A question takes at most ${MOST} pictures and clips.`);
     try {
       media = [...media, ...await Promise.all(wanted.map(mediumOf))];
       draw();
@@ -82,7 +82,7 @@ export function makeTray(say) {
   const buttons = [button("Picture or clip…", () => chooser.click())];
   if (navigator.mediaDevices?.getUserMedia)
     buttons.push(button("Camera", () => takePicture().then((file) => file && add([file]),
-      () => say("The browser gives no camera to this page."))));
+      () => say("This page has no access to a camera."))));
   draw();
   return {
     list, chooser, buttons, add,

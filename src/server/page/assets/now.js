@@ -1,4 +1,4 @@
-// What the server does now, from the events of /v1/stats.
+// Shows the server's current activity from the events of /v1/stats.
 import { stats } from "./api.js";
 import { el, named, replace } from "./dom.js";
 import { ago, bytes, count, seconds, share } from "./format.js";
@@ -110,7 +110,7 @@ function machine(now, rates) {
   ]));
 }
 
-// Of what is counted since the start, the rate over the last seconds.
+// Rate over the last seconds, from counters that only grow.
 function rateOf(list) {
   const [first, last] = [list[0], list.at(-1)];
   if (list.length < 2 || last.at === first.at) return null;
@@ -146,7 +146,7 @@ export function show(main) {
         throw new Error("The server ended the connection.");
       } catch (fault) {
         if (control.signal.aborted) return;
-        ask = fault.status !== 401;  // a second time only when the user comes back
+        ask = fault.status !== 401;  // asks again only when the user returns
         state.hidden = false;
         state.textContent = `${fault.message} Trying again…`;
         samples = [];

@@ -1,4 +1,4 @@
-// The choice of models: chips of the chosen ones and a search field with a list.
+// The model picker: chips for the chosen models, and a search field with a list.
 import * as catalog from "./catalog.js";
 import { button, el, freshId, named, replace } from "./dom.js";
 

@@ -1,6 +1,6 @@
-// Bodies of /v1/chat/completions from a conversation and settings.
+// Builds bodies of /v1/chat/completions from a conversation and settings.
 
-const MOST_LABELS = 20;  // alternatives that a server gives by default
+const MOST_LABELS = 20;  // the server's default limit on alternatives
 
 function contentOf(turn) {
   if (turn.media.length === 0) return turn.text;
@@ -10,7 +10,7 @@ function contentOf(turn) {
   return turn.text ? [...parts, { type: "text", text: turn.text }] : parts;
 }
 
-// Calls of tools and their results, as messages.
+// Tool calls and their results as messages.
 function callsOf(answer) {
   return (answer.before ?? []).flatMap(({ text, calls }) => [
     { role: "assistant", content: text, tool_calls: calls.map(({ id, name, arguments: given }) => ({ id, type: "function", function: { name, arguments: given } })) },
@@ -18,7 +18,7 @@ function callsOf(answer) {
   ]);
 }
 
-// A turn of a model that was asked later has no answer of its own: the first one stands for it.
+// A model that was added later has no answer in earlier turns: the first answer stands in.
 function answerOf(turn, model) {
   return turn.answers.find((answer) => answer.model === model && answer.text) ?? turn.answers.find((answer) => answer.text);
 }
@@ -34,7 +34,7 @@ function messagesOf(turns, model, system) {
   return messages;
 }
 
-// What the model's task answers with, if it answers a single picture.
+// The answer form of the model's task, if it applies to this turn.
 function formOf(entry, turn, fields) {
   if (!entry || fields.response_format || fields.tools) return {};
   const pictures = turn.media.filter((medium) => medium.kind === "image").length;
@@ -43,7 +43,8 @@ function formOf(entry, turn, fields) {
   return {};
 }
 
-// turns: up to the one to be answered; answer: of that, with what it called before. entry: of the catalog, or null.
+// turns: up to and including the one to answer; answer: the answer to that turn, with its earlier
+// calls. entry: from the catalog, or null.
 export function bodyOf({ turns, answer, entry, settings, continued }) {
   const { model } = answer;
   const fields = settings.fields();

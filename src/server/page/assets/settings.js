@@ -1,4 +1,4 @@
-// Sampling settings, the form of the answer and tools: kept in the browser.
+// Sampling settings, answer form and tools, stored in the browser.
 import { el } from "./dom.js";
 
 const KEPT = "valora.settings";
@@ -52,7 +52,7 @@ export function makeSettings() {
     el("label", { text: "Form of the answer" }, form), schema,
     el("label", { text: "Tools (a JSON list)" }, bound("textarea", "tools", { rows: 3, class: "code", spellcheck: false, placeholder: '[{"type": "function", "function": {"name": …}}]' })));
 
-  // The fields of the request's body. Throws an Error that says what cannot be read.
+  // The settings as body fields. Throws an Error that says which setting cannot be parsed.
   function fields() {
     const out = {};
     for (const [name, text] of NUMBERS) {

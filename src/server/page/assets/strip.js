@@ -1,14 +1,14 @@
-// The last steps as a moving strip: a bar's height is the step's tokens, its colour the mode.
+// A moving strip of the last steps: a bar's height shows the step's tokens, its colour the mode.
 import { el, replace } from "./dom.js";
 import { seconds } from "./format.js";
 
-const KEPT = 30 * 128;  // of 30 events
-const SPAN = 30;  // seconds that are shown
+const KEPT = 30 * 128;  // entries of 30 events
+const SPAN = 30;  // seconds shown
 const MODES = ["unmerged", "merged", "mixture"];
 
 function described({ steps, tokens, sequences, adapters, mode, seconds: taken }) {
   const many = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
-  return `Last ${steps === 1 ? "step" : `${steps} steps`}: ${many(tokens, "token")} of ${many(sequences, "sequence")}, ${many(adapters, "adapter")} beside the base, ${mode}, ${seconds(taken)}`;
+  return `Last ${steps === 1 ? "step" : `${steps} steps`}: ${many(tokens, "token")} of ${many(sequences, "sequence")}, ${many(adapters, "adapter")} besides the base, ${mode}, ${seconds(taken)}`;
 }
 
 export function makeStrip() {

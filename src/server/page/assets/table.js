@@ -1,9 +1,10 @@
-// A table that is sorted by its headers and shows a part of its rows at a time.
+// A table that sorts by its headers and shows its rows page by page.
 import { button, el, replace } from "./dom.js";
 
 const PAGE = 100;
 
-// columns: {name, title, value(row) for sorting, cell(row): node or text, number, wide, reason: boolean}
+// columns: {name, title, value(row) for sorting, cell(row): node or text, number, wide, reason:
+// boolean}
 export function makeTable(caption, columns) {
   let rows = [];
   let shown = PAGE;

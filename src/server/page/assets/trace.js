@@ -1,4 +1,4 @@
-// Rows of `valora bench trace --json`: what they vary, and the lines that they make.
+// Rows of `valora bench trace --json`: the fields they vary, and the lines they form.
 
 const AXES = {
   rate: "requests per second", skewness: "share of the most popular adapter", adapters: "adapters", cameras: "cameras", replicas: "servers",
@@ -13,7 +13,7 @@ export const MEASURES = [
   { title: "Requests whose first token came in time", unit: "%", value: (row) => 100 * row.attainment, most: 102, highIsGood: true },
 ];
 
-// The rows of a file. Throws an Error that says what it lacks.
+// Returns the rows of a file. Throws an Error that says what is wrong with it.
 export function rowsOf(text) {
   let rows = null;
   try {
@@ -31,12 +31,12 @@ function values(rows, field) {
   return [...new Set(rows.map((row) => row[field]))].sort((a, b) => a - b);
 }
 
-// Whether the value of `other` says that of `field`.
+// True if the value of `other` determines the value of `field`.
 function follows(rows, field, other) {
   return values(rows, other).every((value) => values(rows.filter((row) => row[other] === value), field).length === 1);
 }
 
-// [field of the axis, field whose values have a panel each]: null for each that there is not.
+// Returns [field of the axis, field with one panel per value]; null where there is none.
 function swept(rows) {
   const counts = Object.fromEntries(Object.keys(AXES).map((field) => [field, values(rows, field).length]));
   let fields = Object.keys(AXES).filter((field) => counts[field] > 1).sort((a, b) => (a === "rate") - (b === "rate") || counts[b] - counts[a]);
@@ -46,7 +46,7 @@ function swept(rows) {
   return [fields[0] ?? null, fields[1] ?? null];
 }
 
-// Where a row is in its sweep: "requests per second 3, adapters 8, "
+// A row's position in its sweep: "requests per second 3, adapters 8, "
 export function pointOf(rows, row) {
   return swept(rows).filter(Boolean).map((field) => `${AXES[field]} ${row[field]}, `).join("");
 }

@@ -1,4 +1,4 @@
-// The view that asks: models, settings, conversations, and the field for the question.
+// The chat view: models, settings, conversations, and the question field.
 import * as catalog from "./catalog.js";
 import { button, el, named, replace } from "./dom.js";
 import { ago } from "./format.js";
@@ -8,7 +8,7 @@ import { makePicker } from "./picker.js";
 import { makeSettings } from "./settings.js";
 import { makeTurns } from "./turns.js";
 
-let current = null;  // the conversation, while other views are shown
+let current = null;  // kept while other views are shown
 
 export function show(main) {
   const said = el("p", { class: "hint", role: "status", "aria-live": "polite" });
@@ -19,7 +19,7 @@ export function show(main) {
   const send = button("Ask", () => ask(), { class: "primary" });
   const stop = button("Stop", () => turns.stopAll(), { hidden: true });
   const empty = el("div", { class: "empty" });
-  let filled = "";  // the question that came with a task
+  let filled = "";  // the question filled in from a task
 
   const picker = makePicker((chosen) => {
     if (current) current.models = chosen;
@@ -60,7 +60,7 @@ export function show(main) {
     say("");
     current.title ||= question.slice(0, 80) || media[0].name;
     turns.send({ text: question, media, models });
-    tray.set(media);  // the next question is often about the same picture
+    tray.set(media);  // follow-up questions are often about the same picture
     text.value = "";
     filled = "";
     return drawEmpty();

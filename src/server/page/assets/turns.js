@@ -1,4 +1,4 @@
-// The conversation: questions, and the answers of each chosen model next to each other.
+// The conversation: questions, each with the answers of all chosen models side by side.
 import { ask, emptyAnswer, takeResults } from "./answers.js";
 import { key } from "./api.js";
 import * as catalog from "./catalog.js";
@@ -12,8 +12,8 @@ import { bodyOf } from "./requests.js";
 export function makeTurns(settings, hooks) {
   const node = el("div", { class: "turns" });
   let conversation = null;
-  const running = new Map();  // answer: AbortController
-  const lanes = new Map();  // answer: its lane on the page
+  const running = new Map();  // answer -> AbortController
+  const lanes = new Map();  // answer -> its lane on the page
 
   async function run(turn, answer, lane, continued) {
     let body;
@@ -29,7 +29,7 @@ export function makeTurns(settings, hooks) {
     running.set(answer, control);
     hooks.busy(true);
     lane.update(true);
-    let drawn = false;  // at most once for each picture of the screen
+    let drawn = false;  // redraws at most once per animation frame
     const changed = () => {
       if (drawn) return;
       drawn = true;
@@ -82,16 +82,16 @@ export function makeTurns(settings, hooks) {
       conversation = next;
       draw();
     },
-    // Asks every model the same question at once.
+    // Sends the question to all models at once.
     send({ text, media, models }) {
       const turn = { text, media, answers: models.map(emptyAnswer) };
       conversation.turns.push(turn);
-      for (const [answer, lane] of lanes) lane.update(running.has(answer));  // no longer the last ones
+      for (const [answer, lane] of lanes) lane.update(running.has(answer));  // the earlier ones are no longer last
       drawTurn(turn);
       node.lastElementChild.scrollIntoView({ block: "nearest" });
       for (const answer of turn.answers) run(turn, answer, lanes.get(answer));
     },
-    // Forgets this turn and those after it.
+    // Removes this turn and all later ones.
     cut(turn) {
       conversation.turns.splice(conversation.turns.indexOf(turn));
       draw();

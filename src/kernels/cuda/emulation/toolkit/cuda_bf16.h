@@ -1,4 +1,4 @@
-// What the kernels use of the CUDA toolkit's header of this name, on the host.
+// The parts of the CUDA toolkit's header of the same name that the kernels use, for the host.
 #pragma once
 
 #include <bit>
@@ -21,4 +21,8 @@ inline __nv_bfloat16 __float2bfloat16_rn(float v) {
 }
 inline __nv_bfloat162 __floats2bfloat162_rn(float first, float second) {
   return {__float2bfloat16_rn(first), __float2bfloat16_rn(second)};
+}
+inline __nv_bfloat162 __hsub2(__nv_bfloat162 a, __nv_bfloat162 b) {
+  return __floats2bfloat162_rn(__bfloat162float(a.x) - __bfloat162float(b.x),
+                               __bfloat162float(a.y) - __bfloat162float(b.y));
 }

@@ -1,5 +1,5 @@
-// What the kernels and their tests use of the CUDA toolkit's header of this name, on the host.
-// Launches run at once; a stream under capture records them.
+// The parts of the CUDA toolkit's header of the same name that the kernels and their tests use, for
+// the host. Launches run immediately; a stream being captured records them.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
-// A stream that waits for an event of a stream under capture is captured with it.
+// A stream that waits for an event of a stream being captured joins that capture.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);

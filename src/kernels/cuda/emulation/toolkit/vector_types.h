@@ -1,5 +1,5 @@
-// The toolkit's vectors and the size of a grid. As on a GPU, a vector is read and written whole, so
-// its address must be a multiple of its size.
+// The toolkit's vector types and dim3. As on a GPU, vectors are read and written whole, so their
+// addresses must be multiples of their size.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace valora::kernels::cuda::emulation {
 
 template <int bytes>
 void require_aligned(const void* address) {
-  // The compiler takes an object's address for aligned; asm makes it look.
+  // The compiler assumes that objects are aligned; the asm hides where the address comes from.
   asm("" : "+r"(address));
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) fail_misaligned(address, bytes);
 }

@@ -1,5 +1,5 @@
-// The groups of cases of cuda_kernels_test, for one dtype: fixed sizes, and random ones. Each
-// prints its results; → whether all passed.
+// The groups of cases in cuda_kernels_test for one dtype, with fixed and random sizes. Each prints
+// its results; → true if all cases passed.
 #pragma once
 
 #include "kernels/cuda/testing/report.h"
@@ -11,7 +11,9 @@ bool test_elementwise(Dtype dtype, const Selection& selection);
 bool test_rotate_store(Dtype dtype, const Selection& selection);
 bool test_attention(Dtype dtype, const Selection& selection);
 bool test_lora(Dtype dtype, const Selection& selection);
+bool test_integers(Dtype dtype, const Selection& selection);
 bool test_merge(Dtype dtype, const Selection& selection);
 bool test_sampling(Dtype dtype, const Selection& selection);
+bool test_vocabulary(Dtype dtype, const Selection& selection);
 
 }  // namespace valora::kernels::cuda

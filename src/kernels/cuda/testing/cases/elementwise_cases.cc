@@ -18,20 +18,20 @@ std::string label(Dtype dtype, std::initializer_list<int64_t> sizes, size_t shif
 }
 
 // x: [width]
-void append_norm(const float* x, const std::vector<float>& w, float eps,
+void append_norm(const float* x, const std::vector<float>& w, float offset, float eps,
                  std::vector<Expected>& norms) {
   double squares = 0;
   for (size_t i = 0; i < w.size(); ++i) squares += std::pow(x[i], 2);
   const double factor = 1 / std::sqrt(squares / static_cast<double>(w.size()) + eps);
   for (size_t i = 0; i < w.size(); ++i) {
-    const double value = x[i] * factor * w[i];
+    const double value = x[i] * factor * (static_cast<double>(offset) + w[i]);
     norms.push_back({value, std::abs(value)});
   }
 }
 
-// size: of the values.
+// size: magnitude of the values. offset: added to the weights.
 void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t shift,
-               float size = 3) {
+               float size = 3, float offset = 0) {
   if (!group.takes(static_cast<double>(rows) * width)) return;
   Random random(width * 7 + rows);
   const size_t count = static_cast<size_t>(rows) * width;
@@ -41,24 +41,24 @@ void norm_case(Group& group, Dtype dtype, int rows, int width, bool add, size_t 
   DeviceValues dx(x, dtype, shift), dr(residual, dtype, shift), dw(w, dtype, shift),
       out(count, dtype, shift);
   constexpr float kEps = 1e-6f;
-  const std::string name =
-      std::string(add ? "add_rms_norm " : "rms_norm ") + label(dtype, {rows, width}, shift);
-  const int status = add ? add_rms_norm(dtype, dx.data(), dr.data(), dw.data(), out.data(), rows,
-                                        width, kEps, nullptr)
-                         : rms_norm(dtype, {dx.data(), width, 1}, dw.data(), out.data(), rows,
-                                    width, kEps, nullptr);
+  const std::string name = std::string(add ? "add_rms_norm " : "rms_norm ") +
+                           label(dtype, {rows, width}, shift) + (offset != 0 ? " offset" : "");
+  const int status = add ? add_rms_norm(dtype, dx.data(), dr.data(), dw.data(), offset, out.data(),
+                                        rows, width, kEps, nullptr)
+                         : rms_norm(dtype, {dx.data(), width, 1}, dw.data(), offset, out.data(),
+                                    rows, width, kEps, nullptr);
   if (!group.launched(name, status)) return;
   if (add)
     for (size_t i = 0; i < count; ++i) x[i] = rounded(x[i] + residual[i], dtype);
   std::vector<Expected> norms;
-  for (int r = 0; r < rows; ++r) append_norm(&x[r * width], w, kEps, norms);
+  for (int r = 0; r < rows; ++r) append_norm(&x[r * width], w, offset, kEps, norms);
   group.check(name, norms, out, dtype, kInner);
   if (add) group.check_same(name + " sum", x, dx);
 }
 
-// Norms of each head of tokens that are further apart than their heads.
+// Norms of each head, where the stride between tokens exceeds the size of their heads.
 void head_norm_case(Group& group, Dtype dtype, int tokens, int heads, int width, int gap,
-                    size_t shift) {
+                    size_t shift, float offset = 0) {
   if (!group.takes(static_cast<double>(tokens) * heads * width)) return;
   Random random(width * 11 + tokens);
   const int stride = heads * width + gap;
@@ -66,13 +66,14 @@ void head_norm_case(Group& group, Dtype dtype, int tokens, int heads, int width,
   const std::vector<float> w = random.values(width, dtype);
   std::vector<Expected> norms;
   for (int t = 0; t < tokens; ++t) {
-    for (int h = 0; h < heads; ++h) append_norm(&x[t * stride + h * width], w, 1e-6f, norms);
+    for (int h = 0; h < heads; ++h)
+      append_norm(&x[t * stride + h * width], w, offset, 1e-6f, norms);
     for (int i = heads * width; i < stride; ++i) x[t * stride + i] = NAN;
   }
   DeviceValues dx(x, dtype, shift), dw(w, dtype, shift), out(norms.size(), dtype, shift);
   const std::string name = "rms_norm of heads " + label(dtype, {tokens, heads, width, gap}, shift);
-  const int status = rms_norm(dtype, {dx.data(), stride, heads}, dw.data(), out.data(), tokens,
-                              width, 1e-6f, nullptr);
+  const int status = rms_norm(dtype, {dx.data(), stride, heads}, dw.data(), offset, out.data(),
+                              tokens, width, 1e-6f, nullptr);
   if (!group.launched(name, status)) return;
   group.check(name, norms, out, dtype, kInner);
   group.check_same(name + " input", x, dx);
@@ -92,24 +93,31 @@ void gelu_case(Group& group, Dtype dtype, int count, size_t shift) {
   group.check(name, expected, out, dtype, kInner);
 }
 
-void silu_case(Group& group, Dtype dtype, int rows, int width, int gap, size_t shift) {
-  // A block of 256 threads for each row, however short.
+// The argument of the gate's sigmoid: (1 + tanh(v)) / 2 is that of 2 · v.
+double exponent(Gate gate, double x) {
+  return gate == Gate::kSilu ? x : std::sqrt(8 / M_PI) * (x + 0.044715 * x * x * x);
+}
+
+void gate_case(Group& group, Gate gate, Dtype dtype, int rows, int width, int gap, size_t shift) {
+  // Each row takes a block of 256 threads, however short it is.
   if (!group.takes(static_cast<double>(rows) * std::max(width, 64))) return;
   Random random(width + rows);
   const int stride = 2 * width + gap;
   const std::vector<float> x = random.values(static_cast<size_t>(rows) * stride, dtype, 8);
   DeviceValues dx(x, dtype, shift), out(static_cast<size_t>(rows) * width, dtype, shift);
-  const std::string name = "silu_mul " + label(dtype, {rows, width, gap}, shift);
+  const std::string name = std::string("gate_mul ") + (gate == Gate::kSilu ? "silu " : "gelu ") +
+                           label(dtype, {rows, width, gap}, shift);
   const void* up = static_cast<std::byte*>(dx.data()) + width * size_of(dtype);
-  if (!group.launched(
-          name, silu_mul(dtype, dx.data(), stride, up, stride, out.data(), rows, width, nullptr)))
+  if (!group.launched(name, gate_mul(gate, dtype, dx.data(), stride, up, stride, out.data(), rows,
+                                     width, nullptr)))
     return;
   std::vector<Expected> expected;
   for (int r = 0; r < rows; ++r)
     for (int i = 0; i < width; ++i) {
       const double g = x[r * stride + i], u = x[r * stride + width + i];
-      const double value = g / (1 + std::exp(-g)) * u;
-      expected.push_back({value, std::abs(value)});
+      const double v = exponent(gate, g), value = g / (1 + std::exp(-v)) * u;
+      // The exponential has the error of its argument.
+      expected.push_back({value, std::abs(value) * std::max(1.0, std::abs(v) / 8)});
     }
   group.check(name, expected, out, dtype, kInner);
 }
@@ -118,7 +126,7 @@ struct RotateSizes {
   int tokens, heads, dim, gap;
 };
 
-// What lies between rows must stay poison.
+// Memory between rows must remain poison.
 void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) {
   if (!group.takes(static_cast<double>(s.tokens) * s.heads * s.dim)) return;
   Random random(s.tokens + s.dim);
@@ -158,11 +166,13 @@ void random_cases(Group& group, Dtype dtype, Random& random) {
   const size_t shift = random.below(4) > 0 ? 0 : size_of(dtype);
   const int unit = random.below(2) > 0 ? 8 : 1;
   norm_case(group, dtype, size_between(random, 1, 4), unit * size_between(random, 1, 300),
-            random.below(2) > 0, shift);
+            random.below(2) > 0, shift, 3, random.below(2) > 0 ? 1 : 0);
   head_norm_case(group, dtype, size_between(random, 1, 4), size_between(random, 1, 5),
-                 unit * size_between(random, 1, 40), unit * size_between(random, 0, 9), shift);
+                 unit * size_between(random, 1, 40), unit * size_between(random, 0, 9), shift,
+                 random.below(2) > 0 ? 1 : 0);
   gelu_case(group, dtype, size_between(random, 1, 2000), shift);
-  silu_case(group, dtype, size_between(random, 1, 5), unit * size_between(random, 1, 100),
+  gate_case(group, random.below(2) > 0 ? Gate::kSilu : Gate::kGeluTanh, dtype,
+            size_between(random, 1, 5), unit * size_between(random, 1, 100),
             random.below(2) > 0 ? 8 : 0, shift);
   rotate_case(group, dtype,
               {size_between(random, 1, 6), size_between(random, 1, 9),
@@ -182,22 +192,25 @@ bool test_elementwise(Dtype dtype, const Selection& selection) {
     norm_case(norm, dtype, 3, 896, add, element);
     norm_case(norm, dtype, 3, 20000, add, element);
     norm_case(norm, dtype, 700, 128, add, 0);
-    norm_case(norm, dtype, 4, 72, add, 0, 1e-3f);  // the epsilon counts
+    norm_case(norm, dtype, 4, 72, add, 0, 1e-3f);  // small values, so that epsilon matters
+    for (const int width : {100, 896, 20000}) norm_case(norm, dtype, 3, width, add, 0, 3, 1);
   }
   for (const size_t shift : {size_t{0}, element}) {
     head_norm_case(norm, dtype, 1, 4, 64, 384, shift);
     head_norm_case(norm, dtype, 5, 3, 128, 8, shift);
     head_norm_case(norm, dtype, 4, 2, 10, 3, shift);
+    head_norm_case(norm, dtype, 3, 2, 64, 64, shift, 1);
   }
   passed = norm.finish() && passed;
   Group activations(std::string("activations ") + name_of(dtype), selection);
   for (const int count : {1, 8, 17, 4096, 100003}) gelu_case(activations, dtype, count, 0);
   gelu_case(activations, dtype, 4096, element);
-  for (const int width : {1, 8, 24, 33, 4864}) {
-    silu_case(activations, dtype, 3, width, 0, 0);
-    silu_case(activations, dtype, 2, width, 8, element);
-  }
-  silu_case(activations, dtype, 67000, 8, 0, 0);
+  for (const Gate gate : {Gate::kSilu, Gate::kGeluTanh})
+    for (const int width : {1, 8, 24, 33, 4864}) {
+      gate_case(activations, gate, dtype, 3, width, 0, 0);
+      gate_case(activations, gate, dtype, 2, width, 8, element);
+    }
+  gate_case(activations, Gate::kSilu, dtype, 67000, 8, 0, 0);
   passed = activations.finish() && passed;
   Group rotate(std::string("rotate ") + name_of(dtype), selection);
   for (const RotateSizes& s : {RotateSizes{1, 14, 64, 0},

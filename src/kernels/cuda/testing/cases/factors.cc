@@ -36,7 +36,7 @@ void Factors::upload(Random& random) {
   std::vector<size_t> offsets(pieces_.size());
   for (const size_t i : order) {
     offsets[i] = bytes;
-    // The next multiple of 16, and 16 more.
+    // Rounded up to a multiple of 16, plus a gap of 16.
     bytes += (pieces_[i].size() * size_of(dtype_) + 15) / 16 * 16 + 16;
   }
   memory_.emplace(bytes);

@@ -1,4 +1,4 @@
-// Random factors of adapters in pieces all over one allocation.
+// Random factors of adapters, in pieces scattered over one allocation.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace valora::kernels::cuda {
 
-// A factor's pieces in the order of its rows, by their numbers in Factors.
+// A factor's pieces in the order of its rows, as indices into Factors.
 struct PlacedFactor {
   std::vector<size_t> pieces;
   size_t first_address = 0;
@@ -24,10 +24,10 @@ struct FactorPair {
 class Factors {
  public:
   explicit Factors(Dtype dtype) : dtype_(dtype) {}
-  // rows_per_piece 0: in one piece.
+  // rows_per_piece 0: the whole factor is one piece.
   FactorPair add(int rank, int in, int out, int rows_per_piece, Random& random);
-  // Places all pieces 16-byte aligned in random order, with NaN between them. After it nothing may
-  // be added.
+  // Places all pieces 16-byte aligned in random order, with NaN between them. Nothing may be added
+  // afterwards.
   void upload(Random& random);
   DeviceLoraModule module(const FactorPair& pair, float scale) const;
 
@@ -37,7 +37,7 @@ class Factors {
 
   Dtype dtype_;
   std::vector<std::vector<float>> pieces_;
-  std::vector<const void*> addresses_;  // of the pieces, once placed
+  std::vector<const void*> addresses_;  // addresses of the pieces after upload()
   std::optional<DeviceMemory> memory_;
   std::optional<DeviceTable<const void*>> table_;
 };

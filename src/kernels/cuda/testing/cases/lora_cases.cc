@@ -23,15 +23,16 @@ struct SegmentSizes {
 struct Sizes {
   Dtype dtype = Dtype::kFloat;
   int tokens = 0, in = 0;
-  std::vector<int> outs;                // of the slices
+  std::vector<int> outs;                // one per slice
   std::vector<std::vector<int>> ranks;  // per adapter and module
   std::vector<SegmentSizes> segments;
   int rows_per_piece = 0;  // 0: factors in one piece
-  bool shifted = false;    // neither x nor y are aligned
-  bool bounded = false;    // the plan has the tables of captured steps
-  bool wide = false;       // those of tiles of 32 tokens
+  bool shifted = false;    // neither x nor y is aligned
+  bool bounded = false;    // use the tables of a captured step
+  bool wide = false;       // with tiles of 32 tokens
   float x_size = 1;
   bool branched = false;  // in a graph, with the shrink in a branch
+  bool sums = false;      // y before rounding is given
 };
 
 double work_of(const Sizes& s) {
@@ -55,6 +56,7 @@ std::string describe(const Sizes& s) {
   if (s.rows_per_piece > 0) text += " pieces of " + std::to_string(s.rows_per_piece);
   if (s.bounded) text += s.wide ? " bounded wide" : " bounded";
   if (s.branched) text += " branched";
+  if (s.sums) text += " sums";
   if (s.x_size != 1) text += " x " + std::to_string(s.x_size);
   return s.shifted ? text + " shifted" : text;
 }
@@ -64,8 +66,8 @@ std::string describe(const CudaTile& t) {
          "/" + std::to_string(t.splits);
 }
 
-// All modules of an adapter are one slice each; the last slice cannot have adapters if there are
-// fewer modules than slices.
+// Each module of an adapter belongs to one slice; if there are fewer modules than slices, the last
+// slice cannot have adapters.
 struct Adapters {
   Factors factors;
   std::vector<std::vector<FactorPair>> pairs;  // per adapter and module
@@ -115,7 +117,7 @@ void add_products(const Sizes& s, const Adapters& adapters, const std::vector<fl
   });
 }
 
-// As a captured step does it.
+// Launches as a captured step does.
 Status replay_branched(const LoraCall& call, const LoraTiles& tiles, void* workspace) {
   const auto launch = [&](cudaStream_t stream) -> Status {
     Branch branch(stream);
@@ -149,7 +151,7 @@ class DevicePlan {
   DeviceTable<int32_t> covers_;
 };
 
-// With room for more than the segments have.
+// A plan for bounds larger than the segments need.
 LoraPlan bounded_plan(Group& group, const std::string& name, const Sizes& s,
                       const std::vector<DeviceLoraSegment>& segments) {
   LoraPlan plan = plan_lora(segments.data(), segments.size(), s.wide);
@@ -195,16 +197,28 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   call.dtype = dtype, call.x = dx.data(), call.x_stride = x_stride, call.in = s.in;
   std::vector<std::vector<float>> before;
   std::vector<std::vector<Expected>> expected;
-  std::vector<DeviceValues> ys;
+  std::vector<DeviceValues> ys, sums;
   for (size_t i = 0; i < s.outs.size(); ++i) {
     const int64_t y_stride = s.outs[i] + 16;
     before.push_back(random.values(s.tokens * y_stride, dtype));
     auto& e = expected.emplace_back();
     for (const float v : before.back()) e.push_back({v, 0});
+    if (s.sums) {
+      sums.emplace_back(random.values(static_cast<size_t>(s.tokens) * s.outs[i], Dtype::kFloat),
+                        Dtype::kFloat);
+      const std::vector<float> unrounded = sums.back().get();
+      for (int t = 0; t < s.tokens; ++t)
+        for (int o = 0; o < s.outs[i]; ++o) {
+          const float sum = unrounded[static_cast<size_t>(t) * s.outs[i] + o];
+          before.back()[t * y_stride + o] = rounded(sum, dtype);
+          e[t * y_stride + o] = {sum, 0};
+        }
+    }
     add_products(s, adapters, x, x_stride, i, y_stride, e);
     ys.emplace_back(before.back(), dtype, shift);
     const bool touched = i < s.ranks[0].size();
-    call.slices[i] = {ys.back().data(), y_stride, s.outs[i], touched ? static_cast<int>(i) : -1};
+    call.slices[i] = {ys.back().data(), y_stride, s.outs[i], touched ? static_cast<int>(i) : -1,
+                      s.sums ? static_cast<const float*>(sums.back().data()) : nullptr};
   }
   call.slice_count = static_cast<int>(s.outs.size());
   for (const auto& ranks : s.ranks)
@@ -242,7 +256,7 @@ std::vector<SegmentSizes> one_token_each(int tokens, int adapters) {
   return segments;
 }
 
-// Every tile that is compiled, with narrow and wide tiles of tokens.
+// Every compiled tile, with narrow and wide tiles of tokens.
 void each_tile(Group& group, Dtype dtype) {
   const std::vector<std::vector<int>> two = {{16, 16, 16}, {8, 64, 0}};
   std::vector<CudaTile> expands;
@@ -269,7 +283,7 @@ void test_dtype(Group& group, Dtype dtype) {
   lora_case(group, {dtype, 1, 896, {896, 128, 128}, two, {{0, 1, 0, 1}}});
   lora_case(group, {dtype, 1, 4864, {896}, {{16}}, {{0, 1, 0, -0.5f}}});
   lora_case(group, {dtype, 7, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}});
-  // Mixture: one adapter is subtracted from all tokens, others are added to some.
+  // Mixture: one adapter is subtracted from all tokens; others are added to some.
   lora_case(group, {dtype,
                     40,
                     512,
@@ -287,7 +301,7 @@ void test_dtype(Group& group, Dtype dtype) {
     lora_case(group, {dtype, 9, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 9, 1, 2}}, piece});
     lora_case(group, {dtype, 80, 64, {40}, {{24}}, {{0, 80, 0, 1}}, piece});
   }
-  // Empty segments, adapters that touch nothing, tokens without adapters, no segments.
+  // Empty segments, adapters that touch no module, tokens without adapters, and no segments at all.
   lora_case(group, {dtype,
                     12,
                     64,
@@ -300,14 +314,17 @@ void test_dtype(Group& group, Dtype dtype) {
   Sizes branched{dtype, 7, 256, {128, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}};
   branched.branched = true;
   lora_case(group, branched);
-  // Low-rank values beyond fp16.
+  Sizes unrounded{dtype, 40, 64, {128, 33}, {{8, 3}, {0, 16}}, {{0, 17, 0, 1}, {9, 33, 1, -2}}};
+  unrounded.sums = true;
+  lora_case(group, unrounded);
+  // Low-rank values outside the range of fp16.
   Sizes large{dtype, 20, 512, {64, 16}, {{8, 8}, {6, 8}}, {{0, 17, 0, 1.5f}, {5, 20, 1, 1}}};
   large.x_size = 4e4f;
   lora_case(group, large);
   std::vector<std::vector<int>> many;
   for (int i = 0; i < 32; ++i) many.push_back({i % 3 == 0 ? 64 : 16, i % 5 == 0 ? 0 : 16, 8});
   lora_case(group, {dtype, 32, 896, {896, 128, 128}, many, one_token_each(32, 32)});
-  // A prompt beside decodes.
+  // A prompt in the same batch as decodes.
   std::vector<SegmentSizes> mixed = one_token_each(12, 12);
   mixed.push_back({12, 98, 3, 1}), mixed.push_back({98, 101, 4, 0.5f});
   for (const bool wide : {false, true})
@@ -319,8 +336,8 @@ void test_dtype(Group& group, Dtype dtype) {
   each_tile(group, dtype);
 }
 
-// Up to four adapters on one to three linears, in segments with gaps, and now and then one adapter
-// on all tokens beside them.
+// Up to four adapters on one to three linears, in segments with gaps, and sometimes an additional
+// adapter on all tokens.
 void random_lora(Group& group, Dtype dtype, Random& random) {
   const auto between = [&](int low, int high) {
     return static_cast<int>(random.between(low, high));
@@ -347,6 +364,7 @@ void random_lora(Group& group, Dtype dtype, Random& random) {
   s.rows_per_piece = random.below(3) > 0 ? 0 : between(1, 20);
   s.shifted = random.below(8) == 0;
   s.branched = random.below(3) == 0;
+  s.sums = random.below(3) == 0;
   lora_case(group, s);
 }
 

@@ -1,5 +1,6 @@
-// Compares the CUDA kernels with references in double on the host. Prints a line per group, and one
-// per failed case. Exit status: 0, 1: a case failed, 2: no device, 3: a CUDA call failed.
+// Compares the CUDA kernels with references computed in double on the host. Prints a line per group
+// and per failed case. Exit status: 0: all passed, 1: a case failed, 2: no device, 3: a CUDA call
+// failed.
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -12,15 +13,14 @@ int main(int argc, char** argv) {
   struct {
     const char* name;
     bool (*test)(Dtype, const Selection&);
-  } const groups[] = {{"elementwise", test_elementwise},
-                      {"rotate_store", test_rotate_store},
-                      {"attention", test_attention},
-                      {"lora", test_lora},
-                      {"merge", test_merge},
-                      {"sampling", test_sampling}};
+  } const groups[] = {{"elementwise", test_elementwise}, {"rotate_store", test_rotate_store},
+                      {"attention", test_attention},     {"lora", test_lora},
+                      {"integers", test_integers},       {"merge", test_merge},
+                      {"sampling", test_sampling},       {"vocabulary", test_vocabulary}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
     std::printf(
-        "usage: cuda_kernels_test [elementwise|rotate_store|attention|lora|merge|sampling]…\n");
+        "usage: cuda_kernels_test "
+        "[elementwise|rotate_store|attention|lora|integers|merge|sampling|vocabulary]…\n");
     return 0;
   }
   int devices = 0;

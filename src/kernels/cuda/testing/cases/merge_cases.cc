@@ -4,6 +4,7 @@
 #include "kernels/cuda/merge.h"
 #include "kernels/cuda/testing/cases/cases.h"
 #include "kernels/cuda/testing/cases/factors.h"
+#include "kernels/cuda/testing/cases/integers.h"
 #include "kernels/cuda/testing/report.h"
 #include "kernels/cuda/testing/threads.h"
 
@@ -17,18 +18,26 @@ struct Linear {
   int rows_per_piece = 0;
 };
 
-// Merges all linears in one launch. in_place: `merged` is the weight.
-void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, bool in_place,
-                size_t shift = 0) {
-  double work = 0;
-  for (const Linear& l : linears) work += static_cast<double>(l.out) * l.in * l.rank;
-  if (!group.takes(work)) return;
+std::string name_of(Dtype dtype, const std::vector<Linear>& linears, bool in_place, size_t shift,
+                    const std::vector<IntegerForm>& forms) {
   std::string name = name_of(dtype);
   for (const Linear& l : linears)
     name += " " + std::to_string(l.out) + "x" + std::to_string(l.in) + " rank " +
             std::to_string(l.rank) + (l.rows_per_piece > 0 ? " pieces" : "");
   if (in_place) name += " in place";
   if (shift > 0) name += " shifted";
+  for (const IntegerForm& form : forms) name += ", " + describe(form);
+  return name;
+}
+
+// Merges all linears in one launch. in_place: `merged` is the weight. forms: formats of integer
+// weights, used in turn.
+void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, bool in_place,
+                size_t shift = 0, const std::vector<IntegerForm>& forms = {}) {
+  double work = 0;
+  for (const Linear& l : linears) work += static_cast<double>(l.out) * l.in * l.rank;
+  if (!group.takes(work)) return;
+  const std::string name = name_of(dtype, linears, in_place, shift, forms);
   Random random(linears[0].out + linears[0].in);
   Factors factors(dtype);
   std::vector<FactorPair> pairs;
@@ -36,6 +45,8 @@ void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, b
     pairs.push_back(factors.add(l.rank, l.in, l.out, l.rows_per_piece, random));
   factors.upload(random);
   std::vector<std::vector<float>> weights;
+  std::vector<Integers> integers;
+  std::vector<DeviceMemory> memory;
   std::vector<DeviceValues> sources, results;
   std::vector<MergeItem> items;
   for (size_t i = 0; i < linears.size(); ++i) {
@@ -43,8 +54,19 @@ void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, b
         random.values(static_cast<size_t>(linears[i].out) * linears[i].in, dtype, 0.3f));
     sources.emplace_back(weights[i], dtype, shift);
     results.emplace_back(in_place ? 0 : weights[i].size(), dtype, shift);
-    items.push_back({sources[i].data(), in_place ? sources[i].data() : results[i].data(),
-                     factors.module(pairs[i], 7), i % 2 == 0 ? 1.5f : -0.75f});
+    items.push_back({sources[i].data(),
+                     in_place ? sources[i].data() : results[i].data(),
+                     factors.module(pairs[i], 7),
+                     i % 2 == 0 ? 1.5f : -0.75f,
+                     {}});
+    if (forms.empty()) continue;
+    IntegerForm form = forms[i % forms.size()];
+    form.out = linears[i].out;
+    integers.push_back(random_integers(form, linears[i].in, random));
+    memory.push_back(upload(integers[i]));
+    items[i].weight = nullptr;
+    items[i].integers = integers[i].matrix;
+    items[i].integers.data = memory[i].data();
   }
   const MergePlan plan = plan_merge(dtype, items.data(), items.size());
   const DeviceTable<DeviceMerge> table(plan.merges);
@@ -54,7 +76,8 @@ void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, b
     std::vector<Expected> expected(weights[i].size());
     for_each_index(l.out, [&](int64_t row) {
       for (int column = 0; column < l.in; ++column) {
-        const float w = weights[i][row * l.in + column];
+        const double w = forms.empty() ? weights[i][row * l.in + column]
+                                       : integers[i].value(static_cast<int>(row), column);
         Expected e{w, std::abs(w)};
         for (int r = 0; r < l.rank; ++r) {
           const double term = static_cast<double>(items[i].coefficient) *
@@ -67,11 +90,11 @@ void merge_case(Group& group, Dtype dtype, const std::vector<Linear>& linears, b
     });
     const std::string which = name + " linear " + std::to_string(i);
     group.check(which, expected, in_place ? sources[i] : results[i], dtype, kInner);
-    if (!in_place) group.check_same(which + " weight", weights[i], sources[i]);
+    if (!in_place && forms.empty()) group.check_same(which + " weight", weights[i], sources[i]);
   }
 }
 
-// One to four linears, now and then in pieces, in place, or aligned to nothing.
+// One to four linears, sometimes in pieces, in place, or unaligned.
 void random_merge(Group& group, Dtype dtype, Random& random) {
   std::vector<Linear> linears(random.between(1, 4));
   for (Linear& l : linears) {
@@ -80,7 +103,13 @@ void random_merge(Group& group, Dtype dtype, Random& random) {
     l.rank = static_cast<int>(random.between(1, random.below(4) > 0 ? 32 : 140));
     l.rows_per_piece = random.below(3) > 0 ? 0 : static_cast<int>(random.between(1, 20));
   }
-  merge_case(group, dtype, linears, random.below(2) > 0, random.below(6) > 0 ? 0 : size_of(dtype));
+  const size_t shift = random.below(6) > 0 ? 0 : size_of(dtype);
+  if (random.below(3) > 0) return merge_case(group, dtype, linears, random.below(2) > 0, shift);
+  const int bits = random.below(2) > 0 ? 4 : 8;
+  merge_case(group, dtype, linears, false, shift,
+             {{.bits = bits, .group = 32, .scales = Dtype::kFp16},
+              {.bits = bits, .group = 64, .scales = Dtype::kBf16, .zeros = true},
+              {.bits = bits, .group = 96, .minimums = true}});
 }
 
 }  // namespace
@@ -94,6 +123,13 @@ bool test_merge(Dtype dtype, const Selection& selection) {
   merge_case(group, dtype, {{300, 1100, 130, 7}}, false);
   merge_case(group, dtype, {{33, 7, 3}, {64, 1025, 16}}, false);
   merge_case(group, dtype, {{70, 128, 16}}, true, size_of(dtype));
+  for (const int bits : {4, 8}) {
+    const IntegerForm form{.bits = bits, .group = 32, .scales = Dtype::kBf16, .zeros = true},
+        least{.bits = bits, .group = 2000, .minimums = true};
+    merge_case(group, dtype, {{72, 136, 8}, {40, 1096, 70}}, false, 0, {form, least});
+    merge_case(group, dtype, {{21, 33, 5}}, false, 0, {form});
+    merge_case(group, dtype, {{33, 64, 5}}, false, size_of(dtype), {least});
+  }
   Random random(selection.seed);
   for (int i = 0; i < selection.random_cases; ++i) random_merge(group, dtype, random);
   return group.finish();

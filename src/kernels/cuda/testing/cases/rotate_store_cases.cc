@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInner = 5e-6;
 
-// Cosines and sines of random angles of each token.
+// Cosines and sines of random angles, per token.
 struct StepAngles {
   std::vector<float> cos, sin;
   DeviceValues on_device_cos, on_device_sin;
@@ -32,7 +32,7 @@ struct StepAngles {
   }
 };
 
-// The head of `from`, rotated by a token's angles, to `to`.
+// Rotates a head, `from`, by a token's angles into `to`.
 void rotate(const float* from, Expected* to, int half, const StepAngles& angles, int64_t token) {
   for (int i = 0; i < half; ++i) {
     const double a = from[i], b = from[i + half], c = angles.cos[token * half + i],
@@ -96,7 +96,7 @@ void step_case(Group& group, const StepSizes& sizes) {
   group.check(name + " cache", expected.pool, pool, dtype, kInner);
   group.check_same(name + " keys", step.k, k);
   group.check_same(name + " values", step.v, v);
-  // The same by three launches.
+  // The same computed in three launches.
   const DeviceValues q2(step.q, dtype, step.shift()), k2(step.k, dtype, step.shift()),
       pool2(step.pool_before, dtype, step.shift());
   const auto apart = [&](const DeviceValues& x, int64_t stride, int heads, const Angles& angles) {
@@ -129,7 +129,7 @@ bool test_rotate_store(Dtype dtype, const Selection& selection) {
   }
   step_case(group, {dtype, 14, 2, 64, {{0, 300}, {100, 33}}, false});
   step_case(group, {dtype, 4, 2, 32, {{0, 1}, {5, 2}}, false, 3});
-  step_case(group, {dtype, 30, 10, 64, {{3, 1}}, false});  // more than one block for a token
+  step_case(group, {dtype, 30, 10, 64, {{3, 1}}, false});  // more than one thread block per token
   Random random(selection.seed);
   for (int i = 0; i < selection.random_cases; ++i) {
     const auto between = [&](int low, int high) {

@@ -1,4 +1,4 @@
-// Logits that are rounded to a dtype have ties; the kernels read float alone.
+// Logits are rounded to a dtype to produce ties; the kernels read only float.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,14 +11,14 @@
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr double kSumError = 1e-12;  // relative, of sums in double
+constexpr double kSumError = 1e-12;  // relative error of sums in double
 
 struct Rows {
   std::string name;
   int32_t stride = 0;
   std::vector<float> logits;  // [rows, stride]
   std::vector<CandidateQuery> queries;
-  bool all_lists = true;  // no list is left out for ties
+  bool all_lists = true;  // no list is left out because of ties
 };
 
 bool is_allowed(const CandidateQuery& query, int32_t id) {
@@ -27,7 +27,7 @@ bool is_allowed(const CandidateQuery& query, int32_t id) {
          (word < query.allowed.size() && (query.allowed[word] >> (id % 32) & 1) != 0);
 }
 
-// Those of tokens [begin, end) of the row, best first.
+// The other tokens in [begin, end) of the row, best first.
 std::vector<Candidate> others_of(const Rows& rows, const CandidateQuery& query, int32_t begin,
                                  int32_t end) {
   std::vector<Candidate> others;
@@ -43,7 +43,7 @@ std::vector<Candidate> others_of(const Rows& rows, const CandidateQuery& query, 
 
 bool near(double a, double b) { return std::abs(a - b) <= kSumError * std::abs(b); }
 
-// What is wrong with the sums over tokens [begin, end); nothing: "".
+// Describes what is wrong with the sums over tokens [begin, end); empty if nothing is.
 std::string fault_of(const PartSums& got, const Rows& rows, const CandidateQuery& query,
                      int32_t begin, int32_t end) {
   const float* row = rows.logits.data() + query.row * rows.stride;
@@ -65,9 +65,9 @@ std::string fault_of(const PartSums& got, const Rows& rows, const CandidateQuery
   return near(got.scaled_sum, scaled_sum) ? "" : "scaled sum";
 }
 
-// A list may be left out if it could have more tokens than there is room for: with ties, if much of
-// what is wanted lies in the same groups, or if one of 2,048 bins of evenly spread logits has more
-// tokens than the room besides the wanted ones.
+// False if a list may be left out because it could exceed its capacity: with ties, if many wanted
+// tokens are in the same groups, or if one of 2,048 bins of evenly spread logits holds more tokens
+// than the capacity leaves besides the wanted ones.
 bool must_be_listed(const Rows& rows, const CandidateQuery& query, size_t others) {
   constexpr size_t kFewInBins = size_t{2048} * 32;
   if (others <= static_cast<size_t>(candidate_room(query.wanted))) return others > 0;
@@ -92,7 +92,7 @@ std::string fault_of_list(std::vector<Candidate> got, const Rows& rows,
   return "";
 }
 
-// The tables of a call, and memory for its results.
+// The tables of a call and memory for its results.
 class Arrays {
  public:
   explicit Arrays(const Rows& rows) {
@@ -200,13 +200,13 @@ std::vector<int32_t> some_tokens(Random& random, int32_t vocab, int64_t count) {
 
 std::vector<uint32_t> some_words(Random& random, int32_t vocab, int64_t odds) {
   std::vector<uint32_t> words(static_cast<size_t>(vocab + 31) / 32);
-  if (random.below(4) == 0) words.resize(1 + words.size() / 2);  // the rest is not allowed
+  if (random.below(4) == 0) words.resize(1 + words.size() / 2);  // later tokens are not allowed
   for (uint32_t& word : words)
     for (int bit = 0; bit < 32; ++bit) word |= uint32_t{random.below(odds) == 0} << bit;
   return words;
 }
 
-// Rows of one vocabulary after another, each with a query.
+// Consecutive rows with the same vocabulary, one query each.
 Rows random_rows(Random& random, Dtype dtype, int32_t rows, int32_t vocab) {
   Rows out;
   out.name = std::to_string(rows) + " of " + std::to_string(vocab) + " in " + name_of(dtype);

@@ -1,4 +1,4 @@
-// Where TLS connections come in.
+// Accepts TLS connections.
 #pragma once
 
 #include <list>
@@ -10,19 +10,19 @@
 
 namespace valora::server {
 
-class TlsDoor {
+class TlsAcceptor {
  public:
-  // Descriptors per connection: the client's socket and the pair behind it.
+  // Descriptors per connection: the client's socket and the socket pair behind it.
   static constexpr size_t kDescriptors = 3;
-  static constexpr size_t kMostHandshakes = 256;
+  static constexpr size_t kMaxHandshakes = 256;
 
-  TlsDoor(TlsContexts contexts, std::shared_ptr<HttpCore> core, TlsRelay::Ready ready)
+  TlsAcceptor(TlsContexts contexts, std::shared_ptr<HttpCore> core, TlsRelay::Ready ready)
       : contexts_(std::move(contexts)), core_(std::move(core)), ready_(std::move(ready)) {}
 
-  // Begins a handshake. If there are too many, the one that takes longest is broken off. One thread
-  // at a time.
+  // Begins a handshake. If there are too many, drops the oldest unfinished one. Call from one
+  // thread at a time.
   void take(TlsRelay::Socket client, PeerName peer);
-  // Any thread. Call when the server has closed its connections, or is about to.
+  // Thread-safe. Call when the server has closed its connections, or is about to.
   void finish();
 
  private:
