@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "kernels/cpu/delta/short_conv.h"
 #include "ops/cpu_types.h"
 #include "ops/gated_delta.h"
 #include "ops/parallel.h"
@@ -10,45 +9,52 @@
 namespace valora::ops {
 namespace {
 
-// Lists of pointers to the parts of states, one list after another.
-template <typename P>
-class PartLists {
+// Pointers to the parts of a layer's states: the heads' matrices and the window's rows of each.
+template <typename T>
+class Parts {
  public:
-  explicit PartLists(size_t lists, int64_t parts) : parts_(static_cast<size_t>(parts)) {
-    pointers_.reserve(lists * parts_);  // so that pointers to the lists stay valid
+  Parts(const StateArena& states, int64_t layer, size_t count)
+      : states_(states), layer_(layer), shape_(states.shape()) {
+    // So that pointers to the lists stay valid.
+    heads_.reserve(count * static_cast<size_t>(shape_.value_heads));
+    rows_.reserve(count * static_cast<size_t>(shape_.taps - 1));
   }
-  template <typename Find>
-  P* const* add(const int32_t* blocks, const Find& find) {
-    if (!blocks) return nullptr;
-    const size_t begin = pointers_.size();
-    for (size_t part = 0; part < parts_; ++part)
-      pointers_.push_back(static_cast<P*>(find(blocks, static_cast<int64_t>(part))));
-    return pointers_.data() + begin;
+  // blocks: null for no state.
+  kernels::DeltaState<T, float> add(const int32_t* blocks) {
+    if (!blocks) return {};
+    const size_t head = heads_.size(), row = rows_.size();
+    for (int64_t i = 0; i < shape_.value_heads; ++i)
+      heads_.push_back(states_.head(blocks, layer_, i));
+    for (int64_t i = 0; i + 1 < shape_.taps; ++i)
+      rows_.push_back(static_cast<T*>(states_.row(blocks, layer_, i)));
+    return {heads_.data() + head, rows_.data() + row};
   }
 
  private:
-  size_t parts_;
-  std::vector<P*> pointers_;
+  const StateArena& states_;
+  int64_t layer_;
+  const StateShape& shape_;
+  std::vector<float*> heads_;
+  std::vector<T*> rows_;
 };
 
-// A kernel's spans, of type Span, for states with parts of type P.
-template <typename Span, typename P, typename Find>
-std::vector<Span> spans_of(std::span<const kernels::QuerySpan> spans,
-                           std::span<const StateSpan> states, const Find& find,
-                           PartLists<P>& lists) {
-  std::vector<Span> result;
+template <typename T>
+std::vector<kernels::DeltaSpan<T>> spans_of(std::span<const kernels::QuerySpan> spans,
+                                            std::span<const StateSpan> states, Parts<T>& parts) {
+  std::vector<kernels::DeltaSpan<T>> result;
   for (size_t i = 0; i < spans.size(); ++i) {
-    Span span{.begin = spans[i].begin, .count = spans[i].queries};
-    span.from = lists.add(states[i].from, find);
-    span.to = lists.add(states[i].to, find);
+    kernels::DeltaSpan<T> span{.begin = spans[i].begin, .count = spans[i].queries};
+    const auto before = parts.add(states[i].from);
+    span.from = {before.heads, before.window};
+    span.to = parts.add(states[i].to);
     for (size_t k = 0; k < span.kept.size(); ++k)
-      span.kept[k] = {lists.add(states[i].kept[k].blocks, find), states[i].kept[k].after};
+      span.kept[k] = {parts.add(states[i].kept[k].blocks), states[i].kept[k].after};
     result.push_back(span);
   }
   return result;
 }
 
-constexpr size_t kListsOfSpan = 2 + StateSpan::kMostKept;
+constexpr size_t kStatesOfSpan = 2 + StateSpan::kMostKept;
 
 void check_tokens(const DeltaTokens& x, const DeltaWeights& w, const StateShape& s) {
   const auto rows = [&](const at::Tensor& t, int64_t width) {
@@ -68,23 +74,6 @@ void check_tokens(const DeltaTokens& x, const DeltaWeights& w, const StateShape&
               "gated_delta: weights of another shape or type");
 }
 
-template <typename T>
-at::Tensor convolved(const DeltaTokens& tokens, const DeltaWeights& weights,
-                     const StateArena& states, int64_t layer,
-                     std::span<const kernels::QuerySpan> spans,
-                     std::span<const StateSpan> state_spans) {
-  const StateShape& s = states.shape();
-  const at::Tensor out = at::empty({tokens.qkv.size(0), s.channels}, tokens.qkv.options());
-  PartLists<T> lists(kListsOfSpan * spans.size(), s.taps - 1);
-  const auto found = spans_of<kernels::ConvSpan<T>>(
-      spans, state_spans,
-      [&](const int32_t* blocks, int64_t row) { return states.row(blocks, layer, row); }, lists);
-  kernels::short_conv<T>(raw<T>(tokens.qkv), tokens.qkv.stride(0),
-                         {raw<T>(weights.conv), s.taps, s.channels}, found, raw<T>(out), s.channels,
-                         torch_parallel());
-  return out;
-}
-
 }  // namespace
 
 at::Tensor gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
@@ -99,14 +88,11 @@ at::Tensor gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
       at::empty({tokens.qkv.size(0), s.value_heads * s.value_dim}, tokens.qkv.options());
   with_cpu_type(tokens.qkv, [&](auto t) {
     using T = decltype(t);
-    const at::Tensor qkv = convolved<T>(tokens, weights, states, layer, spans, state_spans);
-    PartLists<float> lists(kListsOfSpan * spans.size(), s.value_heads);
-    const auto found = spans_of<kernels::DeltaSpan>(
-        spans, state_spans,
-        [&](const int32_t* blocks, int64_t head) { return states.head(blocks, layer, head); },
-        lists);
-    const kernels::DeltaInputs<T> inputs{.qkv = raw<T>(qkv),
-                                         .ld_qkv = qkv.stride(0),
+    Parts<T> parts(states, layer, kStatesOfSpan * spans.size());
+    const std::vector<kernels::DeltaSpan<T>> found = spans_of(spans, state_spans, parts);
+    const kernels::DeltaInputs<T> inputs{.qkv = raw<T>(tokens.qkv),
+                                         .ld_qkv = tokens.qkv.stride(0),
+                                         .conv = raw<T>(weights.conv),
                                          .a = raw<T>(tokens.a),
                                          .b = raw<T>(tokens.b),
                                          .ld_a = tokens.a.stride(0),

@@ -1,42 +1,29 @@
-// The causal convolution before the gated delta rule, and the window of inputs that a sequence
-// keeps between steps. T is float or bf16. Computes in fp32 and rounds once. Arguments are not
-// checked.
+// The causal convolution before the gated delta rule, on some columns of some rows. T is float or
+// bf16. Arguments are not checked.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <span>
 
-#include "base/parallel.h"
 #include "kernels/types/bf16.h"
-#include "kernels/types/state_span.h"
 
 namespace valora::kernels {
 
-// Rows [begin, begin + count) of the batch. A window is taps - 1 rows of `channels` inputs, oldest
-// first.
-template <typename T>
-struct ConvSpan {
-  int64_t begin = 0, count = 0;
-  const T* const* from = nullptr;  // window before the rows; null: zeros
-  T* const* to = nullptr;          // window after the rows; may equal `from`
-  struct Kept {
-    T* const* to = nullptr;  // null: none
-    int64_t after = 0;       // rows of the span that the window includes
-  };
-  std::array<Kept, StateSpan::kMostKept> kept = {};  // ascending
-};
+inline constexpr int64_t kMostTaps = 16;
 
 template <typename T>
-struct ConvWeights {
-  const T* weights = nullptr;  // [taps, channels]; the last tap applies to the row itself
-  int64_t taps = 0, channels = 0;
+struct ConvColumns {
+  const T* x = nullptr;  // the span's first row, at the first of these columns
+  int64_t ldx = 0;
+  const T* weights = nullptr;  // [taps, …] at the first column; the last tap applies to the row
+  int64_t ldw = 0, taps = 0;   // taps: at most kMostTaps
+  const T* const* window = nullptr;  // taps - 1 rows before the span, oldest first; null: zeros
+  int64_t place = 0;                 // the first of these columns in the window's rows
+  int64_t columns = 0;
 };
 
-// y[t] = silu(Σ_j weights[j] · x[t - taps + 1 + j]), where rows before the span's first come from
-// its window. x, y: [T, channels] with row strides ldx, ldy; they must not overlap.
-template <typename T>
-void short_conv(const T* x, int64_t ldx, const ConvWeights<T>& weights,
-                std::span<const ConvSpan<T>> spans, T* y, int64_t ldy, const ParallelFor& parallel);
+// y[t] = silu(Σ_j weights[j] · x[t - taps + 1 + j]) for rows [first, first + rows) of the span:
+// computed in fp32, rounded once to T, and written as floats. y: [rows, columns], row stride ldy.
+void short_conv(const ConvColumns<float>& c, int64_t first, int64_t rows, float* y, int64_t ldy);
+void short_conv(const ConvColumns<bf16>& c, int64_t first, int64_t rows, float* y, int64_t ldy);
 
 }  // namespace valora::kernels
