@@ -24,6 +24,7 @@ SMALL = DECODER | dict(vocab_size=1280, hidden_size=192, intermediate_size=512, 
 TOWER = dict(depth=32, embed_dim=1280, hidden_size=896, num_heads=16, mlp_ratio=4, patch_size=14,
              spatial_merge_size=2, temporal_patch_size=2)
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+DELTA_LINEARS = ["in_proj_qkv", "in_proj_z", "out_proj"]  # of Qwen3.5
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 VISUAL = ["<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>",
           "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"]
@@ -83,7 +84,7 @@ def make(folder, tower, adapters, rank, decoder=DECODER, model=None):
     write_tokenizer(model_dir, decoder)
     write_preprocessor(model_dir)
     # Language model only: a list would also match modules of the same names in the tower.
-    targets = r".*layers\.\d+\.(self_attn|mlp)\.(" + "|".join(LINEARS) + ")"
+    targets = r".*layers\.\d+\.(self_attn|mlp|linear_attn)\.(" + "|".join(LINEARS + DELTA_LINEARS) + ")"
     for i, path in enumerate(dirs):
         torch.manual_seed(100 + i)
         wrapped = get_peft_model(model, LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=targets))

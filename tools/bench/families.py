@@ -2,9 +2,10 @@
 """Compares decoder families of one shape (0.5 B), in turn: tokens/s times decoder parameters, in prefill and in decode, as a ratio
 to Qwen2's, with the base model and with an adapter per request.
 
-A ratio below 1 means that the family's layers cost more than their products.
+A ratio below 1 means that the family's layers cost more than their products. Qwen3.5 takes part where transformers has it.
 
     .venv/bin/python tools/bench/families.py --rounds 5
+    .venv-newest/bin/python tools/bench/families.py --rounds 5 --families Qwen2 Qwen3_5Text --prompt 512
 """
 
 import argparse
@@ -28,6 +29,9 @@ FAMILIES = {
     "Gemma3Text": dict(head_dim=64, query_pre_attn_scalar=64, sliding_window=512, pad_token_id=0),
 }
 CLASSES = {"Gemma3Text": transformers.Gemma3ForCausalLM}
+if hasattr(transformers, "Qwen3_5ForCausalLM"):  # its delta rules have the shape of the published 0.8 B
+    FAMILIES["Qwen3_5Text"] = dict(num_attention_heads=8, head_dim=256, linear_num_key_heads=16, linear_num_value_heads=16)
+    CLASSES["Qwen3_5Text"] = transformers.Qwen3_5ForCausalLM
 
 
 def build(family):
@@ -55,12 +59,13 @@ def main():
     parser.add_argument("--output", type=int, default=32)
     parser.add_argument("--rank", type=int, default=16, help="of the adapters")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES), help="Qwen2 is always one")
     o = parser.parse_args()
 
     servers, sizes = {}, {}
     generator = torch.Generator().manual_seed(1)
     prompts = torch.randint(0, 256, (o.clients, o.prompt), generator=generator).tolist()
-    for family in FAMILIES:
+    for family in dict.fromkeys(("Qwen2", *o.families)):
         model = build(family)
         sizes[family] = layers_of(model) + SHAPE["vocab_size"] * SHAPE["hidden_size"]
         folder, adapters = checkpoints.make(os.path.join(o.folder, f"family-{family.lower()}"), False, o.clients, o.rank, model=model)
