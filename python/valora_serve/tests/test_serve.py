@@ -2,7 +2,9 @@
 equal."""
 
 import base64
+import itertools
 import json
+import re
 
 import httpx
 import openai
@@ -126,6 +128,27 @@ def test_model_list_joins_all_replicas(application, single):
     assert application.client.get("/v1/models/none").status_code == 404
     assert application.client.get("/health").status_code == 200
     assert application.client.get("/version").json() == single.get("/version").json()
+
+
+def test_the_page_and_what_it_reads_come_from_a_replica(application, single):
+    page = application.client.get("/")
+    names = re.findall(r'(?:src|href)="(/ui/[^"]+)"', page.text)
+    assert len(names) > 2
+    for path in ("/", "/docs", "/openapi.json", *names):
+        ours, theirs = application.client.get(path), single.get(path)
+        assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content) and ours.content
+        assert ours.headers["x-valora-replica"]
+        for header in ("content-type", "content-security-policy", "x-content-type-options"):
+            assert ours.headers.get(header) == theirs.headers.get(header)
+    stats = application.client.get("/v1/stats").json()
+    assert stats["state"] == "ready" and stats["model"]["names"] == ["valora-demo"]
+    assert set(stats["adapters"]) == set(single.get("/v1/stats").json()["adapters"])
+    with application.client.stream(
+        "GET", "/v1/stats", headers={"Accept": "text/event-stream"}
+    ) as events:
+        data = (line for line in events.iter_lines() if line.startswith("data: "))
+        for line in itertools.islice(data, 2):
+            assert json.loads(line.removeprefix("data: "))["state"] == "ready"
 
 
 def test_openai_client_works(application):
