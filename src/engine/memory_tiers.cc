@@ -22,7 +22,7 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   for (int rank = 0; rank < ranks; ++rank) {
     const at::Device own = ops::device_of_rank(device, rank);
     tiers->memory_.emplace_back(plan.blocks, block_bytes, own);
-    if (spec.state.layers > 0) tiers->states_.emplace_back(tiers->memory_.back(), states);
+    if (spec.state.layers > 0) tiers->states_.emplace_back(tiers->memory_.back(), states, own);
     tiers->kv_.emplace_back(tiers->memory_.back(),
                             kv_shape(spec, ranks, dtype, kv_format_of(options)), own);
   }

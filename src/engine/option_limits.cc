@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/gated_delta.h"
+
 namespace valora {
 
 Status check_limits(const EngineOptions& options) {
@@ -32,8 +34,9 @@ Status check_limits(const EngineOptions& options) {
 }
 
 Status check_needs(const EngineOptions& options, const models::ModelSpec& spec) {
-  if (spec.cpu_only && options.device != DeviceKind::kCpu)
-    return invalid(fmt::format("--device: the kernels of GPUs lack what {} needs; use --device cpu",
+  if (spec.state.layers > 0 && options.device == DeviceKind::kCuda &&
+      !ops::serves_states(at::kCUDA))
+    return invalid(fmt::format("--device cuda: {} needs kernels for GPUs, which this build lacks",
                                spec.architecture),
                    "device");
   if (spec.state.layers > 0 && options.speculation.tokens > 0)

@@ -19,7 +19,8 @@ RankRunner::RankRunner(int rank, const models::Model& model, ops::KvArena arena,
       states_(std::move(states)),
       device_(device),
       switcher_(std::move(switcher)),
-      graphs_(StepGraphs::make(model, arena_, limits, rank, communicator)),
+      graphs_(StepGraphs::make(model, arena_, states_ ? &*states_ : nullptr, limits, rank,
+                               communicator)),
       launched_(rank > 0 ? ops::launched_work(device) : nullptr),
       head_module_(model.spec().modules.first_of(adapters::ModuleKind::kHead)) {}
 

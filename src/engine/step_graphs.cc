@@ -47,10 +47,12 @@ std::vector<uint64_t> step_modules(const models::Model& model) {
 class CapturedStepGraphs final : public StepGraphs {
  public:
   CapturedStepGraphs(const models::Model& model, const ops::KvArena& arena,
-                     const StepLimits& limits, int rank, Communicator* communicator,
-                     Captured captured, std::unique_ptr<ops::LaunchCapture> capture)
+                     const ops::StateArena* states, const StepLimits& limits, int rank,
+                     Communicator* communicator, Captured captured,
+                     std::unique_ptr<ops::LaunchCapture> capture)
       : model_(model),
         arena_(arena),
+        states_(states ? std::optional(*states) : std::nullopt),
         rank_(rank),
         heads_(heads_of_rank(model, communicator)),
         communicator_(communicator),
@@ -212,7 +214,8 @@ class CapturedStepGraphs final : public StepGraphs {
   // Fills the tables and, if they are an input, the embeddings, which are computed outside the
   // graph because visual ones are in separate tensors and adapters' are chosen on the host.
   void fill(CapturedStep& step, const ops::StepBounds& bounds, const models::Batch& batch) {
-    step.tables->set(batch.tokens, batch.positions, batch.spans, batch.adaptation.lora);
+    step.tables->set(batch.tokens, batch.positions, batch.spans, batch.state_spans,
+                     batch.adaptation.lora);
     if (!bounds.embedded) return;
     models::Batch tokens;
     tokens.tokens = step.tables->tokens().narrow(0, 0, batch.tokens.size(0));
@@ -226,8 +229,8 @@ class CapturedStepGraphs final : public StepGraphs {
   CapturedStep tables_for(const ops::StepBounds& bounds) {
     if (!hidden_.defined()) make_memory();
     CapturedStep step;
-    step.tables =
-        std::make_unique<ops::StepTables>(arena_, heads_, model_.spec().axes, bounds, tables_);
+    step.tables = std::make_unique<ops::StepTables>(arena_, states(), heads_, model_.spec().axes,
+                                                    bounds, tables_);
     return step;
   }
 
@@ -241,6 +244,8 @@ class CapturedStepGraphs final : public StepGraphs {
     fixed.positions = step.tables->positions();
     fixed.kv = &arena_;
     fixed.tables = step.tables->spans();
+    fixed.states = states();
+    fixed.state_tables = step.tables->states();
     if (kind.merged) fixed.adaptation.merged = merged_;
     fixed.adaptation.lora.also_touch(kind.touched);
     fixed.adaptation.lora.also_change(kind.changed);
@@ -259,8 +264,11 @@ class CapturedStepGraphs final : public StepGraphs {
     return step;
   }
 
+  const ops::StateArena* states() const { return states_ ? &*states_ : nullptr; }
+
   const models::Model& model_;
   ops::KvArena arena_;
+  std::optional<ops::StateArena> states_;
   const int rank_;
   const int64_t heads_;  // of this rank
   Communicator* const communicator_;
@@ -280,6 +288,7 @@ class CapturedStepGraphs final : public StepGraphs {
 }  // namespace
 
 std::unique_ptr<StepGraphs> StepGraphs::make(const models::Model& model, const ops::KvArena& arena,
+                                             const ops::StateArena* states,
                                              const StepLimits& limits, int rank,
                                              Communicator* communicator) {
   if (!ops::steps_can_be_captured(arena, heads_of_rank(model, communicator))) return nullptr;
@@ -287,8 +296,8 @@ std::unique_ptr<StepGraphs> StepGraphs::make(const models::Model& model, const o
   if (captured == Captured::kNone) return nullptr;
   auto capture = ops::LaunchCapture::make(arena.data().device());
   if (!capture) return nullptr;
-  return std::make_unique<CapturedStepGraphs>(model, arena, limits, rank, communicator, captured,
-                                              std::move(capture));
+  return std::make_unique<CapturedStepGraphs>(model, arena, states, limits, rank, communicator,
+                                              captured, std::move(capture));
 }
 
 }  // namespace valora

@@ -12,6 +12,7 @@
 #include "models/batch.h"
 #include "models/model.h"
 #include "ops/lora.h"
+#include "ops/state_arena.h"
 
 namespace valora {
 
@@ -27,11 +28,12 @@ class StepGraphs {
   // Null if the model's steps cannot be captured: on CPUs, with kernels other than valora's, with
   // sizes that valora's kernels do not run on tensor cores, or if VALORA_GPU_CAPTURE is "none";
   // with "decode", only steps of one token per sequence are captured, and with "seen" all kinds,
-  // but none ahead. limits: the largest steps. communicator: that of the ranks, to which `rank`
-  // belongs; null with one rank. The model and the communicator must outlive the result.
+  // but none ahead. states: null if sequences keep none besides their KV. limits: the
+  // largest steps. communicator: that of the ranks, to which `rank` belongs; null with one rank.
+  // The model and the communicator must outlive the result.
   static std::unique_ptr<StepGraphs> make(const models::Model& model, const ops::KvArena& arena,
-                                          const StepLimits& limits, int rank = 0,
-                                          Communicator* communicator = nullptr);
+                                          const ops::StateArena* states, const StepLimits& limits,
+                                          int rank = 0, Communicator* communicator = nullptr);
 
   // The result of Model::forward for a batch whose tokens and positions are on the host. Absent if
   // the step exceeds the bounds of captured steps (ops/step_bounds.h), its kind is too rare to be

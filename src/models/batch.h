@@ -10,6 +10,7 @@
 #include "ops/attention.h"
 #include "ops/lora.h"
 #include "ops/state_arena.h"
+#include "ops/state_tables.h"
 #include "ops/vocabulary.h"
 
 namespace valora::models {
@@ -74,13 +75,14 @@ struct Batch {
   at::Tensor tokens;  // int64 [T]
   // [T, hidden], from Model::embed, modified by the step; undefined: computed from the tokens.
   at::Tensor embedded;
-  at::Tensor positions;                     // int64 [axes, T]
-  at::Tensor rope_lengths;                  // int64 [T], as Rotary takes them; may be undefined
-  std::vector<ops::QuerySpan> spans;        // one per sequence
-  const ops::KvArena* kv = nullptr;         // null in training: each span is a whole sequence
-  mutable ops::SpanTables tables;           // built from the spans by the first layer
-  const ops::StateArena* states = nullptr;  // for models with recurrent state; null in training
-  std::vector<ops::StateSpan> state_spans;  // one per sequence, if the model has recurrent state
+  at::Tensor positions;                       // int64 [axes, T]
+  at::Tensor rope_lengths;                    // int64 [T], as Rotary takes them; may be undefined
+  std::vector<ops::QuerySpan> spans;          // one per sequence
+  const ops::KvArena* kv = nullptr;           // null in training: each span is a whole sequence
+  mutable ops::SpanTables tables;             // built from the spans by the first layer
+  const ops::StateArena* states = nullptr;    // for models with recurrent state; null in training
+  std::vector<ops::StateSpan> state_spans;    // one per sequence, if the model has recurrent state
+  mutable ops::StateSpanTables state_tables;  // built from both spans by the first layer with state
   // Training only: keep only the inputs of each layer and recompute the rest in the backward pass.
   // The batch must outlive the backward pass.
   bool recompute = false;

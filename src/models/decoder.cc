@@ -49,17 +49,6 @@ Rotation rotation(const Rotary& rotary, const Batch& batch, const at::Tensor& le
   return result;
 }
 
-// Rotates the first 2 * frequencies elements of each head.
-void rotate(at::Tensor& x, const CosSin& angles) {
-  const int64_t dim = 2 * angles.cos.size(1), rest = x.size(2) - dim;
-  if (rest == 0) return ops::rotate_half(x, angles.cos, angles.sin);
-  const at::Tensor before = x.narrow(2, 0, dim);
-  at::Tensor part = before;
-  ops::rotate_half(part, angles.cos, angles.sin);
-  // While gradients are recorded, rotate_half() makes `part` a new tensor instead of rotating x.
-  if (!part.is_same(before)) x = at::cat({part, x.narrow(2, dim, rest)}, 2);
-}
-
 int64_t rotated_dim(const DecoderConfig& c, const RotaryConfig& rotary) {
   const auto layer =
       std::ranges::find_if(c.layers, [](const LayerConfig& each) { return !each.delta; });
@@ -126,15 +115,12 @@ at::Tensor Attention::operator()(const at::Tensor& x, const Rotation& rotary, in
 
 at::Tensor Attention::attend(at::Tensor q, at::Tensor k, const at::Tensor& v,
                              const Rotation& rotary, int64_t place, const Batch& batch) const {
-  const bool whole_heads = 2 * rotary.queries.cos.size(1) == head_dim_;
-  if (batch.kv && whole_heads)
+  if (batch.kv)
     return ops::rotated_paged_attention(q, k, v, rotary.queries, rotary.keys, *batch.kv, place,
                                         batch.spans, rule_, &batch.tables);
-  rotate(q, rotary.queries);
-  rotate(k, rotary.keys);
-  return batch.kv
-             ? ops::paged_attention(q, k, v, *batch.kv, place, batch.spans, rule_, &batch.tables)
-             : ops::sequence_attention(q, k, v, batch.spans, rule_);
+  ops::rotate_half(q, rotary.queries.cos, rotary.queries.sin);
+  ops::rotate_half(k, rotary.keys.cos, rotary.keys.sin);
+  return ops::sequence_attention(q, k, v, batch.spans, rule_);
 }
 
 Mlp::Mlp(Weights& weights, const adapters::ModuleTable& modules, const DecoderNames& names,

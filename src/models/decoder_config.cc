@@ -91,11 +91,8 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.rope_change = c.rotary.change;
   spec.whole_kv_heads = first.qkv != Qkv::kApart;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
-  for (const LayerConfig& layer : c.layers) {
-    if (!layer.delta) continue;
-    spec.state = *layer.delta;
-    spec.cpu_only = true;
-  }
+  for (const LayerConfig& layer : c.layers)
+    if (layer.delta) spec.state = *layer.delta;
   return spec;
 }
 

@@ -52,14 +52,17 @@ DeltaNet::DeltaNet(Weights& weights, const adapters::ModuleTable& modules, const
   b_ = linear("in_proj_b");
   a_ = linear("in_proj_a");
   out_ = linear("out_proj");
+  place_adjacent_linears({&qkv_, &z_});
+  place_adjacent_linears({&b_, &a_});
   // The reference loads both in the model's dtype and computes with them in float.
   const auto of_heads = [&](const char* name) {
-    return rows_of(weights.get(prefix + name, {s.value_heads}), a_.slice().has.out).to(at::kFloat);
+    return rows_of(weights.on_each(prefix + name, {s.value_heads}), a_.slice().has.out)
+        .to(at::kFloat);
   };
   const at::Tensor convolution = rows_of(
-      weights.get(prefix + "conv1d.weight", {s.channels(), 1, s.taps}), qkv_.slice().has.out);
+      weights.on_each(prefix + "conv1d.weight", {s.channels(), 1, s.taps}), qkv_.slice().has.out);
   weights_ = {convolution.squeeze(1).t().contiguous(), of_heads("A_log").exp(), of_heads("dt_bias"),
-              weights.get(prefix + "norm.weight", {s.value_dim}), c.norm_eps};
+              weights.on_each(prefix + "norm.weight", {s.value_dim}), c.norm_eps};
 }
 
 at::Tensor DeltaNet::operator()(const at::Tensor& x, int64_t place, const Batch& batch) const {
@@ -67,9 +70,9 @@ at::Tensor DeltaNet::operator()(const at::Tensor& x, int64_t place, const Batch&
              rates = project(x, {&b_, &a_}, batch.adaptation);
   const ops::DeltaTokens tokens{wide[0], wide[1], rates[0], rates[1]};
   const at::Tensor mixed =
-      batch.states
-          ? ops::gated_delta(tokens, weights_, *batch.states, place, batch.spans, batch.state_spans)
-          : ops::sequence_gated_delta(tokens, weights_, shape_, batch.spans);
+      batch.states ? ops::gated_delta(tokens, weights_, *batch.states, place, batch.spans,
+                                      batch.state_spans, &batch.state_tables)
+                   : ops::sequence_gated_delta(tokens, weights_, shape_, batch.spans);
   return out_(mixed, batch.adaptation);
 }
 

@@ -62,7 +62,6 @@ TEST(Qwen35, ThreeOfFourLayersAreRecurrent) {
   EXPECT_EQ(spec.state.layers, 6);
   EXPECT_EQ(spec.state.channels(), 2 * 2 * 8 + 4 * 12);
   EXPECT_EQ(spec.state.taps, 4);
-  EXPECT_TRUE(spec.cpu_only);
   EXPECT_EQ(spec.visual_levels, 0);
   EXPECT_EQ(spec.image_token, 248056);
   EXPECT_EQ(spec.frame_marks->begin, 248053);

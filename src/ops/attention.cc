@@ -140,6 +140,8 @@ at::Tensor rotated_paged_attention(at::Tensor q, at::Tensor k, const at::Tensor&
   check_paged(q, k, v, arena, spans, rule);
   check_rotary(q, of_queries.cos, of_queries.sin);
   check_rotary(k, of_keys.cos, of_keys.sin);
+  TORCH_CHECK(of_queries.cos.sizes() == of_keys.cos.sizes(), "rotated_paged_attention: angles ",
+              of_queries.cos.sizes(), " and ", of_keys.cos.sizes());
   const RotaryOfStep rotary{of_queries, of_keys};
   return attention_on_cuda(q, k, v, &rotary, arena, layer, spans, rule, tables);
 }

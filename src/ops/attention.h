@@ -73,8 +73,8 @@ at::Tensor paged_attention(const at::Tensor& q, const at::Tensor& k, const at::T
                            const KvArena& arena, int64_t layer, std::span<const QuerySpan> spans,
                            const AttentionRule& rule = {}, SpanTables* tables = nullptr);
 
-// rotate_half() on q and k, then paged_attention(), in fewer launches on GPUs. q and k are
-// unspecified afterwards.
+// rotate_half() on q and k by as many angles, then paged_attention(), in fewer launches on GPUs. q
+// and k are unspecified afterwards.
 at::Tensor rotated_paged_attention(at::Tensor q, at::Tensor k, const at::Tensor& v,
                                    const RotaryAngles& of_queries, const RotaryAngles& of_keys,
                                    const KvArena& arena, int64_t layer,

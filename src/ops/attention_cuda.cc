@@ -33,9 +33,10 @@ void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   kernels::cuda::Stream stream = stream_of(q);
   if (rotary && !separate_launches().rotation && !kernels::in_bytes(cache.format)) {
     const kernels::cuda::Heads queries{q.data_ptr(), q.stride(0), static_cast<int32_t>(q.size(1))};
-    check_launch(kernels::cuda::rotate_and_store(cache, queries, rows_of(k), rows_of(v),
-                                                 angles_of(rotary->queries),
-                                                 angles_of(rotary->keys), slots, q.size(0), stream),
+    check_launch(kernels::cuda::rotate_and_store(
+                     cache, queries, rows_of(k), rows_of(v), angles_of(rotary->queries),
+                     angles_of(rotary->keys), static_cast<int32_t>(2 * rotary->keys.cos.size(1)),
+                     slots, q.size(0), stream),
                  "rotate_and_store");
     return;
   }

@@ -2,6 +2,7 @@
 #include "ops/attention_targets.h"
 #include "ops/dispatch.h"
 #include "ops/elementwise_targets.h"
+#include "ops/gated_delta_targets.h"
 #include "ops/gpu.h"
 #include "ops/linear_targets.h"
 #include "ops/logit_candidates.h"
@@ -31,6 +32,11 @@ at::Tensor unpack_cuda(const Weight&) { absent(); }
 
 at::Tensor rms_norm_cuda(const at::Tensor&, const at::Tensor&, double, double) { absent(); }
 at::Tensor add_rms_norm_cuda(at::Tensor&, const at::Tensor&, const at::Tensor&, double, double) {
+  absent();
+}
+at::Tensor gated_delta_cuda(const DeltaTokens&, const DeltaWeights&, const StateArena&, int64_t,
+                            std::span<const kernels::QuerySpan>, std::span<const StateSpan>,
+                            StateSpanTables&) {
   absent();
 }
 at::Tensor quick_gelu_cuda(const at::Tensor&) { absent(); }
@@ -74,18 +80,19 @@ std::optional<StepBounds> step_bounds(const KvArena&, int64_t, std::span<const Q
   return std::nullopt;
 }
 struct StepTables::Tables {};
-StepTables::StepTables(const KvArena&, int64_t, int, const StepBounds&,
+StepTables::StepTables(const KvArena&, const StateArena*, int64_t, int, const StepBounds&,
                        std::shared_ptr<DeviceTables>) {
   absent();
 }
 StepTables::~StepTables() = default;
 void StepTables::set(const at::Tensor&, const at::Tensor&, std::span<const QuerySpan>,
-                     const LoraBatch&) {
+                     std::span<const StateSpan>, const LoraBatch&) {
   absent();
 }
 const at::Tensor& StepTables::tokens() const { absent(); }
 const at::Tensor& StepTables::positions() const { absent(); }
 const SpanTables& StepTables::spans() const { absent(); }
+const StateSpanTables& StepTables::states() const { absent(); }
 std::shared_ptr<const DeviceLoraTables> StepTables::lora() const { absent(); }
 
 }  // namespace valora::ops

@@ -59,19 +59,21 @@ void check_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
                   (x.is_cpu() || has_contiguous_heads(x)),
               "rotate_half: x is ", x.sizes());
   TORCH_CHECK(cos.sizes() == sin.sizes() && cos.dim() == 2 && cos.size(0) == x.size(0) &&
-                  cos.size(1) == x.size(2) / 2 && cos.is_contiguous() && sin.is_contiguous() &&
+                  2 * cos.size(1) <= x.size(2) && cos.is_contiguous() && sin.is_contiguous() &&
                   cos.scalar_type() == at::kFloat,
               "rotate_half: cos is ", cos.sizes(), ", x ", x.sizes());
 }
 
 void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   check_rotary(x, cos, sin);
-  switch (target_of(x, wants_gradient(x))) {
-    case Target::kCpu: return rotate_half_cpu(x, cos, sin);
-    case Target::kCuda: return rotate_half_cuda(x, cos, sin);
-    case Target::kAten: break;
-  }
-  rotate_half_aten(x, cos, sin);
+  const bool differentiates = wants_gradient(x);
+  const Target target = target_of(x, differentiates);
+  if (target == Target::kCuda) return rotate_half_cuda(x, cos, sin);
+  const int64_t rotated = 2 * cos.size(1), rest = x.size(2) - rotated;
+  at::Tensor part = x.narrow(2, 0, rotated);
+  if (target == Target::kCpu) return rotate_half_cpu(part, cos, sin);
+  rotate_half_aten(part, cos, sin);
+  if (differentiates) x = rest == 0 ? part : at::cat({part, x.narrow(2, rotated, rest)}, 2);
 }
 
 }  // namespace valora::ops

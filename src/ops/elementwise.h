@@ -15,12 +15,13 @@ at::Tensor add_rms_norm(at::Tensor& x, const at::Tensor& residual, const at::Ten
                         double eps, double offset = 0);
 // x · sigmoid(1.702 · x), the activation of CLIP and Qwen2-VL.
 at::Tensor quick_gelu(const at::Tensor& x);
-// The rotary angles of a step's tokens: float [T, dim / 2], contiguous.
+// The rotary angles of a step's tokens: float [T, rotated / 2], contiguous.
 struct RotaryAngles {
   at::Tensor cos, sin;
 };
-// Rotary embedding in place, in GPT-NeoX order: rotates the two halves of each head. x: [T, heads,
-// dim], on GPUs with contiguous heads per row; cos, sin: float [T, dim / 2].
+// Rotary embedding in place, in GPT-NeoX order: rotates the two halves of the first `rotated`
+// elements of each head. x: [T, heads, dim], on GPUs with contiguous heads per row; cos, sin: float
+// [T, rotated / 2].
 void rotate_half(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
 
 }  // namespace valora::ops

@@ -43,7 +43,8 @@ void rotate_half_cuda(at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
   const kernels::cuda::Heads heads{x.data_ptr(), x.stride(0), static_cast<int32_t>(x.size(1))};
   check_launch(kernels::cuda::rotate_half(cuda_dtype(x.scalar_type()), heads,
                                           cos.const_data_ptr<float>(), sin.const_data_ptr<float>(),
-                                          x.size(0), static_cast<int32_t>(x.size(2)), stream_of(x)),
+                                          x.size(0), static_cast<int32_t>(x.size(2)),
+                                          static_cast<int32_t>(2 * cos.size(1)), stream_of(x)),
                "rotate_half");
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/types/query_span.h"
 #include "ops/state_arena.h"
+#include "ops/state_tables.h"
 
 namespace valora::ops {
 
@@ -26,12 +27,16 @@ struct DeltaTokens {
   at::Tensor qkv, z, b, a;
 };
 
-// A serving step, on CPUs: reads and writes the states of its sequences, one StateSpan per span.
-// Used with the reference backend too. → [T, value_heads · value_dim]
+// True if gated_delta() runs on this device: on GPUs in builds with their kernels.
+bool serves_states(at::Device device);
+
+// A serving step: reads and writes the states of its sequences, one StateSpan per span. Used with
+// the reference backend too. tables: for these spans, reused from layer to layer; null: built for
+// this call. → [T, value_heads · value_dim]; rows outside all spans are unspecified
 at::Tensor gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
                        const StateArena& states, int64_t layer,
                        std::span<const kernels::QuerySpan> spans,
-                       std::span<const StateSpan> state_spans);
+                       std::span<const StateSpan> state_spans, StateSpanTables* tables = nullptr);
 
 // The same for whole sequences that start without a state, for training. Differentiable.
 at::Tensor sequence_gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,

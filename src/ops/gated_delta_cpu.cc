@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ops/cpu_types.h"
-#include "ops/gated_delta.h"
+#include "ops/gated_delta_targets.h"
 #include "ops/parallel.h"
 
 namespace valora::ops {
@@ -56,34 +56,13 @@ std::vector<kernels::DeltaSpan<T>> spans_of(std::span<const kernels::QuerySpan> 
 
 constexpr size_t kStatesOfSpan = 2 + StateSpan::kMostKept;
 
-void check_tokens(const DeltaTokens& x, const DeltaWeights& w, const StateShape& s) {
-  const auto rows = [&](const at::Tensor& t, int64_t width) {
-    return t.dim() == 2 && t.size(0) == x.qkv.size(0) && t.size(1) == width && t.stride(1) == 1 &&
-           t.scalar_type() == x.qkv.scalar_type() && t.is_cpu();
-  };
-  TORCH_CHECK(rows(x.qkv, s.channels) && rows(x.z, s.value_heads * s.value_dim) &&
-                  rows(x.a, s.value_heads) && rows(x.b, s.value_heads),
-              "gated_delta: qkv ", x.qkv.sizes(), ", z ", x.z.sizes(), ", b ", x.b.sizes(), ", a ",
-              x.a.sizes());
-  TORCH_CHECK(w.conv.is_contiguous() && w.conv.size(0) == s.taps && w.conv.size(1) == s.channels &&
-                  w.conv.scalar_type() == x.qkv.scalar_type() && w.norm.size(0) == s.value_dim &&
-                  w.norm.scalar_type() == x.qkv.scalar_type() &&
-                  w.rate.scalar_type() == at::kFloat && w.bias.scalar_type() == at::kFloat &&
-                  w.rate.numel() == s.value_heads && w.bias.numel() == s.value_heads &&
-                  x.qkv.element_size() == static_cast<int64_t>(s.element),
-              "gated_delta: weights of another shape or type");
-}
-
 }  // namespace
 
-at::Tensor gated_delta(const DeltaTokens& tokens, const DeltaWeights& weights,
-                       const StateArena& states, int64_t layer,
-                       std::span<const kernels::QuerySpan> spans,
-                       std::span<const StateSpan> state_spans) {
+at::Tensor gated_delta_cpu(const DeltaTokens& tokens, const DeltaWeights& weights,
+                           const StateArena& states, int64_t layer,
+                           std::span<const kernels::QuerySpan> spans,
+                           std::span<const StateSpan> state_spans) {
   const StateShape& s = states.shape();
-  check_tokens(tokens, weights, s);
-  TORCH_CHECK(spans.size() == state_spans.size() && layer >= 0 && layer < s.layers,
-              "gated_delta: ", state_spans.size(), " states of ", spans.size(), " sequences");
   const at::Tensor out =
       at::empty({tokens.qkv.size(0), s.value_heads * s.value_dim}, tokens.qkv.options());
   with_cpu_type(tokens.qkv, [&](auto t) {

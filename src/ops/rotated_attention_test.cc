@@ -48,8 +48,9 @@ class Rotated : public ::testing::TestWithParam<std::tuple<const char*, at::Scal
   at::Tensor random(at::IntArrayRef sizes, at::ScalarType dtype) {
     return at::randn(sizes, generator_, at::kFloat).to(dtype).to(device());
   }
-  RotaryAngles angles(int64_t tokens, double scale) {
-    const at::Tensor angle = random({tokens, dim() / 2}, at::kFloat);
+  // rotated: elements of each head.
+  RotaryAngles angles(int64_t tokens, double scale, int64_t rotated) {
+    const at::Tensor angle = random({tokens, rotated / 2}, at::kFloat);
     return {at::cos(angle) * scale, at::sin(angle) * scale};
   }
   KvArena filled(const RotatedStep& step) {
@@ -76,9 +77,11 @@ TEST_P(Rotated, AttentionEqualsSeparateLaunches) {
   for (const auto& lengths : steps) {
     const RotatedStep step = step_of(lengths);
     const KvArena together = filled(step), apart = filled(step);
-    const RotaryAngles of_queries = angles(step.tokens, 1.25), of_keys = angles(step.tokens, 1);
     SpanTables tables, other_tables;
     for (int64_t layer = 0; layer < kLayers; ++layer) {
+      const int64_t rotated = layer == 0 ? dim() : dim() / 4;
+      const RotaryAngles of_queries = angles(step.tokens, 1.25, rotated),
+                         of_keys = angles(step.tokens, 1, rotated);
       const at::Tensor rows = random({step.tokens, (kHeads + 2 * kKvHeads) * dim()}, dtype());
       const at::Tensor copy = rows.clone();
       const auto parts =
@@ -107,13 +110,16 @@ TEST_P(Rotated, RefusesMismatchedAngles) {
   const KvArena arena = filled(step);
   const at::Tensor q = random({2, kHeads, dim()}, dtype()),
                    k = random({2, kKvHeads, dim()}, dtype());
-  const RotaryAngles right = angles(2, 1), fewer = angles(1, 1);
+  const RotaryAngles right = angles(2, 1, dim()), fewer = angles(1, 1, dim()),
+                     narrow = angles(2, 1, dim() / 2), wide = angles(2, 1, 2 * dim());
   const auto attend = [&](const RotaryAngles& of_queries, const RotaryAngles& of_keys) {
     return rotated_paged_attention(q, k, k, of_queries, of_keys, arena, 0, step.spans);
   };
   EXPECT_THROW(attend(fewer, right), c10::Error);
   EXPECT_THROW(attend(right, fewer), c10::Error);
+  EXPECT_THROW(attend(wide, wide), c10::Error);
   EXPECT_NO_THROW(attend(right, right));
+  EXPECT_NO_THROW(attend(narrow, narrow));
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct StepBounds {
 
 inline constexpr int32_t kMostStepTokens = 512;      // in a captured step
 inline constexpr int64_t kMostStepBlocks = 1 << 18;  // in its block tables
+inline constexpr int32_t kMostStepSpans = 256 + 64;  // decodes and others
 
 // The smallest bounds that hold a step; nullopt if none do.
 std::optional<StepBounds> bounds_of(const StepShape& step);

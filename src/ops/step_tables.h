@@ -11,6 +11,8 @@
 #include "ops/attention.h"
 #include "ops/device_tables.h"
 #include "ops/lora.h"
+#include "ops/state_arena.h"
+#include "ops/state_tables.h"
 #include "ops/step_bounds.h"
 
 namespace valora::ops {
@@ -26,21 +28,24 @@ std::optional<StepBounds> step_bounds(const KvArena& arena, int64_t heads,
 
 class StepTables {
  public:
-  // axes: number of axes of positions. memory: shared by the tables of all steps, which must run
-  // one at a time, and by nothing else. Throws c10::Error if memory is exhausted.
-  StepTables(const KvArena& arena, int64_t heads, int axes, const StepBounds& bounds,
-             std::shared_ptr<DeviceTables> memory);
+  // states: null if sequences keep none besides their KV. axes: number of axes of positions.
+  // memory: shared by the tables of all steps, which must run one at a time, and by nothing else.
+  // Throws c10::Error if memory is exhausted.
+  StepTables(const KvArena& arena, const StateArena* states, int64_t heads, int axes,
+             const StepBounds& bounds, std::shared_ptr<DeviceTables> memory);
   ~StepTables();
 
   // Starts copying a step within the bounds to the device; launches that follow read it. tokens:
   // int64 [T] and positions: int64 [axes, T] on the host, with T at most bounds.tokens. The
-  // previous step must have ended. Computation for the surplus tokens has no lasting effect.
+  // previous step must have ended. state_spans: one per span, or none without states. Computation
+  // for the surplus tokens has no lasting effect.
   void set(const at::Tensor& tokens, const at::Tensor& positions, std::span<const QuerySpan> spans,
-           const LoraBatch& lora);
+           std::span<const StateSpan> state_spans, const LoraBatch& lora);
 
   const at::Tensor& tokens() const;     // int64 [bounds.tokens]
   const at::Tensor& positions() const;  // int64 [axes, bounds.tokens]
   const SpanTables& spans() const;
+  const StateSpanTables& states() const;
   std::shared_ptr<const DeviceLoraTables> lora() const;  // null without adapters
 
  private:

@@ -5,6 +5,7 @@
 #include "ops/attention_cuda.h"
 #include "ops/cuda_types.h"
 #include "ops/dispatch.h"
+#include "ops/gated_delta_cuda.h"
 #include "ops/lora_cuda.h"
 #include "ops/outputs_cuda.h"
 
@@ -14,6 +15,12 @@ namespace {
 // All tables except block tables: spans, slots, tiles, segments; a few bytes per token each.
 constexpr size_t kFixedBytes = 512 << 10;
 constexpr size_t kMostBytes = kFixedBytes + kMostStepBlocks * sizeof(int32_t);
+
+// The same with the blocks of a step's states: before, after, and kept ones.
+size_t most_bytes(int32_t state_blocks) {
+  constexpr size_t kLists = 2 + StateSpan::kMostKept;
+  return kMostBytes + kLists * kMostStepSpans * static_cast<size_t>(state_blocks) * sizeof(int32_t);
+}
 
 // segments: with token_begin and token_end.
 StepShape::Segments shape_of(const auto& segments) {
@@ -51,6 +58,11 @@ kernels::cuda::LoraBounds lora_bounds(const StepBounds& bounds, int32_t layers, 
           tile};
 }
 
+struct AddedStates {
+  kernels::cuda::StatePlan plan;
+  StateOffsets offsets{};
+};
+
 }  // namespace
 
 bool steps_can_be_captured(const KvArena& arena, int64_t heads) {
@@ -86,18 +98,29 @@ struct StepTables::Tables {
   at::Device device;
   std::shared_ptr<DeviceTables> memory;
   SpanTables spans;
+  StateSpanTables states;
+  int32_t state_blocks = 0;  // of a state; 0: there are none
   std::shared_ptr<DeviceLoraTables> lora;
   kernels::cuda::LoraSizes output_sizes;
   at::Tensor tokens, positions;
   std::vector<int64_t> inputs;  // [1 + axes, bounds.tokens]
+
+  void set_inputs(const at::Tensor& tokens, const at::Tensor& positions);
+  // Adds the tables but the blocks, which are to follow `blocks` others.
+  AddedStates add_states(std::span<const QuerySpan> spans, std::span<const StateSpan> state_spans,
+                         size_t blocks);
 };
 
-StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const StepBounds& bounds,
-                       std::shared_ptr<DeviceTables> memory)
-    : tables_(std::make_unique<Tables>(
-          Tables{bounds, arena.data().device(), std::move(memory), {}, {}, {}, {}, {}, {}})) {
+StepTables::StepTables(const KvArena& arena, const StateArena* states, int64_t heads, int axes,
+                       const StepBounds& bounds, std::shared_ptr<DeviceTables> memory)
+    : tables_(std::make_unique<Tables>(Tables{
+          bounds, arena.data().device(), std::move(memory), {}, {}, 0, {}, {}, {}, {}, {}})) {
   Tables& t = *tables_;
-  t.memory->reserve(kMostBytes);
+  if (states) {
+    t.state_blocks = states->blocks();
+    t.states.on_device = std::make_shared<DeviceStateTables>();
+  }
+  t.memory->reserve(most_bytes(t.state_blocks));
   t.inputs.assign(static_cast<size_t>(1 + axes) * static_cast<size_t>(bounds.tokens), 0);
   auto spans = std::make_shared<DeviceSpanTables>();
   spans->shape = attention_shape(arena, heads, true);
@@ -118,7 +141,7 @@ StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const Step
     t.lora->output_tiles = t.output_sizes.expand_tiles;
   }
   const at::Tensor none = at::empty({0}, at::kLong);
-  set(none, none.view({axes, 0}), {}, {});
+  set(none, none.view({axes, 0}), {}, {}, {});
   const at::Tensor inputs =
       t.memory->memory()
           .narrow(0, 0, static_cast<int64_t>(t.inputs.size() * sizeof(int64_t)))
@@ -130,23 +153,45 @@ StepTables::StepTables(const KvArena& arena, int64_t heads, int axes, const Step
 
 StepTables::~StepTables() = default;
 
-void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
-                     std::span<const QuerySpan> spans, const LoraBatch& lora) {
-  Tables& t = *tables_;
-  std::ranges::fill(t.inputs, 0);
+void StepTables::Tables::set_inputs(const at::Tensor& tokens, const at::Tensor& positions) {
+  std::ranges::fill(inputs, 0);
   for (int64_t axis = -1; axis < positions.size(0); ++axis) {
     const at::Tensor row = axis < 0 ? tokens : positions[axis];
     std::copy_n(row.const_data_ptr<int64_t>(), row.numel(),
-                t.inputs.begin() + (axis + 1) * t.bounds.tokens);
+                inputs.begin() + (axis + 1) * bounds.tokens);
   }
+}
+
+AddedStates StepTables::Tables::add_states(std::span<const QuerySpan> spans,
+                                           std::span<const StateSpan> state_spans, size_t blocks) {
+  AddedStates added;
+  if (state_blocks == 0) return added;
+  TORCH_CHECK(spans.size() == state_spans.size(), "a step with ", state_spans.size(), " states of ",
+              spans.size(), " sequences");
+  added.plan =
+      kernels::cuda::plan_states(spans.data(), state_spans.data(), spans.size(), bounds.tokens,
+                                 state_blocks, static_cast<int32_t>(blocks));
+  added.plan.spans.resize(static_cast<size_t>(bounds.spans()));
+  added.offsets = add_tables(added.plan, *memory);
+  return added;
+}
+
+void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
+                     std::span<const QuerySpan> spans, std::span<const StateSpan> state_spans,
+                     const LoraBatch& lora) {
+  Tables& t = *tables_;
+  t.set_inputs(tokens, positions);
   DeviceTables& memory = *t.memory;
   memory.clear();
   memory.add(t.inputs);
   DeviceSpanTables& attention = *t.spans.on_device;
-  const auto span_plan = kernels::cuda::plan_bounded_attention(attention.shape, attention.sizes,
-                                                               spans.data(), spans.size());
+  auto span_plan = kernels::cuda::plan_bounded_attention(attention.shape, attention.sizes,
+                                                         spans.data(), spans.size());
   TORCH_CHECK(span_plan, "a step beyond the bounds of its tables");
   SpanOffsets span_offsets = add_fixed_tables(*span_plan, attention.shape.kv_heads, memory);
+  std::vector<int32_t>& blocks = span_plan->block_tables;
+  const AddedStates states = t.add_states(spans, state_spans, blocks.size());
+  blocks.insert(blocks.end(), states.plan.blocks.begin(), states.plan.blocks.end());
   LoraOffsets lora_offsets{};
   OutputOffsets output_offsets{};
   if (t.bounds.lora_layers > 0) {
@@ -164,10 +209,14 @@ void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
     output_offsets = add_tables(plan, memory);
   }
   // Last, so that only this step's blocks are copied, not as many as its bounds allow.
-  span_offsets.block_tables = memory.add(span_plan->block_tables);
-  TORCH_CHECK(memory.bytes() <= kMostBytes, "tables of ", memory.bytes(), " bytes of a step");
+  span_offsets.block_tables = memory.add(blocks);
+  TORCH_CHECK(memory.bytes() <= most_bytes(t.state_blocks), "tables of ", memory.bytes(),
+              " bytes of a step");
   memory.copy_to(t.device);
   attention.tables = tables_at(span_offsets, memory);
+  if (t.state_blocks > 0)
+    t.states.on_device->tables =
+        tables_at(states.offsets, span_offsets.block_tables, states.plan, memory);
   if (t.bounds.lora_layers > 0) t.lora->tables = tables_at(lora_offsets, memory);
   if (t.bounds.output_layers > 0) t.lora->outputs = tables_at(output_offsets, memory);
 }
@@ -175,6 +224,7 @@ void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
 const at::Tensor& StepTables::tokens() const { return tables_->tokens; }
 const at::Tensor& StepTables::positions() const { return tables_->positions; }
 const SpanTables& StepTables::spans() const { return tables_->spans; }
+const StateSpanTables& StepTables::states() const { return tables_->states; }
 std::shared_ptr<const DeviceLoraTables> StepTables::lora() const { return tables_->lora; }
 
 }  // namespace valora::ops

@@ -28,7 +28,7 @@ def find_program(name):
 
 
 # Error messages for limitations on GPUs that the README's status table lists.
-NOT_ON_GPUS = ("each rank has a GPU, and", "the kernels of GPUs lack")
+NOT_ON_GPUS = ("each rank has a GPU, and",)
 
 
 class EngineError(Exception):

@@ -37,7 +37,7 @@ class DeltaProblem {
         layout_(shape_, kernels::StateLayout::least_block_bytes(shape_)),
         arena_(ops::PoolMemory(static_cast<int32_t>(s.batch) * layout_.blocks(),
                                kernels::StateLayout::least_block_bytes(shape_), at::kCPU),
-               layout_),
+               layout_, at::kCPU),
         blocks_(static_cast<size_t>(s.batch * layout_.blocks())) {
     const auto rows = [&](int64_t width, uint64_t seed) {
       return normal_tensor({s.rows(), width}, at::kBFloat16, 1, seed);

@@ -143,25 +143,21 @@ size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads);
 // Size of paged_attention()'s workspace in bytes; it must be 16-byte aligned.
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim);
 
-// Rows of a step's tokens, each with contiguous heads: [tokens, heads, dim].
-struct TokenRows {
-  const void* data = nullptr;
-  int64_t token_stride = 0;  // elements
-};
-
 // Writes k and v, [tokens, kv_heads, dim], to their slots.
 Status store_kv(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slots,
                 int64_t tokens, Stream stream);
 
-// Rotary angles of a step's tokens: float [tokens, dim / 2].
+// Rotary angles of a step's tokens: float [tokens, rotated / 2].
 struct Angles {
   const float *cos = nullptr, *sin = nullptr;
 };
 
 // The same, bit for bit, as rotate_half() of q in place and of k, followed by store_kv(), but in
-// one launch; k itself is not written. Not for caches in 8 bits.
+// one launch; k itself is not written. rotated: elements of each head, as rotate_half() takes them.
+// Not for caches in 8 bits.
 Status rotate_and_store(const KvCache& cache, Heads q, TokenRows k, TokenRows v, Angles of_q,
-                        Angles of_k, const int64_t* slots, int64_t tokens, Stream stream);
+                        Angles of_k, int32_t rotated, const int64_t* slots, int64_t tokens,
+                        Stream stream);
 
 // Attention of q, [tokens, heads, dim], over each span's keys, its own included. out: [tokens,
 // heads * dim]; rows outside all spans are not written. sizes: of the step, or sizes_in_window() of

@@ -30,10 +30,10 @@ Status quick_gelu(Dtype dtype, const void* x, void* out, int64_t count, Stream s
 Status gate_mul(Gate activation, Dtype dtype, const void* gate, int64_t gate_stride, const void* up,
                 int64_t up_stride, void* out, int64_t rows, int32_t width, Stream stream);
 
-// Rotary embedding in place, GPT-NeoX order: rotates the two halves of each head. cos, sin: float
-// [tokens, dim / 2]. dim must be even. For a decoder's queries and keys, see rotate_and_store()
-// (attention.h).
+// Rotary embedding in place, GPT-NeoX order: rotates the two halves of the first `rotated` elements
+// of each head. cos, sin: float [tokens, rotated / 2]. rotated: even, at most dim. For a decoder's
+// queries and keys, see rotate_and_store() (attention.h).
 Status rotate_half(Dtype dtype, Heads x, const float* cos, const float* sin, int64_t tokens,
-                   int32_t dim, Stream stream);
+                   int32_t dim, int32_t rotated, Stream stream);
 
 }  // namespace valora::kernels::cuda

@@ -18,4 +18,10 @@ enum class Dtype : uint8_t { kFloat, kBf16, kFp16 };
 
 constexpr size_t size_of(Dtype dtype) { return dtype == Dtype::kFloat ? 4 : 2; }
 
+// Rows of a step's tokens, each contiguous.
+struct TokenRows {
+  const void* data = nullptr;
+  int64_t token_stride = 0;  // elements
+};
+
 }  // namespace valora::kernels::cuda

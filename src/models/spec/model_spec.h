@@ -68,7 +68,6 @@ struct ModelSpec {
   // The end-of-sequence token if no file of the folder names one and it depends on the decoder;
   // otherwise Family::default_eos applies.
   std::optional<int32_t> default_eos;
-  bool cpu_only = false;        // the GPU kernels lack something its layers need
   bool whole_kv_heads = false;  // two ranks cannot share a KV head
   adapters::ModuleTable modules;
   std::vector<adapters::PrefixAlias> aliases;  // older prefixes of tensor and module names

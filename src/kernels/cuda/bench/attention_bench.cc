@@ -90,8 +90,8 @@ void bench_batch(const ModelSizes& model, const Batch& batch, const Figures& fig
   const double rotated = seconds_per_launch(
       [&](int i, Stream stream) {
         return rotate_and_store(cache(i), {q.data(), int64_t{model.heads} * model.dim, model.heads},
-                                {k.data(), row}, {k.data(), row}, angles, angles, slots.data(),
-                                tokens, stream);
+                                {k.data(), row}, {k.data(), row}, angles, angles, model.dim,
+                                slots.data(), tokens, stream);
       },
       layers);
   print_result("rotate_and_store " + of_tokens, rotated,

@@ -58,9 +58,9 @@ void bench_tokens(const ModelSizes& m, int64_t tokens, const Figures& figures) {
     const Rows x(tokens, stride, sets), cos(tokens, m.dim, sets), sin(tokens, m.dim, sets);
     return seconds_per_launch(
         [&](int i, Stream stream) {
-          return rotate_half(kDtype, {x.set(i), stride, m.heads},
-                             reinterpret_cast<const float*>(cos.set(i)),
-                             reinterpret_cast<const float*>(sin.set(i)), tokens, m.dim, stream);
+          return rotate_half(
+              kDtype, {x.set(i), stride, m.heads}, reinterpret_cast<const float*>(cos.set(i)),
+              reinterpret_cast<const float*>(sin.set(i)), tokens, m.dim, m.dim, stream);
         },
         sets);
   });

@@ -30,6 +30,7 @@ void print_result(const std::string& name, double seconds, double bytes, double 
                   const Figures& figures);
 
 void bench_elementwise(const Figures& figures);
+void bench_delta(const Figures& figures);
 void bench_attention(const Figures& figures);
 void bench_lora(const Figures& figures);
 void bench_integers(const Figures& figures);

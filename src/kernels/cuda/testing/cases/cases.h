@@ -8,6 +8,7 @@
 namespace valora::kernels::cuda {
 
 bool test_elementwise(Dtype dtype, const Selection& selection);
+bool test_delta(Dtype dtype, const Selection& selection);
 bool test_rotate_store(Dtype dtype, const Selection& selection);
 bool test_attention(Dtype dtype, const Selection& selection);
 bool test_lora(Dtype dtype, const Selection& selection);

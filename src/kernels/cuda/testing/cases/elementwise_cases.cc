@@ -123,14 +123,14 @@ void gate_case(Group& group, Gate gate, Dtype dtype, int rows, int width, int ga
 }
 
 struct RotateSizes {
-  int tokens, heads, dim, gap;
+  int tokens, heads, dim, gap, rotated = dim;
 };
 
 // Memory between rows must remain poison.
 void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) {
   if (!group.takes(static_cast<double>(s.tokens) * s.heads * s.dim)) return;
   Random random(s.tokens + s.dim);
-  const int half = s.dim / 2, stride = s.heads * s.dim + s.gap;
+  const int half = s.rotated / 2, stride = s.heads * s.dim + s.gap;
   std::vector<float> cos(s.tokens * half), sin(s.tokens * half);
   for (size_t i = 0; i < cos.size(); ++i) {
     const float angle = random.uniform(-3, 3);
@@ -150,10 +150,11 @@ void rotate_case(Group& group, Dtype dtype, const RotateSizes& s, size_t shift) 
         expected[at + half] = {b * c + a * d, std::abs(b * c) + std::abs(a * d)};
       }
   const DeviceValues dcos(cos, Dtype::kFloat), dsin(sin, Dtype::kFloat), dx(x, dtype, shift);
-  const std::string name = "rotate_half " + label(dtype, {s.tokens, s.heads, s.dim, s.gap}, shift);
+  const std::string name =
+      "rotate_half " + label(dtype, {s.tokens, s.heads, s.dim, s.gap, s.rotated}, shift);
   const int status =
       rotate_half(dtype, {dx.data(), stride, s.heads}, static_cast<const float*>(dcos.data()),
-                  static_cast<const float*>(dsin.data()), s.tokens, s.dim, nullptr);
+                  static_cast<const float*>(dsin.data()), s.tokens, s.dim, s.rotated, nullptr);
   if (!group.launched(name, status)) return;
   group.check(name, expected, dx, dtype, kInner);
 }
@@ -174,10 +175,10 @@ void random_cases(Group& group, Dtype dtype, Random& random) {
   gate_case(group, random.below(2) > 0 ? Gate::kSilu : Gate::kGeluTanh, dtype,
             size_between(random, 1, 5), unit * size_between(random, 1, 100),
             random.below(2) > 0 ? 8 : 0, shift);
-  rotate_case(group, dtype,
-              {size_between(random, 1, 6), size_between(random, 1, 9),
-               2 * size_between(random, 1, 60), size_between(random, 0, 2) * unit},
-              shift);
+  RotateSizes sizes{size_between(random, 1, 6), size_between(random, 1, 9),
+                    2 * size_between(random, 1, 60), size_between(random, 0, 2) * unit};
+  if (random.below(3) == 0) sizes.rotated = 2 * size_between(random, 1, sizes.dim / 2);
+  rotate_case(group, dtype, sizes, shift);
 }
 
 }  // namespace
@@ -219,6 +220,9 @@ bool test_elementwise(Dtype dtype, const Selection& selection) {
                                {3, 3, 10, 3},
                                {9, 4, 80, 0},
                                {2, 1, 2, 1},
+                               {7, 8, 256, 0, 64},
+                               {5, 3, 32, 8, 12},
+                               {3, 2, 20, 0, 8},
                                {300, 14, 64, 128}}) {
     rotate_case(rotate, dtype, s, 0);
     rotate_case(rotate, dtype, s, element);

@@ -46,7 +46,7 @@ struct ExpectedStep {
   std::vector<Expected> q, pool;
 };
 
-ExpectedStep expected_of(const AttentionStep& step, const StepAngles& of_q,
+ExpectedStep expected_of(const AttentionStep& step, int rotated, const StepAngles& of_q,
                          const StepAngles& of_k) {
   const StepSizes& s = step.sizes;
   ExpectedStep expected;
@@ -54,7 +54,7 @@ ExpectedStep expected_of(const AttentionStep& step, const StepAngles& of_q,
   for (int64_t t = 0; t < step.tokens; ++t)
     for (int h = 0; h < s.heads; ++h) {
       const int64_t at = t * step.q_stride + int64_t{h} * s.dim;
-      rotate(&step.q[at], &expected.q[at], s.dim / 2, of_q, t);
+      rotate(&step.q[at], &expected.q[at], rotated / 2, of_q, t);
     }
   for (const float value : step.pool_after) expected.pool.push_back({value, 0});
   for (const QuerySpan& span : step.spans)
@@ -62,21 +62,23 @@ ExpectedStep expected_of(const AttentionStep& step, const StepAngles& of_q,
       for (int h = 0; h < s.kv_heads; ++h) {
         const int64_t token = span.begin + i;
         rotate(&step.k[token * step.kv_stride + int64_t{h} * s.dim],
-               &expected.pool[step.cached(span, span.context + i, h, 0)], s.dim / 2, of_k, token);
+               &expected.pool[step.cached(span, span.context + i, h, 0)], rotated / 2, of_k, token);
       }
   return expected;
 }
 
-void step_case(Group& group, const StepSizes& sizes) {
+// part: elements of each head that are rotated; 0: all.
+void step_case(Group& group, const StepSizes& sizes, int part = 0) {
   double tokens = 2;
   for (const auto& [context, queries] : sizes.lengths) tokens += queries + context / 4.0;
   if (!group.takes(tokens * (sizes.heads + 2 * sizes.kv_heads) * sizes.dim)) return;
   const AttentionStep step = make_step(sizes);
-  const std::string name = "rotate_and_store " + step.name;
+  const int rotated = part > 0 ? part : sizes.dim;
+  const std::string name = "rotate_and_store " + std::to_string(rotated) + " of " + step.name;
   const Dtype dtype = sizes.dtype;
   Random random(sizes.dim);
-  const StepAngles of_q(random, step.tokens * sizes.dim / 2, 1.25f),
-      of_k(random, step.tokens * sizes.dim / 2, 1);
+  const StepAngles of_q(random, step.tokens * rotated / 2, 1.25f),
+      of_k(random, step.tokens * rotated / 2, 1);
   const AttentionPlan plan =
       plan_attention(step.shape(), step.spans.data(), step.spans.size(), step.tokens);
   const DeviceTable<int64_t> slots(plan.slots);
@@ -89,9 +91,9 @@ void step_case(Group& group, const StepSizes& sizes) {
   const int status =
       rotate_and_store(cache_in(pool), {q.data(), step.q_stride, sizes.heads},
                        {k.data(), step.kv_stride}, {v.data(), step.kv_stride}, of_q.on_device(),
-                       of_k.on_device(), slots.data(), step.tokens, nullptr);
+                       of_k.on_device(), rotated, slots.data(), step.tokens, nullptr);
   if (!group.launched(name, status)) return;
-  const ExpectedStep expected = expected_of(step, of_q, of_k);
+  const ExpectedStep expected = expected_of(step, rotated, of_q, of_k);
   group.check(name + " queries", expected.q, q, dtype, kInner);
   group.check(name + " cache", expected.pool, pool, dtype, kInner);
   group.check_same(name + " keys", step.k, k);
@@ -101,7 +103,7 @@ void step_case(Group& group, const StepSizes& sizes) {
       pool2(step.pool_before, dtype, step.shift());
   const auto apart = [&](const DeviceValues& x, int64_t stride, int heads, const Angles& angles) {
     return rotate_half(dtype, {x.data(), stride, heads}, angles.cos, angles.sin, step.tokens,
-                       sizes.dim, nullptr);
+                       sizes.dim, rotated, nullptr);
   };
   int other = apart(q2, step.q_stride, sizes.heads, of_q.on_device());
   if (other == 0) other = apart(k2, step.kv_stride, sizes.kv_heads, of_k.on_device());
@@ -126,6 +128,9 @@ bool test_rotate_store(Dtype dtype, const Selection& selection) {
     step_case(group, {dtype, 3, 1, 10, mixed, shifted});
     step_case(group, {dtype, 2, 2, 2, {{0, 1}}, shifted});
     step_case(group, {dtype, 8, 2, 256, {{0, 40}, {3, 1}}, shifted});
+    step_case(group, {dtype, 8, 2, 256, {{0, 7}, {3, 1}}, shifted}, 64);
+    step_case(group, {dtype, 4, 2, 32, mixed, shifted}, 16);
+    step_case(group, {dtype, 3, 3, 24, mixed, shifted}, 6);  // no whole vectors
   }
   step_case(group, {dtype, 14, 2, 64, {{0, 300}, {100, 33}}, false});
   step_case(group, {dtype, 4, 2, 32, {{0, 1}, {5, 2}}, false, 3});
@@ -141,7 +146,7 @@ bool test_rotate_store(Dtype dtype, const Selection& selection) {
     sizes.lengths.resize(between(1, 5));
     for (auto& [context, queries] : sizes.lengths)
       context = between(0, 50), queries = random.below(2) > 0 ? 1 : between(1, 20);
-    step_case(group, sizes);
+    step_case(group, sizes, random.below(3) == 0 ? 2 * between(1, sizes.dim / 2) : 0);
   }
   return group.finish();
 }
