@@ -26,6 +26,15 @@ VALORA_CLONES void widen_floats(const bf16* x, int64_t n, float* y) {
 }
 void widen_floats(const float* x, int64_t n, float* y) { std::copy_n(x, n, y); }
 
+// The 16 scales at byte `at` of each head.
+VALORA_CLONES void widen_scales(const uint8_t* const* heads, int64_t blocks, int64_t at, float* y) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    const auto* const scales = reinterpret_cast<const bf16*>(heads[b] + at);
+    for (int64_t i = 0; i < kPanelOutputs; ++i)
+      y[b * kPanelOutputs + i] = std::bit_cast<float>(uint32_t{scales[i].bits} << 16);
+  }
+}
+
 // The largest int16 magnitude for q such that an int32 can sum its products with 8-bit keys.
 float most_word_of(int64_t dim) {
   const double most = 2147483647.0 / (kMostByte * static_cast<double>(dim));
@@ -92,7 +101,7 @@ class RegisterTile {
       const ByteRun run{heads, panels_of(keys), heads + panels_of(keys), form_};
       kernels_.scores({memory_.coded_queries.data(), rows_, ldq_, memory_.query_scales.data(),
                        memory_.starts.data(), run, memory_.scores.data(), kRegisterKeys});
-      read_value_scales(run);
+      widen_scales(heads, run.blocks, form_.value_scales_at(), memory_.value_scales.data());
       weigh(first, keys);
       kernels_.add_values(
           {memory_.weights.data(), rows_, ldw_, memory_.weight_scales.data(), run, partial_.sums});
@@ -115,12 +124,6 @@ class RegisterTile {
       memory_.query_scales[row] = queries[row].scale;
       memory_.starts[row] = queries[row].start;
     }
-  }
-
-  void read_value_scales(const ByteRun& run) {
-    for (int64_t b = 0; b < run.blocks; ++b)
-      widen_floats(reinterpret_cast<const bf16*>(run.heads[b] + form_.value_scales_at()),
-                   kPanelOutputs, &memory_.value_scales[b * kPanelOutputs]);
   }
 
   // As in query_tile.cc: a row attends to keys [hidden, seen) of the chunk that begins at `first`.
