@@ -205,7 +205,9 @@ void ByteCache<T>::check_row(const std::vector<float>& q, const std::vector<floa
   // bf16: weights and outputs are each rounded by at most 2^-8, or weights to 15 or 16 bits of the
   // largest one.
   const double slack = sizeof(T) == 2 ? 1e-4 : 1e-6,
-               relative = sizeof(T) == 2 ? 1.0 / 128 : 6e-6 * std::max<double>(1, dim / 200);
+               relative = sizeof(T) == 2
+                              ? 1.0 / 128
+                              : 6e-6 * static_cast<double>(std::max<int64_t>(1, dim / 200));
   for (int64_t d = 0; d < dim; ++d) {
     double expected = 0, magnitude = 0;
     for (int64_t t = 0; t < count; ++t) {
@@ -295,7 +297,7 @@ TEST_P(ByteAttention, ThreadsEqualSerial) {
         .check(600, testing_support::two_threads);
 }
 
-// Many small weights beside a large one, each less than 2^-8 of it, add up to half of the output.
+// Many small weights beside a large one, each too small for 8 bits of it, add up to half of the output.
 TEST_P(ByteAttention, SmallWeightsCount) {
   constexpr int64_t kKeys = 256, kDim = 16;
   for (const KvFormat format : kFormats) {

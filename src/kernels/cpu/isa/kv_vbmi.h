@@ -41,15 +41,17 @@ struct VbmiKv : VnniKv {
     return _mm512_permutex2var_epi8(_mm512_load_si512(table), magnitudes,
                                     _mm512_load_si512(table + 64));
   }
+  // a | (b & c)
+  static __m512i or_and(__m512i a, __m512i b, __m512i c) {
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
+  }
   // The bytes of the quad's numbers in bf16.
   template <KvFormat FORMAT>
   static void bytes_of_bf16(const uint8_t* quad, __m512i& lower, __m512i& upper) {
-    constexpr int kOrAnd = 0xf8;  // a | (b & c)
     const __m512i x = load_quads(quad),
                   magnitudes = FORMAT == KvFormat::kInt8 ? _mm512_abs_epi8(x) : x;
     lower = looked_up<FORMAT, 0>(magnitudes);
-    upper = _mm512_ternarylogic_epi32(looked_up<FORMAT, 1>(magnitudes), x,
-                                      _mm512_set1_epi8(static_cast<char>(0x80)), kOrAnd);
+    upper = or_and(looked_up<FORMAT, 1>(magnitudes), x, _mm512_set1_epi8(static_cast<char>(0x80)));
   }
   template <KvFormat FORMAT>
   static void decode(const uint8_t* quad, bf16* panels) {
@@ -65,14 +67,11 @@ struct VbmiKv : VnniKv {
   using Pairs = __m512bh;
   template <KvFormat FORMAT>
   static void pairs(const uint8_t* quad, Pairs& even, Pairs& odd) {
-    constexpr int kOrAnd = 0xf8;
     __m512i lower, upper;
     bytes_of_bf16<FORMAT>(quad, lower, upper);
-    even = (__m512bh)_mm512_ternarylogic_epi32(_mm512_slli_epi16(upper, 8), lower,
-                                               _mm512_set1_epi16(0xff), kOrAnd);
-    odd = (__m512bh)_mm512_ternarylogic_epi32(_mm512_srli_epi16(lower, 8), upper,
-                                              _mm512_set1_epi16(static_cast<int16_t>(0xff00)),
-                                              kOrAnd);
+    even = (__m512bh)or_and(_mm512_slli_epi16(upper, 8), lower, _mm512_set1_epi16(0xff));
+    odd = (__m512bh)or_and(_mm512_srli_epi16(lower, 8), upper,
+                           _mm512_set1_epi16(static_cast<int16_t>(0xff00)));
   }
   static void dot(Sums& sums, Pairs pairs, int32_t two) {
     sums = _mm512_dpbf16_ps(sums, (__m512bh)_mm512_set1_epi32(two), pairs);
