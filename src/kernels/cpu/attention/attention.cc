@@ -1,7 +1,6 @@
 #include "kernels/cpu/attention/attention.h"
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "kernels/cpu/attention/byte_tile.h"
@@ -11,8 +10,12 @@
 namespace valora::kernels {
 namespace {
 
-constexpr int64_t kSplitKeys = 256;  // keys per task when a sequence is split over its keys
-constexpr int64_t kFewRows = 16;     // a sequence with more query rows is not split
+// Keys per task when a sequence is split over its keys: as many bytes of each cache.
+template <typename Layer>
+constexpr int64_t kSplitKeys = 256;
+template <>
+constexpr int64_t kSplitKeys<ByteKvLayer> = 512;
+constexpr int64_t kFewRows = 16;  // a sequence with more query rows is not split
 // Below this product of rows, keys and dim, a second thread does not pay off.
 constexpr int64_t kSerialWork = 1 << 17;
 
@@ -31,21 +34,21 @@ int64_t first_key(const QuerySpan& span, int64_t token, int64_t window) {
   return first_visible(span.context + token, window) / kBlockTokens * kBlockTokens;
 }
 
-bool splits(const QuerySpan& span, int64_t group, int64_t window) {
+bool splits(const QuerySpan& span, int64_t group, int64_t window, int64_t keys) {
   return span.queries * group <= kFewRows &&
-         span.context + span.queries - first_key(span, 0, window) > kSplitKeys;
+         span.context + span.queries - first_key(span, 0, window) > keys;
 }
 
 // Tasks are ordered by keys, then head: the heads of a block are adjacent, so memory is read in
 // order.
-void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t window, int64_t& partials,
-                std::vector<Task>& tasks) {
+void plan_split(const QuerySpan& span, int64_t kv_heads, int64_t window, int64_t keys,
+                int64_t& partials, std::vector<Task>& tasks) {
   const int64_t first = first_key(span, 0, window), end = span.context + span.queries,
-                parts = (end - first + kSplitKeys - 1) / kSplitKeys;
+                parts = (end - first + keys - 1) / keys;
   for (int64_t p = 0; p < parts; ++p) {
-    const int64_t begin = first + p * kSplitKeys;
+    const int64_t begin = first + p * keys;
     for (int64_t head = 0; head < kv_heads; ++head)
-      tasks.push_back({&span, head, 0, span.queries, begin, std::min(end, begin + kSplitKeys),
+      tasks.push_back({&span, head, 0, span.queries, begin, std::min(end, begin + keys),
                        partials + head * parts + p, p == 0 ? parts : 0});
   }
   partials += kv_heads * parts;
@@ -64,11 +67,11 @@ void plan_tiles(const QuerySpan& span, int64_t kv_heads, int64_t group, int64_t 
 }
 
 std::vector<Task> plan(std::span<const QuerySpan> spans, int64_t kv_heads, int64_t group,
-                       int64_t window, int64_t& partials) {
+                       int64_t window, int64_t split_keys, int64_t& partials) {
   std::vector<Task> tasks;
   for (const QuerySpan& span : spans)
-    if (splits(span, group, window))
-      plan_split(span, kv_heads, window, partials, tasks);
+    if (splits(span, group, window, split_keys))
+      plan_split(span, kv_heads, window, split_keys, partials, tasks);
     else
       plan_tiles(span, kv_heads, group, window, tasks);
   return tasks;
@@ -118,10 +121,13 @@ class PagedAttention {
         scale_(scale),
         window_(window),
         layer_(layer),
-        tasks_(plan(spans, layer.kv_heads, group_, window, partials_)) {
+        tasks_(plan(spans, layer.kv_heads, group_, window, kSplitKeys<Layer>, partials_)) {
     for (const Task& task : tasks_)
       if (task.partial >= 0) slot_ = std::max(slot_, partial_floats(tile_of(task)));
-    memory_.reset(new float[partials_ * slot_]);
+    // Kept from call to call: new pages would be cleared each time.
+    thread_local std::vector<float> memory;
+    memory.resize(std::max<size_t>(memory.size(), partials_ * slot_));
+    memory_ = memory.data();
   }
 
   void run(const ParallelFor& parallel) {
@@ -185,7 +191,7 @@ class PagedAttention {
         find_blocks(task, tasks_[std::min<int64_t>(i + 1, std::ssize(tasks_) - 1)]);
     const QueryTile<T> tile = tile_of(task);
     if (task.partial >= 0)
-      return attend(tile, blocks, partial_in(memory_.get() + task.partial * slot_, tile));
+      return attend(tile, blocks, partial_in(memory_ + task.partial * slot_, tile));
     memory.resize(std::max<size_t>(memory.size(), partial_floats(tile)));
     const PartialAttention partial = partial_in(memory.data(), tile);
     attend(tile, blocks, partial);
@@ -194,9 +200,9 @@ class PagedAttention {
 
   void combine(const Task& first) {
     const QueryTile<T> tile = tile_of(first);
-    const PartialAttention partial = partial_in(memory_.get() + first.partial * slot_, tile);
+    const PartialAttention partial = partial_in(memory_ + first.partial * slot_, tile);
     for (int64_t p = 1; p < first.partials; ++p)
-      add_partial(tile, partial_in(memory_.get() + (first.partial + p) * slot_, tile), partial);
+      add_partial(tile, partial_in(memory_ + (first.partial + p) * slot_, tile), partial);
     write_normalized(tile, partial, out_of(first), o_.ld);
   }
 
@@ -208,7 +214,7 @@ class PagedAttention {
   Layer layer_;
   int64_t partials_ = 0, slot_ = 0;
   std::vector<Task> tasks_;
-  std::unique_ptr<float[]> memory_;
+  float* memory_ = nullptr;
 };
 
 }  // namespace

@@ -1,119 +1,81 @@
 // The loops of the attention kernels for an 8-bit KV cache, written over the KvVectors of an
-// instruction set. As in product_kernels.h, each file compiled for an instruction set has its own
-// copy.
-//
-// KvVectors V are Vectors of float (product_kernels.h) and also provide
-//   kRows                   rows per tile whose sums fit into registers
-//   numbers<FORMAT>(p, even, odd)
-//                           the numbers of the pairs of 16 outputs at p, as Sums
-//   store_pairs(p, even, odd)
-//                           stores them as 32 bf16, which represent them exactly
-//   kIntegers               true if the following are provided
-//   Words, words(p)         the int16 of the pairs of 16 outputs at p
-//   Ints, no_ints(), dot(ints, words, pair), floats_of(ints)
-//                           sums of products in int32; pair: two int16 of a row, broadcast
+// instruction set (byte_sums.h).
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
-#include "kernels/cpu/attention/byte_attention.h"
+#include "kernels/cpu/attention/byte_softmax_kernels.h"
+#include "kernels/cpu/attention/byte_sums.h"
 
 namespace valora::kernels {
 namespace {
 
-// A tile's sums in fp32.
-template <typename V, KvFormat FORMAT, int ROWS>
-struct FloatSums {
-  using Input = float;
-  typename V::Sums sums[ROWS];
-
-  inline __attribute__((always_inline)) void clear() {
+// The scores of ROWS rows and BLOCKS blocks. Bytes need one sum per row and block, so two blocks
+// share the rows' inputs.
+template <typename V, KvFormat FORMAT, RowCode CODE, int ROWS, int BLOCKS>
+inline __attribute__((always_inline)) void score_blocks(const ByteScores& s, int64_t row,
+                                                        int64_t block) {
+  const uint8_t* const q = s.q + row * s.ldq;
+  const int64_t quads = s.run.form.key_quads(), ldq = s.ldq, scales_at = s.run.form.key_scales_at();
+  const bool fetches = row == 0;
+  const uint8_t *heads[BLOCKS], *next[BLOCKS];
+  QuadSums<V, FORMAT, CODE, ROWS> sums[BLOCKS];
+#pragma GCC unroll 2
+  for (int b = 0; b < BLOCKS; ++b) {
+    heads[b] = s.run.heads[block + b];
+    next[b] = s.run.fetch[block + b];
+    if (fetches) __builtin_prefetch(next[b] + scales_at, 0, 2);
 #pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i) sums[i] = V::zero();
+    for (int i = 0; i < ROWS; ++i) sums[b].start(i, s.starts[row + i]);
   }
-  // inputs: of the tile's first row; the row stride is ld.
-  inline __attribute__((always_inline)) void add(const uint8_t* pair, const float* inputs,
-                                                 int64_t ld) {
-    typename V::Sums even, odd;
-    V::template numbers<FORMAT>(pair, even, odd);
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i)
-      V::multiply_add(sums[i], V::template value<0>(inputs + i * ld), even);
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i)
-      V::multiply_add(sums[i], V::template value<0>(inputs + i * ld + 1), odd);
-  }
-  inline __attribute__((always_inline)) typename V::Sums of(int row) const { return sums[row]; }
-};
-
-// The same in int32.
-template <typename V, int ROWS>
-struct IntegerSums {
-  using Input = int16_t;
-  typename V::Ints sums[ROWS];
-
-  inline __attribute__((always_inline)) void clear() {
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i) sums[i] = V::no_ints();
-  }
-  inline __attribute__((always_inline)) void add(const uint8_t* pair, const int16_t* inputs,
-                                                 int64_t ld) {
-    const typename V::Words words = V::words(pair);
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i) {
-      int32_t two;
-      std::memcpy(&two, inputs + i * ld, sizeof two);
-      V::dot(sums[i], words, two);
+  for (int64_t p = 0; p < quads; ++p) {
+#pragma GCC unroll 2
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (fetches) __builtin_prefetch(next[b] + p * kQuadBytes, 0, 2);
+      sums[b].add_key(heads[b] + p * kQuadBytes, q + p * query_quad_bytes(CODE), ldq);
     }
   }
-  inline __attribute__((always_inline)) typename V::Sums of(int row) const {
-    return V::floats_of(sums[row]);
-  }
-};
-
-template <typename V, typename S, int ROWS>
-void score_tile(const ByteScores& s, int64_t row) {
-  const auto* q = static_cast<const typename S::Input*>(s.q) + row * s.ldq;
-  const int64_t pairs = s.run.form.key_pairs(), values_at = s.run.form.values_at();
-  for (int64_t b = 0; b < s.run.blocks; ++b) {
-    const uint8_t* const head = s.run.heads[b];
-    S sums;
-    sums.clear();
-    for (int64_t p = 0; p < pairs; ++p) {
-      // The values follow the keys in memory and are read next.
-      if (row == 0) __builtin_prefetch(head + values_at + p * kPairBytes, 0, 2);
-      sums.add(head + p * kPairBytes, q + 2 * p, s.ldq);
-    }
+#pragma GCC unroll 2
+  for (int b = 0; b < BLOCKS; ++b) {
     const typename V::Sums scales =
-        V::load(reinterpret_cast<const bf16*>(head + s.run.form.key_scales_at()), kPanelOutputs);
+        V::load(reinterpret_cast<const bf16*>(heads[b] + scales_at), kPanelOutputs);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; ++i) {
       typename V::Sums scaled = V::zero();
-      V::add_product(scaled, scales, V::scale(s.scales[row + i], sums.of(i)));
-      V::store(s.scores + (row + i) * s.ld + b * kPanelOutputs, kPanelOutputs, scaled);
+      V::add_product(scaled, scales, V::scale(s.scales[row + i], sums[b].score(i)));
+      V::store(s.scores + (row + i) * s.ld + (block + b) * kPanelOutputs, kPanelOutputs, scaled);
     }
   }
 }
 
-template <typename V, typename S, int ROWS>
+template <typename V, KvFormat FORMAT, RowCode CODE, int ROWS>
+void score_tile(const ByteScores& s, int64_t row) {
+  constexpr int kBlocks = CODE == RowCode::kBytes ? 2 : 1;
+  int64_t block = 0;
+  for (; block + kBlocks <= s.run.blocks; block += kBlocks)
+    score_blocks<V, FORMAT, CODE, ROWS, kBlocks>(s, row, block);
+  if (block < s.run.blocks) score_blocks<V, FORMAT, CODE, ROWS, 1>(s, row, block);
+}
+
+template <typename V, typename S, RowCode CODE, int ROWS>
 void byte_value_tile(const ByteValueSum& s, int64_t row, int64_t panel) {
-  constexpr int64_t kPairs = kBlockTokens / 2;
-  const auto* weights = static_cast<const typename S::Input*>(s.weights) + row * s.ldw;
-  const int64_t width = panels_of(s.run.form.dim) * kPanelOutputs, at = panel * kPairs * kPairBytes;
-  const bool fetches = s.run.fetch && row == 0;
+  constexpr int64_t kQuads = kBlockTokens / kQuad;
+  const uint8_t* const weights = s.weights + row * s.ldw;
+  const int64_t width = panels_of(s.run.form.dim) * kPanelOutputs, ldw = s.ldw,
+                at = s.run.form.values_at() + panel * kQuads * kQuadBytes;
+  const bool fetches = row == 0;
   S sums;
-  sums.clear();
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS; ++i) sums.start(i, 0);
   for (int64_t b = 0; b < s.run.blocks; ++b) {
-    const uint8_t* values = s.run.heads[b] + s.run.form.values_at() + at;
-    if (fetches)
-      for (int64_t i = 0; i < kPairs * kPairBytes; i += 64)
-        __builtin_prefetch(s.run.fetch[b] + at + i, 0, 2);
-#pragma GCC unroll 2
-    for (int64_t p = 0; p < kPairs; ++p)
-      sums.add(values + p * kPairBytes, weights + b * kBlockTokens + 2 * p, s.ldw);
+    const uint8_t* const values = s.run.heads[b] + at;
+    const uint8_t* const next = s.run.fetch[b] + at;
+    for (int64_t p = 0; p < kQuads; ++p) {
+      if (fetches) __builtin_prefetch(next + p * kQuadBytes, 0, 2);
+      sums.add_value(values + p * kQuadBytes, weights + (b * kQuads + p) * weight_quad_bytes(CODE),
+                     ldw);
+    }
   }
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i) {
@@ -141,64 +103,47 @@ void in_row_tiles(int64_t rows, const Tile& tile) {
   in_row_tiles<V>(rows, tile, std::make_index_sequence<V::kRows>());
 }
 
-template <typename V, KvFormat FORMAT>
+template <typename V, KvFormat FORMAT, RowCode CODE>
 void byte_scores(const ByteScores& s) {
-  in_row_tiles<V>(s.rows, [&](auto rows, int64_t row) {
-    score_tile<V, FloatSums<V, FORMAT, rows>, rows>(s, row);
-  });
-}
-template <typename V>
-void integer_scores(const ByteScores& s) {
-  in_row_tiles<V>(
-      s.rows, [&](auto rows, int64_t row) { score_tile<V, IntegerSums<V, rows>, rows>(s, row); });
+  in_row_tiles<V>(s.rows,
+                  [&](auto rows, int64_t row) { score_tile<V, FORMAT, CODE, rows>(s, row); });
 }
 
-template <typename V, KvFormat FORMAT>
+template <typename V, KvFormat FORMAT, RowCode CODE>
 void add_byte_values(const ByteValueSum& s) {
   for (int64_t panel = 0; panel < panels_of(s.run.form.dim); ++panel)
     in_row_tiles<V>(s.rows, [&](auto rows, int64_t row) {
-      byte_value_tile<V, FloatSums<V, FORMAT, rows>, rows>(s, row, panel);
-    });
-}
-template <typename V>
-void add_integer_values(const ByteValueSum& s) {
-  for (int64_t panel = 0; panel < panels_of(s.run.form.dim); ++panel)
-    in_row_tiles<V>(s.rows, [&](auto rows, int64_t row) {
-      byte_value_tile<V, IntegerSums<V, rows>, rows>(s, row, panel);
+      byte_value_tile<V, QuadSums<V, FORMAT, CODE, rows>, CODE, rows>(s, row, panel);
     });
 }
 
 template <typename V, KvFormat FORMAT>
-void decode_byte_floats(const uint8_t* bytes, int64_t pairs, float* panels) {
-  for (int64_t p = 0; p < pairs; ++p) {
-    typename V::Sums even, odd;
-    V::template numbers<FORMAT>(bytes + p * kPairBytes, even, odd);
-    V::store(panels + p * kPairBytes, kPanelOutputs, even);
-    V::store(panels + p * kPairBytes + kPanelOutputs, kPanelOutputs, odd);
+void decode_byte_floats(const uint8_t* bytes, int64_t quads, float* panels) {
+  for (int64_t p = 0; p < quads; ++p, bytes += kQuadBytes, panels += kQuadBytes) {
+    V::store(panels, kPanelOutputs, V::template numbers<FORMAT, 0>(bytes));
+    V::store(panels + 1 * kPanelOutputs, kPanelOutputs, V::template numbers<FORMAT, 1>(bytes));
+    V::store(panels + 2 * kPanelOutputs, kPanelOutputs, V::template numbers<FORMAT, 2>(bytes));
+    V::store(panels + 3 * kPanelOutputs, kPanelOutputs, V::template numbers<FORMAT, 3>(bytes));
   }
 }
 template <typename V, KvFormat FORMAT>
-void decode_byte_bf16(const uint8_t* bytes, int64_t pairs, bf16* panels) {
-  for (int64_t p = 0; p < pairs; ++p) {
-    typename V::Sums even, odd;
-    V::template numbers<FORMAT>(bytes + p * kPairBytes, even, odd);
-    V::store_pairs(panels + p * kPairBytes, even, odd);
-  }
+void decode_byte_bf16(const uint8_t* bytes, int64_t quads, bf16* panels) {
+  for (int64_t p = 0; p < quads; ++p)
+    V::template decode<FORMAT>(bytes + p * kQuadBytes, panels + p * kQuadBytes);
+}
+
+template <typename V, KvFormat FORMAT, RowCode CODE>
+consteval ByteArithmetic byte_arithmetic_of() {
+  return {CODE, code_queries<V, CODE>, byte_scores<V, FORMAT, CODE>, weigh_keys<V, CODE>,
+          add_byte_values<V, FORMAT, CODE>};
 }
 
 template <typename V, KvFormat FORMAT>
 consteval ByteFormatKernels byte_format_kernels_of() {
-  ByteFormatKernels kernels{.integer_scores = nullptr,
-                            .add_integer_values = nullptr,
-                            .scores = byte_scores<V, FORMAT>,
-                            .add_values = add_byte_values<V, FORMAT>,
-                            .decode_floats = decode_byte_floats<V, FORMAT>,
-                            .decode_bf16 = decode_byte_bf16<V, FORMAT>};
-  if constexpr (V::kIntegers && FORMAT == KvFormat::kInt8) {
-    kernels.integer_scores = integer_scores<V>;
-    kernels.add_integer_values = add_integer_values<V>;
-  }
-  return kernels;
+  return {.of_bf16 = byte_arithmetic_of<V, FORMAT, V::template kCode<FORMAT>>(),
+          .of_float = byte_arithmetic_of<V, FORMAT, RowCode::kFloats>(),
+          .decode_floats = decode_byte_floats<V, FORMAT>,
+          .decode_bf16 = decode_byte_bf16<V, FORMAT>};
 }
 
 template <typename V>

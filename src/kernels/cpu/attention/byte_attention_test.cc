@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/testing/attended.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
@@ -163,8 +164,9 @@ class ByteCache {
 
  private:
   static int64_t ssize(const Guarded<T>& x) { return static_cast<int64_t>(x.size()); }
-  void check_row(const T* q, const std::vector<float>& k, const std::vector<float>& v,
-                 int64_t first, int64_t count, const T* o) const;
+  std::vector<float> query(const T* q, bool few_rows) const;
+  void check_row(const std::vector<float>& q, const std::vector<float>& k,
+                 const std::vector<float>& v, int64_t first, int64_t count, const T* o) const;
 
   ByteShape shape_;
   KvFormat format_;
@@ -173,21 +175,39 @@ class ByteCache {
   ByteKvLayer layer_;
 };
 
+// A row of queries as the kernels take it: where few rows are coded as bytes, rounded to 8 bits of
+// the largest magnitude.
 template <typename T>
-void ByteCache<T>::check_row(const T* q, const std::vector<float>& k, const std::vector<float>& v,
-                             int64_t first, int64_t count, const T* o) const {
+std::vector<float> ByteCache<T>::query(const T* q, bool few_rows) const {
+  std::vector<float> x;
+  for (int64_t d = 0; d < shape_.dim; ++d) x.push_back(to_float(q[d]));
+  if (sizeof(T) == 4 || !few_rows || byte_attention(format_).of_bf16.code != RowCode::kBytes)
+    return x;
+  float most = 0;
+  for (const float value : x) most = std::max(most, std::abs(value));
+  const double inverse = 127 / most;  // in float; the products with it are exact in double
+  for (float& value : x) value = static_cast<float>(std::nearbyint(value * inverse)) * (most / 127);
+  return x;
+}
+
+template <typename T>
+void ByteCache<T>::check_row(const std::vector<float>& q, const std::vector<float>& k,
+                             const std::vector<float>& v, int64_t first, int64_t count,
+                             const T* o) const {
   const int64_t dim = shape_.dim;
   std::vector<double> p(count);
   double total = 0;
   for (int64_t t = 0; t < count; ++t) {
     double score = 0;
-    for (int64_t d = 0; d < dim; ++d) score += double{to_float(q[d])} * k[(first + t) * dim + d];
+    for (int64_t d = 0; d < dim; ++d) score += double{q[d]} * k[(first + t) * dim + d];
     total += p[t] = std::exp(kScoreScale * score);
   }
-  // bf16: weights and outputs are each rounded by at most 2^-8, or weights to 15 bits of the
+  // bf16: weights and outputs are each rounded by at most 2^-8, or weights to 15 or 16 bits of the
   // largest one.
   const double slack = sizeof(T) == 2 ? 1e-4 : 1e-6,
-               relative = sizeof(T) == 2 ? 1.0 / 128 : 6e-6 * std::max<double>(1, dim / 200);
+               relative = sizeof(T) == 2
+                              ? 1.0 / 128
+                              : 6e-6 * static_cast<double>(std::max<int64_t>(1, dim / 200));
   for (int64_t d = 0; d < dim; ++d) {
     double expected = 0, magnitude = 0;
     for (int64_t t = 0; t < count; ++t) {
@@ -222,7 +242,8 @@ void ByteCache<T>::check(int64_t window, const ParallelFor& parallel) {
                       context = sequences_[s].context;
         const auto [begin, end] = testing_support::attended(
             context + i, context + sequences_[s].queries, window, sequences_[s].joint);
-        check_row(&q[at], k, v, begin, end - begin, &o[at]);
+        check_row(query(&q[at], sequences_[s].queries * group <= 16), k, v, begin, end - begin,
+                  &o[at]);
         ASSERT_FALSE(::testing::Test::HasFatalFailure())
             << "sequence " << s << " query " << i << " head " << h << " dim " << shape_.dim;
       }
@@ -274,6 +295,24 @@ TEST_P(ByteAttention, ThreadsEqualSerial) {
   for (const KvFormat format : kFormats)
     ByteCache<bf16>({4, 2, 16}, format, {{1500, 1}, {0, 60}, {33, 17}})
         .check(600, testing_support::two_threads);
+}
+
+// Many small weights beside a large one, each too small for 8 bits of it, add up to half of the output.
+TEST_P(ByteAttention, SmallWeightsCount) {
+  constexpr int64_t kKeys = 256, kDim = 16;
+  for (const KvFormat format : kFormats) {
+    ByteCache<bf16> cache({1, 1, kDim}, format, {{kKeys - 1, 1}});
+    for (int64_t t = 0; t < kKeys; ++t)
+      for (int64_t d = 0; d < kDim; ++d) {
+        cache.keys[0][t * kDim + d] = from_float<bf16>(t == 3 ? 1.f : 0.f);
+        cache.values[0][t * kDim + d] = from_float<bf16>(t == 3 ? 0.f : 1.f);
+      }
+    cache.store(0, {kKeys});
+    const float score = std::log(255.f) / (kScoreScale * kDim);
+    const auto o = cache.attend(std::vector<bf16>(kDim, from_float<bf16>(score)),
+                                {{0, 1, kKeys - 1, cache.tables[0].data()}});
+    for (const bf16 value : o) EXPECT_NEAR(to_float(value), 0.5f, 0.01f);
+  }
 }
 
 // Dimensions too large for int32 sums of products with 15-bit queries.

@@ -41,18 +41,24 @@ VALORA_CLONES void to_fp8(const float* x, int64_t count, float inverse, uint8_t*
   }
 }
 
-// Writes the codes of a token's key into its slot of a panel of tokens.
+// The byte of output j, input i in a panel of quads.
+constexpr int64_t quad_index(int64_t j, int64_t i) {
+  return (i / kQuad * kPanelOutputs + j) * kQuad + i % kQuad;
+}
+
+// Writes the codes of a token's key into its slot of a panel of tokens, with zeros up to whole
+// quads.
 void put_key(const uint8_t* codes, int64_t dim, int64_t slot, uint8_t* keys) {
-  for (int64_t i = 0; i < dim; ++i) keys[panel_index<bf16>(slot, i)] = codes[i];
-  if (dim % 2) keys[panel_index<bf16>(slot, dim)] = 0;
+  for (int64_t i = 0; i < dim; ++i) keys[quad_index(slot, i)] = codes[i];
+  for (int64_t i = dim; i % kQuad != 0; ++i) keys[quad_index(slot, i)] = 0;
 }
 
 // Writes the codes of a token's value, with zeros for padding outputs, because sums use whole
 // panels.
 void put_value(const uint8_t* codes, int64_t dim, int64_t slot, uint8_t* values) {
   for (int64_t i = 0; i < panels_of(dim) * kPanelOutputs; ++i)
-    values[i / kPanelOutputs * panel_elements<bf16>(kBlockTokens) +
-           panel_index<bf16>(i % kPanelOutputs, slot)] = i < dim ? codes[i] : 0;
+    values[i / kPanelOutputs * kPanelOutputs * kBlockTokens + quad_index(i % kPanelOutputs, slot)] =
+        i < dim ? codes[i] : 0;
 }
 
 void put_scale(bf16 scale, int64_t slot, uint8_t* scales) {

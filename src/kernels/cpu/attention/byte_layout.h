@@ -1,7 +1,8 @@
-// The layout of an 8-bit KV block on CPUs. Keys and values are in the order of bf16 panels
-// (kv_layout.h), one byte each: a pair of inputs of 16 outputs takes 32 bytes. A head's scales
-// follow its values, so a block can be moved by copying its bytes, and a head is one contiguous
-// read.
+// The layout of an 8-bit KV block on CPUs. Keys and values are panels of quads: four inputs of each
+// of 16 outputs, a byte each, in 64 bytes, as instructions that sum four products expect them. The
+// outputs and inputs of keys are tokens and dimensions, those of values dimensions and tokens
+// (kv_layout.h). A head's scales follow its values, so a block can be moved by copying its bytes,
+// and a head is one contiguous read.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@
 
 namespace valora::kernels {
 
-inline constexpr int64_t kPairBytes = 2 * kPanelOutputs;
+inline constexpr int64_t kQuad = 4;  // inputs
+inline constexpr int64_t kQuadBytes = kQuad * kPanelOutputs;
 
 // A head of a block: [keys][values][key scales][value scales], with bf16 scales, [16] each.
 struct ByteHead {
   int64_t dim = 0;
 
-  constexpr int64_t key_pairs() const { return (dim + 1) / 2; }
-  constexpr int64_t value_pairs() const { return panels_of(dim) * kBlockTokens / 2; }
-  constexpr int64_t values_at() const { return key_pairs() * kPairBytes; }
-  constexpr int64_t key_scales_at() const { return values_at() + value_pairs() * kPairBytes; }
+  constexpr int64_t key_quads() const { return (dim + kQuad - 1) / kQuad; }
+  constexpr int64_t value_quads() const { return panels_of(dim) * kBlockTokens / kQuad; }
+  constexpr int64_t values_at() const { return key_quads() * kQuadBytes; }
+  constexpr int64_t key_scales_at() const { return values_at() + value_quads() * kQuadBytes; }
   constexpr int64_t value_scales_at() const {
     return key_scales_at() + kBlockTokens * static_cast<int64_t>(sizeof(bf16));
   }

@@ -15,10 +15,11 @@ struct ByteBlocks {
   KvFormat format = KvFormat::kInt8;
 };
 
-// With few rows, bytes are decoded in registers; otherwise once for all rows. Key scales multiply
-// the scores and value scales the weights, in fp32. For bf16, the weights are then rounded as with
-// plain caches; with few rows over kInt8, queries and weights may instead be rounded to 15 bits of
-// the largest in their row.
+// With few rows, bytes are multiplied as they are or decoded in registers; otherwise they are
+// decoded once for all rows. Key scales multiply the scores and value scales the weights, in fp32.
+// For bf16, the weights are then rounded as with plain caches. Few rows of bf16 over kInt8 may be
+// rounded instead (RowCode in byte_attention.h): queries to 8 or 15 bits of the largest in their
+// row, weights to 15 or 16.
 template <typename T>
 void attend(const QueryTile<T>& tile, const ByteBlocks& blocks, const PartialAttention& partial);
 

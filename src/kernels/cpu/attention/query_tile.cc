@@ -130,8 +130,8 @@ void add_partial(const QueryTile<T>& tile, const PartialAttention& other,
   for (int64_t r = 0; r < tile.rows(); ++r) {
     const float row_max = std::max(partial.row_max[r], other.row_max[r]);
     if (row_max == -std::numeric_limits<float>::infinity()) continue;
-    const float mine = std::exp(partial.row_max[r] - row_max),
-                theirs = std::exp(other.row_max[r] - row_max);
+    const auto share = [&](float of) { return of == row_max ? 1 : std::exp(of - row_max); };
+    const float mine = share(partial.row_max[r]), theirs = share(other.row_max[r]);
     add_scaled(partial.sums + r * width, other.sums + r * width, width, mine, theirs);
     partial.row_sum[r] = partial.row_sum[r] * mine + other.row_sum[r] * theirs;
     partial.row_max[r] = row_max;

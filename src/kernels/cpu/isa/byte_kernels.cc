@@ -7,6 +7,7 @@ namespace valora::kernels {
 namespace {
 
 bool has_vnni() { return __builtin_cpu_supports("avx512vnni"); }
+bool has_vbmi() { return has_vnni() && __builtin_cpu_supports("avx512vbmi"); }
 
 }  // namespace
 #endif
@@ -32,6 +33,8 @@ const ByteFormatKernels& byte_attention(KvFormat format) {
 #ifdef __x86_64__
   switch (isa()) {
     case Isa::kAvx512Bf16:
+      if (has_vbmi()) return of(kVbmiByteAttention);
+      [[fallthrough]];
     case Isa::kAvx512: return of(has_vnni() ? kVnniByteAttention : kAvx512ByteAttention);
     case Isa::kAvx2: return of(kAvx2ByteAttention);
     case Isa::kPortable: break;

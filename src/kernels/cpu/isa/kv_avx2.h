@@ -1,8 +1,8 @@
-// The KvVectors (attention/byte_attention_kernels.h) of AVX2.
+// The KvVectors (attention/byte_sums.h) of AVX2.
 #pragma once
 
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/cpu/isa/vectors_avx2.h"
-#include "kernels/types/kv_format.h"
 
 namespace valora::kernels {
 namespace {
@@ -10,40 +10,24 @@ namespace {
 struct Avx2Kv : Avx2Float {
   static constexpr int kRows = 5;
 
-  static __m256i pairs_of(const uint8_t* p) {
+  template <KvFormat FORMAT>
+  static constexpr RowCode kCode = FORMAT == KvFormat::kInt8 ? RowCode::kWords : RowCode::kFloats;
+
+  static __m256i half_quad(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  static __m256i words_of(const uint8_t* p) {  // sign-extended
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  template <KvFormat FORMAT, int I>
+  static __m256 numbers_of_half(__m256i x) {
+    if constexpr (I < 3) x = _mm256_slli_epi32(x, 24 - 8 * I);
+    if constexpr (FORMAT == KvFormat::kInt8) return _mm256_cvtepi32_ps(_mm256_srai_epi32(x, 24));
+    // e4m3 in the upper bits of fp32, less 120 in the exponent.
+    x = _mm256_and_si256(_mm256_srai_epi32(x, 4), _mm256_set1_epi32(static_cast<int>(0x87f00000u)));
+    return _mm256_mul_ps(_mm256_castsi256_ps(x), _mm256_set1_ps(0x1p112f));
   }
-  static __m256 low_word(__m256i words) {
-    return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(words, 16), 16));
-  }
-  static __m256 high_word(__m256i words) {
-    return _mm256_cvtepi32_ps(_mm256_srai_epi32(words, 16));
-  }
-  // Converts e4m3 in the upper bytes of words to fp16 with 2^-8 of the value: the same bits with a
-  // longer exponent field.
-  static __m256i halves(__m256i upper) {
-    return _mm256_and_si256(_mm256_srai_epi16(upper, 1),
-                            _mm256_set1_epi16(static_cast<int16_t>(0xbf80)));
-  }
-  static Sums widened_halves(__m256i words) {
-    return {_mm256_cvtph_ps(_mm256_castsi256_si128(words)),
-            _mm256_cvtph_ps(_mm256_extracti128_si256(words, 1))};
-  }
-
-  template <KvFormat FORMAT>
-  static void numbers(const uint8_t* p, Sums& even, Sums& odd) {
-    if constexpr (FORMAT == KvFormat::kInt8) {
-      const __m256i first = words_of(p), last = words_of(p + 16);
-      even = {low_word(first), low_word(last)};
-      odd = {high_word(first), high_word(last)};
-    } else {
-      const __m256i pairs = pairs_of(p);
-      even = widened_halves(halves(_mm256_slli_epi16(pairs, 8)));
-      odd = widened_halves(halves(pairs));
-    }
+  template <KvFormat FORMAT, int I>
+  static Sums numbers(const uint8_t* quad) {
+    return {numbers_of_half<FORMAT, I>(half_quad(quad)),
+            numbers_of_half<FORMAT, I>(half_quad(quad + 32))};
   }
   static void store_pairs(bf16* p, Sums even, Sums odd) {
     const auto joined = [](__m256 e, __m256 o) {
@@ -53,16 +37,25 @@ struct Avx2Kv : Avx2Float {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), joined(even.low, odd.low));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), joined(even.high, odd.high));
   }
+  template <KvFormat FORMAT>
+  static void decode(const uint8_t* quad, bf16* panels) {
+    store_pairs(panels, numbers<FORMAT, 0>(quad), numbers<FORMAT, 1>(quad));
+    store_pairs(panels + 32, numbers<FORMAT, 2>(quad), numbers<FORMAT, 3>(quad));
+  }
 
-  static constexpr bool kIntegers = true;
   struct Ints {
     __m256i low, high;  // outputs 0–7 and 8–15
   };
   using Words = Ints;
-  static Words words(const uint8_t* p) { return {words_of(p), words_of(p + 16)}; }
+  static void words(const uint8_t* quad, Words& even, Words& odd) {
+    const __m256i low = half_quad(quad), high = half_quad(quad + 32);
+    even = {_mm256_srai_epi16(_mm256_slli_epi16(low, 8), 8),
+            _mm256_srai_epi16(_mm256_slli_epi16(high, 8), 8)};
+    odd = {_mm256_srai_epi16(low, 8), _mm256_srai_epi16(high, 8)};
+  }
   static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
-  static void dot(Ints& ints, Words w, int32_t pair) {
-    const __m256i x = _mm256_set1_epi32(pair);
+  static void dot(Ints& ints, Words w, int32_t two) {
+    const __m256i x = _mm256_set1_epi32(two);
     ints.low = _mm256_add_epi32(ints.low, _mm256_madd_epi16(w.low, x));
     ints.high = _mm256_add_epi32(ints.high, _mm256_madd_epi16(w.high, x));
   }

@@ -1,10 +1,10 @@
-// The KvVectors (attention/byte_attention_kernels.h) of the portable kernels.
+// The KvVectors (attention/byte_sums.h) of the portable kernels.
 #pragma once
 
 #include <array>
 
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/cpu/isa/vectors_portable.h"
-#include "kernels/types/kv_format.h"
 
 namespace valora::kernels {
 namespace {
@@ -25,31 +25,35 @@ inline constexpr std::array<float, 256> kFp8Numbers = fp8_numbers();
 
 struct PortableKv : PortableFloat {
   static constexpr int kRows = 3;
-  static constexpr bool kIntegers = false;
+  template <KvFormat>
+  static constexpr RowCode kCode = RowCode::kFloats;
 
-  template <KvFormat FORMAT>
-  static void numbers(const uint8_t* p, Sums& even, Sums& odd) {
+  template <KvFormat FORMAT, int I>
+  static Sums numbers(const uint8_t* quad) {
+    Sums sums;
     for (int i = 0; i < 4; ++i) {
+      const uint8_t* const four = quad + 16 * i;
       if constexpr (FORMAT == KvFormat::kInt8) {
-        uint16_t pairs[4];
-        std::memcpy(pairs, p + 8 * i, sizeof pairs);
-        const FourBits bytes{pairs[0], pairs[1], pairs[2], pairs[3]};
-        even.part[i] = __builtin_convertvector((FourIntegers)(bytes << 24) >> 24, Four);
-        odd.part[i] = __builtin_convertvector((FourIntegers)(bytes << 16) >> 24, Four);
+        FourBits bytes;
+        std::memcpy(&bytes, four, sizeof bytes);
+        sums.part[i] = __builtin_convertvector((FourIntegers)(bytes << (24 - 8 * I)) >> 24, Four);
       } else {
-        const uint8_t* four = p + 8 * i;
-        even.part[i] = Four{kFp8Numbers[four[0]], kFp8Numbers[four[2]], kFp8Numbers[four[4]],
-                            kFp8Numbers[four[6]]};
-        odd.part[i] = Four{kFp8Numbers[four[1]], kFp8Numbers[four[3]], kFp8Numbers[four[5]],
-                           kFp8Numbers[four[7]]};
+        sums.part[i] = Four{kFp8Numbers[four[I]], kFp8Numbers[four[4 + I]],
+                            kFp8Numbers[four[8 + I]], kFp8Numbers[four[12 + I]]};
       }
     }
+    return sums;
   }
   static void store_pairs(bf16* p, const Sums& even, const Sums& odd) {
     for (int i = 0; i < 4; ++i) {
       const FourBits joined = (FourBits)even.part[i] >> 16 | ((FourBits)odd.part[i] & 0xffff0000u);
       std::memcpy(p + 8 * i, &joined, sizeof joined);
     }
+  }
+  template <KvFormat FORMAT>
+  static void decode(const uint8_t* quad, bf16* panels) {
+    store_pairs(panels, numbers<FORMAT, 0>(quad), numbers<FORMAT, 1>(quad));
+    store_pairs(panels + 32, numbers<FORMAT, 2>(quad), numbers<FORMAT, 3>(quad));
   }
 };
 
