@@ -106,7 +106,7 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
   if (state.keys > 0) {
     Lanes best = nothing;
     const auto track_max = [&](Lanes found) __attribute__((always_inline)) {
-      best = found > best ? found : best;
+      best = larger(found, best);
     };
     for (; i < whole; i += kLanes) track_max(load_lanes(scores + i));
     if (rest > 0) track_max(counts ? load_lanes(scores + i) : nothing);

@@ -1,10 +1,6 @@
 // Codes queries and weights of keys for the sums of byte_sums.h.
 #pragma once
 
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
-
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -22,7 +18,16 @@ using LaneWords = uint16_t __attribute__((vector_size(32)));
 inline constexpr float kLeastLargest = 65535 * std::numeric_limits<float>::min();
 
 inline __attribute__((always_inline)) LaneWords low_words(LaneBits bits) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  // g++ 12 converts vectors of two registers element by element.
+  struct Halves {
+    __m256i low, high;
+  };
+  const auto x = __builtin_bit_cast(Halves, bits & 0xffff);
+  return (LaneWords)_mm256_permute4x64_epi64(_mm256_packus_epi32(x.low, x.high), 0xd8);
+#else
   return __builtin_convertvector(bits, LaneWords);
+#endif
 }
 
 // Brings the words of four quads into the order of a code and stores them.
@@ -43,15 +48,6 @@ inline __attribute__((always_inline)) void store_lanes(void* p, Lanes lanes) {
   std::memcpy(p, &lanes, sizeof lanes);
 }
 
-// The larger bits: of magnitudes the larger one, or a NaN.
-inline __attribute__((always_inline)) Lanes larger_bits(Lanes a, Lanes b) {
-#ifdef __AVX512F__
-  // One instruction, which g++ 12 does not find.
-  return (Lanes)_mm512_max_epi32((__m512i)a, (__m512i)b);
-#else
-  return (LaneBits)a > (LaneBits)b ? a : b;
-#endif
-}
 inline __attribute__((always_inline)) float largest_of(Lanes lanes) {
   return reduce_lanes(lanes, larger_bits);
 }
@@ -165,7 +161,7 @@ inline __attribute__((always_inline)) void find_row_max(ByteSoftmax& s) {
   Lanes best = nothing;
   for_seen(s, [&](int64_t i, auto whole) __attribute__((always_inline)) {
     const Lanes score = where_seen(s, i, load_lanes(s.scores + i), nothing, whole);
-    best = score > best ? score : best;
+    best = larger(score, best);
   });
   const float before = s.row_max, found = max_lane(best) * s.scale;
   s.row_max = found > before ? found : before;

@@ -10,8 +10,8 @@
 //   decode<FORMAT>(quad, panels)
 //                           stores a quad as two vectors of a panel of bf16, exactly
 // and, for the codes that they use,
-//   kWords:  Words, words(quad, even, odd), Ints, no_ints(), dot(ints, words, two), floats_of(ints)
-//            int16 of the inputs 0 and 2, and 1 and 3, and their products in int32
+//   kWords:  Words, words<I>(quad), Ints, no_ints(), dot(ints, words, two), floats_of(ints)
+//            int16 of the inputs I and I + 2, and their products in int32
 //   kBytes:  Quads, load_quads(quad), offset_quads(quad) (128 more, unsigned), Ints,
 //   ints_from(sum),
 //            dot_unsigned(ints, quads, four signed), dot_signed(ints, quads, four unsigned),
@@ -72,15 +72,19 @@ struct QuadSums<V, FORMAT, RowCode::kWords, ROWS> {
   typename V::Ints sums[ROWS];
 
   inline __attribute__((always_inline)) void start(int row, int32_t) { sums[row] = V::no_ints(); }
+  template <int I>
+  inline __attribute__((always_inline)) void add_words(const uint8_t* quad, const uint8_t* inputs,
+                                                       int64_t ld) {
+    const typename V::Words words = V::template words<I>(quad);
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; ++i) V::dot(sums[i], words, four_bytes(inputs + i * ld + 4 * I));
+  }
+  // One after the other: AVX2 has too few registers for both.
   inline __attribute__((always_inline)) void add_key(const uint8_t* quad, const uint8_t* inputs,
                                                      int64_t ld) {
-    typename V::Words even, odd;
-    V::words(quad, even, odd);
-#pragma GCC unroll 16
-    for (int i = 0; i < ROWS; ++i) {
-      V::dot(sums[i], even, four_bytes(inputs + i * ld));
-      V::dot(sums[i], odd, four_bytes(inputs + i * ld + 4));
-    }
+    add_words<0>(quad, inputs, ld);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    add_words<1>(quad, inputs, ld);
   }
   inline __attribute__((always_inline)) void add_value(const uint8_t* quad, const uint8_t* inputs,
                                                        int64_t ld) {

@@ -47,11 +47,13 @@ struct Avx2Kv : Avx2Float {
     __m256i low, high;  // outputs 0–7 and 8–15
   };
   using Words = Ints;
-  static void words(const uint8_t* quad, Words& even, Words& odd) {
-    const __m256i low = half_quad(quad), high = half_quad(quad + 32);
-    even = {_mm256_srai_epi16(_mm256_slli_epi16(low, 8), 8),
-            _mm256_srai_epi16(_mm256_slli_epi16(high, 8), 8)};
-    odd = {_mm256_srai_epi16(low, 8), _mm256_srai_epi16(high, 8)};
+  template <int I>
+  static __m256i words_of_half(__m256i x) {
+    return _mm256_srai_epi16(I == 0 ? _mm256_slli_epi16(x, 8) : x, 8);
+  }
+  template <int I>
+  static Words words(const uint8_t* quad) {
+    return {words_of_half<I>(half_quad(quad)), words_of_half<I>(half_quad(quad + 32))};
   }
   static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
   static void dot(Ints& ints, Words w, int32_t two) {

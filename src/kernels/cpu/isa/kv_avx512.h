@@ -35,10 +35,10 @@ struct Avx512Kv : Avx512Float {
 
   using Ints = __m512i;
   using Words = __m512i;
-  static void words(const uint8_t* quad, Words& even, Words& odd) {
+  template <int I>
+  static Words words(const uint8_t* quad) {
     const __m512i x = load_quads(quad);
-    even = _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8);
-    odd = _mm512_srai_epi16(x, 8);
+    return _mm512_srai_epi16(I == 0 ? _mm512_slli_epi16(x, 8) : x, 8);
   }
   static Ints no_ints() { return _mm512_setzero_si512(); }
   static void dot(Ints& ints, Words w, int32_t two) {

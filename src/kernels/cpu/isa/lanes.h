@@ -2,6 +2,10 @@
 // set.
 #pragma once
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 
 #include "kernels/cpu/isa/to_integer.h"
@@ -14,9 +18,40 @@ namespace {
 using Lanes = float __attribute__((vector_size(64)));
 using LaneBits = int32_t __attribute__((vector_size(64)));
 
+// a > b ? a : b. g++ 12 compiles that to scalar comparisons if two registers hold the vector.
+inline __attribute__((always_inline)) Lanes larger(Lanes a, Lanes b) {
+#ifdef __AVX512F__
+  return (Lanes)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+  struct Halves {
+    __m256 low, high;
+  };
+  const auto x = __builtin_bit_cast(Halves, a), y = __builtin_bit_cast(Halves, b);
+  return __builtin_bit_cast(Lanes,
+                            Halves{_mm256_max_ps(x.low, y.low), _mm256_max_ps(x.high, y.high)});
+#else
+  return a > b ? a : b;
+#endif
+}
+// The same of the bits as integers: of magnitudes the larger one, or a NaN.
+inline __attribute__((always_inline)) Lanes larger_bits(Lanes a, Lanes b) {
+#ifdef __AVX512F__
+  return (Lanes)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+  struct Halves {
+    __m256i low, high;
+  };
+  const auto x = __builtin_bit_cast(Halves, a), y = __builtin_bit_cast(Halves, b);
+  return __builtin_bit_cast(
+      Lanes, Halves{_mm256_max_epi32(x.low, y.low), _mm256_max_epi32(x.high, y.high)});
+#else
+  return (LaneBits)a > (LaneBits)b ? a : b;
+#endif
+}
+
 // e^x within 2 ulp for x <= 0. Clamps inputs below -87 to -87.
 inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
-  x = x < -87.0f ? Lanes{} - 87.0f : x;
+  x = larger(Lanes{} - 87.0f, x);
   const Lanes n = (x * kLog2E + kToInteger) - kToInteger;
   return (Lanes)((LaneBits)exp_of_rest(x, n) + (__builtin_convertvector(n, LaneBits) << 23));
 }
@@ -25,8 +60,7 @@ inline __attribute__((always_inline)) Lanes exp_lanes(Lanes x) {
 // Clamps inputs below -126 to -126. 2^r is the minimax polynomial for the relative error on |r| <=
 // 1/2.
 inline __attribute__((always_inline)) Lanes exp2_lanes(Lanes x) {
-  constexpr float kLeast = -126.0f;
-  x = x < kLeast ? Lanes{} + kLeast : x;
+  x = larger(Lanes{} - 126.0f, x);
   const Lanes moved = x + kToInteger, r = x - (moved - kToInteger);
   Lanes p = r * 9.5701003e-3f + 5.5917867e-2f;
   p = p * r + 2.4024744e-1f;
@@ -59,8 +93,7 @@ inline __attribute__((always_inline)) float reduce_lanes(Lanes lanes, const Join
   return join(lanes, rotated_lanes<1>(lanes))[0];
 }
 inline __attribute__((always_inline)) float max_lane(Lanes lanes) {
-  return reduce_lanes(
-      lanes, [](Lanes a, Lanes b) __attribute__((always_inline)) { return a > b ? a : b; });
+  return reduce_lanes(lanes, larger);
 }
 inline __attribute__((always_inline)) float sum_lanes(Lanes lanes) {
   return reduce_lanes(lanes, [](Lanes a, Lanes b) __attribute__((always_inline)) { return a + b; });
