@@ -34,17 +34,21 @@ std::span<const PageFile> page_files() {
 ")
 endfunction()
 
-# valora_request_fields(OUTPUT): the request fields, for /openapi.json.
-function(valora_request_fields output)
-  set(file ${PROJECT_SOURCE_DIR}/src/server/openai/request_fields.json)
-  file(READ ${file} text)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+# valora_api_tables(OUTPUT): the fields of requests and answers, for /openapi.json.
+function(valora_api_tables output)
+  set(folder ${PROJECT_SOURCE_DIR}/src/server/openai)
+  file(READ ${folder}/request_fields.json fields)
+  file(READ ${folder}/api_reference.json reference)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    ${folder}/request_fields.json ${folder}/api_reference.json)
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
 "#include \"server/openai/request_fields.h\"
 
 namespace valora::server {
 
-std::string_view request_fields() { return R\"fields(@text@)fields\"; }
+std::string_view request_fields() { return R\"fields(@fields@)fields\"; }
+
+std::string_view api_reference() { return R\"fields(@reference@)fields\"; }
 
 }  // namespace valora::server
 ")

@@ -32,7 +32,7 @@ def demo_server(*options):
 
 @pytest.fixture(scope="session")
 def server():
-    made = demo_server("--allow-runtime-lora-updating")
+    made = demo_server("--allow-runtime-lora-updating", "--swap-space", "16M")
     yield made
     made.stop()
 
@@ -131,6 +131,32 @@ def answered(page, number=1):
     for at in range(number):
         found.nth(at).locator(".measures", has_text="in all").wait_for()
     return found
+
+
+HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202e\u2066txt.exe'
+
+
+# An answer that begins but never ends: a real one may end before a busy machine has drawn its first words.
+ENDLESS = """() => {
+    const fetched = window.fetch;
+    window.fetch = (url, options) => {
+        if (!String(url).endsWith('/v1/chat/completions')) return fetched(url, options);
+        window.fetch = fetched;
+        const words = 'data: {"choices": [{"index": 0, "delta": {"content": "Once upon a time"}}]}\\n\\n';
+        const body = new ReadableStream({start(stream) {
+            stream.enqueue(new TextEncoder().encode(words));
+            options.signal.addEventListener('abort', () => stream.error(options.signal.reason));
+        }});
+        return Promise.resolve(new Response(body, {headers: {'Content-Type': 'text/event-stream'}}));
+    };
+}"""
+
+
+def trace_rows(rates, skews):
+    """Results of `valora bench trace` with two policies, the second of which has a hostile name."""
+    return [dict(policy=policy, rate=rate, skewness=skew, adapters=8, cameras=0, replicas=1, token_latency_seconds=(1 + at) * skew / 100, merges=2,
+                 ttft_seconds=dict(p99=rate), requests_per_second=rate - at, attainment=0.5)
+            for at, policy in enumerate(("valora", "<img src=x onerror=window.hit=1>")) for rate in rates for skew in skews]
 
 
 def event_stream(*events):

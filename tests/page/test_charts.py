@@ -4,11 +4,7 @@ import json
 
 import pytest
 
-
-def rows(rates, skews):
-    return [dict(policy=policy, rate=rate, skewness=skew, adapters=8, cameras=0, replicas=1, token_latency_seconds=(1 + at) * skew / 100, merges=2,
-                 ttft_seconds=dict(p99=rate), requests_per_second=rate - at, attainment=0.5)
-            for at, policy in enumerate(("valora", "<img src=x onerror=window.hit=1>")) for rate in rates for skew in skews]
+from conftest import trace_rows
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def charts(server, open_page, tmp_path):
 
 
 def test_each_value_of_a_second_parameter_gets_a_chart(charts):
-    measured = rows([3, 9], [0.3, 0.7, 0.95])
+    measured = trace_rows([3, 9], [0.3, 0.7, 0.95])
     measured[0]["timeline"] = dict(interval_seconds=2, intervals=[dict(mode_seconds=dict(unmerged=1, merged=0.5))] * 3, writes=[dict(at=1, seconds=0.01)])
     page = charts(measured)
     latency = page.get_by_role("region", name="Average token latency", exact=True)
@@ -38,7 +34,7 @@ def test_each_value_of_a_second_parameter_gets_a_chart(charts):
     assert page.evaluate("window.hit") is None and page.locator("main img").count() == 0
 
 
-THREE_PARAMETERS = rows([1, 2], [0.3, 0.5]) + [rows([1], [0.3])[0] | {"adapters": 9}]
+THREE_PARAMETERS = trace_rows([1, 2], [0.3, 0.5]) + [trace_rows([1], [0.3])[0] | {"adapters": 9}]
 
 
 @pytest.mark.parametrize("content, said", [("{", "is not JSON"), ("[]", "is not what valora bench"), ([{"policy": "x"}], "is not what valora bench"),

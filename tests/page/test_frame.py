@@ -1,12 +1,81 @@
 """Common to all views: sizes, colours, screen readers, keyboard, and a server that goes away."""
 
+import json
+import re
+import threading
+import time
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from conftest import add_picture, answered, ask, choose, demo_server, until
+from conftest import (
+    Watch,
+    add_picture,
+    answered,
+    ask,
+    choose,
+    demo_server,
+    lanes,
+    trace_rows,
+    until,
+)
 
 VIEWS = {"try": "/", "adapters": "/#adapters", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
 READY = {"try": ".empty button", "adapters": "tbody tr", "now": ".panels .figures", "charts": "main input[type=file]", "docs": ".endpoint"}
+
+
+def try_states(page):
+    page.get_by_role("combobox", name="Add a model").click()
+    page.locator(".options [role=option]").first.wait_for()
+    yield "list of models"
+    choose(page, "digits", "coins")
+    add_picture(page, "coins-1.png")
+    if not page.get_by_label("Top p").is_visible():
+        page.locator("summary", has_text="Settings").click()
+    ask(page)
+    answered(page, 2).nth(1).locator(".boxed svg rect").first.wait_for(state="attached")
+    yield "answers"
+    lanes(page).first.get_by_role("button", name="Copy the request").click()
+    yield "code"
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Camera").click()
+    until(page, "document.querySelector('video.camera')?.videoWidth > 0")
+    yield "camera"
+    page.get_by_role("button", name="Cancel").click()
+
+
+def adapter_states(page):
+    page.get_by_text("Load an adapter").click()
+    page.get_by_label("Folder").fill("/nowhere")
+    page.get_by_label("Name", exact=True).fill("x")
+    page.get_by_role("button", name="Load", exact=True).click()
+    page.locator(".load-form .fault").wait_for()
+    yield "form"
+    page.get_by_role("button", name="Unload digits").click()
+    yield "dialog"
+    page.get_by_role("button", name="Cancel").click()
+
+
+def chart_states(page):
+    rows = trace_rows([3, 9], [0.3, 0.7])
+    page.get_by_label("Results of valora bench trace").set_input_files(dict(name="t.json", mimeType="application/json", buffer=json.dumps(rows).encode()))
+    page.locator("svg.chart").first.wait_for()
+    page.locator("summary", has_text="Figures").first.click()
+    yield "drawn"
+
+
+def docs_states(page):
+    page.locator("#post_v1_chat_completions summary").click()
+    yield "endpoint"
+
+
+STATES = {"try": try_states, "adapters": adapter_states, "charts": chart_states, "docs": docs_states}
+
+
+def check_frame(page, state):
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"], state
+    found = [fault for fault in Axe().run(page).response["violations"] if fault["impact"] in ("serious", "critical")]
+    assert not found, (state, [(fault["id"], [node["html"][:120] for node in fault["nodes"][:3]]) for fault in found])
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -16,20 +85,41 @@ def test_every_view_fits_and_is_accessible(server, open_page, width, colours):
     for view, path in VIEWS.items():
         page.goto(server.url + path)
         page.locator(READY[view]).first.wait_for()
-        if view == "try":
-            choose(page, "digits", "coins")
-            add_picture(page, "digits-1.png")
-            ask(page)
-            answered(page, 2)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
-        found = [fault for fault in Axe().run(page).response["violations"] if fault["impact"] in ("serious", "critical")]
-        assert not found, (view, [(fault["id"], [node["html"][:120] for node in fault["nodes"][:3]]) for fault in found])
+        check_frame(page, view)
+        for state in STATES.get(view, lambda _: [])(page) if (width == 390) == (colours == "dark") else []:
+            check_frame(page, (view, state))
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(int(part) for part in ground[4:-1].split(",")) > 600) == (colours == "light")
 
 
-def test_key_is_requested_and_kept_in_the_tab(open_page):
-    made = demo_server("--api-key", "sk-secret-1")
+def test_violations_of_a_page_are_noticed(server, browser):
+    page = browser.new_page()
+    watch = Watch(page, server.url)
+    page.goto(server.url)
+    page.locator(READY["try"]).first.wait_for()
+    assert not watch.faults
+    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 1'}))")
+    page.evaluate("fetch('https://elsewhere.invalid/').catch(() => {})")
+    page.evaluate("document.body.setAttribute('style', 'color: red')")
+    page.evaluate("setTimeout(() => { throw new Error('lost'); })")
+    signs = {"inline script", "connect to 'https://elsewhere.invalid/'|Refused to connect", "inline style", "exception: lost"}
+
+    def seen(sign):
+        return any(re.search(sign, fault) for fault in watch.faults)
+
+    deadline = time.monotonic() + 10
+    while not all(map(seen, signs)) and time.monotonic() < deadline:
+        page.wait_for_timeout(30)
+    page.close()
+    assert all(map(seen, signs)), watch.faults
+
+
+APPLICATION = "applications:\n  - {name: reading, models: [digits], ttft: 30, e2e: 60}\n"
+
+
+def test_key_is_requested_and_kept_in_the_tab(open_page, tmp_path):
+    (tmp_path / "applications.yaml").write_text(APPLICATION)
+    made = demo_server("--api-key", "sk-secret-1", "--applications", tmp_path / "applications.yaml", "--allow-runtime-lora-updating")
     try:
         page = open_page(made)
         field = page.get_by_label("Key", exact=True)
@@ -43,11 +133,24 @@ def test_key_is_requested_and_kept_in_the_tab(open_page):
         ask(page, "Which digit?")
         assert answered(page).count() == 1
         assert page.evaluate("[sessionStorage.getItem('valora.key'), JSON.stringify(localStorage).includes('secret')]") == ["sk-secret-1", False]
+        lanes(page).first.get_by_role("button", name="Copy the request").click()
+        code = page.locator(".code-dialog pre").text_content()
+        assert "$VALORA_API_KEY" in code and "sk-secret" not in code
         page.reload()
         page.locator(".empty button").first.wait_for()
         assert not page.get_by_role("dialog").is_visible()
-        page.goto(made.url + "/#now")
-        page.locator(".panels .figures").first.wait_for()
+        page.get_by_role("link", name="Adapters").click()
+        page.get_by_role("button", name="Pin digits").click()
+        page.get_by_text("digits stays in the pool.").wait_for()
+        page.get_by_role("link", name="Now").click()
+        rows = page.get_by_role("region", name="Latencies", exact=True).locator("tbody tr")
+        rows.nth(1).wait_for()
+        assert rows.nth(1).locator("th").text_content() == "reading"
+        assert " s / " in rows.nth(1).locator("td").nth(3).text_content().replace("ms", "s")
+        assert rows.nth(1).get_by_text("target 30.0 s, met by 100 %").count() == 1
+        page.get_by_role("link", name="API").click()
+        page.locator("#get_v1_stats summary").click()
+        page.locator("#get_v1_stats").get_by_text("Needs the API key").wait_for()
     finally:
         made.stop()
 
@@ -65,13 +168,38 @@ def test_page_survives_the_loss_of_its_server(open_page):
         page.get_by_role("link", name="Try").click()
         ask(page, "Hello")
         page.get_by_text("cannot be reached").first.wait_for()
+        page.get_by_role("link", name="Adapters").click()
+        page.get_by_text("cannot be reached").first.wait_for()
         made = demo_server("--port", port)
         page.locator(".state.ready").wait_for()
+        page.locator("tbody tr").first.wait_for()
+        assert page.get_by_text("cannot be reached").count() == 0
+        page.get_by_role("link", name="Try").click()
+        page.locator(".empty button").first.wait_for()
+        choose(page, "valora-demo")
+        page.get_by_label("Most tokens").fill("2000")
+        page.get_by_label("Form of the answer").select_option("schema")
+        page.get_by_label("JSON schema", exact=True).fill('{"type": "string", "minLength": 4000}')
+        ask(page, "Tell me much.")
+        until(page, "document.querySelector('.answer-text').textContent.length > 20")
+        made.process.kill()
+        lanes(page).first.locator(".fault").wait_for()
+        assert lanes(page).first.locator(".answer-text").text_content()
+        made.stop()
+        made = demo_server("--port", port)
+        page.get_by_label("Most tokens").fill("10")
+        lanes(page).first.get_by_role("button", name="Retry").click()
+        lanes(page).first.locator(".measures", has_text="+ 10 tokens").wait_for()
         page.get_by_role("link", name="Now").click()
         page.locator(".panels .figures").first.wait_for()
         assert page.locator("main .notice").is_hidden()
     finally:
         made.stop()
+
+
+def keep_asking(server, stop):
+    while not stop.is_set():
+        server.chat("catalogue", "Write the entry.", max_tokens=100)
 
 
 def test_now_view_shows_steps_and_counts(server, open_page):
@@ -88,7 +216,25 @@ def test_now_view_shows_steps_and_counts(server, open_page):
       return false;
     }"""
     until(page, drawn)
-    assert page.get_by_role("region", name="Latencies").locator("tbody tr").count() == 1
+    assert page.get_by_role("region", name="Latencies", exact=True).locator("tbody tr").count() == 1
+    shown = page.locator(".panels dt").all_text_contents()
+    assert {"Running", "Waiting", "Being prepared", "Preempted", "Adapters in the pool", "Loads of adapters", "Mode of the last step", "Switches", "Merges",
+            "Time of both", "Prompt tokens", "Refused, too many", "Early aborts", "Memory", "CPU", "Swap space"} <= set(shown)
+    pool = page.locator(".panels .legend li").all_text_contents()
+    assert [text.split(" ")[0] for text in pool] == ["adapters", "KV", "history", "KV", "free"]
+    figure = "name => [...document.querySelectorAll('.panels dt')].find((dt) => dt.textContent === name).nextElementSibling.textContent"
+    stop = threading.Event()
+    busy = threading.Thread(target=keep_asking, args=(server, stop))
+    busy.start()
+    try:
+        until(page, f"({figure})('Running') === '1' && !({figure})('Generated').includes(' 0 per')")
+        page.get_by_role("link", name="Try").click()
+        choose(page, "digits", "mood")
+        ask(page, "How is it?")
+        assert answered(page, 2).count() == 2
+    finally:
+        stop.set()
+        busy.join()
 
 
 def test_docs_view_lists_every_endpoint_and_field(server, open_page):

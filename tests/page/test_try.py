@@ -1,10 +1,15 @@
 """The chat view: models, pictures, answers, and what it stores."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
+import playwright
+
 from conftest import (
+    ENDLESS,
+    HOSTILE,
     SAMPLES,
     add_picture,
     answer_events,
@@ -54,22 +59,6 @@ def test_clip_can_be_asked_about(page):
     add_picture(page, "race-1.mp4")
     ask(page)
     assert answered(page).first.locator(".answer-text").text_content().strip()
-
-
-# An answer that begins but never ends: a real one may end before a busy machine has drawn its first words.
-ENDLESS = """() => {
-    const fetched = window.fetch;
-    window.fetch = (url, options) => {
-        if (!String(url).endsWith('/v1/chat/completions')) return fetched(url, options);
-        window.fetch = fetched;
-        const words = 'data: {"choices": [{"index": 0, "delta": {"content": "Once upon a time"}}]}\\n\\n';
-        const body = new ReadableStream({start(stream) {
-            stream.enqueue(new TextEncoder().encode(words));
-            options.signal.addEventListener('abort', () => stream.error(options.signal.reason));
-        }});
-        return Promise.resolve(new Response(body, {headers: {'Content-Type': 'text/event-stream'}}));
-    };
-}"""
 
 
 def test_stream_can_be_stopped_and_retried(page):
@@ -123,7 +112,8 @@ def test_shown_code_sends_the_same_request(page):
     answer = answered(page).first.locator(".answer-text").text_content()
     lanes(page).first.get_by_role("button", name="Copy the request").click()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    for language, command in {"Python": [sys.executable, "-"], "curl": ["bash"]}.items():
+    node = pathlib.Path(playwright.__file__).parent / "driver" / "node"
+    for language, command in {"Python": [sys.executable, "-"], "curl": ["bash"], "JavaScript": [node, "--input-type=module", "-"]}.items():
         page.get_by_role("button", name=language, exact=True).click()
         page.get_by_role("button", name="Copy", exact=True).click()
         page.get_by_text("Copied").wait_for()
@@ -134,8 +124,6 @@ def test_shown_code_sends_the_same_request(page):
             code = code.replace("curl ", "curl -s ", 1)
         done = subprocess.run(command, input=code, capture_output=True, text=True, timeout=60)
         assert f'"content":"{answer}"' in done.stdout, done.stderr
-    page.get_by_role("button", name="JavaScript", exact=True).click()
-    assert "fetch(" in page.locator(".code-dialog pre").text_content()
 
 
 def test_conversations_are_kept_in_the_browser_and_exported(page):
@@ -180,32 +168,6 @@ def test_pictures_can_be_dropped_pasted_and_taken(page):
     assert page.locator(".tray li").count() == 2
 
 
-def test_everything_is_reachable_by_keyboard(page):
-    page.get_by_role("combobox", name="Add a model").wait_for()
-    keys = page.keyboard
-    keys.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-    keys.press("Enter")
-    keys.press("Tab")
-    keys.type("mood")
-    page.locator(".options [role=option]").first.wait_for()
-    keys.press("Enter")
-    assert page.locator(".chip").count() == 1
-    for _ in range(20):
-        keys.press("Tab")
-        if page.evaluate("document.activeElement.getAttribute('aria-label')") == "Question":
-            break
-    keys.press("End")
-    keys.type(" Please.")
-    keys.press("Enter")
-    lane = answered(page).first
-    assert lane.locator(".answer-text").text_content().strip()
-    assert page.locator(".question-text").text_content() == "How does the person feel? Please."
-    page.get_by_role("combobox", name="Add a model").focus()
-    keys.press("Backspace")
-    assert page.locator(".chip").count() == 0
-
-
 def test_refusal_shows_the_servers_message(page):
     page.get_by_label("Form of the answer").select_option("schema")
     page.get_by_label("JSON schema", exact=True).fill('{"not": {}}')
@@ -216,9 +178,6 @@ def test_refusal_shows_the_servers_message(page):
     page.get_by_label("JSON schema", exact=True).fill("{")
     lane.get_by_role("button", name="Retry").click()
     lane.locator(".fault", has_text="The JSON schema is not JSON").wait_for()
-
-
-HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\u202e\u2066txt.exe'
 
 
 def test_hostile_answers_are_shown_as_text(page):

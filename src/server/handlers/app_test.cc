@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "server/handlers/openapi_answers.h"
 #include "server/handlers/routes.h"
-
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {
@@ -140,6 +140,13 @@ TEST_F(Handlers, OpenApiListsBodyFields) {
   EXPECT_EQ(chat["properties"]["temperature"]["type"], "number");
   EXPECT_FALSE(chat["properties"]["stop"].contains("type"));  // a string or a list
   EXPECT_EQ(chat["properties"]["user"]["description"], "accepted, without effect");
+  EXPECT_EQ(chat["properties"]["top_logprobs"]["type"], "integer");  // needs "logprobs"
+  for (const auto& [path, methods] : paths.items()) {
+    if (!methods.contains("post") || !methods["post"].contains("requestBody")) continue;
+    for (const auto& [_, content] : methods["post"]["requestBody"]["content"].items())
+      for (const auto& [field, schema] : content["schema"]["properties"].items())
+        EXPECT_TRUE(schema.contains("description")) << path << " " << field;
+  }
   EXPECT_THAT(chat["description"].get<std::string>(), HasSubstr("use_beam_search"));
   EXPECT_EQ(body("/v1/classify"), body("/classify"));
   EXPECT_EQ(body("/v1/load_lora_adapter")["required"], Json({"lora_name", "lora_path"}));
@@ -150,6 +157,17 @@ TEST_F(Handlers, OpenApiListsBodyFields) {
   EXPECT_EQ(sent["adapter_model.safetensors"]["format"], "binary");
   EXPECT_FALSE(sent.contains("lora_path"));
   EXPECT_TRUE(paths["/v1/chat/completions"]["post"]["responses"].contains("429"));
+  EXPECT_TRUE(paths["/v1/upload_lora_adapter"]["post"]["responses"].contains("507"));
+}
+
+TEST(OpenApi, ShapesBecomeSchemas) {
+  const auto shape = OrderedJson::parse(R"({"":"object or null: of all","ids?":"list of integer: x",
+      "items":[{"a":"string or number: y"}]})");
+  EXPECT_EQ(Json::parse(schema_of_shape(shape).dump()), Json::parse(R"({
+      "type":["object","null"],"description":"of all","required":["items"],"properties":{
+        "ids":{"type":"array","items":{"type":"integer"},"description":"x"},
+        "items":{"type":"array","items":{"type":"object","required":["a"],"properties":{
+          "a":{"type":["string","number"],"description":"y"}}}}}})"));
 }
 
 TEST_F(Handlers, TokenizerInfoExistsOnlyIfEnabled) {

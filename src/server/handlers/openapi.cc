@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string>
 
+#include "server/handlers/openapi_answers.h"
 #include "server/handlers/openapi_bodies.h"
 #include "server/handlers/routes.h"
 #include "server/openai/json_text.h"
@@ -47,12 +48,10 @@ OrderedJson operation(const Route& route, bool keys) {
 }
 
 OrderedJson components(bool keys) {
-  const OrderedJson text = {{"type", "string"}};
-  const OrderedJson maybe = {{"type", OrderedJson::array({"string", "null"})}};
-  const OrderedJson error = {
-      {"type", "object"},
-      {"properties",
-       {{"message", text}, {"type", text}, {"param", maybe}, {"code", {{"type", "integer"}}}}}};
+  const OrderedJson error = schema_of_shape({{"message", "string: what is wrong"},
+                                             {"type", "string: the kind of error"},
+                                             {"param", "string or null: the field it is about"},
+                                             {"code", "integer: the status"}});
   OrderedJson out = {{"schemas",
                       {{"Error",
                         {{"type", "object"},

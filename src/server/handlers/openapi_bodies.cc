@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "server/handlers/openapi_answers.h"
+#include "server/handlers/stats.h"
+#include "server/handlers/status.h"
 #include "server/handlers/upload_lora.h"
 #include "server/openai/request_fields.h"
 
@@ -43,7 +46,8 @@ OrderedJson upload_schema() {
   OrderedJson out = lora_schema(true);
   OrderedJson& properties = out["properties"];
   properties.erase("lora_path");
-  const OrderedJson file = {{"type", "string"}, {"format", "binary"}};
+  const OrderedJson file = {
+      {"type", "string"}, {"format", "binary"}, {"description", "the file of this name"}};
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors", "valora.json"})
     properties[name] = file;
   out["required"] = {"lora_name", "adapter_config.json", "adapter_model.safetensors"};
@@ -75,18 +79,44 @@ OrderedJson field_schema(const std::string& field, const OrderedJson& example) {
   return out;
 }
 
+const OrderedJson& reference() {
+  static const OrderedJson table = OrderedJson::parse(api_reference());
+  return table;
+}
+
+void describe(const std::string& path, const std::string& field, OrderedJson& schema) {
+  const OrderedJson& meanings = reference().at("fields");
+  auto found = meanings.find(path + " " + field);
+  if (found == meanings.end()) found = meanings.find(field);
+  if (found != meanings.end()) schema["description"] = *found;
+}
+
+void add_honoured(const std::string& path, const OrderedJson& examples, OrderedJson& properties) {
+  for (const auto& [field, example] : examples.items()) {
+    properties[field] = field_schema(field, example);
+    describe(path, field, properties[field]);
+  }
+  const OrderedJson& also = reference().at("also");
+  const auto more = also.find(path);
+  if (more == also.end()) return;
+  for (const auto& [field, type] : more->items()) {
+    properties[field]["type"] = type;
+    describe(path, field, properties[field]);
+  }
+}
+
 }  // namespace
 
-OrderedJson body_schema(std::string_view path) {
-  if (path == kUploadPath) return upload_schema();
-  if (path.ends_with("_lora_adapter")) return lora_schema(path == "/v1/load_lora_adapter");
+OrderedJson body_schema(std::string_view route) {
+  if (route == kUploadPath) return upload_schema();
+  if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
   static const OrderedJson table = OrderedJson::parse(request_fields());
-  const auto found = table.find(std::string(path == "/v1/classify" ? "/classify" : path));
+  const std::string path(route == "/v1/classify" ? "/classify" : route);
+  const auto found = table.find(path);
   OrderedJson out = {{"type", "object"}};
   if (found == table.end()) return out;
   OrderedJson& properties = out["properties"] = OrderedJson::object();
-  for (const auto& [field, example] : (*found)["honoured"].items())
-    properties[field] = field_schema(field, example);
+  add_honoured(path, (*found)["honoured"], properties);
   for (const auto& [field, example] : (*found)["no_effect"].items()) {
     properties[field] = field_schema(field, example);
     properties[field]["description"] = "accepted, without effect";
@@ -107,21 +137,37 @@ OrderedJson responses_of(const Route& route, bool keys) {
         {"content",
          {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
   };
+  const bool sends = route.method == "POST" && !route.open;
+  const bool changes = route.path.ends_with("_lora_adapter");
   out["200"] = {{"description", "The answer"}};
-  if (route.method == "POST" && !route.open) {
-    add("400", "A field is wrong or not supported; `param` names it");
-    add("413", "The body is too large");
-  }
-  if (keys && !route.open) {
-    add("401", "The API key is missing or wrong");
+  if (OrderedJson content = answer_content(route.path); !content.empty())
+    out["200"]["content"] = std::move(content);
+  if (sends) add("400", "A field is wrong or not supported; `param` names it");
+  if (keys && !route.open) add("401", "The API key is missing or wrong");
+  if (changes)
+    add("403", "An option of the server, the key's user or, for uploads, the origin forbids it");
+  else if (keys && !route.open)
     add("403", "The key's user may not do this");
+  if (changes)
+    add("404", "There is no such adapter, or no such folder");
+  else if (route.model_work || route.path.ends_with('/'))
+    add("404", "There is no such model");
+  if (changes) add("409", "The name has another generation than `expected_generation`");
+  if (sends) {
+    add("413", "The body is too large");
+    add("415", "The body has another type, or is compressed");
   }
-  if (route.model_work || route.path.ends_with('/')) add("404", "There is no such model");
-  if (route.model_work) {
-    add("429", "Too many requests wait; Retry-After says when to come again");
-    add("503", "The server drains, or a limit of its memory is reached");
-  }
-  add("default", "An error");
+  if (route.model_work) add("429", "Too many requests wait; Retry-After says when to come again");
+  if (route.handler == handle_health)
+    add("503", "The server loads its model, drains, or its engine does not work");
+  else if (route.handler == handle_stats)
+    add("503", "Too many clients read the events, or the server loads its model");
+  else if (route.model_work)
+    add("503", "The server loads its model, drains, or a limit of its memory is reached");
+  if (route.path == kUploadPath) add("507", "The folder of uploads is full");
+  add("default",
+      "405: another method; 408: the request came too slowly; 414, 431: its target or its header "
+      "is too long; 421: the host is not allowed; 500: a fault of the server");
   return out;
 }
 

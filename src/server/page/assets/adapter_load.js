@@ -1,6 +1,6 @@
 // The form that loads an adapter from a folder on the server or on this computer.
 import { request, upload } from "./api.js";
-import { el } from "./dom.js";
+import { el, nameText } from "./dom.js";
 import { bytes, seconds } from "./format.js";
 
 const FILES = ["adapter_config.json", "adapter_model.safetensors", "valora.json"];
@@ -100,7 +100,7 @@ export function makeLoadForm(uploadLimit, after) {
     const ticks = setInterval(tick, 1000);
     try {
       await send();
-      say(`Loaded ${name.value} in ${seconds((performance.now() - began) / 1000)}.`);
+      say(`Loaded ${nameText(name.value)} in ${seconds((performance.now() - began) / 1000)}.`);
       after();
     } catch (fault) {
       say(fault.message, true);

@@ -3,7 +3,7 @@
 import { makeLoadForm } from "./adapter_load.js";
 import { json, request } from "./api.js";
 import * as catalog from "./catalog.js";
-import { button, el, named, replace } from "./dom.js";
+import { button, el, named, nameText, replace } from "./dom.js";
 import { ago, bytes, count, seconds } from "./format.js";
 import { makeTable } from "./table.js";
 
@@ -78,10 +78,10 @@ export function show(main) {
     performance.measure("filter", "filter-begin");
   }
   async function unload(row) {
-    if (!await confirmed(`Unload ${row.name}? Requests that run keep it until they end.`)) return;
+    if (!await confirmed(`Unload ${nameText(row.name)}? Requests that run keep it until they end.`)) return;
     try {
       await request("/v1/unload_lora_adapter", { method: "POST", body: { lora_name: row.name } });
-      say(`Unloaded ${row.name}.`);
+      say(`Unloaded ${nameText(row.name)}.`);
       await changed();
     } catch (fault) {
       say(fault.message, true);
@@ -90,7 +90,7 @@ export function show(main) {
   async function pin(row) {
     try {
       await request(`/v1/${row.pinned ? "unpin" : "pin"}_lora_adapter`, { method: "POST", body: { lora_name: row.name } });
-      say(row.pinned ? `${row.name} may leave the pool again.` : `${row.name} stays in the pool.`);
+      say(`${nameText(row.name)} ${row.pinned ? "may leave the pool again" : "stays in the pool"}.`);
       await changed();
     } catch (fault) {
       say(fault.message, true);
@@ -98,9 +98,9 @@ export function show(main) {
   }
   let form = null;
   const actions = (row) => el("span", { class: "row" },
-    button(row.pinned ? "Unpin" : "Pin", () => pin(row), { class: "quiet small", "aria-label": `${row.pinned ? "Unpin" : "Pin"} ${row.name}` }),
-    button("Replace", () => form.replace(row), { class: "quiet small", "aria-label": `Replace ${row.name}` }),
-    button("Unload", () => unload(row), { class: "quiet small", "aria-label": `Unload ${row.name}` }));
+    button(row.pinned ? "Unpin" : "Pin", () => pin(row), { class: "quiet small", "aria-label": `${row.pinned ? "Unpin" : "Pin"} ${nameText(row.name)}` }),
+    button("Replace", () => form.replace(row), { class: "quiet small", "aria-label": `Replace ${nameText(row.name)}` }),
+    button("Unload", () => unload(row), { class: "quiet small", "aria-label": `Unload ${nameText(row.name)}` }));
 
   function build(rights) {
     if (rights.load) form = makeLoadForm(rights.upload, changed);
@@ -119,9 +119,9 @@ export function show(main) {
     } catch (fault) {
       if (!gone) say(fault.message, true);
     }
-    if (!gone) timer = setTimeout(() => (document.hidden || place.contains(document.activeElement) ? later() : refresh()), EVERY);
+    if (!gone) timer = setTimeout(() => (document.hidden || document.activeElement.closest("tbody") ? later() : refresh()), EVERY);
   }
-  // Puts off redrawing while the keyboard focus is in the table.
+  // Puts off redrawing while a row has the keyboard focus: readers of screens would say it again.
   function later() {
     timer = setTimeout(refresh, EVERY);
   }

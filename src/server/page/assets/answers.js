@@ -1,5 +1,6 @@
 // One model's answer: sends the request, reads the stream and measures it.
 import { events, request } from "./api.js";
+import { nameText } from "./dom.js";
 
 // {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked};
 // before: earlier rounds of text and calls, with the results that were sent back: [{text, calls:
@@ -41,7 +42,7 @@ export async function ask(answer, body, { signal, changed }) {
     for await (const data of events(response)) {
       if (data === "[DONE]") break;
       const event = JSON.parse(data);
-      if (event.error) throw new Error(event.error.message);
+      if (event.error) throw new Error(nameText(event.error.message, 2000));
       if (event.usage) answer.usage = event.usage;
       const choice = event.choices?.[0];
       if (!choice) continue;

@@ -1,4 +1,5 @@
 // Sends requests to this server, with the API key that the user entered.
+import { nameText } from "./dom.js";
 
 const root = new URL(".", document.baseURI);
 const KEY = "valora.key";
@@ -39,7 +40,7 @@ async function errorOf(response) {
   let message = `The server answered ${response.status}.`;
   try {
     const body = JSON.parse(await response.text());
-    message = body.error?.message ?? message;
+    message = nameText(body.error?.message ?? message, 2000);
   } catch { /* not one of this server's errors */ }
   return new ApiError(response.status, message);
 }

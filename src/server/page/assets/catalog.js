@@ -3,8 +3,10 @@
 import { json, snapshot } from "./api.js";
 
 const SHOWN = 50;
+const FRESH = 15000;  // milliseconds
 
 let known = null;  // {base, adapters, images, videos, rights}
+let knownSince = 0;
 let loading = null;
 const listeners = new Set();
 
@@ -54,18 +56,31 @@ async function load() {
   };
 }
 
-export async function get() {
-  if (known) return known;
-  loading ??= load().then((loaded) => { known = loaded; return loaded; }).finally(() => { loading = null; });
+function loadOnce() {
+  loading ??= load().then((loaded) => {
+    known = loaded;
+    knownSince = Date.now();
+    for (const listener of listeners) listener(loaded);
+    return loaded;
+  }).finally(() => { loading = null; });
   return loading;
 }
 
+export async function get() {
+  return known ?? loadOnce();
+}
+
+// Loads the list anew; while that fails, the old one stays.
 export async function reload() {
-  known = null;
-  try {
-    const loaded = await get();
-    for (const listener of listeners) listener(loaded);
-  } catch { /* the state of the server is shown already */ }
+  await loading?.catch(() => {});  // it may have begun before what changed
+  await loadOnce().catch(() => { /* the state of the server is shown already */ });
+}
+
+// Reloads a list that is some seconds old, since others may have loaded adapters. True if it did.
+export async function freshen() {
+  if (!known || Date.now() - knownSince <= FRESH) return false;
+  await reload();
+  return true;
 }
 
 export function find(name) {

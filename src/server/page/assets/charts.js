@@ -1,6 +1,6 @@
 // The results view: draws files of `valora bench trace --json` in the browser.
 import { legend, lineChart, timelineChart } from "./chart.js";
-import { el, named, replace } from "./dom.js";
+import { el, named, nameText, replace } from "./dom.js";
 import { MEASURES, MODES, panelsOf, pointOf, rowsOf } from "./trace.js";
 
 const MOST_OPEN = 4;
@@ -60,7 +60,7 @@ export function show(main) {
         if (file.size > MOST_BYTES) throw new Error("This file is too large.");
         nodes.push(...fileNodes(file.name, rowsOf(await file.text())));
       } catch (fault) {
-        faults.push(`${file.name}: ${fault.message}`);
+        faults.push(`${nameText(file.name)}: ${nameText(fault.message, 500)}`);
       }
     }
     said.className = faults.length ? "fault" : "hint";

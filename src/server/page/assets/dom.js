@@ -24,11 +24,16 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Shows a name from outside: isolates its text direction and truncates it.
+// A name from outside as part of a sentence or a label: truncated, without invisible characters.
+export function nameText(text, most = 80) {
+  const name = String(text);
+  return visible(name.length > most ? name.slice(0, most - 1) + "…" : name);
+}
+
+// Shows a name from outside, with its own text direction.
 export function named(text, most = 80) {
   const name = String(text);
-  const shown = name.length > most ? name.slice(0, most - 1) + "…" : name;
-  return el("bdi", { text: visible(shown), title: name.length > most ? visible(name.slice(0, 2000)) : undefined });
+  return el("bdi", { text: nameText(name, most), title: name.length > most ? nameText(name, 2000) : undefined });
 }
 
 // Replaces control and invisible characters, including those that change the text direction, with

@@ -1,7 +1,7 @@
 // One answer on the page: its text, boxes or labels, measurements and controls.
 import { tokensPerSecond } from "./answers.js";
 import { boxesIn, drawBars, drawBoxes } from "./boxes.js";
-import { button, el, named, replace } from "./dom.js";
+import { button, el, named, nameText, replace } from "./dom.js";
 import { seconds } from "./format.js";
 
 const FINISHES = { length: "cut at the most tokens", stopped: "stopped", tool_calls: "asks for a tool" };
@@ -18,7 +18,7 @@ function measures(answer, running) {
 }
 
 function callNode(call) {
-  const result = call.result === undefined ? null : el("pre", { text: call.result, tabIndex: 0, "aria-label": `Result of ${call.name}` });
+  const result = call.result === undefined ? null : el("pre", { text: call.result, tabIndex: 0, "aria-label": `Result of ${nameText(call.name)}` });
   return el("details", { class: "call", open: true }, el("summary", {}, "Calls ", named(call.name)), el("pre", { text: call.arguments, tabIndex: 0 }), result);
 }
 
@@ -84,7 +84,7 @@ export function makeLane(answer, turn, actions) {
     if (running) boxesShown = "";
     if (!running) {
       drawExtra();
-      said.textContent = answer.error ? "" : `${answer.model} answered: ${answer.text.slice(0, 2000)}`;
+      said.textContent = answer.error ? "" : `${nameText(answer.model)} answered: ${answer.text.slice(0, 2000)}`;
     }
     const done = !running && answer.asked;
     const again = done && actions.isLast();
@@ -99,7 +99,7 @@ export function makeLane(answer, turn, actions) {
       done ? button("Code", actions.code, { class: "quiet small", "aria-label": "Copy the request as curl, Python or JavaScript" }) : null);
   }
 
-  const node = el("article", { class: "lane", "aria-label": `Answer of ${answer.model}` },
+  const node = el("article", { class: "lane", "aria-label": `Answer of ${nameText(answer.model)}` },
     el("h2", {}, named(answer.model)), before, text, extra, fault, measured, controls, said);
   return { node, update };
 }

@@ -1,5 +1,5 @@
 // Pictures and videos of a question: chosen, dropped, pasted or taken with the camera.
-import { button, el, named, replace } from "./dom.js";
+import { button, el, named, nameText, replace } from "./dom.js";
 import { bytes } from "./format.js";
 
 const MOST = 16;
@@ -25,8 +25,8 @@ export function isMedium(file) {
 
 export function preview(medium, properties = {}) {
   if (medium.kind === "video")
-    return el("video", { src: medium.url, controls: true, muted: true, "aria-label": medium.name, ...properties });
-  return el("img", { src: medium.url, alt: medium.name, ...properties });
+    return el("video", { src: medium.url, controls: true, muted: true, "aria-label": nameText(medium.name), ...properties });
+  return el("img", { src: medium.url, alt: nameText(medium.name), ...properties });
 }
 
 // Takes a picture with the camera; null if it fails.
@@ -63,7 +63,7 @@ export function makeTray(say) {
     replace(list, ...media.map((medium, at) => el("li", {}, preview(medium, { controls: false }),
       el("span", { class: "hint" }, named(medium.name, 24), ` ${bytes(medium.size)}`),
       button("×", () => { media = media.filter((_, other) => other !== at); draw(); },
-        { class: "quiet small", "aria-label": `Remove ${medium.name}` }))));
+        { class: "quiet small", "aria-label": `Remove ${nameText(medium.name)}` }))));
   }
   async function add(files) {
     const wanted = [...files].filter(isMedium);
@@ -72,7 +72,7 @@ export function makeTray(say) {
     try {
       media = [...media, ...await Promise.all(wanted.map(mediumOf))];
       draw();
-      return say(`${wanted.length === 1 ? named(wanted[0].name).textContent : `${wanted.length} files`} added.`);
+      return say(`${wanted.length === 1 ? nameText(wanted[0].name) : `${wanted.length} files`} added.`);
     } catch {
       return say("The file cannot be read.");
     }

@@ -1,6 +1,6 @@
 // Shows the server's current activity from the events of /v1/stats.
 import { stats } from "./api.js";
-import { el, named, replace } from "./dom.js";
+import { el, named, nameText, replace } from "./dom.js";
 import { ago, bytes, count, seconds, share } from "./format.js";
 import { makeStrip } from "./strip.js";
 
@@ -135,7 +135,7 @@ export function show(main) {
     const rates = rateOf(samples);
     strip.add(now.steps.last, now.steps.last.at(-1)?.ended > now.time ? now.steps.last.at(-1).ended : now.time);
     state.hidden = now.state === "ready";
-    state.textContent = now.reason ?? `The server is ${now.state}.`;
+    state.textContent = now.reason ? nameText(now.reason, 500) : `The server is ${now.state}.`;
     replace(panels, requests(now, rates), pool(now), modes(now), hits(now), refusals(now), machine(now, rates), latencies(now));
   }
   async function follow() {

@@ -1,6 +1,6 @@
 // The model picker: chips for the chosen models, and a search field with a list.
 import * as catalog from "./catalog.js";
-import { button, el, freshId, named, replace } from "./dom.js";
+import { button, el, freshId, named, nameText, replace } from "./dom.js";
 
 const MOST_CHOSEN = 6;
 
@@ -29,7 +29,7 @@ export function makePicker(onchange) {
 
   function drawChips() {
     replace(chips, ...chosen.map((name) => el("li", { class: "chip" }, named(name, 40),
-      button("×", () => remove(name), { class: "quiet small", "aria-label": `Remove ${name}` }))));
+      button("×", () => remove(name), { class: "quiet small", "aria-label": `Remove ${nameText(name)}` }))));
   }
   function set(names) {
     chosen = [...new Set(names)].slice(0, MOST_CHOSEN);
@@ -78,7 +78,16 @@ export function makePicker(onchange) {
   }
 
   input.addEventListener("input", draw);
-  input.addEventListener("focus", () => { catalog.get().then(() => { if (document.activeElement === input) draw(); }, () => {}); });
+  async function open() {
+    try {
+      await catalog.get();
+    } catch {
+      return;  // the state of the server is shown already
+    }
+    if (document.activeElement === input) draw();
+    if (await catalog.freshen() && !list.hidden && active < 0) draw();
+  }
+  input.addEventListener("focus", open);
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     if (event.key === "Escape") return close();

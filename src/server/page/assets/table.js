@@ -25,12 +25,22 @@ export function makeTable(caption, columns) {
       head.querySelector("[aria-sort] button")?.focus();
     }, { class: "quiet" }))));
   }
+  // A row's button keeps the focus when its row is drawn anew.
+  function focused() {
+    const row = body.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    return row && { name: row.dataset.name, at: [...row.querySelectorAll("button")].indexOf(document.activeElement) };
+  }
+  function refocus({ name, at }) {
+    [...body.rows].find((row) => row.dataset.name === name)?.querySelectorAll("button")[at]?.focus();
+  }
   function draw() {
     const { column, down } = sorted;
+    const before = focused();
     const keyed = rows.map((row) => [column.value(row), row]);
     keyed.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1));
-    replace(body, ...keyed.slice(0, shown).map(([, row]) => el("tr", {}, ...columns.map((cell, at) =>
+    replace(body, ...keyed.slice(0, shown).map(([, row]) => el("tr", { "data-name": columns[0].value(row) }, ...columns.map((cell, at) =>
       el(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : undefined, class: cell.number ? "number" : cell.wide ? "wide" : cell.reason ? "reason" : "" }, cell.cell(row))))));
+    if (before) refocus(before);
     more.hidden = rows.length <= shown;
     note.textContent = rows.length > shown ? `${shown} of ${rows.length}` : `${rows.length} in all`;
   }

@@ -1,6 +1,6 @@
 // The chat view: models, settings, conversations, and the question field.
 import * as catalog from "./catalog.js";
-import { button, el, named, replace } from "./dom.js";
+import { button, el, named, nameText, replace } from "./dom.js";
 import { ago } from "./format.js";
 import * as history from "./history.js";
 import { isMedium, makeTray } from "./media.js";
@@ -86,7 +86,7 @@ export function show(main) {
       el("button", { type: "button", class: "quiet title", onclick: () => begin(conversation), "aria-current": conversation.id === current.id ? "true" : null },
         named(conversation.title || "untitled", 60), el("span", { class: "hint", text: ` ${ago(conversation.changed / 1000)}` })),
       button("×", () => history.remove(conversation.id).then(() => (conversation.id === current.id ? begin(history.fresh()) : drawHistory())),
-        { class: "quiet small", "aria-label": `Delete the conversation ${conversation.title}` }))));
+        { class: "quiet small", "aria-label": `Delete the conversation ${nameText(conversation.title)}` }))));
     if (list.length === 0) kept.append(el("li", { class: "hint", text: "None so far. They stay in this browser." }));
   }
   function exportIt() {
@@ -139,5 +139,6 @@ export function show(main) {
   const forget = catalog.onChange(drawSuggestions);
   begin(current ?? history.fresh());
   catalog.get().then(drawSuggestions, fail);
+  catalog.freshen();
   return () => { turns.stopAll(); forget(); control.abort(); };
 }

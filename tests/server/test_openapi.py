@@ -1,0 +1,135 @@
+"""/openapi.json describes what the server answers: no field of an answer is missing in it, and no field in it is never
+answered."""
+
+import json
+
+import pytest
+
+from serving import Server, chat_body, image_part, picture, text_part
+
+TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "null": type(None)}
+JSON, EVENTS = "application/json", "text/event-stream"
+NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}  # a random model writes such a call to its end
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": NOTHING}}
+CALL = [{"type": "function", "name": "weather", "parameters": NOTHING}]
+# Fields that need a state which these requests do not bring about.
+RARE = {("/v1/stats", JSON, "steps.last"): "none", ("/v1/responses", EVENTS, "code"): "an error", ("/v1/responses", EVENTS, "message"): "an error",
+        ("/v1/responses", EVENTS, "param"): "an error"}
+
+
+def fits(value, schema):
+    names = schema.get("type", list(TYPES))
+    names = [names] if isinstance(names, str) else names
+    return "boolean" in names if isinstance(value, bool) else any(isinstance(value, TYPES[name]) for name in names)
+
+
+def compare(value, schema, place, seen, faults):
+    """Adds the schema's fields that the value has to `seen`, and what does not fit to `faults`."""
+    seen.add(place)
+    if not fits(value, schema):
+        faults.append(f"{place}: {value!r:.60} is not {schema['type']}")
+    elif isinstance(value, list):
+        for item in value:
+            compare(item, schema.get("items", {}), place, seen, faults)
+    elif isinstance(value, dict) and "properties" in schema:
+        faults += [f"{place}: {name} is missing" for name in schema["required"] if name not in value]
+        for name, part in value.items():
+            inner = f"{place}.{name}".lstrip(".")
+            if name in schema["properties"]:
+                compare(part, schema["properties"][name], inner, seen, faults)
+            else:
+                faults.append(f"{inner} is not documented")
+
+
+def places(schema, place=""):
+    yield place
+    for name, part in schema.get("properties", {}).items():
+        yield from places(part, f"{place}.{name}".lstrip("."))
+    if "properties" in schema.get("items", {}):
+        yield from list(places(schema["items"], place))[1:]
+
+
+@pytest.fixture(scope="module")
+def server(folders, tmp_path_factory):
+    applications = tmp_path_factory.mktemp("openapi") / "applications.yaml"
+    applications.write_text("applications:\n  - {name: mine, models: [two], ttft: 60, tpot: 60, e2e: 60, rate: 100, max_waiting: 50}\n")
+    made = Server(folders, "--applications", applications, "--enable-tokenizer-info-endpoint")
+    yield made
+    assert made.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def document(server):
+    return json.loads(server.request("GET", "/openapi.json")[1])
+
+
+def events(text):
+    data = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [json.loads(event) for event in data if event != "[DONE]"]
+
+
+def chats(**extra):
+    yield chat_body("two", [image_part(picture(1)), text_part("Hi")], max_tokens=3, logprobs=True, top_logprobs=2, return_token_ids=True, **extra)
+    forced = dict(tools=[TOOL], tool_choice={"type": "function", "function": {"name": "weather"}})
+    yield chat_body("tiny", "Hi", max_tokens=300, ignore_eos=False, **forced, **extra)
+
+
+def bodies(stream):
+    extra = dict(stream=True, stream_options={"include_usage": True}) if stream else {}
+    whole = {} if stream else {"prompt_logprobs": 1}
+    yield from (("/v1/chat/completions", body) for body in chats(**extra))
+    yield "/v1/chat/completions", chat_body("tiny", "Hi", max_tokens=2, **extra, **whole)
+    yield "/v1/completions", dict(model="one", prompt="Hi", max_tokens=3, logprobs=2, return_token_ids=True, **extra, **whole)
+    plain = {"stream": True} if stream else {}
+    yield "/v1/responses", dict(model="tiny", input="Hi", max_output_tokens=3, user="u", instructions="Be brief.", temperature=0, top_p=1, **plain)
+    yield "/v1/responses", dict(model="tiny", input="Hi", max_output_tokens=300, tools=CALL, tool_choice="required", **plain)
+
+
+def answers(server):
+    """Yields (path as in the document, method, content type, answer)."""
+    for path, body in bodies(stream=False):
+        yield path, "post", JSON, server.post(path, body)
+    for path, body in bodies(stream=True):
+        status, text = server.request("POST", path, body)
+        assert status == 200, text
+        for event in events(text):
+            yield path, "post", EVENTS, event
+    yield "/classify", "post", JSON, server.post("/classify", {"model": "three", "input": ["Hi", "Ho"]})
+    yield "/v1/embeddings", "post", JSON, server.post("/v1/embeddings", {"input": "Hi"})
+    yield "/tokenize", "post", JSON, server.post("/tokenize", {"prompt": "Hi"})
+    yield "/detokenize", "post", JSON, server.post("/detokenize", {"tokens": [5, 6]})
+    for path, template in {"/v1/models": None, "/v1/models/three": "/v1/models/{model}", "/v1/lora_adapters": None, "/v1/applications": None,
+                           "/v1/stats": None, "/load": None, "/version": None, "/openapi.json": None, "/tokenizer_info": None}.items():
+        yield template or path, "get", JSON, json.loads(server.request("GET", path)[1])
+
+
+def test_documented_fields_are_those_of_answers(server, document):
+    seen, faults = {}, []
+    for path, method, kind, answer in answers(server):
+        schema = document["paths"][path][method]["responses"]["200"]["content"][kind]["schema"]
+        found = []
+        compare(answer, schema, "", seen.setdefault((path, method, kind), set()), found)
+        faults += [f"{path} {kind}: {fault}" for fault in found]
+    assert not faults
+    for (path, method, kind), known in seen.items():
+        schema = document["paths"][path][method]["responses"]["200"]["content"][kind]["schema"]
+        never = [place for place in places(schema) if place not in known and (path, kind, place) not in RARE]
+        assert not never, (path, kind)
+
+
+def test_every_endpoint_with_a_body_has_its_answer(server, document):
+    without = {path for path, methods in document["paths"].items() for operation in methods.values() if "content" not in operation["responses"]["200"]}
+    assert without == {"/health", "/ready", "/ping"}  # empty bodies
+    for path in without:
+        assert server.request("GET", path) == (200, "")
+
+
+def test_errors_have_the_documented_body_and_status(server, document):
+    error = document["components"]["schemas"]["Error"]
+    for method, path, body in [("POST", "/v1/chat/completions", {"model": "none", "messages": []}), ("POST", "/classify", {}),
+                               ("POST", "/v1/load_lora_adapter", {}), ("GET", "/v1/models/none", None)]:
+        status, text = server.request(method, path, body)
+        faults = []
+        compare(json.loads(text), error, "", set(), faults)
+        operation = document["paths"].get(path, document["paths"]["/v1/models/{model}"])[method.lower()]
+        assert not faults and str(status) in operation["responses"], (path, status)
