@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "adapters/base_copies.h"
+#include "adapters/stored_experts.h"
 #include "adapters/tensor_names.h"
 #include "adapters/tensor_values.h"
 #include "base/strings.h"
@@ -114,8 +115,11 @@ Status check_complete(const AdapterContents& contents, const ModuleTable& module
 Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& config,
                                      const ModuleTable& modules, const BaseCopies& copies) {
   AdapterContents contents;
+  StoredExperts experts(modules);
   for (const auto& [tensor, view] : file.tensors()) {
     VALORA_TRY(name, parse_tensor_name(tensor));
+    VALORA_TRY(of_experts, experts.take(tensor, name, view));
+    if (of_experts) continue;
     if (is_low_rank(name.role))
       VALORA_CHECK(place_half(tensor, name, view, modules, contents));
     else if (name.role == TensorRole::kTokenRows)
@@ -127,6 +131,7 @@ Result<AdapterContents> sort_tensors(const SafeTensors& file, const LoraConfig& 
     else
       VALORA_CHECK(place_head(tensor, name, view, config, contents));
   }
+  VALORA_CHECK(experts.split(contents));
   VALORA_CHECK(check_complete(contents, modules));
   // Last, because only this check reads all values.
   for (const auto& [tensor, view] : file.tensors()) VALORA_CHECK(check_values(tensor, view));

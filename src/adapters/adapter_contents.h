@@ -1,9 +1,13 @@
 // The tensors of an adapter file, grouped by module.
 #pragma once
 
+#include <cstdint>
+#include <list>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "adapters/lora_config.h"
 #include "adapters/module_table.h"
@@ -22,6 +26,9 @@ struct LoraHalves {
   const TensorView* bias = nullptr;       // lora_B's; null if absent
   const TensorView* magnitude = nullptr;  // DoRA's; null if absent
   std::string a_tensor, b_tensor;         // names of a and b in the file
+  // Made of tensors of all experts (adapters/stored_experts.h): what holds the values of a and b.
+  bool stored_together = false;
+  std::shared_ptr<const std::vector<uint8_t>> owner = {};
 };
 
 struct HeadTensors {
@@ -43,6 +50,7 @@ struct AdapterContents {
   std::map<int, TokenRows> token_rows;  // by index into the ModuleTable
   std::set<int> unread;                 // kUnread modules, whose tensors were skipped
   std::set<std::string> originals;      // ignored tensors (TensorRole::kOriginal)
+  std::list<TensorView> made;           // the halves that are not views of the file
 };
 
 // Assigns every tensor of the file to a module, a head or the base model. kUnprocessable, naming

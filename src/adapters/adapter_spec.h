@@ -22,7 +22,7 @@ struct LoraTarget {
   float scale = 1;  // alpha / rank, or alpha / sqrt(rank) with rslora, patterns applied
   TensorView a;     // [rank, in]
   TensorView b;     // [out, rank]
-  // Owns the data of a or b if it had to be converted (use_bdlora).
+  // Owns the data of a or b if it had to be converted (use_bdlora, target_parameters).
   std::shared_ptr<const std::vector<uint8_t>> dense;
 };
 

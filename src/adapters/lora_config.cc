@@ -34,6 +34,7 @@ constexpr std::array kHonoured{"r",
                                "lora_alpha",
                                "use_rslora",
                                "target_modules",
+                               "target_parameters",
                                "exclude_modules",
                                "modules_to_save",
                                "layers_to_transform",
@@ -49,9 +50,8 @@ constexpr std::array kHonoured{"r",
                                "init_lora_weights",
                                "alora_invocation_tokens"};
 // Supported only if unset. "bias" and "init_lora_weights" have their own checks.
-constexpr std::array kRefused{"target_parameters", "layer_replication", "use_qalora",
-                              "kasa_config",       "monteclora_config", "enable_lora",
-                              "arrow_config"};
+constexpr std::array kRefused{"layer_replication", "use_qalora",  "kasa_config",
+                              "monteclora_config", "enable_lora", "arrow_config"};
 
 template <size_t N>
 bool contains(const std::array<const char*, N>& keys, const std::string& key) {
@@ -120,6 +120,9 @@ Result<NameSet> name_set(const Names& names, const std::string& key) {
 
 Status read_targets(const Json& config, TargetRules& rules) {
   VALORA_TRY(targets, read_names(config, "target_modules"));
+  VALORA_TRY(parameters, read_names(config, "target_parameters"));
+  rules.parameters = parameters.values;
+  if (!targets.given && !rules.parameters.empty()) targets.as_list = targets.given = true;
   if (!targets.given) return unprocessable("target_modules is missing", "target_modules");
   rules.all_linear = !targets.as_list && lower_case(targets.values[0]) == "all-linear";
   if (!rules.all_linear) {

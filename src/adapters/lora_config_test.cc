@@ -44,7 +44,6 @@ TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
   const std::vector<std::pair<std::string, Json>> refused = {
       {"bias", "some"},
       {"monteclora_config", {{"num_samples", 2}}},
-      {"target_parameters", {"experts.up"}},
       {"layer_replication", {{0, 2}}},
       {"trainable_token_indices", {3, -1}},
       {"trainable_token_indices", {{"embed_tokens", {3, 4, 3}}}},

@@ -5,10 +5,14 @@
 #include <cstring>
 #include <set>
 
+#include "adapters/stored_experts.h"
 #include "adapters/tensor_values.h"
+#include "base/strings.h"
 
 namespace valora::adapters {
 namespace {
+
+constexpr char kWeight[] = ".weight";
 
 // Two prefixes: replacing the first by the second turns the file's name into the table's.
 using Spelling = std::pair<std::string, std::string>;
@@ -48,9 +52,16 @@ class Resolver {
 
   Result<std::vector<LoraTarget>> resolve() {
     std::vector<LoraTarget> targets;
+    const auto is_expert = [](const Module& m) { return m.mixture == Module::Mixture::kExpert; };
+    if (!rules_.parameters.empty() && std::ranges::none_of(modules_.modules(), is_expert))
+      return unprocessable("target_parameters = [\"" + shortened(rules_.parameters[0]) +
+                               "\", …] is supported for the experts of mixtures alone, which this "
+                               "model does not have",
+                           "target_parameters");
     for (const auto& [index, halves] : contents_.modules) {
       spellings_.insert(spelling_of(halves.name, module(index).name));
-      VALORA_TRY(name, configured_name(index, halves.name));
+      VALORA_TRY(name, halves.stored_together ? configured_parameter(index, halves.name)
+                                              : configured_name(index, halves.name));
       VALORA_TRY(target, make_target(index, name, halves));
       targets.push_back(std::move(target));
     }
@@ -103,8 +114,24 @@ class Resolver {
       VALORA_TRY(hit, rules_.targets_name(name, budget_));
       if (hit) return std::move(name);
     }
+    // PEFT also adapts a linear by the name of its weight, which its patterns then match.
+    for (const std::string& name : names)
+      if (rules_.targets_parameter(name + kWeight)) return name + kWeight;
     return unprocessable("the file has tensors for " + file_name +
                          ", which the configuration does not target");
+  }
+
+  // The parameter of an expert, under a name under which target_parameters targets it.
+  Result<std::string> configured_parameter(int index, const std::string& file_name) const {
+    std::vector<std::string> names = modules_.names(index);
+    names.insert(names.begin(), file_name);
+    for (const std::string& name : names) {
+      std::string parameter = stored_parameter_of(module(index), name);
+      if (rules_.targets_parameter(parameter)) return parameter;
+    }
+    return unprocessable("the file has tensors for " +
+                         stored_parameter_of(module(index), file_name) +
+                         ", which target_parameters does not name");
   }
 
   // Uses the names in the file's spelling. If the module has none, all its names must match: it
@@ -112,6 +139,9 @@ class Resolver {
   Result<bool> targets_without_tensors(int index) {
     const std::vector<std::string> names = modules_.names(index);
     bool in_spelling = false, all = true;
+    if (rules_.targets_parameter(stored_parameter_of(module(index), names[0])) ||
+        rules_.targets_parameter(names[0] + kWeight))
+      return true;
     for (const std::string& name : names) {
       const bool likely = spellings_.contains(spelling_of(name, names[0]));
       if (in_spelling && !likely) continue;
@@ -149,7 +179,7 @@ class Resolver {
     VALORA_TRY(scale, rules_.scale_of(name, rank, budget_));
     if (!std::isfinite(static_cast<float>(scale)))
       return unprocessable("the scale of " + module(index).name + " is not finite");
-    LoraTarget target{index, rank, static_cast<float>(scale), *halves.a, *halves.b, {}};
+    LoraTarget target{index, rank, static_cast<float>(scale), *halves.a, *halves.b, halves.owner};
     if (a_blocks > 1) make_dense(a_blocks, target.a, target.dense);
     if (b_blocks > 1) make_dense(b_blocks, target.b, target.dense);
     return target;

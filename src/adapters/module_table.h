@@ -34,9 +34,14 @@ struct Module {
   bool visual = false;
   ModuleKind kind = ModuleKind::kLinear;
   Partition partition = {};  // among ranks
+  // What a linear of the decoder's layers is to a mixture of experts, if it is part of one.
+  enum class Mixture : uint8_t { kNone, kExpert, kRouter /* chooses or weighs experts */ };
+  Mixture mixture = Mixture::kNone;
 
   // True for a linear of the decoder's layers, whose weights --quantization stores as integers.
-  bool in_decoder() const { return kind == ModuleKind::kLinear && !visual && layer >= 0; }
+  bool in_decoder() const {
+    return kind == ModuleKind::kLinear && !visual && layer >= 0 && mixture != Mixture::kRouter;
+  }
 };
 
 // The part of a module that rank `rank` of `ranks` holds.

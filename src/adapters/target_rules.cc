@@ -1,5 +1,6 @@
 #include "adapters/target_rules.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -79,6 +80,13 @@ Result<bool> NamePattern::matches(std::string_view name, RegexBudget& budget) co
   const size_t begin = name.size() - plain_.size();
   if (!equal_with_wildcards(plain_, name.substr(begin))) return false;
   return begin == 0 || (!whole_name_ && name[begin - 1] == '.');
+}
+
+bool TargetRules::targets_parameter(std::string_view name) const {
+  return std::ranges::any_of(parameters, [&](const std::string& target) {
+    return name == target || (name.ends_with(target) && name.size() > target.size() &&
+                              name[name.size() - target.size() - 1] == '.');
+  });
 }
 
 Result<bool> TargetRules::targets_name(std::string_view name, RegexBudget& budget) const {

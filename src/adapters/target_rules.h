@@ -49,6 +49,7 @@ struct BlockDiagonal {
 struct TargetRules {
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
+  std::vector<std::string> parameters;  // target_parameters: names of parameters, or suffixes
   NameSet excluded;
   std::vector<Regex> saved;  // modules_to_save: modules at or under these names are not targets
   std::optional<std::set<int64_t>> layers;  // layers_to_transform
@@ -60,6 +61,8 @@ struct TargetRules {
   std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match wins
   std::vector<std::pair<NamePattern, double>> alphas;
 
+  // True if target_parameters names this parameter.
+  bool targets_parameter(std::string_view name) const;
   // Take a module's full name. Errors: kUnprocessable from regular expressions.
   Result<bool> targets_name(std::string_view name, RegexBudget& budget) const;
   Result<int32_t> rank_of(std::string_view name, RegexBudget& budget) const;

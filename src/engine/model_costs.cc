@@ -28,17 +28,29 @@ Speed speed_of(at::Device device, int ranks) {
 
 struct Sizes {
   double linears = 0;  // weights of the decoder's linears
-  double ends = 0;     // sum of the linears' inputs and outputs
-  int count = 0;
+  double experts = 0;  // those of them in the experts of mixtures
+  double chosen = 0;   // those of them in the experts that a token chooses
+  double ends = 0;     // sum of the inputs and outputs of the linears that a token uses
+  double count = 0;    // of these linears
+  // Those that every step reads, and those that a token multiplies.
+  double shared() const { return linears - experts; }
+  double used() const { return shared() + chosen; }
 };
 
 Sizes sizes_of(const models::ModelSpec& spec) {
   Sizes sizes;
   for (const adapters::Module& module : spec.modules.modules()) {
     if (!module.in_decoder()) continue;
-    sizes.linears += static_cast<double>(module.in) * static_cast<double>(module.out);
-    sizes.ends += static_cast<double>(module.in + module.out);
-    ++sizes.count;
+    const double weights = static_cast<double>(module.in) * static_cast<double>(module.out);
+    const bool expert = module.mixture == adapters::Module::Mixture::kExpert;
+    const double part =
+        expert ? static_cast<double>(spec.experts.chosen) / static_cast<double>(spec.experts.count)
+               : 1;
+    sizes.linears += weights;
+    sizes.experts += expert ? weights : 0;
+    sizes.chosen += expert ? part * weights : 0;
+    sizes.ends += part * static_cast<double>(module.in + module.out);
+    sizes.count += part;
   }
   return sizes;
 }
@@ -92,18 +104,20 @@ scheduler::StepCosts estimate_costs(const EngineOptions& options, const models::
       {spec.kv_layers(), spec.kv_heads, spec.head_dim, model.dtype, kv_format_of(options)}, device);
   const bool integers = model.weights->keeps_integers();
   const models::HeldBytes& held = model.weights->held();
-  const double read = integers ? static_cast<double>(held.decoder + held.head)
-                               : (sizes.linears + vocabulary) * bytes;
+  const double weight_bytes = integers ? static_cast<double>(held.decoder) / sizes.linears : bytes;
+  const double read = sizes.shared() * weight_bytes +
+                      (integers ? static_cast<double>(held.head) : vocabulary * bytes);
   const double merged = sizes.linears * bytes;
   const double call = 2e-6;  // seconds to start one product
   scheduler::StepCosts costs;
   costs.step = read / speed.bytes + sizes.count * call;
-  costs.prefill_token = 2 * sizes.linears / speed.operations;
+  costs.prefill_token = 2 * sizes.used() / speed.operations;
   costs.free_tokens = device.is_cpu() ? 8 : 128;
   // Each step reads and writes the state of a sequence.
   const auto state = static_cast<double>(models::state_shape(spec.state, model.dtype).bytes());
-  costs.decode_token =
-      2 * (sizes.linears + vocabulary) / speed.operations + 2 * state / speed.bytes;
+  // It also reads the experts that it chooses: with many tokens in a step they share some.
+  costs.decode_token = 2 * (sizes.used() + vocabulary) / speed.operations +
+                       (2 * state + sizes.chosen * weight_bytes) / speed.bytes;
   costs.prefill_context = 4 * keys / speed.operations;
   costs.decode_context = static_cast<double>(kv_block) / ops::KvArena::kBlockTokens / speed.bytes;
   costs.segment = sizes.count * call / 2;

@@ -34,6 +34,12 @@ Status check_limits(const EngineOptions& options) {
 }
 
 Status check_needs(const EngineOptions& options, const models::ModelSpec& spec) {
+  if (spec.experts.count > 0 && options.device == DeviceKind::kCuda)
+    return invalid(
+        fmt::format("--device cuda: there are no kernels for GPUs for the mixtures of experts that "
+                    "{} has; use --device cpu",
+                    spec.architecture),
+        "device");
   if (spec.state.layers > 0 && options.device == DeviceKind::kCuda &&
       !ops::serves_states(at::kCUDA))
     return invalid(fmt::format("--device cuda: {} needs kernels for GPUs, which this build lacks",

@@ -11,7 +11,8 @@ constexpr char kFull[] = "full_attention", kSliding[] = "sliding_attention";
 // The window that the class applies, in positions; nullopt: none.
 std::optional<int64_t> window_of(const ConfigReader& text, Windows windows) {
   constexpr int64_t kDefault = 4096;
-  if (windows == Windows::kSwitched && !text.flag("use_sliding_window", false)) return {};
+  const bool switched = windows == Windows::kSwitched || windows == Windows::kSwitchedAll;
+  if (switched && !text.flag("use_sliding_window", false)) return {};
   if (text.has("sliding_window")) return text.integer("sliding_window");
   if (text.json().contains("sliding_window") || windows == Windows::kNone) return {};
   return kDefault;
@@ -65,8 +66,8 @@ std::vector<LayerWindow> read_windows(const ConfigReader& text, const WindowDefa
     if (slides && !window) refuse_type(text, kSliding);
     // The class ignores layer_types here (all its layers have the window), but its cache follows
     // them.
-    if (windows == Windows::kAll && !types.empty() && (types[i] == kSliding) != slides &&
-        (cuts || !window))
+    const bool all = windows == Windows::kAll || windows == Windows::kSwitchedAll;
+    if (all && !types.empty() && (types[i] == kSliding) != slides && (cuts || !window))
       refuse_type(text, types[i]);
     result[i] = {slides && cuts ? *window : 0, slides};
   }

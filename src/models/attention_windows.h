@@ -15,6 +15,8 @@ enum class Windows {
   // The layers that "layer_types" names, or those from "max_window_layers" on, if
   // "use_sliding_window" is set.
   kSwitched,
+  // All layers, if "use_sliding_window" is set.
+  kSwitchedAll,
   // All layers, unless "sliding_window" is null.
   kAll,
   // The layers that "layer_types" names, or all but every sliding_window_pattern-th.

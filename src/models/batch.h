@@ -40,6 +40,10 @@ struct Adaptation {
   Adaptation part(int64_t begin, int64_t end) const {
     return {merged, lora.part(begin, end), nullptr};
   }
+  // The adaptation of these rows, in ascending order.
+  Adaptation of_rows(std::span<const int64_t> rows) const {
+    return {merged, lora.of_tokens(rows), observer};
+  }
 };
 
 // An image or video for the vision tower, with the adapters of its request that target the tower or

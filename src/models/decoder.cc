@@ -168,6 +168,7 @@ DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& 
     return name ? std::optional(norm(name)) : std::nullopt;
   };
   using Mixer = std::variant<Attention, DeltaNet>;
+  using Inner = std::variant<Mlp, Mixture>;
   const int64_t place = std::count_if(
       c.layers.begin(), c.layers.begin() + static_cast<int64_t>(index),
       [&](const LayerConfig& before) { return before.delta.has_value() == l.delta.has_value(); });
@@ -176,7 +177,8 @@ DecoderLayer Decoder::make_layer(Weights& weights, const adapters::ModuleTable& 
           l.delta ? Mixer(DeltaNet(weights, modules, layer, l))
                   : Mixer(Attention(weights, modules, c.names, layer, l)),
           place,
-          Mlp(weights, modules, c.names, layer, l),
+          l.mixture ? Inner(Mixture(weights, modules, layer, *l.mixture, c.hidden, l.gate))
+                    : Inner(Mlp(weights, modules, c.names, layer, l)),
           norm_if(c.names.attention_norm),
           norm_if(c.names.mlp_norm),
           l.local_rotary};
@@ -229,7 +231,9 @@ at::Tensor DecoderLayer::operator()(at::Tensor& x, const at::Tensor& delta, cons
   at::Tensor attended = attention ? (*attention)(normed, rotary, place, batch)
                                   : std::get<DeltaNet>(mixer)(normed, place, batch);
   if (after_attention) attended = (*after_attention)(attended);
-  const at::Tensor added = mlp(before_mlp.add_and_norm(x, attended), batch.adaptation);
+  const at::Tensor inner = before_mlp.add_and_norm(x, attended);
+  const at::Tensor added =
+      std::visit([&](const auto& each) { return each(inner, batch.adaptation); }, mlp);
   return after_mlp ? (*after_mlp)(added) : added;
 }
 
@@ -273,7 +277,7 @@ std::vector<Linear*> Decoder::linears() {
   std::vector<Linear*> linears;
   for (DecoderLayer& layer : layers_) {
     std::visit([&](auto& mixer) { mixer.append_linears(linears); }, layer.mixer);
-    layer.mlp.append_linears(linears);
+    std::visit([&](auto& mlp) { mlp.append_linears(linears); }, layer.mlp);
   }
   return linears;
 }

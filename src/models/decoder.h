@@ -14,6 +14,7 @@
 #include "models/decoder_config.h"
 #include "models/delta_net.h"
 #include "models/layers.h"
+#include "models/mixture.h"
 #include "models/rotary.h"
 
 namespace valora::models {
@@ -78,7 +79,7 @@ struct DecoderLayer {
   RmsNorm before_attention, before_mlp;
   std::variant<Attention, DeltaNet> mixer;
   int64_t place;  // among the layers with a mixer of this kind
-  Mlp mlp;
+  std::variant<Mlp, Mixture> mlp;
   std::optional<RmsNorm> after_attention, after_mlp;  // applied before the residual addition
   bool local_rotary;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/delta_net.h"
+#include "models/mixture.h"
 #include "models/quantised/config.h"
 
 namespace valora::models {
@@ -91,8 +92,10 @@ ModelSpec decoder_spec(const DecoderConfig& c, const std::string& architecture) 
   spec.rope_change = c.rotary.change;
   spec.whole_kv_heads = first.qkv != Qkv::kApart;
   spec.axes = c.rotary.sections.empty() ? 1 : 3;
-  for (const LayerConfig& layer : c.layers)
+  for (const LayerConfig& layer : c.layers) {
+    if (layer.mixture) spec.experts = {layer.mixture->experts, layer.mixture->chosen};
     if (layer.delta) spec.state = *layer.delta;
+  }
   return spec;
 }
 
@@ -126,6 +129,10 @@ void add_decoder_modules(const DecoderConfig& c, const std::string& prefix,
           apart ? std::array{q, kv, kv} : std::array<int64_t, 3>{1});
     }
     if (!l.delta) add(c.names.o, q, c.hidden, kInputs, l.heads);
+    if (l.mixture) {
+      add_mixture_modules(*l.mixture, c.hidden, layer, index, modules);
+      continue;
+    }
     add(c.names.gate, c.hidden, l.intermediate, kOutputs, l.intermediate);
     add(c.names.up, c.hidden, l.intermediate, kOutputs, l.intermediate);
     add(c.names.down, l.intermediate, c.hidden, kInputs, l.intermediate);

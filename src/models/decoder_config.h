@@ -37,6 +37,15 @@ enum class Qkv : uint8_t {
   kByGroup,     // one: for each KV head, its queries, then its key and value
 };
 
+// A mixture of experts (models/mixture.h): gated MLPs of which a router chooses some for each
+// token.
+struct MixtureConfig {
+  int64_t experts = 0, chosen = 0;  // chosen: per token, at most `experts`
+  int64_t width = 0;                // of each expert
+  bool normed = false;              // the weights of a token's chosen experts add up to 1
+  int64_t shared_width = 0;         // of the expert that all tokens have; 0: there is none
+};
+
 // One layer: pre-norm attention with rotary positions and grouped query heads, then a gated MLP. A
 // family with another kind of attention, norm or MLP adds a field.
 struct LayerConfig {
@@ -58,6 +67,7 @@ struct LayerConfig {
   // A gated delta rule (models/delta_net.h) in place of attention; absent: attention. Its `layers`
   // counts those of the whole model.
   std::optional<StateSpec> delta;
+  std::optional<MixtureConfig> mixture;  // in place of the MLP
 };
 
 struct DecoderConfig {

@@ -4,6 +4,7 @@
 
 #include "ops/adjacent_weights.h"
 #include "ops/elementwise.h"
+#include "ops/grouped_linear.h"
 #include "ops/parallel.h"
 
 namespace valora::models {
@@ -26,6 +27,24 @@ void observe(std::initializer_list<const Linear*> linears, const at::Tensor& x,
   std::vector<int> modules;
   for (const Linear* linear : linears) modules.push_back(linear->module());
   adaptation.observer->on_input(modules, x);
+}
+
+std::vector<ops::LinearGroup> linear_groups(const at::Tensor& x,
+                                            std::span<const LinearRows> groups) {
+  std::vector<ops::LinearGroup> result;
+  result.reserve(groups.size());
+  for (const LinearRows& g : groups) {
+    const Adaptation& adaptation = *g.adaptation;
+    result.push_back({g.begin, g.end, adapted(*g.linear, adaptation),
+                      g.up ? adapted(*g.up, adaptation) : ops::ModuleWeight(), &adaptation.lora});
+    if (!adaptation.observer) continue;
+    const at::Tensor rows = x.narrow(0, g.begin, g.end - g.begin);
+    if (g.up)
+      observe({g.linear, g.up}, rows, adaptation);
+    else
+      observe({g.linear}, rows, adaptation);
+  }
+  return result;
 }
 
 // Combines the values of all ranks, in place.
@@ -75,6 +94,15 @@ at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
   observe({&gate, &up}, x, adaptation);
   return ops::gated(x, adapted(gate, adaptation), adapted(up, adaptation), adaptation.lora,
                     activation);
+}
+
+at::Tensor grouped(const at::Tensor& x, std::span<const LinearRows> groups) {
+  return ops::grouped_linear(x, linear_groups(x, groups));
+}
+
+at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearRows> groups,
+                         ops::Gate activation) {
+  return ops::grouped_gated(x, linear_groups(x, groups), activation);
 }
 
 void place_adjacent_linears(std::initializer_list<Linear*> linears) {

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,19 @@ std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const
 // activation(gate(x)) · up(x), [T, out]
 at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
                  const Adaptation& adaptation, ops::Gate activation = ops::Gate::kSilu);
+
+// Rows [begin, end) of a tensor and the linears that take them; up: of gated products only.
+struct LinearRows {
+  int64_t begin = 0, end = 0;
+  const Linear *linear = nullptr, *up = nullptr;
+  const Adaptation* adaptation = nullptr;  // of these rows
+};
+// Linears of equal sizes that each take rows of their own, in one launch. groups: adjacent, from
+// row 0 to the last row of x. → [T, out]
+at::Tensor grouped(const at::Tensor& x, std::span<const LinearRows> groups);
+// activation(linear(x)) · up(x), [T, out]
+at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearRows> groups,
+                         ops::Gate activation);
 
 // Places the weights of linears that are projected together so that a GPU multiplies them in one
 // call (ops/adjacent_weights.h). Call it after they are loaded.

@@ -1,8 +1,10 @@
 #include "models/qwen3_5.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "models/causal_lm.h"
+#include "models/mixture_config.h"
 #include "models/qwen3_vl_vision.h"
 #include "models/qwen_vl_family.h"
 #include "text/chat_formats.h"
@@ -10,7 +12,28 @@
 namespace valora::models {
 namespace {
 
-constexpr char kQwen35Text[] = "Qwen3_5ForCausalLM";
+// The two kinds: with an MLP in each layer, and with a mixture of experts.
+struct Dense {
+  static constexpr char kText[] = "Qwen3_5ForCausalLM";
+  static constexpr char kVisual[] = "Qwen3_5ForConditionalGeneration";
+  static constexpr DecoderDefaults kDefaults{.vocab = 248320,
+                                             .hidden = 4096,
+                                             .intermediate = 12288,
+                                             .layers = 32,
+                                             .heads = 16,
+                                             .kv_heads = 4};
+};
+struct Sparse {
+  static constexpr char kText[] = "Qwen3_5MoeForCausalLM";
+  static constexpr char kVisual[] = "Qwen3_5MoeForConditionalGeneration";
+  static constexpr DecoderDefaults kDefaults{.vocab = 248320,
+                                             .hidden = 2048,
+                                             .intermediate = 1,  // no layer has an MLP
+                                             .layers = 40,
+                                             .heads = 16,
+                                             .kv_heads = 2};
+};
+
 constexpr int64_t kMostTaps = 16;           // limit of the kernels
 constexpr int64_t kMostStateDim = 1 << 12;  // bounds what is computed before a tensor is checked
 
@@ -53,19 +76,24 @@ std::vector<int64_t> usual_sections(int64_t frequencies) {
   return {frequencies - height - width, height, width};
 }
 
+template <typename Kind>
 DecoderConfig read_qwen3_5_text(const ConfigReader& text, const ConfigReader& top) {
-  DecoderDefaults defaults{.vocab = 248320,
-                           .hidden = 4096,
-                           .intermediate = 12288,
-                           .layers = 32,
-                           .heads = 16,
-                           .kv_heads = 4,
-                           .head_dim = 256,
-                           .qk_norm = true,
-                           .windows = {Windows::kOwnTypes},
-                           .rotary_share = 0.25};
+  DecoderDefaults defaults = Kind::kDefaults;
+  defaults.head_dim = 256;
+  defaults.qk_norm = true;
+  defaults.windows = {Windows::kOwnTypes};
+  defaults.rotary_share = 0.25;
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   DecoderConfig c = read_decoder_config(text, top, defaults);
+  if (std::is_same_v<Kind, Sparse>)
+    read_mixtures(text,
+                  {.experts = 256,
+                   .chosen = 8,
+                   .width = 512,
+                   .shared_width = 512,
+                   .always_normed = true,
+                   .every_layer = true},
+                  c);
   c.norm_offset = 1;
   c.rotary.interleaved = true;  // transformers ignores "mrope_interleaved"
   StateSpec state = read_state(text);
@@ -79,31 +107,35 @@ DecoderConfig read_qwen3_5_text(const ConfigReader& text, const ConfigReader& to
   return c;
 }
 
+template <typename Kind>
 DecoderConfig read_qwen3_5_decoder(const ConfigReader& config) {
-  DecoderConfig c = read_qwen3_5_text(config.nested_or_self("text_config"), config);
+  DecoderConfig c = read_qwen3_5_text<Kind>(config.nested_or_self("text_config"), config);
   if (c.rotary.sections.empty()) c.rotary.sections = usual_sections(c.rotary.dim / 2);
   return c;
 }
 
 // A text-only model: a token's position is the same on all axes.
+template <typename Kind>
 DecoderConfig read_qwen3_5_causal(const ConfigReader& config) {
-  DecoderConfig c = read_qwen3_5_text(config.nested_or_self("text_config"), config);
+  DecoderConfig c = read_qwen3_5_text<Kind>(config.nested_or_self("text_config"), config);
   c.rotary.sections.clear();
   return c;
 }
 
 // Qwen3-VL's tower, without visual embeddings for the decoder's layers.
+template <typename Kind>
 class Qwen35VisionTower : public Qwen3VlVisionTower {
  public:
-  static constexpr char kArchitecture[] = "Qwen3_5ForConditionalGeneration";
+  static constexpr const char* kArchitecture = Kind::kVisual;
   static Config read_config(const ConfigReader& vision) {
     return Qwen3VlVisionTower::read_config(vision, false);
   }
   using Qwen3VlVisionTower::Qwen3VlVisionTower;
 };
 
+template <typename Kind>
 ModelSpec qwen3_5_spec(const ConfigReader& config) {
-  ModelSpec spec = qwen_vl_spec<Qwen35VisionTower, read_qwen3_5_decoder>(config);
+  ModelSpec spec = qwen_vl_spec<Qwen35VisionTower<Kind>, read_qwen3_5_decoder<Kind>>(config);
   spec.image_token = static_cast<int32_t>(config.integer("image_token_id", 248056));
   spec.video_token = static_cast<int32_t>(config.integer("video_token_id", 248057));
   spec.frame_marks = {static_cast<int32_t>(config.integer("vision_start_token_id", 248053)),
@@ -111,8 +143,9 @@ ModelSpec qwen3_5_spec(const ConfigReader& config) {
   return spec;
 }
 
+template <typename Kind>
 ModelSpec qwen3_5_text_spec(const ConfigReader& config) {
-  ModelSpec spec = causal_lm_spec(read_qwen3_5_causal(config), kQwen35Text);
+  ModelSpec spec = causal_lm_spec(read_qwen3_5_causal<Kind>(config), Kind::kText);
   // A folder that includes a vision tower is loaded without it.
   spec.aliases = {{"model.language_model.", "model."}};
   spec.modules = adapters::ModuleTable(spec.modules.modules(), spec.aliases, spec.hidden);
@@ -123,36 +156,43 @@ std::unique_ptr<text::ChatFormat> qwen3_5_chat(const text::Tokenizer&, const Con
   return text::make_qwen3_chat("<think>\n");
 }
 
-}  // namespace
-
-Family qwen3_5_family() {
-  Family family = qwen_vl_family<Qwen35VisionTower, read_qwen3_5_decoder>();
-  family.spec = qwen3_5_spec;
+template <typename Kind>
+Family visual_family() {
+  using Tower = Qwen35VisionTower<Kind>;
+  Family family = qwen_vl_family<Tower, read_qwen3_5_decoder<Kind>>();
+  family.spec = qwen3_5_spec<Kind>;
   family.chat_format = qwen3_5_chat;
   family.build = [](const ConfigReader& config, Weights& weights,
                     at::Device device) -> std::unique_ptr<Model> {
     weights.leave_out("mtp.");
-    return std::make_unique<
-        QwenVlForConditionalGeneration<Qwen35VisionTower, read_qwen3_5_decoder>>(
-        qwen3_5_spec(config), config, weights, device);
+    return std::make_unique<QwenVlForConditionalGeneration<Tower, read_qwen3_5_decoder<Kind>>>(
+        qwen3_5_spec<Kind>(config), config, weights, device);
   };
-  family.processor = read_qwen3_vl_processor<Qwen35VisionTower>;
+  family.processor = read_qwen3_vl_processor<Tower>;
   return family;
 }
 
-Family qwen3_5_text_family() {
+template <typename Kind>
+Family text_family() {
   return {
-      .architecture = kQwen35Text,
-      .spec = qwen3_5_text_spec,
+      .architecture = Kind::kText,
+      .spec = qwen3_5_text_spec<Kind>,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
             for (const char* prefix : {"mtp.", "model.visual."}) weights.leave_out(prefix);
-            return make_causal_lm(read_qwen3_5_causal(config), qwen3_5_text_spec(config), weights,
-                                  device);
+            return make_causal_lm(read_qwen3_5_causal<Kind>(config),
+                                  qwen3_5_text_spec<Kind>(config), weights, device);
           },
       .positions = causal_lm_positions,
       .chat_format = qwen3_5_chat,
   };
 }
+
+}  // namespace
+
+Family qwen3_5_family() { return visual_family<Dense>(); }
+Family qwen3_5_text_family() { return text_family<Dense>(); }
+Family qwen3_5_moe_family() { return visual_family<Sparse>(); }
+Family qwen3_5_moe_text_family() { return text_family<Sparse>(); }
 
 }  // namespace valora::models

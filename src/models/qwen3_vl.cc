@@ -1,15 +1,16 @@
 #include "models/qwen3_vl.h"
 
+#include "models/mixture_config.h"
 #include "models/qwen3_vl_vision.h"
 #include "models/qwen_vl_family.h"
 
 namespace valora::models {
 namespace {
 
-DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
+DecoderConfig read_decoder(const ConfigReader& config, DecoderDefaults defaults) {
   const ConfigReader text = config.nested_or_self("text_config");
-  DecoderDefaults defaults{
-      .kv_heads = 32, .head_dim = 128, .max_positions = 128000, .qk_norm = true};
+  defaults.max_positions = 128000;
+  defaults.qk_norm = true;
   defaults.qkv_bias = defaults.o_bias = text.flag("attention_bias", false);
   DecoderConfig c = read_decoder_config(text, config, defaults);
   // Releases of transformers disagree on the default, so it must be explicit.
@@ -26,15 +27,39 @@ DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
   return c;
 }
 
-}  // namespace
+DecoderConfig read_qwen3_vl_decoder(const ConfigReader& config) {
+  return read_decoder(config, {.kv_heads = 32, .head_dim = 128});
+}
 
-Family qwen3_vl_family() {
-  Family family = qwen_vl_family<Qwen3VlVisionTower, read_qwen3_vl_decoder>();
+DecoderConfig read_qwen3_vl_moe_decoder(const ConfigReader& config) {
+  DecoderConfig c = read_decoder(config, {.kv_heads = 16});
+  read_mixtures(config.nested_or_self("text_config"),
+                {.experts = 60, .chosen = 4, .width = 1408, .always_normed = true}, c);
+  return c;
+}
+
+class Qwen3VlMoeVisionTower : public Qwen3VlVisionTower {
+ public:
+  static constexpr char kArchitecture[] = "Qwen3VLMoeForConditionalGeneration";
+  using Qwen3VlVisionTower::Qwen3VlVisionTower;
+};
+
+template <typename Tower, DecoderReader* read>
+Family family_with() {
+  Family family = qwen_vl_family<Tower, read>();
   family.chat_format = [](const text::Tokenizer&, const ConfigReader&) {
     return text::make_chatml("");
   };
-  family.processor = read_qwen3_vl_processor<Qwen3VlVisionTower>;
+  family.processor = read_qwen3_vl_processor<Tower>;
   return family;
+}
+
+}  // namespace
+
+Family qwen3_vl_family() { return family_with<Qwen3VlVisionTower, read_qwen3_vl_decoder>(); }
+
+Family qwen3_vl_moe_family() {
+  return family_with<Qwen3VlMoeVisionTower, read_qwen3_vl_moe_decoder>();
 }
 
 }  // namespace valora::models

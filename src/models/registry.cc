@@ -21,6 +21,7 @@
 #include "models/qwen2_vl.h"
 #include "models/qwen3.h"
 #include "models/qwen3_5.h"
+#include "models/qwen3_moe.h"
 #include "models/qwen3_vl.h"
 #include "models/spec/load_error.h"
 #include "ops/devices.h"
@@ -87,12 +88,19 @@ Result<std::optional<at::ScalarType>> configured_dtype(const ConfigReader& confi
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      llama_family(),    pixtral_family(),       llava_family(),      mistral_family(),
-      mistral3_family(), qwen2_family(),         qwen2_vl_family(),   qwen2_5_vl_family(),
-      qwen3_family(),    qwen3_vl_family(),      idefics3_family(),   smolvlm_family(),
-      internvl_family(), internvl_chat_family(), llava_next_family(), llava_onevision_family(),
-      gemma3_family(),   gemma3_text_family(),   qwen1_vl_family(),   qwen1_family(),
-      qwen3_5_family(),  qwen3_5_text_family(),
+      llama_family(),       pixtral_family(),
+      llava_family(),       mistral_family(),
+      mistral3_family(),    qwen2_family(),
+      qwen2_vl_family(),    qwen2_5_vl_family(),
+      qwen3_family(),       qwen3_vl_family(),
+      idefics3_family(),    smolvlm_family(),
+      internvl_family(),    internvl_chat_family(),
+      llava_next_family(),  llava_onevision_family(),
+      gemma3_family(),      gemma3_text_family(),
+      qwen1_vl_family(),    qwen1_family(),
+      qwen3_5_family(),     qwen3_5_text_family(),
+      qwen3_moe_family(),   qwen3_vl_moe_family(),
+      qwen3_5_moe_family(), qwen3_5_moe_text_family(),
   };
   return all;
 }
@@ -144,6 +152,9 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
     return invalid(fmt::format("--tensor-parallel-size {}: {}", ranks, what),
                    "tensor_parallel_size");
   };
+  if (ranks > 1 && spec.experts.count > 0)
+    return refused(fmt::format("the experts of {} are not divided among ranks; leave it out",
+                               spec.architecture));
   if (spec.state.key_heads % ranks != 0)
     return refused(
         fmt::format("the {} heads of keys of {}'s gated delta rules do not divide evenly",

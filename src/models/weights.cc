@@ -114,7 +114,8 @@ Status Weights::check_unchanged(const InputFile& file) {
 Status Weights::unmap() {
   shared_tensors_.clear();
   shared_linears_.clear();
-  for (auto& [name, entry] : entries_) entry.view.bytes = {};
+  for (auto* entries : {&entries_, &parts_})
+    for (auto& [name, entry] : *entries) entry.view.bytes = {};
   for (File& file : files_) {
     file.mapped = nullptr;
     VALORA_CHECK(check_unchanged(file.input));
@@ -134,8 +135,9 @@ at::Tensor Weights::stored(const Entry& entry) const {
 
 const Weights::Entry* Weights::find(const std::string& canonical) const {
   const auto at_name = [&](const std::string& name) {
-    const auto it = entries_.find(name);
-    return it == entries_.end() ? nullptr : &it->second;
+    for (const auto* entries : {&entries_, &parts_})
+      if (const auto it = entries->find(name); it != entries->end()) return &it->second;
+    return static_cast<const Entry*>(nullptr);
   };
   if (const Entry* entry = at_name(canonical)) return entry;
   for (const auto& alias : aliases_)
@@ -188,6 +190,7 @@ at::Tensor Weights::floats(const std::string& name, const std::vector<int64_t>& 
                                       dtype_name(dtype) + ", which is not supported for weights",
                                   dir_));
   used_.insert(entry->stored_name);
+  if (entry->columns) return columns_of(*entry);
   if (!entry->gguf) return stored(*entry);
   if (device_.is_meta()) return at::empty(shape, at::TensorOptions().dtype(dtype_).device(device_));
   return restored(*entry, stored(*entry), dtype_);
@@ -205,6 +208,7 @@ Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,
                                           size_t count) const {
   const Entry& entry = *find(name);
   if (entry.gguf) return restored_values(entry, first, count);
+  if (entry.columns) return column_values(entry, first, count);
   const InputFile& file = files_[entry.file].input;
   const auto type = scalar_type(entry.view.dtype);
   if (!type)

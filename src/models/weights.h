@@ -112,6 +112,16 @@ class Weights {
   // get(). Thread-safe.
   void refill(const std::string& name, ops::Weight& weight, const LinearSlice& slice);
 
+  // The sizes of a mixture's experts.
+  struct ExpertSizes {
+    int64_t count = 0, hidden = 0, width = 0;
+  };
+  // If the checkpoint stores a mixture's experts in one tensor each of gates and ups, and of downs
+  // (prefix + "gate_up_proj" and "down_proj", of either orientation), makes each of their linears
+  // known by its own name, e.g. prefix + "3.gate_proj". Throws LoadError for other shapes, and
+  // where the orientation cannot be told from the shape.
+  void split_experts(const std::string& prefix, const ExpertSizes& sizes);
+
   // The shape of an existing tensor, by its canonical name.
   std::vector<int64_t> shape_of(const std::string& name) const { return find(name)->shape(); }
   // `count` values of an existing tensor from index `first` on, [count], in the stored dtype; of a
@@ -164,14 +174,22 @@ class Weights {
     std::vector<int64_t> shape;  // shape of the decoded values
     GgufSource source;
   };
+  // A linear [out, in] stored as columns [first, first + out) of [in, columns].
+  struct ColumnForm {
+    std::vector<int64_t> shape;
+    int64_t first = 0;
+  };
   struct Entry {
     TensorView view;  // without bytes after unmap(); for blocks: U8 [rows, bytes of a row]
     std::string stored_name;
     size_t file = 0;   // index into files_
     size_t begin = 0;  // offset of its bytes in the file
     std::shared_ptr<const GgufForm> gguf = {};
+    std::optional<ColumnForm> columns = {};
 
-    const std::vector<int64_t>& shape() const { return gguf ? gguf->shape : view.shape; }
+    const std::vector<int64_t>& shape() const {
+      return columns ? columns->shape : gguf ? gguf->shape : view.shape;
+    }
     bool has_blocks() const;
   };
   const Entry* find(const std::string& canonical) const;
@@ -190,6 +208,12 @@ class Weights {
   // interleaved, whole heads. Blocks are decoded to `dtype`.
   static at::Tensor restored(const Entry& entry, const at::Tensor& rows, at::ScalarType dtype);
   Result<at::Tensor> restored_values(const Entry& entry, size_t first, size_t count) const;
+  // The values of a linear stored as columns.
+  at::Tensor columns_of(const Entry& entry) const;
+  Result<at::Tensor> column_values(const Entry& entry, size_t first, size_t count) const;
+  // One linear of each expert in `whole`: its part from row or column `first` on, [out, in].
+  void split_expert_tensor(const Entry& whole, const std::string& prefix, const char* name,
+                           int64_t first, int64_t out, int64_t in, bool transposed);
   StoredLinear block_linear(const Entry& entry, int64_t out, int64_t in);
   // Throws LoadError unless the configuration requires the tensor's shape.
   void check_shape(const Entry& entry, const std::vector<int64_t>& required) const;
@@ -231,6 +255,8 @@ class Weights {
   std::string dir_;
   std::vector<File> files_;
   std::map<std::string, Entry> entries_;  // by stored name
+  // Parts of entries that are linears of their own, by the name that they would be stored under.
+  std::map<std::string, Entry> parts_;
   std::set<std::string> used_;
   std::vector<adapters::PrefixAlias> aliases_;
   at::ScalarType dtype_ = at::kFloat;

@@ -40,17 +40,6 @@ void check_lora(const at::Tensor& x, std::span<const ModuleWeight> linears, cons
   }
 }
 
-void check(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
-  TORCH_CHECK(!linears.empty() && linears.size() <= kMaxSlices, "project: ", linears.size(),
-              " weights");
-  for (const ModuleWeight& l : linears) {
-    check_input(x, *l.weight);
-    TORCH_CHECK(l.weight->form() == linears[0].weight->form(),
-                "project: weights of different layouts");
-  }
-  check_lora(x, linears, lora);
-}
-
 bool same_rounding(std::span<const ModuleWeight> linears) {
   return std::ranges::all_of(linears, [&](const ModuleWeight& l) {
     return l.weight->input_rounding() == linears[0].weight->input_rounding() &&
@@ -102,9 +91,21 @@ std::vector<at::Tensor> changed_sums(const at::Tensor& x, const at::Tensor& inpu
 
 }  // namespace
 
+void check_linears(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                   const LoraBatch& lora) {
+  TORCH_CHECK(!linears.empty() && linears.size() <= kMaxSlices, "project: ", linears.size(),
+              " weights");
+  for (const ModuleWeight& l : linears) {
+    check_input(x, *l.weight);
+    TORCH_CHECK(l.weight->form() == linears[0].weight->form(),
+                "project: weights of different layouts");
+  }
+  check_lora(x, linears, lora);
+}
+
 std::vector<at::Tensor> project(const at::Tensor& x, std::span<const ModuleWeight> linears,
                                 const LoraBatch& lora) {
-  check(x, linears, lora);
+  check_linears(x, linears, lora);
   if (!same_rounding(linears)) {
     std::vector<at::Tensor> ys;
     for (const ModuleWeight& l : linears) ys.push_back(linear(x, l, lora));
@@ -134,7 +135,7 @@ at::Tensor linear(const at::Tensor& x, const Weight& w) { return linear(x, {&w},
 at::Tensor gated(const at::Tensor& x, const ModuleWeight& gate, const ModuleWeight& up,
                  const LoraBatch& lora, Gate activation) {
   const ModuleWeight both[] = {gate, up};
-  check(x, both, lora);
+  check_linears(x, both, lora);
   TORCH_CHECK(gate.weight->out() == up.weight->out(), "gated: a gate of ", gate.weight->out(),
               " outputs, ", up.weight->out(), " to be gated");
   if (!same_rounding(both))
@@ -169,7 +170,7 @@ at::Tensor linear_float(const at::Tensor& x, const ModuleWeight& linear, const L
                         const at::Tensor& largest) {
   if (!lora.touches(linear.module) && !lora.changes_output(linear.module))
     return linear_float(x, *linear.weight, largest);
-  check(x, {&linear, 1}, lora);
+  check_linears(x, {&linear, 1}, lora);
   const at::Tensor inputs = inputs_of(x, *linear.weight, largest);
   if (target_for(x, *linear.weight) == Target::kCuda)
     return linear_float_cuda(x, inputs, linear, lora);

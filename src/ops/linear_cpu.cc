@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/cpu/elementwise/elementwise.h"
+#include "kernels/cpu/elementwise/weighted_rows.h"
 #include "kernels/cpu/linear/project.h"
 #include "ops/linear_targets.h"
 #include "ops/low_rank_products.h"
@@ -29,6 +30,15 @@ LowRankProducts* other_products(std::span<const ModuleWeight> linears, const Lor
   return other && touches(linears, lora) ? other : nullptr;
 }
 
+template <typename T>
+kernels::Slice<T> slice_of(const ModuleWeight& linear) {
+  const Weight& w = *linear.weight;
+  return {panels_of<T>(w), w.bias().defined() ? w.bias().const_data_ptr<float>() : nullptr,
+          nullptr,         nullptr,
+          w.out(),         linear.module,
+          integers_of(w)};
+}
+
 // ys: one result per weight, in the weights' dtype or float; for a gated product a single one.
 void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWeight> linears,
          const LoraBatch& lora, std::optional<Gate> gate, std::span<const at::Tensor> ys,
@@ -39,11 +49,7 @@ void run(const at::Tensor& x, const at::Tensor& inputs, std::span<const ModuleWe
     using T = decltype(t);
     std::array<kernels::Slice<T>, kMaxSlices> slices;
     for (size_t s = 0; s < linears.size(); ++s) {
-      const Weight& w = *linears[s].weight;
-      slices[s] = {panels_of<T>(w), w.bias().defined() ? w.bias().const_data_ptr<float>() : nullptr,
-                   nullptr,         nullptr,
-                   w.out(),         linears[s].module,
-                   integers_of(w)};
+      slices[s] = slice_of<T>(linears[s]);
       if (s >= ys.size()) continue;
       if (ys[s].scalar_type() == at::kFloat)
         slices[s].y_float = ys[s].mutable_data_ptr<float>();
@@ -102,6 +108,42 @@ at::Tensor gate_cpu(Gate activation, const at::Tensor& gate, const at::Tensor& u
 }
 
 void set_low_rank_products(LowRankProducts* products) { others = products; }
+bool has_low_rank_products() { return others != nullptr; }
+
+at::Tensor grouped_cpu(const at::Tensor& x, std::span<const LinearGroup> groups,
+                       std::optional<Gate> activation) {
+  const int64_t width = x.size(1), out = groups[0].linear.weight->out();
+  const at::Tensor y = at::empty({x.size(0), out}, x.options());
+  with_cpu_type(x, [&](auto t) {
+    using T = decltype(t);
+    std::vector<std::array<kernels::Slice<T>, 2>> slices(groups.size());
+    std::vector<kernels::RowGroup<T>> rows(groups.size());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const LinearGroup& group = groups[i];
+      slices[i][0] = slice_of<T>(group.linear);
+      slices[i][0].y = raw<T>(y) + group.begin * out;
+      if (activation) slices[i][1] = slice_of<T>(group.up);
+      rows[i] = {raw<T>(x) + group.begin * width,
+                 group.end - group.begin,
+                 {slices[i].data(), activation ? size_t{2} : size_t{1}},
+                 group.lora->segments()};
+    }
+    kernels::project_groups<T>(rows, width, activation, torch_parallel());
+  });
+  return y;
+}
+
+at::Tensor weighted_rows_cpu(const at::Tensor& x, const at::Tensor& rows,
+                             const at::Tensor& weights) {
+  const at::Tensor y = at::empty({rows.size(0), x.size(1)}, x.options());
+  with_cpu_type(x, [&](auto t) {
+    using T = decltype(t);
+    kernels::weighted_rows<T>(raw<T>(x), rows.const_data_ptr<int64_t>(),
+                              weights.const_data_ptr<float>(), rows.size(0), rows.size(1),
+                              x.size(1), raw<T>(y), torch_parallel());
+  });
+  return y;
+}
 
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                     std::span<const ModuleWeight> linears, const LoraBatch& lora) {

@@ -1,9 +1,18 @@
 // The implementations of ops/linear.h. The caller has checked the arguments.
 #pragma once
 
+#include <optional>
+
+#include "ops/grouped_linear.h"
 #include "ops/linear.h"
 
 namespace valora::ops {
+
+// Throws c10::Error unless x and the segments fit these linears, which have one input.
+void check_linears(const at::Tensor& x, std::span<const ModuleWeight> linears,
+                   const LoraBatch& lora);
+// True if other low-rank products than the kernels' are in use (ops/low_rank_products.h).
+bool has_low_rank_products();
 
 // inputs: x as the weights take it, rounded if required. The adapters take x itself.
 std::vector<at::Tensor> project_cpu(const at::Tensor& x, const at::Tensor& inputs,
@@ -16,6 +25,11 @@ at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w, const at::Tens
 std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                  std::span<const ModuleWeight> linears, const LoraBatch& lora,
                                  const at::Tensor& largest);
+// All groups in one launch; activation: gated products. Weights are panels, inputs not rounded.
+at::Tensor grouped_cpu(const at::Tensor& x, std::span<const LinearGroup> groups,
+                       std::optional<Gate> activation);
+at::Tensor weighted_rows_cpu(const at::Tensor& x, const at::Tensor& rows,
+                             const at::Tensor& weights);
 // activation(gate) · up, rounded to the dtype. gate_aten() is differentiable.
 at::Tensor gate_cpu(Gate activation, const at::Tensor& gate, const at::Tensor& up,
                     at::ScalarType dtype);

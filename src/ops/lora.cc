@@ -154,17 +154,29 @@ void LoraBatch::include(std::vector<uint64_t>& bits, std::span<const uint64_t> m
   for (size_t i = 0; i < more.size(); ++i) bits[i] |= more[i];
 }
 
-LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {
+template <typename Place>
+LoraBatch LoraBatch::renumbered(const Place& place) const {
   LoraBatch cut;
   for (size_t i = 0; i < segments_.size(); ++i) {
     const kernels::LoraSegment& s = segments_[i];
-    const int64_t first = std::max(begin, s.token_begin), last = std::min(end, s.token_end);
-    if (first < last) cut.add(first - begin, last - begin, *adapters_[i], s.coefficient);
+    const int64_t first = place(s.token_begin), last = place(s.token_end);
+    if (first < last) cut.add(first, last, *adapters_[i], s.coefficient);
   }
   for (const OutputSegment& s : outputs_) {
-    const int64_t first = std::max(begin, s.token_begin), last = std::min(end, s.token_end);
-    if (first < last) cut.add_outputs(first - begin, last - begin, *s.adapter, s.coefficient);
+    const int64_t first = place(s.token_begin), last = place(s.token_end);
+    if (first < last) cut.add_outputs(first, last, *s.adapter, s.coefficient);
   }
+  return cut;
+}
+
+LoraBatch LoraBatch::part(int64_t begin, int64_t end) const {
+  return renumbered([&](int64_t token) { return std::clamp(token, begin, end) - begin; });
+}
+
+LoraBatch LoraBatch::of_tokens(std::span<const int64_t> tokens) const {
+  LoraBatch cut = renumbered(
+      [&](int64_t token) { return std::ranges::lower_bound(tokens, token) - tokens.begin(); });
+  cut.set_dropout(dropout_);
   return cut;
 }
 

@@ -156,6 +156,9 @@ class LoraBatch {
   // The adapters of tokens [begin, end), renumbered to [0, end - begin). Without dropout. Throws
   // c10::Error if one of them is no longer resident.
   LoraBatch part(int64_t begin, int64_t end) const;
+  // The adapters of these tokens, in ascending order, renumbered to [0, tokens.size()). Throws as
+  // part().
+  LoraBatch of_tokens(std::span<const int64_t> tokens) const;
 
   std::span<const kernels::LoraSegment> segments() const { return segments_; }
   const AdapterWeights& adapter(size_t segment) const { return *adapters_[segment]; }
@@ -182,6 +185,10 @@ class LoraBatch {
 
  private:
   static void include(std::vector<uint64_t>& bits, std::span<const uint64_t> more);
+  // The adapters of the tokens that place(token), which is monotonic, numbers from 0 on: those of
+  // [begin, end) are [place(begin), place(end)).
+  template <typename Place>
+  LoraBatch renumbered(const Place& place) const;
   static bool has(const std::vector<uint64_t>& bits, int module) {
     return module >= 0 && static_cast<size_t>(module) < 64 * bits.size() &&
            (bits[module / 64] >> (module % 64) & 1) != 0;

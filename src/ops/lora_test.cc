@@ -65,6 +65,23 @@ TEST(LoraBatch, AlsoTouchAddsModules) {
   EXPECT_EQ(kernels::touched_module(lora.segments()[0], 5), nullptr) << "the adapter does not";
 }
 
+TEST(LoraBatch, OfTokensFollowsTheirOrder) {
+  const AdapterWeights a = adapter({3}), b = adapter({3, 70});
+  LoraBatch lora;
+  lora.add(0, 4, a, 1);
+  lora.add(2, 8, b, 2);
+  lora.add(8, 9, a, 1);
+  const LoraBatch some = lora.of_tokens(std::vector<int64_t>{1, 3, 5, 6, 9});
+  ASSERT_EQ(some.segments().size(), 2u);
+  EXPECT_EQ(some.segments()[0].token_begin, 0);
+  EXPECT_EQ(some.segments()[0].token_end, 2);
+  EXPECT_EQ(&some.adapter(1), &b);
+  EXPECT_EQ(some.segments()[1].token_begin, 1);
+  EXPECT_EQ(some.segments()[1].token_end, 4);
+  EXPECT_EQ(some.segments()[1].coefficient, 2);
+  EXPECT_TRUE(lora.of_tokens(std::vector<int64_t>{9, 10}).segments().empty());
+}
+
 TEST(LoraBatch, ExtendsPrecedingSegment) {
   const AdapterWeights a = adapter({3}), b = adapter({3});
   LoraBatch lora;

@@ -46,6 +46,11 @@ def qwen3(*sizes, **more):
     return transformers.Qwen3Config(**decoder(families.QWEN3, *sizes), **more)
 
 
+def qwen3_moe(sizes, **more):
+    """more: the mixture's fields, and others."""
+    return transformers.Qwen3MoeConfig(**decoder(families.QWEN3_MOE, *sizes) | {"use_sliding_window": False} | more)
+
+
 def mistral(*sizes, **more):
     return transformers.MistralConfig(**decoder(families.MISTRAL, *sizes), **more)
 
@@ -78,29 +83,33 @@ def qwen2_5_vl(*args):
     return qwen_vl(families.QWEN2_5_VL, transformers.Qwen2_5_VLConfig, sizes, patch, merge, vision)
 
 
-def qwen3_vl(sizes, head_dim, sections, vision, patch, merge, **more):
+def qwen3_vl(sizes, head_dim, sections, vision, patch, merge, config_class=transformers.Qwen3VLConfig, **more):
     """sections: of the interleaved axes."""
     hidden, tied = sizes[0], sizes[-1]
     text = decoder(families.QWEN3_VL, *sizes) | dict(
         head_dim=head_dim, rope_scaling={"rope_type": "default", "mrope_section": sections, "mrope_interleaved": True}) | more
     vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3, out_hidden_size=hidden)
-    return transformers.Qwen3VLConfig(
+    return config_class(
         text_config=text, vision_config=vision, tie_word_embeddings=tied, image_token_id=special_id("image_pad"),
         video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
         vision_end_token_id=special_id("vision_end"))
 
 
-def qwen3_5_text(family, *sizes, rope, **more):
+def qwen3_vl_moe(*args, **more):
+    return qwen3_vl(*args, config_class=transformers.Qwen3VLMoeConfig, **more)
+
+
+def qwen3_5_text(family, *sizes, rope, config_class="Qwen3_5TextConfig", **more):
     """rope: parameters in addition to theta."""
     fields = decoder(family, *sizes)
     theta = fields.pop("rope_theta")
-    return transformers.Qwen3_5TextConfig(**fields | dict(rope_parameters={"rope_type": "default", "rope_theta": theta} | rope) | more)
+    return getattr(transformers, config_class)(**fields | dict(rope_parameters={"rope_type": "default", "rope_theta": theta} | rope) | more)
 
 
-def qwen3_5(sizes, vision, patch, merge, rope, **more):
-    text = qwen3_5_text(families.QWEN35, *sizes, rope=rope, **more).to_dict()
+def qwen3_5(sizes, vision, patch, merge, rope, kind="Qwen3_5", **more):
+    text = qwen3_5_text(families.QWEN35, *sizes, rope=rope, config_class=f"{kind}TextConfig", **more).to_dict()
     vision = vision | dict(patch_size=patch, spatial_merge_size=merge, temporal_patch_size=2, in_channels=3, out_hidden_size=sizes[0])
-    return transformers.Qwen3_5Config(
+    return getattr(transformers, f"{kind}Config")(
         text_config=text, vision_config=vision, tie_word_embeddings=sizes[-1], image_token_id=special_id("image_pad"),
         video_token_id=special_id("video_pad"), vision_start_token_id=special_id("vision_start"),
         vision_end_token_id=special_id("vision_end"))
@@ -298,6 +307,34 @@ if NEWEST:
             families.QWEN35_TEXT, 64, 4, 1, 5, 43, False, rope={}, head_dim=24, linear_num_key_heads=1, linear_num_value_heads=2,
             linear_key_head_dim=16, linear_value_head_dim=16, full_attention_interval=2),
     }
+# Weights of the chosen experts that add up to 1, and that do not; layers without a mixture, one of them because of the sparse step;
+# windows; as many experts as are chosen.
+NEWER |= {
+    "qwen3-moe": lambda: qwen3_moe((48, 6, 2, 3, 37, False), head_dim=12, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=21,
+                                   norm_topk_prob=True),
+    "qwen3-moe-sparse": lambda: qwen3_moe((40, 4, 4, 4, 53, True), head_dim=16, num_experts=5, num_experts_per_tok=2,
+                                          moe_intermediate_size=33, decoder_sparse_step=2, mlp_only_layers=[3], attention_bias=True,
+                                          use_sliding_window=True, sliding_window=24),
+    "vl3-moe": lambda: qwen3_vl_moe((48, 6, 2, 3, 37, False), 12, [2, 2, 2], dict(
+        depth=3, hidden_size=32, num_heads=2, intermediate_size=45, num_position_embeddings=49, deepstack_visual_indexes=[0, 2]), 8, 2,
+        num_experts=6, num_experts_per_tok=2, moe_intermediate_size=20),
+    "vl3-moe-sparse": lambda: qwen3_vl_moe((40, 4, 4, 2, 53, False), 16, [2, 3, 3], dict(
+        depth=4, hidden_size=24, num_heads=3, intermediate_size=33, num_position_embeddings=16, deepstack_visual_indexes=[1, 2, 3]), 6, 3,
+        attention_bias=True, num_experts=3, num_experts_per_tok=3, moe_intermediate_size=17, mlp_only_layers=[0]),
+}
+# A shared expert, of another width than the others.
+if NEWEST:
+    NEWER |= {
+        "qwen35-moe": lambda: qwen3_5(
+            (48, 6, 2, 4, 37, False), dict(depth=2, hidden_size=32, num_heads=2, intermediate_size=45, num_position_embeddings=49), 8, 2,
+            {"partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1]}, kind="Qwen3_5Moe", head_dim=32, linear_num_key_heads=2,
+            linear_num_value_heads=4, linear_key_head_dim=12, linear_value_head_dim=20, rms_norm_eps=1e-3, num_experts=7,
+            num_experts_per_tok=3, moe_intermediate_size=20, shared_expert_intermediate_size=29),
+        "qwen35-moe-text": lambda: qwen3_5_text(
+            families.QWEN35_TEXT, 64, 4, 1, 3, 43, True, rope={}, config_class="Qwen3_5MoeTextConfig", head_dim=24, linear_num_key_heads=1,
+            linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=16, full_attention_interval=2, rms_norm_eps=1e-3,
+            num_experts=4, num_experts_per_tok=1, moe_intermediate_size=23, shared_expert_intermediate_size=16),
+    }
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 
@@ -312,13 +349,15 @@ def randomise(model, seed):
     """Weights that make every part matter: products preserve the magnitude of their inputs, and norms and biases are not just
     ones and zeros."""
     generator = torch.Generator().manual_seed(seed)
-    around_zero = model.config.get_text_config().model_type in ("gemma3_text", "qwen3_5_text")  # their norm weights are centred on zero
+    around_zero = model.config.get_text_config().model_type in ("gemma3_text", "qwen3_5_text", "qwen3_5_moe_text")  # their norm weights are centred on zero
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if parameter.dim() > 1:
             table = any(part in name for part in ("embed_tokens", "wte", "pos_embed", "position_embeddings", "positional_embedding",
                                                   "cls_token", ".query"))
             fan_in = 1 if table else parameter[0].numel()
+            if "experts." in name and parameter.dim() == 3:  # the inputs are the last axis since release 5
+                fan_in = parameter.shape[-1 if NEWEST else 1]
             parameter.copy_(noise / fan_in**0.5)
         elif name.endswith("bias"):
             parameter.copy_(0.3 * noise)

@@ -253,8 +253,8 @@ class Qwen3VL(Qwen):
     """No default system prompt; a video becomes text with a timestamp and a block per temporal
     patch."""
 
-    def __init__(self):
-        super().__init__(transformers.Qwen3VLForConditionalGeneration, visual=True)
+    def __init__(self, kind=transformers.Qwen3VLForConditionalGeneration):
+        super().__init__(kind, visual=True)
 
     def mend(self, model):
         pass
@@ -325,8 +325,8 @@ class Qwen3VL(Qwen):
 class Qwen35Text(Qwen3):
     """The assistant's turn begins with a thought. Requires release 5 or later."""
 
-    def __init__(self):
-        super().__init__(getattr(transformers, "Qwen3_5ForCausalLM", None))
+    def __init__(self, kind="Qwen3_5ForCausalLM"):
+        super().__init__(getattr(transformers, kind, None))
 
     def render(self, messages, add_generation_prompt=True):
         return super().render(messages, add_generation_prompt) + ("<think>\n" if add_generation_prompt else "")
@@ -336,9 +336,8 @@ class Qwen35(Qwen3VL):
     """Like Qwen3-VL, but the assistant's turn begins with a thought. Requires release 5 or
     later."""
 
-    def __init__(self):
-        super().__init__()
-        self.kind = getattr(transformers, "Qwen3_5ForConditionalGeneration", None)
+    def __init__(self, kind="Qwen3_5ForConditionalGeneration"):
+        super().__init__(getattr(transformers, kind, None))
 
     def render(self, messages, add_generation_prompt=True):
         return super().render(messages, add_generation_prompt) + ("<think>\n" if add_generation_prompt else "")
@@ -918,7 +917,9 @@ QWEN2, QWEN2_VL = Qwen(transformers.Qwen2ForCausalLM), Qwen(transformers.Qwen2VL
 QWEN2_5_VL = Qwen(transformers.Qwen2_5_VLForConditionalGeneration, visual=True)
 LLAMA2, LLAMA3, LLAVA, MISTRAL = Llama2(), Llama3(), Llava(), Mistral()
 QWEN3, QWEN3_VL = Qwen3(transformers.Qwen3ForCausalLM), Qwen3VL()
+QWEN3_MOE, QWEN3_VL_MOE = Qwen3(transformers.Qwen3MoeForCausalLM), Qwen3VL(transformers.Qwen3VLMoeForConditionalGeneration)
 QWEN35_TEXT, QWEN35 = Qwen35Text(), Qwen35()
+QWEN35_MOE_TEXT, QWEN35_MOE = Qwen35Text("Qwen3_5MoeForCausalLM"), Qwen35("Qwen3_5MoeForConditionalGeneration")
 IDEFICS3, SMOLVLM, INTERNVL = Idefics3(), SmolVLM(), InternVL()
 GEMMA3_TEXT, GEMMA3 = Gemma3Text(), Gemma3()
 PIXTRAL, MISTRAL3 = Pixtral(transformers.LlavaForConditionalGeneration), Pixtral(transformers.Mistral3ForConditionalGeneration)
@@ -936,6 +937,8 @@ def family_of(config):
         return QWEN1_VL if config.visual else QWEN1
     if kind == "llava_next":
         return LLAVA_NEXT[config.text_config.model_type]
-    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "llava": LLAVA, "mistral": MISTRAL,
+    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL,
+            "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe": QWEN3_VL_MOE, "llava": LLAVA, "mistral": MISTRAL,
             "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION, "mistral3": MISTRAL3,
-            "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3, "qwen3_5_text": QWEN35_TEXT, "qwen3_5": QWEN35}[kind]
+            "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3, "qwen3_5_text": QWEN35_TEXT, "qwen3_5": QWEN35,
+            "qwen3_5_moe_text": QWEN35_MOE_TEXT, "qwen3_5_moe": QWEN35_MOE}[kind]

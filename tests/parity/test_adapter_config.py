@@ -20,7 +20,7 @@ from programs import REPOSITORY, inspect
 HONOURED = {"peft_type": "IA3", "r": "x", "lora_alpha": "x", "use_rslora": "x", "target_modules": 5, "exclude_modules": 5,
             "modules_to_save": 5, "layers_to_transform": "x", "layers_pattern": 5, "rank_pattern": ["x"], "alpha_pattern": ["x"],
             "bias": "some", "lora_bias": "x", "trainable_token_indices": "x", "ensure_weight_tying": "x", "init_lora_weights": "pissa",
-            "use_dora": "x", "use_bdlora": "x", "alora_invocation_tokens": "x"}
+            "use_dora": "x", "use_bdlora": "x", "alora_invocation_tokens": "x", "target_parameters": ["mlp.experts"]}
 # Fields for training, initialisation and bookkeeping; fan_in_fan_out and megatron concern layers that no
 # supported model has.
 WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class": "x"}, "peft_version": "1", "revision": "x",
@@ -29,7 +29,7 @@ WITHOUT_EFFECT = {"task_type": "CAUSAL_LM", "auto_mapping": {"base_model_class":
                   "corda_config": {"x": 1}, "lora_ga_config": {"x": 1}, "velora_config": {"num_groups": 2}, "qalora_group_size": 8,
                   "runtime_config": {"ephemeral_gpu_offload": True}}
 REFUSED = {"use_qalora": True, "layer_replication": [[0, 1]],
-           "target_parameters": ["mlp.experts"], "arrow_config": {"top_k": 1}, "kasa_config": {"beta": 1},
+           "arrow_config": {"top_k": 1}, "kasa_config": {"beta": 1},
            "monteclora_config": {"num_samples": 2}}
 FIELDS = {field.name for field in dataclasses.fields(LoraConfig)}
 NAME = "text-one-layer"

@@ -39,6 +39,8 @@ FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": 
             "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows",
             "qwen3_vl": "vl3-deeper-tower", "smolvlm": "smolvlm-tied", "internvl": "internvl-tied",
             "llava_next": "next-mistral", "llava_onevision": "onevision-tied", "mistral3": "mistral3-tied", "gemma3": "gemma3"}
+if not NEWEST:  # since release 5, the experts of a mixture are no linears
+    FAMILIES["qwen3_moe"] = "qwen3-moe-sparse"
 if NEWEST:
     VISUAL["qwen3_5"] = ["qkv", "attn.proj", "visual.blocks.1.mlp.linear_fc1", "merger.linear_fc2"]
     FAMILIES |= {"qwen3_5": "qwen35-tied", "qwen3_5_text": "qwen35-text"}

@@ -50,6 +50,8 @@ GEMMA3_TEXT = DECODER - {"hidden_act"} | {
     "final_logit_softcapping", "attn_logit_softcapping", "use_bidirectional_attention"}
 LLAVA = {"text_config", "vision_config", "image_token_index", "projector_hidden_act", "vision_feature_select_strategy",
          "vision_feature_layer", "multimodal_projector_bias", "tie_word_embeddings"}
+MIXTURE = {"decoder_sparse_step", "moe_intermediate_size", "num_experts_per_tok", "num_experts", "mlp_only_layers"}
+MIXTURE_TRAINING = {"output_router_logits", "router_aux_loss_coef"}
 # (checkpoint, part of its configuration, honoured keys, keys without effect in addition to those of all classes)
 PARTS = [
     ("llama3-scaled", None, DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
@@ -67,6 +69,11 @@ PARTS = [
     ("vl3-grouped-tied", "vision_config", QWEN_VISION | {"intermediate_size", "out_hidden_size", "num_position_embeddings",
                                                          "deepstack_visual_indexes"}, {"tie_word_embeddings"}),
     ("vl3-grouped-tied", "", PLACEHOLDERS | {"tie_word_embeddings", "vision_start_token_id", "vision_end_token_id"}, set()),
+    ("qwen3-moe", None, DECODER | MIXTURE | {"use_sliding_window", "sliding_window", "attention_bias", "norm_topk_prob"}, MIXTURE_TRAINING),
+    ("vl3-moe", "text_config", DECODER | MIXTURE | {"attention_bias", "head_dim"}, MIXTURE_TRAINING | {"norm_topk_prob"}),
+    ("vl3-moe", "vision_config", QWEN_VISION | {"intermediate_size", "out_hidden_size", "num_position_embeddings",
+                                                "deepstack_visual_indexes"}, {"tie_word_embeddings"}),
+    ("vl3-moe", "", PLACEHOLDERS | {"tie_word_embeddings", "vision_start_token_id", "vision_end_token_id"}, set()),
     ("llava-default", "text_config", DECODER | {"attention_bias", "mlp_bias", "head_dim"}, set()),
     ("llava-default", "vision_config", CLIP_VISION, {"projection_dim", "tie_word_embeddings"}),
     ("llava-default", "", LLAVA, {"image_seq_length"}),

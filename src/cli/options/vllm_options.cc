@@ -69,7 +69,7 @@ constexpr VllmOption kOptions[] = {
     {"--worker-use-ray", kNothing, "", kOneProcess},
     {"--disable-frontend-multiprocessing", kNothing, "", kOneProcess},
     {"--disable-custom-all-reduce", kNothing, "", kOneProcess},
-    {"--enable-expert-parallel", kNothing, "", "has no effect: these models have no experts"},
+    {"--enable-expert-parallel", kNothing, "", "has no effect: all experts are in one process"},
     {"--mm-encoder-tp-mode", kText, "weights|data", kOneProcess},
     {"--enable-multimodal-encoder-data-parallel", kNothing, "", kOneProcess},
     // memory

@@ -33,10 +33,12 @@ Result<std::vector<int>> target_modules(const adapters::ModuleTable& modules,
   std::vector<bool> wanted(modules.modules().size());
   for (const TargetPart part : parts) {
     bool any = false;
-    for (size_t i = 0; i < wanted.size(); ++i)
-      if (modules.modules()[i].kind == adapters::ModuleKind::kLinear &&
-          part_of(modules.modules()[i]) == part)
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const adapters::Module& module = modules.modules()[i];
+      if (module.kind == adapters::ModuleKind::kLinear &&
+          module.mixture == adapters::Module::Mixture::kNone && part_of(module) == part)
         wanted[i] = any = true;
+    }
     if (!any)
       return invalid(std::string("this model has no linears in its ") + target_part_name(part),
                      "targets");

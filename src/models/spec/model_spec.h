@@ -39,11 +39,18 @@ struct StateSpec {
   }
 };
 
+// The mixtures of experts in a model's layers.
+struct ExpertsSpec {
+  int64_t count = 0;   // per mixture; 0: the model has no mixtures
+  int64_t chosen = 0;  // per token
+};
+
 // Everything here is read from the configuration alone.
 struct ModelSpec {
   std::string architecture;
   int64_t vocab = 0, hidden = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0;
   StateSpec state;
+  ExpertsSpec experts;
   int64_t kv_layers() const { return layers - state.layers; }  // layers with keys and values
   int64_t max_positions = 0;
   RopeChange rope_change;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <vector>
 
 #include "kernels/cpu/elementwise/elementwise.h"
@@ -27,9 +28,28 @@ constexpr int64_t kLongChunkBytes = 8 << 20;
 // The most groups of integer panels per work item with many rows: their sums stay in L2.
 constexpr int64_t kIntegerGroups = 2;
 
-// A work item: a range of outputs of one slice (for a gated product, of both) and of rows.
+// A range of outputs of one slice (for a gated product, of both) and of rows.
 struct ProjectUnit {
   int64_t slice, panel_begin, panel_end, row_begin, row_end;
+};
+
+template <typename T>
+class Projection;
+
+// The work items of one launch.
+template <typename T>
+struct ProjectWork {
+  struct Shrink {
+    Projection<T>* of;
+    int64_t index;
+  };
+  struct Unit {
+    Projection<T>* of;
+    ProjectUnit unit;
+  };
+  std::vector<Shrink> shrinks;
+  std::vector<Unit> units;
+  int64_t products = 0;  // multiply-adds
 };
 
 template <typename T>
@@ -58,67 +78,20 @@ class Projection {
       tiles_[s] = choose_cpu_tile(
           {ProductKind::kDense, sizeof(T) == 4, isa(), m, slices[s].w.n, slices[s].w.k});
     }
-    const size_t planned = gate ? 1 : slices.size();
-    for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s));
   }
 
-  void run(const ParallelFor& parallel) {
+  // Prepares the inputs and appends the work items. This object must stay where it is until they
+  // have run.
+  void plan(const ParallelFor& parallel, ProjectWork<T>& work) {
     inputs_.prepare(kernels_, x_, m_, ldx_, slices_, parallel);
     byte_inputs_.prepare(x_, m_, ldx_, largest_, slices_, parallel);
-    WorkQueue shrinks(low_rank_.shrinks()), units(static_cast<int64_t>(units_.size()));
-    const auto run_range = [&](int64_t begin, int64_t end) {
-      const int64_t first = shrinks.count() * begin / units.count(),
-                    last = shrinks.count() * end / units.count();
-      shrinks.work(first, last, [&](int64_t i) { low_rank_.shrink(i); });
-      units.work(begin, end, [&](int64_t i) { run_unit(units_[i]); });
-    };
-    if (products() < kSerialProducts)
-      run_range(0, units.count());
-    else
-      parallel(0, units.count(), 1, run_range);
+    for (int64_t i = 0; i < low_rank_.shrinks(); ++i) work.shrinks.push_back({this, i});
+    const size_t planned = gate_ ? 1 : slices_.size();
+    for (size_t s = 0; s < planned; ++s) plan_units(static_cast<int64_t>(s), work);
+    work.products += products();
   }
 
- private:
-  int64_t products() const {
-    int64_t sum = 0;
-    for (const Slice<T>& slice : slices_) sum += m_ * slice.w.n * slice.w.k;
-    return sum;
-  }
-
-  void plan_units(int64_t s) {
-    const Slice<T>& slice = slices_[s];
-    const int64_t group = slice.integers ? kIntegerPanels : tiles_[s].panels,
-                  panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
-    const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
-    int64_t chunk = group;
-    if (row_chunks > 1 && slice.integers) {
-      chunk *= std::clamp<int64_t>(groups / 8, 1, kIntegerGroups);
-    } else if (row_chunks > 1) {
-      const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
-      const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
-      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1,
-                                   std::max<int64_t>(1, groups / 8));
-    } else {
-      chunk = piece_panels(panels, group);
-    }
-    for (int64_t panel = 0; panel < panels; panel += chunk)
-      for (int64_t r = 0; r < row_chunks; ++r)
-        units_.push_back({s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks,
-                          m_ * (r + 1) / row_chunks});
-  }
-
-  Product<T> dense(int64_t s, const ProjectUnit& unit) const {
-    Product<T> p;
-    p.x = x_ + unit.row_begin * ldx_;
-    p.m = unit.row_end - unit.row_begin;
-    p.ldx = ldx_;
-    p.w = slices_[s].w;
-    p.panel_begin = unit.panel_begin;
-    p.panel_end = unit.panel_end;
-    p.bias = slices_[s].bias;
-    p.tile = tiles_[s];
-    return p;
-  }
+  void shrink(int64_t index) { low_rank_.shrink(index); }
 
   void run_unit(const ProjectUnit& unit) {
     if (gate_) return run_gated(unit);
@@ -138,6 +111,49 @@ class Projection {
     p.ldy = slice.ldy;
     p.first_output = first;
     kernels_.multiply(p);
+  }
+
+ private:
+  int64_t products() const {
+    int64_t sum = 0;
+    for (const Slice<T>& slice : slices_) sum += m_ * slice.w.n * slice.w.k;
+    return sum;
+  }
+
+  void plan_units(int64_t s, ProjectWork<T>& work) {
+    const Slice<T>& slice = slices_[s];
+    const int64_t group = slice.integers ? kIntegerPanels : tiles_[s].panels,
+                  panels = panels_of(slice.w.n), groups = (panels + group - 1) / group;
+    const int64_t row_chunks = (m_ + kMaxRowsTogether - 1) / kMaxRowsTogether;
+    int64_t chunk = group;
+    if (row_chunks > 1 && slice.integers) {
+      chunk *= std::clamp<int64_t>(groups / 8, 1, kIntegerGroups);
+    } else if (row_chunks > 1) {
+      const int64_t bytes = group * panel_elements<T>(slice.w.k) * static_cast<int64_t>(sizeof(T));
+      const int64_t most = bytes > kChunkBytes ? kLongChunkBytes : kChunkBytes;
+      chunk *= std::clamp<int64_t>(most / std::max<int64_t>(1, bytes), 1,
+                                   std::max<int64_t>(1, groups / 8));
+    } else {
+      chunk = piece_panels(panels, group);
+    }
+    for (int64_t panel = 0; panel < panels; panel += chunk)
+      for (int64_t r = 0; r < row_chunks; ++r)
+        work.units.push_back({this,
+                              {s, panel, std::min(panels, panel + chunk), m_ * r / row_chunks,
+                               m_ * (r + 1) / row_chunks}});
+  }
+
+  Product<T> dense(int64_t s, const ProjectUnit& unit) const {
+    Product<T> p;
+    p.x = x_ + unit.row_begin * ldx_;
+    p.m = unit.row_end - unit.row_begin;
+    p.ldx = ldx_;
+    p.w = slices_[s].w;
+    p.panel_begin = unit.panel_begin;
+    p.panel_end = unit.panel_end;
+    p.bias = slices_[s].bias;
+    p.tile = tiles_[s];
+    return p;
   }
 
   void run_gated(const ProjectUnit& unit) {
@@ -209,8 +225,25 @@ class Projection {
   IntegerInputs<T> inputs_;
   ByteInputs<T> byte_inputs_;
   LowRankPieces<T> low_rank_;
-  std::vector<ProjectUnit> units_;
 };
+
+// Every thread takes all shrinks before any unit, because units wait for them.
+template <typename T>
+void run(const ProjectWork<T>& work, const ParallelFor& parallel) {
+  WorkQueue shrinks(static_cast<int64_t>(work.shrinks.size())),
+      units(static_cast<int64_t>(work.units.size()));
+  const auto run_range = [&](int64_t begin, int64_t end) {
+    const int64_t first = shrinks.count() * begin / units.count(),
+                  last = shrinks.count() * end / units.count();
+    shrinks.work(first, last,
+                 [&](int64_t i) { work.shrinks[i].of->shrink(work.shrinks[i].index); });
+    units.work(begin, end, [&](int64_t i) { work.units[i].of->run_unit(work.units[i].unit); });
+  };
+  if (work.products < kSerialProducts)
+    run_range(0, units.count());
+  else
+    parallel(0, units.count(), 1, run_range);
+}
 
 }  // namespace
 
@@ -218,14 +251,33 @@ template <typename T>
 void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slices,
              std::span<const LoraSegment> segments, std::optional<Gate> gate,
              const ParallelFor& parallel, const T* inputs, const float* largest) {
-  if (m > 0 && !slices.empty())
-    Projection<T>(x, inputs ? inputs : x, m, ldx, largest, slices, segments, gate).run(parallel);
+  if (m == 0 || slices.empty()) return;
+  Projection<T> projection(x, inputs ? inputs : x, m, ldx, largest, slices, segments, gate);
+  ProjectWork<T> work;
+  projection.plan(parallel, work);
+  run(work, parallel);
+}
+
+template <typename T>
+void project_groups(std::span<const RowGroup<T>> groups, int64_t ldx, std::optional<Gate> gate,
+                    const ParallelFor& parallel) {
+  std::deque<Projection<T>> projections;  // which cannot be moved
+  ProjectWork<T> work;
+  for (const RowGroup<T>& group : groups) {
+    if (group.m == 0 || group.slices.empty()) continue;
+    projections.emplace_back(group.x, group.x, group.m, ldx, nullptr, group.slices, group.segments,
+                             gate);
+    projections.back().plan(parallel, work);
+  }
+  if (!work.units.empty()) run(work, parallel);
 }
 
 #define VALORA_INSTANTIATE(T)                                                                  \
   template void project(const T*, int64_t, int64_t, std::span<const Slice<T>>,                 \
                         std::span<const LoraSegment>, std::optional<Gate>, const ParallelFor&, \
-                        const T*, const float*);
+                        const T*, const float*);                                               \
+  template void project_groups(std::span<const RowGroup<T>>, int64_t, std::optional<Gate>,     \
+                               const ParallelFor&);
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 #undef VALORA_INSTANTIATE

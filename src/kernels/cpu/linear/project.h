@@ -40,4 +40,18 @@ void project(const T* x, int64_t m, int64_t ldx, std::span<const Slice<T>> slice
              const ParallelFor& parallel, const T* inputs = nullptr,
              const float* largest = nullptr);
 
+// Rows that linears of their own take, e.g. those of one expert.
+template <typename T>
+struct RowGroup {
+  const T* x = nullptr;  // [m, k]
+  int64_t m = 0;
+  std::span<const Slice<T>> slices;       // their outputs are of these rows
+  std::span<const LoraSegment> segments;  // within these rows
+};
+
+// project() for every group, in one launch. ldx: the row stride of all x.
+template <typename T>
+void project_groups(std::span<const RowGroup<T>> groups, int64_t ldx, std::optional<Gate> gate,
+                    const ParallelFor& parallel);
+
 }  // namespace valora::kernels
