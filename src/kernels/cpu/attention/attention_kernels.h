@@ -105,9 +105,8 @@ void update_softmax(SoftmaxState<typename V::Element>& state) {
   int64_t i = 0;
   if (state.keys > 0) {
     Lanes best = nothing;
-    const auto track_max = [&](Lanes found) __attribute__((always_inline)) {
-      best = larger(found, best);
-    };
+    const auto track_max = [&](Lanes found)
+                               __attribute__((always_inline)) { best = larger(found, best); };
     for (; i < whole; i += kLanes) track_max(load_lanes(scores + i));
     if (rest > 0) track_max(counts ? load_lanes(scores + i) : nothing);
     const float before = state.row_max, found = max_lane(best) * state.scale;

@@ -297,7 +297,8 @@ TEST_P(ByteAttention, ThreadsEqualSerial) {
         .check(600, testing_support::two_threads);
 }
 
-// Many small weights beside a large one, each too small for 8 bits of it, add up to half of the output.
+// Many small weights beside a large one, each too small for 8 bits of it, add up to half of the
+// output.
 TEST_P(ByteAttention, SmallWeightsCount) {
   constexpr int64_t kKeys = 256, kDim = 16;
   for (const KvFormat format : kFormats) {
