@@ -65,8 +65,9 @@ def chart_states(page):
 
 
 def docs_states(page):
-    page.locator("#post_v1_chat_completions summary").click()
-    yield "endpoint"
+    for name in ("post_v1_chat_completions", "post_v1_load_lora_adapter"):
+        page.locator(f"#{name} summary").click()
+    yield "endpoints"
 
 
 STATES = {"try": try_states, "adapters": adapter_states, "charts": chart_states, "docs": docs_states}

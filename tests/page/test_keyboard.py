@@ -118,7 +118,7 @@ def test_settings_code_and_conversations_are_used_by_keys(hands):
     hands.press("Python")
     assert "urllib.request" in page.locator(".code-dialog pre").text_content()
     keys.press("Escape")
-    assert not page.locator(".code-dialog").count()
+    page.locator(".code-dialog").wait_for(state="detached")
     hands.reach(page.locator("summary", has_text="Conversations"))
     if not page.get_by_role("button", name="New", exact=True).is_visible():
         keys.press("Enter")
