@@ -110,6 +110,8 @@ if NEWEST:
     PARTS += [
         ("qwen35-tied", "text_config", QWEN35_TEXT, set()),
         ("qwen35-text", None, QWEN35_TEXT, set()),
+        ("qwen35-moe", "text_config", QWEN35_TEXT - {"intermediate_size"} | {
+            "moe_intermediate_size", "shared_expert_intermediate_size", "num_experts_per_tok", "num_experts"}, MIXTURE_TRAINING),
         ("qwen35-tied", "vision_config", QWEN_VISION | {"intermediate_size", "out_hidden_size", "num_position_embeddings"},
          {"tie_word_embeddings"}),
         ("qwen35-tied", "", PLACEHOLDERS | {"tie_word_embeddings", "vision_start_token_id", "vision_end_token_id"}, set())]
