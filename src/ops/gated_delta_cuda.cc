@@ -59,7 +59,7 @@ at::Tensor gated_delta_cuda(const DeltaTokens& tokens, const DeltaWeights& weigh
   const StateShape& s = states.shape();
   const auto dtype = cuda_dtype(tokens.qkv.scalar_type());
   const kernels::cuda::StatePool pool = layer_of(states, layer);
-  const kernels::cuda::Stream stream = stream_of(tokens.qkv);
+  kernels::cuda::Stream stream = stream_of(tokens.qkv);
   const at::Tensor qkv = at::empty({tokens.qkv.size(0), s.channels}, tokens.qkv.options()),
                    out = at::empty({tokens.qkv.size(0), s.value_heads * s.value_dim},
                                    tokens.qkv.options());

@@ -127,7 +127,6 @@ def test_replayed_steps_equal_separate_launches(models, tmp_path, name, mode):
             for key, path in adapters.items():
                 engine.load(key, path)
             answers[capture] = [answer for _ in range(3) for answer in engine.batch(requests)]
-            wait_until_idle(engine)
         counts[capture] = json.loads(report.read_text())
         expect_the_same_tokens(answers["none"], answers[capture])
     assert counts["none"]["replays"] == 0
