@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/strings.h"
@@ -55,6 +56,17 @@ void append_b(const Factors& f, int64_t expert, int64_t first, int64_t out,
         copy.add(expert * f.rank + k, o);
       else
         copy.add(o, k * f.experts + expert);
+}
+
+// Where a matrix begins in the values of all that are made together.
+struct Place {
+  TensorView* view;
+  size_t begin;
+};
+
+void set_bytes(const std::vector<Place>& places, std::span<const uint8_t> bytes) {
+  for (const Place& place : places)
+    place.view->bytes = bytes.subspan(place.begin, byte_size(*place.view));
 }
 
 }  // namespace
@@ -121,10 +133,6 @@ Status StoredExperts::split_pair(int first, const Pair& pair, AdapterContents& c
   const Factors factors{a, b, experts, a.shape[0] / experts, swapped};
   const bool headers = a.bytes.empty();
   auto bytes = std::make_shared<std::vector<uint8_t>>();
-  struct Place {
-    TensorView* view;
-    size_t begin;
-  };
   std::vector<Place> places;
   bool twice = false;
   for (int64_t e = 0; e < experts; ++e) {
@@ -154,10 +162,7 @@ Status StoredExperts::split_pair(int first, const Pair& pair, AdapterContents& c
     }
   }
   if (twice) return refused("are not the only ones of their linears");
-  for (const Place& place : places)
-    if (!headers)
-      place.view->bytes =
-          std::span<const uint8_t>(*bytes).subspan(place.begin, byte_size(*place.view));
+  if (!headers) set_bytes(places, *bytes);
   return {};
 }
 
