@@ -123,7 +123,7 @@ def test_replayed_steps_equal_separate_launches(models, tmp_path, name, mode):
     answers, counts = {}, {}
     for capture in ("none", "seen", "all"):
         report = tmp_path / f"{capture}.json"
-        with Engine(models[name], counted(report, capture), dtype="bfloat16", device="cuda", mode=mode, max_num_batched_tokens=48) as engine:
+        with Engine(models[name], counted(report, capture), dtype="float16", device="cuda", mode=mode, max_num_batched_tokens=48) as engine:
             for key, path in adapters.items():
                 engine.load(key, path)
             answers[capture] = [answer for _ in range(3) for answer in engine.batch(requests)]
