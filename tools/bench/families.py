@@ -10,13 +10,18 @@ A ratio below 1 means that the family's layers cost more than their products. Qw
 
 import argparse
 import os
+import pathlib
 import random
 import re
 import statistics
+import sys
 
 import torch
 import transformers
 
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "tests/helpers"))
+if int(transformers.__version__.split(".")[0]) >= 5:
+    import visual_backend  # noqa: F401  must precede any import of a model
 import checkpoints
 from valora_server import Valora
 
@@ -38,7 +43,7 @@ def build(family):
     torch.manual_seed(0)
     torch.set_default_dtype(torch.bfloat16)
     try:
-        config = getattr(transformers, f"{family}Config")(**SHAPE, **FAMILIES[family])
+        config = getattr(transformers, f"{family}Config")(**SHAPE | FAMILIES[family])
         return CLASSES.get(family, getattr(transformers, f"{family}ForCausalLM", None))(config).eval()
     finally:
         torch.set_default_dtype(torch.float32)
@@ -65,15 +70,17 @@ def main():
     servers, sizes = {}, {}
     generator = torch.Generator().manual_seed(1)
     prompts = torch.randint(0, 256, (o.clients, o.prompt), generator=generator).tolist()
-    for family in dict.fromkeys(("Qwen2", *o.families)):
-        model = build(family)
-        sizes[family] = layers_of(model) + SHAPE["vocab_size"] * SHAPE["hidden_size"]
-        folder, adapters = checkpoints.make(os.path.join(o.folder, f"family-{family.lower()}"), False, o.clients, o.rank, model=model)
-        del model
-        servers[family] = Valora(o.program, folder, adapters, o.threads)
-    print(f"| family | prefill, base, tokens/s | decode | per parameter, prefill | decode | with {o.clients} adapters, prefill | decode |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
     try:
+        for family in dict.fromkeys(("Qwen2", *o.families)):
+            model = build(family)
+            layers = layers_of(model)
+            # In prefill, the output layer has one row per prompt.
+            sizes[family] = [layers, layers + SHAPE["vocab_size"] * SHAPE["hidden_size"]]
+            folder, adapters = checkpoints.make(os.path.join(o.folder, f"family-{family.lower()}"), False, o.clients, o.rank, model=model)
+            del model
+            servers[family] = Valora(o.program, folder, adapters, o.threads)
+        print(f"| family | prefill, base, tokens/s | decode | per parameter, prefill | decode | with {o.clients} adapters, prefill | decode |")
+        print("|---|--:|--:|--:|--:|--:|--:|")
         speeds = {(family, kind): ([], []) for family in servers for kind in ("base", "adapters")}
         for round_ in range(o.rounds + 1):
             # In any order: what runs before a server would count for one family in all rounds.
@@ -87,7 +94,8 @@ def main():
         for family in servers:
             row = [f"{value:.1f}" for value in medians[family, "base"]]
             for kind in ("base", "adapters"):
-                row += [f"{a * sizes[family] / (b * sizes['Qwen2']):.2f}" for a, b in zip(medians[family, kind], medians["Qwen2", kind])]
+                own, other = (zip(medians[name, kind], sizes[name], strict=True) for name in (family, "Qwen2"))
+                row += [f"{a * b / (c * d):.2f}" for (a, b), (c, d) in zip(own, other, strict=True)]
             print(f"| {family} | {' | '.join(row)} |", flush=True)
     finally:
         for server in servers.values():
