@@ -218,6 +218,7 @@ def test_now_view_shows_steps_and_counts(server, open_page):
     }"""
     until(page, drawn)
     assert page.get_by_role("region", name="Latencies", exact=True).locator("tbody tr").count() == 1
+    page.locator(".panels dt", has_text="CPU").wait_for()  # it needs two events
     shown = page.locator(".panels dt").all_text_contents()
     assert {"Running", "Waiting", "Being prepared", "Preempted", "Adapters in the pool", "Loads of adapters", "Mode of the last step", "Switches", "Merges",
             "Time of both", "Prompt tokens", "Refused, too many", "Early aborts", "Memory", "CPU", "Swap space"} <= set(shown)

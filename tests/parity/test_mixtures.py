@@ -120,16 +120,17 @@ def test_small_steps_and_cached_prefixes_change_no_answer(models, references, na
         assert answer["usage"]["cached_tokens"] > 0
 
 
-def as_linears(tensors):
-    """The experts of a folder, a linear each."""
+def as_linears(tensors, hidden):
+    """The experts of a folder, a linear each. Releases order the axes of their tensors differently."""
     made = {}
     for name, tensor in tensors.items():
         prefix, _, own = name.rpartition(".")
         if own not in ("gate_up_proj", "down_proj"):
             made[name] = tensor
             continue
-        for i, matrix in enumerate(tensor):  # [in, out]
-            parts = matrix.T.chunk(2) if own == "gate_up_proj" else [matrix.T]
+        in_last = tensor.shape[2 if own == "gate_up_proj" else 1] == hidden
+        for i, matrix in enumerate(tensor if in_last else tensor.mT):  # [out, in]
+            parts = matrix.chunk(2) if own == "gate_up_proj" else [matrix]
             for part, linear in zip(parts, ["gate_proj", "up_proj"] if len(parts) == 2 else ["down_proj"]):
                 made[f"{prefix}.{i}.{linear}.weight"] = part.contiguous()
     return made
@@ -158,7 +159,7 @@ def test_every_form_of_stored_experts_is_read(models, references, tmp_path, name
     """Also read again, when a merge in place is undone, and by DoRA, which needs the norms of rows."""
     folder, model = shutil.copytree(models[name], tmp_path / "model"), models.memory[name]
     stored = load_file(folder / "model.safetensors")
-    linears = as_linears(stored)
+    linears = as_linears(stored, model.config.get_text_config().hidden_size)
     save_file(linears if form == "linears" else as_tensors(linears, form == "transposed"), folder / "model.safetensors", {"format": "pt"})
     reference, adapters = Reference(models[name]), {"attention": dict(rank=4, targets=ATTENTION)}
     if has_expert_linears(model):
@@ -252,7 +253,8 @@ def test_unsupported_configurations_are_refused(models, tmp_path, changes, why):
     (lambda tensor: tensor.to(torch.float8_e4m3fn), "experts stored together in F8_E4M3 are not supported")])
 def test_unsupported_stored_experts_are_refused(models, tmp_path, change, why):
     folder = shutil.copytree(models["qwen3-moe"], tmp_path / "model")
-    tensors = as_tensors(as_linears(load_file(folder / "model.safetensors")), False)
+    hidden = models.memory["qwen3-moe"].config.hidden_size
+    tensors = as_tensors(as_linears(load_file(folder / "model.safetensors"), hidden), False)
     tensors = {name: change(tensor).contiguous() if "gate_up_proj" in name else tensor for name, tensor in tensors.items()}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     done = generate(folder, "--prompt", "x", check=False)
