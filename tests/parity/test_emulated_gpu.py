@@ -189,6 +189,12 @@ def test_unknown_launches_are_refused(models):
         pass
 
 
+def test_mixtures_of_experts_are_refused(models):
+    with pytest.raises(EngineError, match="no kernels for GPUs for the mixtures of experts that Qwen3MoeForCausalLM has"), \
+            Engine(models["qwen3-moe"], device="cuda"):
+        pass
+
+
 def counted(report, capture):
     """The environment of an engine whose GPU writes a log of its work to `report`."""
     return {"VALORA_EMULATED_GPU_REPORT": str(report), "VALORA_GPU_CAPTURE": capture}
