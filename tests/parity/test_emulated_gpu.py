@@ -46,6 +46,17 @@ def test_every_mode_equals_reference(models, tmp_path, name):
         assert (stats["merges"] == 0) == (mode == "unmerged")
 
 
+def expect_error_of_the_cpu(folder, adapter, reference, requests, dtype, capability):
+    """On an emulated GPU of this capability, beside bf16 on the CPU. Requests call the adapter "a"."""
+    distances = []
+    for device, of_dtype in (("cpu", "bfloat16"), ("cuda", dtype)):
+        with Engine(folder, {"VALORA_EMULATED_GPU": str(capability)}, dtype=of_dtype, device=device) as engine:
+            engine.load("a", adapter)
+            answers = engine.batch(requests)
+        distances.append(sum(distance(reference, request, answer) for request, answer in zip(requests, answers, strict=True)))
+    assert 0 < distances[1] <= 1.25 * distances[0], distances
+
+
 @pytest.mark.parametrize("name, dtype, capability", [("text-grouped-tied", "bfloat16", 80), ("text-grouped-tied", "float16", 89),
                                                      *((name, "bfloat16", 90) for name in BOUNDED)])
 def test_tensor_core_error_is_that_of_the_cpu(models, tmp_path, name, dtype, capability):
@@ -60,13 +71,7 @@ def test_tensor_core_error_is_that_of_the_cpu(models, tmp_path, name, dtype, cap
         contents.append([picture(94, 60, 50), "a red circle " * 2, picture(95, 30, 90), "which?"])
     requests = [{"messages": [{"role": "user", "content": content}], "sampling": sampling, "adapters": [{"name": "a"}] * uses}
                 for content in contents for uses in (0, 1)]
-    distances = []
-    for device, of_dtype in (("cpu", "bfloat16"), ("cuda", dtype)):
-        with Engine(models[name], {"VALORA_EMULATED_GPU": str(capability)}, dtype=of_dtype, device=device) as engine:
-            engine.load("a", adapter)
-            answers = engine.batch(requests)
-        distances.append(sum(distance(reference, request, answer) for request, answer in zip(requests, answers, strict=True)))
-    assert 0 < distances[1] <= 1.25 * distances[0], distances
+    expect_error_of_the_cpu(models[name], adapter, reference, requests, dtype, capability)
 
 
 class Integers(AdaptedCase):

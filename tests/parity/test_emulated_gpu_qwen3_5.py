@@ -14,10 +14,9 @@ from pictures import picture
 from programs import DEVICE, REPOSITORY, Engine, wait_until_idle
 from reference import Reference, expect_same
 from releases import NEWEST
-from test_emulated_gpu import counted, expect_the_same_tokens
+from test_emulated_gpu import counted, expect_error_of_the_cpu, expect_the_same_tokens
 from test_generate_batching import expect_answers
 from test_qwen3_5 import DELTA, LONG, NAMES, ONE, SHARED, TEXT, VISUAL, chats, request_of
-from test_tensor_parallel import distance
 from wide import EVERYTHING, sample
 
 PROGRAMS = pathlib.Path(os.environ.get("VALORA_BIN_DIR", REPOSITORY / "build")) / "emulated_gpu"
@@ -100,13 +99,7 @@ def test_16_bit_error_is_that_of_the_cpu(models, tmp_path, name, dtype, capabili
     reference = Reference(models[name])
     reference.load_adapter("a", adapter)
     requests = [request_of(model, messages, *["a"] * uses, tokens=1) for messages in chats(name)[:3] for uses in (0, 1)]
-    distances = []
-    for device, of_dtype in (("cpu", "bfloat16"), ("cuda", dtype)):
-        with Engine(models[name], {"VALORA_EMULATED_GPU": str(capability)}, dtype=of_dtype, device=device) as engine:
-            engine.load("a", adapter)
-            answers = engine.batch(requests)
-        distances.append(sum(distance(reference, request, answer) for request, answer in zip(requests, answers, strict=True)))
-    assert 0 < distances[1] <= 1.25 * distances[0], distances
+    expect_error_of_the_cpu(models[name], adapter, reference, requests, dtype, capability)
 
 
 @pytest.mark.parametrize("name, mode", sample([("qwen35-tied", "unmerged"), ("qwen35-tied", "mixture"), ("qwen35-text", "merged"),

@@ -49,6 +49,22 @@ class Distances:
         assert 0 < ours <= slack * theirs, (ours, theirs)
 
 
+def expect_error_of_transformers_at_most(folder, adapter, requests):
+    """Of a model in bf16 on requests with and without the adapter, which they call "a"."""
+    exact, rounded, distances = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa"), Distances()
+    with Engine(folder, dtype="auto") as engine:
+        engine.load("a", adapter)
+        for reference in (exact, rounded):
+            reference.load_adapter("a", adapter)
+        for request in requests:
+            answer = engine.one(request)
+            gold, theirs = (reference.next_token_logits(request, token_ids(answer))[1].log_softmax(-1) for reference in (exact, rounded))
+            distances.ours.append((logprob_rows(answer) - gold).abs())
+            distances.theirs.append((theirs - gold).abs())
+    distances.compare(distances.mean, SLACK)
+    distances.compare(distances.mean_of_largest, SLACK)
+
+
 def measure(name, model, root):
     folder = checkpoints.save_model(checkpoints.make_model(name).to(torch.bfloat16), root / name)
     exact, rounded = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa")

@@ -13,10 +13,10 @@ import test_quantization
 import test_training
 from checkpoints import make_model, save_adapter, save_model
 from pictures import picture
-from programs import Engine, generate, token_ids, wait_until_idle
-from reference import Reference, expect_same, logprob_rows
+from programs import Engine, generate, wait_until_idle
+from reference import Reference, expect_same
 from releases import NEWEST
-from test_generate_bf16 import SLACK, Distances
+from test_generate_bf16 import expect_error_of_transformers_at_most
 
 VISUAL = ["vl3-moe", "vl3-moe-sparse", *(["qwen35-moe"] if NEWEST else [])]
 NAMES = ["qwen3-moe", "qwen3-moe-sparse", *VISUAL, *(["qwen35-moe-text"] if NEWEST else [])]
@@ -205,20 +205,8 @@ def test_integer_weights_equal_the_decoded_weights(models, tmp_path, name, bits)
 def test_bf16_error_is_at_most_that_of_transformers(models, name, tmp_path):
     folder = save_model(make_model(name).to(torch.bfloat16), tmp_path / "model")
     adapter = save_adapter(models.memory[name], tmp_path / "adapter", 510, rank=6, targets=ATTENTION)
-    exact, rounded, distances = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa"), Distances()
-    with Engine(folder, dtype="auto") as engine:
-        engine.load("a", adapter)
-        for reference in (exact, rounded):
-            reference.load_adapter("a", adapter)
-        for messages in chats(name):
-            for uses in ([], ["a"]):
-                request = request_of(models.memory[name], messages, *uses, tokens=60)
-                answer = engine.one(request)
-                gold, theirs = (reference.next_token_logits(request, token_ids(answer))[1].log_softmax(-1) for reference in (exact, rounded))
-                distances.ours.append((logprob_rows(answer) - gold).abs())
-                distances.theirs.append((theirs - gold).abs())
-    distances.compare(distances.mean, SLACK)
-    distances.compare(distances.mean_of_largest, SLACK)
+    requests = [request_of(models.memory[name], messages, *uses, tokens=60) for messages in chats(name) for uses in ([], ["a"])]
+    expect_error_of_transformers_at_most(folder, adapter, requests)
 
 
 @pytest.mark.parametrize("name", ["qwen3-moe", "vl3-moe"])

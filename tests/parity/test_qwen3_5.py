@@ -16,10 +16,10 @@ import test_training
 from checkpoints import make_model, save_adapter, save_model
 from pictures import clip, picture
 from programs import Engine, generate, token_ids, wait_until_idle
-from reference import Reference, expect_same, logprob_rows
+from reference import Reference, expect_same
 from releases import NEWEST
 from test_generate_batching import expect_answers
-from test_generate_bf16 import SLACK, Distances
+from test_generate_bf16 import expect_error_of_transformers_at_most
 from test_kv_cache_dtype import next_log_probabilities
 
 pytestmark = pytest.mark.skipif(not NEWEST, reason="transformers has Qwen3.5 since release 5")
@@ -192,20 +192,8 @@ def test_constrained_answers_match_their_schema(models, references, name):
 def test_bf16_error_is_at_most_that_of_transformers(models, name, tmp_path):
     folder = save_model(make_model(name).to(torch.bfloat16), tmp_path / "model")
     adapter = save_adapter(models.memory[name], tmp_path / "adapter", 410, rank=6, targets="all-linear", exclude_modules=["lm_head"])
-    exact, rounded, distances = Reference(folder), Reference(folder, torch.bfloat16, attention="sdpa"), Distances()
-    with Engine(folder, dtype="auto") as engine:
-        engine.load("a", adapter)
-        for reference in (exact, rounded):
-            reference.load_adapter("a", adapter)
-        for messages in chats(name):
-            for uses in ([], ["a"]):
-                request = request_of(models.memory[name], messages, *uses, tokens=40)
-                answer = engine.one(request)
-                gold, theirs = (reference.next_token_logits(request, token_ids(answer))[1].log_softmax(-1) for reference in (exact, rounded))
-                distances.ours.append((logprob_rows(answer) - gold).abs())
-                distances.theirs.append((theirs - gold).abs())
-    distances.compare(distances.mean, SLACK)
-    distances.compare(distances.mean_of_largest, SLACK)
+    requests = [request_of(models.memory[name], messages, *uses, tokens=40) for messages in chats(name) for uses in ([], ["a"])]
+    expect_error_of_transformers_at_most(folder, adapter, requests)
 
 
 @pytest.mark.parametrize("name", NAMES)
