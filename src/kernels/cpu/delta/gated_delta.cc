@@ -107,7 +107,8 @@ class DeltaHeads {
     scratch.queries.resize(scratch.keys.size());
     scratch.decays.resize(kRows);
     scratch.rates.resize(kRows);
-    scratch.values.assign(static_cast<size_t>(kRows * ld_), 0.0f);  // zeros behind value_dim
+    scratch.values.resize(static_cast<size_t>(kRows * ld_));
+    if (ld_ > shape.value_dim) std::ranges::fill(scratch.values, 0.0f);  // behind value_dim
     scratch.outputs.resize(scratch.values.size());
   }
 
