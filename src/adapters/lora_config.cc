@@ -121,7 +121,7 @@ Result<NameSet> name_set(const Names& names, const std::string& key) {
 Status read_targets(const Json& config, TargetRules& rules) {
   VALORA_TRY(targets, read_names(config, "target_modules"));
   VALORA_TRY(parameters, read_names(config, "target_parameters"));
-  rules.parameters = parameters.values;
+  rules.parameters.insert(parameters.values.begin(), parameters.values.end());
   if (!targets.given && !rules.parameters.empty()) targets.as_list = targets.given = true;
   if (!targets.given) return unprocessable("target_modules is missing", "target_modules");
   rules.all_linear = !targets.as_list && lower_case(targets.values[0]) == "all-linear";

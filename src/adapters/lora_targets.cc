@@ -54,7 +54,7 @@ class Resolver {
     std::vector<LoraTarget> targets;
     const auto is_expert = [](const Module& m) { return m.mixture == Module::Mixture::kExpert; };
     if (!rules_.parameters.empty() && std::ranges::none_of(modules_.modules(), is_expert))
-      return unprocessable("target_parameters = [\"" + shortened(rules_.parameters[0]) +
+      return unprocessable("target_parameters = [\"" + shortened(*rules_.parameters.begin()) +
                                "\", …] is supported for the experts of mixtures alone, which this "
                                "model does not have",
                            "target_parameters");

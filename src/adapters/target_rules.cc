@@ -1,6 +1,5 @@
 #include "adapters/target_rules.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -83,10 +82,7 @@ Result<bool> NamePattern::matches(std::string_view name, RegexBudget& budget) co
 }
 
 bool TargetRules::targets_parameter(std::string_view name) const {
-  return std::ranges::any_of(parameters, [&](const std::string& target) {
-    return name == target || (name.ends_with(target) && name.size() > target.size() &&
-                              name[name.size() - target.size() - 1] == '.');
-  });
+  return is_listed(parameters, name);
 }
 
 Result<bool> TargetRules::targets_name(std::string_view name, RegexBudget& budget) const {

@@ -49,7 +49,7 @@ struct BlockDiagonal {
 struct TargetRules {
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
-  std::vector<std::string> parameters;  // target_parameters: names of parameters, or suffixes
+  std::unordered_set<std::string> parameters;  // target_parameters: names, or suffixes
   NameSet excluded;
   std::vector<Regex> saved;  // modules_to_save: modules at or under these names are not targets
   std::optional<std::set<int64_t>> layers;  // layers_to_transform

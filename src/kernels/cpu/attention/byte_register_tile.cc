@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/cpu/attention/byte_attention.h"
+#include "kernels/cpu/attention/scratch_memory.h"
 #include "kernels/cpu/isa/clones.h"
 
 namespace valora::kernels {
@@ -65,12 +66,6 @@ struct RegisterWorkspace {
     reserve(memory.coded_queries, rows * width / kQuad * query_quad_bytes(code));
     reserve(memory.weights, rows * kRegisterKeys / kQuad * weight_quad_bytes(code));
     return memory;
-  }
-
- private:
-  template <typename V>
-  static void reserve(std::vector<V>& memory, int64_t size) {
-    if (std::ssize(memory) < size) memory.resize(static_cast<size_t>(size));
   }
 };
 

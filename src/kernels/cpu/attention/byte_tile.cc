@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/cpu/attention/byte_register_tile.h"
+#include "kernels/cpu/attention/scratch_memory.h"
 #include "kernels/cpu/attention/softmax_state.h"
 #include "kernels/cpu/isa/clones.h"
 #include "kernels/cpu/isa/isa.h"
@@ -84,11 +85,6 @@ struct ByteWorkspace {
     return memory;
   }
 };
-
-template <typename V>
-void reserve(std::vector<V>& memory, int64_t size) {
-  if (std::ssize(memory) < size) memory.resize(static_cast<size_t>(size));
-}
 
 template <typename T>
 class DecodedTile {
