@@ -9,7 +9,7 @@
 namespace valora::server {
 
 // The body of a POST endpoint; any object if its fields are not known.
-OrderedJson body_schema(std::string_view path);
+OrderedJson body_schema(std::string_view route);
 // Responses by status, with their meaning. keys: the server requires API keys.
 OrderedJson responses_of(const Route& route, bool keys);
 
