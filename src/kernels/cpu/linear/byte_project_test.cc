@@ -66,7 +66,7 @@ TEST_P(ByteProjections, CheckpointRoundingMatchesReference) {
 
 TEST_P(ByteProjections, ManyInputsAndRowsMatchReference) {
   expect_all({.m = 30, .k = 1211, .outs = {70}, .bias = true}, 1211, 1211);
-  for (const int64_t group : {32, 128})  // taken in parts
+  for (const int64_t group : {32, 128})
     expect_all({.m = 30, .k = 2000, .outs = {70}, .bias = true}, group, 128);
   expect_all({.m = 130, .k = 40, .outs = {130}, .bias = true}, 32, 32);
 }

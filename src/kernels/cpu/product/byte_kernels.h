@@ -130,7 +130,7 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
   constexpr int64_t kChunkBytes = kPanelOutputs * BITS;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
-  const int64_t all = place.chunk_end, ldx = p.rows.ldx, group_chunks = group_chunks_of(p),
+  const int64_t all = chunks_of(p.w), ldx = p.rows.ldx, group_chunks = group_chunks_of(p),
                 span_chunks = p.rows.span / kChunkInputs;
   const uint8_t* x = p.rows.x + place.row * ldx;
   const uint8_t* chunks[PANELS];
@@ -144,7 +144,7 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
       totals[i][j] = V::zero();
       if constexpr (BLOCKS) sums[i][j] = V::zero();
     }
-  for (int64_t c = place.chunk_begin, span = c / span_chunks; c < all; ++span) {
+  for (int64_t c = 0, span = 0; c < all; ++span) {
     const int64_t end = std::min(all, c + span_chunks), group = c / group_chunks;
     typename V::Ints ints[ROWS][PANELS];
     start_span<V>(p, place, span, ints);
@@ -171,14 +171,6 @@ constexpr auto byte_tiles(std::index_sequence<R...>) {
       byte_tile<V, BITS, BLOCKS, static_cast<int>(R) + 1, PANELS>...};
 }
 
-// Inputs per part with many rows: two panels of 8 bits stay in a small L1.
-inline constexpr int64_t kPartInputs = 896, kPartRows = 24;
-
-inline int64_t part_chunks(const ByteProduct& p) {
-  if (p.m <= kPartRows) return chunks_of(p.w);
-  return std::max<int64_t>(1, kPartInputs / p.rows.span) * p.rows.span / kChunkInputs;
-}
-
 template <typename V, bool BLOCKS>
 inline constexpr int kByteSums = BLOCKS ? V::kBlockSums : V::kTileSums;
 
@@ -190,7 +182,7 @@ int64_t byte_groups(const ByteProduct& p, int64_t panel) {
   } else {
     static constexpr auto kTiles =
         byte_tiles<V, BITS, BLOCKS, PANELS>(std::make_index_sequence<kSums / PANELS>());
-    return run_tiles<PANELS>(p, kTiles, panel, part_chunks(p));
+    return run_tiles<PANELS>(p, kTiles, panel);
   }
 }
 

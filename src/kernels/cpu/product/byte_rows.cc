@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <vector>
+#include <cstring>
 
 #include "kernels/cpu/isa/clones.h"
 #include "kernels/cpu/isa/to_integer.h"
@@ -19,8 +19,6 @@ constexpr float kHalfRange = (kLargestByte - kLowestByte) / 2;
 // the zero-point's part is subtracted.
 constexpr int64_t kLongestExactSpan = 512;
 constexpr int64_t kLargestBlock = 128;
-// The order in which a chunk's inputs are stored for 4-bit weights (byte_product.h).
-constexpr int kNibbleOrder[kChunkInputs] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 int64_t rounded_up(int64_t k) { return (k + kChunkInputs - 1) / kChunkInputs * kChunkInputs; }
 
@@ -32,82 +30,157 @@ int64_t largest_part(int64_t size, int64_t most) {
   return part;
 }
 
-VALORA_CLONES void round_block(const float* x, int64_t count, float inverse, int32_t* q) {
+// The largest magnitude; a NaN counts as larger than all numbers.
+float largest_of(const float* x, int64_t count) {
+  return std::bit_cast<float>(largest_bits(x, count));
+}
+VALORA_CLONES float largest_of(const bf16* x, int64_t count) {
+  uint16_t most = 0;
   for (int64_t i = 0; i < count; ++i)
-    q[i] = static_cast<int32_t>((x[i] * inverse + kToInteger) - kToInteger);
+    most = std::max(most, static_cast<uint16_t>(x[i].bits & 0x7fff));
+  return to_float(bf16{most});
 }
 
-// Rounds as compressed-tensors does: divides, instead of multiplying by the inverse.
-VALORA_CLONES void round_in_range(const float* x, int64_t count, float scale, int32_t* q) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float steps = std::min(std::max(x[i] / scale, kLowestByte), kLargestByte);
-    q[i] = static_cast<int32_t>((steps + kToInteger) - kToInteger);
-  }
+// The integer in the low bits of kToInteger + q.
+inline int32_t integer_of(float sum) {
+  return std::bit_cast<int32_t>(sum) - std::bit_cast<int32_t>(kToInteger);
 }
 
-VALORA_CLONES int32_t total_of(const int32_t* q, int64_t count) {
+// How the inputs of a block become integers. factor: the inverse of the scale, or, with `divide`,
+// the scale.
+struct Rounding {
+  float scale;
+  float factor;
+  bool divide;
+};
+
+// compressed-tensors divides by the scale, instead of multiplying by the inverse.
+template <bool DIVIDE>
+inline __attribute__((always_inline)) float steps_of(float x, float factor) {
+  if constexpr (!DIVIDE) return x * factor;
+  return std::min(std::max(x / factor, kLowestByte), kLargestByte);
+}
+
+// → Σ q.
+template <bool DIVIDE, typename T, typename Q>
+inline __attribute__((always_inline)) int32_t round_inputs(const T* __restrict x, int64_t count,
+                                                           float factor, Q* __restrict q) {
   int32_t sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += q[i];
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t value = integer_of(steps_of<DIVIDE>(to_float(x[i]), factor) + kToInteger);
+    q[i] = static_cast<Q>(value);
+    sum += value;
+  }
   return sum;
 }
 
-void store_nibble_order(const int32_t* q, int64_t chunks, uint8_t* values) {
-  for (int64_t c = 0; c < chunks; ++c, q += kChunkInputs, values += kChunkInputs)
-    for (int64_t i = 0; i < kChunkInputs; ++i) values[i] = static_cast<uint8_t>(q[kNibbleOrder[i]]);
-}
+// Inputs per loop whose length the compiler knows: most spans have a multiple of it.
+constexpr int64_t kRoundedTogether = 32;
 
-template <typename Value>
-void store_in_order(const int32_t* q, int64_t count, uint8_t* bytes) {
-  auto* values = reinterpret_cast<Value*>(bytes);
-  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<Value>(q[i]);
-}
-
-// q: [count]. → the scale.
-float round_to_range(const float* x, int64_t count, float largest, int32_t* q) {
-  const float inverse = kLargestByte / largest;
-  if (std::isfinite(inverse) && inverse != 0)
-    round_block(x, count, inverse, q);
-  else
-    std::fill_n(q, count, 0);
-  return std::isinf(inverse) ? 0 : largest / kLargestByte;
-}
-
-float round_as(const RowRounding& rounding, const float* x, int64_t count, float largest,
-               int32_t* q) {
-  float scale = rounding.scale != 0 ? rounding.scale : largest / kHalfRange;
-  if (std::isnan(largest)) scale = largest;
-  if (scale == 0) scale = 1;
-  if (std::isfinite(scale))
-    round_in_range(x, count, scale, q);
-  else
-    std::fill_n(q, count, 0);
-  return scale;
-}
-
-// Rounds one row, given as padded fp32. q: scratch memory for form.chunks(). whole: the largest
-// magnitude of the row that x is part of; null: x is the whole row.
-void round_row(const float* x, const ByteForm& form, const float* whole, int32_t* q,
-               RoundedRows row) {
-  const int64_t padded = form.chunks() * kChunkInputs;
-  for (int64_t begin = 0; begin < padded; begin += form.block) {
-    const int64_t count = std::min(form.block, padded - begin);
-    const auto largest = whole ? *whole : std::bit_cast<float>(largest_bits(x + begin, count));
-    const float scale = form.row_rounding
-                            ? round_as(*form.row_rounding, x + begin, count, largest, q + begin)
-                            : round_to_range(x + begin, count, largest, q + begin);
-    for (int64_t i = 0; i < count; i += form.span) *row.scales++ = scale;
-  }
-  for (int64_t begin = 0; begin < padded; begin += form.span) {
-    const int32_t sum = total_of(q + begin, std::min(form.span, padded - begin));
+// Rounds the inputs of a block. row: that of the block's first span.
+template <bool DIVIDE, typename T, typename Q>
+inline __attribute__((always_inline)) void round_spans(const T* x, int64_t count,
+                                                       const ByteForm& form,
+                                                       const Rounding& rounding, Q* q,
+                                                       RoundedRows row) {
+  const float factor = rounding.factor;
+  for (int64_t i = 0; i < count;) {
+    const int64_t end = std::min(count, i + form.span);
+    int32_t sum = 0;
+    for (; i + kRoundedTogether <= end; i += kRoundedTogether)
+      sum += round_inputs<DIVIDE>(x + i, kRoundedTogether, factor, q + i);
+    if (i < end) sum += round_inputs<DIVIDE>(x + i, end - i, factor, q + i);
+    i = end;
+    *row.scales++ = rounding.scale;
     *row.sums++ = static_cast<float>(sum);
     *row.starts++ = form.start * sum;
   }
-  if (form.bits == 4)
-    store_nibble_order(q, form.chunks(), row.values);
-  else if (form.input_bytes == 2)
-    store_in_order<int16_t>(q, padded, row.values);
-  else
-    store_in_order<int8_t>(q, padded, row.values);
+}
+
+#define VALORA_ROUND_BLOCK(T, Q)                                                           \
+  VALORA_CLONES void round_block(const T* x, int64_t count, const ByteForm& form,          \
+                                 const Rounding& rounding, Q* q, const RoundedRows& row) { \
+    if (rounding.divide)                                                                   \
+      round_spans<true>(x, count, form, rounding, q, row);                                 \
+    else                                                                                   \
+      round_spans<false>(x, count, form, rounding, q, row);                                \
+  }
+VALORA_ROUND_BLOCK(float, int8_t)
+VALORA_ROUND_BLOCK(float, int16_t)
+VALORA_ROUND_BLOCK(bf16, int8_t)
+VALORA_ROUND_BLOCK(bf16, int16_t)
+#undef VALORA_ROUND_BLOCK
+
+// All integers of the block become 0.
+template <typename Q>
+void clear_block(int64_t count, int64_t spans, float scale, Q* q, const RoundedRows& row) {
+  std::fill_n(q, count, Q{0});
+  std::fill_n(row.scales, spans, scale);
+  std::fill_n(row.sums, spans, 0.f);
+  std::fill_n(row.starts, spans, 0);
+}
+
+// A factor of 0: the integers are 0.
+Rounding rounding_to_range(float largest) {
+  const float inverse = kLargestByte / largest;
+  return {std::isinf(inverse) ? 0 : largest / kLargestByte, std::isfinite(inverse) ? inverse : 0,
+          false};
+}
+
+Rounding rounding_as(const RowRounding& row, float largest) {
+  float scale = row.scale != 0 ? row.scale : largest / kHalfRange;
+  if (std::isnan(largest)) scale = largest;
+  if (scale == 0) scale = 1;
+  return {scale, std::isfinite(scale) ? scale : 0, true};
+}
+
+// Two chunks of inputs.
+inline __attribute__((always_inline)) void reorder_two(int8_t* values) {
+  using Two = int8_t __attribute__((vector_size(2 * kChunkInputs)));
+  Two v;
+  std::memcpy(&v, values, sizeof v);
+  v = __builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+  std::memcpy(values, &v, sizeof v);
+}
+
+// Brings the inputs of each chunk into the order of byte_product.h.
+VALORA_CLONES void to_nibble_order(int8_t* values, int64_t chunks) {
+  for (; chunks >= 2; chunks -= 2, values += 2 * kChunkInputs) reorder_two(values);
+  if (chunks == 0) return;
+  int8_t last[2 * kChunkInputs] = {};
+  std::memcpy(last, values, kChunkInputs);
+  reorder_two(last);
+  std::memcpy(values, last, kChunkInputs);
+}
+
+// Rounds one row. whole: the largest magnitude of the row that x is part of; null: x is the whole
+// row.
+template <typename T, typename Q>
+void round_row(const T* x, const ByteForm& form, const float* whole, const RoundedRows& row) {
+  auto* values = reinterpret_cast<Q*>(row.values);
+  const int64_t block_spans = form.block_spans();
+  // A pass of its own: rounding depends on a block's largest magnitude, and would wait for it.
+  float* scale = row.scales;
+  for (int64_t begin = 0; begin < form.k; begin += form.block, scale += block_spans)
+    *scale = whole ? *whole : largest_of(x + begin, std::min(form.block, form.k - begin));
+  RoundedRows block = row;
+  for (int64_t begin = 0; begin < form.k; begin += form.block) {
+    const int64_t count = std::min(form.block, form.k - begin);
+    const float largest = *block.scales;
+    const Rounding rounding =
+        form.row_rounding ? rounding_as(*form.row_rounding, largest) : rounding_to_range(largest);
+    if (rounding.factor != 0)
+      round_block(x + begin, count, form, rounding, values + begin, block);
+    else
+      clear_block(count, (count + form.span - 1) / form.span, rounding.scale, values + begin,
+                  block);
+    block.scales += block_spans;
+    block.sums += block_spans;
+    block.starts += block_spans;
+  }
+  std::fill(values + form.k, values + form.chunks() * kChunkInputs, Q{0});
+  if constexpr (sizeof(Q) == 1)
+    if (form.bits == 4) to_nibble_order(values, form.chunks());
 }
 
 }  // namespace
@@ -135,13 +208,9 @@ ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels) {
 template <typename T>
 void round_rows_to_bytes(const T* x, int64_t m, int64_t ldx, const ByteForm& form,
                          const RoundedRows& rows, const float* largest) {
-  const int64_t padded = form.chunks() * kChunkInputs;
-  std::vector<float> row(padded);
-  std::vector<int32_t> q(padded);
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < form.k; ++j) row[j] = to_float(x[i * ldx + j]);
-    round_row(row.data(), form, largest ? largest + i : nullptr, q.data(), rows.from(i, form));
-  }
+  const auto round = form.input_bytes == 2 ? round_row<T, int16_t> : round_row<T, int8_t>;
+  for (int64_t i = 0; i < m; ++i)
+    round(x + i * ldx, form, largest ? largest + i : nullptr, rows.from(i, form));
 }
 
 #define VALORA_INSTANTIATE(T)                                                    \

@@ -53,7 +53,6 @@ inline constexpr int64_t kMostFetchingBlocks = 4;
 
 struct IntegerPlace {
   int64_t row, panel;
-  int64_t chunk_begin, chunk_end;  // later parts add to the outputs of earlier ones
   const uint8_t* chunks[kIntegerPanels];
   const uint8_t* next[kIntegerPanels];  // panels to prefetch into L2; next[0] is null: none
   int64_t fetch_at, fetch_step;         // bytes of `next`: where to begin, and how many per chunk
@@ -209,10 +208,7 @@ inline __attribute__((always_inline)) void store_totals(const IntegerOutputs& p,
     for (int i = 0; i < ROWS; ++i) {
       float* y = p.y + (place.row + i) * p.ldy + output - p.first_output;
       typename V::Sums sum = totals[i][j];
-      if (place.chunk_begin > 0)
-        sum = V::add(sum, V::load(y, count));
-      else if (p.bias)
-        sum = V::add(sum, V::load(p.bias + output, count));
+      if (p.bias) sum = V::add(sum, V::load(p.bias + output, count));
       V::store(y, count, sum);
     }
   }
@@ -269,35 +265,31 @@ constexpr auto integer_tiles(std::index_sequence<R...>) {
       integer_tile<V, S, static_cast<int>(R) + 1, PANELS>...};
 }
 
-// Runs all rows, in blocks of nearly equal size, for groups of PANELS panels, a part of `part`
-// chunks after the other. tiles[r] has r + 1 rows. Returns the first panel not processed.
+// Runs all rows, in blocks of nearly equal size, for groups of PANELS panels. tiles[r] has r + 1
+// rows. Returns the first panel not processed.
 template <int PANELS, typename Product, size_t ROWS>
 int64_t run_tiles(const Product& p,
                   const std::array<void (*)(const Product&, const IntegerPlace&), ROWS>& tiles,
-                  int64_t panel, int64_t part) {
+                  int64_t panel) {
   const int64_t blocks = (p.m + ROWS - 1) / ROWS, all = panels_of(p.w.n), chunks = chunks_of(p.w);
   // A few blocks share the fetching, so that memory is read all the time. More blocks have enough
   // time to compute.
   const int64_t fetching = blocks <= kMostFetchingBlocks ? blocks : 1,
-                chunk_bytes = kPanelOutputs * p.w.bits, step = chunk_bytes / fetching;
+                step = kPanelOutputs * p.w.bits / fetching;
   IntegerPlace place;
   place.fetch_step = step;
   for (; panel + PANELS <= p.panel_end; panel += PANELS) {
     place.panel = panel;
     const bool more = panel + 2 * PANELS <= all;
-    for (int64_t c = 0; c < chunks; c += part) {
-      place.chunk_begin = c;
-      place.chunk_end = std::min(chunks, c + part);
-      for (int j = 0; j < PANELS; ++j) {
-        place.chunks[j] = p.w.data + (panel + j) * p.w.panel_bytes;
-        place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
-      }
-      for (int64_t b = 0; b < blocks; ++b) {
-        if (b >= fetching) place.next[0] = nullptr;
-        place.fetch_at = c * chunk_bytes + b * step * (place.chunk_end - c);
-        place.row = p.m * b / blocks;
-        tiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
-      }
+    for (int j = 0; j < PANELS; ++j) {
+      place.chunks[j] = p.w.data + (panel + j) * p.w.panel_bytes;
+      place.next[j] = more ? p.w.data + (panel + PANELS + j) * p.w.panel_bytes : nullptr;
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      if (b >= fetching) place.next[0] = nullptr;
+      place.fetch_at = b * step * chunks;
+      place.row = p.m * b / blocks;
+      tiles[p.m * (b + 1) / blocks - place.row - 1](p, place);
     }
   }
   return panel;
@@ -310,7 +302,7 @@ int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
   } else {
     constexpr size_t kRows = std::min(kMostIntegerRows, kIntegerSums<V> / PANELS);
     static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
-    return run_tiles<PANELS>(p, kTiles, panel, chunks_of(p.w));
+    return run_tiles<PANELS>(p, kTiles, panel);
   }
 }
 
