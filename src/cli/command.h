@@ -35,6 +35,7 @@ void add_bench_trace(Command bench, std::function<int()>& run);
 
 // Options for the rounding of weights, inputs and KV, and for ranks: the engine options that change
 // what steps cost.
+void add_quantization_flag(Command command, EngineOptions& options);
 void add_rounding_flags(Command command, EngineOptions& options);
 void add_rank_flags(Command command, EngineOptions& options);
 // Options shared by serve, generate and eval: model, dtype, device, kernels, policy, threads,

@@ -147,10 +147,14 @@ void add_memory(Command command, MemoryOptions& m) {
 
 }  // namespace
 
-void add_rounding_flags(Command command, EngineOptions& o) {
+void add_quantization_flag(Command command, EngineOptions& o) {
   add_named_option(command, "--quantization", o.quantization, parse_quantization,
                    "Weights of the decoder's linears: none (of the data type), int8, or int4 "
                    "(the output layer: int8)");
+}
+
+void add_rounding_flags(Command command, EngineOptions& o) {
+  add_quantization_flag(command, o);
   add_named_option(
       command, "--activations", o.activations, parse_activations,
       "Inputs of linears in integers, on CPUs: auto (of the data type), or int8 (rounded in each "

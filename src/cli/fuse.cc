@@ -197,6 +197,7 @@ void add_fuse(Command app, std::function<int()>& run) {
   c.add_option("--seed", o.seed, "Random seed").capture_default_str();
   add_named_option(c, "--dtype", o.engine.dtype, parse_dtype,
                    "Data type of the computation: auto, float32 or bfloat16");
+  add_quantization_flag(c, o.engine);
   c.add_option("--threads", o.engine.threads,
                "Compute threads; 0: one per core, fewer while other programs keep cores busy")
       .capture_default_str();

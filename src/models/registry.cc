@@ -205,9 +205,6 @@ Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarT
                                at::Device device, ModelUse use, Rounding rounding,
                                const ModelRanks& ranks) {
   const bool quantises = rounding.weights != Quantise::kNone;
-  if (quantises && use == ModelUse::kTraining)
-    return unprocessable("adapters are trained on weights in floats; leave out --quantization",
-                         "quantization");
   VALORA_TRY(config, read_model_config(dir));
   VALORA_TRY(family, find_family(config));
   VALORA_TRY(weights, Weights::open(dir));

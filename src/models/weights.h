@@ -70,7 +70,7 @@ class Weights {
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
   // For training: linears stay plain tensors that support gradients, instead of the fastest form
-  // for serving.
+  // for serving. Those that set_rounding() makes integers hold the decoded values.
   void set_plain(bool plain) { plain_ = plain; }
   bool plain() const { return plain_; }
   // Selects the rank whose model is built next. With several ranks, weights that are not split
@@ -240,6 +240,9 @@ class Weights {
   std::optional<ops::Quantisation> quantisation(LinearPart part) const;
   // The linear in integers; nullopt if it is served in floats. `stored` is the slice and may be
   // null.
+  // The integers of set_rounding(). Throws LoadError for values that cannot become integers.
+  ops::QuantisedTensor rounded(const std::string& name, const LinearSlice& slice,
+                               const ops::Quantisation& to);
   std::optional<ops::Weight> integer_linear(const std::string& name, const StoredLinear* stored,
                                             const LinearSlice& slice, const at::Tensor& bias,
                                             LinearPart part);

@@ -46,8 +46,10 @@ ops::Weight Weights::weight_of(const std::string& name, const StoredLinear* quan
     held += integers->bytes();
     return *std::move(integers);
   }
-  const at::Tensor w =
-      quantised ? decoded(*quantised, slice, device_) : stored_part(name, slice, device_);
+  const auto to = plain_ && !quantised ? quantisation(part) : std::nullopt;
+  const at::Tensor w = quantised ? decoded(*quantised, slice, device_)
+                       : to      ? rounded(name, slice, *to).decoded().to(dtype_)
+                                 : stored_part(name, slice, device_);
   if (plain_) return ops::Weight::plain(w, b);
   const ops::Weight weight(w, dtype_, device_, b);
   const bool integers = quantised && serves_integers(*quantised, in);  // on the meta device
@@ -83,12 +85,13 @@ Result<Weights::ReadRows> Weights::served_rows(const std::string& name, int64_t 
       return rows.decoded().to(held).to(at::kFloat).contiguous();
     });
   }
-  const auto to = device_.is_cpu() && !plain_ ? quantisation(part) : std::nullopt;
+  const auto to = quantisation(part);
+  const at::ScalarType held = to && !plain_ ? at::kFloat : dtype_;
   return ReadRows([=, this](int64_t first, int64_t count) -> Result<at::Tensor> {
     VALORA_TRY(values, stored_values(name + ".weight", static_cast<size_t>(first * in),
                                      static_cast<size_t>(count * in)));
     const at::Tensor rows = values.view({count, in});
-    return to ? ops::quantise(rows, *to).decoded() : rows.to(dtype_).to(at::kFloat).contiguous();
+    return (to ? ops::quantise(rows, *to).decoded() : rows).to(held).to(at::kFloat).contiguous();
   });
 }
 

@@ -185,22 +185,29 @@ std::optional<ops::Weight> Weights::integer_linear(const std::string& name,
                                                    const StoredLinear* stored,
                                                    const LinearSlice& slice, const at::Tensor& bias,
                                                    LinearPart part) {
-  const auto& [outs, ins] = slice.has;
+  const int64_t inputs = slice.has.in.size();
   const auto to = quantisation(part);
-  if (plain_ || device_.is_meta() || (stored ? !serves_integers(*stored, ins.size()) : !to))
+  if (plain_ || device_.is_meta() || (stored ? !serves_integers(*stored, inputs) : !to))
     return std::nullopt;
   keeps_integers_ = true;
   if (stored)
     return ops::Weight(*stored->integers, dtype_, device_, bias,
                        rounding_.inputs && !stored->input_rounding);
+  const ops::QuantisedTensor integers = rounded(name, slice, *to);
+  if (!ops::Weight::holds_groups(integers.group, integers.in(), device_))
+    return ops::Weight(integers.decoded(), dtype_, device_, bias);
+  return ops::Weight(integers, dtype_, device_, bias, rounding_.inputs);
+}
+
+ops::QuantisedTensor Weights::rounded(const std::string& name, const LinearSlice& slice,
+                                      const ops::Quantisation& to) {
+  const auto& [outs, ins] = slice.has;
   const at::Tensor w = rows_of(floats(name + ".weight", {slice.out, slice.in}), outs);
   try {
-    ops::QuantisedTensor integers = ops::quantise(w, *to);
+    ops::QuantisedTensor integers = ops::quantise(w, to);
+    if (slice.is_whole()) return integers;
     // As on one rank, where groups may extend beyond this part.
-    if (!slice.is_whole()) integers = integers.part({0, outs.size()}, {ins.begin, ins.end});
-    if (!ops::Weight::holds_groups(integers.group, integers.in(), device_))
-      return ops::Weight(integers.decoded(), dtype_, device_, bias);
-    return ops::Weight(integers, dtype_, device_, bias, rounding_.inputs);
+    return integers.part({0, outs.size()}, {ins.begin, ins.end});
   } catch (const c10::Error& e) {
     throw LoadError(unprocessable(
         dir_ + ": tensor " + find(name + ".weight")->stored_name + " " + e.msg(), dir_));

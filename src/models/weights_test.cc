@@ -66,6 +66,11 @@ TEST_F(WeightsTest, OnlySelectedPartsAreQuantised) {
   EXPECT_FALSE(weights->keeps_integers());
   weights->set_rounding({Quantise::kInt4});
   const ops::Weight decoder = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
+  weights->set_plain(true);
+  const ops::Weight plain = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
+  EXPECT_FALSE(plain.quantised());
+  EXPECT_TRUE(at::equal(plain.data(), decoder.unpacked()));
+  weights->set_plain(false);
   EXPECT_TRUE(decoder.encoding() == (ops::Encoding{ops::Element::kInt4, 32}));
   EXPECT_EQ(decoder.dtype(), at::kFloat);
   EXPECT_EQ(decoder.unpacked()[0][0].item<float>(), -8);

@@ -13,6 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import checkpoints
+import rounded_weights
 from fusing import (
     COLOURS,
     MODEL,
@@ -64,6 +65,23 @@ def test_report_equals_what_eval_measures(model, root):
     text = done.stdout
     for name, accuracy in report_of(root / "out")["adapters"][0]["accuracies"].items():
         assert f"{accuracy}"[:6] in text, (name, accuracy, text[:2000])
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_quantization_trains_beside_the_decoded_weights(model, root, bits):
+    """Trained adapters equal those of a checkpoint of the decoded weights, but not those of the base's own."""
+    decoded = checkpoints.save_model(rounded_weights.decoded_model(checkpoints.make_model(MODEL), bits), root / "decoded")
+    tasks = write_tasks(root, [write_task(root, "first", seed=1)])
+    trained = {}
+    for name, folder, flags in [("rounded", model, [f"--quantization=int{bits}"]), ("decoded", decoded, []), ("base", model, [])]:
+        fuse(folder, tasks, root / name, *flags)
+        trained[name] = load_file(root / name / "adapters" / "adapter-1" / "adapter_model.safetensors")
+    assert report_of(root / "rounded")["options"]["quantization"] == f"int{bits}"
+
+    def distance(name):
+        return max((trained["rounded"][key] - value).abs().max().item() for key, value in trained[name].items())
+
+    assert distance("decoded") < 1e-5 < 1e-3 < distance("base")
 
 
 def test_missed_floor_rolls_back(model, root):

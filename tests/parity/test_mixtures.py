@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import families
-import test_quantization
+import rounded_weights
 import test_training
 from checkpoints import make_model, save_adapter, save_model
 from pictures import picture
@@ -177,13 +177,13 @@ def test_every_form_of_stored_experts_is_read(models, references, tmp_path, name
 @torch.no_grad()
 def decoded_model(model, bits):
     """Routers keep their weights."""
-    model = test_quantization.decoded_model(model, bits)
+    model = rounded_weights.decoded_model(model, bits)
     for name, parameter in model.named_parameters():
         if "experts." not in name or parameter.dim() < 3:
             continue
         for matrix in parameter:
             rows = matrix if NEWEST else matrix.T
-            rows.copy_(test_quantization.decoded(rows.contiguous(), bits))
+            rows.copy_(rounded_weights.decoded(rows.contiguous(), bits))
     return model
 
 

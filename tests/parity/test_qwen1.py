@@ -18,10 +18,10 @@ from pictures import clip, picture
 from programs import DEVICE, Engine, EngineError, generate
 from quantised import CompressedTensors, Fp8, Gptq
 from reference import Reference, expect_same
+from rounded_weights import decoded_model
 from test_generate_modes import expect_the_same_answers
 from test_generate_rope import tokens_up_to
 from test_llava_next import changed, expect_memory_changes_nothing, request_of
-from test_quantization import decoded_model
 from test_training import compare, samples, train
 from test_training import request_of as training_of
 

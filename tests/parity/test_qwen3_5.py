@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import families
-import test_quantization
+import rounded_weights
 import test_training
 from checkpoints import make_model, save_adapter, save_model
 from pictures import clip, picture
@@ -223,7 +223,7 @@ def test_integer_weights_stay_close(models, tmp_path, bits, ranks):
     """--quantization, with adapters: all linears in the decoder's layers are rounded."""
     name = "qwen35-tied"
     model = models.memory[name]
-    decoded = test_quantization.decoded_model(model, bits, (*test_quantization.LINEARS, *DELTA))
+    decoded = rounded_weights.decoded_model(model, bits, (*rounded_weights.LINEARS, *DELTA))
     reference = Reference(save_model(decoded, tmp_path / "decoded"))
     reference.load_adapter("a", adapter := save_adapter(model, tmp_path / "a", 414, rank=4, targets=[*DELTA, "q_proj", "down_proj"]))
     with Engine(models[name], quantization=f"int{bits}", tensor_parallel_size=ranks) as engine:

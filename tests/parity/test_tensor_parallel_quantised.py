@@ -7,6 +7,7 @@ import test_quantised
 from checkpoints import save_adapter, save_model
 from programs import DEVICE, Engine
 from reference import Reference, expect_same
+from rounded_weights import decoded_model
 from test_quantised import (
     CASES,
     IN_EVERY_MODE,
@@ -16,7 +17,6 @@ from test_quantised import (
     first_rows,
     short_requests,
 )
-from test_quantization import decoded_model
 from wide import pairs, sample
 
 pytestmark = pytest.mark.skipif(DEVICE == "cuda", reason="served on CPUs only")
