@@ -1,13 +1,6 @@
 #include "models/qwen2_vl_vision.h"
 
-#include "models/table_linear.h"
-
 namespace valora::models {
-namespace {
-
-constexpr double kLayerNormEps = 1e-6;
-
-}  // namespace
 
 Qwen2VlVisionConfig Qwen2VlVisionTower::read_config(const ConfigReader& vision) {
   Config c;
@@ -52,47 +45,12 @@ Qwen2VlVisionTower::Qwen2VlVisionTower(Weights& weights, const adapters::ModuleT
       dtype_(weights.dtype()),
       patch_embed_(patch_embedding(weights, prefix + "patch_embed.proj", c.width,
                                    {c.channels, c.temporal_patch, c.patch, c.patch})),
-      ln_q_(weights, prefix + "merger.ln_q", c.width, kLayerNormEps),
+      ln_q_(weights, prefix + "merger.ln_q", c.width, kQwenVisionNormEps),
       merger_(weights, modules, prefix + "merger") {
-  for (int64_t i = 0; i < c.depth; ++i) {
-    const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    const auto linear = [&](const char* name) {
-      return table_linear(weights, modules, block + name, true);
-    };
-    blocks_.push_back({LayerNorm(weights, block + "norm1", c.width, kLayerNormEps),
-                       LayerNorm(weights, block + "norm2", c.width, kLayerNormEps),
-                       linear("attn.qkv"), linear("attn.proj"), linear("mlp.fc1"),
-                       linear("mlp.fc2")});
-  }
-}
-
-struct Qwen2VlVisionTower::Run {
-  std::vector<VisualItem> items;
-  QwenVisionRows rows;
-  CosSin angles;
-  TowerAttention attention;
-  at::Tensor x;       // [patches, width]
-  at::Tensor merged;  // [tokens, out]
-};
-
-// Two stages, because a row needs the keys of all rows but nothing else from them.
-void Qwen2VlVisionTower::add_block(const Qwen2VlVisionBlock& block, const std::shared_ptr<Run>& run,
-                                   Encoding& encoding) const {
-  const int64_t patches = run->x.size(0);
-  encoding.add({patches, products_of({&block.qkv}), [run, &block](int64_t begin, int64_t end) {
-                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
-                  const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
-                  run->attention.store_rotated(begin, block.qkv(x, adaptation), run->angles);
-                }});
-  encoding.add({patches,
-                run->attention.products() + products_of({&block.proj, &block.fc1, &block.fc2}),
-                [this, run, &block](int64_t begin, int64_t end) {
-                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
-                  const at::Tensor x = run->x.slice(0, begin, end);
-                  x.add_(block.proj(run->attention.attend(begin, end), adaptation));
-                  const at::Tensor inner = block.fc1(block.norm2(as_read(x)), adaptation);
-                  x.add_(block.fc2(activate(inner, config_.activation), adaptation));
-                }});
+  for (int64_t i = 0; i < c.depth; ++i)
+    blocks_.push_back(read_qwen_vision_block(weights, modules,
+                                             prefix + "blocks." + std::to_string(i) + ".", c.width,
+                                             "mlp.fc1", "mlp.fc2"));
 }
 
 std::unique_ptr<Encoding> Qwen2VlVisionTower::begin(std::vector<VisualItem> items,
@@ -104,16 +62,17 @@ std::unique_ptr<Encoding> Qwen2VlVisionTower::begin(std::vector<VisualItem> item
   CosSin angles = patch_rotary(items, c.merge, c.width / c.heads, device_);
   const auto options = at::TensorOptions().dtype(dtype_).device(device_);
   const int64_t patches = frames.back(), unit = c.merge * c.merge;
-  const auto run = std::make_shared<Run>(
-      Run{std::move(items), std::move(rows), std::move(angles),
-          TowerAttention(frames, c.heads, c.width, dtype_, device_),
-          at::empty({patches, c.width}, options), at::empty({patches / unit, c.out}, options)});
+  const auto run = std::make_shared<QwenVisionRun>(QwenVisionRun{
+      std::move(items), std::move(rows), std::move(angles),
+      TowerAttention(frames, c.heads, c.width, dtype_, device_),
+      at::empty({patches, c.width}, options), at::empty({patches / unit, c.out}, options)});
   auto encoding = std::make_unique<Encoding>(pieces);
   encoding->add({patches, products_of({&patch_embed_}), [this, run](int64_t begin, int64_t end) {
                    run->x.slice(0, begin, end)
                        .copy_(patch_embed_(patch_rows(run->items, begin, end, dtype_, device_)));
                  }});
-  for (const Qwen2VlVisionBlock& block : blocks_) add_block(block, run, *encoding);
+  for (const QwenVisionBlock& block : blocks_)
+    add_qwen_vision_block(block, c.activation, run, *encoding);
   encoding->add({patches / unit, merger_.products(), [this, run, unit](int64_t begin, int64_t end) {
                    const at::Tensor x = ln_q_(run->x.slice(0, begin * unit, end * unit));
                    run->merged.slice(0, begin, end)

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/encoding.h"
-#include "models/vision_layers.h"
-#include "models/visual_batch.h"
+#include "models/qwen_vision_blocks.h"
 
 namespace valora::models {
 
@@ -19,11 +17,6 @@ struct Qwen2VlVisionConfig {
   static int64_t levels() { return 0; }
   double time_positions_per_second() const { return 0; }  // 0: one position per temporal patch
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
-};
-
-struct Qwen2VlVisionBlock {
-  LayerNorm norm1, norm2;
-  Linear qkv, proj, fc1, fc2;
 };
 
 class Qwen2VlVisionTower {
@@ -42,16 +35,11 @@ class Qwen2VlVisionTower {
   std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
 
  private:
-  struct Run;
-
-  void add_block(const Qwen2VlVisionBlock& block, const std::shared_ptr<Run>& run,
-                 Encoding& encoding) const;
-
   Qwen2VlVisionConfig config_;
   at::Device device_;
   at::ScalarType dtype_;
   Linear patch_embed_;
-  std::vector<Qwen2VlVisionBlock> blocks_;
+  std::vector<QwenVisionBlock> blocks_;
   LayerNorm ln_q_;
   PatchMerger merger_;
 };

@@ -7,8 +7,6 @@
 namespace valora::models {
 namespace {
 
-constexpr double kBlockNormEps = 1e-6;
-
 void add_merger_modules(const Qwen3VlVisionConfig& c, const std::string& name,
                         std::vector<adapters::Module>& modules) {
   const int64_t merged = c.width * c.merge * c.merge;
@@ -140,34 +138,26 @@ Qwen3VlVisionTower::Qwen3VlVisionTower(Weights& weights, const adapters::ModuleT
                                    {c.channels, c.temporal_patch, c.patch, c.patch})),
       patch_bias_(weights.get(prefix + "patch_embed.proj.bias", {c.width})),
       pos_embed_(weights.get(prefix + "pos_embed.weight", {c.side * c.side, c.width})) {
+  for (int64_t i = 0; i < c.depth; ++i)
+    blocks_.push_back(read_qwen_vision_block(weights, modules,
+                                             prefix + "blocks." + std::to_string(i) + ".", c.width,
+                                             "mlp.linear_fc1", "mlp.linear_fc2"));
   const auto linear = [&](const std::string& name) {
     return table_linear(weights, modules, name, true);
   };
-  for (int64_t i = 0; i < c.depth; ++i) {
-    const std::string block = prefix + "blocks." + std::to_string(i) + ".";
-    blocks_.push_back({LayerNorm(weights, block + "norm1", c.width, kBlockNormEps),
-                       LayerNorm(weights, block + "norm2", c.width, kBlockNormEps),
-                       linear(block + "attn.qkv"), linear(block + "attn.proj"),
-                       linear(block + "mlp.linear_fc1"), linear(block + "mlp.linear_fc2")});
-  }
   const auto merger = [&](const std::string& name, bool norm_of_merged) {
     const int64_t width = norm_of_merged ? c.width * c.merge * c.merge : c.width;
-    return Qwen3VlMerger{LayerNorm(weights, name + ".norm", width, kBlockNormEps), norm_of_merged,
-                         linear(name + ".linear_fc1"), linear(name + ".linear_fc2")};
+    return Qwen3VlMerger{LayerNorm(weights, name + ".norm", width, kQwenVisionNormEps),
+                         norm_of_merged, linear(name + ".linear_fc1"),
+                         linear(name + ".linear_fc2")};
   };
   merger_ = merger(prefix + "merger", false);
   for (size_t i = 0; i < c.deep.size(); ++i)
     deep_mergers_.push_back(merger(prefix + "deepstack_merger_list." + std::to_string(i), true));
 }
 
-struct Qwen3VlVisionTower::Run {
-  std::vector<VisualItem> items;
-  QwenVisionRows rows;
-  CosSin angles;
+struct Qwen3VlVisionTower::Run : QwenVisionRun {
   SquarePlaces places;
-  TowerAttention attention;
-  at::Tensor x;       // [patches, width]
-  at::Tensor merged;  // [tokens, out * (1 + levels)]
 };
 
 at::Tensor Qwen3VlVisionTower::positions(const SquarePlaces& places, int64_t begin,
@@ -180,25 +170,6 @@ at::Tensor Qwen3VlVisionTower::positions(const SquarePlaces& places, int64_t beg
     sum = sum.defined() ? sum.add_(part) : part;
   }
   return sum;
-}
-
-void Qwen3VlVisionTower::add_block(const Qwen3VlVisionBlock& block, const std::shared_ptr<Run>& run,
-                                   Encoding& encoding) const {
-  const int64_t patches = run->x.size(0);
-  encoding.add({patches, products_of({&block.qkv}), [run, &block](int64_t begin, int64_t end) {
-                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
-                  const at::Tensor x = block.norm1(as_read(run->x.slice(0, begin, end)));
-                  run->attention.store_rotated(begin, block.qkv(x, adaptation), run->angles);
-                }});
-  encoding.add({patches,
-                run->attention.products() + products_of({&block.proj, &block.fc1, &block.fc2}),
-                [this, run, &block](int64_t begin, int64_t end) {
-                  const Adaptation adaptation = run->rows.patch_adaptation.part(begin, end);
-                  const at::Tensor x = run->x.slice(0, begin, end);
-                  x.add_(block.proj(run->attention.attend(begin, end), adaptation));
-                  const at::Tensor inner = block.fc1(block.norm2(as_read(x)), adaptation);
-                  x.add_(block.fc2(activate(inner, config_.activation), adaptation));
-                }});
 }
 
 void Qwen3VlVisionTower::add_merger(const Qwen3VlMerger& merger, int64_t column,
@@ -223,11 +194,12 @@ std::unique_ptr<Encoding> Qwen3VlVisionTower::begin(std::vector<VisualItem> item
   SquarePlaces places = square_places(items, c.merge, c.side, device_);
   const auto options = at::TensorOptions().dtype(dtype_).device(device_);
   const int64_t patches = frames.back(), unit = c.merge * c.merge;
-  const auto run = std::make_shared<Run>(
-      Run{std::move(items), std::move(rows), std::move(angles), std::move(places),
-          TowerAttention(frames, c.heads, c.width, dtype_, device_),
-          at::empty({patches, c.width}, options),
-          at::empty({patches / unit, c.out * (1 + c.levels())}, options)});
+  const auto run =
+      std::make_shared<Run>(Run{{std::move(items), std::move(rows), std::move(angles),
+                                 TowerAttention(frames, c.heads, c.width, dtype_, device_),
+                                 at::empty({patches, c.width}, options),
+                                 at::empty({patches / unit, c.out * (1 + c.levels())}, options)},
+                                std::move(places)});
   auto encoding = std::make_unique<Encoding>(pieces);
   encoding->add({patches, products_of({&patch_embed_}), [this, run](int64_t begin, int64_t end) {
                    const at::Tensor x =
@@ -236,7 +208,7 @@ std::unique_ptr<Encoding> Qwen3VlVisionTower::begin(std::vector<VisualItem> item
                        .copy_(positions(run->places, begin, end).add_(x).add_(patch_bias_));
                  }});
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    add_block(blocks_[i], run, *encoding);
+    add_qwen_vision_block(blocks_[i], c.activation, run, *encoding);
     const auto deep = std::ranges::find(c.deep, static_cast<int64_t>(i));
     if (deep == c.deep.end()) continue;
     const int64_t index = deep - c.deep.begin();

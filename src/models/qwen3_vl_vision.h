@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "media/processor.h"
-#include "models/encoding.h"
-#include "models/vision_layers.h"
-#include "models/visual_batch.h"
+#include "models/qwen_vision_blocks.h"
 
 namespace valora::models {
 
@@ -35,11 +33,6 @@ struct SquarePlaces {
 };
 SquarePlaces square_places(std::span<const VisualItem> items, int64_t merge, int64_t side,
                            at::Device device);
-
-struct Qwen3VlVisionBlock {
-  LayerNorm norm1, norm2;
-  Linear qkv, proj, fc1, fc2;
-};
 
 // Merges merge² adjacent patches into one token. The norm is over a single patch or over the merged
 // ones.
@@ -71,8 +64,6 @@ class Qwen3VlVisionTower {
  private:
   struct Run;
 
-  void add_block(const Qwen3VlVisionBlock& block, const std::shared_ptr<Run>& run,
-                 Encoding& encoding) const;
   void add_merger(const Qwen3VlMerger& merger, int64_t column, const std::shared_ptr<Run>& run,
                   Encoding& encoding) const;
   // The learned positions of patches [begin, end), float [end - begin, width].
@@ -84,7 +75,7 @@ class Qwen3VlVisionTower {
   Linear patch_embed_;
   at::Tensor patch_bias_;  // [width]
   at::Tensor pos_embed_;   // [side², width]
-  std::vector<Qwen3VlVisionBlock> blocks_;
+  std::vector<QwenVisionBlock> blocks_;
   Qwen3VlMerger merger_;
   std::vector<Qwen3VlMerger> deep_mergers_;
 };

@@ -8,9 +8,10 @@ import pathlib
 
 import pytest
 
-from checkpoints import save_adapter
+from checkpoints import save_adapter, save_model
 from programs import DEVICE, REPOSITORY, Engine
 from reference import Reference, expect_same
+from rounded_weights import decoded_model
 from test_activated_lora import MODELS as ACTIVATED_MODELS
 from test_activated_lora import Case as ActivatedCase
 from test_activated_lora import expect_all as expect_all_activated
@@ -99,6 +100,20 @@ def test_gains_and_shifts_of_the_tower_equal_references(models, tmp_path, name):
         requests = [{"messages": ONE, "sampling": sampling, "adapters": [{"name": kind} for kind in uses]} for uses in ([], ["dora"], ["biased"])]
         for request, answer in zip(requests, engine.batch(requests), strict=True):
             expect_same(reference, request, answer)
+
+
+def test_gains_beside_rounded_weights(models, tmp_path):
+    """DoRA's norms are those of the weights that `--quantization` serves."""
+    name = "text-grouped-tied"
+    model = models.memory[name]
+    reference = Reference(save_model(decoded_model(model, 4), tmp_path / "decoded"))
+    folder = save_adapter(model, tmp_path / "dora", 944, rank=4, targets=LINEARS, use_dora=True)
+    reference.load_adapter("dora", folder)
+    request = {"messages": TEXT, "adapters": [{"name": "dora"}],
+               "sampling": {"max_tokens": 6, "ignore_eos": True, "temperature": 0, "logprobs": model.config.get_text_config().vocab_size}}
+    with Engine(models[name], device="cuda", quantization="int4") as engine:
+        engine.load("dora", folder)
+        expect_same(reference, request, engine.one(request))
 
 
 @pytest.mark.parametrize("mode", MODES if EVERYTHING else ["mixture"])

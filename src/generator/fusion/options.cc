@@ -90,24 +90,21 @@ Result<FusionPacking> parse_packing(const std::string& name) {
 Json to_json(const FusionOptions& o) {
   Json targets = Json::array();
   for (const TargetPart part : o.targets) targets.push_back(target_part_name(part));
-  Json json = {{"model", o.engine.model_path},
-               {"dtype", name_of(o.engine.dtype)},
-               {"training", to_json(o.training)},
-               {"ranks", o.ranks},
-               {"alpha_per_rank", o.alpha_per_rank},
-               {"targets", targets},
-               {"replay", o.replay},
-               {"order", name_of(o.order)},
-               {"packing", name_of(o.packing)},
-               {"alone", o.alone},
-               {"language_with_head", o.language_with_head},
-               {"validation_limit", o.validation_limit ? Json(*o.validation_limit) : Json()},
-               {"bfloat16", o.bfloat16},
-               {"seed", o.seed}};
-  // Without it, runs of earlier releases go on.
-  if (o.engine.quantization != Quantization::kNone)
-    json["quantization"] = name_of(o.engine.quantization);
-  return json;
+  return {{"model", o.engine.model_path},
+          {"dtype", name_of(o.engine.dtype)},
+          {"quantization", name_of(o.engine.quantization)},
+          {"training", to_json(o.training)},
+          {"ranks", o.ranks},
+          {"alpha_per_rank", o.alpha_per_rank},
+          {"targets", targets},
+          {"replay", o.replay},
+          {"order", name_of(o.order)},
+          {"packing", name_of(o.packing)},
+          {"alone", o.alone},
+          {"language_with_head", o.language_with_head},
+          {"validation_limit", o.validation_limit ? Json(*o.validation_limit) : Json()},
+          {"bfloat16", o.bfloat16},
+          {"seed", o.seed}};
 }
 
 Json attempt_json(const FusionOptions& options) {
