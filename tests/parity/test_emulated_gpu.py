@@ -237,7 +237,9 @@ def test_steps_of_any_shape_are_replayed(models, tmp_path, name, mode):
         expect_the_same_tokens(answers["none"], answers[capture])
     assert counts["none"]["captures"] == counts["none"]["replays"] == 0
     assert counts["seen"]["replays"] > counts["decode"]["replays"] + 3, counts
-    assert counts["seen"]["launches"] / steps["seen"] < counts["none"]["launches"] / steps["none"], (counts, steps)
+    # A capture launches its step twice, and how many steps are captured depends on times.
+    launched = {run: count["launches"] / steps[run] for run, count in counts.items()}
+    assert launched["seen"] - 2 * counts["seen"]["captures"] * launched["none"] / steps["seen"] < launched["none"], (counts, steps)
 
 
 @pytest.mark.parametrize("name", [name for name in BOUNDED if name in ("gemma3", "gemma3-biased")])
