@@ -5,6 +5,9 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "kernels/testing/attended.h"
 #include "ops/attention.h"
 #include "ops/attention_targets.h"
@@ -212,6 +215,39 @@ TEST_P(Ops, Gated) {
     lora.also_touch(std::vector<uint64_t>{0b11});
     expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora), expected, 4);
     expect_close(linear(x, {&gate_weight, 0}, lora), gate, 2);
+  }
+}
+
+// Tokens without adapters, with one of them and with both, several times with one batch of
+// segments.
+TEST_P(Ops, GatedUnderSomeTokensAdapters) {
+  const at::Tensor g = random({37, 40}) * 0.3, u = random({37, 40}) * 0.3;
+  const Weight gate(g, dtype(), device()), up(u, dtype(), device());
+  std::vector<AdapterWeights> adapters;
+  std::vector<std::array<at::Tensor, 2>> changes;  // of gate and up, [37, 40]
+  for (const int64_t rank : {3, 16}) {
+    AdapterWeights& adapter = adapters.emplace_back(2);
+    auto& change = changes.emplace_back();
+    for (int module = rank == 3 ? 1 : 0; module < 2; ++module) {
+      const at::Tensor a = random({rank, 40}) * 0.3, b = random({37, rank}) * 0.3;
+      adapter.set(module, {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 0.5f);
+      change[module] = 0.5 * at::mm(wide(b), wide(a));
+    }
+  }
+  LoraBatch lora;
+  lora.add(1, 3, adapters[0], 1);
+  lora.add(2, 6, adapters[1], -0.7f);
+  for (const int64_t tokens : {20, 7, 20}) {
+    const at::Tensor x = random({tokens, 40});
+    at::Tensor sums[2] = {at::mm(wide(x), wide(g).t()), at::mm(wide(x), wide(u).t())};
+    const auto add = [&](int64_t begin, int64_t end, int module, size_t i, double factor) {
+      sums[module].slice(0, begin, end) +=
+          factor * at::mm(wide(x).slice(0, begin, end), changes[i][module].t());
+    };
+    add(1, 3, 1, 0, 1), add(2, 6, 0, 1, -0.7), add(2, 6, 1, 1, -0.7);
+    expect_close(gated(x, {&gate, 0}, {&up, 1}, lora), at::silu(sums[0]) * sums[1], 4);
+    expect_close(gated(x, {&gate, 0}, {&up, 1}, lora, Gate::kGeluTanh),
+                 at::gelu(sums[0], "tanh") * sums[1], 4);
   }
 }
 
