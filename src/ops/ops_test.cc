@@ -164,6 +164,26 @@ TEST_P(Ops, MergesIntoCopiesAndInPlace) {
   EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &other, 0, 1}}), c10::Error);
 }
 
+// On GPUs of sm_90 in wide tiles, all rows being aligned.
+TEST_P(Ops, MergesHighRanks) {
+  std::vector<Weight> bases, merged;
+  AdapterWeights adapter(2);
+  std::vector<at::Tensor> expected;
+  for (const auto& [in, out, rank] :
+       {std::tuple<int64_t, int64_t, int64_t>{136, 200, 100}, {64, 24, 9}}) {
+    const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.1,
+                     b = random({out, rank}) * 0.1;
+    bases.emplace_back(w, dtype(), device());
+    merged.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
+    adapter.set(static_cast<int>(expected.size()),
+                {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 1);
+    expected.push_back(wide(w) + 0.5 * at::mm(wide(b), wide(a)));
+  }
+  merge(std::vector<Merge>{{&bases[0], &merged[0], &adapter, 0, 0.5f},
+                           {&bases[1], &merged[1], &adapter, 1, 0.5f}});
+  for (size_t i = 0; i < merged.size(); ++i) expect_close(merged[i].unpacked(), expected[i]);
+}
+
 TEST_P(Ops, RefillEqualsConstructor) {
   const at::Tensor w = random({21, 33}), other = random({21, 33}).to(at::kFloat);
   Weight weight(w, dtype(), device());
