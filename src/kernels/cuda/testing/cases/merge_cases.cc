@@ -32,6 +32,26 @@ std::string name_of(Dtype dtype, const std::vector<Linear>& linears, bool in_pla
   return name;
 }
 
+// weight(output, input): before the merge.
+template <typename WeightAt>
+std::vector<Expected> merged_weights(const FactorPair& pair, double coefficient,
+                                     const WeightAt& weight) {
+  std::vector<Expected> merged(static_cast<size_t>(pair.out) * pair.in);
+  for_each_index(pair.out, [&](int64_t row) {
+    for (int64_t column = 0; column < pair.in; ++column) {
+      const double w = weight(row, column);
+      Expected e{w, std::abs(w)};
+      for (int64_t r = 0; r < pair.rank; ++r) {
+        const double term =
+            coefficient * pair.b[row * pair.rank + r] * pair.a[r * pair.in + column];
+        e.value += term, e.size += std::abs(term);
+      }
+      merged[row * pair.in + column] = e;
+    }
+  });
+  return merged;
+}
+
 // Every compiled tile.
 constexpr CudaTile kTiles[] = {{64, 4, 1, 1}, {128, 8, 2, 1}, {128, 8, 3, 1}};
 
@@ -82,21 +102,11 @@ void merge_case(Group& group, Dtype dtype, const CudaTile& tile, const std::vect
   if (!group.launched(name, merge(dtype, plan, table.data(), nullptr))) return;
   for (size_t i = 0; i < linears.size(); ++i) {
     const Linear& l = linears[i];
-    std::vector<Expected> expected(weights[i].size());
-    for_each_index(l.out, [&](int64_t row) {
-      for (int column = 0; column < l.in; ++column) {
-        const double w = forms.empty() ? weights[i][row * l.in + column]
-                                       : integers[i].value(static_cast<int>(row), column);
-        Expected e{w, std::abs(w)};
-        for (int r = 0; r < l.rank; ++r) {
-          const double term = static_cast<double>(items[i].coefficient) *
-                              pairs[i].b[row * l.rank + r] *
-                              pairs[i].a[static_cast<int64_t>(r) * l.in + column];
-          e.value += term, e.size += std::abs(term);
-        }
-        expected[row * l.in + column] = e;
-      }
-    });
+    const auto weight = [&](int64_t row, int64_t column) -> double {
+      return forms.empty() ? weights[i][row * l.in + column]
+                           : integers[i].value(static_cast<int>(row), static_cast<int>(column));
+    };
+    const std::vector<Expected> expected = merged_weights(pairs[i], items[i].coefficient, weight);
     const std::string which = name + " linear " + std::to_string(i);
     group.check(which, expected, in_place ? sources[i] : results[i], dtype, kInner);
     if (!in_place && forms.empty()) group.check_same(which + " weight", weights[i], sources[i]);
