@@ -49,12 +49,14 @@ Result<kernels::CudaTuneSpace> cuda_space_of(const TuneFlags& flags) {
   VALORA_TRY(config, models::read_model_config(flags.engine.model_path));
   VALORA_TRY(spec, spec_of(flags, config));
   kernels::CudaTuneSpace space{.projections = {},
+                               .weights = 0,
                                .ranks = flags.ranks,
                                .max_tokens = flags.max_tokens,
                                .arch = kernels::arch_of(ops::this_gpu().capability)};
   std::string part;
   for (const adapters::Module& module : spec.modules.modules()) {
     if (!module.in_decoder()) continue;
+    space.weights += module.out * module.in;
     const std::string own = module.name.substr(0, module.name.rfind('.'));
     auto& all = space.projections;
     if (own == part && all.back().in == module.in && all.back().outs.size() < ops::kMaxSlices)
@@ -118,10 +120,13 @@ Result<std::vector<kernels::TileEntry>> known_entries(const TuneFlags& flags,
   return std::vector<kernels::TileEntry>(file.table.entries().begin(), file.table.entries().end());
 }
 
-constexpr const char* kKinds[] = {"dense", "shrink", "expand", "long shrink", "long expand"};
+constexpr const char* kKinds[] = {"dense",       "shrink",      "expand",
+                                  "long shrink", "long expand", "merge"};
 
 std::string describe(const kernels::ProductShape& s) {
   const bool gpu = s.processor.device() == kernels::Device::kCuda;
+  if (s.kind == kernels::ProductKind::kMerge)
+    return fmt::format("merge of rank {} into {} weights", s.k, s.n);
   return fmt::format("{} of {} {}, {} to {}", kKinds[static_cast<int>(s.kind)], s.m,
                      gpu ? "tiles" : "tokens", s.k, s.n);
 }
@@ -251,7 +256,7 @@ Status tune_gpu(const TuneFlags& flags) {
                       [&](const kernels::ProductShape& shape, const kernels::Tile& tile) {
                         return profiler->seconds(shape, std::get<kernels::CudaTile>(tile));
                       }};
-  fmt::print("{} shapes of low-rank products and ranks {}, {}\n", search.shapes.size(),
+  fmt::print("{} shapes of low-rank products and merges, ranks {}, {}\n", search.shapes.size(),
              fmt::join(flags.ranks, ", "), search.hardware.text());
   std::fflush(stdout);
   return run(flags, search, clock);

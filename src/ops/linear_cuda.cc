@@ -108,19 +108,23 @@ Products products_of(const at::Tensor& x, std::span<const ModuleWeight> linears,
 // so a captured step runs both concurrently.
 class LowRank {
  public:
-  LowRank(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora) {
+  // together: if adapters touch one of the linears, all of them are in the launches.
+  LowRank(const at::Tensor& x, std::span<const ModuleWeight> linears, const LoraBatch& lora,
+          bool together = false) {
     call_.dtype = cuda_dtype(x.scalar_type());
     call_.x = x.const_data_ptr();
     call_.x_stride = x.stride(0);
     call_.in = static_cast<int32_t>(x.size(1));
+    const auto touched = [&](const ModuleWeight& l) { return lora.touches(l.module); };
+    const bool all = together && std::ranges::any_of(linears, touched);
     for (size_t i = 0; i < linears.size(); ++i)
-      if (lora.touches(linears[i].module)) {
+      if (all || touched(linears[i])) {
         of_slice_[call_.slice_count] = i;
         call_.slices[call_.slice_count++] = {
             nullptr, 0, static_cast<int32_t>(linears[i].weight->out()), linears[i].module, nullptr};
       }
     if (call_.slice_count == 0) return;
-    const DeviceLoraTables& step = on_device(lora, x.device());
+    const DeviceLoraTables& step = on_device(lora, x.device(), x.size(0));
     call_.max_rank = step.max_rank;
     call_.sizes = step.sizes;
     call_.tables = step.tables;
@@ -137,6 +141,26 @@ class LowRank {
   // Adds the low-rank products to the results of all linears.
   void add_to(const Products& products) {
     if (call_.slice_count == 0) return;
+    join(products);
+    check_launch(cuda::lora_expand(call_, tiles_, workspace_.data_ptr(), stream_of(products.ys[0])),
+                 "lora_expand");
+  }
+
+  // True if write_gated() may take the place of add_to() and an activation: all tokens are planned.
+  bool covers(const at::Tensor& x) const {
+    return call_.slice_count == 2 && call_.sizes.tokens == x.size(0);
+  }
+  // out = activation(gate) · up of the two linears with their low-rank products.
+  void write_gated(const Products& products, Gate activation, const at::Tensor& out) {
+    join(products);
+    check_launch(cuda::lora_expand_gated(call_, {out.data_ptr(), activation}, tiles_,
+                                         workspace_.data_ptr(), stream_of(out)),
+                 "lora_expand_gated");
+  }
+
+ private:
+  // Takes the results to which the expand adds, and waits for the shrink.
+  void join(const Products& products) {
     const std::vector<at::Tensor>& ys = products.ys;
     for (int i = 0; i < call_.slice_count; ++i) {
       const at::Tensor &y = ys[of_slice_[i]], &sums = products.sums[of_slice_[i]];
@@ -144,11 +168,8 @@ class LowRank {
       if (sums.defined()) call_.slices[i].sums = sums.const_data_ptr<float>();
     }
     if (branch_) check_launch(branch_->join(), "the shrink beside a product");
-    check_launch(cuda::lora_expand(call_, tiles_, workspace_.data_ptr(), stream_of(ys[0])),
-                 "lora_expand");
   }
 
- private:
   cuda::LoraCall call_;
   cuda::LoraTiles tiles_;
   size_t of_slice_[cuda::kMaxLoraSlices] = {};  // indices into the linears
@@ -186,8 +207,18 @@ std::vector<at::Tensor> project_cuda(const at::Tensor& x, const at::Tensor& inpu
 at::Tensor gated_cuda(const at::Tensor& x, const at::Tensor& inputs, const ModuleWeight& gate,
                       const ModuleWeight& up, const LoraBatch& lora, Gate activation) {
   const ModuleWeight both[] = {gate, up};
-  const auto ys = project_cuda(x, inputs, both, lora);
+  LowRank low_rank(x, both, lora, /*together=*/true);
+  const Products products = products_of(inputs, both, lora);
+  const std::vector<at::Tensor>& ys = products.ys;
   const at::Tensor out = at::empty(ys[0].sizes(), ys[0].options());
+  // Output changes come between the low-rank products and the activation.
+  const bool changed = lora.changes_output(gate.module) || lora.changes_output(up.module);
+  if (low_rank.covers(x) && !changed && !separate_launches().activation) {
+    low_rank.write_gated(products, activation, out);
+    return out;
+  }
+  low_rank.add_to(products);
+  change_outputs_cuda(ys, both, lora);
   check_launch(
       cuda::gate_mul(activation, cuda_dtype(x.scalar_type()), ys[0].const_data_ptr(),
                      ys[0].stride(0), ys[1].const_data_ptr(), ys[1].stride(0), out.data_ptr(),

@@ -54,9 +54,10 @@ std::shared_ptr<const DeviceAdapter> make_table(const AdapterWeights& adapter, a
   return made;
 }
 
-std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::Device device) {
+std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::Device device,
+                                                    int64_t tokens) {
   auto made = std::make_shared<DeviceLoraTables>();
-  const kernels::cuda::LoraPlan plan = plan_of(lora, device);
+  const kernels::cuda::LoraPlan plan = plan_of(lora, device, tokens);
   const LoraOffsets offsets = add_tables(plan, made->memory);
   const OutputPlan outputs = plan_outputs(lora, device);
   const OutputOffsets output_offsets = add_tables(outputs, made->memory);
@@ -72,14 +73,16 @@ std::shared_ptr<const DeviceLoraTables> make_tables(const LoraBatch& lora, at::D
 
 }  // namespace
 
-kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, bool wide) {
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, int64_t tokens,
+                                bool wide) {
   std::vector<DeviceLoraSegment> segments;
   for (size_t i = 0; i < lora.segments().size(); ++i) {
     const kernels::LoraSegment& s = lora.segments()[i];
     segments.push_back({static_cast<int32_t>(s.token_begin), static_cast<int32_t>(s.token_end), 0,
                         s.coefficient, on_device(lora.adapter(i), device).table});
   }
-  return kernels::cuda::plan_lora(segments.data(), segments.size(), wide);
+  return kernels::cuda::plan_lora(segments.data(), segments.size(), wide,
+                                  static_cast<int32_t>(tokens));
 }
 
 LoraOffsets add_tables(const kernels::cuda::LoraPlan& plan, DeviceTables& memory) {
@@ -104,9 +107,9 @@ const DeviceAdapter& on_device(const AdapterWeights& adapter, at::Device device)
   return *made;
 }
 
-const DeviceLoraTables& on_device(const LoraBatch& lora, at::Device device) {
+const DeviceLoraTables& on_device(const LoraBatch& lora, at::Device device, int64_t tokens) {
   std::shared_ptr<const DeviceLoraTables>& made = lora.on_device();
-  if (!made) made = make_tables(lora, device);
+  if (!made) made = make_tables(lora, device, tokens);
   return *made;
 }
 

@@ -28,9 +28,10 @@ struct DeviceLoraTables {
   int32_t max_rank = 0;
 };
 
-// The plan of a step, with the adapters' tables on the device. wide: use tiles of kWideLoraTile
-// tokens.
-kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, bool wide = false);
+// The plan of a step of `tokens`, with the adapters' tables on the device. wide: use tiles of
+// kWideLoraTile tokens.
+kernels::cuda::LoraPlan plan_of(const LoraBatch& lora, at::Device device, int64_t tokens,
+                                bool wide = false);
 struct LoraOffsets {
   size_t segments, shrink_tiles, expand_tiles, covers;
 };
@@ -39,6 +40,7 @@ kernels::cuda::LoraTables tables_at(const LoraOffsets& offsets, const DeviceTabl
 
 // The first call builds the tables. The adapter must be resident.
 const DeviceAdapter& on_device(const AdapterWeights& adapter, at::Device device);
-const DeviceLoraTables& on_device(const LoraBatch& lora, at::Device device);
+// tokens: of the step, for the tables.
+const DeviceLoraTables& on_device(const LoraBatch& lora, at::Device device, int64_t tokens);
 
 }  // namespace valora::ops

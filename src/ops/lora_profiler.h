@@ -1,4 +1,4 @@
-// Measures GPU launches of low-rank products with given tiles (VaLoRA §4.3.2).
+// Measures GPU launches of low-rank products, and merges, with given tiles (VaLoRA §4.3.2).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,7 +12,8 @@ namespace valora::ops {
 
 // Measures as in a captured step: successive launches from a graph, with factors not in any cache,
 // but inputs and outputs that are. Narrow shapes run as decodes with one adapter per token, long
-// ones as one prompt. Uses bf16; fp16 takes as long. Not thread-safe.
+// ones as one prompt. Merges are those of MergeOperands. Uses bf16; fp16 takes as long. Not
+// thread-safe.
 class LoraProfiler {
  public:
   virtual ~LoraProfiler() = default;

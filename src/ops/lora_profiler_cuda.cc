@@ -9,6 +9,7 @@
 #include "ops/gpu.h"
 #include "ops/launch_capture.h"
 #include "ops/lora_cuda.h"
+#include "ops/merge_operands_cuda.h"
 
 namespace valora::ops {
 namespace {
@@ -28,7 +29,7 @@ int64_t flushed_bytes() {
   return std::max(kLeast, 2 * this_gpu().cache_bytes);
 }
 
-// The operands of the launches for one shape.
+// The operands of the launches for one shape of low-rank products.
 class LoraOperands {
  public:
   LoraOperands(const ProductShape& shape, at::Device device)
@@ -114,15 +115,10 @@ class CapturedLoraProfiler final : public LoraProfiler {
         flush_(at::empty({flushed_bytes()}, at::TensorOptions().dtype(at::kByte).device(device))) {}
 
   double seconds(const ProductShape& shape, const CudaTile& tile) override {
-    if (!operands_ || !(shape_ == shape)) {
-      graphs_.clear();
-      operands_.reset();  // frees its memory before the next ones allocate
-      operands_ = std::make_unique<LoraOperands>(shape, device_);
-      shape_ = shape;
-    }
+    if (!(shape_ == shape)) prepare(shape);
     auto graph = std::ranges::find(graphs_, tile, &Graph::tile);
     if (graph == graphs_.end()) {
-      graphs_.push_back(captured(tile));
+      graphs_.push_back(operands_ ? captured(tile) : captured_merge(tile));
       graph = std::prev(graphs_.end());
     }
     flush_.fill_(1);
@@ -130,18 +126,41 @@ class CapturedLoraProfiler final : public LoraProfiler {
     const TimePoint begin = clock_.now();
     graph->launches->replay();
     wait();
-    return valora::seconds(clock_.now() - begin) / static_cast<double>(operands_->sets());
+    const int64_t launches = operands_ ? operands_->sets() : 1;
+    return valora::seconds(clock_.now() - begin) / static_cast<double>(launches);
   }
 
  private:
   struct Graph {
     CudaTile tile;
-    at::Tensor workspace;
+    at::Tensor workspace;  // what the launches need besides the operands
     std::unique_ptr<CapturedLaunches> launches;
   };
 
   void wait() const {
     c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  }
+
+  void prepare(const ProductShape& shape) {
+    graphs_.clear();
+    operands_.reset();  // frees their memory before the next ones allocate
+    merge_.reset();
+    shape_ = {};
+    if (shape.kind == kernels::ProductKind::kMerge)
+      merge_ = std::make_unique<MergeOperands>(shape, device_);
+    else
+      operands_ = std::make_unique<LoraOperands>(shape, device_);
+    shape_ = shape;
+  }
+
+  Graph captured_merge(const CudaTile& tile) {
+    const MergeTable table = merge_->table(tile);
+    wait();  // for the copy
+    return {tile, table.memory.memory(), capture_->capture([&] {
+              check_launch(
+                  cuda::merge(cuda::Dtype::kBf16, table.plan, table.merges(), stream_of(flush_)),
+                  "merge");
+            })};
   }
 
   Graph captured(const CudaTile& tile) {
@@ -170,7 +189,8 @@ class CapturedLoraProfiler final : public LoraProfiler {
   std::unique_ptr<LaunchCapture> capture_;
   at::Tensor flush_;  // writing to it evicts everything else from the caches
   ProductShape shape_;
-  std::unique_ptr<LoraOperands> operands_;
+  std::unique_ptr<LoraOperands> operands_;  // or
+  std::unique_ptr<MergeOperands> merge_;
   std::vector<Graph> graphs_;  // by tile, for the current shape
 };
 

@@ -32,6 +32,22 @@ TEST(DeviceLoraProfiler, RunsEveryKindWithEveryTile) {
     }
 }
 
+TEST(DeviceLoraProfiler, RunsMergesWithEveryTile) {
+  if (!testing_support::has_gpu()) GTEST_SKIP() << "no GPU";
+  const RealClock clock;
+  const auto profiler = LoraProfiler::make(at::Device(at::kCUDA, 0), clock);
+  ASSERT_TRUE(profiler);
+  for (const int64_t weights : {int64_t{1} << 12, int64_t{3} << 18})
+    for (const int64_t rank : {12, 70}) {
+      const kernels::ProductShape shape{
+          kernels::ProductKind::kMerge, false, kernels::CudaArch::kSm90, 1, weights, rank};
+      const auto tiles = kernels::candidate_tiles(shape);
+      EXPECT_EQ(tiles.size(), 3u);
+      for (const kernels::Tile& tile : tiles)
+        EXPECT_GT(profiler->seconds(shape, std::get<kernels::CudaTile>(tile)), 0);
+    }
+}
+
 TEST(DeviceLoraProfiler, IsNullOnCpu) {
   const RealClock clock;
   EXPECT_FALSE(LoraProfiler::make(at::kCPU, clock));

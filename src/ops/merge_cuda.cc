@@ -1,5 +1,6 @@
 #include "kernels/cuda/merge.h"
 
+#include "kernels/tiles/choose.h"
 #include "ops/cuda_types.h"
 #include "ops/lora_cuda.h"
 #include "ops/merge_targets.h"
@@ -32,7 +33,9 @@ void merge_cuda(std::span<const Merge> merges) {
       if (m.weight->encoding().element == element) items.push_back(item_of(m));
     if (items.empty()) continue;
     const cuda::Dtype dtype = cuda_dtype(first.dtype());
-    const cuda::MergePlan plan = cuda::plan_merge(dtype, items.data(), items.size());
+    const kernels::CudaTile tile =
+        kernels::choose_cuda_tile(cuda::merge_shape(dtype, items.data(), items.size(), gpu_arch()));
+    const cuda::MergePlan plan = cuda::plan_merge(dtype, items.data(), items.size(), tile);
     DeviceTables memory;
     const size_t table = memory.add(plan.merges);
     memory.copy_to(first.data().device());

@@ -5,6 +5,9 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "kernels/testing/attended.h"
 #include "ops/attention.h"
 #include "ops/attention_targets.h"
@@ -161,6 +164,26 @@ TEST_P(Ops, MergesIntoCopiesAndInPlace) {
   EXPECT_THROW(merge(std::vector<Merge>{{&bases[0], &shadows[0], &other, 0, 1}}), c10::Error);
 }
 
+// On GPUs of sm_90 in wide tiles, all rows being aligned.
+TEST_P(Ops, MergesHighRanks) {
+  std::vector<Weight> bases, merged;
+  AdapterWeights adapter(2);
+  std::vector<at::Tensor> expected;
+  for (const auto& [in, out, rank] :
+       {std::tuple<int64_t, int64_t, int64_t>{136, 200, 100}, {64, 24, 9}}) {
+    const at::Tensor w = random({out, in}), a = random({rank, in}) * 0.1,
+                     b = random({out, rank}) * 0.1;
+    bases.emplace_back(w, dtype(), device());
+    merged.push_back(bases.back().with_data(at::empty_like(bases.back().data())));
+    adapter.set(static_cast<int>(expected.size()),
+                {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 1);
+    expected.push_back(wide(w) + 0.5 * at::mm(wide(b), wide(a)));
+  }
+  merge(std::vector<Merge>{{&bases[0], &merged[0], &adapter, 0, 0.5f},
+                           {&bases[1], &merged[1], &adapter, 1, 0.5f}});
+  for (size_t i = 0; i < merged.size(); ++i) expect_close(merged[i].unpacked(), expected[i]);
+}
+
 TEST_P(Ops, RefillEqualsConstructor) {
   const at::Tensor w = random({21, 33}), other = random({21, 33}).to(at::kFloat);
   Weight weight(w, dtype(), device());
@@ -212,6 +235,39 @@ TEST_P(Ops, Gated) {
     lora.also_touch(std::vector<uint64_t>{0b11});
     expect_close(gated(x, {&gate_weight, 0}, {&up_weight, 1}, lora), expected, 4);
     expect_close(linear(x, {&gate_weight, 0}, lora), gate, 2);
+  }
+}
+
+// Tokens without adapters, with one of them and with both, several times with one batch of
+// segments.
+TEST_P(Ops, GatedUnderSomeTokensAdapters) {
+  const at::Tensor g = random({37, 40}) * 0.3, u = random({37, 40}) * 0.3;
+  const Weight gate(g, dtype(), device()), up(u, dtype(), device());
+  std::vector<AdapterWeights> adapters;
+  std::vector<std::array<at::Tensor, 2>> changes;  // of gate and up, [37, 40]
+  for (const int64_t rank : {3, 16}) {
+    AdapterWeights& adapter = adapters.emplace_back(2);
+    auto& change = changes.emplace_back();
+    for (int module = rank == 3 ? 1 : 0; module < 2; ++module) {
+      const at::Tensor a = random({rank, 40}) * 0.3, b = random({37, rank}) * 0.3;
+      adapter.set(module, {Weight(a, dtype(), device()), Weight(b, dtype(), device())}, 0.5f);
+      change[module] = 0.5 * at::mm(wide(b), wide(a));
+    }
+  }
+  LoraBatch lora;
+  lora.add(1, 3, adapters[0], 1);
+  lora.add(2, 6, adapters[1], -0.7f);
+  for (const int64_t tokens : {20, 7, 20}) {
+    const at::Tensor x = random({tokens, 40});
+    at::Tensor sums[2] = {at::mm(wide(x), wide(g).t()), at::mm(wide(x), wide(u).t())};
+    const auto add = [&](int64_t begin, int64_t end, int module, size_t i, double factor) {
+      sums[module].slice(0, begin, end) +=
+          factor * at::mm(wide(x).slice(0, begin, end), changes[i][module].t());
+    };
+    add(1, 3, 1, 0, 1), add(2, 6, 0, 1, -0.7), add(2, 6, 1, 1, -0.7);
+    expect_close(gated(x, {&gate, 0}, {&up, 1}, lora), at::silu(sums[0]) * sums[1], 4);
+    expect_close(gated(x, {&gate, 0}, {&up, 1}, lora, Gate::kGeluTanh),
+                 at::gelu(sums[0], "tanh") * sums[1], 4);
   }
 }
 

@@ -89,7 +89,7 @@ void change_outputs_cuda(std::span<const at::Tensor> ys, std::span<const ModuleW
     slice.bias = biases.back().const_data_ptr();
   }
   if (call.slice_count == 0) return;
-  const DeviceLoraTables& step = on_device(lora, ys[0].device());
+  const DeviceLoraTables& step = on_device(lora, ys[0].device(), ys[0].size(0));
   call.dtype = cuda_dtype(ys[0].scalar_type());
   call.tiles = step.output_tiles;
   call.tables = step.outputs;

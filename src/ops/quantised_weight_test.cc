@@ -132,6 +132,8 @@ TEST_P(QuantisedWeights, ShareALaunchWithFloats) {
   const QuantisedTensor q = weight(33, 40), up = weight(33, 40);
   const Weight a(q, dtype(), device()), b(up, dtype(), device()),
       floats(q.decoded(), dtype(), device());
+  AdapterWeights adapter(2);
+  adapter.set(1, pair(8, 40, 33), 0.5f);
   for (const int64_t tokens : {1, 30}) {
     const at::Tensor x = random({tokens, 40}).to(dtype()), inputs = x.to(at::kDouble);
     const at::Tensor gate = at::mm(inputs, q.decoded().to(at::kDouble).t()),
@@ -148,6 +150,13 @@ TEST_P(QuantisedWeights, ShareALaunchWithFloats) {
     expect_close(ys[0], gate);
     expect_close(ys[1], at::mm(inputs, wide(floats).t()));
     expect_close(linear_float(there(x), b), at::mm(inputs, up.decoded().to(at::kDouble).t()));
+    LoraBatch lora;  // up's adapter of the last tokens
+    lora.add(tokens / 2, tokens, adapter, 2);
+    at::Tensor ups = at::mm(inputs, up.decoded().to(at::kDouble).t());
+    const LoraWeight& low = *adapter.find(1);
+    ups.slice(0, tokens / 2) +=
+        at::mm(at::mm(inputs.slice(0, tokens / 2), wide(low.a).t()), wide(low.b).t());
+    expect_close(gated(there(x), {&a, 0}, {&b, 1}, lora), at::silu(gate) * ups, 2 * roundings);
   }
 }
 

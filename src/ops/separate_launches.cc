@@ -16,11 +16,10 @@ struct Name {
   std::string_view text;
   bool SeparateLaunches::* flag;
 };
-constexpr Name kNames[] = {{"products", &SeparateLaunches::products},
-                           {"rotation", &SeparateLaunches::rotation},
-                           {"merge", &SeparateLaunches::merge},
-                           {"shrink", &SeparateLaunches::shrink},
-                           {"overlap", &SeparateLaunches::overlap}};
+constexpr Name kNames[] = {
+    {"products", &SeparateLaunches::products},     {"rotation", &SeparateLaunches::rotation},
+    {"merge", &SeparateLaunches::merge},           {"shrink", &SeparateLaunches::shrink},
+    {"activation", &SeparateLaunches::activation}, {"overlap", &SeparateLaunches::overlap}};
 
 SeparateLaunches read_names(const char* text) {
   SeparateLaunches separate;
@@ -28,7 +27,7 @@ SeparateLaunches read_names(const char* text) {
   for (std::string name; std::getline(names, name, ',');) {
     const auto known = std::ranges::find(kNames, name, &Name::text);
     TORCH_CHECK(known != std::end(kNames), "VALORA_GPU_SEPARATE: \"", name,
-                "\" is not one of products, rotation, merge, shrink, overlap");
+                "\" is not one of products, rotation, merge, shrink, activation, overlap");
     separate.*known->flag = true;
   }
   return separate;

@@ -8,7 +8,8 @@ struct SeparateLaunches {
   bool rotation = false;  // rotation of queries, rotation of keys, and the store of keys and values
   bool merge = false;     // merging the parts of decode attention
   bool shrink = false;    // adapters' shrink, not concurrent with the dense product
-  bool overlap = false;   // no overlap between the start of a launch and the end of the one before
+  bool activation = false;  // the activation of a gated product, not in its adapters' expand
+  bool overlap = false;  // no overlap between the start of a launch and the end of the one before
 };
 
 // Named by VALORA_GPU_SEPARATE, which is read once. Throws c10::Error for unknown names.

@@ -196,7 +196,7 @@ void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
   OutputOffsets output_offsets{};
   if (t.bounds.lora_layers > 0) {
     const bool wide = t.lora->sizes.tile_tokens == kernels::cuda::kWideLoraTile;
-    kernels::cuda::LoraPlan plan = plan_of(lora, t.device, wide);
+    kernels::cuda::LoraPlan plan = plan_of(lora, t.device, t.bounds.tokens, wide);
     TORCH_CHECK(kernels::cuda::bound_lora_plan(t.lora->sizes, plan),
                 "adapters of a step beyond the bounds of its tables");
     lora_offsets = add_tables(plan, memory);

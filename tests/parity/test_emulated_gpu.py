@@ -171,16 +171,16 @@ def test_separate_launches_give_the_same_answers(models, tmp_path):
     requests = [{"messages": [{"role": "user", "content": "a red circle " * length}], "adapters": [{"name": "a"}] * uses,
                  "sampling": {"max_tokens": 6, "ignore_eos": True, "temperature": 0, "logprobs": 4}} for length, uses in ((2, 0), (40, 1))]
     answers, counts = {}, {}
-    for apart in ("", "rotation", "merge", "products,rotation,merge"):
+    for apart in ("", "rotation", "merge", "activation", "products,rotation,merge"):
         environment = {"VALORA_GPU_SEPARATE": apart, "VALORA_EMULATED_GPU_REPORT": str(report)}
         with Engine(models[name], environment, dtype="bfloat16", device="cuda") as engine:
             engine.load("a", adapter)
             answers[apart] = [[choice["tokens"] for choice in answer["choices"]] for answer in map(engine.one, requests)]
         counts[apart] = json.loads(report.read_text())
         assert counts[apart]["replays"] > 0
-    assert answers[""] == answers["rotation"] == answers["merge"]
-    assert counts[""]["launches"] < min(counts["rotation"]["launches"], counts["merge"]["launches"])
-    assert counts[""]["operations"] == counts["merge"]["operations"] < counts["products,rotation,merge"]["operations"]
+    assert answers[""] == answers["rotation"] == answers["merge"] == answers["activation"]
+    assert counts[""]["launches"] < min(counts[apart]["launches"] for apart in ("rotation", "merge", "activation"))
+    assert counts[""]["operations"] == counts["merge"]["operations"] == counts["activation"]["operations"] < counts["products,rotation,merge"]["operations"]
     for together, apart in zip(answers[""], answers["products,rotation,merge"], strict=True):
         for mine, other in zip(together[0], apart[0], strict=True):  # sums of bf16 values differ
             assert abs(mine["logprob"] - other["logprob"]) < 0.15

@@ -121,10 +121,10 @@ def large_steps(run):
 
 
 # Environment settings that split operations which builds fuse, or move work from the GPU to the host (docs/gpu.md).
-BEFORE = {"VALORA_GPU_SEPARATE": "products,rotation,merge,shrink,overlap", "VALORA_GPU_SAMPLING": "0", "VALORA_GPU_CAPTURE": "decode",
+BEFORE = {"VALORA_GPU_SEPARATE": "products,rotation,merge,shrink,activation,overlap", "VALORA_GPU_SAMPLING": "0", "VALORA_GPU_CAPTURE": "decode",
           "XDG_CACHE_HOME": "/nonexistent"}
 APART = {"as it is": {}, "all of the below": BEFORE,
-         **{f"{name} apart": {"VALORA_GPU_SEPARATE": name} for name in ("products", "rotation", "merge", "shrink", "overlap")},
+         **{f"{name} apart": {"VALORA_GPU_SEPARATE": name} for name in ("products", "rotation", "merge", "shrink", "activation", "overlap")},
          "tokens chosen from whole rows": {"VALORA_GPU_SAMPLING": "0"},
          "no captures ahead": {"VALORA_GPU_CAPTURE": "seen"},
          "prompts not captured": {"VALORA_GPU_CAPTURE": "decode"},

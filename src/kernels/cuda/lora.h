@@ -1,13 +1,15 @@
 // Low-rank products of many adapters at once: y += scale · coefficient · (x Aᵀ) Bᵀ per segment
 // (Punica's SGMV, S-LoRA §5, VaLoRA §4.3), in two launches. Shrink computes low = x Aᵀ in fp32;
 // expand computes y += low Bᵀ, rounding each element once even if several segments cover a token.
-// All sums are taken in a fixed order.
+// The expand of a gated product's two linears can also apply the activation. All sums are taken in
+// a fixed order.
 #pragma once
 
 #include <vector>
 
 #include "kernels/cuda/types.h"
 #include "kernels/tiles/cuda_tile.h"
+#include "kernels/types/gate.h"
 
 namespace valora::kernels::cuda {
 
@@ -48,7 +50,7 @@ struct LoraShrinkTile {
 };
 
 // Consecutive tokens covered by the same segments, listed in ascending order from
-// covers[first_cover].
+// covers[first_cover]. covers 0: no segment covers them.
 struct LoraExpandTile {
   int32_t token_begin = 0, tokens = 0, first_cover = 0, covers = 0;
 };
@@ -59,6 +61,9 @@ struct LoraSizes {
   int32_t shrink_tiles = 0, expand_tiles = 0;
   int32_t rows = 0;                       // workspace rows: tokens summed over all segments
   int32_t tile_tokens = kNarrowLoraTile;  // most tokens per tile
+  // Expand tiles including those that no segment covers, which come last. All of a step's `tokens`
+  // are in one of them, unless tokens is 0.
+  int32_t all_tiles = 0, tokens = 0;
 };
 
 // The tables of a step on the host, used by all projections of all layers.
@@ -69,8 +74,10 @@ struct LoraPlan {
   std::vector<LoraExpandTile> expand_tiles;
   std::vector<int32_t> covers;
 };
-// wide: use wide tiles even if no segment is long.
-LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide = false);
+// wide: use wide tiles even if no segment is long. tokens: of the step, for the tiles that no
+// segment covers; 0: there are none.
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide = false,
+                   int32_t tokens = 0);
 
 // For captured graphs: the bounds of a set of steps.
 struct LoraBounds {
@@ -81,7 +88,8 @@ struct LoraBounds {
   int32_t tile_tokens = kNarrowLoraTile;
 };
 LoraSizes bounded_lora_sizes(const LoraBounds& bounds);
-// True if the plan fits the bounds; its tables then get sizes that depend only on the bounds.
+// True if the plan fits the bounds; its tables then get sizes that depend only on the bounds. A
+// plan with tokens must have those of the bounds.
 bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan);
 
 // The device copies of a plan's tables.
@@ -116,6 +124,12 @@ struct LoraCall {
   LoraTables tables;
 };
 
+// Where the expand of two linears, gate and up, writes activation(gate) · up.
+struct LoraGate {
+  void* out = nullptr;  // [tokens, the slices' out], contiguous
+  Gate activation = Gate::kSilu;
+};
+
 // How the work is tiled. Any values give correct results, but both launches must use the same.
 struct LoraTiles {
   CudaTile shrink, expand;
@@ -131,7 +145,11 @@ size_t lora_workspace_bytes(const LoraCall& call, const LoraTiles& tiles);
 Status lora_shrink(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream);
 Status lora_expand(const LoraCall& call, const LoraTiles& tiles, const void* workspace,
                    Stream stream);
-// Both launches.
+// An expand of slices 0 (gate) and 1 (up), of equal `out`, followed by gate_mul() (elementwise.h),
+// in one launch and with the same results, for all tokens of the plan. y stays as it is.
+Status lora_expand_gated(const LoraCall& call, const LoraGate& gate, const LoraTiles& tiles,
+                         const void* workspace, Stream stream);
+// Shrink and expand.
 Status lora_project(const LoraCall& call, const LoraTiles& tiles, void* workspace, Stream stream);
 
 }  // namespace valora::kernels::cuda

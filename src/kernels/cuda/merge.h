@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/integer_matrix.h"
 #include "kernels/cuda/lora.h"
+#include "kernels/tiles/cuda_tile.h"
 
 namespace valora::kernels::cuda {
 
@@ -30,10 +31,15 @@ struct MergePlan {
   int64_t tiles = 0;
   // All rows begin 16-byte aligned, as the tensor-core kernel requires.
   bool aligned = true;
-  int bits = 0;  // of the weights' integers; 0: the weights are floats
+  int bits = 0;      // of the weights' integers; 0: the weights are floats
+  int max_rank = 0;  // of any linear
+  CudaTile tile;     // as it runs
 };
-// The weights of all items of a launch are floats, or integers of the same bits.
-MergePlan plan_merge(Dtype dtype, const MergeItem* items, size_t count);
+// The shape by which a launch's tile is chosen.
+ProductShape merge_shape(Dtype dtype, const MergeItem* items, size_t count, CudaArch arch);
+// The weights of all items of a launch are floats, or integers of the same bits. Any tile gives the
+// same results.
+MergePlan plan_merge(Dtype dtype, const MergeItem* items, size_t count, const CudaTile& tile);
 
 // merges: device copy of plan.merges.
 Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stream stream);

@@ -32,7 +32,8 @@ TEST(Tiles, FormulaTilesFitInstructionSet) {
 }
 
 constexpr ProductKind kCudaKinds[] = {ProductKind::kShrink, ProductKind::kExpand,
-                                      ProductKind::kLongShrink, ProductKind::kLongExpand};
+                                      ProductKind::kLongShrink, ProductKind::kLongExpand,
+                                      ProductKind::kMerge};
 
 TEST(Tiles, FormulaTilesAreCompiledForGpus) {
   for (const CudaArch arch : {CudaArch::kSm80, CudaArch::kSm90, CudaArch::kSm120})
@@ -63,6 +64,10 @@ TEST(Tiles, GpuTilesAreCompiledOnes) {
   EXPECT_FALSE(is_tile_of(expand, CudaTile{512, 4, 1, 1})) << "a warp has at most two groups";
   EXPECT_FALSE(is_tile_of(expand, CudaTile{128, 4, 2, 1}));
   EXPECT_FALSE(is_tile_of(expand, CpuTile{})) << "another device's";
+  const ProductShape merge{ProductKind::kMerge, false, CudaArch::kSm90, 1, 6 << 20, 256};
+  EXPECT_TRUE(is_tile_of(merge, CudaTile{64, 4, 1, 1}));
+  EXPECT_TRUE(is_tile_of(merge, CudaTile{128, 8, 3, 1}));
+  EXPECT_FALSE(is_tile_of(merge, CudaTile{64, 4, 2, 1})) << "narrow tiles have one stage";
   EXPECT_FALSE(is_tile_of({ProductKind::kDense, false, CudaArch::kSm90, 1, 1, 1}, CudaTile{}));
 }
 
@@ -76,6 +81,16 @@ TEST(Tiles, GpuTilesAreLimitedToProduct) {
       << "more than two thread blocks of 512 inputs would have none";
   const ProductShape expand{ProductKind::kExpand, false, CudaArch::kSm90, 1, 64, 16};
   EXPECT_EQ(effective_cuda_tile(expand, {512, 8, 1, 1}), (CudaTile{64, 2, 1, 1}));
+}
+
+TEST(Tiles, MergesOfHighRanksAreWideWhereTwoBlocksFit) {
+  const auto merge = [](CudaArch arch, int64_t rank, bool float32) {
+    return cuda_formula_tile({ProductKind::kMerge, float32, arch, 1, 6 << 20, rank});
+  };
+  EXPECT_EQ(merge(CudaArch::kSm90, 64, false), (CudaTile{64, 4, 1, 1}));
+  EXPECT_EQ(merge(CudaArch::kSm90, 65, false), (CudaTile{128, 8, 3, 1}));
+  EXPECT_EQ(merge(CudaArch::kSm89, 256, false), (CudaTile{64, 4, 1, 1}));
+  EXPECT_EQ(merge(CudaArch::kSm90, 256, true), (CudaTile{64, 4, 1, 1}));
 }
 
 TEST(Tiles, TilesWithEqualEffectAreEqual) {

@@ -1,5 +1,5 @@
-// Tiles of low-rank products on GPUs: which ones are compiled, and the formula. Header-only,
-// because both kernels and tables use it.
+// Tiles of low-rank products and merges on GPUs: which ones are compiled, and the formula.
+// Header-only, because both kernels and tables use it.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,15 @@
 
 namespace valora::kernels {
 
-// How a launch is tiled (kernels/cuda/lora.h). Any values give correct results: the nearest
-// compiled tile runs.
+// How a launch is tiled (kernels/cuda/lora.h, merge.h). Any values give correct results: the
+// nearest compiled tile runs.
 struct CudaTile {
-  uint16_t width = 16;  // per thread block: ranks of a shrink, outputs of an expand
+  uint16_t width = 16;  // per thread block: ranks of a shrink, outputs of an expand or a merge
   uint8_t warps = 8;    // per thread block
-  uint8_t stages = 1;   // for a shrink: pairs of steps whose loads are in flight; 1 for an expand
-  uint8_t splits = 1;   // thread blocks that share a shrink's inputs; 1 for an expand
+  // Of a shrink: pairs of steps whose loads are in flight; of a wide merge: parts of ranks in
+  // shared memory. 1 for others.
+  uint8_t stages = 1;
+  uint8_t splits = 1;  // thread blocks that share a shrink's inputs; 1 for others
 
   friend bool operator==(const CudaTile&, const CudaTile&) = default;
 };
@@ -26,7 +28,10 @@ inline constexpr int kCudaGroupOuts = 32;
 inline constexpr int kCudaChunk = 64;
 inline constexpr int kCudaShrinkWidths[] = {8, 16, 32}, kCudaShrinkWarps[] = {4, 8},
                      kCudaShrinkStages[] = {2, 4}, kCudaSplits[] = {1, 2, 4, 8, 16},
-                     kCudaExpandWarps[] = {2, 4, 8}, kCudaExpandGroups[] = {1, 2};
+                     kCudaExpandWarps[] = {2, 4, 8}, kCudaExpandGroups[] = {1, 2},
+                     kCudaMergeWidths[] = {64, 128}, kCudaMergeStages[] = {2, 3};
+// Each warp of a merge handles as many weights as 16 outputs of a step.
+inline constexpr int kCudaMergeOuts = 16;
 
 // True if a thread's sums leave enough registers for this many stages. bands: bands of 16 tokens.
 constexpr bool cuda_stages_fit(int bands, int width, int stages) {
@@ -44,6 +49,13 @@ constexpr int nearest_of(const int (&values)[kCount], int wanted) {
 // The tile that runs if `tile` is requested for a shape on a GPU.
 constexpr CudaTile effective_cuda_tile(const ProductShape& s, const CudaTile& tile) {
   CudaTile t;
+  if (s.kind == ProductKind::kMerge) {
+    const bool wide = !s.float32 && tile.width >= kCudaMergeWidths[1];
+    t.width = static_cast<uint16_t>(kCudaMergeWidths[wide ? 1 : 0]);
+    t.warps = static_cast<uint8_t>(t.width / kCudaMergeOuts);
+    t.stages = static_cast<uint8_t>(wide ? nearest_of(kCudaMergeStages, tile.stages) : 1);
+    return t;
+  }
   if (is_expand(s.kind)) {
     t.warps = static_cast<uint8_t>(nearest_of(kCudaExpandWarps, tile.warps));
     int groups = nearest_of(kCudaExpandGroups, tile.width / (kCudaGroupOuts * t.warps));
@@ -109,8 +121,18 @@ constexpr CudaTile cuda_shrink_formula(const ProductShape& s) {
   return {16, 8, 2, 1};
 }
 
+// For a merge. Not fitted to measurements: at high ranks narrow tiles need more bandwidth of the L2
+// cache than an H100 has, and wide tiles half as much of it. Two thread blocks of wide tiles fit on
+// multiprocessors of sm_90 alone.
+constexpr CudaTile cuda_merge_formula(const ProductShape& s) {
+  constexpr int64_t kStaged = 64;  // ranks that narrow tiles keep in shared memory
+  const bool wide = s.processor.arch() == CudaArch::kSm90 && s.k > kStaged;
+  return wide ? CudaTile{128, 8, 3, 1} : CudaTile{64, 4, 1, 1};
+}
+
 // The tile of a shape without an entry in the table; shape.processor is a GPU.
 constexpr CudaTile cuda_formula_tile(const ProductShape& s) {
+  if (s.kind == ProductKind::kMerge) return effective_cuda_tile(s, cuda_merge_formula(s));
   if (s.float32) return effective_cuda_tile(s, {16, 8, 2, 1});  // fp32 kernels lack these choices
   if (is_shrink(s.kind)) return effective_cuda_tile(s, cuda_shrink_formula(s));
   if (!is_long(s.kind)) return effective_cuda_tile(s, {128, 4, 1, 1});

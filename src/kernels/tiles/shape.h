@@ -14,6 +14,7 @@ enum class ProductKind : uint8_t {
   // The same on GPUs, for steps with a segment of more than 64 tokens.
   kLongShrink,
   kLongExpand,
+  kMerge,  // on GPUs: m = 1, n = the weights of a launch, k = their adapters' largest rank
 };
 constexpr bool is_shrink(ProductKind kind) {
   return kind == ProductKind::kShrink || kind == ProductKind::kLongShrink;

@@ -28,7 +28,8 @@ constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense},
                                         {"shrink", ProductKind::kShrink},
                                         {"expand", ProductKind::kExpand},
                                         {"long_shrink", ProductKind::kLongShrink},
-                                        {"long_expand", ProductKind::kLongExpand}};
+                                        {"long_expand", ProductKind::kLongExpand},
+                                        {"merge", ProductKind::kMerge}};
 constexpr Name<Device> kDevices[] = {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}};
 constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
 const Name<CudaArch> kArchs[] = {{arch_name(CudaArch::kSm80), CudaArch::kSm80},

@@ -93,7 +93,8 @@ TEST(TileFiles, ErrorsNameFault) {
       {{"\"l1\": 3", "\"l1\": -3"}, "t.json: hardware: \"l1\" must be 0 to"},
       {{"\"cpu\": \"c\"", "\"cpu\": 3"}, "t.json: hardware: \"cpu\" must be a string"},
       {{"\"dense\"", "\"thick\""},
-       "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand, long_shrink, long_expand"},
+       "t.json: tiles[0]: \"kind\" must be one of dense, shrink, expand, long_shrink, long_expand, "
+       "merge"},
       {{"\"bfloat16\"", "\"int8\""}, "t.json: tiles[0]: \"dtype\" must be one of"},
       {{"\"n\": 8", "\"n\": 0"}, "t.json: tiles[0]: \"n\" must be 1 to"},
       {{"\"k\": 9, ", ""}, "t.json: tiles[0]: \"k\" is missing"},

@@ -34,7 +34,8 @@ CpuTile cut_down(CpuTile tile, Isa isa) {
 
 double tile_distance(const ProductShape& a, const ProductShape& b) {
   constexpr double kTwice = 2, kHalf = 0.5;
-  const double n = is_shrink(a.kind) ? kTwice : kHalf, k = is_expand(a.kind) ? kTwice : kHalf;
+  const bool ranks_are_k = is_expand(a.kind) || a.kind == ProductKind::kMerge;
+  const double n = is_shrink(a.kind) ? kTwice : kHalf, k = ranks_are_k ? kTwice : kHalf;
   return kTwice * octaves(a.m, b.m) + n * octaves(a.n, b.n) + k * octaves(a.k, b.k);
 }
 

@@ -105,6 +105,8 @@ std::vector<ProductShape> shapes_to_tune(const CudaTuneSpace& space) {
     add_all(m, ProductKind::kShrink, ProductKind::kExpand);
   for (int64_t m = kLongTokens / kLongTileTokens; m * kLongTileTokens <= space.max_tokens; m *= 2)
     add_all(m, ProductKind::kLongShrink, ProductKind::kLongExpand);
+  for (const int64_t rank : space.ranks)
+    if (space.weights > 0) add(ProductKind::kMerge, 1, space.weights, rank);
   return shapes;
 }
 
@@ -128,6 +130,12 @@ std::vector<Tile> all_cuda_tiles(ProductKind kind) {
     tiles.push_back(CudaTile{static_cast<uint16_t>(width), static_cast<uint8_t>(warps),
                              static_cast<uint8_t>(stages), static_cast<uint8_t>(splits)});
   };
+  if (kind == ProductKind::kMerge) {
+    add(kCudaMergeWidths[0], kCudaMergeWidths[0] / kCudaMergeOuts, 1, 1);
+    for (const int stages : kCudaMergeStages)
+      add(kCudaMergeWidths[1], kCudaMergeWidths[1] / kCudaMergeOuts, stages, 1);
+    return tiles;
+  }
   if (is_expand(kind)) {
     for (const int warps : kCudaExpandWarps)
       for (const int groups : kCudaExpandGroups) add(warps * groups * kCudaGroupOuts, warps, 1, 1);

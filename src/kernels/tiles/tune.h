@@ -31,6 +31,7 @@ struct CudaProjection {
 };
 struct CudaTuneSpace {
   std::vector<CudaProjection> projections;
+  int64_t weights = 0;  // of all linears that a merge changes; 0: no merges
   std::vector<int64_t> ranks;
   int64_t max_tokens = 2048;  // per step
   CudaArch arch = CudaArch::kSm90;

@@ -5,6 +5,7 @@
 #include "kernels/cuda/bench/model.h"
 #include "kernels/cuda/bench/timing.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/values.h"
 
@@ -22,6 +23,32 @@ struct Projection {
 struct Batch {
   int tokens, adapters, rank;
 };
+
+// Gate and up: with the activation in the expand, and in a launch of its own.
+template <typename CallOf>
+void bench_gated(const std::string& name, const CallOf& call, const LoraTiles& tiles, int sets,
+                 double bytes, const Figures& figures) {
+  const LoraCall first = call(0);
+  const int tokens = first.sizes.tokens, width = first.slices[0].out;
+  const DeviceMemory workspace(lora_workspace_bytes(first, tiles)), out(size_t{2} * tokens * width);
+  const auto time = [&](bool together) {
+    return seconds_per_launch(
+        [&](int set, Stream stream) {
+          const LoraCall c = call(set);
+          Status status = lora_shrink(c, tiles, workspace.data(), stream);
+          if (status != 0) return status;
+          if (together) return lora_expand_gated(c, {out.data()}, tiles, workspace.data(), stream);
+          status = lora_expand(c, tiles, workspace.data(), stream);
+          const LoraSlice &gate = c.slices[0], &up = c.slices[1];
+          return status != 0 ? status
+                             : gate_mul(Gate::kSilu, kDtype, gate.y, gate.y_stride, up.y,
+                                        up.y_stride, out.data(), tokens, width, stream);
+        },
+        sets);
+  };
+  print_result(name + " with SiLU", time(true), bytes, 0, figures);
+  print_result(name + " and SiLU", time(false), bytes, 0, figures);
+}
 
 // Adapters for `sets` projections, adjacent in one allocation. Adapters apply to equal runs of
 // tokens.
@@ -60,7 +87,7 @@ void bench_projection(const ModelSizes& model, const Projection& p, const Batch&
   const int run = batch.tokens / batch.adapters;
   for (int a = 0; a < batch.adapters; ++a)
     segments.push_back({a * run, (a + 1) * run, 0, 1, tables[a].data()});
-  const LoraPlan plan = plan_lora(segments.data(), segments.size());
+  const LoraPlan plan = plan_lora(segments.data(), segments.size(), false, batch.tokens);
   const DeviceTable<DeviceLoraSegment> segment_table(plan.segments);
   const DeviceTable<LoraShrinkTile> shrink_tiles(plan.shrink_tiles);
   const DeviceTable<LoraExpandTile> expand_tiles(plan.expand_tiles);
@@ -101,6 +128,7 @@ void bench_projection(const ModelSizes& model, const Projection& p, const Batch&
   print_result(
       name + " (shrink " + std::to_string(static_cast<int>(shrink * 1e7) / 10.0).substr(0, 5) + ")",
       both, bytes, 0, figures);
+  if (slices == 2) bench_gated(name, call, tiles, sets, bytes, figures);
 }
 
 }  // namespace

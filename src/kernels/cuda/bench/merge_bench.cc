@@ -11,7 +11,7 @@ namespace {
 
 constexpr Dtype kDtype = Dtype::kBf16;
 
-// Merges all linears of `layers` layers in one launch.
+// Merges all linears of `layers` layers in one launch, with every tile.
 void bench_layers(const ModelSizes& m, int layers, int rank, const Figures& figures) {
   const int q = m.heads * m.dim, kv = m.kv_heads * m.dim;
   const std::vector<std::pair<int, int>> linears = {
@@ -39,13 +39,17 @@ void bench_layers(const ModelSizes& m, int layers, int rank, const Figures& figu
       weight += int64_t{out} * in;
       factor += int64_t{rank} * (out + in);
     }
-  const MergePlan plan = plan_merge(kDtype, items.data(), items.size());
-  const DeviceTable<DeviceMerge> table(plan.merges);
-  const double seconds = seconds_per_launch(
-      [&](int, Stream stream) { return merge(kDtype, plan, table.data(), stream); }, 1);
-  print_result(std::string("merge ") + m.name + " layers " + std::to_string(layers) + " rank " +
-                   std::to_string(rank),
-               seconds, 2.0 * (2 * weights + factors) * layers, 0, figures);
+  for (const CudaTile tile :
+       {CudaTile{64, 4, 1, 1}, CudaTile{128, 8, 2, 1}, CudaTile{128, 8, 3, 1}}) {
+    const MergePlan plan = plan_merge(kDtype, items.data(), items.size(), tile);
+    const DeviceTable<DeviceMerge> table(plan.merges);
+    const double seconds = seconds_per_launch(
+        [&](int, Stream stream) { return merge(kDtype, plan, table.data(), stream); }, 1);
+    print_result(std::string("merge ") + m.name + " layers " + std::to_string(layers) + " rank " +
+                     std::to_string(rank) + " tile " + std::to_string(tile.width) + "/" +
+                     std::to_string(tile.stages),
+                 seconds, 2.0 * (2 * weights + factors) * layers, 0, figures);
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/gate.cuh"
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/elementwise.h"
@@ -8,16 +9,6 @@ namespace valora::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-
-__device__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
-
-template <Gate gate>
-__device__ float activated(float x) {
-  if constexpr (gate == Gate::kSilu) return x * sigmoid(x);
-  // (1 + tanh(v)) / 2 = sigmoid(2 · v), which keeps the digits of small results.
-  constexpr float kTwiceRoot = 1.5957691216057308f;  // 2 · √(2/π)
-  return x * sigmoid(kTwiceRoot * (x + 0.044715f * x * x * x));
-}
 
 template <typename T, int n>
 __global__ void __launch_bounds__(kThreads) quick_gelu_kernel(const T* x, T* out, int64_t vectors) {
@@ -44,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
     load<T, n>(gate + row * gate_stride + column, values);
     load<T, n>(up + row * up_stride + column, factors);
 #pragma unroll
-    for (int j = 0; j < n; ++j) values[j] = activated<activation>(values[j]) * factors[j];
+    for (int j = 0; j < n; ++j) values[j] = activated(activation, values[j]) * factors[j];
     store<T, n>(out + row * width + column, values);
   }
 }

@@ -186,6 +186,26 @@ TEST(AttentionPlans, WindowsNeedNoMorePartsThanTheStep) {
   EXPECT_GT(fewer, 40);
 }
 
+// Covered tiles come first.
+void expect_each_token_once(const LoraPlan& plan, int32_t tokens) {
+  std::vector<int> times(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < plan.expand_tiles.size(); ++i) {
+    const LoraExpandTile& tile = plan.expand_tiles[i];
+    EXPECT_EQ(tile.covers > 0, i < static_cast<size_t>(plan.sizes.expand_tiles));
+    for (int32_t t = 0; t < tile.tokens; ++t) ++times.at(tile.token_begin + t);
+  }
+  EXPECT_TRUE(std::ranges::all_of(times, [](int n) { return n == 1; }));
+}
+
+TEST(LoraPlans, CoverAllTokens) {
+  const std::vector<DeviceLoraSegment> segments = {{5, 8, 0, 1, nullptr}, {40, 41, 0, 1, nullptr}};
+  const LoraPlan plan = plan_lora(segments.data(), segments.size(), false, 60);
+  EXPECT_EQ(plan.sizes.expand_tiles, 2);
+  EXPECT_EQ(plan.sizes.all_tiles, 2 + 1 + 2 + 2) << "5 tokens, 32, and 19 in tiles of 16";
+  expect_each_token_once(plan, 60);
+  EXPECT_EQ(plan_lora(segments.data(), segments.size()).sizes.all_tiles, 2) << "tokens not known";
+}
+
 TEST(LoraPlans, FitTightestBounds) {
   std::mt19937 random(13);
   for (int i = 0; i < 2000; ++i) {
@@ -203,11 +223,12 @@ TEST(LoraPlans, FitTightestBounds) {
     bounds.segments = static_cast<int32_t>(segments.size());
     bounds.ranges = static_cast<int32_t>(cuts.size()) - 1;
     bounds.tile_tokens = wide ? kWideLoraTile : kNarrowLoraTile;
-    LoraPlan plan = plan_lora(segments.data(), segments.size(), wide), other = plan;
+    LoraPlan plan = plan_lora(segments.data(), segments.size(), wide, bounds.tokens), other = plan;
+    expect_each_token_once(plan, bounds.tokens);
     const LoraSizes sizes = bounded_lora_sizes(bounds);
     ASSERT_TRUE(bound_lora_plan(sizes, plan)) << "case " << i;
     EXPECT_EQ(plan.shrink_tiles.size(), static_cast<size_t>(sizes.shrink_tiles));
-    EXPECT_EQ(plan.expand_tiles.size(), static_cast<size_t>(sizes.expand_tiles));
+    EXPECT_EQ(plan.expand_tiles.size(), static_cast<size_t>(sizes.all_tiles));
     bounds.tile_tokens = wide ? kNarrowLoraTile : kWideLoraTile;
     EXPECT_FALSE(bound_lora_plan(bounded_lora_sizes(bounds), other)) << "tiles of another width";
   }

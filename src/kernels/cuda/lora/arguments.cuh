@@ -71,5 +71,7 @@ Status lora_shrink_plain(const LoraCall& call, const LoraTiles& tiles, void* wor
                          Stream stream);
 Status lora_expand_plain(const LoraCall& call, const LoraTiles& tiles, void* workspace,
                          Stream stream);
+Status lora_expand_gated_plain(const LoraCall& call, const LoraGate& gate, const LoraTiles& tiles,
+                               void* workspace, Stream stream);
 
 }  // namespace valora::kernels::cuda

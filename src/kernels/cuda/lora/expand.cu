@@ -1,140 +1,12 @@
-// Expand with tensor cores, loading fragments directly from global memory as in shrink.cu. The
-// columns of fragments are interleaved so that each lane has 8 consecutive outputs of a row.
 #include <algorithm>
-#include <type_traits>
 
-#include "kernels/cuda/device/mma.cuh"
-#include "kernels/cuda/device/reduce.cuh"
-#include "kernels/cuda/lora/arguments.cuh"
+#include "kernels/cuda/lora/expand.cuh"
 
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int kGroupOuts = kCudaGroupOuts;
-constexpr int kGroupColumns = kGroupOuts / 8;  // fragments
-constexpr int kStep = 32;                      // ranks per pair of products
-
-// bf16 has the range of fp32. For fp16, values are scaled by powers of two to stay within its
-// range.
-template <typename T>
-inline constexpr bool kScaled = std::is_same_v<T, fp16>;
-
-// 8 values of the rank-wide intermediate, each as the sum of two 16-bit numbers, high + low. This
-// preserves at least 16 bits of precision, so in effect only y is rounded.
-struct SplitValues {
-  uint32_t high[4], low[4];
-};
-
-template <typename T>
-__device__ SplitValues split_values(const float (&values)[8]) {
-  SplitValues split;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float first = values[2 * i], second = values[2 * i + 1];
-    split.high[i] = pack<T>(first, second);
-    const float2 high = unpack<T>(split.high[i]);
-    split.low[i] = pack<T>(first - high.x, second - high.y);
-  }
-  return split;
-}
-
-// Multiplies a row's 8 values in each of its four lanes by a power of two that brings the largest
-// into [2^12, 2^13). → the factor that reverses this on sums of their products.
-__device__ inline float scale_row(float (&values)[8]) {
-  constexpr int kBias = 127, kExponent = 12;
-  float largest = 0;
-#pragma unroll
-  for (const float v : values) largest = fmaxf(largest, fabsf(v));
-  largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 1));
-  largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, 2));
-  // Both powers of two must be normal numbers.
-  const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - kBias - kExponent;
-  const int shift = min(max(exponent, 2 - kBias), kBias - 2);
-  const float scale = __uint_as_float(static_cast<uint32_t>(kBias - shift) << 23);
-#pragma unroll
-  for (float& v : values) v *= scale;
-  return __uint_as_float(static_cast<uint32_t>(kBias + shift) << 23);
-}
-
-// Ranks [k, k + 8) of a row, summed over the splits; zeros if not valid. kScaled: also scaled by
-// scale_row(), and `scale` becomes its result times factor. Otherwise multiplied by factor.
-template <typename T>
-__device__ SplitValues load_low(const LoraArguments<T>& a, int slice, int row, int k, bool valid,
-                                float factor, float& scale) {
-  float values[8] = {};
-  if (valid)
-    for (int split = 0; split < a.splits; ++split) {
-      const auto* from = reinterpret_cast<const float4*>(low_row(a, slice, split, row) + k);
-      const float4 first = from[0], second = from[1];
-      values[0] += first.x, values[1] += first.y, values[2] += first.z, values[3] += first.w;
-      values[4] += second.x, values[5] += second.y, values[6] += second.z, values[7] += second.w;
-    }
-  if constexpr (kScaled<T>) {
-    scale = scale_row(values) * factor;
-  } else {
-#pragma unroll
-    for (float& v : values) v *= factor;
-  }
-  return split_values<T>(values);
-}
-
-// sums += low · w, for two rows of low and 8 outputs.
-template <typename T>
-__device__ void add_products(float (&sums)[4], const SplitValues (&low)[2], const uint4& w,
-                             const float (&scales)[2]) {
-  const SplitValues &top = low[0], &bottom = low[1];
-  float scaled[4] = {};
-  float (&sum)[4] = kScaled<T> ? scaled : sums;
-  mma<T>(sum, top.low[0], bottom.low[0], top.low[1], bottom.low[1], w.x, w.y);
-  mma<T>(sum, top.low[2], bottom.low[2], top.low[3], bottom.low[3], w.z, w.w);
-  mma<T>(sum, top.high[0], bottom.high[0], top.high[1], bottom.high[1], w.x, w.y);
-  mma<T>(sum, top.high[2], bottom.high[2], top.high[3], bottom.high[3], w.z, w.w);
-  if constexpr (kScaled<T>) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) sums[i] = fmaf(scaled[i], scales[i / 2], sums[i]);
-  }
-}
-
-// Ranks [k, k + 8) of row n of B, with zeros beyond the end.
-template <typename T>
-__device__ uint4 load_ranks(const DeviceLoraModule& module, int n, int k) {
-  if (k >= module.rank) return {};
-  const T* row = factor_row<T>(module.b, n, module.rank);
-  if (module.rank % 8 == 0) return __ldg(reinterpret_cast<const uint4*>(row + k));
-  float values[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) values[i] = k + i < module.rank ? to_float(row[k + i]) : 0.0f;
-  return {pack<T>(values[0], values[1]), pack<T>(values[2], values[3]),
-          pack<T>(values[4], values[5]), pack<T>(values[6], values[7])};
-}
-
-// y[0, count) = base + sums, for up to 8 outputs. base: null for y itself.
-template <typename T>
-__device__ void add_to(T* y, const float* base, const float (&sums)[8], int count, bool vectors) {
-  if (vectors) {
-    float values[8];
-    if (base == nullptr) {
-      load<T, 8>(y, values);
-    } else {
-      const auto* from = reinterpret_cast<const float4*>(base);
-      const float4 first = from[0], second = from[1];
-      values[0] = first.x, values[1] = first.y, values[2] = first.z, values[3] = first.w;
-      values[4] = second.x, values[5] = second.y, values[6] = second.z, values[7] = second.w;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) values[i] += sums[i];
-    store<T, 8>(y, values);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (i < count) y[i] = from_float<T>((base == nullptr ? to_float(y[i]) : base[i]) + sums[i]);
-  }
-}
-
-// kBands: bands of 16 tokens. kGroups: groups of kGroupOuts outputs per warp. blockIdx: tile,
-// outputs, slice.
+// kWarps: one group of outputs each, or two. blockIdx: tile, outputs, slice.
 template <typename T, int kBands, int kGroups, int kWarps>
-// NOLINTNEXTLINE(readability-function-size): one pipeline over shared memory
 __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments<T> a) {
   wait_for_earlier_launch();
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
@@ -143,40 +15,8 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments
   const int g = lane / 4, q = lane % 4;
   const int first_out = (blockIdx.y * kWarps + warp) * kGroups * kGroupOuts;
   if (tile.tokens == 0 || first_out >= outs) return;
-
-  float sums[kBands][kGroups][kGroupColumns][4] = {};
-  bool touched = false;
-  for (int c = 0; c < tile.covers; ++c) {
-    const DeviceLoraSegment segment = a.tables.segments[a.tables.covers[tile.first_cover + c]];
-    const DeviceLoraModule module = module_of(segment, a.module[slice]);
-    if (module.rank == 0) continue;
-    touched = true;
-    const float factor = segment.coefficient * module.scale;
-    const int first_row = segment.first_row + tile.token_begin - segment.token_begin;
-    for (int k0 = 0; k0 < module.rank; k0 += kStep) {
-      const int k = k0 + q * 8;
-      SplitValues low[kBands][2];
-      float scales[kBands][2];
-#pragma unroll
-      for (int b = 0; b < kBands; ++b)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int row = b * 16 + r * 8 + g;
-          low[b][r] = load_low(a, slice, first_row + row, k, row < tile.tokens && k < module.rank,
-                               factor, scales[b][r]);
-        }
-#pragma unroll
-      for (int group = 0; group < kGroups; ++group)
-#pragma unroll
-        for (int j = 0; j < kGroupColumns; ++j) {
-          const int n = first_out + group * kGroupOuts + g / 2 * 8 + j * 2 + g % 2;
-          const uint4 w = n < outs ? load_ranks<T>(module, n, k) : uint4{};
-#pragma unroll
-          for (int b = 0; b < kBands; ++b) add_products<T>(sums[b][group][j], low[b], w, scales[b]);
-        }
-    }
-  }
-  if (!touched) return;
+  ExpandSums<kBands, kGroups> sums = {};
+  if (!add_segments(a, tile, slice, first_out, sums)) return;
 #pragma unroll
   for (int b = 0; b < kBands; ++b)
 #pragma unroll
@@ -185,18 +25,14 @@ __global__ void __launch_bounds__(kWarps* kWarpSize) expand_kernel(LoraArguments
       if (row >= tile.tokens) continue;
       const int64_t token = tile.token_begin + row;
       T* y = a.y[slice] + token * a.y_stride[slice];
-      const float* base = a.sums[slice] == nullptr ? nullptr : a.sums[slice] + token * outs;
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         const int out = first_out + group * kGroupOuts + q * 8;
         if (out >= outs) continue;
         float values[8];
-#pragma unroll
-        for (int j = 0; j < kGroupColumns; ++j)
-          values[2 * j] = sums[b][group][j][2 * r],
-                     values[2 * j + 1] = sums[b][group][j][2 * r + 1];
-        add_to(y + out, base == nullptr ? nullptr : base + out, values, outs - out,
-               a.y_vectors[slice]);
+        sums.get(b, r, group, values);
+        add_base(a, slice, token, out, values);
+        store_row(y + out, outs - out, a.y_vectors[slice], values);
       }
     }
 }

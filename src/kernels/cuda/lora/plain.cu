@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/cuda/device/gate.cuh"
 #include "kernels/cuda/device/reduce.cuh"
 #include "kernels/cuda/lora/arguments.cuh"
 
@@ -34,6 +35,32 @@ __global__ void __launch_bounds__(kThreads) shrink_kernel(LoraArguments<T> a) {
   }
 }
 
+// An output of a tile's row with the low-rank products of all segments that cover it.
+template <typename T>
+__device__ float expanded(const LoraArguments<T>& a, const LoraExpandTile& tile, int slice, int row,
+                          int out) {
+  const int64_t token = tile.token_begin + row;
+  const T* y = a.y[slice] + token * a.y_stride[slice] + out;
+  if (tile.covers == 0) return to_float(*y);
+  float sum = 0;
+  for (int c = 0; c < tile.covers; ++c) {
+    const DeviceLoraSegment segment = a.tables.segments[a.tables.covers[tile.first_cover + c]];
+    const DeviceLoraModule module = module_of(segment, a.module[slice]);
+    if (module.rank == 0) continue;
+    const T* w = factor_row<T>(module.b, out, module.rank);
+    const int low_at = segment.first_row + tile.token_begin - segment.token_begin + row;
+    float product = 0;
+    for (int k = 0; k < module.rank; ++k) {
+      float low = 0;
+      for (int split = 0; split < a.splits; ++split) low += low_row(a, slice, split, low_at)[k];
+      product += low * to_float(w[k]);
+    }
+    sum += segment.coefficient * module.scale * product;
+  }
+  const float* from = a.sums[slice];
+  return (from == nullptr ? to_float(*y) : from[token * a.out[slice] + out]) + sum;
+}
+
 // One thread per output and token. blockIdx: tile, outputs, slice.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
@@ -41,26 +68,23 @@ __global__ void __launch_bounds__(kThreads) expand_kernel(LoraArguments<T> a) {
   const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
   const int slice = blockIdx.z, out = blockIdx.y * kThreads + threadIdx.x;
   if (out >= a.out[slice]) return;
-  for (int row = 0; row < tile.tokens; ++row) {
-    float sum = 0;
-    for (int c = 0; c < tile.covers; ++c) {
-      const DeviceLoraSegment segment = a.tables.segments[a.tables.covers[tile.first_cover + c]];
-      const DeviceLoraModule module = module_of(segment, a.module[slice]);
-      if (module.rank == 0) continue;
-      const T* w = factor_row<T>(module.b, out, module.rank);
-      const int low_at = segment.first_row + tile.token_begin - segment.token_begin + row;
-      float product = 0;
-      for (int k = 0; k < module.rank; ++k) {
-        float low = 0;
-        for (int split = 0; split < a.splits; ++split) low += low_row(a, slice, split, low_at)[k];
-        product += low * to_float(w[k]);
-      }
-      sum += segment.coefficient * module.scale * product;
-    }
-    const int64_t token = tile.token_begin + row;
-    T* y = a.y[slice] + token * a.y_stride[slice] + out;
-    const float* from = a.sums[slice];
-    *y = from_float<T>((from == nullptr ? to_float(*y) : from[token * a.out[slice] + out]) + sum);
+  T* y = a.y[slice] + tile.token_begin * a.y_stride[slice] + out;
+  for (int row = 0; row < tile.tokens; ++row, y += a.y_stride[slice])
+    *y = from_float<T>(expanded(a, tile, slice, row, out));
+}
+
+// The same for gate and up, slices 0 and 1, with the activation.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) gated_kernel(LoraArguments<T> a, LoraGate gate) {
+  wait_for_earlier_launch();
+  const LoraExpandTile tile = a.tables.expand_tiles[blockIdx.x];
+  const int out = blockIdx.y * kThreads + threadIdx.x, outs = a.out[0];
+  if (out >= outs) return;
+  T* to = static_cast<T*>(gate.out) + static_cast<int64_t>(tile.token_begin) * outs + out;
+  for (int row = 0; row < tile.tokens; ++row, to += outs) {
+    const float value = to_float(from_float<T>(expanded(a, tile, 0, row, out)));
+    const float factor = to_float(from_float<T>(expanded(a, tile, 1, row, out)));
+    *to = from_float<T>(activated(gate.activation, value) * factor);
   }
 }
 
@@ -83,6 +107,13 @@ Status lora_expand_plain(const LoraCall& call, const LoraTiles& tiles, void* wor
   const dim3 grid(call.sizes.expand_tiles, ceil_div(most_outs, kThreads), call.slice_count);
   return launch(expand_kernel<float>, grid, kThreads, 0, stream,
                 lora_arguments<float>(call, tiles, workspace));
+}
+
+Status lora_expand_gated_plain(const LoraCall& call, const LoraGate& gate, const LoraTiles& tiles,
+                               void* workspace, Stream stream) {
+  const dim3 grid(call.sizes.all_tiles, ceil_div(call.slices[0].out, kThreads));
+  return launch(gated_kernel<float>, grid, kThreads, 0, stream,
+                lora_arguments<float>(call, tiles, workspace), gate);
 }
 
 }  // namespace valora::kernels::cuda

@@ -45,9 +45,25 @@ void plan_expand(LoraPlan& plan) {
   }
 }
 
+// Tiles for the tokens between those that segments cover.
+void add_bare_tiles(LoraPlan& plan, int32_t tokens) {
+  int32_t next = 0;
+  const auto add_until = [&](int32_t end) {
+    for (; next < end; next += plan.sizes.tile_tokens)
+      plan.expand_tiles.push_back({next, std::min(plan.sizes.tile_tokens, end - next), 0, 0});
+  };
+  const size_t covered = plan.expand_tiles.size();
+  for (size_t i = 0; i < covered; ++i) {
+    const LoraExpandTile tile = plan.expand_tiles[i];
+    add_until(tile.token_begin);
+    next = tile.token_begin + tile.tokens;
+  }
+  add_until(tokens);
+}
+
 }  // namespace
 
-LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide) {
+LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide, int32_t tokens) {
   LoraPlan plan;
   plan.segments.assign(segments, segments + count);
   LoraSizes& sizes = plan.sizes;
@@ -65,6 +81,9 @@ LoraPlan plan_lora(const DeviceLoraSegment* segments, size_t count, bool wide) {
   plan_expand(plan);
   sizes.shrink_tiles = static_cast<int32_t>(plan.shrink_tiles.size());
   sizes.expand_tiles = static_cast<int32_t>(plan.expand_tiles.size());
+  sizes.tokens = tokens;
+  if (tokens > 0) add_bare_tiles(plan, tokens);
+  sizes.all_tiles = static_cast<int32_t>(plan.expand_tiles.size());
   return plan;
 }
 
@@ -72,7 +91,9 @@ LoraSizes bounded_lora_sizes(const LoraBounds& bounds) {
   // A tile has at least one token, and each segment or range has at most one incomplete tile.
   const int32_t tile = bounds.tile_tokens;
   return {std::min(bounds.rows / tile + bounds.segments, bounds.rows),
-          std::min(bounds.tokens / tile + bounds.ranges, bounds.tokens), bounds.rows, tile};
+          std::min(bounds.tokens / tile + bounds.ranges, bounds.tokens), bounds.rows, tile,
+          // Ranges without segments may also be before the first segment and after the last one.
+          std::min(bounds.tokens / tile + bounds.ranges + 2, bounds.tokens), bounds.tokens};
 }
 
 bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan) {
@@ -80,13 +101,14 @@ bool bound_lora_plan(const LoraSizes& bounds, LoraPlan& plan) {
   const auto rows = static_cast<size_t>(bounds.rows);
   if (sizes.shrink_tiles > bounds.shrink_tiles || sizes.expand_tiles > bounds.expand_tiles ||
       sizes.rows > bounds.rows || sizes.tile_tokens != bounds.tile_tokens ||
+      sizes.all_tiles > bounds.all_tiles || (sizes.tokens > 0 && sizes.tokens != bounds.tokens) ||
       plan.segments.size() > rows || plan.covers.size() > rows)
     return false;
   plan.sizes = bounds;
   plan.segments.resize(rows);
   plan.covers.resize(rows);
   plan.shrink_tiles.resize(bounds.shrink_tiles);
-  plan.expand_tiles.resize(bounds.expand_tiles);
+  plan.expand_tiles.resize(bounds.all_tiles);
   return true;
 }
 

@@ -11,7 +11,8 @@ struct MergeTile {
   int first_out, first_in, end_in;
 };
 
-__device__ inline MergeTile find_tile(const DeviceMerge* merges, int count) {
+// rows: outputs per thread block.
+__device__ inline MergeTile find_tile(const DeviceMerge* merges, int count, int rows) {
   const int64_t tile = blockIdx.x;
   int low = 0, high = count;  // merges[low].first_tile <= tile < merges[high].first_tile
   while (high - low > 1) {
@@ -22,8 +23,7 @@ __device__ inline MergeTile find_tile(const DeviceMerge* merges, int count) {
   const int local = static_cast<int>(tile - merges[low].first_tile);
   const int across = (item.module.in + kMergeColumns - 1) / kMergeColumns;
   const int first_in = local % across * kMergeColumns;
-  return {&item, local / across * kMergeRows, first_in,
-          min(first_in + kMergeColumns, item.module.in)};
+  return {&item, local / across * rows, first_in, min(first_in + kMergeColumns, item.module.in)};
 }
 
 }  // namespace valora::kernels::cuda

@@ -8,8 +8,10 @@
 #include "kernels/cuda/device/shared.cuh"
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/merge/find_tile.cuh"
+#include "kernels/cuda/merge/fragments.cuh"
 #include "kernels/cuda/merge/plain.h"
 #include "kernels/cuda/merge/weights.cuh"
+#include "kernels/cuda/merge/wide.h"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -77,46 +79,11 @@ __device__ void multiply(float (&sums)[kColumns / 8][4], const Stage<T>& stage, 
   }
 }
 
-// In each group of four lanes, lane q has columns 2q and 2q+1 of four fragments and receives all 8
-// columns of fragment q. row: 0 or 1, which half of the fragments.
-__device__ inline void transpose_in_fours(const float (*fragments)[4], int row,
-                                          float (&columns)[8]) {
-  const int q = threadIdx.x % 4;
-  float2 own[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j) own[j] = {fragments[j][2 * row], fragments[j][2 * row + 1]};
-  // Passes values, not references: indexing at run time would move `own` to local memory.
-  const auto exchange = [](float x, float y, int mask) {
-    return float2{__shfl_xor_sync(kAllLanes, x, mask), __shfl_xor_sync(kAllLanes, y, mask)};
-  };
-  // Fragments whose bit 1 differs from q's go to lane q ^ 2, then those whose bit 0 differs to lane
-  // q ^ 1.
-  const bool upper = (q & 2) != 0, odd = (q & 1) != 0;
-  float2 half[2][2];  // [fragment bit 0][whose columns: bit 1 of the lane]
-#pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const float2 kept = upper ? own[2 + j] : own[j];
-    const float2 sent = upper ? own[j] : own[2 + j];
-    const float2 got = exchange(sent.x, sent.y, 2);
-    half[j][0] = upper ? got : kept;
-    half[j][1] = upper ? kept : got;
-  }
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const float2 kept = odd ? half[1][h] : half[0][h];
-    const float2 sent = odd ? half[0][h] : half[1][h];
-    const float2 got = exchange(sent.x, sent.y, 1);
-    const float2 first = odd ? got : kept, second = odd ? kept : got;
-    columns[4 * h] = first.x, columns[4 * h + 1] = first.y;
-    columns[4 * h + 2] = second.x, columns[4 * h + 3] = second.y;
-  }
-}
-
 template <typename T, int kBits>
 __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* merges, int count) {
   wait_for_earlier_launch();
   VALORA_SHARED(Stage<T>, stage, );
-  const MergeTile tile = find_tile(merges, count);
+  const MergeTile tile = find_tile(merges, count, kMergeRows);
   const MergeItem item = *tile.item;
   const DeviceLoraModule& m = item.module;
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
@@ -164,6 +131,7 @@ __global__ void __launch_bounds__(kThreads, 4) merge_kernel(const DeviceMerge* m
 Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stream stream) {
   if (plan.tiles == 0) return cudaSuccess;
   if (dtype == Dtype::kFloat || !plan.aligned) return merge_plain(dtype, plan, merges, stream);
+  if (plan.tile.width == kWideMergeRows) return merge_wide(dtype, plan, merges, stream);
   return with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
     const auto kernel = plan.bits == 0   ? merge_kernel<T, 0>

@@ -17,7 +17,7 @@ static_assert(kMergeRows % kRowsAtOnce == 0);
 template <typename T>
 __global__ void __launch_bounds__(kThreads) merge_kernel(const DeviceMerge* merges, int count) {
   wait_for_earlier_launch();
-  const MergeTile tile = find_tile(merges, count);
+  const MergeTile tile = find_tile(merges, count, kMergeRows);
   const MergeItem item = *tile.item;
   const DeviceLoraModule& m = item.module;
   const int end_out = min(tile.first_out + kMergeRows, m.out);

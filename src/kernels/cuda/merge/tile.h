@@ -1,9 +1,12 @@
-// The part of a weight that one thread block merges.
+// The part of a weight that one thread block merges: as many outputs as the launch's tile is wide.
 #pragma once
+
+#include "kernels/tiles/cuda_tile.h"
 
 namespace valora::kernels::cuda {
 
-inline constexpr int kMergeRows = 64;       // outputs
+inline constexpr int kMergeRows = kCudaMergeWidths[0];  // without tensor cores, too
+inline constexpr int kWideMergeRows = kCudaMergeWidths[1];
 inline constexpr int kMergeColumns = 1024;  // inputs; enough to amortise finding the linear
 
 }  // namespace valora::kernels::cuda

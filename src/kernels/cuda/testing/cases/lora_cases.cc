@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/branch.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/lora.h"
 #include "kernels/cuda/testing/cases/cases.h"
 #include "kernels/cuda/testing/cases/factors.h"
@@ -33,6 +34,10 @@ struct Sizes {
   float x_size = 1;
   bool branched = false;  // in a graph, with the shrink in a branch
   bool sums = false;      // y before rounding is given
+  bool gated = false;     // the two linears are also gate and up of a gated product
+
+  // Rows of y: those of a captured step include surplus ones.
+  int rows() const { return tokens + (bounded ? 3 : 0); }
 };
 
 double work_of(const Sizes& s) {
@@ -57,6 +62,7 @@ std::string describe(const Sizes& s) {
   if (s.bounded) text += s.wide ? " bounded wide" : " bounded";
   if (s.branched) text += " branched";
   if (s.sums) text += " sums";
+  if (s.gated) text += " gated";
   if (s.x_size != 1) text += " x " + std::to_string(s.x_size);
   return s.shifted ? text + " shifted" : text;
 }
@@ -154,7 +160,7 @@ class DevicePlan {
 // A plan for bounds larger than the segments need.
 LoraPlan bounded_plan(Group& group, const std::string& name, const Sizes& s,
                       const std::vector<DeviceLoraSegment>& segments) {
-  LoraPlan plan = plan_lora(segments.data(), segments.size(), s.wide);
+  LoraPlan plan = plan_lora(segments.data(), segments.size(), s.wide, s.rows());
   std::set<int> cuts;
   int32_t count = 0;
   for (const SegmentSizes& segment : s.segments) {
@@ -163,14 +169,43 @@ LoraPlan bounded_plan(Group& group, const std::string& name, const Sizes& s,
     ++count;
   }
   const LoraSizes bounds =
-      bounded_lora_sizes({s.tokens + 3, plan.sizes.rows + 5, count + 1,
+      bounded_lora_sizes({s.rows(), plan.sizes.rows + 5, count + 1,
                           static_cast<int32_t>(cuts.size()), plan.sizes.tile_tokens});
   group.check(name + " bounds", bound_lora_plan(bounds, plan), "the plan exceeds its bounds");
   group.check(name + " tables",
               plan.shrink_tiles.size() == static_cast<size_t>(bounds.shrink_tiles) &&
-                  plan.expand_tiles.size() == static_cast<size_t>(bounds.expand_tiles),
+                  plan.expand_tiles.size() == static_cast<size_t>(bounds.all_tiles),
               "tables of other sizes than the bounds'");
   return plan;
+}
+
+// The expand of a gated product must do what an expand and gate_mul() do. before: what ys were
+// before the expand.
+void check_gated(Group& group, const std::string& name, const LoraCall& call,
+                 const LoraTiles& tiles, const std::vector<std::vector<float>>& before,
+                 std::vector<DeviceValues>& ys, size_t shift) {
+  const int32_t tokens = call.sizes.tokens, width = call.slices[0].out;
+  const size_t count = static_cast<size_t>(tokens) * width;
+  const std::vector<std::vector<float>> expanded = {ys[0].get(), ys[1].get()};
+  for (const Gate activation : {Gate::kSilu, Gate::kGeluTanh}) {
+    for (size_t i = 0; i < 2; ++i) ys[i].set(expanded[i]);
+    const LoraSlice *gate = call.slices, *up = gate + 1;
+    const DeviceValues expected(count, call.dtype), out(count, call.dtype, shift);
+    Status status = gate_mul(activation, call.dtype, gate->y, gate->y_stride, up->y, up->y_stride,
+                             expected.data(), tokens, width, nullptr);
+    if (!group.launched(name, status)) return;
+    for (size_t i = 0; i < 2; ++i) ys[i].set(before[i]);
+    const DeviceMemory workspace(lora_workspace_bytes(call, tiles));
+    status = lora_shrink(call, tiles, workspace.data(), nullptr);
+    if (status == 0)
+      status = lora_expand_gated(call, {out.data(), activation}, tiles, workspace.data(), nullptr);
+    if (!group.launched(name, status)) return;
+    const std::string as = activation == Gate::kSilu ? " silu" : " gelu";
+    group.check_same(name + as, expected.get(), out);
+    for (size_t i = 0; i < 2; ++i)
+      group.check_same(name + as + " leaves slice " + std::to_string(i), before[i], ys[i]);
+  }
+  for (size_t i = 0; i < 2; ++i) ys[i].set(expanded[i]);
 }
 
 // NOLINTNEXTLINE(readability-function-size): a case with its expectations
@@ -187,7 +222,7 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   std::vector<DeviceLoraSegment> segments;
   for (const SegmentSizes& seg : s.segments)
     segments.push_back({seg.begin, seg.end, 0, seg.coefficient, tables[seg.adapter].data()});
-  const LoraPlan own = plan_lora(segments.data(), segments.size());
+  const LoraPlan own = plan_lora(segments.data(), segments.size(), false, s.rows());
   const DevicePlan plan(s.bounded ? bounded_plan(group, name, s, segments) : own);
 
   LoraCall call;
@@ -200,14 +235,14 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   std::vector<DeviceValues> ys, sums;
   for (size_t i = 0; i < s.outs.size(); ++i) {
     const int64_t y_stride = s.outs[i] + 16;
-    before.push_back(random.values(s.tokens * y_stride, dtype));
+    before.push_back(random.values(s.rows() * y_stride, dtype));
     auto& e = expected.emplace_back();
     for (const float v : before.back()) e.push_back({v, 0});
     if (s.sums) {
-      sums.emplace_back(random.values(static_cast<size_t>(s.tokens) * s.outs[i], Dtype::kFloat),
+      sums.emplace_back(random.values(static_cast<size_t>(s.rows()) * s.outs[i], Dtype::kFloat),
                         Dtype::kFloat);
       const std::vector<float> unrounded = sums.back().get();
-      for (int t = 0; t < s.tokens; ++t)
+      for (int t = 0; t < s.rows(); ++t)
         for (int o = 0; o < s.outs[i]; ++o) {
           const float sum = unrounded[static_cast<size_t>(t) * s.outs[i] + o];
           before.back()[t * y_stride + o] = rounded(sum, dtype);
@@ -240,6 +275,7 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   if (!run()) return;
   for (size_t i = 0; i < ys.size(); ++i)
     group.check(name + " slice " + std::to_string(i), expected[i], ys[i], dtype, kInner);
+  if (s.gated) check_gated(group, name, call, tiles, before, ys, shift);
   if (!s.bounded) return;
   std::vector<std::vector<float>> bounded;
   for (size_t i = 0; i < ys.size(); ++i) bounded.push_back(ys[i].get()), ys[i].set(before[i]);
@@ -248,6 +284,7 @@ void lora_case(Group& group, const Sizes& s, const LoraTiles* forced = nullptr) 
   if (!run()) return;
   for (size_t i = 0; i < ys.size(); ++i)
     group.check_same(name + " as unbounded " + std::to_string(i), bounded[i], ys[i]);
+  if (s.gated) check_gated(group, name + " unbounded", call, tiles, before, ys, shift);
 }
 
 std::vector<SegmentSizes> one_token_each(int tokens, int adapters) {
@@ -275,7 +312,45 @@ void each_tile(Group& group, Dtype dtype) {
           lora_case(group, {dtype, 7, 640, {264, 64, 32}, two, {{0, 3, 0, 1}, {3, 7, 1, 2}}},
                     &tiles);
           lora_case(group, {dtype, 90, 200, {264}, {{40}}, {{3, 85, 0, 1}}}, &tiles);
+          if (next > expands.size()) continue;  // each expand once
+          for (const int tokens : {7, 90}) {
+            Sizes gated{dtype, tokens, 40, {264, 264}, two, {{0, 3, 0, 1}, {4, tokens, 1, 2}}};
+            gated.gated = true;
+            lora_case(group, gated, &tiles);
+          }
         }
+}
+
+// Gate and up: rows without adapters, adapters on one of the two, several per row, and steps that
+// are captured.
+void gated_cases(Group& group, Dtype dtype) {
+  const auto gated = [&](int tokens, int outs, const std::vector<std::vector<int>>& ranks,
+                         const std::vector<SegmentSizes>& segments) {
+    Sizes s{dtype, tokens, 64, {outs, outs}, ranks, segments};
+    s.gated = true;
+    return s;
+  };
+  const std::vector<std::vector<int>> some = {{16, 16}, {0, 8}, {40, 0}, {0, 0}};
+  lora_case(group, gated(1, 128, some, {{0, 1, 0, 1}}));
+  lora_case(group, gated(5, 64, some, {}));
+  lora_case(group, gated(9, 72, {{8}}, {{1, 4, 0, 1}, {4, 8, 0, 2}}));  // up cannot have any
+  for (const int outs : {1, 8, 33, 264})
+    lora_case(group,
+              gated(21, outs, some,
+                    {{2, 5, 0, 1}, {5, 6, 1, -2}, {6, 7, 2, 1}, {9, 11, 3, 1}, {3, 20, 0, 1}}));
+  for (const bool wide : {false, true}) {
+    std::vector<SegmentSizes> mixed = one_token_each(12, 4);
+    mixed.push_back({14, 70, 0, 1}), mixed.push_back({60, 75, 2, 0.5f});
+    Sizes s = gated(80, 40, some, mixed);
+    s.bounded = true, s.wide = wide;
+    lora_case(group, s);
+  }
+  Sizes unrounded = gated(20, 48, some, {{0, 7, 0, 1}, {7, 9, 1, 1}, {11, 17, 2, 1}});
+  unrounded.sums = true;
+  lora_case(group, unrounded);
+  Sizes shifted = gated(9, 32, some, {{0, 5, 0, 1}});
+  shifted.shifted = true;
+  lora_case(group, shifted);
 }
 
 void test_dtype(Group& group, Dtype dtype) {
@@ -333,6 +408,7 @@ void test_dtype(Group& group, Dtype dtype) {
   for (int i = 0; i < 20; ++i) overlapping.push_back({i, 90 - 3 * i, i, 1.0f - 0.1f * i});
   lora_case(group, {dtype, 90, 128, {64, 72, 8}, many, overlapping});
   lora_case(group, {dtype, 1500, 896, {128}, {{16}, {64}}, {{0, 1000, 0, 1}, {1000, 1500, 1, 1}}});
+  gated_cases(group, dtype);
   each_tile(group, dtype);
 }
 
@@ -365,6 +441,8 @@ void random_lora(Group& group, Dtype dtype, Random& random) {
   s.shifted = random.below(8) == 0;
   s.branched = random.below(3) == 0;
   s.sums = random.below(3) == 0;
+  s.gated = s.outs.size() == 2;
+  if (s.gated) s.outs[1] = s.outs[0];
   lora_case(group, s);
 }
 
