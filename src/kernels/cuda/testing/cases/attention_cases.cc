@@ -22,9 +22,10 @@ double inner_error(const StepSizes& sizes) {
 }
 
 struct How {
-  int split_keys = 0;    // 0: chosen by the plan
-  bool graph = false;    // capture the launches and replay them twice
-  bool bounded = false;  // use the tables of a captured step
+  int split_keys = 0;       // 0: chosen by the plan
+  bool graph = false;       // capture the launches and replay them twice
+  bool bounded = false;     // use the tables of a captured step
+  bool flashinfer = false;  // prompts by FlashInfer's kernels, where they are compiled
 };
 
 double work_of(const StepSizes& sizes) {
@@ -61,7 +62,9 @@ class Tables {
         slots_(plan.slots),
         tiles_(plan.tiles),
         ends_(plan.ends),
+        prompts_(plan.prompts),
         workspace_(attention_workspace_bytes(plan.sizes, step.sizes.kv_heads, step.sizes.dim)),
+        prompt_parts_(prompt_workspace_bytes(plan.sizes, step.sizes.heads, step.sizes.dim)),
         zeros_(attention_counters(plan.sizes, step.sizes.kv_heads), 0),
         counters_(zeros_.size() * sizeof(uint32_t)) {
     counters_.upload(zeros_.data(), counters_.size());
@@ -83,19 +86,19 @@ class Tables {
     const int status = store_kv(cache, {on.k.data(), step.kv_stride}, {on.v.data(), step.kv_stride},
                                 slots_.data(), step.tokens, stream);
     if (status != 0) return status;
-    return paged_attention(cache, {on.q.data(), step.q_stride}, s.heads, on.out.data(), s.rule,
-                           sizes_,
-                           {spans_.data(), blocks_.data(), slots_.data(), tiles_.data(),
-                            apart ? nullptr : reinterpret_cast<uint32_t*>(counters_.data()),
-                            sizes_.joint ? ends_.data() : nullptr},
-                           workspace_.data(), stream);
+    return paged_attention(
+        cache, {on.q.data(), step.q_stride}, s.heads, on.out.data(), s.rule, sizes_,
+        {spans_.data(), blocks_.data(), slots_.data(), tiles_.data(),
+         apart ? nullptr : reinterpret_cast<uint32_t*>(counters_.data()),
+         sizes_.joint ? ends_.data() : nullptr, prompts_.data(), prompt_parts_.data()},
+        workspace_.data(), stream);
   }
   int launch_graph(const AttentionStep& step, const DeviceStep& on) const {
     return replay_captured([&](cudaStream_t stream) { return launch(step, on, stream); }, 2,
                            [&] { on.out.memory().poison(); });
   }
   int split_keys() const { return sizes_.split_keys; }
-  bool guards_intact() const { return workspace_.guards_intact(); }
+  bool guards_intact() const { return workspace_.guards_intact() && prompt_parts_.guards_intact(); }
   void poison_workspace() const { workspace_.poison(); }
   bool counts() const { return !zeros_.empty(); }
   bool counters_are_zeros() const {
@@ -111,7 +114,8 @@ class Tables {
   DeviceTable<int64_t> slots_;
   DeviceTable<AttentionTile> tiles_;
   DeviceTable<int32_t> ends_;
-  DeviceMemory workspace_;
+  DeviceTable<int32_t> prompts_;
+  DeviceMemory workspace_, prompt_parts_;
   std::vector<uint32_t> zeros_;
   DeviceMemory counters_;
 };
@@ -135,8 +139,7 @@ void check_counters(Group& group, const std::string& name, const AttentionStep& 
 
 // The plan for bounds larger than the step, which also allow for kinds of spans that it lacks.
 AttentionPlan bounded_plan(Group& group, const std::string& name, const AttentionStep& step,
-                           const AttentionSizes& own) {
-  const AttentionShape shape = step.shape();
+                           const AttentionShape& shape, const AttentionSizes& own) {
   const int32_t group_size = shape.heads / shape.kv_heads;
   AttentionBounds bounds;
   bounds.tokens = static_cast<int32_t>(step.tokens) + 5;
@@ -171,13 +174,16 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   if (!group.takes(work_of(sizes))) return;
   const AttentionStep step = make_step(sizes);
   std::string name = step.name;
+  AttentionShape shape = step.shape();
+  shape.flashinfer = how.flashinfer;
+  if (how.flashinfer) name += flashinfer_takes(shape) ? " by FlashInfer" : "";
   const AttentionPlan own =
-      plan_attention(step.shape(), step.spans.data(), step.spans.size(), step.tokens);
+      plan_attention(shape, step.spans.data(), step.spans.size(), step.tokens);
   AttentionPlan plan = own;
-  const bool bounded = how.bounded && decode_fits(step.shape());
+  const bool bounded = how.bounded && decode_fits(shape);
   if (bounded) {
     name += " bounded";
-    plan = bounded_plan(group, name, step, own.sizes);
+    plan = bounded_plan(group, name, step, shape, own.sizes);
     if (plan.slots.empty()) return;
   }
   if (how.split_keys > 0) {
@@ -210,7 +216,7 @@ void attention_case(Group& group, const StepSizes& sizes, const How& how = {}) {
   group.check(name, expected_attention(step), on.out, dtype, inner_error(sizes));
   group.check(name + " workspace", tables.guards_intact(), "wrote outside of the workspace");
   check_counters(group, name, step, on, tables);
-  if (!bounded) return;
+  if (!bounded || flashinfer_takes(shape)) return;  // whose parts of keys depend on the bounds
   AttentionPlan same = own;
   same.sizes.split_keys = plan.sizes.split_keys;
   const DeviceStep other(step);
@@ -311,6 +317,39 @@ void test_dtype(Group& group, Dtype dtype) {
   run(4, 2, 64, {});
 }
 
+// Prompts by FlashInfer's kernels, or by what takes their place in the emulation: alone and beside
+// decodes, with whole keys and with parts of them, in captured steps, and what they do not take.
+void test_flashinfer(Group& group, Dtype dtype) {
+  const auto run = [&](int heads, int kv_heads, int dim, const Lengths& lengths, How how = {},
+                       const AttentionRule& rule = {}) {
+    if (!flashinfer_takes({heads, kv_heads, dim, dtype, true, 132, 227 << 10, true})) return;
+    StepSizes sizes{dtype, heads, kv_heads, dim, lengths};
+    sizes.rule = rule, how.flashinfer = true;
+    attention_case(group, sizes, how);
+  };
+  const Lengths split = {{700, 20}, {37, 1}, {0, 17}}, many = {{0, 40}, {300, 1}, {77, 3}, {5, 21}};
+  for (const int dim : {64, 128, 256}) {
+    run(2, 2, dim, {{700, 20}});
+    run(2, 1, dim, split);
+    run(4, 2, dim, many, {0, false, true});
+    run(2, 1, dim, split, {0, true, true});
+  }
+  run(7, 1, 64, {{0, 53}, {110, 12}}, {}, {0, 0.3});
+  run(2, 1, 64, split, {0, true}, {33});
+  for (const bool bounded : {false, true}) {  // with much work
+    for (const int heads : {4, 14, 28, 32}) {
+      run(heads, heads % 4 == 0 ? 4 : 2, 128, kMixed, {0, bounded, bounded});
+      run(heads, 2, 64, kPrefill, {0, false, bounded});
+    }
+    run(8, 2, 256, kMixed, {0, false, bounded});
+    run(28, 4, 128, {{4000, 30}, {1234, 1}, {0, 300}}, {0, false, bounded});
+    run(8, 8, 128, {{0, 2500}, {100, 70}}, {0, bounded, false});
+  }
+  StepSizes bytes{dtype, 4, 2, 64, kShort};
+  bytes.format = KvFormat::kInt8;
+  attention_case(group, bytes, {0, false, false, true});
+}
+
 // A few spans with short prompts and contexts.
 void random_attention(Group& group, Dtype dtype, Random& random) {
   const auto between = [&](int low, int high) {
@@ -333,9 +372,9 @@ void random_attention(Group& group, Dtype dtype, Random& random) {
     sizes.joint.push_back({at, end});
     at = end;
   }
-  attention_case(
-      group, sizes,
-      {random.below(4) > 0 ? 0 : 64 * between(1, 3), random.below(4) == 0, random.below(2) == 0});
+  attention_case(group, sizes,
+                 {random.below(4) > 0 ? 0 : 64 * between(1, 3), random.below(4) == 0,
+                  random.below(2) == 0, random.below(3) == 0});
 }
 
 }  // namespace
@@ -344,6 +383,7 @@ bool test_attention(Dtype dtype, const Selection& selection) {
   Group group(std::string("attention ") + name_of(dtype), selection);
   test_dtype(group, dtype);
   test_rules(group, dtype);
+  test_flashinfer(group, dtype);
   Random random(selection.seed);
   for (int i = 0; i < selection.random_cases; ++i) random_attention(group, dtype, random);
   return group.finish();
