@@ -131,7 +131,7 @@ install: build
 uninstall:
 	@[ -f $(BUILD)/install_manifest.txt ] || { echo "uninstall: nothing was installed from $(BUILD)"; exit 1; }
 	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -fv
-	@for folder in lib/valora share/doc/valora/xgrammar share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
+	@for folder in lib/valora share/doc/valora/xgrammar share/doc/valora/flashinfer share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

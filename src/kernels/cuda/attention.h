@@ -65,6 +65,8 @@ AttentionKernels attention_kernels(const AttentionShape& shape);
 // types, dim 64, 128 or 256, and all that tensor cores need. Layers with a window, steps with joint
 // queries and caches in 8 bits are not theirs in any case.
 bool flashinfer_takes(const AttentionShape& shape);
+// True if they are compiled for any heads.
+bool built_with_flashinfer();
 
 // The work of the spans that are not decodes, if it is FlashInfer's (attention/prompt_plan.h).
 struct PromptSizes {
@@ -159,7 +161,8 @@ struct AttentionTables {
 size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads);
 // Size of paged_attention()'s workspace in bytes; it must be 16-byte aligned.
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim);
-// The bytes of partial results of prompts whose keys are split; 0 if none are.
+// The bytes of partial results of prompts whose keys are split; 0 if none are. Bounded sizes of a
+// shape have the same bytes, or none, so captured steps, which run one at a time, can share them.
 size_t prompt_workspace_bytes(const AttentionSizes& sizes, int32_t heads, int32_t dim);
 
 // Writes k and v, [tokens, kv_heads, dim], to their slots.

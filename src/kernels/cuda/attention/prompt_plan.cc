@@ -1,7 +1,6 @@
 #include "kernels/cuda/attention/prompt_plan.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cuda/attention/flashinfer.h"
 #include "kernels/cuda/attention/launchers.h"
@@ -70,6 +69,28 @@ int64_t choose_part(const AttentionShape& shape, const std::vector<Prompt>& prom
       shape, [&](int64_t keys) { return items_of(prompts, keys); }, longest_of(prompts));
 }
 
+bool fit(const std::vector<Prompt>& prompts, int64_t part_keys, const PromptSizes& within) {
+  return items_of(prompts, part_keys) <= within.items &&
+         (within.part_rows == 0 || rows_of(prompts, part_keys) <= within.part_rows);
+}
+
+// The keys of a part: as many as are chosen, or as few more as fit; at least the longest prompt's
+// if none do.
+int64_t part_within(const AttentionShape& shape, const std::vector<Prompt>& prompts,
+                    const PromptSizes& within) {
+  const int64_t longest = longest_of(prompts);
+  int64_t part_keys = choose_part(shape, prompts);
+  while (part_keys < longest && !fit(prompts, part_keys, within))
+    part_keys = round_up_keys(part_keys + part_keys / 8, kSplitUnit);
+  return part_keys;
+}
+
+// Rows of the workspace that suffice for any step, and for two waves of thread blocks.
+int32_t most_part_rows(const AttentionShape& shape) {
+  const int64_t tiles = 2 * std::max<int64_t>(slots_of(shape), 1);
+  return static_cast<int32_t>(parts(tiles * kSplitPromptRows, shape.heads / shape.kv_heads));
+}
+
 // Lists the items of a prompt, those with the most keys first.
 void add_items(const Prompt& prompt, int32_t entry, int64_t part_keys, int32_t& item,
                const PromptArrays<int32_t>& to) {
@@ -88,9 +109,9 @@ void add_rows(const Prompt& prompt, int64_t part_keys, int64_t first_row,
               const PromptArrays<int32_t>& to) {
   const int64_t of_query = parts(prompt.keys(), part_keys);
   for (int64_t i = 0; i < prompt.span.queries; ++i) {
-    const PromptRow row{static_cast<int32_t>(first_row + i * of_query),
-                        static_cast<int32_t>((prompt.span.context + i) / part_keys + 1)};
-    std::memcpy(to.rows + 2 * (prompt.span.begin + i), &row, sizeof(row));
+    int32_t* const row = to.rows + 2 * (prompt.span.begin + i);
+    row[0] = static_cast<int32_t>(first_row + i * of_query);
+    row[1] = static_cast<int32_t>((prompt.span.context + i) / part_keys + 1);
   }
 }
 
@@ -135,7 +156,7 @@ PromptSizes prompt_sizes(const AttentionShape& shape, const AttentionPlan& plan)
   PromptSizes sizes{static_cast<int32_t>(whole), static_cast<int32_t>(prompts.size()), 0};
   if (whole == 0 || whole >= slots_of(shape)) return sizes;
   prompts = prompts_of(shape, plan, true);
-  const int64_t part_keys = choose_part(shape, prompts);
+  const int64_t part_keys = part_within(shape, prompts, {INT32_MAX, 0, most_part_rows(shape)});
   if (part_keys >= longest) return sizes;
   sizes.items = static_cast<int32_t>(items_of(prompts, part_keys));
   sizes.part_rows = static_cast<int32_t>(rows_of(prompts, part_keys));
@@ -151,32 +172,29 @@ PromptSizes bounded_prompt_sizes(const AttentionShape& shape, int32_t tokens, in
   const int64_t whole = tiles(whole_prompt_rows(shape.dim)), slots = slots_of(shape);
   if (whole >= slots) return {static_cast<int32_t>(whole), prompts, 0};
   const int64_t items = std::max(tiles(kSplitPromptRows), slots);
-  // As many rows as the items compute, if all parts have all queries of a tile.
-  const int64_t part_rows =
-      std::max<int64_t>(tokens, parts(items * kSplitPromptRows, shape.heads / shape.kv_heads));
-  return {static_cast<int32_t>(items), prompts, static_cast<int32_t>(part_rows)};
+  return {static_cast<int32_t>(items), prompts, most_part_rows(shape)};
 }
 
 bool add_prompts(const AttentionShape& shape, const PromptSizes& sizes, AttentionPlan& plan) {
   const bool split = sizes.part_rows > 0;
   const std::vector<Prompt> prompts = prompts_of(shape, plan, split);
   if (sizes.items == 0) return prompts.empty();
-  const int64_t longest = longest_of(prompts);
-  int64_t part_keys = std::max<int64_t>(longest, 1);
-  const auto fits = [&] {
-    return items_of(prompts, part_keys) <= sizes.items &&
-           (!split || rows_of(prompts, part_keys) <= sizes.part_rows);
-  };
-  if (split)
-    for (part_keys = choose_part(shape, prompts); part_keys < longest && !fits();)
-      part_keys = round_up_keys(part_keys + part_keys / 8, kSplitUnit);
-  if (prompts.size() > static_cast<size_t>(sizes.requests) || !fits()) return false;
+  const int64_t part_keys =
+      split ? part_within(shape, prompts, sizes) : std::max<int64_t>(longest_of(prompts), 1);
+  if (prompts.size() > static_cast<size_t>(sizes.requests) || !fit(prompts, part_keys, sizes))
+    return false;
   plan.prompts.assign(prompt_array_length(sizes, plan.sizes.tokens), 0);
   const PromptArrays<int32_t> to = prompt_arrays(plan.prompts.data(), sizes);
   *to.part_keys = static_cast<int32_t>(part_keys);
   add_entries(prompts, part_keys, split, sizes, static_cast<int32_t>(plan.block_tables.size()), to);
   plan.sizes.prompts = sizes;
   return true;
+}
+
+bool built_with_flashinfer() {
+  for (const int32_t dim : {64, 128, 256})
+    if (has_flashinfer(dim, Dtype::kBf16) || has_flashinfer(dim, Dtype::kFp16)) return true;
+  return false;
 }
 
 size_t prompt_workspace_bytes(const AttentionSizes& sizes, int32_t heads, int32_t dim) {

@@ -57,7 +57,8 @@ PromptArrays<Int> prompt_arrays(Int* base, const PromptSizes& sizes) {
 
 // The sizes of a step whose spans from plan.sizes.decode_spans on are prompts.
 PromptSizes prompt_sizes(const AttentionShape& shape, const AttentionPlan& plan);
-// The sizes of all steps with at most this many tokens and prompts.
+// The sizes of all steps with at most this many tokens and prompts. All that split keys have the
+// same workspace.
 PromptSizes bounded_prompt_sizes(const AttentionShape& shape, int32_t tokens, int32_t prompts);
 // Fills plan.prompts, with these sizes. False if they do not suffice.
 bool add_prompts(const AttentionShape& shape, const PromptSizes& sizes, AttentionPlan& plan);
