@@ -155,6 +155,7 @@ TEST(PromptPlans, CoverEachQueryAndKeyOnce) {
                            {"a question after a long prefix", {{20, 4096}}},
                            {"between decodes", {{1, 50}, {40, 700}, {1, 9}, {17, 0}, {2, 300}}},
                            {"a chunk", {{512, 1024}, {33, 16}}},
+                           {"a tile that ends with the first key of a part", {{200, 321}}},
                            {"whole blocks", {{32, 480}, {16, 0}, {64, 64}}}};
   int split = 0, whole = 0;
   for (const auto& [name, lengths] : steps)

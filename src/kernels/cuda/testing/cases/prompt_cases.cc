@@ -20,6 +20,7 @@ void test_steps(Group& group, Dtype dtype) {
     run(4, 2, dim, many, {0, false, true});
     run(2, 1, dim, split, {0, true, true});
   }
+  run(1, 1, 64, {{321, 200}});  // a query, and a tile's last key, that begin a part of 128 keys
   run(7, 1, 64, {{0, 53}, {110, 12}}, {}, {0, 0.3});
   run(2, 1, 64, split, {0, true}, {33});
   for (const bool bounded : {false, true}) {  // with much work
