@@ -88,7 +88,8 @@ AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_al
           fast,
           multiprocessors(),
           shared_bytes(),
-          prompts_by_flashinfer() && !kernels::in_bytes(arena.format())};
+          prompts_by_flashinfer() && !kernels::in_bytes(arena.format()),
+          is_hopper()};
 }
 
 SpanOffsets add_tables(const AttentionPlan& plan, int32_t kv_heads, DeviceTables& memory) {

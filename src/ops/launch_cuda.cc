@@ -28,6 +28,11 @@ kernels::CudaArch gpu_arch() {
   return arch;
 }
 
+bool is_hopper() {
+  static const bool hopper = kernels::cuda::capability() == 90;
+  return hopper;
+}
+
 void check_launch(kernels::cuda::Status status, const char* what) {
   TORCH_CHECK(status == 0, what, " on a GPU: ", kernels::cuda::message_of(status));
 }

@@ -57,6 +57,7 @@ struct AttentionShape {
   int32_t multiprocessors = 132;
   int32_t shared_bytes = 227 << 10;  // available to a thread block
   bool flashinfer = false;           // prompts by FlashInfer's kernels, if flashinfer_takes()
+  bool hopper = false;               // of compute capability 9.0
 };
 
 AttentionKernels attention_kernels(const AttentionShape& shape);
@@ -68,11 +69,13 @@ bool flashinfer_takes(const AttentionShape& shape);
 // True if they are compiled for any heads.
 bool built_with_flashinfer();
 
-// The work of the spans that are not decodes, if it is FlashInfer's (attention/prompt_plan.h).
+// The work of the spans that are not decodes, if it is FlashInfer's (attention/prompt_plan.h,
+// attention/hopper_plan.h).
 struct PromptSizes {
   int32_t items = 0;      // thread blocks for each KV head; 0: our own kernel takes the tiles
   int32_t requests = 0;   // spans
   int32_t part_rows = 0;  // rows of partial results; 0: keys are not split
+  int32_t lists = 0;      // FA3: thread blocks, which take the items of a list each; else 0
 };
 
 // What the host knows about a step. Grid sizes depend only on this, so a captured graph can be

@@ -19,16 +19,19 @@ struct PromptCall {
   float* logarithms = nullptr;
   int32_t heads = 0, kv_heads = 0, dim = 0;
   Dtype dtype = Dtype::kBf16;
-  float scale = 0;  // on scores
+  float scale = 0;     // on scores
+  int64_t tokens = 0;  // of the step
   PromptSizes sizes;
-  PromptArrays<const int32_t> plan{};
-  int32_t shared_bytes = 0;  // available to a thread block
+  const int32_t* table = nullptr;      // the plan, of prompt_plan.h, or of hopper_plan.h
+  PromptArrays<const int32_t> plan{};  // the former
+  int32_t shared_bytes = 0;            // available to a thread block
   Stream stream = nullptr;
 };
 
-// True if the kernels of these heads are compiled.
+// True if the kernels of these heads are compiled; FA3's only for compute capability 9.0.
 bool has_flashinfer(int32_t dim, Dtype dtype);
-// cudaErrorNotSupported unless has_flashinfer().
+bool has_hopper_flashinfer(int32_t dim, Dtype dtype);
+// cudaErrorNotSupported if they are not.
 Status flashinfer_attention(const PromptCall& call);
 
 }  // namespace valora::kernels::cuda

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/hopper_plan.h"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/attention/prompt_plan.h"
 #include "kernels/cuda/attention/split_keys.h"
@@ -116,7 +117,12 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
                              int64_t tokens) {
   AttentionPlan plan = list_spans(shape, spans, count, tokens);
   AttentionSizes& sizes = plan.sizes;
-  if (flashinfer_takes(shape) && !sizes.joint) add_prompts(shape, prompt_sizes(shape, plan), plan);
+  if (flashinfer_takes(shape) && !sizes.joint) {
+    if (const auto lists = hopper_sizes(shape, plan))
+      add_hopper_prompts(shape, *lists, plan);
+    else
+      add_prompts(shape, prompt_sizes(shape, plan), plan);
+  }
   if (sizes.decode_spans == 0) return plan;
   std::vector<int64_t> span_keys;
   for (int32_t i = 0; i < sizes.decode_spans; ++i) span_keys.push_back(keys_of(plan.spans[i]));

@@ -1,6 +1,6 @@
-// The plan of prompts for FlashInfer's kernels: which thread block takes which queries and keys,
-// and where results go. FlashInfer's own planner is not used: it asks for pinned memory and a copy
-// of its own, where this plan is copied with the other tables of a step.
+// The plan of prompts for FlashInfer's FA2 kernels: which thread block takes which queries and
+// keys, and where results go. FlashInfer's own planner is not used: it asks for pinned memory and a
+// copy of its own, where this plan is copied with the other tables of a step.
 #pragma once
 
 #include "kernels/cuda/attention.h"

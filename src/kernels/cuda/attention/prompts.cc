@@ -40,7 +40,9 @@ Status prompt_attention(const AttentionCall& call) {
   prompts.dtype = cache.dtype;
   prompts.scale = static_cast<float>(call.rule.scale_of(cache.dim));
   prompts.sizes = sizes;
-  prompts.plan = prompt_arrays(call.tables.prompts, sizes);
+  prompts.tokens = call.sizes.tokens;
+  prompts.table = call.tables.prompts;
+  if (sizes.lists == 0) prompts.plan = prompt_arrays(prompts.table, sizes);
   prompts.shared_bytes = call.sizes.shared_bytes;
   prompts.stream = call.stream;
   const Status status = flashinfer_attention(prompts);

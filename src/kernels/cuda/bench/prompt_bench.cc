@@ -99,6 +99,11 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
   return most / (largest * unit_roundoff(kDtype));
 }
 
+const char* way_of(const PromptSizes& sizes) {
+  if (sizes.lists > 0) return ", FA3";
+  return sizes.part_rows > 0 ? ", FA2 in parts" : ", FA2";
+}
+
 constexpr Prompts kPrompts[] = {{1, 0, 512},   {1, 0, 2048},  {4, 0, 2048},
                                 {1, 0, 8192},  {1, 4096, 20}, {1, 4096, 512},
                                 {8, 4096, 20}, {8, 512, 64},  {1, 16384, 512}};
@@ -122,8 +127,8 @@ void bench_prompts(const Figures& figures) {
       const PromptStep::Result ours = step.run(false), theirs = step.run(true);
       print_result(name, ours.seconds, 0, flops, figures);
       if (theirs.sizes.items == 0) continue;
-      print_result(name + " by FlashInfer" + (theirs.sizes.part_rows > 0 ? ", in parts" : ""),
-                   theirs.seconds, 0, flops, figures);
+      print_result(name + " by FlashInfer" + way_of(theirs.sizes), theirs.seconds, 0, flops,
+                   figures);
       worst = std::max(worst, difference(ours.out, theirs.out));
       logarithms += std::log(theirs.seconds / ours.seconds);
       ++compared;

@@ -6,6 +6,7 @@
 namespace valora::kernels::cuda {
 
 bool has_flashinfer(int32_t, Dtype) { return false; }
+bool has_hopper_flashinfer(int32_t, Dtype) { return false; }
 
 Status flashinfer_attention(const PromptCall&) { return cudaErrorNotSupported; }
 

@@ -8,28 +8,31 @@ namespace {
 constexpr Dtype bf16 = Dtype::kBf16, fp16 = Dtype::kFp16;
 
 struct Unit {
+  bool hopper;
   int32_t dim;
   Dtype dtype;
   Status (*attend)(const PromptCall&);
 };
-#define VALORA_FLASHINFER_UNIT(type, dim) {dim, type, flashinfer_##type##_##dim},
+#define VALORA_FLASHINFER_UNIT(type, dim) {false, dim, type, flashinfer_##type##_##dim},
+#define VALORA_FLASHINFER_HOPPER_UNIT(type, dim) \
+  {true, dim, type, hopper_flashinfer_##type##_##dim},
 constexpr Unit kUnits[] = {
 #include "flashinfer_units.inc"
 };
-#undef VALORA_FLASHINFER_UNIT
 
-const Unit* find(int32_t dim, Dtype dtype) {
+const Unit* find(bool hopper, int32_t dim, Dtype dtype) {
   for (const Unit& unit : kUnits)
-    if (unit.dim == dim && unit.dtype == dtype) return &unit;
+    if (unit.hopper == hopper && unit.dim == dim && unit.dtype == dtype) return &unit;
   return nullptr;
 }
 
 }  // namespace
 
-bool has_flashinfer(int32_t dim, Dtype dtype) { return find(dim, dtype) != nullptr; }
+bool has_flashinfer(int32_t dim, Dtype dtype) { return find(false, dim, dtype) != nullptr; }
+bool has_hopper_flashinfer(int32_t dim, Dtype dtype) { return find(true, dim, dtype) != nullptr; }
 
 Status flashinfer_attention(const PromptCall& call) {
-  const Unit* const unit = find(call.dim, call.dtype);
+  const Unit* const unit = find(call.sizes.lists > 0, call.dim, call.dtype);
   return unit ? unit->attend(call) : Status{cudaErrorNotSupported};
 }
 

@@ -169,7 +169,7 @@ void attention_case(Group& group, const StepSizes& sizes, const AttentionHow& ho
   const AttentionStep step = make_step(sizes);
   std::string name = step.name;
   AttentionShape shape = step.shape();
-  shape.flashinfer = how.flashinfer;
+  shape.flashinfer = how.flashinfer, shape.hopper = capability() == 90;
   if (how.flashinfer) name += flashinfer_takes(shape) ? " by FlashInfer" : "";
   const AttentionPlan own =
       plan_attention(shape, step.spans.data(), step.spans.size(), step.tokens);

@@ -21,6 +21,19 @@ void test_steps(Group& group, Dtype dtype) {
     run(2, 1, dim, split, {0, true, true});
   }
   run(1, 1, 64, {{321, 200}});  // a query, and a tile's last key, that begin a part of 128 keys
+  for (const int dim : {64, 128, 256})  // FA3's on its GPUs, since there are enough tiles of heads
+    run(14, 2, dim,
+        {{0, 17},
+         {3, 18},
+         {9, 20},
+         {1, 19},
+         {5, 16},
+         {30, 1},
+         {0, 21},
+         {0, 16},
+         {0, 17},
+         {2, 16},
+         {7, 16}});
   run(7, 1, 64, {{0, 53}, {110, 12}}, {}, {0, 0.3});
   run(2, 1, 64, split, {0, true}, {33});
   for (const bool bounded : {false, true}) {  // with much work
@@ -30,7 +43,9 @@ void test_steps(Group& group, Dtype dtype) {
     }
     run(8, 2, 256, kMixed, {0, false, bounded});
     run(28, 4, 128, {{4000, 30}, {1234, 1}, {0, 300}}, {0, false, bounded});
-    run(8, 8, 128, {{0, 2500}, {100, 70}}, {0, bounded, false});
+    run(8, 8, 128, {{0, 900}, {100, 70}}, {0, bounded, false});
+    run(32, 4, 128, kPrefill, {0, bounded, false});
+    run(28, 4, 256, {{0, 400}, {37, 1}, {129, 200}}, {0, bounded, false});
   }
   StepSizes bytes{dtype, 4, 2, 64, kShort};
   bytes.format = KvFormat::kInt8;
