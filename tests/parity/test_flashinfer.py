@@ -42,7 +42,7 @@ def requests_of(vocabulary=0):
     return [asked(words, vocabulary) for words in (1, 4, 12, 30, 13, 55, 56, 57)]
 
 
-@pytest.mark.parametrize("capture", ["none", "seen"])
+@pytest.mark.parametrize("capture", ["none", "seen", "all"])
 def test_error_is_that_of_the_cpu(folder, capture):
     reference = Reference(folder)
     vocabulary = reference.model.config.vocab_size

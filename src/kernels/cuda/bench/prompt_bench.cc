@@ -48,9 +48,10 @@ class PromptStep {
     std::vector<float> out;  // of the first layer
     PromptSizes sizes;
   };
-  Result run(bool flashinfer) const {
-    const AttentionShape shape{model_.heads, model_.kv_heads,   model_.dim,     kDtype,
-                               true,         multiprocessors(), shared_bytes(), flashinfer};
+  Result run(bool flashinfer, bool hopper = capability() == 90) const {
+    AttentionShape shape{model_.heads, model_.kv_heads, model_.dim, kDtype, true};
+    shape.multiprocessors = multiprocessors(), shape.shared_bytes = shared_bytes();
+    shape.flashinfer = flashinfer, shape.hopper = hopper;
     const AttentionPlan plan = plan_attention(shape, spans_.data(), spans_.size(), tokens_);
     const DeviceTable<DeviceSpan> spans(plan.spans);
     const DeviceTable<int32_t> blocks(plan.block_tables), prompts(plan.prompts);
@@ -129,6 +130,11 @@ void bench_prompts(const Figures& figures) {
       if (theirs.sizes.items == 0) continue;
       print_result(name + " by FlashInfer" + way_of(theirs.sizes), theirs.seconds, 0, flops,
                    figures);
+      if (theirs.sizes.lists > 0) {  // for comparison
+        const PromptStep::Result older = step.run(true, false);
+        print_result(name + " by FlashInfer" + way_of(older.sizes), older.seconds, 0, flops,
+                     figures);
+      }
       worst = std::max(worst, difference(ours.out, theirs.out));
       logarithms += std::log(theirs.seconds / ours.seconds);
       ++compared;
