@@ -48,6 +48,7 @@ TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').s
 # $(call configure,tests) or $(call configure,). The first call with tests adds them to an existing build folder; later
 # calls keep them.
 define configure
+@[ ! -f "$$($(PY) -c "$(TORCH_FOLDER)")/lib/libtorch_cuda.so" ] || tools/setup cuda
 @[ -f $(BUILD)/build.ninja ] $(if $(1),&& grep -q '^VALORA_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt) || \
   cmake -S . -B $(BUILD) -G Ninja -DVALORA_TESTS=$(if $(1),ON,OFF) -DVALORA_UNITY=$(UNITY) \
   -DCMAKE_PREFIX_PATH="$$($(PY) -c "$(TORCH_FOLDER)")/share/cmake" > $(BUILD).log 2>&1 \
@@ -116,7 +117,7 @@ conformance: configure-tests
 	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
 	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
-	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120"
+	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
 	@cmake --build $(BUILD) -j $(JOBS) --target valora probes
 	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=python tools/test
 
@@ -130,7 +131,7 @@ install: build
 uninstall:
 	@[ -f $(BUILD)/install_manifest.txt ] || { echo "uninstall: nothing was installed from $(BUILD)"; exit 1; }
 	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -fv
-	@for folder in lib/valora share/doc/valora/xgrammar share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
+	@for folder in lib/valora share/doc/valora/xgrammar share/doc/valora/flashinfer share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log

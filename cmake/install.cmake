@@ -15,3 +15,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/share/man/valora.1 DESTINATION share/man/man
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/valora)
 get_target_property(xgrammar_folder xgrammar SOURCE_FOLDER)
 install(FILES ${xgrammar_folder}/LICENSE ${xgrammar_folder}/NOTICE DESTINATION share/doc/valora/xgrammar)
+get_property(flashinfer_folder GLOBAL PROPERTY VALORA_FLASHINFER_FOLDER)
+if(flashinfer_folder)
+  file(GLOB license ${flashinfer_folder}/flashinfer_python-*.dist-info/licenses/LICENSE)
+  install(FILES ${license} DESTINATION share/doc/valora/flashinfer)
+endif()

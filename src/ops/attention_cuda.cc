@@ -3,6 +3,7 @@
 #include "ops/attention_targets.h"
 #include "ops/cuda_types.h"
 #include "ops/elementwise_targets.h"
+#include "ops/prompt_kernels.h"
 #include "ops/separate_launches.h"
 
 namespace valora::ops {
@@ -49,6 +50,11 @@ void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                "store_kv");
 }
 
+at::Tensor device_bytes(size_t bytes, at::Device device) {
+  return at::empty({static_cast<int64_t>(bytes)},
+                   at::TensorOptions().dtype(at::kByte).device(device));
+}
+
 std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
                                               std::span<const QuerySpan> spans, int64_t tokens,
                                               at::Device device) {
@@ -61,6 +67,8 @@ std::shared_ptr<DeviceSpanTables> make_tables(const AttentionShape& shape,
   tables->memory.copy_to(device);
   tables->tables = tables_at(offsets, tables->memory);
   tables->workspace = attention_workspace(shape, plan.sizes, device);
+  tables->prompt_parts = device_bytes(prompt_workspace_bytes(shape, plan.sizes), device);
+  tables->tables.prompt_parts = tables->prompt_parts.data_ptr();
   return tables;
 }
 
@@ -79,7 +87,9 @@ AttentionShape attention_shape(const KvArena& arena, int64_t heads, bool rows_al
           cuda_dtype(arena.dtype()),
           fast,
           multiprocessors(),
-          shared_bytes()};
+          shared_bytes(),
+          prompts_by_flashinfer() && !kernels::in_bytes(arena.format()),
+          is_hopper()};
 }
 
 SpanOffsets add_tables(const AttentionPlan& plan, int32_t kv_heads, DeviceTables& memory) {
@@ -97,6 +107,7 @@ SpanOffsets add_fixed_tables(const AttentionPlan& plan, int32_t kv_heads, Device
     offsets.counters = memory.add(
         std::vector<uint32_t>(kernels::cuda::attention_counters(plan.sizes, kv_heads), 0));
   if (plan.sizes.joint) offsets.ends = memory.add(plan.ends);
+  if (!plan.prompts.empty()) offsets.prompts = memory.add(plan.prompts);
   return offsets;
 }
 
@@ -107,14 +118,19 @@ kernels::cuda::AttentionTables tables_at(const SpanOffsets& offsets, const Devic
       memory.at<int64_t>(offsets.slots),
       memory.at<kernels::cuda::AttentionTile>(offsets.tiles),
       offsets.counters ? const_cast<uint32_t*>(memory.at<uint32_t>(*offsets.counters)) : nullptr,
-      offsets.ends ? memory.at<int32_t>(*offsets.ends) : nullptr};
+      offsets.ends ? memory.at<int32_t>(*offsets.ends) : nullptr,
+      offsets.prompts ? memory.at<int32_t>(*offsets.prompts) : nullptr};
 }
 
 at::Tensor attention_workspace(const AttentionShape& shape,
                                const kernels::cuda::AttentionSizes& sizes, at::Device device) {
-  const size_t bytes = kernels::cuda::attention_workspace_bytes(sizes, shape.kv_heads, shape.dim);
-  return at::empty({static_cast<int64_t>(bytes)},
-                   at::TensorOptions().dtype(at::kByte).device(device));
+  return device_bytes(kernels::cuda::attention_workspace_bytes(sizes, shape.kv_heads, shape.dim),
+                      device);
+}
+
+size_t prompt_workspace_bytes(const AttentionShape& shape,
+                              const kernels::cuda::AttentionSizes& sizes) {
+  return kernels::cuda::prompt_workspace_bytes(sizes, shape.heads, shape.dim);
 }
 
 at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

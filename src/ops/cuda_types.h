@@ -30,5 +30,6 @@ void check_launch(kernels::cuda::Status status, const char* what);
 int32_t multiprocessors();
 int32_t shared_bytes();  // per thread block
 kernels::CudaArch gpu_arch();
+bool is_hopper();  // of compute capability 9.0, for which alone sm_90a code runs
 
 }  // namespace valora::ops

@@ -51,11 +51,19 @@ class DeviceTables {
                                       offset);
   }
   const at::Tensor& memory() const { return memory_; }
+  // At least `bytes` on the device for results of launches within a step. Calls with no more bytes
+  // than an earlier one return the same memory.
+  const at::Tensor& scratch(size_t bytes, at::Device device) {
+    const auto size = static_cast<int64_t>(bytes);
+    if (!scratch_.defined() || scratch_.numel() < size)
+      scratch_ = at::empty({size}, at::TensorOptions().dtype(at::kByte).device(device));
+    return scratch_;
+  }
 
  private:
   std::vector<std::byte> bytes_;
   size_t reserved_ = 0;
-  at::Tensor host_, memory_;
+  at::Tensor host_, memory_, scratch_;
 };
 
 }  // namespace valora::ops

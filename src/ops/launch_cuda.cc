@@ -1,8 +1,10 @@
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/device.h"
 
 #include "ops/cuda_types.h"
 #include "ops/dispatch.h"
 #include "ops/gpu.h"
+#include "ops/prompt_kernels.h"
 #include "ops/separate_launches.h"
 
 namespace valora::ops {
@@ -11,6 +13,9 @@ bool has_cuda_kernels() { return true; }
 
 void prepare_gpu() {
   if (separate_launches().overlap) kernels::cuda::disable_launch_overlap();
+  TORCH_CHECK(!prompts_by_flashinfer() || kernels::cuda::built_with_flashinfer(),
+              "VALORA_GPU_PREFILL=flashinfer: this build is without FlashInfer's kernels "
+              "(docs/gpu.md)");
 }
 
 Gpu this_gpu() {
@@ -21,6 +26,11 @@ Gpu this_gpu() {
 kernels::CudaArch gpu_arch() {
   static const kernels::CudaArch arch = kernels::arch_of(kernels::cuda::capability());
   return arch;
+}
+
+bool is_hopper() {
+  static const bool hopper = kernels::cuda::capability() == 90;
+  return hopper;
 }
 
 void check_launch(kernels::cuda::Status status, const char* what) {

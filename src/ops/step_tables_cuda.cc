@@ -127,6 +127,8 @@ StepTables::StepTables(const KvArena& arena, const StateArena* states, int64_t h
   spans->sizes =
       kernels::cuda::bounded_attention_sizes(spans->shape, attention_bounds(spans->shape, bounds));
   spans->workspace = attention_workspace(spans->shape, spans->sizes, t.device);
+  if (const size_t bytes = prompt_workspace_bytes(spans->shape, spans->sizes))
+    spans->prompt_parts = t.memory->scratch(bytes, t.device);
   t.spans.on_device = std::move(spans);
   if (bounds.lora_layers > 0 || bounds.output_layers > 0)
     t.lora = std::make_shared<DeviceLoraTables>();
@@ -214,6 +216,8 @@ void StepTables::set(const at::Tensor& tokens, const at::Tensor& positions,
               " bytes of a step");
   memory.copy_to(t.device);
   attention.tables = tables_at(span_offsets, memory);
+  if (attention.prompt_parts.defined())
+    attention.tables.prompt_parts = attention.prompt_parts.data_ptr();
   if (t.state_blocks > 0)
     t.states.on_device->tables =
         tables_at(states.offsets, span_offsets.block_tables, states.plan, memory);

@@ -56,6 +56,45 @@ def kernel_times(run):
     return {"lines": log.strip().splitlines()}
 
 
+def prefill(run):
+    """Compares our kernel for prompts with FlashInfer's (VALORA_GPU_PREFILL): the kernels alone, answers beside transformers,
+    and the first token of long prompts. The last figure says which to take."""
+    log = run.command(run.program("cuda_kernels_bench"), "prompts")
+    figures = {"lines": [line for line in log.splitlines() if line.startswith("prompts")]}
+    run.keep(figures)
+    chosen = re.search(r"take (own|flashinfer)$", log, re.MULTILINE)
+    if not chosen:
+        raise RuntimeError(figures["lines"][-1] if figures["lines"] else "no figures of prompts")
+    status, log = run.attempt(sys.executable, "-m", "pytest", "-q", "-n", str(run.jobs), "-p", "no:cacheprovider",
+                              str(ROOT / "tests/parity/test_flashinfer.py"), cwd=ROOT / "tests/parity", environment={
+                                  "VALORA_DEVICE": "cuda", "VALORA_BIN_DIR": str(run.build), "OMP_NUM_THREADS": "1"})
+    figures["lines"].append("answers by FlashInfer's: " + (log.strip().splitlines() or [""])[-1])
+    run.keep(figures)
+    if status:
+        raise RuntimeError("with FlashInfer's kernels answers differ: take own")
+    first = first_tokens(run)
+    for name, rows in first.items():
+        figures["lines"].append(f"first token of {name}: own {rows['own']:.1f} ms, flashinfer {rows['flashinfer']:.1f} ms")
+    faster = all(rows["flashinfer"] < rows["own"] for rows in first.values())
+    figures["lines"].append(f"take {chosen[1] if faster else 'own'}")
+    return figures
+
+
+def first_tokens(run):
+    """Median time of first tokens of prompts of 1,500 to 2,000 tokens, by decoder and kernels, in turns."""
+    import checkpoints
+    import random_model
+    times = {}
+    for name in run.sizes:
+        model, _ = random_model.make(run.scratch, name, 1, 16, checkpoints.write_tokenizer)
+        rows = {"own": [], "flashinfer": []}
+        for kernels in ("own", "flashinfer", "flashinfer", "own"):
+            row = bench(run, model, None, 0, 4, prompts=(1500, 2000), answers=(4, 8), environment={"VALORA_GPU_PREFILL": kernels})
+            rows[kernels].append(row["ttft_ms"])
+        times[name] = {kernels: sum(values) / len(values) for kernels, values in rows.items()}
+    return times
+
+
 def tiles(run):
     """Searches tiles of low-rank products for both decoder sizes; the servers of later steps use the table."""
     import random_model
@@ -158,5 +197,5 @@ def eager(run):
 
 # Most valuable first: correctness comes before speed. (name, time limit in seconds, function)
 STEPS = [("device", 40, device), ("kernels", 60, kernels), ("operators", 120, operators), ("parity", 330, parity),
-         ("kernel_times", 60, kernel_times), ("tiles", 200, tiles), ("small_steps", 90, small_steps),
+         ("kernel_times", 90, kernel_times), ("prefill", 240, prefill), ("tiles", 200, tiles), ("small_steps", 90, small_steps),
          ("large_steps", 180, large_steps), ("launches", 200, launches), ("eager", 90, eager)]

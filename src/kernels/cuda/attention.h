@@ -56,9 +56,27 @@ struct AttentionShape {
   bool aligned = true;
   int32_t multiprocessors = 132;
   int32_t shared_bytes = 227 << 10;  // available to a thread block
+  bool flashinfer = false;           // prompts by FlashInfer's kernels, if flashinfer_takes()
+  bool hopper = false;               // of compute capability 9.0
 };
 
 AttentionKernels attention_kernels(const AttentionShape& shape);
+
+// True if FlashInfer's kernels are compiled for these heads and can take their prompts: 16-bit
+// types, dim 64, 128 or 256, and all that tensor cores need. Layers with a window, steps with joint
+// queries and caches in 8 bits are not theirs in any case.
+bool flashinfer_takes(const AttentionShape& shape);
+// True if they are compiled for any heads.
+bool built_with_flashinfer();
+
+// The work of the spans that are not decodes, if it is FlashInfer's (attention/prompt_plan.h,
+// attention/hopper_plan.h).
+struct PromptSizes {
+  int32_t items = 0;      // thread blocks for each KV head; 0: our own kernel takes the tiles
+  int32_t requests = 0;   // spans
+  int32_t part_rows = 0;  // rows of partial results; 0: keys are not split
+  int32_t lists = 0;      // FA3: thread blocks, which take the items of a list each; else 0
+};
 
 // What the host knows about a step. Grid sizes depend only on this, so a captured graph can be
 // replayed with other tables that fit: surplus spans have no queries, surplus tiles have span -1,
@@ -73,6 +91,7 @@ struct AttentionSizes {
   int32_t tiles = 0;         // for all other spans
   int32_t shared_bytes = 227 << 10;  // available to a thread block
   bool joint = false;                // queries may be in joint ranges, and there is a table of ends
+  PromptSizes prompts;
   int32_t splits() const {
     return longest <= split_keys ? 1 : (longest + split_keys - 1) / split_keys;
   }
@@ -88,6 +107,7 @@ struct AttentionPlan {
   std::vector<AttentionTile> tiles;  // most keys first
   // Per token, if sizes.joint: the end of the positions that it attends to; 0 outside all spans.
   std::vector<int32_t> ends;
+  std::vector<int32_t> prompts;  // as sizes.prompts; laid out by attention/prompt_plan.h
 };
 
 // True if a query of the span is in a joint range.
@@ -136,12 +156,17 @@ struct AttentionTables {
   // span to finish merges the span's parts. Null: a separate launch merges them.
   uint32_t* counters = nullptr;
   const int32_t* ends = nullptr;  // null unless sizes.joint
+  const int32_t* prompts = nullptr;
+  void* prompt_parts = nullptr;  // prompt_workspace_bytes(), 16-byte aligned
 };
 
 // The number of counters; 0 if there is nothing to merge.
 size_t attention_counters(const AttentionSizes& sizes, int32_t kv_heads);
 // Size of paged_attention()'s workspace in bytes; it must be 16-byte aligned.
 size_t attention_workspace_bytes(const AttentionSizes& sizes, int32_t kv_heads, int32_t dim);
+// The bytes of partial results of prompts whose keys are split; 0 if none are. Bounded sizes of a
+// shape have the same bytes, or none, so captured steps, which run one at a time, can share them.
+size_t prompt_workspace_bytes(const AttentionSizes& sizes, int32_t heads, int32_t dim);
 
 // Writes k and v, [tokens, kv_heads, dim], to their slots.
 Status store_kv(const KvCache& cache, TokenRows k, TokenRows v, const int64_t* slots,

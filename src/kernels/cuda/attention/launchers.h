@@ -11,6 +11,8 @@ inline constexpr int kPrefillRows = 128;     // dim <= 128
 inline constexpr int kWidePrefillRows = 64;  // dim > 128
 constexpr int prefill_rows(int dim) { return dim <= 128 ? kPrefillRows : kWidePrefillRows; }
 
+struct PromptCall;
+
 struct AttentionCall {
   KvCache cache;
   TokenRows q;
@@ -33,5 +35,10 @@ Status store_kv_bytes(const KvCache& cache, TokenRows k, TokenRows v, const int6
 Status decode_attention(const AttentionCall& call);   // the decode spans
 Status prefill_attention(const AttentionCall& call);  // the tiles, with tensor cores
 Status plain_attention(const AttentionCall& call);    // the tiles, one query each
+// True if FlashInfer's kernels take the spans that are not decodes, as prompt_attention().
+bool flashinfer_takes(const AttentionCall& call);
+Status prompt_attention(const AttentionCall& call);
+// call: of split keys. out: [tokens, heads, dim] in its dtype.
+Status merge_prompt_parts(const PromptCall& call, int32_t tokens, void* out);
 
 }  // namespace valora::kernels::cuda

@@ -35,7 +35,8 @@ Status paged_attention(const KvCache& cache, TokenRows q, int32_t heads, void* o
     return sizes.decode_spans > 0 ? cudaErrorInvalidValue : plain_attention(call);
   if (!tensor_cores_fit(call) || sizes.split_keys % 64 != 0) return cudaErrorInvalidValue;
   const Status status = decode_attention(call);
-  return status != cudaSuccess ? status : prefill_attention(call);
+  if (status != cudaSuccess) return status;
+  return flashinfer_takes(call) ? prompt_attention(call) : prefill_attention(call);
 }
 
 }  // namespace valora::kernels::cuda

@@ -2,40 +2,15 @@
 #include <optional>
 
 #include "kernels/cuda/attention.h"
+#include "kernels/cuda/attention/hopper_plan.h"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/attention/prompt_plan.h"
+#include "kernels/cuda/attention/split_keys.h"
 
 namespace valora::kernels::cuda {
 namespace {
 
-constexpr int64_t kSplitUnit = 64;  // 4 warps with a KV block each
-constexpr int64_t kBlocksPerProcessor = 2;
-// The overhead of a thread block (start, merging warps, partial results), expressed in keys.
-constexpr int64_t kBlockOverhead = 64;
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
 int64_t keys_of(const DeviceSpan& span) { return int64_t{span.context} + span.queries; }
-
-constexpr int64_t kMostParts = 64;
-
-// The number of keys per thread block that gives the shortest schedule, assuming waves of equal
-// length. parts_of(n): the number of parts of n keys in all spans together. most_parts: of a span.
-template <typename PartsOf>
-int64_t choose_split(const AttentionShape& shape, const PartsOf& parts_of, int64_t longest,
-                     int64_t most_parts = kMostParts) {
-  const int64_t slots = kBlocksPerProcessor * std::max(shape.multiprocessors, 1);
-  int64_t best = round_up(std::max<int64_t>(longest, 1), kSplitUnit), best_cost = INT64_MAX;
-  for (int64_t parts = 1; parts <= most_parts; ++parts) {
-    const int64_t keys = round_up((longest + parts - 1) / parts, kSplitUnit);
-    if (parts > 1 && keys < 2 * kSplitUnit) break;
-    const int64_t blocks = parts_of(keys) * shape.kv_heads;
-    // Merging the parts costs about as much as another block.
-    const int64_t cost = (blocks + slots - 1) / slots * (keys + kBlockOverhead) +
-                         (parts > 1 ? 2 * kBlockOverhead : 0);
-    if (cost < best_cost) best_cost = cost, best = keys;
-  }
-  return best;
-}
 
 // For spans with the same number of keys.
 int64_t choose_even_split(const AttentionShape& shape, int64_t spans, int64_t keys,
@@ -142,6 +117,12 @@ AttentionPlan plan_attention(const AttentionShape& shape, const QuerySpan* spans
                              int64_t tokens) {
   AttentionPlan plan = list_spans(shape, spans, count, tokens);
   AttentionSizes& sizes = plan.sizes;
+  if (flashinfer_takes(shape) && !sizes.joint) {
+    if (const auto lists = hopper_sizes(shape, plan))
+      add_hopper_prompts(shape, *lists, plan);
+    else
+      add_prompts(shape, prompt_sizes(shape, plan), plan);
+  }
   if (sizes.decode_spans == 0) return plan;
   std::vector<int64_t> span_keys;
   for (int32_t i = 0; i < sizes.decode_spans; ++i) span_keys.push_back(keys_of(plan.spans[i]));
@@ -188,6 +169,8 @@ AttentionSizes bounded_attention_sizes(const AttentionShape& shape, const Attent
   if (bounds.other_spans > 0)
     sizes.tiles = std::min(bounds.tokens / tile_queries(shape) + bounds.other_spans,
                            bounds.tokens / (decode_queries(shape) + 1));
+  if (flashinfer_takes(shape) && !bounds.joint)
+    sizes.prompts = bounded_prompt_sizes(shape, bounds.tokens, bounds.other_spans);
   return sizes;
 }
 
@@ -201,6 +184,7 @@ std::optional<AttentionPlan> plan_bounded_attention(const AttentionShape& shape,
   if (sizes.decode_spans > bounds.decode_spans || sizes.decode_rows > bounds.decode_rows ||
       sizes.longest > bounds.longest || sizes.tiles > bounds.tiles || sizes.joint != bounds.joint)
     return std::nullopt;
+  if (bounds.prompts.items > 0 && !add_prompts(shape, bounds.prompts, plan)) return std::nullopt;
   add_empty_decodes(plan, bounds.decode_spans - sizes.decode_spans);
   plan.spans.resize(bounds.decode_spans + bounds.tiles);  // a span has at least one tile
   plan.tiles.resize(bounds.tiles);

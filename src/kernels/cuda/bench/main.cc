@@ -11,13 +11,18 @@ int main(int argc, char** argv) {
   struct {
     const char* name;
     void (*bench)(const Figures&);
-  } const groups[] = {{"elementwise", bench_elementwise}, {"delta", bench_delta},
-                      {"attention", bench_attention},     {"lora", bench_lora},
-                      {"integers", bench_integers},       {"merge", bench_merge},
+  } const groups[] = {{"elementwise", bench_elementwise},
+                      {"delta", bench_delta},
+                      {"attention", bench_attention},
+                      {"prompts", bench_prompts},
+                      {"lora", bench_lora},
+                      {"integers", bench_integers},
+                      {"merge", bench_merge},
                       {"sampling", bench_sampling}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
     std::printf(
-        "usage: cuda_kernels_bench [elementwise|delta|attention|lora|integers|merge|sampling]…\n");
+        "usage: cuda_kernels_bench "
+        "[elementwise|delta|attention|prompts|lora|integers|merge|sampling]…\n");
     return 0;
   }
   cudaDeviceProp properties;

@@ -32,6 +32,7 @@ void print_result(const std::string& name, double seconds, double bytes, double 
 void bench_elementwise(const Figures& figures);
 void bench_delta(const Figures& figures);
 void bench_attention(const Figures& figures);
+void bench_prompts(const Figures& figures);
 void bench_lora(const Figures& figures);
 void bench_integers(const Figures& figures);
 void bench_merge(const Figures& figures);

@@ -24,15 +24,12 @@ struct Order {
   int capability;
 };
 
-constexpr Kernels kKernels[] = {{"Elementwise", test_elementwise, 4e4},
-                                {"Delta", test_delta, 8e6},
-                                {"RotateStore", test_rotate_store, 1e5},
-                                {"Attention", test_attention, 1.5e7},
-                                {"Lora", test_lora, 3e6},
-                                {"Integers", test_integers, 6e6},
-                                {"Merge", test_merge, 3e6},
-                                {"Sampling", test_sampling, 3e5},
-                                {"Vocabulary", test_vocabulary, 3e5}};
+constexpr Kernels kKernels[] = {
+    {"Elementwise", test_elementwise, 4e4},  {"Delta", test_delta, 8e6},
+    {"RotateStore", test_rotate_store, 1e5}, {"Attention", test_attention, 1.5e7},
+    {"Prompts", test_prompts, 1.5e7},        {"Lora", test_lora, 3e6},
+    {"Integers", test_integers, 6e6},        {"Merge", test_merge, 3e6},
+    {"Sampling", test_sampling, 3e5},        {"Vocabulary", test_vocabulary, 3e5}};
 #ifdef VALORA_SANITIZED
 constexpr double kShare = 0.02;  // factor on the work of a case
 constexpr int kRandomCases = 2;

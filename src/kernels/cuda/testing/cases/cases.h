@@ -11,6 +11,7 @@ bool test_elementwise(Dtype dtype, const Selection& selection);
 bool test_delta(Dtype dtype, const Selection& selection);
 bool test_rotate_store(Dtype dtype, const Selection& selection);
 bool test_attention(Dtype dtype, const Selection& selection);
+bool test_prompts(Dtype dtype, const Selection& selection);
 bool test_lora(Dtype dtype, const Selection& selection);
 bool test_integers(Dtype dtype, const Selection& selection);
 bool test_merge(Dtype dtype, const Selection& selection);

@@ -13,19 +13,16 @@ int main(int argc, char** argv) {
   struct {
     const char* name;
     bool (*test)(Dtype, const Selection&);
-  } const groups[] = {{"elementwise", test_elementwise},
-                      {"delta", test_delta},
-                      {"rotate_store", test_rotate_store},
-                      {"attention", test_attention},
-                      {"lora", test_lora},
-                      {"integers", test_integers},
-                      {"merge", test_merge},
-                      {"sampling", test_sampling},
-                      {"vocabulary", test_vocabulary}};
+  } const groups[] = {{"elementwise", test_elementwise},   {"delta", test_delta},
+                      {"rotate_store", test_rotate_store}, {"attention", test_attention},
+                      {"prompts", test_prompts},           {"lora", test_lora},
+                      {"integers", test_integers},         {"merge", test_merge},
+                      {"sampling", test_sampling},         {"vocabulary", test_vocabulary}};
   if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
     std::printf(
         "usage: cuda_kernels_test "
-        "[elementwise|delta|rotate_store|attention|lora|integers|merge|sampling|vocabulary]…\n");
+        "[elementwise|delta|rotate_store|attention|prompts|lora|integers|merge|sampling|"
+        "vocabulary]…\n");
     return 0;
   }
   int devices = 0;
