@@ -269,6 +269,21 @@ void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
   }
 }
 
+// One for each use, on all linears of the case.
+template <typename T>
+std::vector<Adapter<T>> adapters_of(const Case& c) {
+  std::vector<Adapter<T>> adapters;
+  for (size_t u = 0; u < c.uses.size(); ++u) {
+    const Use& use = c.uses[u];
+    Adapter<T>& adapter = adapters.emplace_back(Adapter<T>{&use, {}, {}});
+    for (size_t s = 0; s < c.outs.size(); ++s) {
+      const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
+      adapter.add(use.ranks[s], c.k, c.outs[s], seed, seed + 5, c.panels_per_piece);
+    }
+  }
+  return adapters;
+}
+
 template <typename T>
 void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) {
   SCOPED_TRACE(::testing::Message()
@@ -304,18 +319,9 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     slices.back().w.data = nullptr;
     slices.back().integers = &integers.back()->panels;
   }
-  std::vector<Adapter<T>> adapters;
+  const std::vector<Adapter<T>> adapters = adapters_of<T>(c);
   std::vector<LoraSegment> segments;
-  for (size_t u = 0; u < c.uses.size(); ++u) {
-    const Use& use = c.uses[u];
-    Adapter<T> adapter{&use, {}, {}};
-    for (size_t s = 0; s < c.outs.size(); ++s) {
-      const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
-      adapter.add(use.ranks[s], c.k, c.outs[s], seed, seed + 5, c.panels_per_piece);
-    }
-    adapters.push_back(std::move(adapter));
-    segments.push_back(adapters.back().segment());
-  }
+  for (const Adapter<T>& adapter : adapters) segments.push_back(adapter.segment());
   project<T>(x.data(), c.m, ldx, slices, segments, c.gate, parallel);
 
   const bool rounded = c.m > kernel_set<T>().integer_rows && !kernel_set<T>().float_inputs;
