@@ -104,16 +104,18 @@ bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, in
 // cannot be served.
 Status check_saved_modules(const LoraConfig& config, const AdapterContents& contents,
                            const ModuleTable& modules) {
-  for (const std::string& saved : config.modules_to_save)
+  for (const std::string& saved : config.modules_to_save) {
+    const std::string suffix = "." + saved;
     for (size_t i = 0; i < modules.modules().size(); ++i) {
       const std::string& name = modules.modules()[i].name;
-      if ((name == saved || name.ends_with("." + saved)) &&
+      if ((name == saved || name.ends_with(suffix)) &&
           !has_copy_of(contents, modules, static_cast<int>(i)) &&
           !(is_tied_head(config, modules.modules()[i], modules) &&
             has_copy_of(contents, modules, modules.first_of(ModuleKind::kEmbedding))))
         return unprocessable("modules_to_save names " + shortened(saved) + ", that is " + name +
                              " (its whole weight), for which the file has no tensors");
     }
+  }
   return {};
 }
 

@@ -100,6 +100,35 @@ TEST(AdapterReader, ReadsOldNamesAndNamesContainingAdapter) {
               ElementsAre(HasSubstr("targets " + std::string(kUp0) + " and 1 more modules")));
 }
 
+// What a configuration targets is matched with all modules once per table.
+TEST(AdapterReader, OneTableServesManyConfigurations) {
+  const ModuleTable table = testing::small_table();
+  const auto warnings = [&](const AdapterFolder& folder) {
+    folder.write();
+    return read_adapter(folder.dir.path(), table, {})->warnings;
+  };
+  AdapterFolder narrow, wide, excluding, old;
+  wide.config["target_modules"] = {"q_proj", "up_proj"};
+  excluding.config = wide.config;
+  excluding.config["exclude_modules"] = {"layers.0.mlp.up_proj"};
+  // Names without "language_model", which the pattern does not match.
+  old.config["target_modules"] = R"(model\.layers\.\d\..*_proj|.*language_model.*q_proj)";
+  old.tensors.clear();
+  for (const char* layer : {"0", "1"})
+    old.add_lora(std::string("model.layers.") + layer + ".self_attn.q_proj", 2, kHidden, kHidden);
+  AdapterFolder renamed;
+  renamed.config = old.config;
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THAT(warnings(narrow), ElementsAre());
+    EXPECT_THAT(warnings(wide),
+                ElementsAre(HasSubstr("targets " + std::string(kUp0) + " and 1 more modules")));
+    EXPECT_THAT(warnings(excluding), ElementsAre(HasSubstr("layers.1.mlp.up_proj without")));
+    EXPECT_THAT(warnings(old),
+                ElementsAre(HasSubstr("targets " + std::string(kUp0) + " and 1 more modules")));
+    EXPECT_THAT(warnings(renamed), ElementsAre()) << "the file's names are the newer ones";
+  }
+}
+
 TEST(AdapterReader, ReadsHalfPrecision) {
   AdapterFolder folder;
   folder.tensors[key(kQ0, "lora_A.weight")] = {"BF16", {2, kHidden}, std::string(16, '\x3f')};

@@ -209,6 +209,14 @@ std::vector<std::string> key_order(const std::string& text, const std::string& n
   return keys;
 }
 
+Digest selection_of(const Json& config) {
+  DigestBuilder digest;
+  for (const char* key : {"target_modules", "target_parameters", "exclude_modules",
+                          "modules_to_save", "layers_to_transform", "layers_pattern"})
+    digest.add(config.value(key, Json()).dump());
+  return digest.finish();
+}
+
 template <typename T>
 Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
                                                              const std::string& text,
@@ -255,6 +263,7 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
   if (!config.is_object()) return invalid("not a JSON object");
   LoraConfig lora;
   VALORA_CHECK(check_options(config, lora.warnings));
+  lora.rules.selection = selection_of(config);
   VALORA_CHECK(read_targets(config, lora.rules));
   VALORA_CHECK(read_modules_to_save(config, lora));
   VALORA_CHECK(read_whole_values(config, lora));

@@ -34,16 +34,6 @@ Status check_shape(const char* half, const Module& module, const TensorView& vie
                        shape_text(expected));
 }
 
-// The name without its layer index: the same for all linears of one kind.
-std::string kind_of(const std::string& name) {
-  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
-    const size_t end = name.find_first_not_of("0123456789", dot + 1);
-    if (end > dot + 1 && end != name.npos && name[end] == '.')
-      return name.substr(0, dot) + name.substr(end);
-  }
-  return name;
-}
-
 class Resolver {
  public:
   Resolver(const TargetRules& rules, const AdapterContents& contents, const ModuleTable& modules,
@@ -72,14 +62,13 @@ class Resolver {
   // a kind has tensors: the configuration reaches that kind in this release or model, but did not
   // where the adapter was trained. If a kind has tensors in some layers only, the others were lost.
   Status check_missing(std::vector<std::string>& warnings) {
-    std::set<std::string> kinds;
-    for (const auto& [index, halves] : contents_.modules) kinds.insert(kind_of(module(index).name));
+    std::set<int> kinds;
+    for (const auto& [index, halves] : contents_.modules) kinds.insert(modules_.first_like(index));
+    VALORA_TRY(targeted, modules_.known_targets().of(key(), [&] { return all_targeted(); }));
     std::vector<int> lost, left;
-    for (int i = 0; i < static_cast<int>(modules_.modules().size()); ++i) {
-      if (contents_.modules.contains(i) || module(i).kind == ModuleKind::kUnread) continue;
-      VALORA_TRY(is_target, targets_without_tensors(i));
-      if (is_target) (kinds.contains(kind_of(module(i).name)) ? lost : left).push_back(i);
-    }
+    for (const int i : *targeted)
+      if (!contents_.modules.contains(i))
+        (kinds.contains(modules_.first_like(i)) ? lost : left).push_back(i);
     if (!lost.empty())
       return unprocessable("the file has no tensors for " + module(lost[0]).name +
                            and_more(lost.size()) +
@@ -134,9 +123,28 @@ class Resolver {
                          ", which target_parameters does not name");
   }
 
+  // Of what all_targeted() depends on.
+  Digest key() const {
+    DigestBuilder key;
+    key.add(rules_.selection);
+    for (const auto& [from, to] : spellings_) key.add(from).add(to);
+    return key.finish();
+  }
+
+  // The modules that the configuration targets, with or without tensors in the file.
+  Result<std::vector<int>> all_targeted() {
+    std::vector<int> targeted;
+    for (int i = 0; i < static_cast<int>(modules_.modules().size()); ++i) {
+      if (module(i).kind == ModuleKind::kUnread) continue;
+      VALORA_TRY(hit, is_targeted(i));
+      if (hit) targeted.push_back(i);
+    }
+    return targeted;
+  }
+
   // Uses the names in the file's spelling. If the module has none, all its names must match: it
   // probably had another name, or did not exist, where the adapter was trained.
-  Result<bool> targets_without_tensors(int index) {
+  Result<bool> is_targeted(int index) {
     const std::vector<std::string> names = modules_.names(index);
     bool in_spelling = false, all = true;
     if (rules_.targets_parameter(stored_parameter_of(module(index), names[0])) ||

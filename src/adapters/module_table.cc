@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace valora::adapters {
+namespace {
+
+// The name without its layer index: the same for all linears of one kind.
+std::string without_layer(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    const size_t end = name.find_first_not_of("0123456789", dot + 1);
+    if (end > dot + 1 && end != name.npos && name[end] == '.')
+      return name.substr(0, dot) + name.substr(end);
+  }
+  return name;
+}
+
+}  // namespace
 
 const char* module_kind_name(ModuleKind kind) {
   switch (kind) {
@@ -20,8 +33,15 @@ ModuleTable::ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> a
     : modules_(std::move(modules)), aliases_(std::move(aliases)), hidden_size_(hidden_size) {
   std::stable_sort(aliases_.begin(), aliases_.end(),
                    [](const auto& a, const auto& b) { return a.alias.size() > b.alias.size(); });
-  for (size_t i = 0; i < modules_.size(); ++i)
-    by_name_.emplace(modules_[i].name, static_cast<int>(i));
+  first_of_.fill(-1);
+  std::unordered_map<std::string, int> first_like;
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    const int index = static_cast<int>(i);
+    by_name_.emplace(modules_[i].name, index);
+    int& first = first_of_[static_cast<size_t>(modules_[i].kind)];
+    if (first < 0) first = index;
+    first_like_.push_back(first_like.emplace(without_layer(modules_[i].name), index).first->second);
+  }
 }
 
 std::optional<int> ModuleTable::find(std::string_view name) const {
@@ -32,11 +52,6 @@ std::optional<int> ModuleTable::find(std::string_view name) const {
     if (it != by_name_.end()) return it->second;
   }
   return std::nullopt;
-}
-
-int ModuleTable::first_of(ModuleKind kind) const {
-  const auto it = std::ranges::find(modules_, kind, &Module::kind);
-  return it == modules_.end() ? -1 : static_cast<int>(it - modules_.begin());
 }
 
 std::vector<std::string> ModuleTable::names(int module) const {

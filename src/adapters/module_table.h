@@ -1,13 +1,16 @@
 // The linear modules of a model under the names that adapters use.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "adapters/known_targets.h"
 #include "adapters/partition.h"
 
 namespace valora::adapters {
@@ -22,6 +25,7 @@ enum class ModuleKind : uint8_t {
   kUnread,
   kOther  // cannot be adapted
 };
+inline constexpr size_t kModuleKinds = 5;
 const char* module_kind_name(ModuleKind kind);  // "linear", "embedding", "output layer", …
 
 struct Module {
@@ -56,9 +60,11 @@ struct PrefixAlias {
   std::string canonical;
 };
 
+// One per model: a mixture of experts has tens of thousands of modules, so adapters refer to it and
+// have none of their own. Immutable.
 class ModuleTable {
  public:
-  ModuleTable() = default;
+  ModuleTable() : ModuleTable({}, {}, 0) {}
   ModuleTable(std::vector<Module> modules, std::vector<PrefixAlias> aliases, int64_t hidden_size);
 
   const std::vector<Module>& modules() const { return modules_; }
@@ -66,7 +72,11 @@ class ModuleTable {
   // The index of a module by its canonical name or an alias. The canonical name takes precedence.
   std::optional<int> find(std::string_view name) const;
   // The index of the first module of a kind; -1: none.
-  int first_of(ModuleKind kind) const;
+  int first_of(ModuleKind kind) const { return first_of_[static_cast<size_t>(kind)]; }
+  // The first module whose name differs from this one's in the index of its layer alone.
+  int first_like(int module) const { return first_like_[static_cast<size_t>(module)]; }
+  // What configurations of adapters target. Copies of the table share it.
+  KnownTargets& known_targets() const { return *known_targets_; }
   // All names of one module: canonical first, then its aliases. An adapter's patterns are tried on
   // each, because its configuration uses the names of the transformers version it was written with.
   std::vector<std::string> names(int module) const;
@@ -74,8 +84,11 @@ class ModuleTable {
  private:
   std::vector<Module> modules_;
   std::unordered_map<std::string, int> by_name_;
+  std::array<int, kModuleKinds> first_of_;
+  std::vector<int> first_like_;  // by module
   std::vector<PrefixAlias> aliases_;
   int64_t hidden_size_ = 0;
+  std::shared_ptr<KnownTargets> known_targets_ = std::make_shared<KnownTargets>();
 };
 
 }  // namespace valora::adapters

@@ -9,7 +9,12 @@
 
 namespace valora::adapters {
 
-enum class Split : uint8_t { kWhole, kOutputs, kInputs };
+enum class Split : uint8_t {
+  kWhole,  // one copy for all ranks, of which the first computes with it
+  kEach,   // a copy on each rank, all of which compute with it
+  kOutputs,
+  kInputs
+};
 
 inline constexpr size_t kMostSections = 3;
 

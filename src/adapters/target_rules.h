@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "adapters/regex.h"
+#include "base/digest.h"
 #include "base/result.h"
 
 namespace valora::adapters {
@@ -47,6 +48,7 @@ struct BlockDiagonal {
 };
 
 struct TargetRules {
+  Digest selection;         // of the options that decide what targets_name() is true for
   bool all_linear = false;  // target_modules: "all-linear"
   NameSet targets;
   std::unordered_set<std::string> parameters;  // target_parameters: names, or suffixes

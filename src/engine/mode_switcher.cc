@@ -94,8 +94,8 @@ void ModeSwitcher::merge(const std::shared_ptr<const serving::LoadedAdapter>& ad
     const bool touched = weights.touches(module);
     merged_.modules[module] = touched ? target.merged : ops::Weight();
     if (!touched) continue;
-    merges.push_back(
-        {&target.linear->weight(), &target.merged, &weights, module, weights.scale(module)});
+    merges.push_back({&target.linear->weight(), &target.merged, &weights, module,
+                      weights.module(module)->scale});
     if (place_ == MergePlace::kInPlace) overwritten_.push_back(target.linear);
   }
   ops::merge(merges);

@@ -49,10 +49,19 @@ std::vector<ops::LinearGroup> linear_groups(const at::Tensor& x,
 
 // Combines the values of all ranks, in place.
 at::Tensor reduce(at::Tensor values, const Shard& shard, Communicator::Reduction reduction) {
+  if (shard.of == 1) return values;
   shard.communicator->all_reduce(
       shard.rank, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())},
       ops::torch_parallel(), reduction);
   return values;
+}
+
+// Per token, over the inputs of all ranks: it determines the scale of a token that is rounded.
+// Undefined if no token has a scale of its own.
+at::Tensor largest_of_ranks(const at::Tensor& x, const ops::Weight& weight, const Shard& shard) {
+  const auto& rounding = weight.input_rounding();
+  if (shard.of == 1 || !rounding || rounding->scale != 0) return {};
+  return reduce(ops::largest_inputs(x), shard, Communicator::Reduction::kMax);
 }
 
 }  // namespace
@@ -66,17 +75,21 @@ Linear::Linear(Weights& weights, const std::string& name, int64_t in, int64_t ou
 }
 
 at::Tensor Linear::operator()(const at::Tensor& x, const Adaptation& adaptation) const {
+  if (sums_over_.of > 1) return sum_of_ranks(part(x, adaptation), sums_over_).to(x.scalar_type());
   observe({this}, x, adaptation);
-  if (sums_over_.of == 1) return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
+  return ops::linear(x, adapted(*this, adaptation), adaptation.lora);
+}
+
+// The adapters' products are partial sums as well, so they need no collective of their own.
+at::Tensor Linear::part(const at::Tensor& x, const Adaptation& adaptation) const {
+  observe({this}, x, adaptation);
   const ops::ModuleWeight linear = adapted(*this, adaptation);
-  const auto& rounding = linear.weight->input_rounding();
-  at::Tensor largest;  // per token, over the inputs of all ranks: it determines the token's scale
-  if (rounding && rounding->scale == 0)
-    largest = reduce(ops::largest_inputs(x), sums_over_, Communicator::Reduction::kMax);
-  // The adapters' products are partial sums as well, so they need no collective of their own.
-  return reduce(ops::linear_float(x, linear, adaptation.lora, largest), sums_over_,
-                Communicator::Reduction::kSum)
-      .to(x.scalar_type());
+  return ops::linear_float(x, linear, adaptation.lora,
+                           largest_of_ranks(x, *linear.weight, sums_over_));
+}
+
+at::Tensor sum_of_ranks(const at::Tensor& parts, const Shard& shard) {
+  return reduce(parts, shard, Communicator::Reduction::kSum);
 }
 
 std::vector<at::Tensor> project(const at::Tensor& x, std::initializer_list<const Linear*> linears,
@@ -98,6 +111,12 @@ at::Tensor gated(const at::Tensor& x, const Linear& gate, const Linear& up,
 
 at::Tensor grouped(const at::Tensor& x, std::span<const LinearRows> groups) {
   return ops::grouped_linear(x, linear_groups(x, groups));
+}
+
+at::Tensor grouped_part(const at::Tensor& x, std::span<const LinearRows> groups) {
+  const auto linears = linear_groups(x, groups);
+  return ops::grouped_linear_float(
+      x, linears, largest_of_ranks(x, *linears[0].linear.weight, groups[0].linear->sums_over()));
 }
 
 at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearRows> groups,

@@ -32,6 +32,9 @@ class Linear {
   // x: [T, in] → [T, out], the rank's inputs and outputs. If split by inputs, this is a collective
   // of all ranks and returns the full sums.
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation = {}) const;
+  // The same in float, and this rank's part of the sums if split by inputs: not a collective, but
+  // for the largest input of tokens that are rounded by a scale of their own.
+  at::Tensor part(const at::Tensor& x, const Adaptation& adaptation) const;
   // The same in float. Ignores merged weights.
   at::Tensor wide(const at::Tensor& x, const ops::LoraBatch& lora) const {
     return ops::linear_float(x, {&weight_, module_}, lora);
@@ -42,13 +45,18 @@ class Linear {
   int module() const { return module_; }
   // This rank's part of the model's linear.
   const LinearSlice& slice() const { return slice_; }
+  // The ranks that its inputs are split over.
+  const Shard& sums_over() const { return sums_over_; }
 
  private:
   ops::Weight weight_;
   int module_ = -1;
   LinearSlice slice_;
-  Shard sums_over_;  // the ranks that its inputs are split over
+  Shard sums_over_;
 };
+
+// The sums over all ranks of parts in float, in place.
+at::Tensor sum_of_ranks(const at::Tensor& parts, const Shard& shard);
 
 // Applies linears to the same input in one launch, at most ops::kMaxSlices. One [T, out] tensor
 // each.
@@ -67,6 +75,8 @@ struct LinearRows {
 // Linears of equal sizes that each take rows of their own, in one launch. groups: adjacent, from
 // row 0 to the last row of x. → [T, out]
 at::Tensor grouped(const at::Tensor& x, std::span<const LinearRows> groups);
+// As Linear::part(): float [T, out]. The linears are split over the same ranks.
+at::Tensor grouped_part(const at::Tensor& x, std::span<const LinearRows> groups);
 // activation(linear(x)) · up(x), [T, out]
 at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearRows> groups,
                          ops::Gate activation);

@@ -63,26 +63,33 @@ Expert make_expert(Weights& weights, const adapters::ModuleTable& modules,
 void add_mixture_modules(const MixtureConfig& m, int64_t hidden, const std::string& layer,
                          int64_t index, std::vector<adapters::Module>& modules) {
   using Part = adapters::Module::Mixture;
-  const auto add = [&](const std::string& name, int64_t in, int64_t out, Part part) {
-    modules.push_back(
-        {.name = layer + name, .in = in, .out = out, .layer = index, .mixture = part});
+  using enum adapters::Split;
+  const auto add = [&](const std::string& name, int64_t in, int64_t out,
+                       const adapters::Partition& partition, Part part) {
+    modules.push_back({.name = layer + name,
+                       .in = in,
+                       .out = out,
+                       .layer = index,
+                       .partition = partition,
+                       .mixture = part});
   };
   const auto add_expert = [&](const std::string& name, int64_t width, Part part) {
-    add(name + ".gate_proj", hidden, width, part);
-    add(name + ".up_proj", hidden, width, part);
-    add(name + ".down_proj", width, hidden, part);
+    add(name + ".gate_proj", hidden, width, {kOutputs, width}, part);
+    add(name + ".up_proj", hidden, width, {kOutputs, width}, part);
+    add(name + ".down_proj", width, hidden, {kInputs, width}, part);
   };
-  add(kRouter, hidden, m.experts, Part::kRouter);
+  add(kRouter, hidden, m.experts, {kEach}, Part::kRouter);
   for (int64_t e = 0; e < m.experts; ++e)
     add_expert(kExperts + std::to_string(e), m.width, Part::kExpert);
   if (m.shared_width == 0) return;
   add_expert(kShared, m.shared_width, Part::kNone);
-  add(kSharedGate, hidden, 1, Part::kRouter);
+  add(kSharedGate, hidden, 1, {kEach}, Part::kRouter);
 }
 
 Mixture::Mixture(Weights& weights, const adapters::ModuleTable& modules, const std::string& layer,
                  const MixtureConfig& config, int64_t hidden, ops::Gate activation)
     : config_(config),
+      ranks_(weights.shard()),
       activation_(activation),
       router_(table_linear(weights, modules, layer + kRouter, false)) {
   weights.split_experts(layer + kExperts, {config.experts, hidden, config.width});
@@ -130,15 +137,19 @@ at::Tensor Mixture::operator()(const at::Tensor& x, const Adaptation& adaptation
     first.push_back({r.begin, r.end, &expert.gate, &expert.up, own});
     second.push_back({r.begin, r.end, &expert.down, nullptr, own});
   }
-  const at::Tensor outputs = grouped(grouped_gated(inputs, first, activation_), second);
-  const at::Tensor y = ops::weighted_rows(outputs, rows.places, weights);
-  return shared_ ? with_shared(x, y, adaptation) : y;
+  const at::Tensor inner = grouped_gated(inputs, first, activation_);
+  // Parts of sums are weighted and added before the ranks exchange them, in float.
+  const at::Tensor outputs = ranks_.of > 1 ? grouped_part(inner, second) : grouped(inner, second);
+  at::Tensor y = ops::weighted_rows(outputs, rows.places, weights);
+  if (shared_) y = with_shared(x, y, adaptation);
+  return ranks_.of > 1 ? sum_of_ranks(y, ranks_).to(x.scalar_type()) : y;
 }
 
 at::Tensor Mixture::with_shared(const at::Tensor& x, const at::Tensor& y,
                                 const Adaptation& adaptation) const {
+  const at::Tensor inner = gated(x, shared_->gate, shared_->up, adaptation, activation_);
   const at::Tensor shared =
-      shared_->down(gated(x, shared_->gate, shared_->up, adaptation, activation_), adaptation);
+      ranks_.of > 1 ? shared_->down.part(inner, adaptation) : shared_->down(inner, adaptation);
   return y + at::sigmoid(shared_gate_(x, adaptation)) * shared;
 }
 

@@ -23,16 +23,18 @@ class Mixture {
   Mixture(Weights& weights, const adapters::ModuleTable& modules, const std::string& layer,
           const MixtureConfig& config, int64_t hidden, ops::Gate activation);
   // x: [T, hidden] → [T, hidden]. Runs the experts that a token chooses, each once for all of its
-  // tokens.
+  // tokens. With several ranks, each computes its part of every expert, and one all-reduce adds
+  // them.
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
   void append_linears(std::vector<Linear*>& linears);
 
  private:
-  // Adds the output of the shared expert to y.
+  // The output of the shared expert, added to y; if y is a rank's part, in float, a part as well.
   at::Tensor with_shared(const at::Tensor& x, const at::Tensor& y,
                          const Adaptation& adaptation) const;
 
   MixtureConfig config_;
+  Shard ranks_;
   ops::Gate activation_;
   Linear router_;
   std::vector<Expert> experts_;

@@ -70,10 +70,15 @@ TEST(MixtureConfig, BothSpellingsOfTheNumberAreRead) {
             std::string::npos);
 }
 
-TEST(MixtureConfig, RanksAreRefused) {
-  const ModelSpec spec = spec_of_mixture(qwen3_moe({})).value();
-  EXPECT_TRUE(check_ranks(spec, 1).ok());
-  EXPECT_NE(check_ranks(spec, 2).error().message.find("not divided among ranks"),
+TEST(MixtureConfig, RanksNeedAnInputEach) {
+  const auto checked = [](int64_t width, int ranks) {
+    return check_ranks(spec_of_mixture(qwen3_moe({{"moe_intermediate_size", width}})).value(),
+                       ranks);
+  };
+  EXPECT_TRUE(checked(1, 1).ok());
+  EXPECT_TRUE(checked(2, 2).ok());
+  EXPECT_NE(checked(1, 2).error().message.find("the 1 inputs of Qwen3MoeForCausalLM's model.layers."
+                                               "0.mlp.experts.0.down_proj are fewer"),
             std::string::npos);
 }
 

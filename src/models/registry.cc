@@ -152,9 +152,6 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
     return invalid(fmt::format("--tensor-parallel-size {}: {}", ranks, what),
                    "tensor_parallel_size");
   };
-  if (ranks > 1 && spec.experts.count > 0)
-    return refused(fmt::format("the experts of {} are not divided among ranks; leave it out",
-                               spec.architecture));
   if (spec.state.key_heads % ranks != 0)
     return refused(
         fmt::format("the {} heads of keys of {}'s gated delta rules do not divide evenly",
@@ -173,6 +170,10 @@ Status check_ranks(const ModelSpec& spec, int ranks) {
         fmt::format("the {} heads of keys and values of {} neither divide evenly nor "
                     "divide the number of ranks",
                     spec.kv_heads, spec.architecture));
+  for (const adapters::Module& module : spec.modules.modules())
+    if (module.partition.split == adapters::Split::kInputs && module.in < ranks)
+      return refused(fmt::format("the {} inputs of {}'s {} are fewer than the ranks", module.in,
+                                 spec.architecture, module.name));
   return {};
 }
 

@@ -1,10 +1,26 @@
 // The linears of experts that a checkpoint stores together.
 #include <fmt/ranges.h>
 
+#include "models/expert_tensors.h"
 #include "models/spec/load_error.h"
 #include "models/weights.h"
 
 namespace valora::models {
+
+Result<bool> experts_are_transposed(const std::string& tensor, const std::vector<int64_t>& shape,
+                                    const std::vector<int64_t>& rows) {
+  const std::vector<int64_t> columns{rows[0], rows[2], rows[1]};
+  if (shape != rows && shape != columns)
+    return unprocessable(
+        fmt::format("{} has shape [{}], but the configuration requires [{}] or [{}]", tensor,
+                    fmt::join(shape, ", "), fmt::join(rows, ", "), fmt::join(columns, ", ")));
+  if (rows == columns)
+    return unprocessable(
+        fmt::format("{}: the orientation of experts stored together cannot be told from the shape "
+                    "[{}], and releases of transformers differ in it; store a linear per expert",
+                    tensor, fmt::join(rows, ", ")));
+  return shape == columns;
+}
 
 at::Tensor Weights::columns_of(const Entry& entry) const {
   return stored(entry)
@@ -49,33 +65,21 @@ void Weights::split_experts(const std::string& prefix, const ExpertSizes& sizes)
                          const std::vector<const char*>& linears) {
     const Entry* whole = find(prefix + name);
     if (!whole) return;
-    const std::vector<int64_t> rows{count, out, in}, columns{count, in, out};
-    const bool transposed = whole->view.shape == columns;
-    if (whole->view.shape != rows && !transposed)
-      throw LoadError(unprocessable(
-          fmt::format("{}: tensor {} has shape [{}], but the configuration requires [{}] or [{}]",
-                      dir_, whole->stored_name, fmt::join(whole->view.shape, ", "),
-                      fmt::join(rows, ", "), fmt::join(columns, ", ")),
-          dir_));
+    const std::string tensor = fmt::format("{}: tensor {}", dir_, whole->stored_name);
     if (!scalar_type(whole->view.dtype))
-      throw LoadError(unprocessable(
-          fmt::format("{}: tensor {}: experts stored together in {} are not supported, only in "
-                      "floats of 16 bits and more",
-                      dir_, whole->stored_name, dtype_name(whole->view.dtype)),
-          dir_));
-    if (out == in)
-      throw LoadError(unprocessable(
-          fmt::format("{}: tensor {}: the orientation of experts stored together cannot be told "
-                      "from the shape [{}], and releases of transformers differ in it; store a "
-                      "linear per expert",
-                      dir_, whole->stored_name, fmt::join(rows, ", ")),
-          dir_));
+      throw LoadError(
+          unprocessable(fmt::format("{}: experts stored together in {} are not supported, only in "
+                                    "floats of 16 bits and more",
+                                    tensor, dtype_name(whole->view.dtype)),
+                        dir_));
+    const auto transposed = experts_are_transposed(tensor, whole->view.shape, {count, out, in});
+    if (!transposed.ok()) throw LoadError(unprocessable(transposed.error().message, dir_));
     const std::string stored_prefix =
         whole->stored_name.substr(0, whole->stored_name.size() - name.size());
     const Entry entry = *whole;
     for (size_t i = 0; i < linears.size(); ++i)
       split_expert_tensor(entry, stored_prefix, linears[i], static_cast<int64_t>(i) * width,
-                          out / static_cast<int64_t>(linears.size()), in, transposed);
+                          out / static_cast<int64_t>(linears.size()), in, *transposed);
   };
   split("gate_up_proj", 2 * width, hidden, {"gate_proj", "up_proj"});
   split("down_proj", hidden, width, {"down_proj"});

@@ -24,6 +24,16 @@ void check_groups(const at::Tensor& x, std::span<const LinearGroup> groups, bool
   TORCH_CHECK(next == x.size(0), "grouped linear: ", next, " rows of ", x.size(0));
 }
 
+at::Tensor rows_of(const at::Tensor& x, const LinearGroup& group) {
+  return x.narrow(0, group.begin, group.end - group.begin);
+}
+
+void check_linears_of(const at::Tensor& x, std::span<const LinearGroup> groups) {
+  check_groups(x, groups, false);
+  for (const LinearGroup& group : groups)
+    check_linears(rows_of(x, group), {&group.linear, 1}, *group.lora);
+}
+
 // True if one launch can compute all groups: the others run apart.
 bool runs_together(const at::Tensor& x, std::span<const LinearGroup> groups, bool gated) {
   const auto plain = [](const ModuleWeight& l, const LoraBatch& lora) {
@@ -38,15 +48,22 @@ bool runs_together(const at::Tensor& x, std::span<const LinearGroup> groups, boo
 }  // namespace
 
 at::Tensor grouped_linear(const at::Tensor& x, std::span<const LinearGroup> groups) {
-  check_groups(x, groups, false);
-  for (const LinearGroup& group : groups)
-    check_linears(x.narrow(0, group.begin, group.end - group.begin), {&group.linear, 1},
-                  *group.lora);
-  if (runs_together(x, groups, false)) return grouped_cpu(x, groups, std::nullopt);
+  check_linears_of(x, groups);
+  if (runs_together(x, groups, false)) return grouped_cpu(x, groups, std::nullopt, x.scalar_type());
   std::vector<at::Tensor> parts;
   for (const LinearGroup& group : groups)
-    parts.push_back(
-        linear(x.narrow(0, group.begin, group.end - group.begin), group.linear, *group.lora));
+    parts.push_back(linear(rows_of(x, group), group.linear, *group.lora));
+  return at::cat(parts);
+}
+
+at::Tensor grouped_linear_float(const at::Tensor& x, std::span<const LinearGroup> groups,
+                                const at::Tensor& largest) {
+  check_linears_of(x, groups);
+  if (runs_together(x, groups, false)) return grouped_cpu(x, groups, std::nullopt, at::kFloat);
+  std::vector<at::Tensor> parts;
+  for (const LinearGroup& group : groups)
+    parts.push_back(linear_float(rows_of(x, group), group.linear, *group.lora,
+                                 largest.defined() ? rows_of(largest, group) : largest));
   return at::cat(parts);
 }
 
@@ -55,13 +72,12 @@ at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearGroup> group
   check_groups(x, groups, true);
   for (const LinearGroup& group : groups) {
     const ModuleWeight both[] = {group.linear, group.up};
-    check_linears(x.narrow(0, group.begin, group.end - group.begin), both, *group.lora);
+    check_linears(rows_of(x, group), both, *group.lora);
   }
-  if (runs_together(x, groups, true)) return grouped_cpu(x, groups, activation);
+  if (runs_together(x, groups, true)) return grouped_cpu(x, groups, activation, x.scalar_type());
   std::vector<at::Tensor> parts;
   for (const LinearGroup& group : groups)
-    parts.push_back(gated(x.narrow(0, group.begin, group.end - group.begin), group.linear, group.up,
-                          *group.lora, activation));
+    parts.push_back(gated(rows_of(x, group), group.linear, group.up, *group.lora, activation));
   return at::cat(parts);
 }
 

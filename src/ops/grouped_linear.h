@@ -20,6 +20,9 @@ struct LinearGroup {
 // groups: adjacent, from row 0 to the last row of x: [rows, in], as in project(). Linears have
 // equal sizes. → linear(x), [rows, out]
 at::Tensor grouped_linear(const at::Tensor& x, std::span<const LinearGroup> groups);
+// The same in float, for partial sums. largest: float [rows, 1], as in linear_float().
+at::Tensor grouped_linear_float(const at::Tensor& x, std::span<const LinearGroup> groups,
+                                const at::Tensor& largest = {});
 // → activation(linear(x)) · up(x), [rows, out]
 at::Tensor grouped_gated(const at::Tensor& x, std::span<const LinearGroup> groups, Gate activation);
 

@@ -48,7 +48,7 @@ at::Tensor adapted(const at::Tensor& x, const at::Tensor& inputs, const ModuleWe
     };
     const at::Tensor low = product(dropped(rows(x), lora.dropout(), linear.module, i), weight->a);
     rows(y).add_(product(low, weight->b),
-                 segment.coefficient * lora.adapter(i).scale(linear.module));
+                 segment.coefficient * lora.adapter(i).module(linear.module)->scale);
   }
   return wide ? y : y.to(x.scalar_type());
 }

@@ -111,9 +111,9 @@ void set_low_rank_products(LowRankProducts* products) { others = products; }
 bool has_low_rank_products() { return others != nullptr; }
 
 at::Tensor grouped_cpu(const at::Tensor& x, std::span<const LinearGroup> groups,
-                       std::optional<Gate> activation) {
+                       std::optional<Gate> activation, at::ScalarType dtype) {
   const int64_t width = x.size(1), out = groups[0].linear.weight->out();
-  const at::Tensor y = at::empty({x.size(0), out}, x.options());
+  const at::Tensor y = at::empty({x.size(0), out}, x.options().dtype(dtype));
   with_cpu_type(x, [&](auto t) {
     using T = decltype(t);
     std::vector<std::array<kernels::Slice<T>, 2>> slices(groups.size());
@@ -121,7 +121,10 @@ at::Tensor grouped_cpu(const at::Tensor& x, std::span<const LinearGroup> groups,
     for (size_t i = 0; i < groups.size(); ++i) {
       const LinearGroup& group = groups[i];
       slices[i][0] = slice_of<T>(group.linear);
-      slices[i][0].y = raw<T>(y) + group.begin * out;
+      if (dtype == x.scalar_type())
+        slices[i][0].y = raw<T>(y) + group.begin * out;
+      else
+        slices[i][0].y_float = y.mutable_data_ptr<float>() + group.begin * out;
       if (activation) slices[i][1] = slice_of<T>(group.up);
       rows[i] = {raw<T>(x) + group.begin * width,
                  group.end - group.begin,

@@ -25,9 +25,10 @@ at::Tensor linear_float_cpu(const at::Tensor& x, const Weight& w, const at::Tens
 std::vector<at::Tensor> sums_cpu(const at::Tensor& x, const at::Tensor& inputs,
                                  std::span<const ModuleWeight> linears, const LoraBatch& lora,
                                  const at::Tensor& largest);
-// All groups in one launch; activation: gated products. Weights are panels, inputs not rounded.
+// All groups in one launch, in `dtype`: x's or, if not gated, float. activation: gated products.
+// Weights are panels, inputs not rounded.
 at::Tensor grouped_cpu(const at::Tensor& x, std::span<const LinearGroup> groups,
-                       std::optional<Gate> activation);
+                       std::optional<Gate> activation, at::ScalarType dtype);
 at::Tensor weighted_rows_cpu(const at::Tensor& x, const at::Tensor& rows,
                              const at::Tensor& weights);
 // activation(gate) · up, rounded to the dtype. gate_aten() is differentiable.

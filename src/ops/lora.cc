@@ -15,11 +15,7 @@ kernels::LoraFactor factor_of(const Weight& w) {
 }  // namespace
 
 AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
-    : table_(modules),
-      touched_((modules + 63) / 64),
-      changed_(touched_.size()),
-      layout_(std::move(layout)),
-      pieces_(layout_->pieces().size()) {
+    : modules_(modules), layout_(std::move(layout)), pieces_(layout_->pieces().size()) {
   for (const PanelLayout::Module& m : layout_->modules()) {
     const LoraShape& s = m.shape;
     TORCH_CHECK(s.module < 0 || static_cast<size_t>(s.module) >= modules || !touches(s.module),
@@ -30,11 +26,14 @@ AdapterWeights::AdapterWeights(size_t modules, PanelLayout layout)
   }
 }
 
+void AdapterWeights::check_module(int module) const {
+  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < model_modules(), "module ", module,
+              " is out of range: the model has ", model_modules());
+}
+
 kernels::LoraModule& AdapterWeights::touch(int module) {
-  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "module ", module,
-              " is out of range: the model has ", table_.size());
-  touched_[module / 64] |= uint64_t{1} << (module % 64);
-  return table_[module];
+  check_module(module);
+  return modules_.add(module);
 }
 
 void AdapterWeights::set(int module, LoraWeight weight, float scale) {
@@ -65,8 +64,9 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
                : kernels::LoraFactor{nullptr, first, f.panels_per_piece, f.inputs_per_piece};
   };
   for (const PanelLayout::Module& m : layout_->modules()) {
-    table_[m.shape.module].a = placed(m.a);
-    table_[m.shape.module].b = placed(m.b);
+    kernels::LoraModule& entry = *modules_.find(m.shape.module);
+    entry.a = placed(m.a);
+    entry.b = placed(m.b);
   }
   placed_ = true;
   on_device_ = nullptr;
@@ -75,38 +75,43 @@ void AdapterWeights::place(std::span<std::byte* const> blocks) {
 void AdapterWeights::unplace() {
   TORCH_CHECK(layout_, "an adapter that owns its weights cannot be unplaced");
   for (const PanelLayout::Module& m : layout_->modules())
-    table_[m.shape.module].a = table_[m.shape.module].b = {};
+    modules_.find(m.shape.module)->a = modules_.find(m.shape.module)->b = {};
   placed_ = false;
   on_device_ = nullptr;
   outputs_on_device_ = nullptr;
 }
 
 void AdapterWeights::set_output(int module, OutputChange change) {
-  TORCH_CHECK(module >= 0 && static_cast<size_t>(module) < table_.size(), "module ", module,
-              " is out of range: the model has ", table_.size());
+  check_module(module);
   for (const at::Tensor& values : {change.shift, change.gain})
     TORCH_CHECK(!values.defined() ||
                     (values.is_cpu() && values.dim() == 1 && values.scalar_type() == at::kFloat),
                 "an output change must be a float vector in host memory");
   outputs_[module] = std::move(change);
+  changed_.resize(touched().size());
   changed_[module / 64] |= uint64_t{1} << (module % 64);
   outputs_on_device_ = nullptr;
 }
 
 void AdapterWeights::pack_contiguous() {
   std::vector<Weight*> all;
-  for (auto& weight : weights_)
-    if (weight) all.insert(all.end(), {&weight->a, &weight->b});
+  for (auto& [module, weight] : weights_) all.insert(all.end(), {&weight.a, &weight.b});
   ops::pack_contiguous(all);
-  for (size_t i = 0; i < weights_.size(); ++i)
-    if (weights_[i]) {
-      table_[i].a = factor_of(weights_[i]->a);
-      table_[i].b = factor_of(weights_[i]->b);
-    }
+  for (const auto& [module, weight] : weights_) {
+    modules_.find(module)->a = factor_of(weight.a);
+    modules_.find(module)->b = factor_of(weight.b);
+  }
 }
 
 void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
                     float coefficient) {
+  const size_t known = segments_.size();
+  add_segment(token_begin, token_end, adapter, coefficient);
+  if (segments_.size() > known) also_touch(adapter.touched());
+}
+
+void LoraBatch::add_segment(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
+                            float coefficient) {
   TORCH_CHECK(0 <= token_begin && token_begin <= token_end, "[", token_begin, ", ", token_end,
               ") is not a segment of tokens");
   TORCH_CHECK(adapter.resident(), "an adapter in the batch is not resident; place it first");
@@ -119,19 +124,25 @@ void LoraBatch::add(int64_t token_begin, int64_t token_end, const AdapterWeights
     s.token_end = token_end;
     return;
   }
-  TORCH_CHECK(adapters_.empty() || adapters_[0]->table().size() == adapter.table().size(),
-              "adapters of models of ", adapters_[0]->table().size(), " and ",
-              adapter.table().size(), " modules in one batch");
+  TORCH_CHECK(adapters_.empty() || adapters_[0]->model_modules() == adapter.model_modules(),
+              "adapters of models of ", adapters_[0]->model_modules(), " and ",
+              adapter.model_modules(), " modules in one batch");
   TORCH_CHECK(!format_ || !adapter.format() || format_ == adapter.format(),
               "adapters of different layouts or dtypes in one batch");
   if (!format_) format_ = adapter.format();
-  segments_.push_back({token_begin, token_end, adapter.table().data(), coefficient});
+  segments_.push_back({token_begin, token_end, adapter.modules(), coefficient});
   adapters_.push_back(&adapter);
-  also_touch(adapter.touched());
 }
 
 void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
                             float coefficient) {
+  const size_t known = outputs_.size();
+  add_output_segment(token_begin, token_end, adapter, coefficient);
+  if (outputs_.size() > known) also_change(adapter.changed());
+}
+
+void LoraBatch::add_output_segment(int64_t token_begin, int64_t token_end,
+                                   const AdapterWeights& adapter, float coefficient) {
   if (adapter.outputs().empty() || token_begin == token_end) return;
   TORCH_CHECK(0 <= token_begin && token_begin < token_end, "[", token_begin, ", ", token_end,
               ") is not a segment of tokens");
@@ -146,12 +157,16 @@ void LoraBatch::add_outputs(int64_t token_begin, int64_t token_end, const Adapte
     }
   }
   outputs_.push_back({token_begin, token_end, &adapter, coefficient});
-  also_change(adapter.changed());
 }
 
-void LoraBatch::include(std::vector<uint64_t>& bits, std::span<const uint64_t> more) {
-  bits.resize(std::max(bits.size(), more.size()));
-  for (size_t i = 0; i < more.size(); ++i) bits[i] |= more[i];
+void LoraBatch::include(Bits& bits, std::span<const uint64_t> more) {
+  if (more.empty()) return;
+  if (!bits)
+    bits = std::make_shared<std::vector<uint64_t>>();
+  else if (bits.use_count() > 1)
+    bits = std::make_shared<std::vector<uint64_t>>(*bits);
+  bits->resize(std::max(bits->size(), more.size()));
+  for (size_t i = 0; i < more.size(); ++i) (*bits)[i] |= more[i];
 }
 
 template <typename Place>
@@ -160,12 +175,14 @@ LoraBatch LoraBatch::renumbered(const Place& place) const {
   for (size_t i = 0; i < segments_.size(); ++i) {
     const kernels::LoraSegment& s = segments_[i];
     const int64_t first = place(s.token_begin), last = place(s.token_end);
-    if (first < last) cut.add(first, last, *adapters_[i], s.coefficient);
+    if (first < last) cut.add_segment(first, last, *adapters_[i], s.coefficient);
   }
   for (const OutputSegment& s : outputs_) {
     const int64_t first = place(s.token_begin), last = place(s.token_end);
-    if (first < last) cut.add_outputs(first, last, *s.adapter, s.coefficient);
+    if (first < last) cut.add_output_segment(first, last, *s.adapter, s.coefficient);
   }
+  cut.touched_ = touched_;
+  cut.changed_ = changed_;
   return cut;
 }
 

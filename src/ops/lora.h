@@ -1,5 +1,5 @@
-// Adapters in the form that projections read: a module table per adapter, built when it is loaded,
-// and a segment table per step, read by every layer.
+// Adapters in the form that projections read: per adapter the modules that it touches, found when
+// it is loaded, and a segment table per step, read by every layer.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/types/lora.h"
+#include "kernels/types/lora_module_map.h"
 #include "ops/panel_layout.h"
 #include "ops/weight.h"
 
@@ -41,14 +42,10 @@ class AdapterWeights {
  public:
   AdapterWeights() = default;
   // modules: the number of modules of the model. Initially the adapter touches none of them.
-  explicit AdapterWeights(size_t modules)
-      : weights_(modules),
-        table_(modules),
-        touched_((modules + 63) / 64),
-        changed_(touched_.size()) {}
+  explicit AdapterWeights(size_t modules) : modules_(modules) {}
   // The paged form, for the layout's modules. Not resident before place().
   AdapterWeights(size_t modules, PanelLayout layout);
-  // Move-only: the table may point into the object's vectors.
+  // Move-only: entries may point into the object's vectors.
   AdapterWeights(AdapterWeights&&) = default;
   AdapterWeights& operator=(AdapterWeights&&) = default;
 
@@ -62,7 +59,7 @@ class AdapterWeights {
 
   // Paged form only: the panels are now in these blocks. blocks: the addresses of the layout's
   // blocks, 64-byte aligned. Neither place() nor unplace() may be called while a LoraBatch or a
-  // merge reads the table.
+  // merge reads the weights.
   void place(std::span<std::byte* const> blocks);
   // The panels are no longer in memory.
   void unplace();
@@ -71,18 +68,20 @@ class AdapterWeights {
   // Null in the owning form.
   const PanelLayout* layout() const { return layout_ ? &*layout_ : nullptr; }
 
-  bool touches(int module) const { return table_[module].rank > 0; }
+  bool touches(int module) const { return modules_.find(module) != nullptr; }
   // The tensors of the owning form; null if the adapter does not touch the module, or is paged.
   const LoraWeight* find(int module) const {
-    return !layout_ && weights_[module] ? &*weights_[module] : nullptr;
+    const auto it = weights_.find(module);
+    return it == weights_.end() ? nullptr : &it->second;
   }
-  float scale(int module) const { return table_[module].scale; }
-  // The table for the kernels, one entry per module. Its entries have no panels if the weights are
-  // plain or not resident.
-  std::span<const kernels::LoraModule> table() const { return table_; }
+  // The module as the kernels read it; null if the adapter does not touch it. Without panels if the
+  // weights are plain or not resident.
+  const kernels::LoraModule* module(int module) const { return modules_.find(module); }
+  kernels::LoraModules modules() const { return modules_.view(); }
+  size_t model_modules() const { return modules_.model_modules(); }
   // One bit per module: set if the adapter touches it.
-  std::span<const uint64_t> touched() const { return touched_; }
-  // One bit per module: set if the adapter changes its output.
+  std::span<const uint64_t> touched() const { return modules_.touched(); }
+  // One bit per module: set if the adapter changes its output. Empty if it changes none.
   std::span<const uint64_t> changed() const { return changed_; }
   // Null if there is none.
   const OutputChange* output(int module) const {
@@ -101,15 +100,16 @@ class AdapterWeights {
   std::shared_ptr<const DeviceOutputs>& outputs_on_device() const { return outputs_on_device_; }
 
  private:
+  void check_module(int module) const;
   kernels::LoraModule& touch(int module);
 
-  std::vector<std::optional<LoraWeight>> weights_;  // empty in the paged form
-  std::vector<kernels::LoraModule> table_;
-  std::vector<uint64_t> touched_, changed_;
+  std::map<int, LoraWeight> weights_;  // empty in the paged form
+  kernels::LoraModuleMap modules_;
+  std::vector<uint64_t> changed_;
   std::map<int, OutputChange> outputs_;
   std::optional<WeightFormat> format_;
   std::optional<PanelLayout> layout_;
-  std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the table
+  std::vector<const void*> pieces_;  // the addresses of layout_->pieces(), for the kernels
   bool placed_ = false;
   int64_t max_rank_ = 0;
   mutable std::shared_ptr<const DeviceAdapter> on_device_;
@@ -153,8 +153,9 @@ class LoraBatch {
   void add_outputs(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
                    float coefficient);
   void set_dropout(const Dropout& dropout) { dropout_ = dropout; }
-  // The adapters of tokens [begin, end), renumbered to [0, end - begin). Without dropout. Throws
-  // c10::Error if one of them is no longer resident.
+  // The adapters of tokens [begin, end), renumbered to [0, end - begin). Without dropout. What this
+  // batch touches and changes counts as touched and changed there. Throws c10::Error if one of them
+  // is no longer resident.
   LoraBatch part(int64_t begin, int64_t end) const;
   // The adapters of these tokens, in ascending order, renumbered to [0, tokens.size()). Throws as
   // part().
@@ -164,14 +165,14 @@ class LoraBatch {
   const AdapterWeights& adapter(size_t segment) const { return *adapters_[segment]; }
   std::span<const OutputSegment> outputs() const { return outputs_; }
   // True if an adapter changes the outputs of the module. False for -1.
-  bool changes_output(int module) const { return has(changed_, module); }
+  bool changes_output(int module) const { return has(changed(), module); }
   const Dropout& dropout() const { return dropout_; }
   // True if any adapter touches the module. False for -1.
-  bool touches(int module) const { return has(touched_, module); }
+  bool touches(int module) const { return has(touched(), module); }
   // One bit per module that any adapter touches; empty without adapters.
-  std::span<const uint64_t> touched() const { return touched_; }
+  std::span<const uint64_t> touched() const { return words_of(touched_); }
   // One bit per module whose output any adapter changes.
-  std::span<const uint64_t> changed() const { return changed_; }
+  std::span<const uint64_t> changed() const { return words_of(changed_); }
   // Also counts these modules as touched, or changed. This changes no result, only which launches a
   // GPU runs.
   void also_touch(std::span<const uint64_t> modules) { include(touched_, modules); }
@@ -184,12 +185,23 @@ class LoraBatch {
   std::shared_ptr<const DeviceLoraTables>& on_device() const { return on_device_; }
 
  private:
-  static void include(std::vector<uint64_t>& bits, std::span<const uint64_t> more);
+  // One bit per module. Parts of a batch share it, so that they do not cost a word per 64 modules.
+  using Bits = std::shared_ptr<std::vector<uint64_t>>;
+
+  static std::span<const uint64_t> words_of(const Bits& bits) {
+    return bits ? std::span<const uint64_t>(*bits) : std::span<const uint64_t>();
+  }
+  static void include(Bits& bits, std::span<const uint64_t> more);
+  // As add() and add_outputs(), but count no modules.
+  void add_segment(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
+                   float coefficient);
+  void add_output_segment(int64_t token_begin, int64_t token_end, const AdapterWeights& adapter,
+                          float coefficient);
   // The adapters of the tokens that place(token), which is monotonic, numbers from 0 on: those of
   // [begin, end) are [place(begin), place(end)).
   template <typename Place>
   LoraBatch renumbered(const Place& place) const;
-  static bool has(const std::vector<uint64_t>& bits, int module) {
+  static bool has(std::span<const uint64_t> bits, int module) {
     return module >= 0 && static_cast<size_t>(module) < 64 * bits.size() &&
            (bits[module / 64] >> (module % 64) & 1) != 0;
   }
@@ -197,8 +209,8 @@ class LoraBatch {
   std::vector<kernels::LoraSegment> segments_;
   std::vector<const AdapterWeights*> adapters_;  // per segment
   std::vector<OutputSegment> outputs_;
-  // One bit per module: set if any adapter touches it, or changes its output.
-  std::vector<uint64_t> touched_, changed_;
+  // The modules that any adapter touches, or whose output it changes. Null: none.
+  Bits touched_, changed_;
   std::optional<WeightFormat> format_;
   int64_t token_end_ = 0;
   Dropout dropout_;

@@ -27,25 +27,26 @@ std::shared_ptr<const DeviceAdapter> make_table(const AdapterWeights& adapter, a
   const size_t first =
       pieces.add(std::vector<const void*>(adapter.pieces().begin(), adapter.pieces().end()));
   pieces.copy_to(device);
-  const auto table = adapter.table();
-  for (size_t i = 0; i < table.size(); ++i) {
-    const kernels::LoraModule& m = table[i];
-    DeviceLoraModule module{{},
-                            {},
-                            static_cast<int32_t>(m.rank),
-                            static_cast<int32_t>(m.in),
-                            static_cast<int32_t>(m.out),
-                            m.scale};
+  made->modules.resize(adapter.model_modules());
+  for (size_t i = 0; i < made->modules.size(); ++i) {
+    const kernels::LoraModule* m = adapter.module(static_cast<int>(i));
+    if (!m) continue;
+    DeviceLoraModule& module = made->modules[i];
+    module = {{},
+              {},
+              static_cast<int32_t>(m->rank),
+              static_cast<int32_t>(m->in),
+              static_cast<int32_t>(m->out),
+              m->scale};
     if (const LoraWeight* own = adapter.find(static_cast<int>(i))) {
       module.a = owned(own->a);
       module.b = owned(own->b);
-    } else if (m.rank > 0) {
+    } else {
       const auto* on_device = pieces.at<const void*>(first);
-      module.a = placed(m.a, adapter.pieces().data(), on_device);
-      module.b = placed(m.b, adapter.pieces().data(), on_device);
+      module.a = placed(m->a, adapter.pieces().data(), on_device);
+      module.b = placed(m->b, adapter.pieces().data(), on_device);
     }
     made->max_rank = std::max(made->max_rank, module.rank);
-    made->modules.push_back(module);
   }
   const size_t modules = made->memory.add(made->modules);
   made->memory.copy_to(device);

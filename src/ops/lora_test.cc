@@ -16,19 +16,20 @@ AdapterWeights adapter(std::initializer_list<int> modules) {
   return weights;
 }
 
-TEST(AdapterWeights, TableDescribesModules) {
+TEST(AdapterWeights, DescribeTheirModules) {
   AdapterWeights weights = adapter({3, 70});
   weights.pack_contiguous();
   EXPECT_EQ(weights.find(4), nullptr);
   ASSERT_NE(weights.find(70), nullptr);
-  const kernels::LoraModule& module = weights.table()[70];
+  const kernels::LoraModule& module = *weights.module(70);
   EXPECT_EQ(module.a.data, weights.find(70)->a.data().const_data_ptr());
   EXPECT_EQ(module.b.data, weights.find(70)->b.data().const_data_ptr());
   EXPECT_EQ(module.rank, 4);
   EXPECT_EQ(module.in, 10);
   EXPECT_EQ(module.out, 6);
   EXPECT_EQ(module.scale, 0.5f);
-  EXPECT_EQ(weights.table()[4].rank, 0);
+  EXPECT_EQ(weights.module(4), nullptr);
+  EXPECT_FALSE(weights.touches(4));
 }
 
 TEST(AdapterWeights, RefusesMismatchedWeights) {
@@ -52,7 +53,7 @@ TEST(LoraBatch, TracksTouchedModules) {
   for (const int module : {-1, 0, 4, 69, 71}) EXPECT_FALSE(lora.touches(module)) << module;
   EXPECT_EQ(lora.token_end(), 5);
   EXPECT_EQ(kernels::touched_module(lora.segments()[1], 3), nullptr);
-  EXPECT_EQ(kernels::touched_module(lora.segments()[1], 99), &b.table()[99]);
+  EXPECT_EQ(kernels::touched_module(lora.segments()[1], 99), b.module(99));
 }
 
 TEST(LoraBatch, AlsoTouchAddsModules) {
@@ -80,6 +81,18 @@ TEST(LoraBatch, OfTokensFollowsTheirOrder) {
   EXPECT_EQ(some.segments()[1].token_end, 4);
   EXPECT_EQ(some.segments()[1].coefficient, 2);
   EXPECT_TRUE(lora.of_tokens(std::vector<int64_t>{9, 10}).segments().empty());
+}
+
+TEST(LoraBatch, PartsCountTheModulesOfTheWhole) {
+  const AdapterWeights a = adapter({3}), b = adapter({70});
+  LoraBatch lora;
+  lora.add(0, 4, a, 1);
+  LoraBatch part = lora.part(1, 2);
+  EXPECT_TRUE(part.touches(3));
+  part.add(0, 1, b, 1);
+  EXPECT_TRUE(part.touches(70));
+  EXPECT_TRUE(part.touches(3));
+  EXPECT_FALSE(lora.touches(70)) << "of the part alone";
 }
 
 TEST(LoraBatch, ExtendsPrecedingSegment) {

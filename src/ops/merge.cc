@@ -13,11 +13,10 @@ void check(const Merge& m, const Merge& first) {
               "merge: a weight of [", w.out(), ", ", w.in(), "] does not match its target of [",
               to.out(), ", ", to.in(), "]");
   TORCH_CHECK(!to.quantised(), "merge: the merged weight must be in floats, not integers");
-  const auto table = m.adapter->table();
-  TORCH_CHECK(
-      m.module >= 0 && static_cast<size_t>(m.module) < table.size() && m.adapter->touches(m.module),
-      "merge: the adapter does not change module ", m.module);
-  const kernels::LoraModule& lora = table[m.module];
+  TORCH_CHECK(m.module >= 0 && static_cast<size_t>(m.module) < m.adapter->model_modules() &&
+                  m.adapter->touches(m.module),
+              "merge: the adapter does not change module ", m.module);
+  const kernels::LoraModule& lora = *m.adapter->module(m.module);
   TORCH_CHECK(lora.in == w.in() && lora.out == w.out(), "merge: an adapter of [", lora.out, ", ",
               lora.in, "] does not match a weight of [", w.out(), ", ", w.in(), "]");
   TORCH_CHECK(w.format() == first.weight->format() && m.adapter->format() == w.format(),

@@ -14,7 +14,7 @@ void merge_cpu(std::span<const Merge> merges) {
     std::vector<kernels::Merge<T>> list;
     list.reserve(merges.size());
     for (const Merge& m : merges) {
-      const kernels::LoraModule& lora = m.adapter->table()[m.module];
+      const kernels::LoraModule& lora = *m.adapter->module(m.module);
       list.push_back({panels_of<T>(*m.weight), raw<T>(m.merged->data()),
                       kernels::panels_of_factor<T>(lora.a, lora.rank, lora.in),
                       kernels::panels_of_factor<T>(lora.b, lora.out, lora.rank), m.coefficient,

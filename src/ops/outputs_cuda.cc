@@ -30,7 +30,7 @@ std::shared_ptr<const DeviceOutputs> make_outputs(const AdapterWeights& adapter,
     if (values.defined()) next += values.numel();
     return at;
   };
-  std::vector<cuda::DeviceOutputChange> table(adapter.table().size());
+  std::vector<cuda::DeviceOutputChange> table(adapter.model_modules());
   each([&](int module, const OutputChange& change) {
     cuda::DeviceOutputChange& entry = table[static_cast<size_t>(module)];
     entry.shift = placed(change.shift);

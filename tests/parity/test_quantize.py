@@ -12,10 +12,12 @@ from compressed_tensors.quantization import QuantizationConfig
 from safetensors.torch import load_file, save_file
 
 import quantised
+import test_mixtures as mixtures
 from checkpoints import save_adapter
 from pictures import draw, picture, png
 from programs import Engine, find_program
 from reference import Reference, expect_same, logprob_rows
+from releases import NEWEST
 from test_quantised import expect_rounded, first_rows, short_requests
 
 TEXT = [{"role": "user", "content": "What is in this picture?"}]
@@ -125,6 +127,50 @@ def test_rounding_by_samples_changes_answers_less_than_nearest(models, tmp_path)
     exact = rows(model)
     off = {name: (rows(tmp_path / name) - exact).square().mean().item() for name in ("nearest", "fitted")}
     assert off["fitted"] < 0.7 * off["nearest"], off
+
+
+EXPERTS = [("qwen3-moe", "W8A16"), ("vl3-moe", "W4A16"), *([("qwen35-moe", "W4A16")] if NEWEST else [])]
+
+
+@pytest.mark.parametrize("name, scheme", EXPERTS)
+def test_experts_become_linears_in_integers(models, tmp_path, name, scheme):
+    """Those that are one tensor, too: the new folder has a linear of each, under the names of transformers 4. Routers stay in floats."""
+    memory, text = models.memory[name], models.memory[name].config.get_text_config()
+    quantize(models[name], tmp_path / "quantised", "--scheme", scheme, "--group-size", 16)
+    weights, stored = decoded(tmp_path / "quantised"), load_file(models[name] / "model.safetensors")
+    linears = mixtures.as_linears(stored, text.hidden_size)
+    experts = {key for key in linears if ".experts." in key}
+    assert len(experts) == 3 * text.num_experts * text.num_hidden_layers and experts <= weights.keys() <= linears.keys()
+    assert not any(key.endswith(("mlp.gate.weight", "shared_expert_gate.weight")) for key in weights)
+    assert not any(".experts." in key and key in stored for key in load_file(tmp_path / "quantised" / "model.safetensors"))
+    linears |= weights
+    plain = shutil.copytree(models[name], tmp_path / "plain")
+    save_file(linears if mixtures.has_expert_linears(memory) else mixtures.as_tensors(linears, not NEWEST), plain / "model.safetensors",
+              {"format": "pt"})
+    reference, adapters = Reference(plain), {"a": dict(rank=4, targets=mixtures.ATTENTION)}
+    if mixtures.has_expert_linears(memory):
+        adapters["experts"] = dict(rank=4, targets=mixtures.EXPERTS)
+    for key, settings in adapters.items():
+        reference.load_adapter(key, save_adapter(memory, tmp_path / key, 7, **settings))
+    requests = [mixtures.request_of(memory, messages, *uses) for messages in mixtures.chats(name) for uses in ([], *([key] for key in adapters))]
+    for mode, ranks in (("unmerged", 1), ("merged", 1), ("unmerged", 2), ("mixture", 2)):
+        with Engine(tmp_path / "quantised", mode=mode, tensor_parallel_size=ranks) as engine:
+            for key in adapters:
+                engine.load(key, tmp_path / key)
+            for request, answer in zip(requests, engine.batch(requests), strict=True):
+                expect_same(reference, request, answer, tolerance=1e-3)
+
+
+def test_inputs_of_experts_are_rounded_alike_on_ranks(models, tmp_path):
+    name = "qwen3-moe"
+    quantize(models[name], tmp_path / "quantised", "--scheme", "W8A8")
+    requests = short_requests(Reference(models[name]), models.memory[name].config.vocab_size, {})
+    whole = first_rows(tmp_path / "quantised", requests, {})
+    parts = first_rows(tmp_path / "quantised", requests, {}, tensor_parallel_size=2)
+    unrounded = first_rows(models[name], requests, {})
+    off = sorted((a - b).abs().max().item() for a, b in zip(whole, parts, strict=True))
+    assert off[len(off) * 3 // 4] <= 1e-3 and off[-1] < 0.3, off
+    assert min((a - b).abs().max().item() for a, b in zip(whole, unrounded, strict=True)) > 1e-3, "nothing is rounded"
 
 
 def test_shards_are_kept_and_indivisible_inputs_use_channel_scales(models, tmp_path):

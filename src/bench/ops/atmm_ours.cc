@@ -27,7 +27,7 @@ struct Packed {
         weights.push_back(panel_adapter({adapter.a, adapter.b}, rank_step, adapter.coefficient));
       Segments& segments = layers.emplace_back();
       for (const AtmmRun& run : problem.runs)
-        segments.push_back({run.begin, run.end, weights[first + run.adapter].table().data(), 1});
+        segments.push_back({run.begin, run.end, weights[first + run.adapter].modules(), 1});
     }
     return {std::move(weights), Cycle(std::move(layers))};
   }

@@ -35,7 +35,7 @@ class PunicaProducts final : public ops::LowRankProducts {
         return panel_adapter(f, kRankStep, m->scale);
       });
       segments.push_back(
-          {segment.token_begin, segment.token_end, copy.table().data(), segment.coefficient});
+          {segment.token_begin, segment.token_end, copy.modules(), segment.coefficient});
     }
     add_with_tile(x, 0, segments, {16, 64 / kernels::kPanelOutputs, 1}, y);
   }

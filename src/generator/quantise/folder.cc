@@ -55,7 +55,7 @@ class FolderQuantiser {
   std::unique_ptr<InputMoments> moments_;  // null: no samples
   models::ModelSpec spec_;
   QuantisePlan plan_;
-  std::map<std::string, std::vector<OwnedTensor>> packed_;  // by weight name
+  std::map<std::string, std::vector<OwnedTensor>> packed_;  // by the tensor they replace
   std::map<std::string, std::string> weight_map_;           // written tensor -> its file
   uint64_t written_ = 0;
   double squared_error_ = 0, squares_ = 0;
@@ -95,18 +95,24 @@ Status FolderQuantiser::read_model() {
 
 Status FolderQuantiser::round(const PlannedLinear& linear, const at::Tensor* moments) {
   if (events_.stop.stop_requested()) return stopped();
-  const at::Tensor w = models::tensor_of(linear.weight).to(at::kFloat);
+  const at::Tensor stored = models::tensor_of(linear.weight);
+  const at::Tensor w =
+      (linear.transposed ? stored.slice(1, linear.first, linear.first + linear.out).t() : stored)
+          .to(at::kFloat)
+          .contiguous();
   const Grid grid{bits_of(options_.scheme), linear.group, models::stored_type(linear.weight.dtype)};
   try {
     const ops::QuantisedTensor rounded =
         moments ? round_by_moments(w, *moments, grid) : round_to_nearest(w, grid);
     squared_error_ += (rounded.decoded() - w).square().sum().item<double>();
     squares_ += w.square().sum().item<double>();
-    packed_[linear.name + ".weight"] =
-        packed_linear(linear.name, rounded, options_.scheme, linear.weight.dtype);
+    std::vector<OwnedTensor>& packed = packed_[linear.tensor];
+    for (OwnedTensor& part :
+         packed_linear(linear.name, rounded, options_.scheme, linear.weight.dtype))
+      packed.push_back(std::move(part));
   } catch (const c10::Error& e) {
     const std::string& path = plan_.files[linear.file]->path();
-    return unprocessable(fmt::format("{}: tensor {}.weight {}", path, linear.name, e.msg()), path);
+    return unprocessable(fmt::format("{}: tensor {} {}", path, linear.tensor, e.msg()), path);
   }
   ++report_.linears;
   events_.progress("rounding", report_.linears, static_cast<int64_t>(plan_.linears.size()));
@@ -141,7 +147,7 @@ Status FolderQuantiser::round_all() {
   for (size_t begin = 0; begin < all.size();) {
     size_t end = begin, bytes = 0;
     for (; end < all.size(); ++end) {
-      const auto in = static_cast<size_t>(all[end].weight.shape[1]);
+      const auto in = static_cast<size_t>(all[end].in);
       bytes += in * in * sizeof(float);
       if (end > begin && bytes > options_.moment_bytes) break;
     }

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "adapters/stored_experts.h"
+#include "models/expert_tensors.h"
 #include "models/weight_files.h"
 
 namespace valora::generator {
@@ -16,25 +19,95 @@ bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
+Status check_float(const TensorView& weight, const std::string& tensor, const std::string& path) {
+  if (is_float(weight.dtype)) return {};
+  return unprocessable(fmt::format("{}: tensor {} is stored as {}; only folders in floats of 16 "
+                                   "and 32 bits are quantised",
+                                   path, tensor, dtype_name(weight.dtype)),
+                       path);
+}
+
+// A tensor of the checkpoint.
+struct Found {
+  std::string name;  // the module's, as spelled there
+  std::string tensor;
+  size_t file = 0;
+  const TensorView* view = nullptr;
+};
+
+// tensor_of(name): the tensor to look for under this name of the module.
+template <typename TensorOf>
+std::optional<Found> find_tensor(const QuantisePlan& plan, const models::ModelSpec& spec, int index,
+                                 const TensorOf& tensor_of) {
+  for (const std::string& name : spec.modules.names(index)) {
+    const std::string tensor = tensor_of(name);
+    for (size_t file = 0; file < plan.files.size(); ++file)
+      if (const TensorView* view = plan.files[file]->find(tensor))
+        return Found{name, tensor, file, view};
+  }
+  return std::nullopt;
+}
+
+// The linear of an expert in the tensor of all experts.
+Result<PlannedLinear> expert_of(const QuantisePlan& plan, const models::ModelSpec& spec, int index,
+                                const Found& found) {
+  const Module& module = spec.modules.modules()[index];
+  const std::string& path = plan.files[found.file]->path();
+  VALORA_CHECK(check_float(*found.view, found.tensor, path));
+  const size_t part = found.name.rfind('.'), number = found.name.rfind('.', part - 1) + 1;
+  const std::string own = found.name.substr(part + 1);
+  const int64_t expert = std::stoll(found.name.substr(number, part - number)),
+                all = own == "down_proj" ? module.out : 2 * module.out;
+  VALORA_TRY(transposed, models::experts_are_transposed(
+                             fmt::format("{}: tensor {}", path, found.tensor), found.view->shape,
+                             {spec.experts.count, all, module.in}));
+  PlannedLinear linear{.module = index,
+                       .name = found.name,
+                       .file = found.file,
+                       .tensor = found.tensor,
+                       .out = module.out,
+                       .in = module.in,
+                       .transposed = transposed,
+                       .first = own == "up_proj" ? module.out : 0};
+  const size_t value = dtype_size(found.view->dtype),
+               bytes = static_cast<size_t>(all * module.in) * value;
+  linear.weight = {found.view->dtype,
+                   {module.in, all},
+                   found.view->bytes.subspan(static_cast<size_t>(expert) * bytes, bytes)};
+  if (transposed) return linear;
+  const size_t row = static_cast<size_t>(module.in) * value;
+  linear.weight.shape = {module.out, module.in};
+  linear.weight.bytes = linear.weight.bytes.subspan(static_cast<size_t>(linear.first) * row,
+                                                    static_cast<size_t>(module.out) * row);
+  return linear;
+}
+
 Result<PlannedLinear> find_linear(const QuantisePlan& plan, const models::ModelSpec& spec,
                                   int index) {
   const Module& module = spec.modules.modules()[index];
-  for (const std::string& name : spec.modules.names(index))
-    for (size_t file = 0; file < plan.files.size(); ++file) {
-      const TensorView* weight = plan.files[file]->find(name + ".weight");
-      if (!weight) continue;
-      const std::string& path = plan.files[file]->path();
-      if (!is_float(weight->dtype))
-        return unprocessable(fmt::format("{}: tensor {}.weight is stored as {}; only folders in "
-                                         "floats of 16 and 32 bits are quantised",
-                                         path, name, dtype_name(weight->dtype)),
-                             path);
-      if (weight->shape != std::vector<int64_t>{module.out, module.in})
-        return unprocessable(
-            fmt::format("{}: tensor {}.weight is not [{}, {}]", path, name, module.out, module.in),
-            path);
-      return PlannedLinear{index, name, file, 0, *weight};
-    }
+  const auto own =
+      find_tensor(plan, spec, index, [](const std::string& name) { return name + ".weight"; });
+  if (own) {
+    const std::string& path = plan.files[own->file]->path();
+    VALORA_CHECK(check_float(*own->view, own->tensor, path));
+    if (own->view->shape != std::vector<int64_t>{module.out, module.in})
+      return unprocessable(
+          fmt::format("{}: tensor {} is not [{}, {}]", path, own->tensor, module.out, module.in),
+          path);
+    return PlannedLinear{.module = index,
+                         .name = own->name,
+                         .file = own->file,
+                         .tensor = own->tensor,
+                         .out = module.out,
+                         .in = module.in,
+                         .weight = *own->view};
+  }
+  if (module.mixture == Module::Mixture::kExpert) {
+    const auto whole = find_tensor(plan, spec, index, [&](const std::string& name) {
+      return adapters::stored_parameter_of(module, name);
+    });
+    if (whole) return expert_of(plan, spec, index, *whole);
+  }
   return unprocessable(fmt::format("the checkpoint has no {}.weight", module.name));
 }
 

@@ -13,11 +13,16 @@
 namespace valora::generator {
 
 struct PlannedLinear {
-  int module = 0;     // in the module table
-  std::string name;   // in the checkpoint, without ".weight"
-  size_t file = 0;    // index into QuantisePlan::files
-  int64_t group = 0;  // inputs per scale
-  TensorView weight;  // [out, in], view of the mapped file
+  int module = 0;      // in the module table
+  std::string name;    // in the new folder, without ".weight"
+  size_t file = 0;     // index into QuantisePlan::files
+  std::string tensor;  // the stored one: name + ".weight", or that of all experts of a mixture
+  int64_t group = 0;   // inputs per scale
+  int64_t out = 0, in = 0;
+  // View of the mapped file: [out, in], or if transposed, columns [first, first + out) of [in, ..].
+  TensorView weight;
+  bool transposed = false;
+  int64_t first = 0;
 };
 
 struct QuantisePlan {
@@ -26,7 +31,8 @@ struct QuantisePlan {
   std::vector<std::string> kept;  // names of all other linears, in every spelling
 };
 
-// kUnprocessable if a linear of the decoder is missing, or is not stored as 16- or 32-bit floats.
+// Experts that are one tensor become a linear each. kUnprocessable if a linear of the decoder is
+// missing, or is not stored as 16- or 32-bit floats.
 Result<QuantisePlan> plan_quantisation(const QuantiseOptions& options,
                                        const models::ModelSpec& spec);
 

@@ -12,6 +12,7 @@
 #include "kernels/cpu/linear/project.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/testing/guarded.h"
+#include "kernels/types/lora_module_map.h"
 
 namespace valora::kernels::testing_support {
 
@@ -189,18 +190,20 @@ template <typename T>
 struct Adapter {
   const Use* use;
   std::vector<std::unique_ptr<Matrix<T>>> a, b;
-  std::vector<LoraModule> modules = {};  // per slice
+  LoraModuleMap modules{kMaxSlices};  // by slice
 
   // Adds the factors for one more slice.
   void add(int64_t rank, int64_t in, int64_t out, uint32_t seed, uint32_t seed_b,
            int64_t panels_per_piece) {
     a.push_back(std::make_unique<Matrix<T>>(rank, in, seed, 0.2f, panels_per_piece));
     b.push_back(std::make_unique<Matrix<T>>(out, rank, seed_b, 0.2f, panels_per_piece));
-    modules.push_back({a.back()->factor(), b.back()->factor(), rank, in, out, kScale});
+    if (rank > 0)
+      modules.add(static_cast<int>(a.size()) - 1) = {
+          a.back()->factor(), b.back()->factor(), rank, in, out, kScale};
   }
   // Divides the use's coefficient between the segment's coefficient and the module's scale.
   LoraSegment segment() const {
-    return {use->begin, use->end, modules.data(), use->coefficient / kScale};
+    return {use->begin, use->end, modules.view(), use->coefficient / kScale};
   }
   static constexpr float kScale = 0.5f;
 };
@@ -266,6 +269,21 @@ void expect_outputs(const Case& c, std::vector<Guarded<T>>& ys,
   }
 }
 
+// One for each use, on all linears of the case.
+template <typename T>
+std::vector<Adapter<T>> adapters_of(const Case& c) {
+  std::vector<Adapter<T>> adapters;
+  for (size_t u = 0; u < c.uses.size(); ++u) {
+    const Use& use = c.uses[u];
+    Adapter<T>& adapter = adapters.emplace_back(Adapter<T>{&use, {}, {}});
+    for (size_t s = 0; s < c.outs.size(); ++s) {
+      const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
+      adapter.add(use.ranks[s], c.k, c.outs[s], seed, seed + 5, c.panels_per_piece);
+    }
+  }
+  return adapters;
+}
+
 template <typename T>
 void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) {
   SCOPED_TRACE(::testing::Message()
@@ -301,18 +319,9 @@ void expect_projection(const Case& c, const ParallelFor& parallel = serial_for) 
     slices.back().w.data = nullptr;
     slices.back().integers = &integers.back()->panels;
   }
-  std::vector<Adapter<T>> adapters;
+  const std::vector<Adapter<T>> adapters = adapters_of<T>(c);
   std::vector<LoraSegment> segments;
-  for (size_t u = 0; u < c.uses.size(); ++u) {
-    const Use& use = c.uses[u];
-    Adapter<T> adapter{&use, {}, {}, {}};
-    for (size_t s = 0; s < c.outs.size(); ++s) {
-      const uint32_t seed = static_cast<uint32_t>(50 + 10 * u + s);
-      adapter.add(use.ranks[s], c.k, c.outs[s], seed, seed + 5, c.panels_per_piece);
-    }
-    adapters.push_back(std::move(adapter));
-    segments.push_back(adapters.back().segment());
-  }
+  for (const Adapter<T>& adapter : adapters) segments.push_back(adapter.segment());
   project<T>(x.data(), c.m, ldx, slices, segments, c.gate, parallel);
 
   const bool rounded = c.m > kernel_set<T>().integer_rows && !kernel_set<T>().float_inputs;

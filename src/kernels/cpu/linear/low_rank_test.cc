@@ -32,7 +32,7 @@ void expect_low_rank(int64_t m, int64_t in, int64_t out, const std::vector<Use>&
   std::vector<Adapter<T>> adapters;
   std::vector<LoraSegment> segments;
   for (const Use& use : uses) {
-    Adapter<T> adapter{&use, {}, {}, {}};
+    Adapter<T> adapter{&use, {}, {}};
     const uint32_t seed = 10 + static_cast<uint32_t>(2 * segments.size());
     adapter.add(use.ranks[0], in, out, seed, seed + 1, 0);
     adapters.push_back(std::move(adapter));

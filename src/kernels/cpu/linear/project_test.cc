@@ -212,8 +212,9 @@ TEST_P(Projections, RoundTheIntermediateToBf16) {
   const auto panels_w = packed(w, 1, 2), panels_a = packed(a, 2, 2), panels_b = packed(b, 1, 2);
   auto y = values_of<bf16>({5});
   const Slice<bf16> slice{{panels_w.data(), 1, 2}, nullptr, y.data(), nullptr, 1, 0};
-  const LoraModule module{{panels_a.data()}, {panels_b.data()}, 2, 2, 1, 1.f};
-  const LoraSegment segment{0, 1, &module, 1.f};
+  LoraModuleMap modules(1);
+  modules.add(0) = {{panels_a.data()}, {panels_b.data()}, 2, 2, 1, 1.f};
+  const LoraSegment segment{0, 1, modules.view(), 1.f};
   project<bf16>(x.data(), 1, 2, {&slice, 1}, {&segment, 1}, std::nullopt, serial_for);
   EXPECT_EQ(y[0].bits, 0);
 }
