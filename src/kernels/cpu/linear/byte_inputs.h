@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "kernels/cpu/linear/launch_memory.h"
 #include "kernels/cpu/linear/partition.h"
 #include "kernels/cpu/linear/project.h"
 #include "kernels/cpu/product/byte_product.h"
@@ -34,34 +35,29 @@ class ByteInputs {
   ByteRows rows(int64_t slice, int64_t row) const {
     const Made& made = *made_[slice];
     const ByteForm& form = made.form;
-    return {made.values.get() + row * form.row_bytes(),
-            form.row_bytes(),
-            made.scales.get() + row * form.spans(),
-            made.sums.get() + row * form.spans(),
-            made.starts.get() + row * form.spans(),
-            form.spans(),
-            form.span,
-            form.block_spans()};
+    const RoundedRows rows = made.rows.from(row, form);
+    return {rows.values, form.row_bytes(), rows.scales, rows.sums,
+            rows.starts, form.spans(),     form.span,   form.block_spans()};
   }
 
  private:
   struct Made {
+    Made(const ByteForm& f, int64_t m)
+        : form(f), memory(m * (f.row_bytes() + f.spans() * kBytesPerSpan)) {
+      auto* scales = reinterpret_cast<float*>(memory.data() + m * f.row_bytes());
+      float* sums = scales + m * f.spans();
+      rows = {memory.data(), scales, sums, reinterpret_cast<int32_t*>(sums + m * f.spans())};
+    }
+    static constexpr int64_t kBytesPerSpan = 2 * sizeof(float) + sizeof(int32_t);
     ByteForm form;
-    std::unique_ptr<uint8_t[]> values;
-    std::unique_ptr<float[]> scales, sums;
-    std::unique_ptr<int32_t[]> starts;
+    LaunchMemory memory;
+    RoundedRows rows;
   };
 
   static std::shared_ptr<const Made> make(const T* x, int64_t m, int64_t ldx, const float* largest,
                                           const ByteForm& form, const ParallelFor& parallel) {
-    auto made = std::make_shared<Made>();
-    made->form = form;
-    made->values.reset(new uint8_t[m * form.row_bytes()]);
-    made->scales.reset(new float[m * form.spans()]);
-    made->sums.reset(new float[m * form.spans()]);
-    made->starts.reset(new int32_t[m * form.spans()]);
-    const RoundedRows rows{made->values.get(), made->scales.get(), made->sums.get(),
-                           made->starts.get()};
+    auto made = std::make_shared<const Made>(form, m);
+    const RoundedRows& rows = made->rows;
     const auto round_rows = [&](int64_t begin, int64_t end) {
       round_rows_to_bytes(x + begin * ldx, end - begin, ldx, form, rows.from(begin, form),
                           largest ? largest + begin : nullptr);

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
+#include "kernels/cpu/linear/launch_memory.h"
 #include "kernels/cpu/product/byte_product.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
@@ -94,6 +96,37 @@ TEST_P(ByteProjections, ThreadsEqualSerial) {
     expect_projection<bf16>(c, two_threads);
     if (HasFatalFailure()) return;
   }
+}
+
+TEST(LaunchMemoryTest, ReusesTheSmallestBlockThatFits) {
+  std::thread([] {  // which has nothing yet
+    const uint8_t *small = nullptr, *large = nullptr;
+    {
+      const LaunchMemory a(100), b(200);
+      small = a.data(), large = b.data();
+      EXPECT_EQ(LaunchMemory::kept(), 0);
+    }
+    EXPECT_EQ(LaunchMemory::kept(), 300);
+    const LaunchMemory fits(90), other(90);
+    EXPECT_EQ(fits.data(), small);
+    EXPECT_EQ(other.data(), large);
+    EXPECT_EQ(LaunchMemory::kept(), 0);
+  })
+      .join();
+}
+
+TEST(LaunchMemoryTest, KeepsTheLargestWithinTheBound) {
+  std::thread([] {
+    constexpr int64_t kMost = LaunchMemory::kMostKept;
+    {
+      const LaunchMemory huge(kMost + 1);
+    }
+    EXPECT_EQ(LaunchMemory::kept(), 0);
+    {
+      const LaunchMemory a(kMost / 2), b(kMost / 4), c(kMost / 2);
+    }
+    EXPECT_EQ(LaunchMemory::kept(), kMost);
+  }).join();
 }
 
 // 16 outputs whose integers are all equal, with scales of 1.
