@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 
 #include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/linear/launch_memory.h"
 #include "kernels/cpu/linear/partition.h"
 #include "kernels/cpu/linear/project.h"
 #include "kernels/cpu/product/integer_product.h"
@@ -40,15 +41,16 @@ class IntegerInputs {
     padded_ = padded;
     widens_ = sizeof(T) == 2 && kernels.float_inputs;
     const bool copies = widens_ || padded != k;
-    memory_.reset(new float[floats + (copies ? m * padded : 0)]);
-    copy_ = copies ? memory_.get() + floats : nullptr;
     if (floats == 0 && !copies) return;
+    memory_.emplace((floats + (copies ? m * padded : 0)) * static_cast<int64_t>(sizeof(float)));
+    sums_memory_ = reinterpret_cast<float*>(memory_->data());
+    copy_ = copies ? sums_memory_ + floats : nullptr;
     const auto prepare_rows = [&](int64_t begin, int64_t end) {
       if (copy_) copy_rows(begin, end);
       for (size_t s = 0; s < slices.size(); ++s)
         if (const Sums& sums = sums_[s]; sums.at >= 0 && sums.owner)
           sum_groups(x + begin * ldx, end - begin, ldx, k, slices[s].integers->group,
-                     memory_.get() + sums.at + begin * sums.groups);
+                     sums_memory_ + sums.at + begin * sums.groups);
     };
     if (m * k < kSerialInputs)
       prepare_rows(0, m);
@@ -62,13 +64,13 @@ class IntegerInputs {
     p.ldx = copy_ ? padded_ : ldx_;
     p.x = copy_ ? copied_row(row) : x_ + row * ldx_;
     const Sums& sums = sums_[slice];
-    if (sums.at >= 0) p.group_sums = memory_.get() + sums.at + row * sums.groups;
+    if (sums.at >= 0) p.group_sums = sums_memory_ + sums.at + row * sums.groups;
     p.ldg = sums.groups;
     return p;
   }
 
  private:
-  // The group sums of a slice, [m, groups] in memory_. Slices with equal groups share them.
+  // The group sums of a slice, [m, groups] in sums_memory_. Slices with equal groups share them.
   struct Sums {
     int64_t at = -1, groups = 0;
     bool owner = false;
@@ -111,7 +113,8 @@ class IntegerInputs {
   const T* x_ = nullptr;
   int64_t ldx_ = 0, k_ = 0, padded_ = 0;
   bool widens_ = false;
-  std::unique_ptr<float[]> memory_;
+  std::optional<LaunchMemory> memory_;
+  float* sums_memory_ = nullptr;
   float* copy_ = nullptr;  // [m, padded_] of float, or of T unless widens_; null: x itself is read
   std::array<Sums, kMaxSlices> sums_{};
 };
