@@ -314,7 +314,12 @@ void each_tile(Group& group, Dtype dtype) {
           lora_case(group, {dtype, 90, 200, {264}, {{40}}, {{3, 85, 0, 1}}}, &tiles);
           if (next > expands.size()) continue;  // each expand once
           for (const int tokens : {7, 90}) {
-            Sizes gated{dtype, tokens, 40, {264, 264}, two, {{0, 3, 0, 1}, {4, tokens, 1, 2}}};
+            Sizes gated{dtype,
+                        tokens,
+                        40,
+                        {264, 264},
+                        {{16, 16}, {8, 64}},
+                        {{0, 3, 0, 1}, {4, tokens, 1, 2}}};
             gated.gated = true;
             lora_case(group, gated, &tiles);
           }
