@@ -3,12 +3,26 @@
 #include "kernels/cpu/isa/isa.h"
 
 namespace valora::kernels {
+#ifdef __x86_64__
+namespace {
+
+const KernelSet<bf16>& bf16_kernels() {
+  static const KernelSet<bf16> kernels = [] {
+    KernelSet<bf16> set = kAvx512Bf16Kernels;
+    if (__builtin_cpu_supports("avx512vbmi")) set.multiply_integers = multiply_integers_vbmi;
+    return set;
+  }();
+  return kernels;
+}
+
+}  // namespace
+#endif
 
 template <>
 const KernelSet<bf16>& kernel_set() {
   switch (isa()) {
 #ifdef __x86_64__
-    case Isa::kAvx512Bf16: return kAvx512Bf16Kernels;
+    case Isa::kAvx512Bf16: return bf16_kernels();
     case Isa::kAvx512: return kAvx512Kernels;
     case Isa::kAvx2: return kAvx2Kernels;
 #endif

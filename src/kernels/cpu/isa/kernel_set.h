@@ -41,6 +41,8 @@ extern const KernelSet<bf16> kAvx512Bf16Kernels;
 extern const KernelSet<bf16> kAvx512Kernels;
 extern const KernelSet<bf16> kAvx2Kernels;
 extern const KernelSet<bf16> kPortableKernels;
+// As those of kAvx512Bf16Kernels, on CPUs with VBMI.
+void multiply_integers_vbmi(const IntegerProduct& product);
 extern const KernelSet<float> kAvx512FloatKernels;
 extern const KernelSet<float> kAvx2FloatKernels;
 extern const KernelSet<float> kPortableFloatKernels;

@@ -2,56 +2,35 @@
 // bytes of bf16 in tables of 128.
 #pragma once
 
-#include <array>
-#include <bit>
-
 #include "kernels/cpu/attention/byte_softmax_kernels.h"
+#include "kernels/cpu/isa/bf16_lookup.h"
 #include "kernels/cpu/isa/kv_vnni.h"
 
 namespace valora::kernels {
 namespace {
 
-// The lower (BYTE 0) or upper bytes of the bf16 numbers whose magnitudes a format encodes as 0 to
-// 127: of int8, the integers; of e4m3, the numbers divided by 256.
-template <KvFormat FORMAT, int BYTE>
-consteval std::array<uint8_t, 128> bf16_bytes() {
-  std::array<uint8_t, 128> bytes{};
-  for (int code = 0; code < 128; ++code) {
-    auto number = static_cast<float>(code);
-    if (FORMAT == KvFormat::kFp8) {
-      const int exponent = code >> 3, fraction = code & 7;
-      number = static_cast<float>(exponent == 0 ? fraction : 8 + fraction) / (1 << 17);
-      for (int i = 1; i < exponent; ++i) number *= 2;
-    }
-    bytes[static_cast<size_t>(code)] =
-        static_cast<uint8_t>(std::bit_cast<uint32_t>(number) >> (16 + 8 * BYTE));
-  }
-  return bytes;
-}
-template <KvFormat FORMAT, int BYTE>
-alignas(64) inline constexpr std::array<uint8_t, 128> kBf16Bytes = bf16_bytes<FORMAT, BYTE>();
+// Magnitudes by their codes: of int8, the integers; of e4m3, the numbers divided by 256.
+inline constexpr Bf16Table kInt8Magnitudes = bf16_table([](int code) { return code; });
+inline constexpr Bf16Table kFp8Magnitudes = bf16_table([](int code) {
+  const int exponent = code >> 3, fraction = code & 7;
+  float number = static_cast<float>(exponent == 0 ? fraction : 8 + fraction) / (1 << 17);
+  for (int i = 1; i < exponent; ++i) number *= 2;
+  return number;
+});
 
 struct VbmiKv : VnniKv {
   template <KvFormat FORMAT>
   static constexpr RowCode kCode = FORMAT == KvFormat::kInt8 ? RowCode::kBytes : RowCode::kBf16;
 
-  template <KvFormat FORMAT, int BYTE>
-  static __m512i looked_up(__m512i magnitudes) {
-    const auto* table = kBf16Bytes<FORMAT, BYTE>.data();
-    return _mm512_permutex2var_epi8(_mm512_load_si512(table), magnitudes,
-                                    _mm512_load_si512(table + 64));
-  }
-  // a | (b & c)
-  static __m512i or_and(__m512i a, __m512i b, __m512i c) {
-    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
-  }
   // The bytes of the quad's numbers in bf16.
   template <KvFormat FORMAT>
   static void bytes_of_bf16(const uint8_t* quad, __m512i& lower, __m512i& upper) {
     const __m512i x = load_quads(quad),
                   magnitudes = FORMAT == KvFormat::kInt8 ? _mm512_abs_epi8(x) : x;
-    lower = looked_up<FORMAT, 0>(magnitudes);
-    upper = or_and(looked_up<FORMAT, 1>(magnitudes), x, _mm512_set1_epi8(static_cast<char>(0x80)));
+    constexpr const Bf16Table& kTable =
+        FORMAT == KvFormat::kInt8 ? kInt8Magnitudes : kFp8Magnitudes;
+    lower = looked_up(kTable.lower, magnitudes);
+    upper = or_and(looked_up(kTable.upper, magnitudes), x, sign_bits());
   }
   template <KvFormat FORMAT>
   static void decode(const uint8_t* quad, bf16* panels) {

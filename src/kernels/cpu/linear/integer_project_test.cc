@@ -33,25 +33,25 @@ INSTANTIATE_TEST_SUITE_P(Isas, IntegerProjections, each_isa(), name_of_isa);
 
 TEST_P(IntegerProjections, AnySizeMatchesReference) {
   for (const int64_t k : {1, 9, 45, 96})
-    for (const int64_t m : {1, 3, 6, 26})
+    for (const int64_t m : {1, 3, 6, 11, 26, 50})
       expect_all({.m = m, .k = k, .outs = {k + 2}, .x_gap = 3, .y_gap = 2, .bias = true}, 32);
 }
 
 TEST_P(IntegerProjections, AnyGroupMatchesReference) {
   for (const int64_t group : {8, 24, 64, 128, 200})
-    for (const int64_t m : {1, 4, 27})
+    for (const int64_t m : {1, 4, 27, 49})
       expect_all({.m = m, .k = 200, .outs = {33}, .unrounded = true}, group);
 }
 
 // Enough inputs to be decoded in several parts, which divide groups.
 TEST_P(IntegerProjections, ManyInputsAndRowsMatchReference) {
   for (const int64_t group : {24, 1211})
-    expect_all({.m = 30, .k = 1211, .outs = {70}, .bias = true}, group);
+    expect_all({.m = 50, .k = 1211, .outs = {70}, .bias = true}, group);
   expect_all({.m = 130, .k = 40, .outs = {130}, .bias = true}, 32);
 }
 
 TEST_P(IntegerProjections, SlicesWithAdaptersMatchReference) {
-  for (const int64_t m : {1, 5, 31})
+  for (const int64_t m : {1, 5, 31, 53})
     expect_all({.m = m,
                 .k = 50,
                 .outs = {96, 17, 33},

@@ -19,6 +19,8 @@ constexpr float kHalfRange = (kLargestByte - kLowestByte) / 2;
 // the zero-point's part is subtracted.
 constexpr int64_t kLongestExactSpan = 512;
 constexpr int64_t kLargestBlock = 128;
+// How far ahead values are fetched; beyond the end of a row are those of the next one.
+constexpr int64_t kFetchAhead = 1024;
 
 int64_t rounded_up(int64_t k) { return (k + kChunkInputs - 1) / kChunkInputs * kChunkInputs; }
 
@@ -134,6 +136,15 @@ Rounding rounding_as(const RowRounding& row, float largest) {
   return {scale, std::isfinite(scale) ? scale : 0, true};
 }
 
+// Fetches values that will be written. Stores alone would wait, a few at a time, for lines from the
+// cache of the core that read the last launch's values there.
+template <typename Q>
+void fetch_to_write(const Q* values, int64_t count) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; i < count; i += kLine / static_cast<int64_t>(sizeof(Q)))
+    __builtin_prefetch(values + i, 1);
+}
+
 // Two chunks of inputs.
 inline __attribute__((always_inline)) void reorder_two(int8_t* values) {
   using Two = int8_t __attribute__((vector_size(2 * kChunkInputs)));
@@ -166,6 +177,7 @@ void round_row(const T* x, const ByteForm& form, const float* whole, const Round
   RoundedRows block = row;
   for (int64_t begin = 0; begin < form.k; begin += form.block) {
     const int64_t count = std::min(form.block, form.k - begin);
+    fetch_to_write(values + begin + kFetchAhead, count);
     const float largest = *block.scales;
     const Rounding rounding =
         form.row_rounding ? rounding_as(*form.row_rounding, largest) : rounding_to_range(largest);

@@ -27,6 +27,7 @@ namespace {
 template <typename V>
 struct NibbleSource {
   static constexpr int64_t kChunkBytes = 64;
+  static constexpr int64_t kPanels = 2;  // of a tile, if rows fill several
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
     return V::template nibbles<I>(chunk);
@@ -35,6 +36,8 @@ struct NibbleSource {
 template <typename V>
 struct ByteSource {
   static constexpr int64_t kChunkBytes = 128;
+  // Bytes take longer to decode than rows to read: twice as many rows share them.
+  static constexpr int64_t kPanels = 1;
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
     return V::template bytes<I>(chunk);
@@ -48,7 +51,7 @@ inline constexpr int kIntegerSums = V::kTileSums >= 24 ? V::kTileSums / 2 : V::k
 // With more rows, integers are decoded once for all rows.
 template <typename V>
 inline constexpr int64_t kRegisterRows =
-    V::kTileSums >= 24 ? 2 * kMostIntegerRows : 2 * V::kTileSums;
+    V::kTileSums >= 24 ? 4 * kMostIntegerRows : 2 * V::kTileSums;
 inline constexpr int64_t kMostFetchingBlocks = 4;
 
 struct IntegerPlace {
@@ -295,12 +298,13 @@ int64_t run_tiles(const Product& p,
   return panel;
 }
 
-template <typename V, typename S, int PANELS>
+// MOST: the most rows of p that it is called for.
+template <typename V, typename S, int PANELS, int MOST = kMostIntegerRows>
 int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
   if constexpr (PANELS > kIntegerSums<V>) {
     return panel;
   } else {
-    constexpr size_t kRows = std::min(kMostIntegerRows, kIntegerSums<V> / PANELS);
+    constexpr size_t kRows = std::min(MOST, kIntegerSums<V> / PANELS);
     static constexpr auto kTiles = integer_tiles<V, S, PANELS>(std::make_index_sequence<kRows>());
     return run_tiles<PANELS>(p, kTiles, panel);
   }
@@ -309,12 +313,21 @@ int64_t integer_groups(const IntegerProduct& p, int64_t panel) {
 // The widest tile that processes all rows at once, or else the one with the fewest reads.
 template <typename V, typename S>
 void multiply_from(const IntegerProduct& p) {
-  constexpr int64_t kMany = V::kTileSums < 24 ? 1 : 2;
+  constexpr int64_t kMany = V::kTileSums < 24 ? 1 : S::kPanels;
   const int64_t width = 4 * p.m <= kIntegerSums<V> ? 4 : 2 * p.m <= kIntegerSums<V> ? 2 : kMany;
   int64_t panel = p.panel_begin;
   if (width >= 4) panel = integer_groups<V, S, 4>(p, panel);
   if (width >= 2) panel = integer_groups<V, S, 2>(p, panel);
   integer_groups<V, S, 1>(p, panel);
+}
+
+// The same for at most ROWS rows, which a tile of four panels takes at once.
+template <typename V, typename S, int ROWS>
+void multiply_few_from(const IntegerProduct& p) {
+  static_assert(4 * ROWS <= kIntegerSums<V>);
+  const int64_t panel =
+      integer_groups<V, S, 2, ROWS>(p, integer_groups<V, S, 4, ROWS>(p, p.panel_begin));
+  integer_groups<V, S, 1, ROWS>(p, panel);
 }
 
 template <typename V>
