@@ -57,6 +57,10 @@ class Communicator {
     uint64_t collectives = 0;
     uint64_t bytes = 0;  // read from or written to other ranks' memory, total of all ranks
     double seconds = 0;  // spent by rank 0 in collectives; 0 on GPUs
+
+    Stats operator-(const Stats& earlier) const {
+      return {collectives - earlier.collectives, bytes - earlier.bytes, seconds - earlier.seconds};
+    }
   };
   virtual Stats stats() const = 0;
   // Counts a replay of captured launches, whose collectives were `stats`. Called by rank 0 only.

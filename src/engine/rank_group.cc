@@ -81,23 +81,17 @@ void RankGroup::expect_adapter(const serving::LoadedAdapter& adapter) {
 bool RankGroup::capture_ahead(bool first) {
   if (!ranks_[0]->captures_steps()) return false;
   bool more = false;
-  const Communicator::Stats before = collectives();
+  const Communicator::Stats counted = collectives();
   on_all([&](RankRunner& runner, int rank) {
     const bool own = runner.capture_ahead(first);  // the same on all ranks
     if (rank == 0) more = own;
   });
-  const Communicator::Stats after = collectives();
-  ahead_.collectives += after.collectives - before.collectives;
-  ahead_.bytes += after.bytes - before.bytes;
-  ahead_.seconds += after.seconds - before.seconds;
+  if (communicator_) ahead_ = communicator_->stats() - counted;
   return more;
 }
 
 Communicator::Stats RankGroup::collectives() const {
-  if (!communicator_) return {};
-  const Communicator::Stats all = communicator_->stats();
-  return {all.collectives - ahead_.collectives, all.bytes - ahead_.bytes,
-          all.seconds - ahead_.seconds};
+  return communicator_ ? communicator_->stats() - ahead_ : Communicator::Stats{};
 }
 
 void RankGroup::release_threads() {

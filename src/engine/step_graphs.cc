@@ -257,10 +257,7 @@ class CapturedStepGraphs final : public StepGraphs {
       hidden_.narrow(0, 0, bounds.tokens).copy_(model_.forward(fixed));
       if (calls) ++*calls;
     });
-    if (communicator_) {
-      const Communicator::Stats after = communicator_->stats();
-      step.collectives = {after.collectives - before.collectives, after.bytes - before.bytes, 0};
-    }
+    if (communicator_) step.collectives = communicator_->stats() - before;
     return step;
   }
 
