@@ -558,7 +558,7 @@ def model_seeds():
 
 
 def integers(kind, *shape):
-    dtype = {"I32": np.int32, "I64": np.int64, "I8": np.int8}[kind]
+    dtype = {"I32": np.int32, "I64": np.int64, "I8": np.int8, "U8": np.uint8}[kind]
     return kind, list(shape), (np.arange(np.prod(shape)) * 77 % 120).astype(dtype).tobytes()
 
 
@@ -589,6 +589,8 @@ def quantised_seeds():
     eight = "F8_E4M3", [8, 16], bytes(i * 7 % 126 for i in range(128))
     put("quantised", "fp8", text({"quant_method": "fp8", "weight_block_size": [4, 8]}),
         tensors(weight=eight, weight_scale_inv=floats(2, 2)))
+    put("quantised", "rows", text({"quant_method": "bitsandbytes", "load_in_8bit": True}),
+        tensors(weight=integers("I8", 8, 16), SCB=floats(8), weight_format=integers("U8")))
     put("quantised", "plain", text({"quant_method": "awq"}), tensors(weight=floats(8, 16)))
 
 

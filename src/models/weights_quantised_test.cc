@@ -124,6 +124,40 @@ TEST_F(QuantisedWeightsTest, UnpackedIntegersDecode) {
   }
 }
 
+TEST_F(QuantisedWeightsTest, BitsAndBytesIntegersDecode) {
+  const Json eight = {{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}};
+  const std::string name = kName;
+  const RandomIntegers made(7, 15, 8, 15, true);
+  const at::Tensor largest = made.scales.view({-1}) * 127;
+  const auto store = [&] {
+    tensors_.clear();
+    tensors_[name + ".weight"] = raw((made.values.to(at::kShort) - 128).to(at::kChar));
+    tensors_[name + ".SCB"] = raw(largest);
+    tensors_[name + ".weight_format"] = raw(at::zeros({}, at::kByte));
+  };
+  store();
+  RandomIntegers rounded = made;
+  rounded.scales = (largest * 7.874015718698502e-3f).view({-1, 1});
+  expect(eight, rounded.decoded());
+  EXPECT_EQ(open(eight)->parameters(), 7 * 15);
+  tensors_.erase(name + ".weight_format");  // older releases
+  expect(eight, rounded.decoded());
+
+  const auto refused = [&](const std::string& part, std::optional<at::Tensor> value,
+                           const std::string& why) {
+    store();
+    tensors_.erase(name + "." + part);
+    if (value) tensors_[name + "." + part] = raw(*value);
+    EXPECT_THAT(refusal(eight, 7, 15),
+                ::testing::AllOf(HasSubstr("tensor " + name + "." + part), HasSubstr(why)));
+  };
+  refused("weight_format", at::ones({}, at::kByte), "certain GPUs");
+  refused("weight", at::zeros({7, 16}, at::kChar), "requires [7, 15]");
+  refused("SCB", {}, "is missing");
+  refused("SCB", at::ones({15}), "has shape [15]");
+  refused("SCB", at::full({7}, std::numeric_limits<float>::quiet_NaN()), "not finite");
+}
+
 TEST_F(QuantisedWeightsTest, CheckpointDecidesInputRounding) {
   const RandomIntegers made(7, 16, 8, 16, true);
   tensors_[std::string(kName) + ".weight"] = raw((made.values.to(at::kShort) - 128).to(at::kChar));

@@ -272,6 +272,22 @@ class BitsAndBytes(Quantiser):
         return parts, decoded.view(weight.shape)
 
 
+class BitsAndBytesRows(Quantiser):
+    """Integers of 8 bits by the largest magnitude of each output."""
+
+    keeps = ()
+
+    def config(self, kept):
+        return {"quant_method": "bitsandbytes", "load_in_4bit": False, "load_in_8bit": True, "_load_in_4bit": False, "_load_in_8bit": True,
+                "llm_int8_has_fp16_weight": False, "llm_int8_skip_modules": None, "llm_int8_threshold": 6.0}
+
+    def tensors(self, weight):
+        largest = weight.abs().amax(1)
+        integers = (weight * (127 / largest)[:, None]).round().to(torch.int8)
+        return ({"weight": integers, "SCB": largest, "weight_format": torch.tensor(0, dtype=torch.uint8)},
+                integers * (largest * 7.874015718698502e-3)[:, None])
+
+
 def with_decoded(folder, decoded):
     """Puts decoded weights into a folder of plain tensors."""
     tensors = load_file(folder / "model.safetensors")

@@ -18,7 +18,7 @@ from adapted_case import AdaptedCase
 from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, find_program, generate, token_ids
-from quantised import Awq, BitsAndBytes, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
+from quantised import Awq, BitsAndBytes, BitsAndBytesRows, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
 from reference import Reference, logprob_rows
 from test_training import PARITY, request_of, samples, train
 from wide import pairs
@@ -40,6 +40,7 @@ CASES = {
     "awq": ("vl-small-patch", Awq(4, 16)),
     "nf4-nested": ("vl-grouped-tied", BitsAndBytes("nf4", 64, nested_block=16)),
     "fp4": ("text-one-layer", BitsAndBytes("fp4", 32)),
+    "bitsandbytes-8": ("vl-grouped-tied", BitsAndBytesRows()),
     "fp8": ("text-grouped-tied", Fp8((16, 32))),
 }
 # Inputs are rounded too.
@@ -49,7 +50,7 @@ ROUNDED = {
     "floats-tokens": ("text-grouped-tied", RoundedInputs("float-quantized")),
     "floats-stored": ("text-one-layer", RoundedInputs("float-quantized", stored_scale=0.01)),
 }
-IN_EVERY_MODE = ["words-4", "words-8-tower", "gptq-order", "awq"]
+IN_EVERY_MODE = ["words-4", "words-8-tower", "gptq-order", "awq", "bitsandbytes-8"]
 ADAPTERS = [dict(rank=3), dict(rank=8, targets="all-linear", exclude_modules=["lm_head"]), dict(rank=4, use_dora=True)]
 USES = [[], [(0, 1)], [(1, 1)], [(1, 0.5)], [(0, 1), (1, -1)], [(1, 1)], [], [(2, 1)]]
 

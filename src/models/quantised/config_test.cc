@@ -58,6 +58,8 @@ TEST(QuantisedConfig, FoundInEveryKnownLocation) {
       "AWQ: 4 bits in groups of 64");
   EXPECT_EQ(quantised({{"quant_method", "fp8"}, {"activation_scheme", "dynamic"}}),
             "fp8: floats of 8 bits in blocks of 128 x 128");
+  EXPECT_EQ(quantised({{"quant_method", "bitsandbytes"}, {"load_in_8bit", true}}),
+            "bitsandbytes int8: 8 bits with a scale per output");
 }
 
 TEST(QuantisedConfig, LegacyFileNextToConfigIsRead) {
@@ -159,6 +161,11 @@ TEST(QuantisedConfig, RefusesUnsupportedSettingsByKey) {
   refused(fp8, "/weight_block_size", {128}, "weight_block_size");
   refused(fp8, "/weight_block_size", {0, 128}, "weight_block_size");
   refused(fp8, "/fmt", "e5m2", "e5m2");
+
+  const Json four = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}};
+  refused(four, "/load_in_4bit", false, "load_in_8bit");
+  refused(four, "/load_in_8bit", true, "only one");
+  refused(four, "/bnb_4bit_quant_type", "int4", "int4");
 }
 
 TEST(QuantisedConfig, GptqDynamicRulesApplyPerLinear) {

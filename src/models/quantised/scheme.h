@@ -12,6 +12,7 @@ enum class Packing : uint8_t {
   kGptq,    // qweight, packed along the inputs
   kAwq,     // qweight, packed along the outputs in a special order
   kCodes,   // bitsandbytes: weight, two codes per byte, of the flattened weight
+  kRows,    // bitsandbytes: weight in I8 with SCB, the largest magnitude of each output
   kFp8,     // weight in F8_E4M3 with weight_scale_inv
 };
 

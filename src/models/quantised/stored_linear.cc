@@ -14,6 +14,7 @@ StoredLinear read_packing(LinearTensors& tensors, const QuantisedScheme& scheme,
     case Packing::kBytes: return read_compressed_bytes(tensors, scheme, out, in);
     case Packing::kGptq: return read_gptq(tensors, scheme, out, in);
     case Packing::kCodes: return read_codes(tensors, scheme, out, in);
+    case Packing::kRows: return read_rows(tensors, scheme, out, in);
     case Packing::kAwq: return read_awq(tensors, scheme, out, in);
     case Packing::kFloats:
     case Packing::kFp8: return read_floats(tensors, scheme, out, in);

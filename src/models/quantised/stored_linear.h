@@ -49,6 +49,9 @@ StoredLinear read_awq(LinearTensors& tensors, const QuantisedScheme& scheme, int
 // weight: bytes [out * in / 2, 1], with weight.absmax, weight.quant_map and weight.quant_state.
 StoredLinear read_codes(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                         int64_t in);
+// weight int8 [out, in], SCB [out], weight_format.
+StoredLinear read_rows(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
+                       int64_t in);
 // weight F8_E4M3 [out, in] with weight_scale or weight_scale_inv.
 StoredLinear read_floats(LinearTensors& tensors, const QuantisedScheme& scheme, int64_t out,
                          int64_t in);
