@@ -11,7 +11,6 @@ namespace {
 
 using kernels::cuda::AttentionPlan;
 using kernels::cuda::AttentionShape;
-using kernels::cuda::TokenRows;
 
 constexpr uintptr_t kVector = 16;  // bytes per access in the fast kernels
 
@@ -21,8 +20,6 @@ bool aligned(const void* data, int64_t stride_bytes) {
 bool aligned(const at::Tensor& rows) {
   return aligned(rows.const_data_ptr(), rows.stride(0) * static_cast<int64_t>(rows.element_size()));
 }
-
-TokenRows rows_of(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0)}; }
 
 kernels::cuda::Angles angles_of(const RotaryAngles& angles) {
   return {angles.cos.const_data_ptr<float>(), angles.sin.const_data_ptr<float>()};
@@ -35,7 +32,7 @@ void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   if (rotary && !separate_launches().rotation && !kernels::in_bytes(cache.format)) {
     const kernels::cuda::Heads queries{q.data_ptr(), q.stride(0), static_cast<int32_t>(q.size(1))};
     check_launch(kernels::cuda::rotate_and_store(
-                     cache, queries, rows_of(k), rows_of(v), angles_of(rotary->queries),
+                     cache, queries, token_rows(k), token_rows(v), angles_of(rotary->queries),
                      angles_of(rotary->keys), static_cast<int32_t>(2 * rotary->keys.cos.size(1)),
                      slots, q.size(0), stream),
                  "rotate_and_store");
@@ -46,8 +43,9 @@ void store(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     rotate_half_cuda(queries, rotary->queries.cos, rotary->queries.sin);
     rotate_half_cuda(keys, rotary->keys.cos, rotary->keys.sin);
   }
-  check_launch(kernels::cuda::store_kv(cache, rows_of(k), rows_of(v), slots, q.size(0), stream),
-               "store_kv");
+  check_launch(
+      kernels::cuda::store_kv(cache, token_rows(k), token_rows(v), slots, q.size(0), stream),
+      "store_kv");
 }
 
 at::Tensor device_bytes(size_t bytes, at::Device device) {
@@ -149,7 +147,7 @@ at::Tensor paged_attention_cuda(const at::Tensor& q, const at::Tensor& k, const 
   const at::Tensor out = at::empty({q.size(0), q.size(1) * q.size(2)}, q.options());
   store(q, k, v, rotary, view, step.tables.slots);
   check_launch(
-      kernels::cuda::paged_attention(view, rows_of(q), shape.heads, out.data_ptr(), rule,
+      kernels::cuda::paged_attention(view, token_rows(q), shape.heads, out.data_ptr(), rule,
                                      kernels::cuda::sizes_in_window(shape, step.sizes, rule.window),
                                      step.tables, step.workspace.data_ptr(), stream_of(q)),
       "paged_attention");

@@ -15,6 +15,11 @@ inline kernels::cuda::Dtype cuda_dtype(at::ScalarType dtype) {
   return dtype == at::kHalf ? kernels::cuda::Dtype::kFp16 : kernels::cuda::Dtype::kBf16;
 }
 
+// x: rows of contiguous elements.
+inline kernels::cuda::TokenRows token_rows(const at::Tensor& x) {
+  return {x.const_data_ptr(), x.stride(0)};
+}
+
 // The stream on which ATen launches operations, and valora its kernels, on the tensor's device.
 // That device must be the thread's current one.
 inline kernels::cuda::Stream stream_of(const at::Tensor& x) {

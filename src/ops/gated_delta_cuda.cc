@@ -8,9 +8,6 @@ namespace {
 
 using kernels::cuda::StatePlace;
 using kernels::cuda::StatePlan;
-using kernels::cuda::TokenRows;
-
-TokenRows rows_of(const at::Tensor& x) { return {x.const_data_ptr(), x.stride(0)}; }
 
 kernels::cuda::StatePool layer_of(const StateArena& states, int64_t layer) {
   static_assert(sizeof(StatePlace) == 2 * sizeof(int32_t));
@@ -64,14 +61,14 @@ at::Tensor gated_delta_cuda(const DeltaTokens& tokens, const DeltaWeights& weigh
                    out = at::empty({tokens.qkv.size(0), s.value_heads * s.value_dim},
                                    tokens.qkv.options());
   check_launch(
-      kernels::cuda::short_conv(dtype, s, pool, rows_of(tokens.qkv), weights.conv.const_data_ptr(),
-                                qkv.data_ptr(), step, stream),
+      kernels::cuda::short_conv(dtype, s, pool, token_rows(tokens.qkv),
+                                weights.conv.const_data_ptr(), qkv.data_ptr(), step, stream),
       "short_conv");
-  const kernels::cuda::DeltaRows rows{rows_of(tokens.qkv),
+  const kernels::cuda::DeltaRows rows{token_rows(tokens.qkv),
                                       qkv.const_data_ptr(),
-                                      rows_of(tokens.z),
-                                      rows_of(tokens.b),
-                                      rows_of(tokens.a),
+                                      token_rows(tokens.z),
+                                      token_rows(tokens.b),
+                                      token_rows(tokens.a),
                                       weights.rate.const_data_ptr<float>(),
                                       weights.bias.const_data_ptr<float>(),
                                       weights.norm.const_data_ptr(),
