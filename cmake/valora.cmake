@@ -48,8 +48,11 @@ endif()
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
   # g++ 12 reports its own sanitizer checks as reads of uninitialised values. The null check is off because it takes a
-  # tenth of the compile time, and dereferencing null ends the program anyway.
-  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE} -fno-sanitize=null -fno-omit-frame-pointer
+  # tenth of the compile time, and dereferencing null ends the program anyway. That of alignment takes half, so only rooms
+  # that read numbers from raw memory have it.
+  set(VALORA_ALIGNMENT_CHECKED base kernels media memory)
+  target_compile_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE}
+    -fno-sanitize=null$<$<NOT:$<BOOL:$<TARGET_PROPERTY:VALORA_CHECKS_ALIGNMENT>>>:,alignment> -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(valora_flags INTERFACE -fsanitize=${VALORA_SANITIZE})
 endif()
@@ -196,6 +199,9 @@ function(valora_library name)
   add_library(valora_${name} STATIC ${sources})
   target_link_libraries(valora_${name} PUBLIC valora_flags ${ARG_LINKS})
   valora_unite(valora_${name})
+  if(name IN_LIST VALORA_ALIGNMENT_CHECKED)
+    set_target_properties(valora_${name} PROPERTIES VALORA_CHECKS_ALIGNMENT ON)
+  endif()
   if(ARG_TORCH)
     valora_use_torch(valora_${name})
   elseif(ARG_FAST_TESTS AND VALORA_UNOPTIMIZED)
