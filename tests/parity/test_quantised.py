@@ -18,7 +18,16 @@ from adapted_case import AdaptedCase
 from checkpoints import save_adapter
 from pictures import picture
 from programs import Engine, EngineError, find_program, generate, token_ids
-from quantised import Awq, BitsAndBytes, BitsAndBytesRows, CompressedTensors, Fp8, Gptq, OrderedWords, RoundedInputs
+from quantised import (
+    Awq,
+    BitsAndBytes,
+    BitsAndBytesRows,
+    CompressedTensors,
+    Fp8,
+    Gptq,
+    OrderedWords,
+    RoundedInputs,
+)
 from reference import Reference, logprob_rows
 from test_training import PARITY, request_of, samples, train
 from wide import pairs
