@@ -17,7 +17,27 @@ namespace {
 
 using namespace testing_support;
 
-class OpsAttention : public Ops {};
+struct Rows {
+  at::Tensor q, k, v;
+};
+
+class OpsAttention : public Ops {
+ protected:
+  // Adds a sequence's tokens to the cache and attends, this many at a time. expected: of all
+  // tokens.
+  void expect_in_chunks(const Rows& all, const KvArena& arena, const std::vector<int32_t>& table,
+                        const AttentionRule& rule, int64_t chunk, const at::Tensor& expected) {
+    const int64_t length = all.q.size(0);
+    for (int64_t begin = 0; begin < length; begin += chunk) {
+      const int64_t count = std::min(chunk, length - begin);
+      const QuerySpan span{0, count, begin, table.data()};
+      const auto rows = [&](const at::Tensor& x) { return x.narrow(0, begin, count).contiguous(); };
+      expect_close(paged_attention(rows(all.q), rows(all.k), rows(all.v), arena, 1,
+                                   std::span(&span, 1), rule),
+                   expected.narrow(0, begin, count), 2);
+    }
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Platforms, OpsAttention, all_platforms(), name_of_platform);
 
 // One sequence's attention in double precision: queries at the end of the keys; each attends to the
@@ -55,16 +75,7 @@ TEST_P(OpsAttention, PagedAttentionInChunksEqualsTheWholeSequence) {
     for (const int64_t chunk : {1, 5, 7, 8, 19, 50}) {
       const KvArena arena(8, {2, kv_heads, dim, dtype()}, device());
       arena.data().fill_(NAN);  // unwritten slots must not be read
-      for (int64_t begin = 0; begin < length; begin += chunk) {
-        const int64_t count = std::min(chunk, length - begin);
-        const QuerySpan span{0, count, begin, table.data()};
-        const auto rows = [&](const at::Tensor& x) {
-          return x.narrow(0, begin, count).contiguous();
-        };
-        expect_close(
-            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), rule),
-            expected.narrow(0, begin, count), 2);
-      }
+      expect_in_chunks({q, k, v}, arena, table, rule, chunk, expected);
     }
   }
 }
@@ -96,16 +107,7 @@ TEST_P(OpsAttention, PagedAttentionOverEightBitsInChunks) {
       const PoolMemory pool(8, pool_block_bytes(static_cast<size_t>(bytes), 1), device());
       pool.as(at::kByte).fill_(0xff);
       const KvArena arena(pool, shape, device());
-      for (int64_t begin = 0; begin < length; begin += chunk) {
-        const int64_t count = std::min(chunk, length - begin);
-        const QuerySpan span{0, count, begin, table.data()};
-        const auto rows = [&](const at::Tensor& x) {
-          return x.narrow(0, begin, count).contiguous();
-        };
-        expect_close(
-            paged_attention(rows(q), rows(k), rows(v), arena, 1, std::span(&span, 1), rule),
-            expected.narrow(0, begin, count), 2);
-      }
+      expect_in_chunks({q, k, v}, arena, table, rule, chunk, expected);
     }
   }
 }
