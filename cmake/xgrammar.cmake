@@ -123,6 +123,49 @@ macro(valora_mend_digits)
   valora_mend([=[\\.\\d+)?(Z|]=] [=[\\.\\d{1,9})?(Z|]=])
 endmacro()
 
+# The Earley parser goes through the states of ambiguous grammars without allocating; poll_budget() looks at the
+# time and at requested stops there (src/grammar/budget.h).
+macro(valora_mend_polls)
+  valora_mend([=[#include "earley_parser.h"]=] [=[#include "earley_parser.h"
+#include "grammar/budget_poll.h"]=])
+  valora_mend([=[  tmp_states_visited_in_queue_.Clear();
+  tmp_states_to_be_added_.clear();]=] [=[  valora::grammar::poll_budget();
+  tmp_states_visited_in_queue_.Clear();
+  tmp_states_to_be_added_.clear();]=])
+  valora_mend([=[    auto [scanable, completable] = Predict(state, debug_print);]=] [=[    valora::grammar::poll_budget();
+    auto [scanable, completable] = Predict(state, debug_print);]=])
+endmacro()
+
+# x{n,} with a large n becomes x{n} x*, not x* x{n}: with the endless part first, each character may also be the first of
+# the others, so the states of the parser grow with every character.
+macro(valora_mend_repetitions)
+  valora_mend([=[  if (infinite_repetition_id.has_value()) {
+    repeated_sequence.push_back(infinite_repetition_id.value());
+  }
+
+  // The repetition body.]=] [=[  // The repetition body.]=])
+  valora_mend([=[    repeated_sequence.push_back(grammar_expr_id);
+  }
+
+  // Add the sequence to choices.]=] [=[    repeated_sequence.push_back(grammar_expr_id);
+  }
+  if (infinite_repetition_id.has_value()) {
+    repeated_sequence.push_back(infinite_repetition_id.value());
+  }
+
+  // Add the sequence to choices.]=])
+endmacro()
+
+# Looks at the time and at stops for each token of the vocabulary where triggers are searched in all of them.
+macro(valora_mend_triggers)
+  valora_mend([=[#include "earley_parser.h"]=] [=[#include "earley_parser.h"
+#include "grammar/budget_poll.h"]=])
+  valora_mend([=[      bool definite_accept_since_second_char = true;
+]=] [=[      bool definite_accept_since_second_char = true;
+      valora::grammar::poll_budget();
+]=])
+endmacro()
+
 # Writes `output`: `source` with the changes of these macros.
 function(valora_mend_source source output)
   file(READ ${source} text)
@@ -141,7 +184,7 @@ function(valora_add_xgrammar)
   set(folder ${PROJECT_SOURCE_DIR}/.venv/src/xgrammar-${CMAKE_MATCH_1})
   file(GLOB_RECURSE sources ${folder}/cpp/*.cc)
   list(FILTER sources EXCLUDE REGEX "/cpp/tvm_ffi/")
-  list(FILTER sources EXCLUDE REGEX "/(json_schema|regex)_converter\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/(json_schema_converter|regex_converter|earley_parser|grammar_compiler|grammar_functor)\\.cc$")
   if(NOT sources)
     message(FATAL_ERROR "${folder} has no sources of xgrammar; run tools/setup")
   endif()
@@ -151,10 +194,13 @@ function(valora_add_xgrammar)
     set(sources ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/united.cc)
     file(CONFIGURE OUTPUT ${sources} CONTENT "${united}\n" @ONLY)
   endif()
-  set(mended ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/json_schema_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/regex_converter.cc)
-  valora_mend_source(${folder}/cpp/json_schema_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/json_schema_converter.cc
-    strings patterns spacing digits)
-  valora_mend_source(${folder}/cpp/regex_converter.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/regex_converter.cc regex)
+  set(mended)
+  foreach(changes "json_schema_converter;strings;patterns;spacing;digits" "regex_converter;regex" "earley_parser;polls"
+      "grammar_compiler;triggers" "grammar_functor;repetitions")
+    list(POP_FRONT changes name)
+    valora_mend_source(${folder}/cpp/${name}.cc ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/${name}.cc ${changes})
+    list(APPEND mended ${CMAKE_CURRENT_BINARY_DIR}/xgrammar/${name}.cc)
+  endforeach()
   add_library(xgrammar STATIC ${sources} ${mended})
   target_compile_features(xgrammar PRIVATE cxx_std_17)
   set_target_properties(xgrammar PROPERTIES CXX_STANDARD 17 SOURCE_FOLDER ${folder})

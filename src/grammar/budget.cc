@@ -7,13 +7,12 @@
 #include <exception>
 #include <utility>
 
+#include "grammar/budget_poll.h"
+
 namespace valora::grammar {
 namespace {
 
 thread_local Budget* budget = nullptr;
-
-// Number of allocations between two checks of the clock, which takes some 200 ns.
-constexpr uint32_t kCallsPerLook = 256;
 
 void* allocate(size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
@@ -49,7 +48,10 @@ double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-Budget::Budget(BudgetLimits limits) : limits_(limits), started_(thread_seconds()) { budget = this; }
+Budget::Budget(BudgetLimits limits, std::stop_token stop)
+    : limits_(limits), stop_(std::move(stop)), started_(thread_seconds()) {
+  budget = this;
+}
 
 Budget::~Budget() { budget = nullptr; }
 
@@ -57,16 +59,26 @@ Budget::Pause::Pause() : paused_(std::exchange(budget, nullptr)) {}
 
 Budget::Pause::~Pause() { budget = paused_; }
 
+void poll_budget() {
+  if (budget != nullptr) budget->poll();
+}
+
+void Budget::poll() {
+  if (is_time_to_look() && std::uncaught_exceptions() == 0) look();
+}
+
+void Budget::look() {
+  const bool stopped = stop_.stop_requested();
+  if (!stopped && thread_seconds() - started_ <= limits_.cpu_seconds) return;
+  --calls_;  // the next call looks again, in case this exception is swallowed
+  throw BudgetExceeded(stopped ? BudgetExceeded::Limit::kStop : BudgetExceeded::Limit::kTime);
+}
+
 void Budget::charge(int64_t bytes) {
-  const bool look = ++calls_ % kCallsPerLook == 0;
-  if (std::uncaught_exceptions() > 0) {
-    used_ += bytes;
-    return;
-  }
-  if (used_ + bytes > limits_.bytes) throw BudgetExceeded(false);
-  if (look && thread_seconds() - started_ > limits_.cpu_seconds) {
-    --calls_;  // the next allocation checks again, in case this exception is swallowed
-    throw BudgetExceeded(true);
+  const bool looks = is_time_to_look();
+  if (std::uncaught_exceptions() == 0) {
+    if (used_ + bytes > limits_.bytes) throw BudgetExceeded(BudgetExceeded::Limit::kMemory);
+    if (looks) look();
   }
   used_ += bytes;
 }

@@ -11,6 +11,7 @@
 #include "grammar/ebnf.h"
 #include "grammar/matcher.h"
 #include "grammar/parts.h"
+#include "grammar/shortest_answer.h"
 #include "grammar/spacing.h"
 #include "grammar/spec_rewrite.h"
 
@@ -57,6 +58,18 @@ const char* name_of(const GrammarSpec& spec) {
   constexpr const char* kNames[] = {"the format",          "the schema",  "the regular expression",
                                     "the list of choices", "the grammar", "the structural tag"};
   return kNames[spec.index()];
+}
+
+// Of the shortest answer, in bytes. kInvalidArgument: an answer could not end.
+Result<int64_t> length_of(const xgrammar::Grammar& grammar, const char* name) {
+  const auto length = shortest_answer(grammar);
+  if (!length.ok()) return invalid(fmt::format("{} {}", name, length.error().message));
+  if (*length == kNoAnswer)
+    return invalid(
+        fmt::format("{} allows only endless answers: a rule, or a \"$ref\", always needs "
+                    "itself again",
+                    name));
+  return *length;
 }
 
 using Shared = std::shared_ptr<const CompiledGrammar>;
@@ -171,6 +184,8 @@ struct GrammarCompiler::State {
     } else if (result.error().code == ErrorCode::kInvalidArgument) {
       ++stats.refused;
       refused.insert(key, result.error(), 1);
+    } else if (result.error().code == ErrorCode::kCancelled) {
+      ++stats.stopped;
     }
   }
 
@@ -186,20 +201,31 @@ struct GrammarCompiler::State {
   }
 
   // Requires the lane's mutex.
-  Result<Shared> build(Lane& lane, const GrammarSpec& spec, Spent& spent) {
+  Result<Shared> build(Lane& lane, const GrammarSpec& spec, Spent& spent,
+                       const std::stop_token& stop) {
     VALORA_CHECK(check(spec));
+    {
+      const std::lock_guard lock(mutex);
+      ++stats.begun;
+    }
     std::unique_ptr<CompiledGrammar::Parts> parts;
     Status fits;
-    VALORA_CHECK(guarded(lane.limits, name_of(spec), spent, [&] {
+    const auto compile = [&] {
       const auto ready = rewritten(spec);
       if (!ready.ok()) {
         fits = ready.error();
         return;
       }
       const xgrammar::Grammar grammar = std::visit(Builder{tokens}, *ready);
+      const auto shortest = length_of(grammar, name_of(spec));
+      if (!shortest.ok()) {
+        fits = shortest.error();
+        return;
+      }
       parts = std::make_unique<CompiledGrammar::Parts>(
-          CompiledGrammar::Parts{lane.compiler.CompileGrammar(grammar), table});
-    }));
+          CompiledGrammar::Parts{lane.compiler.CompileGrammar(grammar), table, *shortest});
+    };
+    VALORA_CHECK(guarded(lane.limits, name_of(spec), spent, compile, stop));
     if (!fits.ok()) return fits.error();
     const auto made = std::make_shared<const CompiledGrammar>(std::move(parts));
     const auto matcher = GrammarMatcher::start(made);
@@ -225,31 +251,36 @@ GrammarCompiler::GrammarCompiler(Vocabulary vocabulary, CompilerOptions options)
     : state_(std::make_unique<State>(std::move(vocabulary), options)) {}
 GrammarCompiler::~GrammarCompiler() = default;
 
-Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec) {
+Result<Shared> GrammarCompiler::compile(const GrammarSpec& spec, const std::stop_token& stop) {
   const Digest key = digest_of(spec);
   if (auto known = state_->find(key)) return *std::move(known);
   const std::lock_guard alone(state_->slow.mutex);
   if (auto known = state_->find(key)) return *std::move(known);  // compiled while this call waited
   Spent spent;
-  auto made = state_->build(state_->slow, spec, spent);
+  auto made = state_->build(state_->slow, spec, spent, stop);
   state_->keep(key, made);
   return made;
 }
 
-std::optional<Result<Shared>> GrammarCompiler::try_compile(const GrammarSpec& spec) {
+std::optional<Result<Shared>> GrammarCompiler::try_compile(const GrammarSpec& spec,
+                                                           const std::stop_token& stop) {
   const Digest key = digest_of(spec);
   if (auto known = state_->find(key)) return known;
   if (state_->is_long(key)) return {};
   const std::lock_guard alone(state_->quick.mutex);
   if (auto known = state_->find(key)) return known;
   Spent spent;
-  auto made = state_->build(state_->quick, spec, spent);
+  auto made = state_->build(state_->quick, spec, spent, stop);
   if (spent.out_of_time) {
     state_->note_long(key);
     return {};
   }
   state_->keep(key, made);
   return made;
+}
+
+std::optional<Result<Shared>> GrammarCompiler::cached(const GrammarSpec& spec) {
+  return state_->find(digest_of(spec));
 }
 
 GrammarCompiler::Stats GrammarCompiler::stats() const {

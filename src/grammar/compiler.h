@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -54,16 +55,21 @@ class GrammarCompiler {
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
   // Errors: those of check(); kInvalidArgument also if compiling exceeds the limits, or if the
-  // grammar allows no answer, only the empty one, or none in this vocabulary.
-  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec);
+  // grammar allows no answer, only the empty one, or none in this vocabulary; kCancelled soon after
+  // a stop is requested, whatever it is doing. Then nothing is cached.
+  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSpec& spec,
+                                                         const std::stop_token& stop = {});
 
   // The same, but gives up and returns nullopt after the quick time; later calls then return
   // nullopt at once.
   std::optional<Result<std::shared_ptr<const CompiledGrammar>>> try_compile(
-      const GrammarSpec& spec);
+      const GrammarSpec& spec, const std::stop_token& stop = {});
+
+  // The cached grammar or error; nullopt if there is none.
+  std::optional<Result<std::shared_ptr<const CompiledGrammar>>> cached(const GrammarSpec& spec);
 
   struct Stats {
-    int64_t compiled = 0, refused = 0, hits = 0;
+    int64_t begun = 0, compiled = 0, refused = 0, stopped = 0, hits = 0;
     size_t entries = 0, bytes = 0;  // grammars in the cache
     size_t refusals = 0;            // cached errors
   };

@@ -3,6 +3,7 @@
 
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -25,6 +26,19 @@ class Watch {
   std::optional<std::string> first;
 };
 
+// Adds what the budget has used to `spent`, also after an exception.
+class Tally {
+ public:
+  Tally(const Budget& budget, Spent& spent) : budget_(budget), spent_(spent) {}
+  ~Tally() { spent_.bytes += budget_.used(); }
+  Tally(const Tally&) = delete;
+  Tally& operator=(const Tally&) = delete;
+
+ private:
+  const Budget& budget_;
+  Spent& spent_;
+};
+
 std::string clean(std::string_view reason) {
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == '.'))
     reason.remove_suffix(1);
@@ -32,7 +46,8 @@ std::string clean(std::string_view reason) {
 }
 
 Error too_large(const std::string& what, const BudgetExceeded& over, const BudgetLimits& limits) {
-  if (over.what() == std::string_view("time"))
+  if (over.limit() == BudgetExceeded::Limit::kStop) return {ErrorCode::kCancelled, "cancelled", {}};
+  if (over.limit() == BudgetExceeded::Limit::kTime)
     return invalid(fmt::format("{} is too complex: it takes more than {:.3g} seconds", what,
                                limits.cpu_seconds));
   return invalid(
@@ -40,13 +55,14 @@ Error too_large(const std::string& what, const BudgetExceeded& over, const Budge
 }
 
 Status run(BudgetLimits limits, const std::string& what, Spent& spent,
-           const std::function<void()>& body) {
+           const std::function<void()>& body, std::stop_token stop) {
   try {
-    const Budget budget(limits);
+    const Budget budget(limits, std::move(stop));
+    const Tally tally(budget, spent);
     body();
     return {};
   } catch (const BudgetExceeded& over) {
-    spent.out_of_time = over.what() == std::string_view("time");
+    spent.out_of_time = over.limit() == BudgetExceeded::Limit::kTime;
     return too_large(what, over, limits);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
@@ -60,11 +76,11 @@ Status run(BudgetLimits limits, const std::string& what, Spent& spent,
 }  // namespace
 
 Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
-               const std::function<void()>& body) {
+               const std::function<void()>& body, std::stop_token stop) {
   Watch watch;
   spent.out_of_time = false;
   const double begin = thread_seconds();
-  Status done = run(limits, what, spent, body);
+  Status done = run(limits, what, spent, body, std::move(stop));
   spent.seconds += thread_seconds() - begin;
   if (!done.ok()) return done;
   if (watch.first)

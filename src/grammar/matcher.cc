@@ -81,6 +81,8 @@ std::optional<MaskView> GrammarMatcher::known_mask() const {
 }
 
 double GrammarMatcher::cpu_seconds() const { return state_->spent.seconds; }
+int64_t GrammarMatcher::bytes() const { return state_->spent.bytes; }
+int64_t GrammarMatcher::shortest_answer() const { return state_->grammar->parts().shortest; }
 bool GrammarMatcher::may_end() const { return state_->may_end; }
 bool GrammarMatcher::must_end() const { return state_->may_end && !state_->can_go_on; }
 

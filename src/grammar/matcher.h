@@ -44,6 +44,10 @@ class GrammarMatcher {
 
   // CPU time of all calls so far, including those of the matcher that this one was copied from.
   double cpu_seconds() const;
+  // Memory that the calls have taken and not given back; it can grow with every token.
+  int64_t bytes() const;
+  // Bytes of the grammar's shortest answer; a lower bound.
+  int64_t shortest_answer() const;
 
   // Accepts a token that the mask allows; kInvalidArgument for any other. Where the answer may end,
   // the mask is filled at once, because must_end() depends on it; this can fail as above.

@@ -3,8 +3,10 @@
 
 #include <xgrammar/xgrammar.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,17 +28,20 @@ struct TokenTable {
 struct CompiledGrammar::Parts {
   xgrammar::CompiledGrammar grammar;
   std::shared_ptr<const TokenTable> tokens;
+  int64_t shortest = 0;  // bytes of the shortest answer; a lower bound
 };
 
 // The cost of guarded calls.
 struct Spent {
   double seconds = 0;        // total CPU time
+  int64_t bytes = 0;         // total memory allocated and not freed
   bool out_of_time = false;  // the last call exceeded its time
 };
 
 // Runs xgrammar calls on this thread under a budget and turns its exceptions into errors:
-// kInvalidArgument if it rejects the input, or if it logs that it would apply only part of it.
+// kInvalidArgument if it rejects the input, or if it logs that it would apply only part of it;
+// kCancelled soon after a stop is requested.
 Status guarded(BudgetLimits limits, const std::string& what, Spent& spent,
-               const std::function<void()>& body);
+               const std::function<void()>& body, std::stop_token stop = {});
 
 }  // namespace valora::grammar

@@ -1,14 +1,34 @@
 #include "serving/core.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/fault.h"
+#include "grammar/schema_minimum.h"
 
 namespace valora::serving {
 namespace {
 
 using scheduler::StepItem;
 using scheduler::StepPlan;
+
+// Refuses a form whose shortest answer does not fit into `tokens`: it would always be cut off, and
+// not where the request says.
+Status check_form(const ActiveRequest& request, int tokens) {
+  if (!request.stop_strings->empty() || !request.request.sampling.stop_token_ids.empty()) return {};
+  const auto longest = static_cast<int64_t>(request.language->longest_token);
+  const int64_t bytes = request.grammar->value().shortest_answer();
+  if (bytes / std::max<int64_t>(longest, 1) <= tokens) return {};
+  const AnswerConstraint& form = *request.request.constraint;
+  const std::string keyword = form.kind == AnswerConstraint::Kind::kJsonSchema
+                                  ? grammar::largest_minimum(form.text)
+                                  : std::string();
+  return invalid(fmt::format("the shortest answer of the demanded form has {} bytes, which {} "
+                             "tokens cannot hold; lower {}, or allow more tokens",
+                             bytes, tokens, keyword.empty() ? "its repetitions" : keyword),
+                 form.param);
+}
 
 }  // namespace
 
@@ -98,6 +118,7 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                        std::to_string(length) + " in the prompt, " + std::to_string(needed) +
                        " in the completion). Please reduce the length of the prompt or completion.",
                    "messages");
+  if (request->grammar) VALORA_CHECK(check_form(*request, sampling.max_tokens.value_or(room)));
   request->usage.prompt_tokens = length;
   if (const auto top = sampling.prompt_logprobs) {
     VALORA_CHECK(PromptLogprobs::check(prompt->tokens.size(), *top));

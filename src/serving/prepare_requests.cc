@@ -22,32 +22,23 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   prompt_workers_->prepare(std::move(job));
 }
 
-void ServingEngine::prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow) {
-  const GenerateRequest& asked = request->request;
-  const JsonSpacing spacing = asked.json_whitespace.value_or(options_.json_whitespace);
-  try {
-    const AnswerConstraint form = constraint_on_text(*asked.constraint, request->form);
-    if (request->stop.stop_requested())
-      request->grammar = Error{ErrorCode::kCancelled, "the request was cancelled", {}};
-    else if (slow)
-      request->grammar = request->language->grammars->start(form, spacing);
-    else
-      request->grammar = request->language->grammars->try_start(form, spacing);
-    if (!request->grammar)
-      return slow_grammar_worker_->post(request->client, request->handle,
-                                        [this, request] { prepare_grammar(request, true); });
-  } catch (const std::exception& e) {
-    request->grammar = fault("the form of the answer could not be prepared", e);
-  }
-  prepared(request);
-}
-
 // A failure here must not end the request, because its prompt is already being prepared: the error
 // is reported when both are done.
 void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request) {
   try {
-    grammar_workers_->post(request->client, request->handle,
-                           [this, request] { prepare_grammar(request, false); });
+    const GenerateRequest& asked = request->request;
+    FormJob job;
+    job.id = request->handle;
+    job.client = request->client;
+    job.grammars = request->language->grammars;
+    job.form = constraint_on_text(*asked.constraint, request->form);
+    job.spacing = asked.json_whitespace.value_or(options_.json_whitespace);
+    job.stop = request->stop.get_token();
+    job.done = [this, request](Result<grammar::GrammarMatcher> result) {
+      request->grammar = std::move(result);
+      prepared(request);
+    };
+    form_workers_->prepare(std::move(job));
   } catch (const std::exception& e) {
     request->grammar = fault("the form of the answer could not be prepared", e);
     prepared(request);
@@ -88,6 +79,7 @@ void ServingEngine::cancel(RequestHandle handle) {
   wake_.notify_one();
   request->stop.request_stop();
   prompt_workers_->stopped(request->client, handle);
+  form_workers_->stopped(handle);
 }
 
 }  // namespace valora::serving

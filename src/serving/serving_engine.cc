@@ -29,8 +29,7 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
   core_->fill(stats_);
   prompt_workers_ = std::make_unique<PromptWorkers>(*frontend_, std::max(1, options_.media_workers),
                                                     options_.fetch.allow_http);
-  slow_grammar_worker_ = std::make_unique<FairPool>(1, 1);
-  grammar_workers_ = std::make_unique<FairPool>(2, 1);
+  form_workers_ = std::make_unique<FormWorkers>();
   adapter_workers_ = std::make_unique<WorkerPool>(1);
   thread_ = std::thread([this] { model_->runner().run_thread([this] { run(); }); });
 }
@@ -41,8 +40,7 @@ ServingEngine::~ServingEngine() {
   // Workers end first; the engine thread then ends the requests they have passed on.
   adapter_workers_.reset();
   if (prompt_workers_) stop_preparing();
-  grammar_workers_.reset();
-  slow_grammar_worker_.reset();
+  form_workers_.reset();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -131,6 +129,10 @@ void ServingEngine::drain(std::function<void()> done) {
   {
     const std::lock_guard lock(mutex_);
     draining_ = true;
+  }
+  form_workers_->close();
+  {
+    const std::lock_guard lock(mutex_);
     drained_.push_back(std::move(done));
   }
   wake_.notify_one();

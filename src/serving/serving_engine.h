@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "api/options.h"
-#include "base/fair_pool.h"
 #include "base/worker_pool.h"
 #include "scheduler/progress_watch.h"
 #include "serving/adapters/adapter_table.h"
@@ -22,6 +21,7 @@
 #include "serving/local_engine.h"
 #include "serving/model_side.h"
 #include "serving/prompts/prompt_workers.h"
+#include "serving/sampling/form_workers.h"
 #include "serving/sampling/request_seeds.h"
 
 namespace valora::serving {
@@ -87,8 +87,6 @@ class ServingEngine final : public LocalEngine {
   std::shared_ptr<ActiveRequest> accepted(RequestHandle handle);
   void prepare(const std::shared_ptr<ActiveRequest>& request);
   void begin_grammar(const std::shared_ptr<ActiveRequest>& request);
-  // slow: running on the worker for grammars that took too long elsewhere.
-  void prepare_grammar(const std::shared_ptr<ActiveRequest>& request, bool slow);
   void prepared(const std::shared_ptr<ActiveRequest>& request);
   void stop_preparing();
   Result<AdapterCard> load_sync(const LoadAdapter& request);
@@ -186,10 +184,7 @@ class ServingEngine final : public LocalEngine {
   // Declared last, so that the threads end before the members they use are destroyed.
   std::thread thread_, watchdog_thread_;  // watchdog_thread_: after start_watchdog()
   std::unique_ptr<PromptWorkers> prompt_workers_;
-  // Grammars have their own workers, shared by clients in turn. Those that turn out to be slow move
-  // to a separate worker, so that they delay only each other.
-  std::unique_ptr<FairPool> slow_grammar_worker_;
-  std::unique_ptr<FairPool> grammar_workers_;
+  std::unique_ptr<FormWorkers> form_workers_;
   std::unique_ptr<WorkerPool> adapter_workers_;
 };
 

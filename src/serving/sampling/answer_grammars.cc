@@ -88,17 +88,33 @@ grammar::GrammarCompiler& AnswerGrammars::compiler() {
 }
 
 Result<grammar::GrammarMatcher> AnswerGrammars::start(const AnswerConstraint& constraint,
-                                                      JsonSpacing spacing) {
-  return *start_form(constraint, spacing, [this](const grammar::GrammarSpec& spec) {
-    return std::optional<Compiled>(compiler().compile(spec));
+                                                      JsonSpacing spacing,
+                                                      const std::stop_token& stop) {
+  return *start_form(constraint, spacing, [&](const grammar::GrammarSpec& spec) {
+    return std::optional<Compiled>(compiler().compile(spec, stop));
   });
 }
 
 std::optional<Result<grammar::GrammarMatcher>> AnswerGrammars::try_start(
-    const AnswerConstraint& constraint, JsonSpacing spacing) {
-  return start_form(constraint, spacing, [this](const grammar::GrammarSpec& spec) {
-    return compiler().try_compile(spec);
+    const AnswerConstraint& constraint, JsonSpacing spacing, const std::stop_token& stop) {
+  return start_form(constraint, spacing, [&](const grammar::GrammarSpec& spec) {
+    return compiler().try_compile(spec, stop);
   });
+}
+
+std::optional<Result<grammar::GrammarMatcher>> AnswerGrammars::start_cached(
+    const AnswerConstraint& constraint, JsonSpacing spacing) {
+  return start_form(constraint, spacing,
+                    [&](const grammar::GrammarSpec& spec) { return compiler().cached(spec); });
+}
+
+grammar::GrammarCompiler::Stats AnswerGrammars::stats() { return compiler().stats(); }
+
+Digest AnswerGrammars::digest_of(const AnswerConstraint& constraint, JsonSpacing spacing) {
+  return DigestBuilder()
+      .add(grammar::digest_of(spec_of(constraint, constraint.text, spacing)))
+      .add(grammar::digest_of(spec_of(constraint, constraint.fallback, spacing)))
+      .finish();
 }
 
 }  // namespace valora::serving

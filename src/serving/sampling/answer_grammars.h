@@ -5,10 +5,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "api/constraint.h"
 #include "api/options.h"
+#include "base/digest.h"
 #include "grammar/matcher.h"
 #include "text/tokenizer.h"
 
@@ -22,11 +24,21 @@ class AnswerGrammars {
   AnswerGrammars(std::shared_ptr<const text::Tokenizer> tokenizer, std::vector<int32_t> eos,
                  int64_t vocabulary, const FormLimits& limits);
 
-  // Errors name the constraint's field.
-  Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint, JsonSpacing spacing);
+  // Errors name the constraint's field. kCancelled soon after a stop is requested.
+  Result<grammar::GrammarMatcher> start(const AnswerConstraint& constraint, JsonSpacing spacing,
+                                        const std::stop_token& stop = {});
   // As start(), but nullopt if it would take longer than the quick time.
   std::optional<Result<grammar::GrammarMatcher>> try_start(const AnswerConstraint& constraint,
-                                                           JsonSpacing spacing);
+                                                           JsonSpacing spacing,
+                                                           const std::stop_token& stop = {});
+  // As start(), but nullopt if the form would have to be compiled.
+  std::optional<Result<grammar::GrammarMatcher>> start_cached(const AnswerConstraint& constraint,
+                                                              JsonSpacing spacing);
+  // Counts compilations in this vocabulary.
+  grammar::GrammarCompiler::Stats stats();
+
+  // Equal for forms with the same grammar: its cache key together with the vocabulary.
+  static Digest digest_of(const AnswerConstraint& constraint, JsonSpacing spacing);
 
  private:
   grammar::GrammarCompiler& compiler();
