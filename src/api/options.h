@@ -94,7 +94,8 @@ inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 struct FormLimits {
   double step = 0.1;        // all choices of a step; the rest wait for the next step
   double request = 1;       // all choices of a request: its initial and largest budget
-  double token = 0.01;      // added to that budget with each token
+  double token = 0.01;      // added to that budget by its first token in a step
+  double further = 0.0025;  // added by its further tokens in the step
   double quick = 0.2;       // a compilation before it has to queue with slow ones
   double compilation = 15;  // one compilation
 };

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -95,6 +97,13 @@ struct AdapterUse {
 // token after the final norm.
 enum class Task { kGenerate, kClassify, kTokenize, kEmbed };
 
+// Requests that a client sent as one, such as the prompts of a completion. Limits for a request
+// hold for all of them together.
+struct RequestGroup {
+  std::mutex mutex;
+  std::shared_ptr<void> masks;  // set and used by the engine
+};
+
 struct GenerateRequest {
   std::string id;      // for logs
   std::string client;  // the sender; clients take turns in media preparation; may be empty
@@ -119,6 +128,7 @@ struct GenerateRequest {
   // their share, a weight above 0; priority takes precedence. "": no particular tenant.
   std::string tenant;
   double share = 1;
+  std::shared_ptr<RequestGroup> group = {};  // null: alone
   // Latency targets in seconds: from arrival to the first token, and per further token. Absent:
   // none.
   std::optional<double> ttft_target, tpot_target;

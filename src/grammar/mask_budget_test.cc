@@ -6,13 +6,18 @@
 namespace valora::grammar {
 namespace {
 
+// Charges choices, each in a step of its own.
+void charge(MaskAccount& account, double seconds, int steps = 1) {
+  for (int i = 0; i < steps; ++i) account.charge(StepMasks(1), seconds);
+}
+
 TEST(MaskAccount, EndsARequestThatOverspends) {
   MaskAccount account({.most = 1, .token = 0.25});
   EXPECT_TRUE(account.check().ok());
-  account.charge(0.75);
-  account.charge(0.5);
+  charge(account, 0.75);
+  charge(account, 0.5);
   EXPECT_TRUE(account.check().ok()) << "nothing is left, and nothing owed";
-  account.charge(0.5);
+  charge(account, 0.5);
   const Status over = account.check();
   EXPECT_EQ(over.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(over.error().message, ::testing::HasSubstr("too complex"));
@@ -20,30 +25,53 @@ TEST(MaskAccount, EndsARequestThatOverspends) {
 
 TEST(MaskAccount, SavingsAreCapped) {
   MaskAccount account({.most = 1, .token = 0.25});
-  for (int i = 0; i < 1000; ++i) account.charge(0);
-  account.charge(1);
+  charge(account, 0, 1000);
+  charge(account, 1);
   EXPECT_TRUE(account.check().ok());
-  account.charge(0.5);
+  charge(account, 0.5);
   EXPECT_FALSE(account.check().ok());
-  for (int i = 0; i < 1000; ++i) account.charge(0.25);
+  charge(account, 0.25, 1000);
   EXPECT_FALSE(account.check().ok()) << "what they take is what they earn";
+}
+
+TEST(MaskAccount, ChoicesOfAStepDoNotEarnLikeSteps) {
+  MaskAccount account({.most = 1, .token = 0.25, .further = 0.125});
+  for (int round = 0; round < 3; ++round) {
+    const StepMasks step(1);
+    for (int choice = 0; choice < 3; ++choice) account.charge(step, 0.25);
+  }
+  EXPECT_TRUE(account.check().ok()) << "nothing is left, and nothing owed";
+  charge(account, 0.375);
+  EXPECT_FALSE(account.check().ok());
+}
+
+TEST(MaskAccount, LimitsTheMemoryOfAllMatchers) {
+  MaskAccount account({.bytes = 3 << 20});
+  account.hold(2 << 20);
+  account.hold(1 << 20);
+  EXPECT_TRUE(account.check().ok());
+  account.hold(1);
+  EXPECT_EQ(account.check().error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(account.check().error().message, ::testing::HasSubstr("more than 3 MiB"));
+  account.hold(-(2 << 20));
+  EXPECT_TRUE(account.check().ok()) << "one of them is gone";
 }
 
 TEST(MaskAccount, UnlimitedWithoutAnAllowance) {
   MaskAccount account({.most = 0, .token = 0});
   EXPECT_TRUE(account.check().ok());
-  account.charge(1e-9);
+  charge(account, 1e-9);
   EXPECT_FALSE(account.check().ok());
 }
 
 TEST(MaskAccount, PredictsCostFromPastSlowMasks) {
   MaskAccount account({});
   EXPECT_DOUBLE_EQ(account.expected(), MaskAccount::kUnknown);
-  account.charge(0.2);
+  charge(account, 0.2);
   EXPECT_DOUBLE_EQ(account.expected(), 0.2);
-  account.charge(1e-4);
+  charge(account, 1e-4);
   EXPECT_GT(account.expected(), 0.1) << "one cheap token among slow ones";
-  for (int i = 0; i < 200; ++i) account.charge(1e-4);
+  charge(account, 1e-4, 200);
   EXPECT_DOUBLE_EQ(account.expected(), 1e-4);
 }
 
@@ -65,8 +93,8 @@ TEST(StepMasks, DefersLaterMasksOnceTheTimeIsSpent) {
 
 TEST(StepMasks, CheapMasksGoFirstWithoutStarvingSlowOnes) {
   MaskAccount cheap{{}}, slow{{}}, fresh{{}};
-  for (int i = 0; i < 100; ++i) cheap.charge(1e-4);
-  slow.charge(0.05);
+  charge(cheap, 1e-4, 100);
+  charge(slow, 0.05);
   EXPECT_LT(turn_of(cheap, 0), turn_of(fresh, 0));
   EXPECT_LT(turn_of(fresh, 0), turn_of(slow, 0));
   EXPECT_LT(turn_of(cheap, 0), turn_of(slow, 100));

@@ -46,6 +46,20 @@ Status check_named_tokens(const SamplingParams& sampling, const Language& langua
   return {};
 }
 
+// The time for masks that the request may take, together with its group.
+std::shared_ptr<grammar::MaskAccount> account_of(const GenerateRequest& request,
+                                                 const FormLimits& limits) {
+  const auto make = [&limits] {
+    return std::make_shared<grammar::MaskAccount>(grammar::MaskAccount::Limits{
+        .most = limits.request, .token = limits.token, .further = limits.further});
+  };
+  if (!request.group) return make();
+  RequestGroup& group = *request.group;
+  const std::lock_guard lock(group.mutex);
+  if (!group.masks) group.masks = make();
+  return std::static_pointer_cast<grammar::MaskAccount>(group.masks);
+}
+
 }  // namespace
 
 Result<std::vector<AppliedAdapter>> ServingEngine::applied(
@@ -83,9 +97,7 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
                                         options_.max_logprobs, /*default_seed=*/0));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *language.tokenizer);
   active->sampling = std::move(sampling);
-  if (request.constraint)
-    active->masks.emplace(grammar::MaskAccount::Limits{.most = options_.form_limits.request,
-                                                       .token = options_.form_limits.token});
+  if (request.constraint) active->masks = account_of(request, options_.form_limits);
   VALORA_CHECK(frontend_->check(request.prompt, active->adapters));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   // Last, so that refused requests do not use up seeds.

@@ -1,6 +1,7 @@
 #include "serving/sequence.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "serving/adapters/scheduled_adapters.h"
 
@@ -75,6 +76,10 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   }
 }
 
+Sequence::~Sequence() {
+  if (grammar) owner->masks->hold(-held);
+}
+
 namespace {
 
 // The tokens that may come next: without ending tokens before min_tokens, and with them once the
@@ -141,8 +146,11 @@ std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& lo
   if (!token) return token;
   const double after = sequence.grammar->cpu_seconds();
   masks.charge(after - before);
-  owner.masks->charge(after - sequence.charged);  // includes the time spent while the model ran
+  owner.masks->charge(masks,
+                      after - sequence.charged);  // includes the time spent while the model ran
   sequence.charged = after;
+  const int64_t bytes = sequence.grammar->bytes();
+  owner.masks->hold(bytes - std::exchange(sequence.held, bytes));
   if (!token->ok()) return of_its_field(owner, token->error());
   return token;
 }

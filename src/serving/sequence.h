@@ -52,7 +52,8 @@ struct ActiveRequest {
   std::optional<Result<PreparedPrompt>> prompt;
   std::optional<Result<grammar::GrammarMatcher>> grammar;  // initial state; absent: no constraint
   std::stop_source stop;                                   // stops the preparation of its prompt
-  std::optional<grammar::MaskAccount> masks;  // shared by all its sequences; only with a grammar
+  // Shared by all its sequences, and by its group; null: no grammar.
+  std::shared_ptr<grammar::MaskAccount> masks;
 
   // Used by the engine thread only.
   bool started = false;
@@ -70,6 +71,7 @@ struct Sequence final : scheduler::Request {
   Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
            std::shared_ptr<const PreparedPrompt> prompt_,
            const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_);
+  ~Sequence();
 
   std::shared_ptr<ActiveRequest> owner;
   int index = 0;  // 0 … n - 1
@@ -77,6 +79,7 @@ struct Sequence final : scheduler::Request {
   Sampler sampler;
   std::optional<grammar::GrammarMatcher> grammar;  // state after the tokens generated so far
   double charged = 0;  // CPU seconds of its grammar already charged to the request's account
+  int64_t held = 0;    // bytes of its grammar counted there
   int waited = 0;      // consecutive steps spent waiting for a mask
   OutputText output;
   std::unique_ptr<AnswerShape> shape;  // converts the text to JSON; null: the text is the answer

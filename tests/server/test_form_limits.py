@@ -1,6 +1,7 @@
 """Hostile answer forms alongside other requests, and white space in JSON, over HTTP."""
 
 import concurrent.futures
+import http.client
 import json
 import re
 import threading
@@ -25,6 +26,14 @@ def served(folders):
     server.stop()
 
 
+@pytest.fixture
+def patient(folders):
+    """Compiles forms for an hour."""
+    server = Server({"model": folders["model"]}, "--form-compile-limit", "3600")
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="module")
 def compact(folders):
     server = Server({"model": folders["model"]}, "--structured-outputs-config", '{"disable_any_whitespace": true}')
@@ -40,6 +49,12 @@ def wanting(served, text):
 
 def answer(served, **fields):
     return served.chat("tiny", "Tell me.", temperature=0, max_tokens=120, ignore_eos=False, **fields)["choices"][0]["message"]["content"]
+
+
+def endless(i):
+    """A schema with more combinations of properties than can be compiled; differs with i."""
+    return {"type": "object", "title": str(i), "minProperties": 150, "maxProperties": 160,
+            "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
 
 
 def test_streams_continue_during_ambiguous_grammars(served):
@@ -75,6 +90,21 @@ def test_streams_continue_during_ambiguous_grammars(served):
     assert max(gaps) < 3  # 0.1 s of CPU time plus a token; the machine may be busy
 
 
+def test_prompts_of_a_request_share_their_time(served):
+    """64 prompts with two choices each have the time of one request; a chat beside them is answered as ever."""
+    expected = served.chat("tiny", "Tell me things.", max_tokens=40)["choices"][0]["message"]["content"]
+    body = {"model": "tiny", "prompt": [f"Words {i}." for i in range(64)], "n": 2, "max_tokens": 400, "temperature": 1, "ignore_eos": True,
+            "guided_grammar": AMBIGUOUS}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        many = pool.submit(served.request, "POST", "/v1/completions", body, timeout=300)
+        beside = [served.chat("tiny", "Tell me things.", max_tokens=40)["choices"][0]["message"]["content"] for _ in range(3)]
+        status, text = many.result()
+    assert status == 400, text
+    error = json.loads(text)["error"]
+    assert "too complex" in error["message"] and error["param"] == "guided_grammar"
+    assert beside == [expected] * 3
+
+
 def test_stream_under_an_ambiguous_grammar_ends_with_an_error(served):
     body = chat_body("tiny", "Words.", n=8, max_tokens=800, temperature=1, ignore_eos=True, stream=True, guided_grammar=AMBIGUOUS)
     status, text = served.request("POST", "/v1/chat/completions", body, timeout=120)
@@ -84,9 +114,7 @@ def test_stream_under_an_ambiguous_grammar_ends_with_an_error(served):
 
 def test_small_grammars_do_not_wait_for_slow_ones(served):
     def slow(i):
-        schema = {"type": "object", "title": str(i), "minProperties": 150, "maxProperties": 160,
-                  "properties": {f"p{i}": {"type": "integer"} for i in range(300)}}
-        body = chat_body("tiny", "x", guided_json=schema)
+        body = chat_body("tiny", "x", guided_json=endless(i))
         return served.request("POST", "/v1/chat/completions", body, headers={"Authorization": f"Bearer key-{i}"}, timeout=120)
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -100,6 +128,70 @@ def test_small_grammars_do_not_wait_for_slow_ones(served):
     for status, text in statuses:
         assert status == 400 and "too complex: it takes more than 2 seconds" in text
     assert taken < 0.5 * whole
+
+
+def preparing(server):
+    return server.metric("valora:num_requests_preparing")
+
+
+def test_compilations_end_with_their_clients(patient):
+    connections = []
+    for i in range(4):
+        connection = http.client.HTTPConnection("127.0.0.1", patient.port, timeout=60)
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat_body("tiny", "x", guided_json=endless(i))),
+                           {"Content-Type": "application/json", "Authorization": f"Bearer key-{i}"})
+        connections.append(connection)
+    patient.wait_until(lambda: preparing(patient) == 4, "four forms being compiled")
+    for connection in connections:
+        connection.close()
+    patient.wait_until(lambda: preparing(patient) == 0, "the end of their requests")
+    assert answer(patient, guided_choice=["a form"]) == "a form"
+    assert patient.stop() == 0
+
+
+def test_drain_waits_for_no_compilation(patient):
+    def ask(i):
+        return patient.request("POST", "/v1/chat/completions", chat_body("tiny", "x", guided_json=endless(i)),
+                               headers={"Authorization": f"Bearer key-{i}"}, timeout=120)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        others = [pool.submit(ask, i) for i in range(4)]
+        patient.wait_until(lambda: preparing(patient) == 4, "four forms being compiled")
+        patient.process.terminate()
+        for status, text in [other.result() for other in others]:
+            assert status == 503 and "shutting down" in text, text
+    patient.process.wait(60)
+    assert patient.process.returncode == 0
+
+
+WHOLE = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "minLength": 300}}}
+
+
+def test_long_minimum_is_served(served):
+    content = served.chat("tiny", "Tell me.", temperature=1, max_tokens=900, ignore_eos=False, guided_json=WHOLE,
+                          logit_bias=wanting(served, '"'))["choices"][0]["message"]["content"]
+    assert len(json.loads(content)["a"]) >= 300
+
+
+@pytest.mark.parametrize("fields, words", [
+    ({"guided_json": {"type": "object", "required": ["b"], "properties": {"a": {"type": "array", "items": {}, "minItems": 2},
+                                                                          "b": {"type": "string", "minLength": 9000}}}},
+     ['"minLength" at #/properties/b', "24 tokens"]),
+    ({"guided_json": {"type": "array", "items": {"type": "integer"}, "minItems": 4000}}, ['"minItems" at #']),
+    ({"guided_json": {"type": "array", "items": {"type": "string", "minLength": 90}, "minItems": 90}}, ['at #']),
+    ({"guided_regex": "[a-z]{5000,}"}, ["24 tokens"]),
+    ({"guided_grammar": 'root ::= "a" b\nb ::= "x" b'}, ["endless"]),
+    ({"guided_json": {"$defs": {"n": {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"}},
+     ["endless", "$ref"]),
+    ({"guided_regex": r"a[^\s\S]"}, ["no character matches"]),
+], ids=str)
+def test_impossible_form_is_refused_before_it_begins(served, fields, words):
+    status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", stream=True, **fields))
+    assert status == 400, text
+    error = json.loads(text)["error"]
+    assert error["param"] in fields
+    for word in words:
+        assert word in error["message"]
 
 
 @pytest.mark.parametrize("fields, expected", [

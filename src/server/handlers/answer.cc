@@ -139,7 +139,9 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests, const C
   target_ = std::move(target);
   const std::vector<AdapterUse>& uses = uses_ = service_->adapters_of(target_);
   int choices = 0;
+  const auto group = requests.size() > 1 ? std::make_shared<RequestGroup>() : nullptr;
   for (GenerateRequest& request : requests) {
+    request.group = group;
     Part& part = parts_.emplace_back();
     part.last_token.resize(static_cast<size_t>(request.sampling.n));
     part.generated.resize(static_cast<size_t>(request.sampling.n));

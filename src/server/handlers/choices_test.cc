@@ -140,5 +140,19 @@ TEST_F(Handlers, UnfinishedChoiceIsAnErrorNotAnEmptyAnswer) {
   EXPECT_EQ(events.back()["error"]["code"], 500);
 }
 
+TEST_F(Handlers, PromptsOfARequestAreAGroup) {
+  call("POST", "/v1/completions", R"({"prompt":["a","b"],"max_tokens":1})");
+  call("POST", "/v1/completions", R"({"prompt":["c","d"],"max_tokens":1})");
+  chat("e");
+  const auto requests = engine_.requests();
+  ASSERT_EQ(requests.size(), 5);
+  ASSERT_TRUE(requests[0].group);
+  EXPECT_EQ(requests[0].group, requests[1].group);
+  ASSERT_TRUE(requests[2].group);
+  EXPECT_EQ(requests[2].group, requests[3].group);
+  EXPECT_NE(requests[0].group, requests[2].group);
+  EXPECT_FALSE(requests[4].group);
+}
+
 }  // namespace
 }  // namespace valora::server
