@@ -43,7 +43,7 @@ FormWorkers::~FormWorkers() {
     closed_ = true;
     while (!forms_.empty()) waiting.splice(waiting.end(), end(*forms_.begin()->second));
   }
-  answer(std::move(waiting), form_cancelled());
+  answer(waiting, form_cancelled());
 }
 
 void FormWorkers::prepare(FormJob job) {
@@ -55,7 +55,7 @@ void FormWorkers::prepare(FormJob job) {
     // it, because the waiter's end may be the end of this object.
     if (!job.stop.stop_requested()) return add(std::move(job), added);
   }
-  answer(std::move(added), form_cancelled());
+  answer(added, form_cancelled());
 }
 
 // Requires the mutex.
@@ -100,7 +100,7 @@ void FormWorkers::stopped(uint64_t id) {
     }
   }
   for (FairPool* pool : {&quick_, &slow_}) (void)pool->withdraw(leaving.front().client, id);
-  answer(std::move(leaving), form_cancelled());
+  answer(leaving, form_cancelled());
 }
 
 void FormWorkers::close() {
@@ -113,7 +113,7 @@ void FormWorkers::close() {
       if (form->slow) refused.splice(refused.end(), end(*form));
     }
   }
-  answer(std::move(refused), form_refused_by_drain());
+  answer(refused, form_refused_by_drain());
 }
 
 // Requires the mutex. Stops the compilation, if there is one, and returns those who waited.
@@ -157,7 +157,7 @@ void FormWorkers::run(const FormPointer& form, bool slow) {
     if (!made) made = closed_ ? form_refused_by_drain() : out_of_memory();
     waiters = end(*form);
   }
-  answer(std::move(waiters), *made);
+  answer(waiters, *made);
 }
 
 // Requires the mutex. False if there is no memory for it.
@@ -171,8 +171,8 @@ bool FormWorkers::go_on_slowly(const FormPointer& form) {
   }
 }
 
-void FormWorkers::answer(Waiters waiters, const Started& result) {
-  for (Waiter& waiter : waiters) {
+void FormWorkers::answer(const Waiters& waiters, const Started& result) {
+  for (const Waiter& waiter : waiters) {
     Started its = out_of_memory();
     try {
       if (result.ok()) {

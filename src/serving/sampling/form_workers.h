@@ -68,7 +68,7 @@ class FormWorkers {
   bool begin(Form& form, bool slow);
   bool go_on_slowly(const FormPointer& form);
   Waiters end(Form& form);
-  static void answer(Waiters waiters, const Result<grammar::GrammarMatcher>& result);
+  static void answer(const Waiters& waiters, const Result<grammar::GrammarMatcher>& result);
 
   std::mutex mutex_;  // guards the members below and the forms' contents; never held by `done`
   bool closed_ = false;
