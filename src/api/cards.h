@@ -65,6 +65,7 @@ struct AdapterCard {
   AnswerForm form;                                                      // LoadAdapter::form
   bool on_decoder = true, on_visuals = false;  // what the weights change; neither: only heads
   std::string unmergeable;  // why the adapter can't be merged into the weights; empty: it can
+  bool merges_among_others = false;  // false: only in steps of its requests
   int64_t created = 0;
   std::vector<std::string> warnings;
 };

@@ -6,7 +6,6 @@
 #include "adapters/base_weights.h"
 #include "base/log.h"
 #include "engine/adapter_tensors.h"
-#include "engine/merge_bound.h"
 
 namespace valora {
 namespace {
@@ -70,7 +69,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
       spec->digest, std::ranges::max_element(layouts, {}, &ops::PanelLayout::blocks)->blocks()};
   const bool has_values = spec->digest != spec->headers_digest;
   // Before locking, because it reads all values and the engine thread may want the lock.
-  const bool safe = has_values && safe_to_merge(*spec, modules_);
+  const auto merge_use = has_values ? merges_->use_of(*spec, modules_) : serving::MergeUse::kNever;
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= sweep_at_ || kept_bytes_ + spec->bytes > kMostKept) drop_unused();
   Entry& entry = entries_[spec->digest];
@@ -80,7 +79,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
   entry.headers = spec->panels_headers_digest;
   if (has_values) {
     entry.content = spec->panels_digest;
-    *entry.safe_to_merge = safe;
+    *entry.merge_use = merge_use;
   }
   if (has_values && !entry.kept && entry.blocks.empty() && kept_bytes_ + spec->bytes <= kMostKept) {
     entry.kept = spec;
@@ -96,7 +95,7 @@ Result<AdapterStore::Stored> AdapterStore::add(
     if (!entry.blocks.empty()) place(*weights, entry.blocks);
     entry.weights = weights;
   }
-  Stored stored{need, std::move(weights), entry.safe_to_merge, {}};
+  Stored stored{need, std::move(weights), entry.merge_use, {}};
   for (size_t i = 0; i < spec->parts.size(); ++i)
     stored.parts.push_back(add_part(spec->parts[i], std::move(part_layouts[i]), source));
   return stored;
@@ -171,12 +170,12 @@ std::optional<Digest> AdapterStore::content_of(const Digest& digest) const {
 
 void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpec& spec) {
   // Before locking, as in add().
-  const bool safe = safe_to_merge(spec, modules_);
+  const serving::MergeUse merge_use = merges_->use_of(spec, modules_);
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(digest);
   if (it == entries_.end()) return;
   it->second.content = spec.panels_digest;
-  *it->second.safe_to_merge = safe;
+  *it->second.merge_use = merge_use;
 }
 
 Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& layout,

@@ -15,6 +15,7 @@
 #include "adapters/adapter_spec.h"
 #include "base/digest.h"
 #include "engine/adapter_tensors.h"
+#include "engine/merge_bound.h"
 #include "engine/rank_share.h"
 #include "memory/identity.h"
 #include "ops/placed_matrix.h"
@@ -28,10 +29,16 @@ using RankBlocks = std::vector<std::vector<std::byte*>>;
 class AdapterStore {
  public:
   // dtype, block_bytes: of a rank's part of the pool. form: the layout in which kernels read
-  // adapters there. modules must outlive the store.
+  // adapters there. merges: which adapters may be merged. modules must outlive the store.
   AdapterStore(const adapters::ModuleTable& modules, const adapters::AdapterLimits& limits,
-               at::ScalarType dtype, size_t block_bytes, ops::WeightForm form, int ranks)
-      : modules_(modules), limits_(limits), dtype_(dtype), block_bytes_(block_bytes), form_(form) {
+               at::ScalarType dtype, size_t block_bytes, ops::WeightForm form, int ranks,
+               std::shared_ptr<const MergeBound> merges)
+      : modules_(modules),
+        limits_(limits),
+        dtype_(dtype),
+        block_bytes_(block_bytes),
+        form_(form),
+        merges_(std::move(merges)) {
     for (int rank = 0; rank < ranks; ++rank) shares_.emplace_back(modules, rank, ranks);
   }
 
@@ -45,8 +52,8 @@ class AdapterStore {
     // Has no panels until they are in the pool. Shared by adapters of equal content. Only the
     // engine thread may read panels.
     std::shared_ptr<RankWeights> weights;
-    std::shared_ptr<const std::atomic<bool>> safe_to_merge;  // false until the values were read
-    std::vector<StoredPart> parts;                           // in the order of AdapterSpec::parts
+    std::shared_ptr<const std::atomic<serving::MergeUse>> merge_use;  // of LoadedAdapter
+    std::vector<StoredPart> parts;  // in the order of AdapterSpec::parts
   };
   // Digests in this class are those of AdapterNeed: of an adapter or of one of its parts.
   //
@@ -72,7 +79,8 @@ class AdapterStore {
  private:
   struct Entry {
     std::weak_ptr<RankWeights> weights;
-    std::shared_ptr<std::atomic<bool>> safe_to_merge = std::make_shared<std::atomic<bool>>(false);
+    std::shared_ptr<std::atomic<serving::MergeUse>> merge_use =
+        std::make_shared<std::atomic<serving::MergeUse>>(serving::MergeUse::kNever);
     Digest headers;                 // AdapterSpec::panels_headers_digest
     std::optional<Digest> content;  // digest of the values; absent until they have been read
     std::vector<FolderPath> paths;  // newest last
@@ -118,6 +126,7 @@ class AdapterStore {
   at::ScalarType dtype_;
   size_t block_bytes_;
   ops::WeightForm form_;
+  std::shared_ptr<const MergeBound> merges_;
   std::vector<RankShare> shares_;  // by rank
   mutable std::mutex mutex_;
   std::unordered_map<Digest, Entry> entries_;

@@ -4,7 +4,6 @@
 
 #include "adapters/adapter_parts.h"
 #include "engine/adapter_tensors.h"
-#include "engine/merge_bound.h"
 #include "engine/rank_share.h"
 #include "models/weights.h"
 
@@ -81,7 +80,7 @@ void set_reach(const adapters::AdapterSpec& spec, const adapters::ModuleTable& m
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits,
-    AdapterStore* store) {
+    AdapterStore* store, const MergeBound& merges) {
   const adapters::AdapterSpec& spec = *shared;
   auto loaded = std::make_shared<serving::LoadedAdapter>();
   loaded->digest = spec.digest;
@@ -100,9 +99,10 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     }
     loaded->tensors =
         std::make_shared<AdapterTensors>(stored.weights, vocabulary_of(spec.vocabulary, parts));
-    loaded->safe_to_merge = stored.safe_to_merge;
+    loaded->merge_use = stored.merge_use;
   } else {
-    loaded->safe_to_merge = std::make_shared<std::atomic<bool>>(safe_to_merge(spec, modules));
+    loaded->merge_use =
+        std::make_shared<std::atomic<serving::MergeUse>>(merges.use_of(spec, modules));
     Parts parts;
     for (const adapters::AdapterPart& part : spec.parts) {
       VALORA_TRY(own, own_part(spec, part, limits, dtype, device));

@@ -13,11 +13,12 @@ namespace valora {
 
 // Builds an adapter whose panels the store brings into the pool on demand, or, without a store, one
 // that owns its weights, copied to the model's dtype and device; the spec must then have values.
-// Heads become float. limits: for reading its parts. Errors: those of AdapterStore::add().
+// Heads become float. limits: for reading its parts. merges: without a store. Errors: those of
+// AdapterStore::add().
 // Throws c10::Error or std::bad_alloc if memory runs out.
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits = {},
-    AdapterStore* store = nullptr);
+    AdapterStore* store = nullptr, const MergeBound& merges = {});
 
 }  // namespace valora

@@ -14,7 +14,8 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
                                                        const EngineOptions& options,
                                                        const models::ModelSpec& spec,
                                                        at::ScalarType dtype, at::Device device,
-                                                       const adapters::AdapterLimits& limits) {
+                                                       const adapters::AdapterLimits& limits,
+                                                       std::shared_ptr<const MergeBound> merges) {
   std::unique_ptr<MemoryTiers> tiers(new MemoryTiers());
   const int ranks = options.tensor_parallel_size;
   const auto block_bytes = static_cast<size_t>(plan.block_bytes / ranks);
@@ -28,7 +29,8 @@ Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
   }
   tiers->kv_bytes_ = static_cast<size_t>(plan.kv_block_bytes / ranks);
   if (const auto form = ops::paged_form(dtype, device))
-    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form, ranks);
+    tiers->adapters_.emplace(spec.modules, limits, dtype, block_bytes, *form, ranks,
+                             std::move(merges));
   if (!device.is_cpu()) {
     tiers->host_.emplace(
         HostTier{{}, TensorCache(static_cast<size_t>(plan.adapter_cache_bytes)), {}});

@@ -29,7 +29,8 @@ class MemoryTiers final : public serving::PoolBacking {
                                                    const EngineOptions& options,
                                                    const models::ModelSpec& spec,
                                                    at::ScalarType dtype, at::Device device,
-                                                   const adapters::AdapterLimits& limits);
+                                                   const adapters::AdapterLimits& limits,
+                                                   std::shared_ptr<const MergeBound> merges);
 
   const ops::KvArena& kv_arena(int rank) const { return kv_[static_cast<size_t>(rank)]; }
   // Absent if sequences have no state in addition to their KV.

@@ -11,11 +11,12 @@ namespace valora {
 
 ModelHost::ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
                      std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
-                     at::Device device)
+                     std::shared_ptr<const MergeBound> merges, at::Device device)
     : loaded_(std::move(loaded)),
       tiers_(std::move(tiers)),
       runner_(std::move(runner)),
       limits_(limits),
+      merges_(std::move(merges)),
       device_(device) {}
 
 Result<serving::AdapterBackend::Read> ModelHost::read(const LoadAdapter& request) {
@@ -36,8 +37,8 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
-  VALORA_TRY(built,
-             build_adapter(shared, modules, loaded_.dtype, device_, limits_, tiers_->adapters()));
+  VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, limits_,
+                                  tiers_->adapters(), *merges_));
   return Read{std::move(shared), std::move(built), lazy};
 }
 

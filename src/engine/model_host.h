@@ -16,7 +16,7 @@ class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
  public:
   ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
             std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
-            at::Device device);
+            std::shared_ptr<const MergeBound> merges, at::Device device);
 
   serving::ModelRunner& runner() override { return *runner_; }
   serving::AdapterBackend& adapters() override { return *this; }
@@ -31,6 +31,7 @@ class ModelHost final : public serving::ModelSide, serving::AdapterBackend {
   const std::unique_ptr<MemoryTiers> tiers_;
   const std::unique_ptr<Runner> runner_;
   const adapters::AdapterLimits limits_;
+  const std::shared_ptr<const MergeBound> merges_;
   const at::Device device_;
 };
 

@@ -140,6 +140,75 @@ TEST_P(ModeTest, OverflowingAdapterAffectsNoOtherRequest) {
   EXPECT_EQ(adapted->wait().first().tokens, one);
 }
 
+// In 16 bits: whatever one adapter's values are, others are answered as without it.
+class IsolationTest : public ModeEngine, public ::testing::WithParamInterface<ModeSetting> {
+ protected:
+  IsolationTest() { options_.dtype = ComputeDtype::kBFloat16; }
+  // Of rank 1 on all linears that tiny adapters target, with D of this root mean square.
+  static void write_flooder(const TempDir& dir, float size) {
+    std::map<std::string, RawTensor> tensors;
+    const auto add = [&](const std::string& module, int64_t in, int64_t out) {
+      const std::string name = "base_model.model.model.layers." + module;
+      tensors[name + ".lora_A.weight"] = f32_tensor({1, in}, std::vector<float>(in, 1));
+      tensors[name + ".lora_B.weight"] = f32_tensor({out, 1}, std::vector<float>(out, size));
+    };
+    for (const std::string layer : {"0", "1"}) {
+      add(layer + ".self_attn.q_proj", kHidden, kHeads * kHeadDim);
+      add(layer + ".mlp.down_proj", kInner, kHidden);
+    }
+    dir.write("adapter_config.json",
+              R"({"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules":)"
+              R"( ["q_proj", "down_proj"]})");
+    dir.write("adapter_model.safetensors", safetensors_text(tensors));
+  }
+  // Tokens with the log probabilities of each.
+  std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> answers_of_others(int flood) {
+    std::vector<std::shared_ptr<WaitingSink>> flooders, others;
+    for (int i = 0; i < flood; ++i) flooders.push_back(submit(with(base_, {{"flood", 1}})));
+    std::vector<GenerateRequest> requests{base_, with(base_, {{"one", 1}}),
+                                          with(base_, {{"one", 0.5f}, {"two", -1}})};
+    for (GenerateRequest& request : requests) {
+      request.sampling.logprobs = 0;
+      others.push_back(submit(request));
+    }
+    std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> answers;
+    for (const auto& sink : others) {
+      const auto answer = sink->wait().first();
+      answers.emplace_back(answer.tokens, answer.logprobs);
+    }
+    for (const auto& sink : flooders) EXPECT_FALSE(sink->wait().error);
+    return answers;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, IsolationTest,
+    ::testing::Values(ModeSetting{SchedulingPolicy::kMerged, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
+                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kShadow},
+                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kInPlace}),
+    [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
+
+TEST_P(IsolationTest, AMergedAdapterChangesNoAnswerOfOthers) {
+  start_in(SchedulingPolicy::kUnmerged);
+  const auto expected = answers_of_others(0);
+  EXPECT_NE(expected[0].second[0], 0) << "without log probabilities";
+  engine_.reset();
+  for (const float size : {1e-3f, 0.1f, 1.0f, 15.9f}) {
+    TempDir flooder;
+    write_flooder(flooder, size);
+    start_in(GetParam().policy, GetParam().merge);
+    ASSERT_TRUE(load("flood", flooder.path()).ok());
+    EXPECT_EQ(answers_of_others(0), expected) << size;
+    EXPECT_FALSE(submit(with(base_, {{"flood", 1}}))->wait().error);
+    for (int round = 0; round < 3; ++round) EXPECT_EQ(answers_of_others(6), expected) << size;
+    drain();
+    EXPECT_GT(engine_->stats().merges, 0) << size;
+    engine_.reset();
+  }
+}
+
 TEST_F(ModeEngine, ReportsModeOfLastStep) {
   start_in(SchedulingPolicy::kMixture);
   tokens_of(with(base_, {{"two", 1}, {"one", 1}}));  // one is merged, the other applied on top

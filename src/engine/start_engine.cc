@@ -50,6 +50,7 @@ class EngineStart {
   Status open_frontend();
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
+  void bound_merges(const scheduler::Policy& policy);
   Status make_tiers();
   models::Model& model_of(int rank) const {
     return rank == 0 ? *loaded_.model : *loaded_.others[static_cast<size_t>(rank) - 1];
@@ -68,6 +69,7 @@ class EngineStart {
   models::LoadedModel loaded_;
   MemoryPlan plan_;
   adapters::AdapterLimits limits_;
+  std::shared_ptr<const MergeBound> merges_;
   std::unique_ptr<MemoryTiers> tiers_;
   std::unique_ptr<Runner> runner_;
   serving::CoreConfig core_;
@@ -85,8 +87,9 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .card = std::move(card_),
                                .cost_key = cost_key(options_, loaded_, device_),
                                .notes = std::move(notes_)};
-    parts.model = std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_),
-                                              std::move(runner_), limits_, device_);
+    parts.model =
+        std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_), std::move(runner_),
+                                    limits_, std::move(merges_), device_);
     auto engine = std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_);
     engine->warm_up();
     return std::unique_ptr<serving::LocalEngine>(std::move(engine));
@@ -125,6 +128,7 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_TRY(plan, plan_for(*policy));
   plan_ = std::move(plan);
   frontend_->limit_tokens(plan_.max_model_len);
+  bound_merges(*policy);
   VALORA_CHECK(make_tiers());
   VALORA_CHECK(make_runner(*policy));
   VALORA_CHECK(set_up_core(std::move(policy)));
@@ -197,10 +201,21 @@ Result<MemoryPlan> EngineStart::plan_for(const scheduler::Policy& policy) {
   return plan;
 }
 
+void EngineStart::bound_merges(const scheduler::Policy& policy) {
+  std::vector<models::Model*> ranks;
+  for (int rank = 0; rank < options_.tensor_parallel_size; ++rank) ranks.push_back(&model_of(rank));
+  merges_ = policy.merges() ? std::make_shared<const MergeBound>(ranks, loaded_.dtype)
+                            : std::make_shared<const MergeBound>();
+  if (policy.merges() && loaded_.dtype != at::kFloat)
+    notes_.push_back(
+        "with 16-bit weights an adapter is merged only while no other requests run, so that the "
+        "answers to others are exact");
+}
+
 Status EngineStart::make_tiers() {
   limits_ = {options_.max_lora_rank, largest_adapter()};
   VALORA_TRY(tiers, MemoryTiers::make(plan_, options_, loaded_.model->spec(), loaded_.dtype,
-                                      device_, limits_));
+                                      device_, limits_, merges_));
   tiers_ = std::move(tiers);
   return {};
 }

@@ -49,6 +49,8 @@ struct Request : std::enable_shared_from_this<Request> {
   AdapterId adapter = kBaseModel;
   // The adapter that may be merged for this request; kBaseModel: none.
   AdapterId merge = kBaseModel;
+  // False: `merge` may be merged only in steps of requests that merge it.
+  bool merges_among_others = true;
   memory::AdapterNeed merge_need;  // need of the adapter `merge`
   std::vector<DecoderAdapter> decoder_adapters;
   int priority = 0;  // lower runs first

@@ -72,6 +72,7 @@ StepPlan Scheduler::plan(const MediaReady& media) {
   }
   culprit_ = nullptr;
   list_preparing(step.plan);
+  keep_others_exact(step);
   claim_merged_adapter(step);
   group_by_adapter(step.plan.items);
   if (!step.plan.items.empty()) finalize_shape(step.plan);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -161,6 +162,7 @@ class Scheduler {
   void list_preparing(StepPlan& plan) const;
   // scheduler_costs.cc
   void count_passed(TimePoint now);
+  void keep_others_exact(Step& step);
   void finalize_shape(StepPlan& plan);
   double price(const StepItem& item) const;
   double prefill_seconds(int tokens) const;
@@ -242,6 +244,8 @@ class Scheduler {
   TimePoint passed_at_{};
   // The merged adapter stays in the pool, because mixture mode subtracts it from other requests.
   AdapterId merged_ = kBaseModel;
+  // The adapter that was last planned to be merged, and its Request::merges_among_others.
+  std::pair<AdapterId, bool> mixes_{kBaseModel, false};
   memory::Claim merged_claim_;
   // A running request, or the first waiting one if none ran, got no memory in the last plan.
   bool lacks_memory_ = false;

@@ -13,6 +13,21 @@ void Scheduler::count_passed(TimePoint now) {
   passed_at_ = now;
 }
 
+// Requests of others would run on weights that lost more by rounding than the bound allows
+// (engine/merge_bound.h), whatever the policy chose.
+void Scheduler::keep_others_exact(Step& step) {
+  StepPlan& plan = step.plan;
+  if (plan.merged == kBaseModel) return;
+  for (const Request* request : step.order)
+    if (request->merge == plan.merged) mixes_ = {plan.merged, request->merges_among_others};
+  const bool others = std::ranges::any_of(
+      plan.items, [&](const StepItem& item) { return item.request->merge != plan.merged; });
+  // Without a request of the adapter, what was known of it counts.
+  if (!others || (mixes_.first == plan.merged && mixes_.second)) return;
+  plan.merged = kBaseModel;
+  plan.mode = mode_ = Mode::kUnmerged;
+}
+
 // Computes the step's shape, for the costs; the weights change when it runs.
 void Scheduler::finalize_shape(StepPlan& plan) {
   StepShaper shaper(plan.mode, plan.merged);

@@ -332,6 +332,32 @@ TEST_F(SchedulerTest, KeepsPolicyWeightsAndState) {
   EXPECT_THAT(seen, ElementsAre(Pair(kBaseModel, 0), Pair(3, 7)));
 }
 
+// Whatever the policy says: a policy that forgets the rule gives no wrong answers.
+TEST_F(SchedulerTest, OthersNeverRunOnWeightsThatChangeThem) {
+  start({}, 16, std::make_unique<ScriptedPolicy>([](const PolicyState& state) {
+          PolicyPlan plan{.mode = Mode::kMixture, .merged = 3};
+          for (RequestIndex i = 0; i < state.size(); ++i) plan.order.push_back(i);
+          return plan;
+        }));
+  const std::shared_ptr<Request> own = add(20, 3), other = add(20, 4);
+  own->merge = 3;
+  own->decoder_adapters = {{3, 8, 1}};
+  other->merge = 4;
+  own->merges_among_others = false;
+  StepPlan plan = scheduler->plan();
+  EXPECT_EQ(plan.items.size(), 2u);
+  EXPECT_EQ(plan.mode, Mode::kUnmerged);
+  EXPECT_EQ(plan.merged, kBaseModel);
+  scheduler->finish(*other);
+  plan = scheduler->plan();
+  EXPECT_EQ(plan.items.size(), 1u);
+  EXPECT_EQ(plan.mode, Mode::kMerged);
+  EXPECT_EQ(plan.merged, 3);
+  own->merges_among_others = true;
+  add(20);
+  EXPECT_EQ(scheduler->plan().mode, Mode::kMixture);
+}
+
 TEST_F(SchedulerTest, AMergedAdapterStaysInThePoolUntilItsRoomIsNeeded) {
   AdapterId merged = 3;
   start({}, 8, std::make_unique<ScriptedPolicy>([&](const PolicyState& state) {

@@ -20,6 +20,7 @@ struct Answer {
   struct Choice {
     std::string text;
     std::vector<int32_t> tokens;
+    std::vector<float> logprobs;  // of these tokens
     std::optional<Finish> finish;
   };
   std::map<int, Choice> choices;
@@ -49,7 +50,10 @@ class WaitingSink final : public ResponseSink {
       Answer::Choice& choice = answer_.choices[chunk.index];
       EXPECT_FALSE(choice.finish) << "output after the end";
       choice.text += chunk.text;
-      for (const TokenOutput& token : chunk.tokens) choice.tokens.push_back(token.chosen.id);
+      for (const TokenOutput& token : chunk.tokens) {
+        choice.tokens.push_back(token.chosen.id);
+        choice.logprobs.push_back(token.chosen.logprob);
+      }
       choice.finish = chunk.finish;
       tokens = tokens_ += static_cast<int>(chunk.tokens.size());
     });

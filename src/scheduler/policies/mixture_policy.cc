@@ -22,6 +22,14 @@ AdapterId choose(const std::vector<std::pair<AdapterId, int>>& counts, AdapterId
   return kept > 0 && kKeepFactor * kept >= most ? current : best;
 }
 
+// An adapter that may not be merged among others waits until no other request runs or waits.
+bool may_merge(const PolicyState& state, const PolicyPlan& plan) {
+  const auto own = [&](RequestIndex i) { return state[i].merge == plan.merged; };
+  return std::ranges::all_of(plan.order, own) || std::ranges::none_of(plan.order, [&](auto i) {
+           return own(i) && !state[i].merges_among_others;
+         });
+}
+
 class MixturePolicy final : public Policy {
  public:
   std::string name() const override { return "mixture"; }
@@ -30,6 +38,7 @@ class MixturePolicy final : public Policy {
   PolicyPlan plan(const PolicyState& state, TimePoint) const override {
     PolicyPlan plan{.order = fcfs_order(state)};
     plan.merged = choose(count_merges(state, plan.order), state.weights.merged);
+    if (!may_merge(state, plan)) plan.merged = kBaseModel;
     if (plan.merged != kBaseModel) plan.mode = Mode::kMixture;
     return plan;
   }

@@ -90,7 +90,8 @@ std::unique_ptr<Policy> make_unmerged_policy(const PolicyOptions& options = {});
 std::unique_ptr<Policy> make_merged_policy(const PolicyOptions& options = {});
 // All requests in fcfs_order(), with the adapter used by most of the step's requests merged (VaLoRA
 // §4.4.2). A merged adapter is replaced only by one with more than twice its requests. Unmerged if
-// no request of the step uses an adapter.
+// no request of the step uses an adapter, or its merge would change answers of others
+// (Request::merges_among_others).
 std::unique_ptr<Policy> make_mixture_policy(const PolicyOptions& options = {});
 // VaLoRA's Algorithm 1 over measured costs (valora_policy.cc).
 std::unique_ptr<Policy> make_valora_policy(const PolicyOptions& options = {});

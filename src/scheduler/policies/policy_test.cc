@@ -135,6 +135,20 @@ TEST(MixturePolicy, MergesMostFrequentAdapterAndRunsAll) {
   EXPECT_THAT(plan.order, ElementsAre(1, 2, 3, 4, 5));
 }
 
+TEST(MixturePolicy, AnAdapterThatChangesOthersIsMergedOnceItIsAlone) {
+  const auto policy = make_mixture_policy();
+  std::vector<Request> running{of(kFirst, 1), of(kFirst, 2), of(kFirst, 3)};
+  for (Request& own : running) own.merges_among_others = false;
+  EXPECT_EQ(plan_of(*policy, running, {}).merged, kFirst);
+  const Planned waits = plan_of(*policy, running, {of(kBaseModel, 4, 5, 0)}, kFirst);
+  EXPECT_EQ(waits.mode, Mode::kUnmerged) << "even while the other one waits";
+  EXPECT_EQ(waits.merged, kBaseModel);
+  running.push_back(of(kSecond, 5));
+  const Planned mixed = plan_of(*policy, running, {}, kFirst);
+  EXPECT_EQ(mixed.mode, Mode::kUnmerged);
+  EXPECT_THAT(mixed.order, ElementsAre(1, 2, 3, 5));
+}
+
 TEST(MixturePolicy, BaseRequestsOnlyRunUnmerged) {
   const Planned plan =
       plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kFirst);

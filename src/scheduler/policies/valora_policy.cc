@@ -8,7 +8,8 @@
 //    or its arrival. Without one, only the total time for which merged mode left it out counts: so
 //    modes delay it by at most θ, while neither an overloaded queue nor a step longer than θ rules
 //    out merged mode.
-//  - Candidates: all requests unmerged; all, with one adapter merged (mixture); only that adapter's
+//  - Candidates: all requests unmerged; all, with one adapter merged (mixture), unless requests of
+//    others would lose accuracy by it (Request::merges_among_others); only that adapter's
 //    requests, merged, if that yields merged_gain times as much. The adapter is the one with the
 //    most requests, or with the most tokens of the step, if its share exceeds merged_share of a
 //    full batch, or the one whose merged weights exist. Merged mode is excluded while a request it
@@ -95,6 +96,13 @@ class ValoraPolicy final : public Policy {
            });
   }
 
+  // False: requests of others need the base weights.
+  static bool mixes(AdapterId adapter, const PolicyState& state) {
+    for (RequestIndex i = 0; i < state.size(); ++i)
+      if (state[i].merge == adapter) return state[i].merges_among_others;
+    return true;
+  }
+
   static int full_batch(const PolicyState& state) {
     return std::min<int>(state.max_sequences, static_cast<int>(state.size()));
   }
@@ -165,6 +173,7 @@ class ValoraPolicy final : public Policy {
                   .batch = batch_of(state, order, mode)};
       if (c.batch.requests == 0) return;
       const StepShape& shape = c.batch.shape;
+      if (mode.mode == Mode::kMixture && shape.segments > 0 && !mixes(mode.merged, state)) return;
       if (c.change.writes()) c.writing = state.costs->weights_seconds(shape);
       c.seconds = state.costs->seconds(shape) - c.writing;
       if (c.change.merges && runs) c.writing *= 2;

@@ -131,6 +131,16 @@ TEST(ValoraPolicy, NeverTakesAModeThatCostsMore) {
   EXPECT_EQ(queue.plan().mode, Mode::kMixture);
 }
 
+TEST(ValoraPolicy, NoMixtureWithAnAdapterThatChangesOthers) {
+  Queue queue({.step = 0.010, .token_rank = 1e-4, .merge = 1e-9});
+  queue.state().weights = {.merged = kA, .held = kA};
+  for (int i = 0; i < 8; ++i) queue.decode(kA).merges_among_others = false;
+  EXPECT_EQ(queue.plan().merged, kA);
+  for (int i = 0; i < 4; ++i) queue.decode(kB).passed = 1s;
+  queue.state().max_sequences = 12;
+  EXPECT_EQ(queue.plan().mode, Mode::kUnmerged);
+}
+
 TEST(ValoraPolicy, QueueFillingStepIsServedMerged) {
   StepCosts costs = kCosts;
   costs.rank = 2e-4;

@@ -170,6 +170,7 @@ class RandomSchedule : StepListener, StepExecutor {
     request->identity = identity_of(request->adapter + 1);
     if (request->merge >= 0) {
       request->merge_need = need_of(request->merge + 1);
+      request->merges_among_others = request->merge % 2 == 0;
       request->decoder_adapters = {{request->merge, 8 << pick(3), pick(6) == 0 ? 0.5F : 1.0F}};
     }
     if (chance(4)) request->tolerance = std::chrono::milliseconds(1 + pick(30));
@@ -202,6 +203,7 @@ class RandomSchedule : StepListener, StepExecutor {
       request.adapter = ended_->adapter;
       request.merge = ended_->merge;
       request.merge_need = ended_->merge_need;
+      request.merges_among_others = ended_->merges_among_others;
       request.decoder_adapters = ended_->decoder_adapters;
       request.identity = ended_->identity;
       request.tokens = ended_->tokens;
@@ -364,6 +366,14 @@ class RandomSchedule : StepListener, StepExecutor {
     ++modes_[plan.mode];
     ASSERT_EQ(scheduler_.check(), "");
     ASSERT_NO_FATAL_FAILURE(check_plan(plan));
+    ASSERT_NO_FATAL_FAILURE(check_merged(plan));
+  }
+
+  // An adapter that may not be merged among others runs merged with its own requests alone.
+  static void check_merged(const StepPlan& plan) {
+    if (plan.merged == kBaseModel || plan.merged % 2 == 0) return;
+    for (const StepItem& item : plan.items)
+      ASSERT_EQ(item.request->merge, plan.merged) << "request " << item.request->id;
   }
 
   std::vector<FailedRequest> prepare(const StepPlan& plan) override {

@@ -197,6 +197,7 @@ OrderedJson adapter_stats_json(const Service& service, const ServedUser* user) {
                    {"heads", std::move(heads)},
                    {"mergeable", adapter.unmergeable.empty()},
                    {"unmergeable", adapter.unmergeable},
+                   {"merges_among_others", adapter.merges_among_others},
                    {"requests", used.requests},
                    {"prompt_tokens", used.prompt_tokens},
                    {"generated_tokens", used.generated_tokens},

@@ -10,7 +10,7 @@ std::string unmergeable(const LoadedAdapter& adapter) {
   if (!adapter.has_weights) return "it has task heads alone";
   if (!adapter.on_decoder) return "it changes nothing of the decoder's linears";
   if (adapter.mergeable()) return {};
-  return "its values are too large to be taken out of the weights again, or were not read yet";
+  return "its values are too large for merged weights, or were not read yet";
 }
 
 AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& served) {
@@ -33,6 +33,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.on_decoder = served.adapter->on_decoder;
   card.on_visuals = served.adapter->on_visuals;
   card.unmergeable = unmergeable(*served.adapter);
+  card.merges_among_others = served.adapter->merges() == MergeUse::kAmongOthers;
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
   return card;

@@ -34,6 +34,13 @@ struct LoadedHead {
   std::shared_ptr<const Tensors> tensors;
 };
 
+// Whether an adapter may be merged into the weights of a step (engine/merge_bound.h).
+enum class MergeUse : uint8_t {
+  kNever,
+  kAlone,        // only if all requests of the step are its own
+  kAmongOthers,  // with requests of others, too, from which it is subtracted
+};
+
 struct LoadedAdapter {
   adapters::AdapterId id = 0;
   std::string name;
@@ -49,8 +56,8 @@ struct LoadedAdapter {
   // Activated LoRA: it applies from the last occurrence of these tokens in a prompt on; empty:
   // always.
   std::vector<int32_t> invocation;
-  // Depends on the values (engine/merge_bound.h): false while only the headers have been read.
-  std::shared_ptr<const std::atomic<bool>> safe_to_merge;
+  // Depends on the values: kNever while only the headers have been read.
+  std::shared_ptr<const std::atomic<MergeUse>> merge_use;
   // Targets the vision tower or the projector, so its requests have separate visual embeddings.
   bool on_visuals = false;
   // Holds values that replace the base model's, so it must be used alone and at scale 1.
@@ -60,10 +67,11 @@ struct LoadedAdapter {
 
   // All its needs in the pool.
   std::vector<memory::AdapterNeed> needs() const;
-  // True if its decoder part may be merged into weights that other requests use.
-  bool mergeable() const {
-    return on_decoder && invocation.empty() && safe_to_merge && *safe_to_merge;
+  // How its decoder part may be merged.
+  MergeUse merges() const {
+    return on_decoder && invocation.empty() && merge_use ? merge_use->load() : MergeUse::kNever;
   }
+  bool mergeable() const { return merges() != MergeUse::kNever; }
 };
 
 // An adapter of a request, which keeps it alive even if its name is unloaded or replaced.

@@ -90,7 +90,7 @@ class FakeModel final : public ModelSide,
     loaded->tensors = std::make_shared<Tensors>();
     loaded->has_weights = loaded->on_decoder = true;
     loaded->rank = spec->max_rank;
-    loaded->safe_to_merge = std::make_shared<std::atomic<bool>>(true);
+    loaded->merge_use = std::make_shared<std::atomic<MergeUse>>(MergeUse::kAmongOthers);
     const std::lock_guard lock(mutex_);
     folders_[spec->digest] = request.path;
     return Read{std::move(spec), std::move(loaded), request.lazy};
