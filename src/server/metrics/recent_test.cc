@@ -70,7 +70,11 @@ TEST(StepRing, NeverJoinsStepsAcrossAPause) {
   EXPECT_EQ(few[5].ended, 21);
   EXPECT_EQ(few[6].began, 26);
   for (StepRing::Step& step : steps) step.ended -= 0.25;  // puts a pause after each step
-  EXPECT_LE(joined(steps, 10).size(), 20u);
+  const auto last = joined(steps, 10);
+  ASSERT_EQ(last.size(), 20u);  // the older ones are left out
+  for (const StepRing::Step& step : last) EXPECT_EQ(step.steps, 1);
+  EXPECT_EQ(last.front().number, 21u);
+  EXPECT_EQ(last.back().number, 40u);
 }
 
 TEST(RecentLatencies, ReportsQuantilesOfLastAnswers) {

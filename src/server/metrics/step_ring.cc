@@ -62,13 +62,13 @@ std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, siz
   std::vector<StepRing::Step> out;
   for (size_t at = 0; at < steps.size();) {
     size_t end = at + 1;
-    const bool room = out.size() < most;
     while (end < steps.size() && end - at < each &&
-           !(room && steps[end].began - steps[end - 1].ended > kPause))
+           steps[end].began - steps[end - 1].ended <= kPause)
       ++end;
     out.push_back(joined_step(std::span(steps).subspan(at, end - at)));
     at = end;
   }
+  if (out.size() > 2 * most) out.erase(out.begin(), out.end() - static_cast<ptrdiff_t>(2 * most));
   return out;
 }
 

@@ -34,10 +34,10 @@ class StepRing {
   uint64_t count_ = 0;
 };
 
-// Joins consecutive steps so that at most `most` remain. A joined step has the sums of tokens and
-// seconds, the maxima of sequences and adapters, and the mode that took most of the time. Steps on
-// either side of a pause of kPause seconds are kept apart while there is room: at most 2 * most
-// steps are returned then.
+// Joins consecutive steps so that at most `most` remain, but never over a pause of more than kPause
+// seconds, which would show an idle engine as busy: with pauses, the last 2 * most entries are
+// returned. A joined step has the sums of tokens and seconds, the maxima of sequences and adapters,
+// and the mode that took most of the time.
 inline constexpr double kPause = 0.1;
 std::vector<StepRing::Step> joined(const std::vector<StepRing::Step>& steps, size_t most);
 
