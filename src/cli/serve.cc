@@ -32,7 +32,7 @@ struct ServeFlags {
   AdapterSources adapters;
   std::string limit_mm_per_prompt, structured_outputs;
   MediaDefaultTexts media_defaults;
-  std::string applications, users;
+  std::string applications, users, ui_samples;
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
   bool tokenizer_info = false;
@@ -44,6 +44,13 @@ Status read_applications(const std::string& path, server::ServerOptions& options
   if (path.empty()) return {};
   VALORA_TRY(applications, server::read_applications(path));
   options.applications = std::move(applications);
+  return {};
+}
+
+Status read_samples(const std::string& path, server::ServerOptions& options) {
+  if (path.empty()) return {};
+  VALORA_TRY(samples, server::read_samples(path));
+  options.samples = std::move(samples);
   return {};
 }
 
@@ -166,6 +173,8 @@ int run_serve(ServeFlags& flags) {
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
     return fail(s.error());
   if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
+  if (const Status s = read_samples(flags.ui_samples, flags.server); !s.ok())
+    return fail(s.error());
   if (const Status s = set_tokenizer_info(flags); !s.ok()) return fail(s.error());
   flags.server.tool_call_style = tool_call_style(flags.tool_call_parser);
   if (!flags.server.served_model_names.empty())
@@ -293,6 +302,8 @@ void add_serve(Command app, std::function<int()>& run) {
                "With --allow-media-urls: fetch only from these hosts");
   c.add_option("--users", flags->users,
                "YAML file of users: API keys with names, models they may ask, quotas and shares");
+  c.add_option("--ui-samples", flags->ui_samples,
+               "JSON list of pictures and clips with questions, which the page offers to try");
   c.add_option(
        "--max-waiting", e.max_waiting,
        "Highest number of waiting requests, each counted n times its prompts; more get HTTP "

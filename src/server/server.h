@@ -12,6 +12,7 @@
 #include "api/engine.h"
 #include "base/result.h"
 #include "server/applications/application.h"
+#include "server/page/samples.h"
 #include "server/uploads/upload_store.h"
 #include "server/users/user.h"
 
@@ -88,6 +89,7 @@ struct ServerOptions {
 
   bool trust_request_chat_template = false;  // requests may bring their own chat template
   bool page = true;                          // the page at "/", its files below "/ui/", and "/docs"
+  std::vector<Sample> samples;               // that the page offers, as from read_samples()
   // recognise special tokens in the texts of conversations: !ChatPrompt::plain_texts
   bool special_tokens_in_content = true;
   std::optional<std::string> tokenizer_info = {};  // JSON of /tokenizer_info; absent: no such page

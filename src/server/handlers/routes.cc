@@ -13,6 +13,7 @@
 #include "server/handlers/models.h"
 #include "server/handlers/openapi.h"
 #include "server/handlers/page.h"
+#include "server/handlers/page_samples.h"
 #include "server/handlers/responses_api.h"
 #include "server/handlers/stats.h"
 #include "server/handlers/status.h"
@@ -66,6 +67,8 @@ constexpr std::array kRoutes = {
           [](const ServerOptions& options) { return options.tokenizer_info.has_value(); }},
     Route{"GET", "/", handle_page, "", kOpen, !kModelWork, has_page},
     Route{"GET", "/docs", handle_page, "", kOpen, !kModelWork, has_page},
+    Route{"GET", "/ui/samples", handle_samples, "", !kOpen, !kModelWork, has_page},
+    Route{"GET", kSamplePrefix, handle_sample, "", !kOpen, !kModelWork, has_page},
     Route{"GET", kPagePrefix, handle_page, "", kOpen, !kModelWork, has_page},
 };
 
