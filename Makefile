@@ -68,7 +68,7 @@ build: configure
 DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
   $(if $(wildcard demo/manifest.json),--manifest demo/manifest.json,\
     --lora-modules $(foreach adapter,$(wildcard demo/adapters/*),$(notdir $(adapter))=$(adapter))) \
-  --allow-runtime-lora-updating --allowed-local-media-path demo
+  --allow-runtime-lora-updating --allowed-local-media-path demo --ui-samples demo/samples.json
 
 serve: build
 	@$(BUILD)/valora $(DEMO_SERVE)

@@ -27,7 +27,7 @@ EXPECTED = re.compile(r"Failed to load resource|ERR_CONNECTION_REFUSED|ERR_INCOM
 
 def demo_server(*options):
     return ServedProcess("--model", DEMO / "model", "--served-model-name", "valora-demo", "--manifest", DEMO / "manifest.json",
-                         "--threads", "1", "--pool-memory", "64M", *options)
+                         "--ui-samples", DEMO / "samples.json", "--threads", "1", "--pool-memory", "64M", *options)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from conftest import (
     Watch,
     add_picture,
+    answer_events,
     answered,
     ask,
     choose,
@@ -35,6 +36,8 @@ def try_states(page):
     ask(page)
     answered(page, 2).nth(1).locator(".boxed svg rect").first.wait_for(state="attached")
     yield "answers"
+    page.mouse.wheel(0, -500)
+    yield "answers above"
     lanes(page).first.get_by_role("button", name="Copy the request").click()
     yield "code"
     page.get_by_role("button", name="Close").click()
@@ -42,9 +45,40 @@ def try_states(page):
     until(page, "document.querySelector('video.camera')?.videoWidth > 0")
     yield "camera"
     page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Samples", exact=True).click()
+    page.locator("dialog .sample img").first.wait_for()
+    yield "samples"
+    page.get_by_role("button", name="Close").click()
+    page.route("**/v1/chat/completions", lambda route: route.fulfill(status=200, content_type="text/event-stream", body=answer_events(MARKDOWN)))
+    choose(page, "valora-demo")
+    ask(page, "In Markdown?")
+    answered(page, 3).nth(2).locator("table").wait_for()
+    yield "markdown"
+
+
+MARKDOWN = f"""# A title
+
+Some [words](https://example.org) and `code`
+
+- of *many*
+- kinds
+
+> quoted
+
+|a|b|
+|-|-|
+|1|2|
+
+```py
+{"code " * 100}
+```
+"""
 
 
 def adapter_states(page):
+    page.get_by_role("button", name="digits", exact=True).click()
+    yield "details"
+    page.get_by_role("button", name="Close").click()
     page.get_by_text("Load an adapter").click()
     page.get_by_label("Folder").fill("/nowhere")
     page.get_by_label("Name", exact=True).fill("x")
@@ -237,6 +271,36 @@ def test_now_view_shows_steps_and_counts(server, open_page):
     finally:
         stop.set()
         busy.join()
+
+
+DRAWN = """async ([steps, now]) => {
+    const {makeStrip} = await import('/ui/strip.js');
+    const strip = makeStrip();
+    document.querySelector('main').replaceChildren(strip.node);
+    strip.add(steps.map((step) => ({tokens: 8 * step.steps, prefill_tokens: 0, sequences: 1, adapters: 0, mode: 'unmerged', switched: false, ...step})), now);
+    strip.start();
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const canvas = strip.node.querySelector('canvas');
+    const said = strip.node.querySelector('.hint').textContent;
+    const pixels = canvas.getContext('2d').getImageData(0, canvas.height - 20, canvas.width, 1).data;
+    strip.stop();
+    const coloured = Array.from({length: canvas.width}, (_, x) => (pixels[4 * x + 2] > pixels[4 * x] + 60 ? pixels[4 * x + 3] / 255 : 0));
+    return [coloured.reduce((sum, share) => sum + share, 0) / canvas.width, said];
+}"""
+
+
+@pytest.mark.parametrize("steps, least, most", [
+    ([dict(steps=1, began=980, ended=995, seconds=15)], 0.45, 0.55),  # a step that takes half of the time shown
+    ([dict(steps=10, began=970.5, ended=999.5, seconds=0.5)], 0.01, 0.12),  # ten short ones with long pauses
+    ([dict(steps=4000, began=970, ended=1000, seconds=3)], 0.05, 0.15),  # pauses that are too short to be seen
+    ([dict(steps=4000, began=970, ended=1000, seconds=30)], 0.95, 1),
+    ([dict(steps=32, began=1, ended=990, seconds=0.3)], 0, 0.02)])
+def test_pauses_between_steps_are_drawn_as_idle(server, open_page, steps, least, most):
+    page = open_page(server, "/#charts")
+    page.get_by_label("Results of valora bench trace").wait_for()
+    busy, said = page.evaluate(DRAWN, [steps, 1000])
+    assert least <= busy <= most
+    assert said.startswith("Idle for ") == (steps[-1]["ended"] < 999)
 
 
 def test_docs_view_lists_every_endpoint_and_field(server, open_page):

@@ -39,7 +39,7 @@ def test_table_can_be_sorted_and_searched(server, open_page):
     assert names == sorted(names) and "digits" in names
     titles = page.locator("thead th").all_text_contents()
     cells = dict(zip(titles[1:], row_of(page, "digits").locator("td").all_text_contents()))
-    assert cells["Weights"].startswith("in the poolloaded in ") and cells["Changes"].startswith("decoder") and cells["Merging"] == "possible"
+    assert cells["Weights"] == "in the pool" and cells["Changes"].startswith("decoder") and cells["Merging"] == "possible"
     assert int(cells["Requests"]) >= 1 and int(cells["Tokens"]) >= 3 and int(cells["Rank"]) > 0 and cells["Size"].endswith("KiB")
     assert cells["Last used"] != "never" and "head digits" in cells["Changes"]
     page.get_by_role("button", name="Size").click()
@@ -50,6 +50,28 @@ def test_table_can_be_sorted_and_searched(server, open_page):
     assert rows(page).count() < len(names)
     page.get_by_label("Search adapters").fill("nothing has this name")
     assert rows(page).count() == 0
+
+
+def test_details_and_totals_are_shown(server, open_page):
+    server.chat("digits", "Which digit?", head="", max_tokens=3)
+    page = open_page(server, "/#adapters")
+    rows(page).first.wait_for()
+    row_of(page, "digits").get_by_role("button", name="digits", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Details of an adapter")
+    shown = dict(zip(dialog.locator("dt").all_text_contents(), dialog.locator("dd").all_text_contents()))
+    assert shown["Folder"].endswith("adapters/adapter-1") and shown["Weights"] == "in the pool" and shown["Merging"] == "possible"
+    assert " s, " in shown["Last load"].replace("ms,", "s,") and "generated" in shown["Tokens"] and "generation" in shown["Registered"]
+    page.keyboard.press("Escape")
+    listed = json.loads(server.request("GET", "/v1/stats")[1])["adapters"]
+
+    def totals():
+        return dict(zip(page.locator(".totals dt").all_text_contents(), page.locator(".totals dd").all_text_contents()))
+
+    assert totals()["Adapters"] == str(len(listed)) and totals()["Folders"].startswith(f"{len({each['path'] for each in listed})} ")
+    page.get_by_label("Search adapters").fill("head digits")
+    found = [each for each in listed if "digits" in each["heads"]]
+    assert totals()["Adapters"] == str(len(found)) and totals()["Folders"].startswith("1 ")
+    assert int(totals()["Requests"]) == sum(each["requests"] for each in found) > 0
 
 
 def test_adapter_can_be_loaded_replaced_and_unloaded(server, open_page):
@@ -140,6 +162,17 @@ def test_search_over_two_thousand_adapters_is_fast(many, open_page):
     assert page.evaluate("performance.getEntriesByName('search').length") > 3 and longest(page, "search") < 50
     page.goto(many.url + "/#adapters")
     until(page, "document.querySelectorAll('tbody tr').length === 100")
+    assert page.locator(".totals dd").first.text_content() == str(MANY)
+    heights = page.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.offsetHeight)")
+    assert max(heights) < 40  # one line
+    assert page.get_by_text("1 to 100 of 2000").is_visible() and page.get_by_role("button", name="Previous").is_disabled()
+    first = page.locator("tbody th").first.text_content()
+    page.get_by_role("button", name="Next").click()
+    assert page.get_by_text("101 to 200 of 2000").is_visible() and page.locator("tbody th").first.text_content() != first
+    for _ in range(18):
+        page.get_by_role("button", name="Next").click()
+    assert page.get_by_text("1901 to 2000 of 2000").is_visible() and page.get_by_role("button", name="Next").is_disabled()
+    assert page.evaluate("document.activeElement.textContent") == "Previous"
     page.get_by_label("Search adapters").fill("skill-1998")
     until(page, "document.querySelectorAll('tbody tr').length === 1")
     assert longest(page, "filter") < 500  # draws all rows of the table

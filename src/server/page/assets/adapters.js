@@ -1,45 +1,36 @@
 // Lists all adapters: where their weights are, what they change and who uses them; loads and
 // unloads them.
+import { parts, PLACES, showDetails, totals } from "./adapter_details.js";
 import { makeLoadForm } from "./adapter_load.js";
 import { json, request } from "./api.js";
 import * as catalog from "./catalog.js";
 import { button, el, named, nameText, replace } from "./dom.js";
-import { ago, bytes, count, seconds } from "./format.js";
+import { ago, bytes, count } from "./format.js";
 import { makeTable } from "./table.js";
 
 const EVERY = 5000;
-const PLACES = {
-  pool: ["in the pool", "accent"], host: ["in memory", ""], file: ["in its file", ""], heads: ["heads alone", ""],
-};
-
-function parts(row) {
-  return [row.decoder ? "decoder" : "", row.vision ? "vision" : "", ...row.heads.map((head) => `head ${head}`)].filter(Boolean).join(", ");
-}
 
 function placeNode(row) {
   const [text, kind] = PLACES[row.place] ?? [row.place, ""];
-  return el("div", {}, el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null), loadNode(row));
+  return el("span", { class: "badges" }, el("span", { class: `badge ${kind}`, text }), row.pinned ? el("span", { class: "badge", text: "pinned" }) : null);
 }
 
-// Shows the load time first: it tells what the next miss costs.
-function loadNode(row) {
-  if (!row.last_load) return null;
-  return el("div", { class: "hint", text: `loaded in ${seconds(row.last_load.seconds)}, ${ago(row.last_load.ended)}` });
+function nameNode(row) {
+  return el("button", { type: "button", class: "quiet small name", "aria-haspopup": "dialog", onclick: () => showDetails(row) }, named(row.name, 48));
 }
 
 function columns(actions) {
   const number = (name, title, show = count) => ({ name, title, number: true, value: (row) => row[name], cell: (row) => show(row[name]) });
   const list = [
-    { name: "name", title: "Name", value: (row) => row.name, cell: (row) => named(row.name, 48) },
+    { name: "name", title: "Name", value: (row) => row.name, cell: nameNode },
     { name: "place", title: "Weights", value: (row) => row.place, cell: placeNode },
     number("rank", "Rank"),
     number("bytes", "Size", bytes),
-    { name: "parts", title: "Changes", wide: true, value: parts, cell: (row) => named(parts(row), 60) },
+    { name: "parts", title: "Changes", value: parts, cell: (row) => named(parts(row), 60) },
     number("requests", "Requests"),
     number("generated_tokens", "Tokens"),
     number("last_used", "Last used", ago),
-    number("loaded", "Registered", ago),
-    { name: "merge", title: "Merging", reason: true, value: (row) => row.unmergeable, cell: (row) => (row.mergeable ? "possible" : el("span", { class: "hint", text: row.unmergeable })) },
+    { name: "merge", title: "Merging", value: (row) => row.unmergeable, cell: (row) => (row.mergeable ? "possible" : el("span", { class: "hint", title: row.unmergeable, text: row.unmergeable })) },
   ];
   if (actions) list.push({ name: "actions", title: "Change", value: () => 0, cell: actions });
   return list;
@@ -62,6 +53,7 @@ export function show(main) {
   const said = el("p", { role: "status" });
   const search = el("input", { type: "search", placeholder: "Search names, folders, heads…", "aria-label": "Search adapters" });
   const place = el("div");
+  const sums = el("dl", { class: "totals", "aria-label": "Totals" });
   let rows = [];
   let table = null;
   let timer = 0;
@@ -74,7 +66,9 @@ export function show(main) {
   function draw() {
     performance.mark("filter-begin");
     const words = search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    table?.set(rows.filter((row) => words.every((word) => row.text.includes(word))));
+    const found = rows.filter((row) => words.every((word) => row.text.includes(word)));
+    table?.set(found);
+    replace(sums, ...totals(found).map(([name, value, more]) => el("div", {}, el("dt", { text: name }), el("dd", {}, value, more ? el("span", { class: "hint", text: ` ${more}` }) : null))));
     performance.measure("filter", "filter-begin");
   }
   async function unload(row) {
@@ -131,7 +125,7 @@ export function show(main) {
   }
 
   search.addEventListener("input", draw);
-  main.append(el("div", { class: "data" }, el("div", { class: "row" }, el("h1", { class: "grow", text: "Adapters" }), el("div", { class: "find" }, search)), said, place));
+  main.append(el("div", { class: "data" }, el("div", { class: "row" }, el("h1", { class: "grow", text: "Adapters" }), el("div", { class: "find" }, search)), said, sums, place));
   refresh();
   return () => { gone = true; clearTimeout(timer); };
 }

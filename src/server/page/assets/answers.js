@@ -2,11 +2,12 @@
 import { events, request } from "./api.js";
 import { nameText } from "./dom.js";
 
+// question: what this model alone was asked; null: the turn's text.
 // {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked};
 // before: earlier rounds of text and calls, with the results that were sent back: [{text, calls:
 // [{id, name, arguments, result}]}]
-export function emptyAnswer(model) {
-  return { model, before: [], text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
+export function emptyAnswer(model, question = null) {
+  return { model, question, before: [], text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
 }
 
 function takeCalls(answer, deltas) {
@@ -22,7 +23,7 @@ function takeCalls(answer, deltas) {
 export function takeResults(answer, results) {
   const calls = answer.calls.filter(Boolean).map((call, at) => ({ ...call, result: results[at] }));
   const before = [...answer.before ?? [], { text: answer.text, calls }];
-  Object.assign(answer, emptyAnswer(answer.model), { before });
+  Object.assign(answer, emptyAnswer(answer.model, answer.question), { before });
 }
 
 // A task head returns its label as one token without bytes; the alternatives list all its labels.

@@ -1,4 +1,5 @@
 // Finds boxes in an answer and draws them over the picture.
+import { labelBoxes } from "./box_labels.js";
 import { el, svg, visible } from "./dom.js";
 
 const MOST = 200;
@@ -50,13 +51,17 @@ export function drawBoxes(url, { boxes, inPixels }) {
     frame.classList.toggle("small", width < 256);
     const units = unitsOf(boxes, inPixels, width, height);
     const over = svg("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", preserveAspectRatio: "none" });
-    boxes.forEach(({ corners: [x0, y0, x1, y1] }, at) => over.append(svg("rect", {
-      x: x0 * width / units.x, y: y0 * height / units.y, width: (x1 - x0) * width / units.x,
-      height: (y1 - y0) * height / units.y, class: `box hue-${at % 6}`,
-    })));
+    const kinds = [...new Set(boxes.map((box) => box.label))];
+    const hue = (label, at) => `hue-${(kinds.length > 1 ? kinds.indexOf(label) : at) % 6}`;
+    const shares = boxes.map(({ corners: [x0, y0, x1, y1] }) => [x0 / units.x, y0 / units.y, x1 / units.x, y1 / units.y]);
+    boxes.forEach(({ label }, at) => {
+      const [x0, y0, x1, y1] = shares[at];
+      over.append(svg("rect", { x: x0 * width, y: y0 * height, width: (x1 - x0) * width, height: (y1 - y0) * height, class: `box ${hue(label, at)}` }));
+    });
     frame.append(over);
-    const labels = boxes.map((box, at) => el("span", { class: `key hue-${at % 6}`, text: visible(String(box.label || `box ${at + 1}`)).slice(0, 60) }));
-    caption.replaceChildren(...labels, ` in ${units.text}`);
+    if (boxes.length > 1 || kinds[0])
+      labelBoxes(frame, boxes.map(({ label }, at) => ({ text: visible(String(label || at + 1)).slice(0, 60), hue: hue(label, at), corners: shares[at] })));
+    caption.textContent = `${boxes.length} ${boxes.length === 1 ? "box" : "boxes"}, in ${units.text}`;
   });
   return el("figure", { class: "boxes" }, frame, caption);
 }

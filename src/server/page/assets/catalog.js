@@ -31,15 +31,15 @@ function entryOf(adapter) {
     pinned: adapter.pinned,
     rank: adapter.rank,
     head: head?.name ?? null,
-    headLabels: head?.labels ?? [],
-    labels: adapter.labels,
+    headLabels: head?.labels?.length ?? null,  // their number; null: in details()
+    labels: adapter.labels?.length ?? null,
     boxes: adapter.boxes,
     text: [adapter.name, adapter.task, adapter.description, adapter.question].join("\n").toLowerCase(),
   };
 }
 
 function order(a, b) {
-  const rank = (entry) => (entry.pinned ? 0 : entry.question || entry.head || entry.labels.length || entry.boxes ? 1 : 2);
+  const rank = (entry) => (entry.pinned ? 0 : entry.question || entry.head || entry.labels || entry.boxes ? 1 : 2);
   return rank(a) - rank(b) || (a.name < b.name ? -1 : 1);
 }
 
@@ -48,7 +48,7 @@ async function load() {
   const list = await json("/v1/lora_adapters");
   const base = {
     name: now.model.names[0], base: true, question: "", about: "the base model", pinned: false, head: null,
-    headLabels: [], labels: [], boxes: false, text: now.model.names.join("\n").toLowerCase(),
+    headLabels: 0, labels: 0, boxes: false, text: now.model.names.join("\n").toLowerCase(),
   };
   return {
     base, adapters: list.data.map(entryOf).sort(order), images: now.model.images, videos: now.model.videos,
@@ -86,6 +86,16 @@ export async function freshen() {
 export function find(name) {
   if (!known) return null;
   return known.base.name === name ? known.base : known.adapters.find((entry) => entry.name === name) ?? null;
+}
+
+// The entry of a model, with the numbers of its labels, which long lists of adapters leave out.
+export async function details(name) {
+  const entry = find(name);
+  if (!entry || (entry.labels !== null && (entry.head === null || entry.headLabels !== null))) return entry;
+  const card = await json(`/v1/models/${encodeURIComponent(name)}`);
+  entry.headLabels ??= card.heads?.find((head) => head.name === entry.head)?.labels?.length ?? 0;
+  entry.labels ??= card.labels?.length ?? 0;
+  return entry;
 }
 
 // Returns {found, total}: the first matches, with names that start with the words at the top.

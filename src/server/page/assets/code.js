@@ -1,5 +1,6 @@
 // Shows a request as a command or program that sends exactly that request.
 import { address } from "./api.js";
+import { copyText } from "./copy.js";
 import { button, el } from "./dom.js";
 
 function shell(text) {
@@ -59,10 +60,9 @@ export function showCode(body, withKey) {
     for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.textContent === name));
   }
   async function copy() {
-    try {
-      await navigator.clipboard.writeText(text);
+    if (await copyText(text)) {
       said.textContent = "Copied, with the whole pictures.";
-    } catch {
+    } else {
       said.textContent = "The browser does not let this page copy; select the text instead.";
       shown.textContent = text;
     }

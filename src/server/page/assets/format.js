@@ -34,5 +34,10 @@ export function share(part, whole) {
 export function ago(time, now = Date.now() / 1000) {
   if (!time) return "never";
   const passed = Math.max(0, now - time);
-  return passed < 2 ? "now" : `${seconds(Math.round(passed)).replace(/\.0+ /, " ")} ago`;
+  return passed < 2 ? "now" : `${duration(passed)} ago`;
+}
+
+// In whole seconds, or greater units.
+export function duration(value) {
+  return seconds(Math.round(value)).replace(/\.0+ /, " ");
 }

@@ -1,8 +1,10 @@
 // One answer on the page: its text, boxes or labels, measurements and controls.
 import { tokensPerSecond } from "./answers.js";
 import { boxesIn, drawBars, drawBoxes } from "./boxes.js";
+import { copyButton } from "./copy.js";
 import { button, el, named, nameText, replace } from "./dom.js";
 import { seconds } from "./format.js";
+import { makeMarkdown } from "./markdown.js";
 
 const FINISHES = { length: "cut at the most tokens", stopped: "stopped", tool_calls: "asks for a tool" };
 
@@ -13,6 +15,7 @@ function measures(answer, running) {
   if (rate !== null) parts.push(`${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`);
   if (answer.usage) parts.push(`${answer.usage.prompt_tokens} + ${answer.usage.completion_tokens} tokens`);
   if (answer.seconds !== null && !running) parts.push(`${seconds(answer.seconds)} in all`);
+  if (answer.alone) parts.push("asked without the earlier questions");
   if (FINISHES[answer.finish]) parts.push(FINISHES[answer.finish]);
   return parts.join(" · ");
 }
@@ -23,7 +26,14 @@ function callNode(call) {
 }
 
 function roundNode({ text, calls }) {
-  return el("div", { class: "round" }, text ? el("div", { class: "answer-text", dir: "auto", text }) : null, ...calls.map(callNode));
+  const said = el("div", { class: "answer-text", dir: "auto" });
+  makeMarkdown(said)(text, false);
+  return el("div", { class: "round" }, text ? said : null, ...calls.map(callNode));
+}
+
+// Labels, boxes and JSON are data, not Markdown.
+function isPlain(answer) {
+  return answer.labels.length > 0 || Boolean(answer.asked?.response_format);
 }
 
 // A field for the result of each call, because the page itself does not run tools.
@@ -39,6 +49,7 @@ function resultsForm(calls, send) {
 export function makeLane(answer, turn, actions) {
   const before = el("div", { class: "extra" });
   const text = el("div", { class: "answer-text", dir: "auto" });
+  const drawText = makeMarkdown(text);
   const extra = el("div", { class: "extra" });
   const fault = el("p", { class: "fault", role: "alert", hidden: true });
   const measured = el("p", { class: "hint measures" });
@@ -73,7 +84,7 @@ export function makeLane(answer, turn, actions) {
 
   function update(running) {
     drawBefore();
-    text.textContent = answer.text;
+    drawText(answer.text, isPlain(answer));
     text.hidden = answer.text === "" && !running;
     node.setAttribute("aria-busy", String(running));
     node.classList.toggle("running", running);
@@ -89,17 +100,18 @@ export function makeLane(answer, turn, actions) {
     const done = !running && answer.asked;
     const again = done && actions.isLast();
     const goesOn = again && answer.text && !answer.calls.length && !answer.labels.length;
-    const state = [running, done, again, goesOn].map(Boolean).join();
+    const state = [running, done, again, goesOn, answer.text].map(Boolean).join();
     if (state === controlsShown) return;  // keeps a pressed or focused button in place
     controlsShown = state;
     replace(controls,
       running ? button("Stop", actions.stop, { class: "small" }) : null,
       again ? button("Retry", actions.retry, { class: "quiet small" }) : null,
       goesOn ? button("Continue", actions.continue, { class: "quiet small" }) : null,
+      done && answer.text ? copyButton(() => answer.text, "Copy the answer") : null,
       done ? button("Code", actions.code, { class: "quiet small", "aria-label": "Copy the request as curl, Python or JavaScript" }) : null);
   }
 
   const node = el("article", { class: "lane", "aria-label": `Answer of ${nameText(answer.model)}` },
-    el("h2", {}, named(answer.model)), before, text, extra, fault, measured, controls, said);
+    el("h2", {}, named(answer.model)), answer.question ? el("p", { class: "own-question", dir: "auto", text: answer.question }) : null, before, text, extra, fault, measured, controls, said);
   return { node, update };
 }

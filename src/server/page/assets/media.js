@@ -14,7 +14,7 @@ function dataUrl(file) {
 }
 
 // {kind: "image" | "video", url, name, size}
-async function mediumOf(file) {
+export async function mediumOf(file) {
   const kind = file.type.startsWith("video/") ? "video" : "image";
   return { kind, url: await dataUrl(file), name: file.name || kind, size: file.size };
 }

@@ -8,8 +8,8 @@ function badges(entry) {
   const list = [];
   if (entry.base) list.push("base");
   if (entry.pinned) list.push("pinned");
-  if (entry.head) list.push(`head, ${entry.headLabels.length} labels`);
-  else if (entry.labels.length) list.push(`${entry.labels.length} labels`);
+  if (entry.head) list.push(entry.headLabels ? `head, ${entry.headLabels} labels` : "head");
+  else if (entry.labels) list.push(`${entry.labels} labels`);
   if (entry.boxes) list.push("boxes");
   return list.map((text) => el("span", { class: "badge", text }));
 }

@@ -1,14 +1,27 @@
 // A moving strip of the last steps: a bar's height shows the step's tokens, its colour the mode.
 import { el, replace } from "./dom.js";
-import { seconds } from "./format.js";
+import { duration, seconds } from "./format.js";
 
 const KEPT = 30 * 128;  // entries of 30 events
 const SPAN = 30;  // seconds shown
 const MODES = ["unmerged", "merged", "mixture"];
 
+const IDLE = 1;  // seconds without a step after which the engine is said to be idle
+
 function described({ steps, tokens, sequences, adapters, mode, seconds: taken }) {
   const many = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
   return `Last ${steps === 1 ? "step" : `${steps} steps`}: ${many(tokens, "token")} of ${many(sequences, "sequence")}, ${many(adapters, "adapter")} besides the base, ${mode}, ${seconds(taken)}`;
+}
+
+// The times of an entry's steps, [[began, ended]]. An entry that stands for several has their time in
+// all: the rest of its span is pauses, drawn as gaps of equal length. narrow: seconds of the shortest
+// gap that can be seen; null if the gaps are shorter.
+export function piecesOf({ steps, began, ended, seconds: busy }, narrow) {
+  const pause = ended - began - busy;
+  if (steps < 2 || pause < 0.05 * (ended - began)) return [[began, ended]];
+  if (pause / (steps - 1) < narrow) return null;
+  const pitch = (ended - began - busy / steps) / (steps - 1);
+  return Array.from({ length: steps }, (_, at) => [began + at * pitch, began + at * pitch + busy / steps]);
 }
 
 export function makeStrip() {
@@ -48,18 +61,23 @@ export function makeStrip() {
     }
     const base = box.height - 16;
     for (const step of visible) {
-      const left = x(step.began);
-      const width = Math.max(1.5, x(step.ended) - left - 0.5);
       pen.fillStyle = style.getPropertyValue(`--mode-${step.mode}`) || style.getPropertyValue("--faint");
-      pen.globalAlpha = 0.45;
+      const pieces = piecesOf(step, 2 * SPAN / box.width);
+      const density = pieces ? 1 : step.seconds / (step.ended - step.began);  // gaps too narrow to see make it paler
       const read = y(step.tokens / step.steps);
-      pen.fillRect(left, base - read, width, read);
-      pen.globalAlpha = 1;
       const decoded = y((step.tokens - step.prefill_tokens) / step.steps);
-      pen.fillRect(left, base - decoded, width, decoded);
+      for (const [began, ended] of pieces ?? [[step.began, step.ended]]) {
+        const left = x(began);
+        const width = Math.max(1.5, x(ended) - left - 0.5);
+        pen.globalAlpha = 0.45 * density;
+        pen.fillRect(left, base - read, width, read);
+        pen.globalAlpha = density;
+        pen.fillRect(left, base - decoded, width, decoded);
+      }
+      pen.globalAlpha = 1;
       if (!step.switched) continue;
       pen.fillStyle = style.getPropertyValue("--bad");
-      pen.fillRect(left, 0, 1.5, 5);
+      pen.fillRect(x(step.began), 0, 1.5, 5);
     }
     frame = requestAnimationFrame(draw);
   }
@@ -70,7 +88,9 @@ export function makeStrip() {
       clock = serverTime - Date.now() / 1000;
       steps = [...steps, ...list].slice(-KEPT);
       const last = steps.at(-1);
-      said.textContent = last ? described(last) : "No step so far: nothing was asked.";
+      const idle = last ? serverTime - last.ended : 0;
+      const since = idle > IDLE ? `Idle for ${duration(idle)}. ` : "";
+      said.textContent = last ? since + described(last) : "No step so far: nothing was asked.";
     },
     forget() { steps = []; },
     start() { cancelAnimationFrame(frame); draw(); },

@@ -3,15 +3,16 @@ import { button, el, replace } from "./dom.js";
 
 const PAGE = 100;
 
-// columns: {name, title, value(row) for sorting, cell(row): node or text, number, wide, reason:
-// boolean}
+// columns: {name, title, value(row) for sorting, cell(row): node or text, number: boolean}. A row is
+// one line: cells that are too long are cut.
 export function makeTable(caption, columns) {
   let rows = [];
-  let shown = PAGE;
+  let page = 0;
   let sorted = { column: columns[0], down: false };
   const head = el("tr");
   const body = el("tbody");
-  const more = button("Show more", () => { shown += 10 * PAGE; draw(); }, { hidden: true });
+  const previous = button("Previous", () => turn(-1), { class: "small" });
+  const next = button("Next", () => turn(1), { class: "small" });
   const note = el("p", { class: "hint", role: "status" });
 
   function drawHead() {
@@ -20,6 +21,7 @@ export function makeTable(caption, columns) {
       "aria-sort": column === sorted.column ? (sorted.down ? "descending" : "ascending") : null,
     }, button(column.title, () => {
       sorted = { column, down: column === sorted.column ? !sorted.down : Boolean(column.number) };
+      page = 0;
       drawHead();
       draw();
       head.querySelector("[aria-sort] button")?.focus();
@@ -33,21 +35,32 @@ export function makeTable(caption, columns) {
   function refocus({ name, at }) {
     [...body.rows].find((row) => row.dataset.name === name)?.querySelectorAll("button")[at]?.focus();
   }
+  function turn(by) {
+    page += by;
+    draw();
+    const pressed = by > 0 ? next : previous;
+    if (pressed.disabled) (by > 0 ? previous : next).focus();
+  }
   function draw() {
     const { column, down } = sorted;
+    const last = Math.max(0, Math.ceil(rows.length / PAGE) - 1);
+    page = Math.max(0, Math.min(page, last));
+    const begin = page * PAGE;
     const before = focused();
     const keyed = rows.map((row) => [column.value(row), row]);
     keyed.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1));
-    replace(body, ...keyed.slice(0, shown).map(([, row]) => el("tr", { "data-name": columns[0].value(row) }, ...columns.map((cell, at) =>
-      el(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : undefined, class: cell.number ? "number" : cell.wide ? "wide" : cell.reason ? "reason" : "" }, cell.cell(row))))));
+    replace(body, ...keyed.slice(begin, begin + PAGE).map(([, row]) => el("tr", { "data-name": columns[0].value(row) }, ...columns.map((cell, at) =>
+      el(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : undefined, class: cell.number ? "number" : "" }, cell.cell(row))))));
     if (before) refocus(before);
-    more.hidden = rows.length <= shown;
-    note.textContent = rows.length > shown ? `${shown} of ${rows.length}` : `${rows.length} in all`;
+    previous.hidden = next.hidden = last === 0;
+    previous.disabled = page === 0;
+    next.disabled = page === last;
+    note.textContent = last > 0 ? `${begin + 1} to ${Math.min(begin + PAGE, rows.length)} of ${rows.length}` : `${rows.length} in all`;
   }
   drawHead();
-  const table = el("table", {}, el("caption", { class: "seen-by-readers", text: caption }), el("thead", {}, head), body);
+  const table = el("table", { class: "lines" }, el("caption", { class: "seen-by-readers", text: caption }), el("thead", {}, head), body);
   return {
-    node: el("div", {}, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption }, table), el("div", { class: "row" }, note, more)),
+    node: el("div", {}, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": caption }, table), el("div", { class: "row" }, note, previous, next)),
     set(next) { rows = next; draw(); },
   };
 }

@@ -6,7 +6,7 @@ import { showCode } from "./code.js";
 import { button, el, replace } from "./dom.js";
 import { makeLane } from "./lane.js";
 import { preview } from "./media.js";
-import { bodyOf } from "./requests.js";
+import { bodyOf, isAskedAlone } from "./requests.js";
 
 // hooks: {saved(conversation), edit(turn), busy(boolean), say(text)}
 export function makeTurns(settings, hooks) {
@@ -16,19 +16,21 @@ export function makeTurns(settings, hooks) {
   const lanes = new Map();  // answer -> its lane on the page
 
   async function run(turn, answer, lane, continued) {
-    let body;
-    try {
-      const at = conversation.turns.indexOf(turn);
-      body = bodyOf({ turns: conversation.turns.slice(0, at + 1), answer, entry: catalog.find(answer.model), settings, continued });
-    } catch (fault) {
-      answer.error = fault.message;
-      return lane.update(false);
-    }
     const asked = conversation;
     const control = new AbortController();
     running.set(answer, control);
     hooks.busy(true);
     lane.update(true);
+    let body;
+    try {
+      const turns = asked.turns.slice(0, asked.turns.indexOf(turn) + 1);
+      const entry = await catalog.details(answer.model);
+      answer.alone = turns.length > 1 && isAskedAlone(entry);
+      body = bodyOf({ turns, answer, entry, settings, continued });
+    } catch (fault) {
+      answer.error = fault.message;
+      return ended(answer, lane);
+    }
     let drawn = false;  // redraws at most once per animation frame
     const changed = () => {
       if (drawn) return;
@@ -36,17 +38,21 @@ export function makeTurns(settings, hooks) {
       requestAnimationFrame(() => { drawn = false; if (running.has(answer)) lane.update(true); });
     };
     await ask(answer, body, { signal: control.signal, changed });
+    ended(answer, lane);
+    return hooks.saved(asked);
+  }
+
+  function ended(answer, lane) {
     running.delete(answer);
     lane.update(false);
     hooks.busy(running.size > 0);
-    return hooks.saved(asked);
   }
 
   function laneOf(turn, answer) {
     const lane = makeLane(answer, turn, {
       isLast: () => turn === conversation.turns.at(-1),
       stop: () => running.get(answer)?.abort(),
-      retry: () => { Object.assign(answer, emptyAnswer(answer.model)); run(turn, answer, lane); },
+      retry: () => { Object.assign(answer, emptyAnswer(answer.model, answer.question)); run(turn, answer, lane); },
       results: (results) => { takeResults(answer, results); run(turn, answer, lane); },
       continue: () => run(turn, answer, lane, answer.text),
       code: () => showCode(answer.asked, key() !== ""),
@@ -60,7 +66,7 @@ export function makeTurns(settings, hooks) {
     const drawn = turn.answers.map((answer) => laneOf(turn, answer));
     const question = el("div", { class: "question" },
       el("div", { class: "question-media" }, ...turn.media.map((medium) => preview(medium))),
-      el("p", { class: "question-text", dir: "auto", text: turn.text }),
+      el("p", { class: "question-text", dir: "auto", text: turn.text || (turn.answers.some((answer) => answer.question) ? "Each its own question" : "") }),
       button("Edit", () => { stopAll(); hooks.edit(turn); }, { class: "quiet small", "aria-label": "Edit this question; what follows it goes" }));
     node.append(el("section", { class: "turn" }, question, el("div", { class: "lanes" }, ...drawn.map((lane) => lane.node))));
   }
@@ -82,13 +88,12 @@ export function makeTurns(settings, hooks) {
       conversation = next;
       draw();
     },
-    // Sends the question to all models at once.
-    send({ text, media, models }) {
-      const turn = { text, media, answers: models.map(emptyAnswer) };
+    // Sends the question to all models at once; questions: of models that are asked another one.
+    send({ text, media, models, questions }) {
+      const turn = { text, media, answers: models.map((model) => emptyAnswer(model, questions?.get(model) ?? null)) };
       conversation.turns.push(turn);
       for (const [answer, lane] of lanes) lane.update(running.has(answer));  // the earlier ones are no longer last
       drawTurn(turn);
-      node.lastElementChild.scrollIntoView({ block: "nearest" });
       for (const answer of turn.answers) run(turn, answer, lanes.get(answer));
     },
     // Removes this turn and all later ones.
