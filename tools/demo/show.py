@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from batch import ask_all
+from hints import hints
 from server_process import ServerProcess, StartError
-from table import hints, summary, table
+from table import summary, table
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
 
@@ -55,7 +56,7 @@ def main():
             failed = show(server, options.base, demo)
             if options.oneshot:
                 return 1 if failed else 0
-            print(hints(server.url, options.base, demo))
+            print(hints(server.url, demo))
             return serve_on(server) or (1 if failed else 0)
     except StartError as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The demo's output: the answers, how many were right, and a curl command to try."""
+"""The demo's output: the answers, and how many were right."""
 
 import json
 import shutil
@@ -93,34 +93,3 @@ def summary(outcome, demo):
     lines = ["", *accuracy_lines(answers, demo), "", done + ".", right]
     lines += [f"  failed: {a.sample['id']}: {a.error}" for a in failed]
     return "\n".join(lines)
-
-
-CURL = """
-Ask for yourself, in another terminal. With curl:
-
-curl -s {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{{
-  "model": "{adapter}", "messages": [{{"role": "user", "content": [
-    {{"type": "image_url", "image_url": {{"url": "{uri}"}}}},
-    {{"type": "text", "text": "{question}"}}]}}]}}'
-
-With the openai package, streamed:
-
-{python} - <<'END'
-import base64, openai
-image = base64.b64encode(open("{path}", "rb").read()).decode()
-client = openai.OpenAI(base_url="{url}/v1", api_key="none")
-for chunk in client.chat.completions.create(model="{adapter}", stream=True, messages=[{{"role": "user", "content": [
-        {{"type": "image_url", "image_url": {{"url": "data:image/png;base64," + image}}}},
-        {{"type": "text", "text": "{question}"}}]}}]):
-    print(chunk.choices[0].delta.content or "", end="", flush=True)
-print()
-END
-
-What is served: curl -s {url}/v1/models     Figures: curl -s {url}/metrics"""
-
-
-def hints(url, base, demo):
-    samples = json.loads((demo / "samples.json").read_text())
-    sample = next(s for s in samples if s["adapter"] and s["modality"] == "image")
-    path = demo / sample["media"]
-    return CURL.format(url=url, adapter=sample["task"], uri=path.as_uri(), path=path, question=sample["question"], python=sys.executable)
