@@ -1,14 +1,27 @@
 #include "engine/memory_tiers.h"
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <ctime>
 
+#include "base/log.h"
 #include "engine/dtype.h"
 #include "models/delta_net.h"
 #include "ops/devices.h"
 
 namespace valora {
+namespace {
+
+// A failing disk fails for every block, so the lines become rarer: the 1st, 2nd, 4th, ….
+void warn_of_swap(const Error& error) {
+  static std::atomic<uint64_t> failures = 0;
+  const uint64_t count = ++failures;
+  if (std::has_single_bit(count))
+    spdlog::warn("{}; the KV is computed again ({} such blocks so far)", error.message, count);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<MemoryTiers>> MemoryTiers::make(const MemoryPlan& plan,
                                                        const EngineOptions& options,
@@ -66,7 +79,13 @@ Status MemoryTiers::copy(const memory::Move& move) {
   const bool loads = move.kind == memory::MoveKind::kLoadAdapter;
   if (loads) return load(move);
   if (host_) return copy_beside_device(move);
-  // A swapped block is complete once every rank has stored its part.
+  Status status = copy_beside_file(move);
+  if (!status.ok()) warn_of_swap(status.error());
+  return status;
+}
+
+// A swapped block is complete once every rank has stored its part.
+Status MemoryTiers::copy_beside_file(const memory::Move& move) {
   for (size_t rank = 0; rank < memory_.size(); ++rank) {
     const std::span block(memory_[rank].block(move.blocks[0]), kv_bytes_);
     VALORA_CHECK(move.kind == memory::MoveKind::kReadKv ? swap_[rank]->read(move.swapped, block)

@@ -65,6 +65,7 @@ class MemoryTiers final : public serving::PoolBacking {
   Status load(const memory::Move& move);
   Status load_to_device(const memory::Move& move);
   at::Tensor cached(const memory::Move& move);
+  Status copy_beside_file(const memory::Move& move);
   Status copy_beside_device(const memory::Move& move);
   // Starts the copies of all ranks, then waits for all of them.
   void copy_on_all(std::span<const std::vector<ops::Copy>> copies);

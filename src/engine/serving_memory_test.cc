@@ -1,5 +1,7 @@
 // An engine whose pool is far too small for its adapters and conversations: answers stay correct,
 // and faults affect only their own requests.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <random>
@@ -117,6 +119,47 @@ TEST_F(MemoryTest, EvictedConversationFindsPrefixInSwap) {
   EXPECT_EQ(again.done->usage.cached_tokens, 96);
   drain();
   EXPECT_GE(engine_->stats().memory.swapped_tokens, 16u);
+}
+
+// The process's swap files, as other programs find them.
+std::vector<std::string> open_swap_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    const std::string target = std::filesystem::read_symlink(entry.path(), closed).string();
+    if (target.find("/valora-swap-") != target.npos) files.push_back(entry.path());
+  }
+  return files;
+}
+
+// Later writes to the file make it long again, with zeros where its blocks were.
+TEST_F(MemoryTest, KvThatTheSwapFileLostIsComputedAgain) {
+  for (const int ranks : {1, 2}) {
+    options_.tensor_parallel_size = ranks;
+    options_.threads = ranks;
+    start_with_blocks(20, 100);
+    std::vector<GenerateRequest> turns;
+    std::vector<std::vector<int32_t>> tokens;
+    for (int i = 0; i < 3; ++i) turns.push_back(ask(numbered_prompt(100, 3 + i), 4));
+    for (const GenerateRequest& turn : turns) tokens.push_back(run_slowly(turn).first().tokens);
+    press();
+    const MemoryStats before = engine_->stats().memory;
+    EXPECT_GT(before.swap_used, 0);
+    const auto files = open_swap_files();
+    ASSERT_EQ(files.size(), static_cast<size_t>(ranks));
+    // With two ranks, the first one's part is whole.
+    ASSERT_EQ(truncate(files.back().c_str(), 0), 0);
+    ASSERT_EQ(truncate(files.back().c_str(), 100 * kTinyBlockBytes / ranks), 0);
+    for (int round = 0; round < 2; ++round)
+      for (size_t i = 0; i < turns.size(); ++i) {
+        EXPECT_EQ(run_slowly(turns[i]).first().tokens, tokens[i]) << i;
+        press();
+      }
+    drain();
+    EXPECT_GT(engine_->stats().memory.reads.failed, before.reads.failed);
+    EXPECT_EQ(engine_->check(), "");
+    engine_.reset();
+  }
 }
 
 TEST_F(MemoryTest, AdapterLoadsOnDemandAndIsEvictedUnderPressure) {

@@ -12,6 +12,10 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
+Digest digest_of_bytes(std::span<const std::byte> bytes) {
+  return digest_of({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, int32_t blocks,
@@ -21,7 +25,7 @@ Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, in
   if (file < 0)
     return invalid("the swap space cannot be created in " + folder + ": " + reason(), "swap_dir");
   unlink(path.c_str());
-  std::unique_ptr<SwapFile> swap(new SwapFile(file, block_bytes));
+  std::unique_ptr<SwapFile> swap(new SwapFile(file, blocks, block_bytes));
   const auto bytes = static_cast<off_t>(blocks) * static_cast<off_t>(block_bytes);
   // If the file system cannot reserve space, posix_fallocate() writes to every block of the file.
   if (const int error = bytes > 0 ? posix_fallocate(file, 0, bytes) : 0; error != 0)
@@ -33,7 +37,10 @@ Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, in
 
 SwapFile::~SwapFile() { close(file_); }
 
-Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) const {
+Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) {
+  std::optional<Digest>& written = written_.at(static_cast<size_t>(block));
+  written.reset();
+  const Digest digest = digest_of_bytes(bytes);
   auto at = static_cast<off_t>(block) * static_cast<off_t>(block_bytes_);
   while (!bytes.empty()) {
     const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), at);
@@ -42,10 +49,12 @@ Status SwapFile::write(BlockId block, std::span<const std::byte> bytes) const {
     bytes = bytes.subspan(static_cast<size_t>(done));
     at += done;
   }
+  written = digest;
   return {};
 }
 
 Status SwapFile::read(BlockId block, std::span<std::byte> bytes) const {
+  const std::span all = bytes;
   auto at = static_cast<off_t>(block) * static_cast<off_t>(block_bytes_);
   while (!bytes.empty()) {
     const ssize_t done = pread(file_, bytes.data(), bytes.size(), at);
@@ -55,6 +64,8 @@ Status SwapFile::read(BlockId block, std::span<std::byte> bytes) const {
     bytes = bytes.subspan(static_cast<size_t>(done));
     at += done;
   }
+  if (written_.at(static_cast<size_t>(block)) != digest_of_bytes(all))
+    return internal("the swap space no longer holds what was written to it");
   return {};
 }
 

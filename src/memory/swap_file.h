@@ -4,15 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "memory/block_arena.h"
 
 namespace valora::memory {
 
-// Thread-safe as long as threads use different blocks.
+// Thread-safe as long as threads use different blocks. Digests of the blocks are kept in memory,
+// because others may reach the file (/proc/PID/fd) and its disk may fail.
 class SwapFile {
  public:
   // Creates the file in `folder` and unlinks it, so that it disappears with the process.
@@ -24,16 +28,18 @@ class SwapFile {
   SwapFile(const SwapFile&) = delete;
   SwapFile& operator=(const SwapFile&) = delete;
 
-  // bytes: block_bytes long. kInternal: the copy failed or was short; the destination is then
-  // undefined.
-  Status write(BlockId block, std::span<const std::byte> bytes) const;
+  // bytes: block_bytes long. kInternal: the copy failed or was short, or the block no longer holds
+  // what was written; the destination is then undefined.
+  Status write(BlockId block, std::span<const std::byte> bytes);
   Status read(BlockId block, std::span<std::byte> bytes) const;
 
  private:
-  SwapFile(int file, size_t block_bytes) : file_(file), block_bytes_(block_bytes) {}
+  SwapFile(int file, int32_t blocks, size_t block_bytes)
+      : file_(file), block_bytes_(block_bytes), written_(static_cast<size_t>(blocks)) {}
 
   int file_;
   size_t block_bytes_;
+  std::vector<std::optional<Digest>> written_;  // by block; absent: nothing complete was written
 };
 
 }  // namespace valora::memory

@@ -48,7 +48,10 @@ void add_moves(const MemoryStats& m, Families& families) {
       "Copies between memory tiers: adapters from files, KV from and to the swap space.",
       MetricType::Counter,
       {{load, value(m.loads.moves)}, {read, value(m.reads.moves)}, {write, value(m.writes.moves)}});
-  families.add("valora:memory_moves_failed_total", "Copies that failed.", MetricType::Counter,
+  families.add("valora:memory_moves_failed_total",
+               "Copies that failed; read_kv also counts blocks that are damaged in the swap space. "
+               "Their KV is computed again.",
+               MetricType::Counter,
                {{load, value(m.loads.failed)},
                 {read, value(m.reads.failed)},
                 {write, value(m.writes.failed)}});
