@@ -17,6 +17,7 @@ constexpr size_t kMaxRegexes = 128;       // per option
 constexpr size_t kMaxRegexBytes = 8 << 10;
 constexpr JsonLimits kLimits{
     .max_bytes = kMaxConfigBytes, .max_depth = 16, .max_values = size_t{1} << 19};
+constexpr size_t kMaxWarnings = 20;     // they are listed with every adapter
 constexpr size_t kMaxLayers = 1 << 20;  // entries in layers_to_transform
 
 // Options for training, initialisation and bookkeeping that do not affect the computation: PEFT's,
@@ -88,7 +89,8 @@ Status check_options(const Json& config, std::vector<std::string>& warnings) {
   for (const auto& [key, value] : config.items()) {
     if (contains(kRefused, key)) {
       if (!is_unset(value)) return refused(key, value);
-    } else if (!is_unset(value) && !contains(kIgnored, key) && !contains(kHonoured, key)) {
+    } else if (warnings.size() < kMaxWarnings && !is_unset(value) && !contains(kIgnored, key) &&
+               !contains(kHonoured, key)) {
       warnings.push_back("adapter_config.json: the option \"" + shortened(key) +
                          "\" is unknown and was ignored");
     }
@@ -166,10 +168,11 @@ Result<std::optional<std::set<int64_t>>> read_layers(const Json& config) {
   if (list.size() > kMaxLayers)
     return invalid("\"layers_to_transform\" is too long", "layers_to_transform");
   for (const Json& layer : list) {
-    if (!layer.is_number_integer())
+    const std::optional<int64_t> index = as_integer(layer);
+    if (!index)
       return invalid("\"layers_to_transform\" must be an integer or a list of integers",
                      "layers_to_transform");
-    layers.insert(layer.get<int64_t>());
+    layers.insert(*index);
   }
   return layers.empty() ? std::nullopt : std::optional(std::move(layers));
 }

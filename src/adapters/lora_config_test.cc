@@ -47,6 +47,7 @@ TEST_F(LoraConfigTest, OptionsThatChangeResultsAreRefusedByName) {
       {"layer_replication", {{0, 2}}},
       {"trainable_token_indices", {3, -1}},
       {"trainable_token_indices", {{"embed_tokens", {3, 4, 3}}}},
+      {"trainable_token_indices", {int64_t{1} << 32}},
       {"alora_invocation_tokens", Json::array()},
       {"use_qalora", true},
       {"arrow_config", {{"top_k", 3}}},
@@ -129,22 +130,25 @@ TEST_F(LoraConfigTest, UnknownKeysWarnIfSet) {
 }
 
 TEST_F(LoraConfigTest, WrongTypesAreErrors) {
-  const std::vector<std::pair<std::string, Json>> wrong = {{"r", "8"},
-                                                           {"r", 2.5},
-                                                           {"r", 1e12},
-                                                           {"lora_alpha", "x"},
-                                                           {"use_rslora", 1},
-                                                           {"target_modules", 3},
-                                                           {"target_modules", {1}},
-                                                           {"exclude_modules", {{"a", 1}}},
-                                                           {"modules_to_save", {1}},
-                                                           {"layers_to_transform", "1"},
-                                                           {"layers_to_transform", {0.5}},
-                                                           {"rank_pattern", {1}},
-                                                           {"rank_pattern", {{"q_proj", "4"}}},
-                                                           {"rank_pattern", {{"q_proj", nullptr}}},
-                                                           {"alpha_pattern", {{"q", {1}}}},
-                                                           {"peft_type", 1}};
+  const std::vector<std::pair<std::string, Json>> wrong = {
+      {"r", "8"},
+      {"r", 2.5},
+      {"r", 1e12},
+      {"lora_alpha", "x"},
+      {"use_rslora", 1},
+      {"target_modules", 3},
+      {"target_modules", {1}},
+      {"exclude_modules", {{"a", 1}}},
+      {"modules_to_save", {1}},
+      {"layers_to_transform", "1"},
+      {"layers_to_transform", {0.5}},
+      {"layers_to_transform", {UINT64_MAX}},
+      {"trainable_token_indices", {UINT64_MAX}},
+      {"rank_pattern", {1}},
+      {"rank_pattern", {{"q_proj", "4"}}},
+      {"rank_pattern", {{"q_proj", nullptr}}},
+      {"alpha_pattern", {{"q", {1}}}},
+      {"peft_type", 1}};
   for (const auto& [key, value] : wrong) {
     const auto config = with(key, value);
     ASSERT_FALSE(config.ok()) << key << value;
@@ -154,6 +158,19 @@ TEST_F(LoraConfigTest, WrongTypesAreErrors) {
   EXPECT_FALSE(read("{").ok());
   EXPECT_FALSE(read(R"({"peft_type":"LORA"})").ok());
   EXPECT_FALSE(read(R"({"target_modules":["q_proj"]})").ok());
+}
+
+// 2^32 + 5 must not be read as 5.
+TEST_F(LoraConfigTest, InvocationTokensOutsideAnyVocabularyAreRefused) {
+  constexpr int64_t kWraps = (int64_t{1} << 32) + 5;
+  for (const Json& token : {Json(kWraps), Json(-1), Json(UINT64_MAX), Json(int64_t{1} << 31)}) {
+    const auto config = with("alora_invocation_tokens", {3, token});
+    ASSERT_FALSE(config.ok()) << token;
+    EXPECT_EQ(config.error().param, "alora_invocation_tokens");
+    EXPECT_THAT(config.error().message,
+                HasSubstr("has " + token.dump() + ", which is no token of any vocabulary"));
+  }
+  EXPECT_EQ(with("alora_invocation_tokens", {3, INT32_MAX})->invocation.back(), INT32_MAX);
 }
 
 TEST_F(LoraConfigTest, InvalidPatternsAreRefused) {

@@ -1,13 +1,16 @@
 #include "adapters/lora_options.h"
 
 #include <algorithm>
-
+#include <limits>
+#include <optional>
 #include <unordered_set>
 
 #include "base/strings.h"
 
 namespace valora::adapters {
 namespace {
+
+constexpr int64_t kLastToken = std::numeric_limits<int32_t>::max();  // of any vocabulary
 
 Result<std::vector<int64_t>> read_ids(const Json& list) {
   constexpr const char* kKey = "trainable_token_indices";
@@ -17,11 +20,13 @@ Result<std::vector<int64_t>> read_ids(const Json& list) {
   std::vector<int64_t> ids;
   std::unordered_set<int64_t> seen;
   for (const Json& id : list) {
-    if (!id.is_number_integer()) return wrong;
-    ids.push_back(id.get<int64_t>());
-    if (ids.back() < 0 || !seen.insert(ids.back()).second)
-      return unprocessable("trainable_token_indices has the token " + std::to_string(ids.back()) +
-                               (ids.back() < 0 ? ", which no vocabulary has" : " twice"),
+    const std::optional<int64_t> token = as_integer(id);
+    if (!token) return wrong;
+    ids.push_back(*token);
+    const bool unknown = *token < 0 || *token > kLastToken;
+    if (unknown || !seen.insert(*token).second)
+      return unprocessable("trainable_token_indices has the token " + std::to_string(*token) +
+                               (unknown ? ", which no vocabulary has" : " twice"),
                            kKey);
   }
   return ids;
@@ -96,12 +101,18 @@ Status read_invocation(const Json& config, LoraConfig& lora) {
   constexpr size_t kMaxTokens = 4096;
   const Json value = config.value(kKey, Json());
   if (value.is_null()) return {};
-  if (!value.is_array() || value.size() > kMaxTokens ||
-      !std::ranges::all_of(value, [](const Json& id) { return id.is_number_integer(); }))
+  if (!value.is_array() || value.size() > kMaxTokens)
     return invalid("\"alora_invocation_tokens\" must be a list of tokens", kKey);
   if (value.empty())
     return unprocessable("alora_invocation_tokens is empty: the adapter would never act", kKey);
-  for (const Json& id : value) lora.invocation.push_back(id.get<int32_t>());
+  for (const Json& id : value) {
+    const std::optional<int64_t> token = as_integer(id);
+    if (!token || *token < 0 || *token > kLastToken)
+      return invalid("\"alora_invocation_tokens\" has " + shortened(id.dump(), 40) +
+                         ", which is no token of any vocabulary",
+                     kKey);
+    lora.invocation.push_back(static_cast<int32_t>(*token));
+  }
   // PEFT applies these to all tokens, or not at all.
   if (lora.dora || lora.lora_bias || lora.trained_biases || !lora.token_ids.empty() ||
       lora.rules.block_diagonal)
