@@ -10,6 +10,7 @@
 #include "adapters/module_table.h"
 #include "base/digest.h"
 #include "base/input_folder.h"
+#include "base/labels.h"
 #include "base/result.h"
 #include "base/safetensors.h"
 
@@ -69,10 +70,10 @@ enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
 // A linear head over the last prompt token's final hidden state (modules_to_save).
 struct TaskHead {
-  std::string name;                 // "score"
-  TensorView weight;                // [labels, hidden]
-  std::optional<TensorView> bias;   // [labels]
-  std::vector<std::string> labels;  // one per row; "LABEL_i" if no file names them
+  std::string name;                // "score"
+  TensorView weight;               // [labels, hidden]
+  std::optional<TensorView> bias;  // [labels]
+  Labels labels;                   // one per row; "LABEL_i" if no file names them
   ProblemType problem_type = ProblemType::kSingleLabel;
   bool add_generation_prompt = false;  // as used in training
 };

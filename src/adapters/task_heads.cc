@@ -43,7 +43,7 @@ Result<TaskHead> make_head(const std::string& name, const HeadTensors& tensors,
       return unprocessable("valora.json gives the head " + name + " " +
                            std::to_string(notes->labels.size()) + " labels, but its weight has " +
                            std::to_string(rows) + " rows");
-    head.labels = notes->labels;
+    if (!notes->labels.empty()) head.labels = notes->labels;
     head.problem_type = notes->problem_type.value_or(head.problem_type);
     head.add_generation_prompt = notes->add_generation_prompt;
   }

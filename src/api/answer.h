@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/labels.h"
 #include "base/result.h"
 
 namespace valora {
@@ -54,7 +55,7 @@ struct OutputChunk {
 
 struct Classification {
   std::string head;
-  std::vector<std::string> labels;
+  Labels labels;
   std::vector<float> logits;
   // softmax, sigmoid or the raw values, depending on the head's problem type
   std::vector<float> probs;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
+
+#include "base/labels.h"
 
 namespace valora {
 
@@ -15,7 +15,7 @@ struct BoxNotation {
 };
 
 struct AnswerForm {
-  std::vector<std::string> labels;   // of classifications and boxes; empty: unknown
+  Labels labels;                     // of classifications and boxes; empty: unknown
   std::optional<BoxNotation> boxes;  // absent: answers contain no boxes
 };
 

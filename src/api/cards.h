@@ -11,6 +11,7 @@
 #include "api/answer_form.h"
 #include "api/media_limits.h"
 #include "base/digest.h"
+#include "base/labels.h"
 #include "base/tool_call_style.h"
 
 namespace valora {
@@ -60,9 +61,9 @@ struct AdapterCard {
   std::optional<AdapterLoad> last_load;
   Digest digest;  // of the adapter's content
   std::string task, description, question;
-  std::vector<std::pair<std::string, std::vector<std::string>>> heads;  // name, labels
-  std::optional<std::string> head;                                      // LoadAdapter::head
-  AnswerForm form;                                                      // LoadAdapter::form
+  std::vector<std::pair<std::string, Labels>> heads;  // name, labels
+  std::optional<std::string> head;                    // LoadAdapter::head
+  AnswerForm form;                                    // LoadAdapter::form
   bool on_decoder = true, on_visuals = false;  // what the weights change; neither: only heads
   std::string unmergeable;  // why the adapter can't be merged into the weights; empty: it can
   bool merges_among_others = false;  // false: only in steps of its requests

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/answer.h"
@@ -40,6 +41,12 @@ class Engine {
                            std::optional<uint64_t> expected_generation,
                            std::function<void(Status)> done) = 0;
   virtual std::vector<AdapterCard> adapters() const = 0;
+  // The card of this name alone; nullopt if it is not loaded.
+  virtual std::optional<AdapterCard> adapter(const std::string& name) const {
+    for (AdapterCard& card : adapters())
+      if (card.name == name) return std::move(card);
+    return std::nullopt;
+  }
 
   // Uses the vocabulary of requests with these adapters, which may add tokens. kNotFound: an
   // adapter.

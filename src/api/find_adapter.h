@@ -2,17 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
-#include <utility>
 
 #include "api/engine.h"
 
 namespace valora {
 
 inline std::optional<AdapterCard> find_adapter(const Engine& engine, std::string_view name) {
-  for (AdapterCard& card : engine.adapters())
-    if (card.name == name) return std::move(card);
-  return std::nullopt;
+  return engine.adapter(std::string(name));
 }
 
 }  // namespace valora

@@ -28,8 +28,9 @@ struct MemoryStats {
   int running_blocks = 0;  // KV in use by requests
   int invalid_blocks = 0;  // KV whose adapter is not in the pool
   int swap_total = 0, swap_used = 0;
-  int adapters = 0;             // adapters in the pool
-  uint64_t swapped_tokens = 0;  // prompt tokens whose KV came from the swap space
+  int adapters = 0;                        // adapters in the pool
+  int64_t head_bytes = 0, head_limit = 0;  // task heads, outside the pool
+  uint64_t swapped_tokens = 0;             // prompt tokens whose KV came from the swap space
   uint64_t adapter_queries = 0,
            adapter_hits = 0;                   // adapters requested; of these, found in the pool
   MoveStats loads, reads, writes;              // adapters from files; KV from and to the swap space

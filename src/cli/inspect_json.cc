@@ -80,7 +80,7 @@ Json heads_json(const adapters::AdapterSpec& spec) {
   Json heads = Json::array();
   for (const adapters::TaskHead& head : spec.heads)
     heads.push_back({{"name", head.name},
-                     {"labels", head.labels},
+                     {"labels", head.labels.list()},
                      {"problem_type", problem_type_name(head.problem_type)},
                      {"add_generation_prompt", head.add_generation_prompt}});
   return heads;

@@ -142,7 +142,7 @@ std::string inspect_text(const AdapterReport& report) {
   if (spec.replaces)
     lines.add("requests", "use it alone and at scale 1: it replaces values of the model");
   for (const adapters::TaskHead& head : spec.heads)
-    lines.add("head", head.name + ", " + labels_text(head.labels));
+    lines.add("head", head.name + ", " + labels_text(head.labels.list()));
   lines.add("size", human_bytes(spec.bytes));
   lines.add("warning", spec.warnings);
   if (report.model_path.empty())

@@ -80,7 +80,8 @@ void set_reach(const adapters::AdapterSpec& spec, const adapters::ModuleTable& m
 Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     std::shared_ptr<const adapters::AdapterSpec> shared, const adapters::ModuleTable& modules,
     at::ScalarType dtype, at::Device device, const adapters::AdapterLimits& limits,
-    AdapterStore* store, const MergeBound& merges) {
+    AdapterStore* store, const std::vector<std::shared_ptr<const HeadTensors>>& heads,
+    const MergeBound& merges) {
   const adapters::AdapterSpec& spec = *shared;
   auto loaded = std::make_shared<serving::LoadedAdapter>();
   loaded->digest = spec.digest;
@@ -113,12 +114,11 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
     loaded->tensors =
         std::make_shared<AdapterTensors>(std::move(weights), vocabulary_of(spec.vocabulary, parts));
   }
-  for (const adapters::TaskHead& head : spec.heads)
+  for (size_t i = 0; i < spec.heads.size(); ++i) {
+    const adapters::TaskHead& head = spec.heads[i];
     loaded->heads.push_back(
-        {head.name, head.labels, head.problem_type, head.add_generation_prompt,
-         std::make_shared<HeadTensors>(
-             tensor(head.weight, at::kFloat, device),
-             head.bias ? tensor(*head.bias, at::kFloat, device) : at::Tensor())});
+        {head.name, head.labels, head.problem_type, head.add_generation_prompt, heads.at(i)});
+  }
   return loaded;
 }
 

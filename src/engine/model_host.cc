@@ -11,13 +11,15 @@ namespace valora {
 
 ModelHost::ModelHost(models::LoadedModel loaded, std::unique_ptr<MemoryTiers> tiers,
                      std::unique_ptr<Runner> runner, const adapters::AdapterLimits& limits,
-                     std::shared_ptr<const MergeBound> merges, at::Device device)
+                     std::shared_ptr<const MergeBound> merges, at::Device device,
+                     int64_t head_limit)
     : loaded_(std::move(loaded)),
       tiers_(std::move(tiers)),
       runner_(std::move(runner)),
       limits_(limits),
       merges_(std::move(merges)),
-      device_(device) {}
+      device_(device),
+      heads_(head_limit, device) {}
 
 Result<serving::AdapterBackend::Read> ModelHost::read(const LoadAdapter& request) {
   try {
@@ -27,7 +29,7 @@ Result<serving::AdapterBackend::Read> ModelHost::read(const LoadAdapter& request
   }
 }
 
-Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& request) const {
+Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& request) {
   const adapters::ModuleTable& modules = loaded_.model->spec().modules;
   const bool lazy = request.lazy && tiers_->adapters();
   const FolderPath folder(request.path, request.root);
@@ -36,9 +38,10 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
                         : adapters::read_adapter(folder, modules, limits_, base));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
+  VALORA_TRY(heads, heads_.add(spec.heads));
   auto shared = std::make_shared<const adapters::AdapterSpec>(std::move(spec));
   VALORA_TRY(built, build_adapter(shared, modules, loaded_.dtype, device_, limits_,
-                                  tiers_->adapters(), *merges_));
+                                  tiers_->adapters(), heads, *merges_));
   return Read{std::move(shared), std::move(built), lazy};
 }
 

@@ -87,9 +87,9 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
                                .card = std::move(card_),
                                .cost_key = cost_key(options_, loaded_, device_),
                                .notes = std::move(notes_)};
-    parts.model =
-        std::make_unique<ModelHost>(std::move(loaded_), std::move(tiers_), std::move(runner_),
-                                    limits_, std::move(merges_), device_);
+    parts.model = std::make_unique<ModelHost>(
+        std::move(loaded_), std::move(tiers_), std::move(runner_), limits_, std::move(merges_),
+        device_, HeadStore::limit_beside(plan_.block_bytes * plan_.blocks));
     auto engine = std::make_unique<serving::ServingEngine>(options_, std::move(parts), clock_);
     engine->warm_up();
     return std::unique_ptr<serving::LocalEngine>(std::move(engine));

@@ -66,13 +66,21 @@ Result<std::string> ServingEngine::detokenize(const std::vector<int32_t>& ids,
 
 std::vector<AdapterCard> ServingEngine::adapters() const {
   std::vector<AdapterCard> cards = adapters_.cards();
-  for (AdapterCard& card : cards) {
-    if (card.place == WeightsPlace::kNone) continue;
-    const AdapterBackend::Residency residency = model_->adapters().residency(card.digest);
-    card.place = residency.place;
-    card.last_load = residency.last_load;
-  }
+  for (AdapterCard& card : cards) add_residency(card);
   return cards;
+}
+
+std::optional<AdapterCard> ServingEngine::adapter(const std::string& name) const {
+  std::optional<AdapterCard> card = adapters_.card(name);
+  if (card) add_residency(*card);
+  return card;
+}
+
+void ServingEngine::add_residency(AdapterCard& card) const {
+  if (card.place == WeightsPlace::kNone) return;
+  const AdapterBackend::Residency residency = model_->adapters().residency(card.digest);
+  card.place = residency.place;
+  card.last_load = residency.last_load;
 }
 
 EngineStats ServingEngine::stats() const {
@@ -84,6 +92,9 @@ EngineStats ServingEngine::stats() const {
   stats.media_hits = media.hits;
   stats.media_bytes = media.bytes;
   stats.media_entries = media.entries;
+  const AdapterBackend::HeadMemory heads = model_->adapters().head_memory();
+  stats.memory.head_bytes = heads.bytes;
+  stats.memory.head_limit = heads.limit;
   return stats;
 }
 

@@ -59,6 +59,7 @@ class ServingEngine final : public LocalEngine {
   void pin_adapter(std::string name, bool pinned, std::optional<uint64_t> expected_generation,
                    std::function<void(Status)> done) override;
   std::vector<AdapterCard> adapters() const override;
+  std::optional<AdapterCard> adapter(const std::string& name) const override;
   Result<std::vector<int32_t>> tokenize(
       const Prompt& prompt, bool add_special_tokens,
       const std::vector<AdapterUse>& adapters = {}) const override;
@@ -102,6 +103,7 @@ class ServingEngine final : public LocalEngine {
   Status pin_all(const std::vector<memory::AdapterNeed>& needs);
   void unpin_if_free(const std::vector<memory::AdapterNeed>& needs);
   void copied();
+  void add_residency(AdapterCard& card) const;
   bool has_work() const;
   Status accepting() const;
   void post(std::function<void(EngineCore&)> command);

@@ -93,7 +93,7 @@ def test_label_has_log_probabilities(served):
     probabilities = dict(zip(labels, classified["probs"]))
     for top in token["top_logprobs"]:
         assert math.exp(top["logprob"]) == pytest.approx(probabilities[top["token"]], abs=1e-5)
-    card = next(model for model in get(served, "/v1/models")["data"] if model["id"] == "three")
+    card = get(served, "/v1/models/three")
     head = card["heads"][0]
     assert head["labels"] == labels and card["default_head"] == head["name"]
     assert served.chat(**head["request"], content="Which?")["choices"][0]["message"]["content"] == token["token"]

@@ -47,6 +47,20 @@ TEST_F(Handlers, ModelsDescribeTheirHeads) {
   EXPECT_FALSE(call("GET", "/v1/models/lens")->json().contains("heads"));
 }
 
+// A list of half a million labels takes seconds to write.
+TEST_F(Handlers, ListsCountLabelsInsteadOfNamingThem) {
+  engine_.add_adapter("two", {{"species", {"cat", "dog", "yak"}}});
+  const auto of_two = [&](const char* path, const char* id) {
+    for (const Json& card : call("GET", path)->json()["data"])
+      if (card[id] == "two") return card["heads"][0];
+    return Json();
+  };
+  for (const Json& head : {of_two("/v1/models", "id"), of_two("/v1/lora_adapters", "name")}) {
+    EXPECT_EQ(head["num_labels"], 3);
+    EXPECT_FALSE(head.contains("labels"));
+  }
+}
+
 TEST_F(Handlers, TokenizeAndDetokenizeAnswer) {
   const Json tokens = call("POST", "/tokenize", R"({"prompt":"a b c"})")->json();
   EXPECT_EQ(tokens["count"], 3);

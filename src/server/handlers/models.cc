@@ -43,29 +43,41 @@ OrderedJson base_card(const Service& service, const std::string& name) {
   return card(name, model.created, model.path, nullptr, model.max_model_len);
 }
 
+// A head may have half a million labels, so lists of adapters only say how many there are.
+enum class LabelsAs { kCount, kList };
+
+void add_labels(OrderedJson& out, const Labels& labels, LabelsAs as) {
+  out["num_labels"] = labels.size();
+  if (as == LabelsAs::kList) out["labels"] = labels.list();
+}
+
 // Lists which request fields each head answers, and which head answers by default.
-void add_heads(OrderedJson& out, const AdapterCard& adapter) {
+void add_heads(OrderedJson& out, const AdapterCard& adapter, LabelsAs as) {
   if (adapter.heads.empty()) return;
   OrderedJson& heads = out["heads"] = OrderedJson::array();
-  for (const auto& [name, labels] : adapter.heads)
-    heads.push_back({{"name", name},
-                     {"labels", labels},
-                     {"request", {{"model", adapter.name}, {"head", name}}}});
+  for (const auto& [name, labels] : adapter.heads) {
+    OrderedJson head = {{"name", name}};
+    add_labels(head, labels, as);
+    head["request"] = {{"model", adapter.name}, {"head", name}};
+    heads.push_back(std::move(head));
+  }
   const std::string only = adapter.heads.size() == 1 ? adapter.heads.front().first : "";
   const std::string answers = adapter.head.value_or(only);
   out["default_head"] = answers.empty() ? "lm" : answers;
 }
 
-OrderedJson adapter_card(const Service& service, const AdapterCard& adapter) {
+OrderedJson adapter_card(const Service& service, const AdapterCard& adapter, LabelsAs as) {
   OrderedJson out = card(adapter.name, adapter.created, adapter.path, service.base_name(), nullptr);
-  add_heads(out, adapter);
+  add_heads(out, adapter, as);
+  if (as == LabelsAs::kList && !adapter.form.labels.empty())
+    add_labels(out, adapter.form.labels, as);
   return out;
 }
 
 OrderedJson adapter_details(const AdapterCard& adapter) {
   OrderedJson heads = OrderedJson::array();
   for (const auto& [name, labels] : adapter.heads)
-    heads.push_back({{"name", name}, {"labels", labels}});
+    heads.push_back({{"name", name}, {"num_labels", labels.size()}});
   OrderedJson out = OrderedJson::object();
   out["name"] = adapter.name;
   out["path"] = adapter.path;
@@ -79,7 +91,7 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   out["question"] = adapter.question;
   out["heads"] = std::move(heads);
   out["head"] = adapter.head ? OrderedJson(*adapter.head) : OrderedJson();
-  out["labels"] = adapter.form.labels;
+  out["num_labels"] = adapter.form.labels.size();
   out["boxes"] = adapter.form.boxes.has_value();
   out["created"] = adapter.created;
   out["warnings"] = adapter.warnings;
@@ -107,7 +119,8 @@ void handle_models(const std::shared_ptr<Service>& service, HttpRequest request,
   if (may_see(*service, request, service->base_name()))
     for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
   for (const AdapterCard& adapter : service->engine.adapters())
-    if (may_see(*service, request, adapter.name)) data.push_back(adapter_card(*service, adapter));
+    if (may_see(*service, request, adapter.name))
+      data.push_back(adapter_card(*service, adapter, LabelsAs::kCount));
   respond_list(*exchange, std::move(data));
 }
 
@@ -119,7 +132,7 @@ void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
   const auto adapter = find_adapter(service->engine, service->adapter_of(id));
   if (id.empty() || !adapter || !may_see(*service, request, adapter->name))
     return exchange->respond(error_response(model_not_found(id)));
-  exchange->respond({.body = to_text(adapter_card(*service, *adapter))});
+  exchange->respond({.body = to_text(adapter_card(*service, *adapter, LabelsAs::kList))});
 }
 
 void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest request,

@@ -105,6 +105,7 @@ OrderedJson memory_json(const MemoryStats& memory, const ModelCard& model) {
             {"free", memory.free}}},
           {"swap", {{"total", memory.swap_total}, {"used", memory.swap_used}}},
           {"adapters", memory.adapters},
+          {"heads", {{"bytes", memory.head_bytes}, {"limit", memory.head_limit}}},
           {"adapters_left", memory.adapters_left},
           {"kv_dropped", memory.kv_dropped},
           {"adapter_loads", moves_json(memory.loads)},

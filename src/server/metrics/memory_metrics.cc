@@ -85,6 +85,12 @@ void add_memory_metrics(const MemoryStats& m, const Labels& labels,
       {{use("used"), double(m.swap_used)}, {use("free"), double(m.swap_total - m.swap_used)}});
   families.add("valora:resident_adapters", "Adapters in the pool.", MetricType::Gauge,
                {{{}, double(m.adapters)}});
+  families.add("valora:head_bytes",
+               "Bytes of task heads and their labels, which are outside the pool; limit: what they "
+               "may have.",
+               MetricType::Gauge,
+               {{use("used"), static_cast<double>(m.head_bytes)},
+                {use("limit"), static_cast<double>(m.head_limit)}});
   families.add("valora:adapter_queries_total", "Adapters that requests asked for.",
                MetricType::Counter, {{{}, static_cast<double>(m.adapter_queries)}});
   families.add("valora:adapter_hits_total", "Adapters that were in the pool when asked for.",

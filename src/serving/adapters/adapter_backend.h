@@ -1,6 +1,7 @@
 // Brings adapters from their folders to the model.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -33,6 +34,11 @@ class AdapterBackend {
   };
   // Where this content's weights are. Thread-safe.
   virtual Residency residency(const Digest& content) const = 0;
+  // Task heads and their labels, which are outside the pool, in bytes. Thread-safe.
+  struct HeadMemory {
+    int64_t bytes = 0, limit = 0;
+  };
+  virtual HeadMemory head_memory() const { return {}; }
 };
 
 }  // namespace valora::serving

@@ -198,4 +198,10 @@ std::vector<AdapterCard> AdapterTable::cards() const {
   return cards;
 }
 
+std::optional<AdapterCard> AdapterTable::card(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const adapters::AdapterEntry* entry = registry_.find(name);
+  return entry ? std::optional(card_of(*entry, served_.at(entry->id))) : std::nullopt;
+}
+
 }  // namespace valora::serving

@@ -61,6 +61,7 @@ class AdapterTable {
   // True if a pinned name has this content, of an adapter or a part.
   bool pins(const Digest& content) const;
   std::vector<AdapterCard> cards() const;
+  std::optional<AdapterCard> card(const std::string& name) const;
 
  private:
   using Served = std::map<adapters::AdapterId, ServedAdapter>;

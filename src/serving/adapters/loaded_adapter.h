@@ -13,6 +13,7 @@
 #include "adapters/adapter_spec.h"
 #include "api/answer_form.h"
 #include "base/digest.h"
+#include "base/labels.h"
 #include "base/result.h"
 #include "memory/identity.h"
 
@@ -28,7 +29,7 @@ struct Language;  // serving/prompts/language.h
 
 struct LoadedHead {
   std::string name;
-  std::vector<std::string> labels;
+  Labels labels;
   adapters::ProblemType problem_type;
   bool add_generation_prompt = false;
   std::shared_ptr<const Tensors> tensors;

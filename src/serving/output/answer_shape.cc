@@ -81,7 +81,7 @@ class LabelShape final : public AnswerShape {
   }
 
  private:
-  const std::vector<std::string> labels_;
+  const Labels labels_;
   std::string text_;
 };
 
@@ -171,7 +171,7 @@ Status check_shape(const AnswerConstraint& constraint, const AnswerForm& form,
 
 AnswerConstraint constraint_on_text(const AnswerConstraint& constraint, const AnswerForm& form) {
   if (constraint.kind == Kind::kLabels)
-    return {Kind::kChoice, {}, form.labels, true, constraint.param};
+    return {Kind::kChoice, {}, form.labels.list(), true, constraint.param};
   if (constraint.kind == Kind::kBoxes)
     return {Kind::kEbnf, box_grammar(form), {}, true, constraint.param};
   return constraint;

@@ -31,8 +31,8 @@ function entryOf(adapter) {
     pinned: adapter.pinned,
     rank: adapter.rank,
     head: head?.name ?? null,
-    headLabels: head?.labels?.length ?? null,  // their number; null: in details()
-    labels: adapter.labels?.length ?? null,
+    headLabels: head?.num_labels ?? null,
+    labels: adapter.num_labels ?? null,
     boxes: adapter.boxes,
     text: [adapter.name, adapter.task, adapter.description, adapter.question].join("\n").toLowerCase(),
   };
