@@ -7,11 +7,14 @@
 #include "adapters/base_copies.h"
 #include "adapters/lora_config.h"
 #include "adapters/lora_targets.h"
+#include "adapters/read_at_rest.h"
 #include "adapters/sidecar.h"
 #include "adapters/task_heads.h"
 #include "adapters/tensor_names.h"
+#include "adapters/value_warnings.h"
 #include "adapters/whole_values.h"
 #include "base/file.h"
+#include "base/folder_snapshot.h"
 #include "base/input_folder.h"
 #include "base/strings.h"
 
@@ -163,18 +166,25 @@ bool is_read(const std::string& tensor, const LoraConfig& config, const ModuleTa
   return values || (name->role != TensorRole::kLoraA && name->role != TensorRole::kLoraB);
 }
 
-// Reads everything but the digests. values: include those of the targets.
-Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& modules,
-                              const AdapterLimits& limits, const BaseCopies& copies, bool values) {
-  VALORA_TRY(folder, open_folder(where));
+// What is read of an adapter, and how.
+struct Reading {
+  bool values = true;   // include those of the targets
+  bool compare = true;  // read values twice: nothing else tells whether they were changed meanwhile
+};
+
+Result<AdapterSpec> read_open_folder(const InputFolder& folder, const FolderPath& where,
+                                     const ModuleTable& modules, const AdapterLimits& limits,
+                                     const BaseCopies& copies, Reading reading) {
   VALORA_TRY(config, read_lora_config(folder));
-  values = values || (config.dora && !copies.pass_over);  // norms need the values
+  // Norms need the values.
+  const bool values = reading.values = reading.values || (config.dora && !copies.pass_over);
   VALORA_CHECK(check_tensor_file(folder));
   VALORA_TRY(sidecar, read_sidecar(folder));
   VALORA_TRY(tensors, folder.file(kTensors, limits.max_file_bytes));
   VALORA_TRY(file, SafeTensors::read(tensors, [&](const std::string& tensor) {
                return is_read(tensor, config, modules, copies, values);
              }));
+  if (reading.compare) VALORA_CHECK(compare_again(tensors, *file));
   VALORA_TRY(contents, sort_tensors(*file, config, modules, copies));
   VALORA_CHECK(check_saved_modules(config, contents, modules));
 
@@ -187,7 +197,8 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
     return is_of_resized_head(target, modules);
   };
   if (!values && !copies.pass_over && std::ranges::any_of(targets, resized))
-    return read_spec(where, modules, limits, copies, /*values=*/true);  // the digest covers them
+    return read_open_folder(folder, where, modules, limits, copies,
+                            {.compare = reading.compare});  // the digest covers them
   VALORA_TRY(heads, resolve_heads(contents, sidecar, modules.hidden_size()));
   // Last, because it reads the most data.
   VALORA_TRY(changed, copies.changed(*file, contents, modules, config));
@@ -195,6 +206,7 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
       !copies.pass_over)
     return unprocessable(where.path + " is empty: it has neither LoRA weights nor heads",
                          where.path);
+  const std::string idle = idle_products(targets);
   spec.targets = std::move(targets);
   spec.invocation = std::move(config.invocation);
   spec.heads = std::move(heads);
@@ -212,15 +224,30 @@ Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& module
   warn_of_missing_heads(config, contents, spec);
   warn_of_value_head(folder, spec);
   take_sidecar(std::move(sidecar), spec);
+  if (copies.pass_over) spec.warnings.clear();  // given when it was registered
+  warn_of_values(*file, idle, spec);
   spec.panels_headers_digest = digest_of_headers(spec, modules, file->identity());
   spec.headers_digest = digest_with_whole_values(spec.panels_headers_digest, spec, modules);
   spec.file = std::move(file);
   return spec;
 }
 
+// Reads everything but the digests.
+Result<AdapterSpec> read_spec(const FolderPath& where, const ModuleTable& modules,
+                              const AdapterLimits& limits, const BaseCopies& copies,
+                              Reading reading) {
+  VALORA_TRY(folder, open_folder(where));
+  const FolderSnapshot before =
+      FolderSnapshot::take(folder, adapter_files(), /*with_contents=*/true);
+  Result<AdapterSpec> spec = read_open_folder(folder, where, modules, limits, copies, reading);
+  VALORA_CHECK(before.check(folder));  // first: a change explains any other error
+  return spec;
+}
+
 Result<AdapterSpec> read_values(const FolderPath& where, const ModuleTable& modules,
-                                const AdapterLimits& limits, const BaseCopies& copies) {
-  VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/true));
+                                const AdapterLimits& limits, const BaseCopies& copies,
+                                bool compare = true) {
+  VALORA_TRY(spec, read_spec(where, modules, limits, copies, {.compare = compare}));
   spec.panels_digest = digest_of_adapter(spec, modules);
   spec.digest = digest_with_whole_values(spec.panels_digest, spec, modules);
   return spec;
@@ -228,7 +255,7 @@ Result<AdapterSpec> read_values(const FolderPath& where, const ModuleTable& modu
 
 Result<AdapterSpec> read_headers(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits, const BaseCopies& copies) {
-  VALORA_TRY(spec, read_spec(where, modules, limits, copies, /*values=*/false));
+  VALORA_TRY(spec, read_spec(where, modules, limits, copies, {.values = false}));
   spec.panels_digest = spec.panels_headers_digest;
   spec.digest = spec.headers_digest;
   return spec;
@@ -247,8 +274,8 @@ Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& mod
 }
 
 Result<AdapterSpec> read_adapter_again(const FolderPath& where, const ModuleTable& modules,
-                                       const AdapterLimits& limits) {
-  return read_values(where, modules, limits, {.pass_over = true});
+                                       const AdapterLimits& limits, bool known_digest) {
+  return read_values(where, modules, limits, {.pass_over = true}, /*compare=*/!known_digest);
 }
 
 Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,

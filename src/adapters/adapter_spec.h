@@ -99,7 +99,7 @@ struct AdapterSpec {
   int max_rank = 0;
   size_t bytes = 0;                         // total size of the tensors in the file
   std::string task, description, question;  // from the sidecar valora.json; may be empty
-  std::vector<std::string> warnings;        // unknown configuration keys and similar
+  std::vector<std::string> warnings;        // unknown keys, values that training never leaves, …
   std::shared_ptr<const SafeTensors> file;  // keeps the tensor views valid
 };
 
@@ -112,9 +112,9 @@ struct AdapterLimits {
 // description, question, heads:[{name, labels, problem_type, pooling, add_generation_prompt}]}).
 // Errors: kNotFound (no such folder or file), kUnprocessable (cannot be served exactly, a
 // non-finite value, or a broken tensor file; the message names the module, tensor or option),
-// kInvalidArgument (broken JSON, wrong types). Each file is read once, and all from the folder that
-// `where` named when it was opened, so a folder that changes during the call causes an error at
-// worst. Do not call it on the engine's thread.
+// kInvalidArgument (broken JSON, wrong types), kConflict (a file was changed during the call:
+// nothing is ever read in part from one version and in part from another). All files are read from
+// the folder that `where` named when it was opened. Do not call it on the engine's thread.
 Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& modules,
                                  const AdapterLimits& limits);
 

@@ -106,7 +106,7 @@ TEST_F(BaseCopiesTest, CopiesWithoutBaseAreRefused) {
 TEST_F(BaseCopiesTest, RereadSkipsCopies) {
   folder_.add_head("score", 3);
   const Digest first = read(&base_)->digest;
-  const auto again = read_adapter_again(folder_.dir.path(), testing::small_table(), {});
+  const auto again = read_adapter_again(folder_.dir.path(), testing::small_table(), {}, true);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->digest, first);
   ASSERT_EQ(again->heads.size(), 1u);

@@ -43,8 +43,10 @@ Result<AdapterSpec> read_adapter(const FolderPath& where, const ModuleTable& mod
                                  const AdapterLimits& limits, const BaseWeights& base);
 Result<AdapterSpec> read_adapter_headers(const FolderPath& where, const ModuleTable& modules,
                                          const AdapterLimits& limits, const BaseWeights& base);
-// Rereads an adapter that was read this way before, skipping tensors of the base model.
+// Rereads an adapter that was read this way before, skipping tensors of the base model. Its
+// warnings are those about values alone. known_digest: the caller knows the digest that it must
+// have, so the values are read once.
 Result<AdapterSpec> read_adapter_again(const FolderPath& where, const ModuleTable& modules,
-                                       const AdapterLimits& limits);
+                                       const AdapterLimits& limits, bool known_digest);
 
 }  // namespace valora::adapters

@@ -34,6 +34,19 @@ bool finite_words(std::span<const uint8_t> bytes) {
   return true;
 }
 
+// Without their sign bits, floating-point numbers are ordered as their bits are.
+template <typename Word>
+Word largest_word(std::span<const uint8_t> bytes) {
+  constexpr Word kMagnitude = static_cast<Word>(~Word{0}) >> 1;
+  Word largest = 0;
+  for (size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
+    Word word;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    largest = std::max<Word>(largest, word & kMagnitude);
+  }
+  return largest;
+}
+
 float value_of(float value) { return value; }
 float value_of(Half half) {
   const uint32_t exponent = half.bits >> 10 & 31, fraction = half.bits & 1023;
@@ -79,6 +92,25 @@ bool all_finite(const TensorView& tensor) {
     case DType::kF16: return finite_words<uint16_t, 0x7C00u>(tensor.bytes);
     case DType::kBF16: return finite_words<uint16_t, 0x7F80u>(tensor.bytes);
     default: return false;
+  }
+}
+
+bool all_zero(const TensorView& tensor) {
+  const size_t size = dtype_size(tensor.dtype);
+  // Little-endian: the sign is in a value's last byte. Most tensors end the loop at once.
+  for (size_t at = 0; at < tensor.bytes.size(); ++at) {
+    const uint8_t magnitude = at % size == size - 1 ? 0x7F : 0xFF;
+    if (tensor.bytes[at] & magnitude) return false;
+  }
+  return true;
+}
+
+float largest_of(const TensorView& tensor) {
+  switch (tensor.dtype) {
+    case DType::kF32: return std::bit_cast<float>(largest_word<uint32_t>(tensor.bytes));
+    case DType::kF16: return value_of(Half{largest_word<uint16_t>(tensor.bytes)});
+    case DType::kBF16: return value_of(BFloat{largest_word<uint16_t>(tensor.bytes)});
+    default: return 0;
   }
 }
 

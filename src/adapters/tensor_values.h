@@ -15,6 +15,12 @@ bool is_served_dtype(DType dtype);
 // unaligned.
 bool all_finite(const TensorView& tensor);
 
+// True if all values are zeros. Requires is_served_dtype() and values.
+bool all_zero(const TensorView& tensor);
+
+// The largest magnitude. Requires is_served_dtype() and finite values.
+float largest_of(const TensorView& tensor);
+
 // The square root of the sum of squares. Requires is_served_dtype().
 double norm_of(const TensorView& tensor);
 

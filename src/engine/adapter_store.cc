@@ -4,6 +4,7 @@
 
 #include "adapters/adapter_parts.h"
 #include "adapters/base_weights.h"
+#include "adapters/read_at_rest.h"
 #include "base/log.h"
 #include "engine/adapter_tensors.h"
 
@@ -193,6 +194,16 @@ Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& l
   return status;
 }
 
+// A lazy adapter's first reading is also its first check.
+Result<adapters::AdapterSpec> AdapterStore::read_again(const FolderPath& where, bool known) const {
+  const auto read = [&] { return adapters::read_adapter_again(where, modules_, limits_, known); };
+  if (known) return read();
+  VALORA_TRY(spec, adapters::read_at_rest(where, read));
+  for (const std::string& warning : spec.warnings)
+    spdlog::warn("the adapter in {}: {}", where.path, warning);
+  return spec;
+}
+
 Status AdapterStore::read(const Digest& digest, const RankBlocks& blocks) {
   std::shared_ptr<ops::PlacedMatrix> matrix;
   PartEntry part;
@@ -213,7 +224,7 @@ Status AdapterStore::read(const Digest& digest, const RankBlocks& blocks) {
   Status status;
   for (auto from = source.paths.rbegin(); from != source.paths.rend(); ++from) {
     const std::string& path = from->path;
-    const auto spec = adapters::read_adapter_again(*from, modules_, limits_);
+    const auto spec = read_again(*from, source.content.has_value());
     if (!spec.ok()) {
       status = unreadable(path, spec.error());
     } else if (source.content ? spec->digest != *source.content

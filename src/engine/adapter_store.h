@@ -105,6 +105,7 @@ class AdapterStore {
     std::optional<Digest> content;
   };
 
+  Result<adapters::AdapterSpec> read_again(const FolderPath& where, bool known) const;
   Result<Source> source_of(const Digest& digest) const;
   Result<std::vector<ops::PanelLayout>> layouts(const adapters::AdapterSpec& spec) const;
   // Writes the panels of all ranks.

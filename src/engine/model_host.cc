@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "adapters/read_at_rest.h"
 #include "base/log.h"
 #include "engine/build_adapter.h"
 #include "engine/model_fault.h"
@@ -34,8 +35,10 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
   const bool lazy = request.lazy && tiers_->adapters();
   const FolderPath folder(request.path, request.root);
   const models::CheckpointWeights base(loaded_);
-  VALORA_TRY(spec, lazy ? adapters::read_adapter_headers(folder, modules, limits_, base)
-                        : adapters::read_adapter(folder, modules, limits_, base));
+  VALORA_TRY(spec, adapters::read_at_rest(folder, [&] {
+               return lazy ? adapters::read_adapter_headers(folder, modules, limits_, base)
+                           : adapters::read_adapter(folder, modules, limits_, base);
+             }));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   VALORA_TRY(heads, heads_.add(spec.heads));

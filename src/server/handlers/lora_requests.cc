@@ -4,6 +4,7 @@
 
 #include "api/find_adapter.h"
 #include "base/input_folder.h"
+#include "base/visible_text.h"
 #include "server/base_names.h"
 #include "server/openai/errors.h"
 #include "server/openai/fields.h"
@@ -28,9 +29,12 @@ bool may_change_lora(const Service& service, const HttpRequest& request, Exchang
   return false;
 }
 
-HttpResponse lora_success(std::string_view name, std::string_view what) {
-  return {.content_type = "text/plain; charset=utf-8",
-          .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
+// vLLM's line, and a line for each warning.
+HttpResponse lora_success(std::string_view name, std::string_view what,
+                          const std::vector<std::string>& warnings) {
+  std::string text = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what);
+  for (const std::string& warning : warnings) text += "\nWarning: " + visible(warning);
+  return {.content_type = "text/plain; charset=utf-8", .body = std::move(text)};
 }
 
 // A full table is reported as kUnavailable by the engine, before the folder is looked at. It does

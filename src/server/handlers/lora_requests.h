@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/load_adapter.h"
 #include "base/input_folder.h"
@@ -28,8 +29,9 @@ Result<std::optional<uint64_t>> expected_generation_of(const Json& body);
 // Why vLLM refuses the load as InvalidUserInput; empty if it does not.
 std::string lora_rejection_reason(const Service& service, const LoadAdapter& load);
 
-// Answers "Success: LoRA adapter 'x' added successfully."
-HttpResponse lora_success(std::string_view name, std::string_view what);
+// Answers "Success: LoRA adapter 'x' added successfully.", and a line for each warning.
+HttpResponse lora_success(std::string_view name, std::string_view what,
+                          const std::vector<std::string>& warnings = {});
 Error lora_load_error(const Error& error, const FolderPath& folder);
 // conditional: the request had "expected_generation".
 HttpResponse lora_failure(const Error& error, bool conditional);
