@@ -7,6 +7,8 @@
 #include "adapters/read_at_rest.h"
 #include "base/log.h"
 #include "engine/adapter_tensors.h"
+#include "engine/dtype.h"
+#include "engine/value_range.h"
 
 namespace valora {
 namespace {
@@ -179,12 +181,21 @@ void AdapterStore::learn_values(const Digest& digest, const adapters::AdapterSpe
   *it->second.merge_use = merge_use;
 }
 
+// Rows are read when they are needed, so that is when their range is known.
+Status AdapterStore::check_part(const PartEntry& entry, const TensorView& rows) const {
+  if (!overflows(rows, dtype_)) return {};
+  return unprocessable("its " + std::string(part_kind_name(entry.sources.back().second.kind)) +
+                           " has values that are infinite in " + dtype_name(dtype_),
+                       "model");
+}
+
 Status AdapterStore::read_part(const PartEntry& entry, const ops::PanelLayout& layout,
                                std::span<std::byte* const> blocks) const {
   Status status;
   for (auto from = entry.sources.rbegin(); from != entry.sources.rend(); ++from) {
     status = adapters::read_part(from->first, from->second, limits_,
                                  [&](int64_t first, const TensorView& rows) -> Status {
+                                   VALORA_CHECK(check_part(entry, rows));
                                    layout.write_rows(first, rows, blocks);
                                    return {};
                                  });
@@ -199,6 +210,7 @@ Result<adapters::AdapterSpec> AdapterStore::read_again(const FolderPath& where, 
   const auto read = [&] { return adapters::read_adapter_again(where, modules_, limits_, known); };
   if (known) return read();
   VALORA_TRY(spec, adapters::read_at_rest(where, read));
+  VALORA_CHECK(check_range(spec, modules_, dtype_));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("the adapter in {}: {}", where.path, warning);
   return spec;

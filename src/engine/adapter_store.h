@@ -116,6 +116,7 @@ class AdapterStore {
   // Requires the lock.
   StoredPart add_part(const adapters::AdapterPart& part, ops::PanelLayout layout,
                       const FolderPath& source);
+  Status check_part(const PartEntry& entry, const TensorView& rows) const;
   Status read_part(const PartEntry& entry, const ops::PanelLayout& layout,
                    std::span<std::byte* const> blocks) const;
   void learn_values(const Digest& digest, const adapters::AdapterSpec& spec);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/adapter_tensors.h"
+#include "serving/output/not_finite.h"
 
 namespace valora {
 namespace {
@@ -33,14 +34,13 @@ Result<std::vector<float>> label_logits(const serving::LoadedHead& head, const a
   at::Tensor logits = at::mv(tensors.weight, hidden.to(at::kFloat));
   if (tensors.bias.defined()) logits = logits + tensors.bias;
   std::vector<float> result = values(logits);
-  if (!all_finite(result))
-    return internal("the logits of head " + head.name + " are NaN or infinite");
+  if (!all_finite(result)) return serving::not_finite("the logits of head " + head.name);
   return result;
 }
 
 Result<std::vector<float>> embedding_of(const at::Tensor& hidden) {
   std::vector<float> result = values(hidden.to(at::kFloat));
-  if (!all_finite(result)) return internal("the embedding is NaN or infinite");
+  if (!all_finite(result)) return serving::not_finite("the values of the embedding");
   return result;
 }
 

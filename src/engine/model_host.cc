@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/build_adapter.h"
 #include "engine/model_fault.h"
+#include "engine/value_range.h"
 #include "models/checkpoint_weights.h"
 
 namespace valora {
@@ -39,6 +40,7 @@ Result<serving::AdapterBackend::Read> ModelHost::read_folder(const LoadAdapter& 
                return lazy ? adapters::read_adapter_headers(folder, modules, limits_, base)
                            : adapters::read_adapter(folder, modules, limits_, base);
              }));
+  VALORA_CHECK(check_range(spec, modules, loaded_.dtype));
   for (const std::string& warning : spec.warnings)
     spdlog::warn("adapter {}: {}", request.name, warning);
   VALORA_TRY(heads, heads_.add(spec.heads));

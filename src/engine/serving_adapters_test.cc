@@ -88,7 +88,8 @@ TEST_F(AdapterTest, NanFailsOnlyItsRequest) {
   gate.open();
   const Answer answer = bad->wait();
   ASSERT_TRUE(answer.error);
-  EXPECT_EQ(answer.error->code, ErrorCode::kInternal);
+  EXPECT_EQ(answer.error->code, ErrorCode::kUnprocessable);
+  EXPECT_NE(answer.error->message.find("with the adapter `huge`"), std::string::npos);
   for (const auto& sink : {first, before, after}) EXPECT_EQ(sink->wait().first().tokens, good);
   EXPECT_TRUE(engine_->healthy());
 }

@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "grammar/schema_minimum.h"
+#include "serving/output/not_finite.h"
 
 namespace valora::serving {
 namespace {
@@ -171,8 +172,9 @@ void EngineCore::cancel(RequestHandle handle) {
 void EngineCore::fail(ActiveRequest& request, const Error& error) {
   if (request.ended) return;
   const auto keep = shared(request);
+  const Error told = error_for_client(error, request.adapters);
   release(request);
-  if (!request.cancelled) request.sink->on_error(error);
+  if (!request.cancelled) request.sink->on_error(told);
 }
 
 void EngineCore::fail_all(const Error& error) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "serving/output/not_finite.h"
 #include "serving/sampling/draw.h"
 
 namespace valora::serving {
@@ -42,7 +43,7 @@ uint64_t mix(uint64_t x) {
 Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top) {
   // The row is not modified.
   const WholeRow row({const_cast<float*>(logits.data()), logits.size()});
-  if (!row.numbers()) return internal("the model's logits are NaN or infinite");
+  if (!row.numbers()) return not_finite("the model's logits");
   const double normaliser = row.log_sum_exp();
   const float own = logits[static_cast<size_t>(id)];
   ScoredToken scored{{id, static_cast<float>(own - normaliser)}, 1, {}};
@@ -136,7 +137,7 @@ std::optional<kernels::CandidateQuery> Sampler::query(int32_t vocab,
 std::optional<Result<SampledToken>> Sampler::sample(LogitRow& row,
                                                     std::span<const int32_t> forbidden,
                                                     std::span<const uint32_t> allowed) {
-  if (!row.numbers()) return internal("the model's logits are NaN or infinite");
+  if (!row.numbers()) return not_finite("the model's logits");
   if (!allowed.empty()) row.keep(allowed);
   SampledToken token;
   double normaliser = 0;
