@@ -2,15 +2,24 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
-#include <vector>
 
 #include "base/file.h"
+#include "base/json_tree.h"
 #include "base/lfs_pointer.h"
 #include "base/strings.h"
 
 namespace valora {
 namespace {
+
+std::string reason_in(std::string_view reason) {
+  if (const size_t end = reason.find("] "); reason.starts_with("[json.") && end != reason.npos)
+    reason.remove_prefix(end + 2);
+  return shortened(reason.substr(0, reason.find("; last read")));
+}
+
+Error not_json(const std::string& what, std::string_view reason) {
+  return invalid(what + " is not valid JSON: " + reason_in(reason));
+}
 
 // Counts in the text, so that hostile input is refused before a tree is built.
 Status check_size(std::string_view text, const std::string& what, const JsonLimits& limits) {
@@ -41,34 +50,13 @@ Status check_size(std::string_view text, const std::string& what, const JsonLimi
   return {};
 }
 
-// Observes the parser and remembers the first key that occurs twice in one object.
-class DuplicateKeys {
- public:
-  bool operator()(int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) {
-      open_.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      open_.pop_back();
-    } else if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second && !duplicate_) duplicate_ = key;
-    }
-    return true;
-  }
-  const std::optional<std::string>& duplicate() const { return duplicate_; }
-
- private:
-  std::vector<std::set<std::string>> open_;
-  std::optional<std::string> duplicate_;
-};
-
-Json parse_text(std::string_view text, const JsonLimits& limits,
-                std::optional<std::string>& duplicate) {
-  if (!limits.unique_keys) return Json::parse(text);
-  DuplicateKeys keys;
-  Json json = Json::parse(text, std::ref(keys));
-  duplicate = keys.duplicate();
-  return json;
+// As parse_json(), without limits.
+Result<Json> parse_unique(std::string_view text, const std::string& what) {
+  JsonTree<Json> tree;
+  if (!Json::sax_parse(text, &tree)) return not_json(what, tree.error());
+  if (tree.duplicate())
+    return invalid(what + " has the key \"" + shortened(*tree.duplicate()) + "\" twice");
+  return tree.take();
 }
 
 Error wrong_type(std::string_view key, std::string_view expected) {
@@ -111,12 +99,7 @@ Result<T> convert(const Json& value, std::string_view key) {
 
 }  // namespace
 
-std::string reason_of(const Json::exception& e) {
-  std::string_view reason = e.what();
-  if (const size_t end = reason.find("] "); reason.starts_with("[json.") && end != reason.npos)
-    reason.remove_prefix(end + 2);
-  return shortened(reason.substr(0, reason.find("; last read")));
-}
+std::string reason_of(const Json::exception& e) { return reason_in(e.what()); }
 
 std::optional<int64_t> as_integer(const Json& value) {
   const bool fits =
@@ -131,14 +114,11 @@ Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits
         std::string(what) + " is larger than " + std::to_string(limits.max_bytes) + " bytes",
         {}};
   VALORA_CHECK(check_size(text, std::string(what), limits));
+  if (limits.unique_keys) return parse_unique(text, std::string(what));
   try {
-    std::optional<std::string> duplicate;
-    Json json = parse_text(text, limits, duplicate);
-    if (duplicate)
-      return invalid(std::string(what) + " has the key \"" + shortened(*duplicate) + "\" twice");
-    return json;
+    return Json::parse(text);
   } catch (const Json::exception& e) {
-    return invalid(std::string(what) + " is not valid JSON: " + reason_of(e));
+    return not_json(std::string(what), e.what());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "base/digest.h"
@@ -207,6 +208,62 @@ Result<FileHeader> read_file_header(const InputFile& file) {
   return FileHeader{8 + size, std::move(entries)};
 }
 
+// Where tensors begin in a file, by name.
+using Begins = std::vector<std::pair<std::string, uint64_t>>;
+
+Begins begins_of(const FileHeader& header) {
+  Begins begins;
+  begins.reserve(header.entries.size());
+  for (const auto& [name, entry] : header.entries)
+    begins.emplace_back(name, header.data_begin + entry.begin);
+  return begins;
+}
+
+// Where the tensors of files in use begin, by the files' identities: a header is not read again for
+// each of its tensors.
+class BeginsInUse {
+ public:
+  void add(const FileIdentity& file, const std::shared_ptr<const Begins>& begins) {
+    const std::lock_guard lock(mutex_);
+    if (begins_.size() >= sweep_at_) {
+      std::erase_if(begins_, [](const auto& known) { return known.second.expired(); });
+      sweep_at_ = 2 * begins_.size() + 64;
+    }
+    begins_[key_of(file)] = begins;
+  }
+  Result<std::shared_ptr<const Begins>> of(const InputFile& file) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = begins_.find(key_of(file.identity()));
+      if (known != begins_.end())
+        if (auto begins = known->second.lock()) return begins;
+    }
+    VALORA_TRY(header, read_file_header(file));
+    return std::make_shared<const Begins>(begins_of(header));
+  }
+
+ private:
+  using Key = std::tuple<uint64_t, uint64_t, uint64_t, int64_t>;
+  static Key key_of(const FileIdentity& file) {
+    return {file.device, file.inode, file.size, file.modified_ns};
+  }
+
+  std::mutex mutex_;
+  std::map<Key, std::weak_ptr<const Begins>> begins_;
+  size_t sweep_at_ = 64;
+};
+
+BeginsInUse& begins_in_use() {
+  static BeginsInUse begins;
+  return begins;
+}
+
+// What a file that was read keeps.
+struct ReadFile {
+  std::shared_ptr<const uint8_t[]> values;  // of the chosen tensors
+  std::shared_ptr<const Begins> begins;
+};
+
 // Reads the values of some tensors, sorted by offset, into one buffer. Adjacent tensors are read
 // together.
 Result<std::shared_ptr<const uint8_t[]>> read_values(const InputFile& file, uint64_t data_begin,
@@ -268,7 +325,12 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::read(
   VALORA_TRY(values, read_values(file, data_begin, chosen));
   result->path_ = file.path();
   result->identity_ = file.identity();
-  result->owner_ = std::move(values);
+  std::shared_ptr<const Begins> begins;  // of a file whose other tensors may be visited
+  if (chosen.size() < entries.size()) {
+    begins = std::make_shared<const Begins>(begins_of(header));
+    begins_in_use().add(file.identity(), begins);
+  }
+  result->owner_ = std::make_shared<const ReadFile>(ReadFile{std::move(values), std::move(begins)});
   for (auto& [name, entry] : entries) result->tensors_.emplace(name, std::move(entry.view));
   return std::shared_ptr<const SafeTensors>(std::move(result));
 }
@@ -280,16 +342,19 @@ Status visit_pieces(const SafeTensors& file, const std::string& tensor, const Pi
   if (now.device != then.device || now.inode != then.inode || now.size != then.size ||
       now.modified_ns != then.modified_ns)
     return Error{ErrorCode::kConflict, file.path() + " was changed while it was read", file.path()};
-  VALORA_TRY(header, read_file_header(input));
-  const Entry& entry = header.entries.at(tensor);
-  const size_t value_size = dtype_size(entry.view.dtype);
-  std::vector<uint8_t> bytes(std::min(kPieceBytes, entry.end - entry.begin));
-  for (uint64_t at = entry.begin; at < entry.end;) {
-    const std::span piece(bytes.data(), std::min<uint64_t>(bytes.size(), entry.end - at));
-    VALORA_CHECK(read_all(input, header.data_begin + at,
-                          {reinterpret_cast<char*>(piece.data()), piece.size()}));
+  VALORA_TRY(begins, begins_in_use().of(input));
+  const auto place = std::ranges::lower_bound(*begins, tensor, {}, &Begins::value_type::first);
+  const TensorView* const view = file.find(tensor);
+  if (place == begins->end() || place->first != tensor || view == nullptr)
+    return Error{ErrorCode::kConflict, file.path() + " was changed while it was read", file.path()};
+  const uint64_t begin = place->second, end = begin + byte_size(*view);
+  const size_t value_size = dtype_size(view->dtype);
+  std::vector<uint8_t> bytes(std::min(kPieceBytes, end - begin));
+  for (uint64_t at = begin; at < end;) {
+    const std::span piece(bytes.data(), std::min<uint64_t>(bytes.size(), end - at));
+    VALORA_CHECK(read_all(input, at, {reinterpret_cast<char*>(piece.data()), piece.size()}));
     const auto count = static_cast<int64_t>(piece.size() / value_size);
-    VALORA_CHECK(visit((at - entry.begin) / value_size, {entry.view.dtype, {count}, piece}));
+    VALORA_CHECK(visit((at - begin) / value_size, {view->dtype, {count}, piece}));
     at += piece.size();
   }
   return {};

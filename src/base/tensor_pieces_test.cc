@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
+#include <map>
 
 #include "base/testing/safetensors_text.h"
 #include "base/testing/temp_dir.h"
@@ -75,6 +77,47 @@ TEST_F(TensorPieces, RefusesChangedFile) {
       visit_pieces(*file, "many", [](size_t, const TensorView&) { return Status(); });
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+}
+
+// Bytes that this process has read from files.
+uint64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+TEST_F(TensorPieces, VisitsOfAllTensorsReadTheHeaderOnce) {
+  constexpr int kTensors = 2000;
+  std::map<std::string, testing::RawTensor> tensors;
+  for (int i = 0; i < kTensors; ++i)
+    tensors["tensor " + std::to_string(i)] = f32_tensor({1}, {static_cast<float>(i)});
+  const std::string text = safetensors_text(tensors);
+  const auto nothing = [](const std::string&) { return false; };
+  const auto file = SafeTensors::read(dir_.write("x", text), SIZE_MAX, nothing).value();
+  const uint64_t before = bytes_read();
+  for (const auto& [name, view] : file->tensors()) {
+    const Status done = visit_pieces(*file, name, [&](size_t, const TensorView& piece) {
+      EXPECT_EQ(std::memcmp(piece.bytes.data(), tensors[name].bytes.data(), sizeof(float)), 0);
+      return Status();
+    });
+    ASSERT_TRUE(done.ok());
+  }
+  EXPECT_LT(bytes_read() - before, 4 * text.size());
+}
+
+TEST_F(TensorPieces, SameFileReadTwiceIsVisitedAfterOneIsGone) {
+  const auto first = headers();
+  const auto nothing = [](const std::string&) { return false; };
+  auto second = SafeTensors::read(dir_.file("x"), SIZE_MAX, nothing).value();
+  second = nullptr;
+  const auto two_values = [](size_t, const TensorView& piece) {
+    EXPECT_EQ(piece.bytes.size(), 2 * sizeof(float));
+    return Status();
+  };
+  EXPECT_TRUE(visit_pieces(*first, "a", two_values).ok());
 }
 
 }  // namespace

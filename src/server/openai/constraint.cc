@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/options.h"
+#include "base/parse_ordered.h"
 #include "base/strings.h"
 #include "server/openai/fields.h"
 
@@ -57,7 +58,7 @@ class ConstraintFields {
 
   // The field's JSON with keys in the client's order, which answers keep.
   std::string json_of(Path path) const {
-    const auto whole = OrderedJson::parse(text_, nullptr, false);
+    const auto whole = parse_ordered(text_);
     const OrderedJson* value = &whole;
     for (const char* key : path) value = &value->at(key);
     return value->dump();

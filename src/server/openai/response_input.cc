@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/parse_ordered.h"
 #include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
@@ -278,7 +279,7 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_fields(body));
   VALORA_TRY(messages, chat_messages(body));
-  const auto as_sent = OrderedJson::parse(text, nullptr, false);
+  const auto as_sent = parse_ordered(text);
   const OrderedJson translated = translated_fields(as_sent);
   const std::string ordered_text = ordered_chat(as_sent, translated);
   Json chat = std::move(body);

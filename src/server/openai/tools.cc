@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/parse_ordered.h"
 #include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
@@ -136,7 +137,7 @@ Result<ToolRequest> parse_tools(const Json& body, std::string_view text) {
   VALORA_TRY(parallel, flag(body, "parallel_tool_calls", true));
   out.parallel = parallel;
   if (!unused(body, "tools")) {
-    const auto ordered = OrderedJson::parse(text, nullptr, false);
+    const auto ordered = parse_ordered(text);
     const OrderedJson& list = ordered.at("tools");
     VALORA_TRY(tools, parse_list(list));
     out.callable = std::move(tools);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/parse_ordered.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {
@@ -15,7 +16,7 @@ constexpr int kMaxSpaceInCall = 1;
 
 OrderedJson schema_of(const Tool& tool, bool weak) {
   if (tool.parameters.empty() || (weak && !tool.strict)) return {{"type", "object"}};
-  return OrderedJson::parse(tool.parameters, nullptr, false);
+  return parse_ordered(tool.parameters);
 }
 
 // The text around the arguments, in the style's syntax.

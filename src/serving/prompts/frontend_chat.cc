@@ -1,6 +1,7 @@
 // The part of the frontend that renders conversations as prompts.
 #include <algorithm>
 
+#include "base/parse_ordered.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
 #include "text/chat_template.h"
@@ -38,8 +39,8 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
                           .tool_call_id = std::move(message.tool_call_id),
                           .name = std::move(message.name)};
     for (ToolCall& call : message.tool_calls)
-      out.tool_calls.push_back({std::move(call.id), std::move(call.name),
-                                OrderedJson::parse(call.arguments, nullptr, false)});
+      out.tool_calls.push_back(
+          {std::move(call.id), std::move(call.name), parse_ordered(call.arguments)});
     for (ContentPart& part : message.parts) {
       if (auto* text = std::get_if<std::string>(&part)) {
         out.parts.push_back({text::ChatPart::Kind::kText, std::move(*text)});
@@ -74,7 +75,7 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt, const 
                                            : *language.chat_format;
   VALORA_TRY(processors, own_processors(chat));
   const bool opens_turn = chat.add_generation_prompt.value_or(add_generation_prompt);
-  auto tools = chat.tools.empty() ? OrderedJson() : OrderedJson::parse(chat.tools, nullptr, false);
+  auto tools = chat.tools.empty() ? OrderedJson() : parse_ordered(chat.tools);
   std::vector<text::ChatMessage> messages = split_media(chat, rendered.media);
   for (size_t i = 0; i < processors.size(); ++i)
     rendered.media[i].processor = std::move(processors[i]);
