@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "adapters/adapter_contents.h"
 #include "adapters/adapter_digest.h"
@@ -96,10 +97,12 @@ bool is_tied_head(const LoraConfig& config, const Module& module, const ModuleTa
   return config.ensure_weight_tying && module.kind == ModuleKind::kHead && embedding >= 0;
 }
 
-bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, int module) {
-  return std::ranges::any_of(contents.base_copies, [&](const auto& copy) {
-    return modules.find(copy.second.module) == module;
-  });
+// The modules of which the file has copies.
+std::set<int> copied_modules(const AdapterContents& contents, const ModuleTable& modules) {
+  std::set<int> copied;
+  for (const auto& [tensor, name] : contents.base_copies)
+    if (const auto module = modules.find(name.module)) copied.insert(*module);
+  return copied;
 }
 
 // A module of the model listed in modules_to_save was trained in full. Without its tensors the
@@ -107,14 +110,14 @@ bool has_copy_of(const AdapterContents& contents, const ModuleTable& modules, in
 // cannot be served.
 Status check_saved_modules(const LoraConfig& config, const AdapterContents& contents,
                            const ModuleTable& modules) {
+  const std::set<int> copied = copied_modules(contents, modules);
   for (const std::string& saved : config.modules_to_save) {
     const std::string suffix = "." + saved;
     for (size_t i = 0; i < modules.modules().size(); ++i) {
       const std::string& name = modules.modules()[i].name;
-      if ((name == saved || name.ends_with(suffix)) &&
-          !has_copy_of(contents, modules, static_cast<int>(i)) &&
+      if ((name == saved || name.ends_with(suffix)) && !copied.contains(static_cast<int>(i)) &&
           !(is_tied_head(config, modules.modules()[i], modules) &&
-            has_copy_of(contents, modules, modules.first_of(ModuleKind::kEmbedding))))
+            copied.contains(modules.first_of(ModuleKind::kEmbedding))))
         return unprocessable("modules_to_save names " + shortened(saved) + ", that is " + name +
                              " (its whole weight), for which the file has no tensors");
     }

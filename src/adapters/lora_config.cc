@@ -5,6 +5,7 @@
 
 #include "adapters/lora_options.h"
 #include "base/json.h"
+#include "base/parse_ordered.h"
 #include "base/strings.h"
 
 namespace valora::adapters {
@@ -194,21 +195,12 @@ Status read_layer_rules(const Json& config, TargetRules& rules) {
   return {};
 }
 
-// The keys of the top-level object `name` in file order, which a parsed Json does not keep.
+// The keys of the top-level object `name` in file order, which a parsed Json does not keep. As in
+// Python, a repeated key keeps its first place.
 std::vector<std::string> key_order(const std::string& text, const std::string& name) {
+  const OrderedJson config = parse_ordered(text);
   std::vector<std::string> keys;
-  std::string open;
-  [[maybe_unused]] const Json parsed =
-      Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
-        if (event != Json::parse_event_t::key) return true;
-        if (depth == 1) {
-          open = key.get<std::string>();
-          if (open == name) keys.clear();  // if a key is repeated, the last object wins
-        } else if (depth == 2 && open == name) {
-          keys.push_back(key.get<std::string>());
-        }
-        return true;
-      });
+  for (const auto& [key, value] : config.at(name).items()) keys.push_back(key);
   return keys;
 }
 
@@ -221,20 +213,16 @@ Digest selection_of(const Json& config) {
 }
 
 template <typename T>
-Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
-                                                             const std::string& text,
-                                                             const std::string& key) {
-  std::vector<std::pair<NamePattern, T>> patterns;
+Result<PatternValues<T>> read_patterns(const Json& config, const std::string& text,
+                                       const std::string& key) {
+  PatternValues<T> patterns;
   const Json object = config.value(key, Json());
   if (object.is_null() || (object.is_object() && object.empty())) return patterns;
   if (!object.is_object()) return invalid("\"" + key + "\" must be an object", key);
   if (object.size() > kMaxPatterns)
     return unprocessable(key + " has more than " + std::to_string(kMaxPatterns) + " entries", key);
-  std::set<std::string> seen;
   size_t regexes = 0, bytes = 0;
   for (const std::string& name : key_order(text, key)) {
-    if (!seen.insert(name).second)
-      continue;  // as in Python, a repeated key keeps its first position and its last value
     VALORA_TRY(value, required_field<T>(object, name));
     if (!NamePattern::is_plain(name)) {
       VALORA_CHECK(check_regex_bytes(bytes += name.size(), key));
@@ -242,8 +230,8 @@ Result<std::vector<std::pair<NamePattern, T>>> read_patterns(const Json& config,
         return unprocessable(
             key + " has more than " + std::to_string(kMaxRegexes) + " regular expressions", key);
     }
-    VALORA_TRY(pattern, NamePattern::compile(name, key));
-    patterns.emplace_back(std::move(pattern), value);
+    VALORA_CHECK(patterns.keys.add(name, key));
+    patterns.values.push_back(value);
   }
   return patterns;
 }

@@ -14,20 +14,11 @@ bool is_listed(const std::unordered_set<std::string>& names, std::string_view na
   return false;
 }
 
-bool equal_with_wildcards(std::string_view key, std::string_view text) {
-  for (size_t i = 0; i < key.size(); ++i)
-    if (key[i] != text[i] && (key[i] != '.' || text[i] == '\n')) return false;
-  return true;
-}
-
 template <typename T>
-Result<T> first_hit(const std::vector<std::pair<NamePattern, T>>& patterns, std::string_view name,
-                    T fallback, RegexBudget& budget) {
-  for (const auto& [pattern, value] : patterns) {
-    VALORA_TRY(hit, pattern.matches(name, budget));
-    if (hit) return value;
-  }
-  return fallback;
+Result<T> value_for(const PatternValues<T>& patterns, std::string_view name, T fallback,
+                    RegexBudget& budget) {
+  VALORA_TRY(place, patterns.keys.first_match(name, budget));
+  return place ? patterns.values[*place] : fallback;
 }
 
 // The layer index from the first layer pattern that matches; nullopt if the name is not in a layer.
@@ -50,36 +41,6 @@ Result<std::optional<int64_t>> layer_of(const std::vector<Regex>& patterns, std:
 }
 
 }  // namespace
-
-bool NamePattern::is_plain(std::string_view key) {
-  if (key.starts_with('^')) key.remove_prefix(1);
-  for (const char c : key)
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-          c == '.'))
-      return false;
-  return true;
-}
-
-Result<NamePattern> NamePattern::compile(const std::string& key, const std::string& source) {
-  NamePattern pattern;
-  pattern.whole_name_ = key.starts_with('^');
-  pattern.plain_ = key.substr(pattern.whole_name_ ? 1 : 0);
-  if (is_plain(key)) return pattern;
-  VALORA_TRY(regex, Regex::compile("(.*\\.)?(" + key + ")$", source));
-  pattern.regex_ = std::move(regex);
-  return pattern;
-}
-
-Result<bool> NamePattern::matches(std::string_view name, RegexBudget& budget) const {
-  if (regex_) {
-    VALORA_TRY(groups, regex_->match(name, budget));
-    return groups.has_value();
-  }
-  if (name.size() < plain_.size()) return false;
-  const size_t begin = name.size() - plain_.size();
-  if (!equal_with_wildcards(plain_, name.substr(begin))) return false;
-  return begin == 0 || (!whole_name_ && name[begin - 1] == '.');
-}
 
 bool TargetRules::targets_parameter(std::string_view name) const {
   return is_listed(parameters, name);
@@ -105,12 +66,12 @@ Result<bool> TargetRules::targets_name(std::string_view name, RegexBudget& budge
 }
 
 Result<int32_t> TargetRules::rank_of(std::string_view name, RegexBudget& budget) const {
-  return first_hit(ranks, name, rank, budget);
+  return value_for(ranks, name, rank, budget);
 }
 
 Result<double> TargetRules::scale_of(std::string_view name, int32_t module_rank,
                                      RegexBudget& budget) const {
-  VALORA_TRY(module_alpha, first_hit(alphas, name, alpha, budget));
+  VALORA_TRY(module_alpha, value_for(alphas, name, alpha, budget));
   return module_alpha / (rslora ? std::sqrt(double(module_rank)) : double(module_rank));
 }
 

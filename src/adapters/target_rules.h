@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
+#include "adapters/pattern_table.h"
 #include "adapters/regex.h"
 #include "base/digest.h"
 #include "base/result.h"
@@ -23,28 +23,18 @@ struct NameSet {
   std::optional<Regex> regex;
 };
 
-// One key of rank_pattern or alpha_pattern: re.match((.*\.)?(KEY)$) on the module's name.
-class NamePattern {
- public:
-  static Result<NamePattern> compile(const std::string& key, const std::string& source);
-  Result<bool> matches(std::string_view name, RegexBudget& budget) const;
-  // True if the key can be compared without a regular expression.
-  static bool is_plain(std::string_view key);
-
- private:
-  // Nearly all keys are plain names and need no regular expression ('.' still matches any
-  // character).
-  std::string plain_;
-  bool whole_name_ = false;  // the key began with '^'
-  std::optional<Regex> regex_;
-};
-
 // use_bdlora: if the last component of a module's name contains one of the patterns, its A or B is
 // block-diagonal and stored as vertically stacked blocks.
 struct BlockDiagonal {
   std::vector<std::string> a, b;
   int64_t blocks = 1;
   bool strict = true;  // every module must match a pattern of `a` or `b`
+};
+
+template <typename T>
+struct PatternValues {
+  PatternTable keys;
+  std::vector<T> values;  // one per key
 };
 
 struct TargetRules {
@@ -60,8 +50,8 @@ struct TargetRules {
   double alpha = 8;
   bool rslora = false;
   std::optional<BlockDiagonal> block_diagonal;
-  std::vector<std::pair<NamePattern, int32_t>> ranks;  // in file order: the first match wins
-  std::vector<std::pair<NamePattern, double>> alphas;
+  PatternValues<int32_t> ranks;  // rank_pattern
+  PatternValues<double> alphas;  // alpha_pattern
 
   // True if target_parameters names this parameter.
   bool targets_parameter(std::string_view name) const;

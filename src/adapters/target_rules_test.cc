@@ -100,8 +100,10 @@ TEST(NamePattern, KeysWithMetacharactersAreRegexes) {
 TEST(TargetRules, ScaleFollowsAlphaRankAndRslora) {
   TargetRules rules;
   rules.alpha = 16;
-  rules.ranks.emplace_back(*NamePattern::compile("k_proj", "rank_pattern"), 4);
-  rules.alphas.emplace_back(*NamePattern::compile("k_proj", "alpha_pattern"), 2.0);
+  ASSERT_TRUE(rules.ranks.keys.add("k_proj", "rank_pattern").ok());
+  rules.ranks.values = {4};
+  ASSERT_TRUE(rules.alphas.keys.add("k_proj", "alpha_pattern").ok());
+  rules.alphas.values = {2.0};
   RegexBudget budget;
   EXPECT_EQ(*rules.rank_of("a.q_proj", budget), 8);
   EXPECT_EQ(*rules.rank_of("a.k_proj", budget), 4);
