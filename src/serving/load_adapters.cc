@@ -1,4 +1,4 @@
-// Loads and unloads adapters, on the adapter worker.
+// Loads and unloads adapters, on the adapter workers.
 #include <algorithm>
 #include <future>
 
@@ -23,10 +23,16 @@ Result<AdapterCard> ServingEngine::load_sync(const LoadAdapter& request) {
   VALORA_CHECK(adapters_.check(request));
   if (!request.same_as.empty()) return add_name(request);
   VALORA_TRY(read, model_->adapters().read(request));
-  const std::shared_ptr<LoadedAdapter>& built = read.adapter;
-  VALORA_CHECK(check_room(*built));
+  VALORA_CHECK(check_room(*read.adapter));
   VALORA_TRY(language, frontend_->own_language(*read.spec));
-  built->language = std::move(language);
+  read.adapter->language = std::move(language);
+  return serve_adapter(request, std::move(read));
+}
+
+Result<AdapterCard> ServingEngine::serve_adapter(const LoadAdapter& request,
+                                                 AdapterBackend::Read read) {
+  const std::lock_guard changing(changing_adapters_);
+  const std::shared_ptr<LoadedAdapter>& built = read.adapter;
   struct Undo {
     ServingEngine& engine;
     EngineCommands commands;
@@ -60,6 +66,7 @@ void ServingEngine::forget(const std::vector<Digest>& contents) {
 }
 
 Result<AdapterCard> ServingEngine::add_name(const LoadAdapter& request) {
+  const std::lock_guard changing(changing_adapters_);
   std::vector<memory::AdapterNeed> needs;
   if (request.pinned) {
     VALORA_TRY(same, adapters_.needs_of_name(request.same_as, std::nullopt));
@@ -118,9 +125,10 @@ void ServingEngine::unpin_if_free(const std::vector<memory::AdapterNeed>& needs)
 Status ServingEngine::try_pin(const std::string& name, bool pinned,
                               std::optional<uint64_t> expected_generation) {
   try {
+    const std::lock_guard changing(changing_adapters_);
     VALORA_TRY(needs, adapters_.needs_of_name(name, expected_generation));
     if (pinned) VALORA_CHECK(pin_all(needs));
-    adapters_.set_pinned(name, pinned);  // safe: only this worker changes the table
+    adapters_.set_pinned(name, pinned);  // the lock keeps the name in the table
     if (!pinned) unpin_if_free(needs);
     return {};
   } catch (const std::exception& e) {
@@ -131,8 +139,9 @@ Status ServingEngine::try_pin(const std::string& name, bool pinned,
 void ServingEngine::pin_adapter(std::string name, bool pinned,
                                 std::optional<uint64_t> expected_generation,
                                 std::function<void(Status)> done) {
+  const std::string key = name;
   adapter_workers_->post(
-      [this, name = std::move(name), pinned, expected_generation, done = std::move(done)] {
+      key, 0, [this, name = std::move(name), pinned, expected_generation, done = std::move(done)] {
         done(try_pin(name, pinned, expected_generation));
       });
 }
@@ -148,20 +157,25 @@ Result<AdapterCard> ServingEngine::try_load(const LoadAdapter& request) {
 
 void ServingEngine::load_adapter(LoadAdapter request,
                                  std::function<void(Result<AdapterCard>)> done) {
-  adapter_workers_->post(
-      [this, request = std::move(request), done = std::move(done)] { done(try_load(request)); });
+  const std::string key = request.name;
+  adapter_workers_->post(key, 0, [this, request = std::move(request), done = std::move(done)] {
+    done(try_load(request));
+  });
 }
 
 void ServingEngine::unload_adapter(std::string name, std::optional<uint64_t> expected_generation,
                                    std::function<void(Status)> done) {
-  // On the same worker as loads, so that both run in the order of the calls.
-  adapter_workers_->post([this, name = std::move(name), expected_generation,
-                          done = std::move(done)] { done(try_unload(name, expected_generation)); });
+  const std::string key = name;
+  adapter_workers_->post(
+      key, 0, [this, name = std::move(name), expected_generation, done = std::move(done)] {
+        done(try_unload(name, expected_generation));
+      });
 }
 
 Status ServingEngine::try_unload(const std::string& name,
                                  std::optional<uint64_t> expected_generation) {
   try {
+    const std::lock_guard changing(changing_adapters_);
     VALORA_TRY(removed, adapters_.remove(name, expected_generation));
     forget(removed.unused);
     unpin_if_free(without(std::move(removed.needs), removed.unused));

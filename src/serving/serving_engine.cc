@@ -7,6 +7,12 @@
 #include "memory/thread_mover.h"
 
 namespace valora::serving {
+namespace {
+
+// Loads that read their files at the same time, each up to AdapterLimits::max_file_bytes.
+constexpr int kAdaptersAtOnce = 4;
+
+}  // namespace
 
 ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, const Clock& clock)
     : options_(options),
@@ -30,7 +36,7 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
   prompt_workers_ = std::make_unique<PromptWorkers>(*frontend_, std::max(1, options_.media_workers),
                                                     options_.fetch.allow_http);
   form_workers_ = std::make_unique<FormWorkers>();
-  adapter_workers_ = std::make_unique<WorkerPool>(1);
+  adapter_workers_ = std::make_unique<FairPool>(kAdaptersAtOnce, 1);
   thread_ = std::thread([this] { model_->runner().run_thread([this] { run(); }); });
 }
 

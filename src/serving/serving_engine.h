@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "api/options.h"
-#include "base/worker_pool.h"
+#include "base/fair_pool.h"
 #include "scheduler/progress_watch.h"
 #include "serving/adapters/adapter_table.h"
 #include "serving/core.h"
@@ -91,6 +91,8 @@ class ServingEngine final : public LocalEngine {
   void prepared(const std::shared_ptr<ActiveRequest>& request);
   void stop_preparing();
   Result<AdapterCard> load_sync(const LoadAdapter& request);
+  // Serves what was read under the request's name.
+  Result<AdapterCard> serve_adapter(const LoadAdapter& request, AdapterBackend::Read read);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
@@ -141,6 +143,9 @@ class ServingEngine final : public LocalEngine {
   const std::unique_ptr<ModelSide> model_;  // its runner is for the engine thread only
   const std::unique_ptr<Frontend> frontend_;
   AdapterTable adapters_;
+  // Held while a worker changes the table together with pins and with what the engine thread is
+  // told of them, so that these agree. Not held while files are read.
+  std::mutex changing_adapters_;
   std::unique_ptr<EngineCore> core_;  // used by the engine thread only
   // Errors for ended requests, created while memory is available.
   const Error stopped_{ErrorCode::kCancelled, "the server was stopped", {}};
@@ -187,7 +192,8 @@ class ServingEngine final : public LocalEngine {
   std::thread thread_, watchdog_thread_;  // watchdog_thread_: after start_watchdog()
   std::unique_ptr<PromptWorkers> prompt_workers_;
   std::unique_ptr<FormWorkers> form_workers_;
-  std::unique_ptr<WorkerPool> adapter_workers_;
+  // The calls of one name run in their order, of different names at the same time.
+  std::unique_ptr<FairPool> adapter_workers_;
 };
 
 }  // namespace valora::serving

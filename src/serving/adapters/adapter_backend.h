@@ -25,8 +25,8 @@ class AdapterBackend {
     bool lazy = false;                       // only the headers were read
   };
   // Reads the folder and creates the adapter that requests hold. Its weights are loaded when the
-  // pool asks for them (PoolBacking), or now if adapters are not kept in the pool. Called by the
-  // adapter worker. Errors name the folder. Does not throw.
+  // pool asks for them (PoolBacking), or now if adapters are not kept in the pool. Called by
+  // several threads. Errors name the folder. Does not throw.
   virtual Result<Read> read(const LoadAdapter& request) = 0;
   struct Residency {
     WeightsPlace place = WeightsPlace::kPool;

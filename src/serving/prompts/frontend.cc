@@ -176,6 +176,8 @@ Result<std::shared_ptr<const Language>> Frontend::own_language(
   VALORA_CHECK(finish_language(language, placeholders(), form_limits_));
   const auto made = std::make_shared<const Language>(std::move(language));
   const std::lock_guard lock(languages_mutex_);
+  // Another thread may have read the same one meanwhile: adapters share one.
+  if (auto known = languages_[content].lock()) return known;
   languages_[content] = made;
   return made;
 }

@@ -77,7 +77,8 @@ class FakeEngineTest : public EngineFixture {
                    .swap_blocks = swap_blocks_,
                    .block_bytes = kFakeBlockBytes,
                    .kept_limit = blocks / 8}};
-    parts.model = std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_, prepare_ahead_);
+    parts.model =
+        std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_, prepare_ahead_, on_read_);
     return std::unique_ptr<LocalEngine>(
         std::make_unique<ServingEngine>(options_, std::move(parts), clock_));
   }
@@ -86,6 +87,7 @@ class FakeEngineTest : public EngineFixture {
   int32_t swap_blocks_ = 0;
   FakeModel::OnStep on_step_;
   FakeModel::PrepareAhead prepare_ahead_;
+  FakeModel::OnRead on_read_;
   bool pictures_ = false;
 
  private:

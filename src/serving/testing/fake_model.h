@@ -34,9 +34,14 @@ class FakeModel final : public ModelSide,
   // One piece of work ahead, called on the engine thread; returns whether there is more.
   using PrepareAhead = std::function<bool()>;
 
-  FakeModel(int32_t blocks, int32_t swap_blocks, OnStep on_step, PrepareAhead prepare_ahead = {})
+  // Called on the thread that reads an adapter, before it is read.
+  using OnRead = std::function<void(const LoadAdapter&)>;
+
+  FakeModel(int32_t blocks, int32_t swap_blocks, OnStep on_step, PrepareAhead prepare_ahead = {},
+            OnRead on_read = {})
       : on_step_(std::move(on_step)),
         prepare_ahead_(std::move(prepare_ahead)),
+        on_read_(std::move(on_read)),
         kv_(blocks, swap_blocks) {}
 
   ModelRunner& runner() override { return *this; }
@@ -78,6 +83,7 @@ class FakeModel final : public ModelSide,
   // Folders are just names; absolute paths do not exist. Reading values from a folder "broken…"
   // fails.
   Result<Read> read(const LoadAdapter& request) override {
+    if (on_read_) on_read_(request);
     if (request.path.starts_with('/'))
       return not_found(request.path + " is not there", request.path);
     auto spec = std::make_shared<adapters::AdapterSpec>();
@@ -159,6 +165,7 @@ class FakeModel final : public ModelSide,
 
   const OnStep on_step_;
   const PrepareAhead prepare_ahead_;
+  const OnRead on_read_;
   scheduler::testing::FakeRunner kv_;
   mutable std::mutex mutex_;
   std::map<Digest, std::string> folders_;
