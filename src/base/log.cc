@@ -1,8 +1,8 @@
 #include "base/log.h"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 
+#include "base/stderr_sink.h"
 #include "base/visible_text.h"
 
 namespace valora {
@@ -29,8 +29,11 @@ std::unique_ptr<spdlog::formatter> log_formatter() {
 }
 
 void set_up_logging(const std::string& level) {
-  auto logger = spdlog::stderr_color_mt("valora");
+  const auto& sink = StderrSink::of_process();
+  auto logger = std::make_shared<spdlog::logger>("valora", sink);
   logger->set_formatter(log_formatter());
+  // By default it prints to stderr, which may wait for a reader.
+  logger->set_error_handler([&sink](const std::string&) { sink->lose_line(); });
   const auto parsed = spdlog::level::from_str(level);
   logger->set_level(parsed == spdlog::level::off && level != "off" ? spdlog::level::info : parsed);
   spdlog::set_default_logger(std::move(logger));

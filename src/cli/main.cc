@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/progress/output_readers.h"
 
 namespace valora::cli {
 
@@ -13,6 +14,7 @@ int fail(const Error& error) {
 }  // namespace valora::cli
 
 int main(int argc, char** argv) {
+  valora::cli::end_with_output_readers();
   valora::cli::Program program("valora: one vision-language model, many LoRA adapters",
                                std::string("valora ") + VALORA_VERSION);
   valora::cli::Command app = program.command();

@@ -1,14 +1,17 @@
 // `valora serve`: the engine behind the OpenAI server.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <limits>
 
 #include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/write_now.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/end_engine.h"
@@ -16,6 +19,7 @@
 #include "cli/options/media_limits.h"
 #include "cli/options/structured_outputs.h"
 #include "cli/options/vllm_flags.h"
+#include "cli/progress/output_readers.h"
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
 #include "engine/start_engine.h"
@@ -85,23 +89,25 @@ std::string adapter_names(const serving::LocalEngine& engine) {
   return names;
 }
 
-void print_welcome(const serving::LocalEngine& engine, const server::Server& server,
-                   bool shows_page) {
+std::string welcome(const serving::LocalEngine& engine, const server::Server& server,
+                    bool shows_page) {
   const ModelCard& m = engine.model();
-  fmt::print("valora {}\n", VALORA_VERSION);
-  fmt::print("  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
-             double(m.parameters) / 1e6, m.dtype, m.device);
-  fmt::print("  adapters  {}\n", adapter_names(engine));
-  fmt::print(
+  std::string text = fmt::format("valora {}\n", VALORA_VERSION);
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "  model     {}  ({}, {:.1f}M parameters, {}, {})\n", m.name, m.architecture,
+                 double(m.parameters) / 1e6, m.dtype, m.device);
+  fmt::format_to(out, "  adapters  {}\n", adapter_names(engine));
+  fmt::format_to(
+      out,
       "  memory    a pool of {} for adapters and KV: {} blocks of {} tokens; KV in {}, {} per "
       "token; sequences up to {} tokens\n",
       human_bytes(m.kv_bytes), m.kv_blocks, m.kv_block_tokens, m.kv_dtype,
       human_bytes(static_cast<size_t>(m.kv_token_bytes)), m.max_model_len);
-  for (const std::string& note : engine.notes()) fmt::print("  note      {}\n", note);
+  for (const std::string& note : engine.notes()) fmt::format_to(out, "  note      {}\n", note);
   const std::string url = server.url();
-  fmt::print("  serving   {}/v1   ({}metrics at {}/metrics)\n", url,
-             shows_page ? fmt::format("page at {}/, ", url) : "", url);
-  std::fflush(stdout);
+  fmt::format_to(out, "  serving   {}/v1   ({}metrics at {}/metrics)\n", url,
+                 shows_page ? fmt::format("page at {}/, ", url) : "", url);
+  return text;
 }
 
 std::vector<std::string> tool_call_parsers() {
@@ -166,6 +172,7 @@ Status apply_generation_config(ServeFlags& flags) {
 }
 
 int run_serve(ServeFlags& flags) {
+  outlive_output_readers();
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
   if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
   if (const Status s = apply_structured_outputs(flags); !s.ok()) return fail(s.error());
@@ -200,7 +207,8 @@ int run_serve(ServeFlags& flags) {
   warn_about_parser(*engine, flags.server);
   if (const Status s = (*server)->serve(*engine); !s.ok()) return fail(s.error());
   (*server)->watch_signals();  // before printing: a reader of the message may stop the server
-  print_welcome(*engine, **server, flags.server.page && flags.server.uds.empty());
+  write_now(STDOUT_FILENO,
+            welcome(*engine, **server, flags.server.page && flags.server.uds.empty()));
   (*server)->run_until_stopped();
   server->reset();
   return end_engine(std::move(engine), flags.stall_timeout);

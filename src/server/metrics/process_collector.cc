@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/stderr_sink.h"
+
 namespace valora::server {
 namespace {
 
@@ -77,6 +79,10 @@ std::vector<MetricFamily> ProcessCollector::Collect() const {
     gauge("process_virtual_memory_bytes", "Virtual memory in bytes.", times->virtual_bytes);
     gauge("process_resident_memory_bytes", "Resident memory in bytes.", times->resident_bytes);
   }
+  out.push_back(family("valora:log_lines_lost_total",
+                       "Lines of the log that nothing took: its reader has left, stands still, or "
+                       "the disk is full.",
+                       MetricType::Counter, static_cast<double>(StderrSink::of_process()->lost())));
   gauge("process_open_fds", "Open file descriptors.", open_files());
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0)
