@@ -13,6 +13,7 @@
 #include "server/handlers/service.h"
 #include "server/handlers/starting_app.h"
 #include "server/handlers/stats_ticker.h"
+#include "server/http/allowed_hosts.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
 
@@ -50,6 +51,11 @@ Status check(const ServerOptions& options) {
     return invalid("--ssl-ca-certs needs --ssl-cert-reqs 1 or 2", "ssl-cert-reqs");
   for (const std::string& key : options.api_keys)
     if (key.empty()) return invalid("an API key is empty", "api_key");
+  for (const std::string& host : options.allowed_hosts)
+    if (!is_host_entry(host))
+      return invalid("--allowed-hosts \"" + shortened(host, 60) +
+                         "\" is not a host: give names or addresses, only IPv6 ones in brackets",
+                     "allowed-hosts");
   VALORA_CHECK(check_applications_of_users(options));
   if (!options.adapter_upload_dir.empty() && !options.allow_runtime_lora_updating)
     return invalid("--adapter-upload-dir needs --allow-runtime-lora-updating",

@@ -294,6 +294,7 @@ TEST(ServerStart, RefusesInvalidOptions) {
                    .ok());  // TEST-NET-1, never assigned to a host
   EXPECT_FALSE(Server::start({.port = 0, .io_threads = 0}, engine).ok());
   EXPECT_FALSE(Server::start({.port = 0, .api_keys = {""}}, engine).ok());
+  EXPECT_FALSE(Server::start({.port = 0, .allowed_hosts = {"[localhost]"}}, engine).ok());
   auto first = Server::start({.port = 0}, engine);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ((*first)->url(), "http://127.0.0.1:" + std::to_string((*first)->port()));

@@ -145,8 +145,11 @@ TEST_F(ServerTest, DisallowedHostIsRefused) {
   for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1:80", "a.example.org"})
     EXPECT_EQ(status("/v1/models", host), 200) << host;
   for (const char* host : {"evil.example", "127.0.0.1", "127.0.0.1:8000", "example.org", "",
-                           "localhost.evil.example", "evil.example:localhost"})
+                           "localhost.evil.example"})
     EXPECT_EQ(status("/v1/models", host), 421) << host;
+  for (const char* host : {"evil.example:localhost", "[localhost]", "user@localhost", "[localhost"})
+    EXPECT_EQ(status("/v1/models", host), 400) << host;
+  EXPECT_EQ(status("http://evil@localhost/v1/models", "localhost"), 400);
   EXPECT_EQ(status("http://evil.example/v1/models", "localhost"), 421);
   EXPECT_EQ(status("http://localhost/v1/models", "evil.example"), 200);
 }

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "base/visible_text.h"
+#include "server/http/allowed_hosts.h"
 
 namespace valora::server {
 namespace {
@@ -30,6 +32,10 @@ std::optional<FramingFault> framing_fault(const Headers& headers, bool http11) {
   const Found host = find(headers, "host");
   if (host.count > 1) return FramingFault{400, "the request has more than one Host header"};
   if (http11 && host.count == 0) return FramingFault{400, "the request has no Host header"};
+  if (!is_host(host.value))
+    return FramingFault{400, fmt::format("the Host header \"{}\" is not a host: send a name or an "
+                                         "address, IPv6 ones in brackets",
+                                         shortened(visible(host.value), 60))};
   if (find(headers, "authorization").count > 1)
     return FramingFault{400, "the request has more than one Authorization header"};
   if (http11)

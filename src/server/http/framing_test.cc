@@ -54,6 +54,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFraming{"1.1", "Host: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n"},
         BadFraming{"1.1", "Content-Length: 0\r\n"},
         BadFraming{"1.1", "Host: x\r\nHost: x\r\nContent-Length: 0\r\n"},
+        BadFraming{"1.1", "Host: [localhost]\r\nContent-Length: 0\r\n"},
+        BadFraming{"1.1", "Host: a@b\r\nContent-Length: 0\r\n"},
         BadFraming{"1.0", "Host: x\r\nHost: y\r\nContent-Length: 0\r\n"}));
 
 TEST(Framing, UnambiguousRequestsAreAccepted) {
