@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/strings.h"
+#include "server/handlers/cross_site.h"
 #include "server/handlers/routes.h"
 #include "server/handlers/upload_lora.h"
 #include "server/http/allowed_hosts.h"
@@ -90,6 +91,7 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
   if (!route) return unroutable(service_->options, head, path);
   if (!route->open && !service_->authorized(head))
     return error_response(401, "the API key is missing or wrong");
+  if (auto refused = refuse_cross_site(service_->options, *route, head)) return refused;
   if (route->model_work && service_->draining) return error_response(503, "the server is draining");
   const std::string_view type = head.header("content-type");
   if (route->screen) {

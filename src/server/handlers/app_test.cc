@@ -264,6 +264,73 @@ TEST_F(Access, CorsIsOffByDefaultAndStarAllowsAnyOrigin) {
   EXPECT_EQ(common("Access-Control-Allow-Origin"), "*");
 }
 
+int status_of(const std::optional<HttpResponse>& refused) { return refused ? refused->status : 0; }
+
+// Each endpoint, by what a browser sends for a page of another origin without asking first.
+TEST_F(Access, PagesOfOtherOriginsChangeNothing) {
+  const Headers foreign[] = {{{"Host", "here:1"}, {"Origin", "http://elsewhere"}},
+                             {{"Host", "here:1"}, {"Origin", "null"}},
+                             {{"Host", "here:1"}, {"Origin", "http://here:2"}},
+                             {{"Host", "here:1"}, {"Sec-Fetch-Site", "cross-site"}},
+                             {{"Host", "here:1"}, {"Sec-Fetch-Site", "same-site"}}};
+  size_t changing = 0;
+  for (const Route& route : all_routes()) {
+    const std::string path(route.path);
+    ASSERT_TRUE(route.method == "GET" || route.method == "POST") << path;
+    const bool changes = path.ends_with("load_lora_adapter") || path.ends_with("pin_lora_adapter");
+    EXPECT_EQ(route.changes, changes) << path;
+    changing += changes;
+    if (route.method == "GET" || route.open) continue;
+    for (Headers headers : foreign) {
+      EXPECT_EQ(status_of(screen("POST", path, headers)), changes ? 403 : 415) << path;
+      headers.emplace_back("Content-Type", "application/json");  // browsers ask first
+      EXPECT_EQ(status_of(screen("POST", path, headers)), changes ? 403 : 0) << path;
+    }
+  }
+  EXPECT_EQ(changing, 5u);
+}
+
+TEST_F(Access, OwnPageAndProgramsMayChangeAdapters) {
+  const std::string path = "/v1/load_lora_adapter";
+  for (const Headers& headers :
+       {Headers{}, Headers{{"Host", "here:1"}},
+        Headers{{"Host", "here:1"}, {"Origin", "http://here:1"}},
+        Headers{{"Host", "Here"}, {"Origin", "https://here"}},
+        Headers{{"Host", "[::1]:8000"}, {"Origin", "http://[::1]:8000"}},
+        Headers{{"Host", "behind:8000"},
+                {"Origin", "https://here"},
+                {"X-Forwarded-Host", "here, proxy"}},
+        Headers{
+            {"Host", "behind:8000"}, {"Origin", "https://here"}, {"Sec-Fetch-Site", "same-origin"}},
+        Headers{{"Host", "here"}, {"Sec-Fetch-Site", "none"}}})
+    EXPECT_EQ(status_of(screen("POST", path, headers)), 0) << headers.size();
+  const Headers foreign = {{"Host", "here"}, {"Origin", "https://a.example"}};
+  EXPECT_EQ(status_of(screen("POST", path, foreign)), 403);
+  service_.reset();
+  options_.cors_allowed_origins = {"https://a.example"};
+  EXPECT_EQ(status_of(screen("POST", path, foreign)), 0);
+  EXPECT_EQ(status_of(screen("POST", path, {{"Host", "h"}, {"Origin", "https://b.example"}})), 403);
+  service_.reset();
+  options_.cors_allowed_origins = {"*"};
+  EXPECT_EQ(status_of(screen("POST", path, {{"Sec-Fetch-Site", "cross-site"}})), 0);
+}
+
+TEST_F(Handlers, GetRequestsChangeNothing) {
+  const auto state = [&] {
+    std::string out;
+    for (const AdapterCard& card : engine_.adapters())
+      out += card.name + std::to_string(card.generation) + (card.pinned ? "pinned " : " ");
+    return out;
+  };
+  const std::string before = state();
+  for (const Route& route : all_routes())
+    if (route.method == "GET")
+      call("GET", std::string(route.path) +
+                      (route.path.size() > 1 && route.path.ends_with('/') ? "lens" : ""));
+  EXPECT_EQ(state(), before);
+  EXPECT_TRUE(engine_.requests().empty());
+}
+
 TEST_F(Access, NonJsonBodiesAreRefused) {
   EXPECT_EQ(screen("POST", "/v1/chat/completions", {{"Content-Type", "text/plain"}})->status, 415);
   EXPECT_FALSE(screen("POST", "/v1/chat/completions",

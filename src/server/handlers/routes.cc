@@ -23,7 +23,7 @@
 namespace valora::server {
 namespace {
 
-constexpr bool kOpen = true, kModelWork = true;
+constexpr bool kOpen = true, kModelWork = true, kChanges = true;
 
 bool has_page(const ServerOptions& options) { return options.page; }
 
@@ -40,15 +40,16 @@ constexpr std::array kRoutes = {
           kModelWork},
     Route{"GET", "/v1/models", handle_models, "List the base model and the adapters"},
     Route{"GET", kModelPrefix, handle_model, "Describe a model"},
-    Route{"POST", "/v1/load_lora_adapter", handle_load_lora, "Load an adapter", !kOpen, kModelWork},
+    Route{"POST", "/v1/load_lora_adapter", handle_load_lora, "Load an adapter", !kOpen, kModelWork,
+          kChanges},
     Route{"POST", "/v1/unload_lora_adapter", handle_unload_lora, "Unload an adapter", !kOpen,
-          kModelWork},
+          kModelWork, kChanges},
     Route{"POST", "/v1/pin_lora_adapter", handle_pin_lora, "Keep an adapter in the pool", !kOpen,
-          kModelWork},
+          kModelWork, kChanges},
     Route{"POST", "/v1/unpin_lora_adapter", handle_unpin_lora, "Let an adapter leave the pool",
-          !kOpen, kModelWork},
+          !kOpen, kModelWork, kChanges},
     Route{"POST", kUploadPath, handle_upload_lora, "Upload an adapter and load it", !kOpen,
-          kModelWork, nullptr, check_upload_header},
+          kModelWork, kChanges, nullptr, check_upload_header},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
@@ -63,13 +64,13 @@ constexpr std::array kRoutes = {
     Route{"GET", "/version", handle_version, "Version of the server", kOpen},
     Route{"GET", "/openapi.json", handle_openapi, "This document", kOpen},
     Route{"GET", "/tokenizer_info", handle_tokenizer_info, "Settings of the tokenizer", !kOpen,
-          !kModelWork,
+          !kModelWork, !kChanges,
           [](const ServerOptions& options) { return options.tokenizer_info.has_value(); }},
-    Route{"GET", "/", handle_page, "", kOpen, !kModelWork, has_page},
-    Route{"GET", "/docs", handle_page, "", kOpen, !kModelWork, has_page},
-    Route{"GET", "/ui/samples", handle_samples, "", !kOpen, !kModelWork, has_page},
-    Route{"GET", kSamplePrefix, handle_sample, "", !kOpen, !kModelWork, has_page},
-    Route{"GET", kPagePrefix, handle_page, "", kOpen, !kModelWork, has_page},
+    Route{"GET", "/", handle_page, "", kOpen, !kModelWork, !kChanges, has_page},
+    Route{"GET", "/docs", handle_page, "", kOpen, !kModelWork, !kChanges, has_page},
+    Route{"GET", "/ui/samples", handle_samples, "", !kOpen, !kModelWork, !kChanges, has_page},
+    Route{"GET", kSamplePrefix, handle_sample, "", !kOpen, !kModelWork, !kChanges, has_page},
+    Route{"GET", kPagePrefix, handle_page, "", kOpen, !kModelWork, !kChanges, has_page},
 };
 
 bool has(const ServerOptions& options, const Route& route) {

@@ -17,6 +17,7 @@ struct Route {
   std::string_view summary;  // for /openapi.json; empty: not part of the API
   bool open = false;         // needs no API key
   bool model_work = false;   // refused while draining, and counted by /load
+  bool changes = false;      // changes the server: not for pages of other origins (cross_site.h)
   // True if the route is enabled; null: always enabled.
   bool (*enabled)(const ServerOptions& options) = nullptr;
   // For bodies that are not JSON: answers a request that is rejected by its header alone.

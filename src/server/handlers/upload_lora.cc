@@ -33,18 +33,6 @@ struct Upload {
   std::vector<UploadStore::File> files;
 };
 
-// True if a page of another origin sent the request: browsers submit forms across origins without
-// asking the server.
-bool is_foreign(const Service& service, const HttpRequest& head) {
-  const std::string_view origin = head.header("origin");
-  if (origin.empty()) return false;
-  const size_t scheme = origin.find("://");
-  if (scheme != origin.npos && origin.substr(scheme + 3) == head.header("host")) return false;
-  const auto& allowed = service.options.cors_allowed_origins;
-  return std::ranges::none_of(allowed,
-                              [&](const std::string& one) { return one == origin || one == "*"; });
-}
-
 Result<Json> value_of(const FormPart& part) {
   const std::string_view text = part.contents;
   if (part.name == "lora_name") {
@@ -145,8 +133,6 @@ std::optional<HttpResponse> check_upload_header(const Service& service, const Ht
   if (const ServedUser* user = service.user_of(head); user && user->settings.loads.empty())
     return error_response(
         403, fmt::format("the user `{}` may not load or unload adapters", user->settings.name));
-  if (is_foreign(service, head))
-    return error_response(403, "pages of other origins cannot upload adapters");
   if (boundary_of(head.header("content-type")).empty())
     return error_response(415, "the content type must be multipart/form-data with a boundary");
   return std::nullopt;
