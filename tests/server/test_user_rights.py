@@ -51,7 +51,7 @@ def refused(answer, param, words):
 
 def answered(server, application):
     """Requests of the application answered so far."""
-    _, text = server.request("GET", "/metrics")
+    _, text = server.request("GET", "/metrics", headers={"Authorization": f"Bearer {KEYS['plain']}"})
     lines = [line for line in text.splitlines() if line.startswith("valora:application_requests_total")]
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if f'"{application}"' in line and '"ok"' in line)
 
@@ -91,3 +91,21 @@ def test_default_is_the_users_first_application(server):
     assert ask(server, "camera", "one")[0] == 200  # belongs to retrieval, which is not the user's
     assert ask(server, "camera", "three")[0] == 200  # belongs to archive, which is the user's
     assert {name: answered(server, name) - count for name, count in counts.items()} == {"retrieval": 0, "video": 2, "archive": 1}
+
+
+def test_metrics_name_nothing_without_a_key(server):
+    assert ask(server, "camera", "two")[0] == 200
+    _, known = server.request("GET", "/metrics", headers={"Authorization": f"Bearer {KEYS['plain']}"})
+    _, stranger = server.request("GET", "/metrics")
+    for label in ('adapter_name="two"', 'application="video"'):
+        assert label in known and label not in stranger
+    assert "vllm:num_requests_running" in stranger
+
+
+def test_users_see_no_folders_that_they_may_not_load(server, folders):
+    _, text = server.request("GET", "/v1/models", headers={"Authorization": f"Bearer {KEYS['plain']}"})
+    assert {card["id"]: card["root"] for card in json.loads(text)["data"]} == {
+        name: name for name in ("tiny", "one", "two", "three", "five")}
+    for path in ("/v1/lora_adapters", "/v1/stats"):
+        _, text = server.request("GET", path, headers={"Authorization": f"Bearer {KEYS['plain']}"})
+        assert str(folders["one"]) not in text

@@ -10,7 +10,7 @@ import pytest
 from clusters import REPOSITORY
 from valora_serve.events import whole_events
 from valora_serve.metrics_text import add_up, total, values
-from valora_serve.protocol import error_body, error_event, forwarded
+from valora_serve.protocol import error_body, error_event, forwarded, forwarded_request
 from valora_serve.relay import Counts
 from valora_serve.settings import Settings, command, parse_bytes
 from valora_serve.statistics import PromptScale, Reporter
@@ -211,6 +211,14 @@ def test_hop_by_hop_headers_are_not_forwarded():
             "X-Valora-Application": "one",
         }
     ) == {"Authorization": "Bearer k", "X-Valora-Application": "one"}
+
+
+def test_replicas_learn_the_host_that_clients_asked():
+    assert forwarded_request({"host": "a:1", "origin": "http://a:1"}) == {
+        "origin": "http://a:1",
+        "x-forwarded-host": "a:1",
+    }
+    assert forwarded_request({"host": "a:1", "x-forwarded-host": "b"}) == {"x-forwarded-host": "b"}
 
 
 def test_settings_are_read_from_key_value_arguments():

@@ -19,7 +19,15 @@ from starlette.responses import Response, StreamingResponse
 
 from .events import END
 from .metrics_text import add_up
-from .protocol import Call, Head, ServerLost, error_body, error_event, forwarded, is_complete
+from .protocol import (
+    Call,
+    Head,
+    ServerLost,
+    error_body,
+    error_event,
+    forwarded_request,
+    is_complete,
+)
 from .registry import Registry
 from .relay import Counts, Listener, Relay, RelayFailed
 from .request_hints import Body, read_body
@@ -87,7 +95,7 @@ class ValoraIngress:
         if path in ("/health", "/ready"):
             return Response(status_code=200)
         if path == "/metrics":
-            return await self._metrics()
+            return await self._metrics(request)
         if path in RELAYED or path in ASKED or path.startswith("/ui/"):
             return await self._answer(request, "POST" if path in RELAYED else "GET")
         if path in LISTED or path.startswith("/v1/models/"):
@@ -117,7 +125,8 @@ class ValoraIngress:
             await asyncio.to_thread(read_body, path, content) if large else read_body(path, content)
         )
         events = path == STATS and "text/event-stream" in request.headers.get("accept", "")
-        call = Call(method, path, forwarded(request.headers), content, body.stream or events)
+        headers = forwarded_request(request.headers)
+        call = Call(method, path, headers, content, body.stream or events)
         try:
             head, rest = await self._relay.begin(call, body)
         except RelayFailed as error:
@@ -172,7 +181,7 @@ class ValoraIngress:
             return failure(
                 405, f"the path {request.url.path} does not support the method {request.method}"
             )
-        call = Call("GET", request.url.path, forwarded(request.headers), b"", False)
+        call = Call("GET", request.url.path, forwarded_request(request.headers), b"", False)
         try:
             heads = await self._all("ask", call, timeout=self._settings.silence_timeout)
         except (DeploymentUnavailableError, TimeoutError):
@@ -204,7 +213,8 @@ class ValoraIngress:
         except (ValueError, KeyError, TypeError):
             return failure(400, "'lora_name' must be provided.")
         loads = request.url.path == "/v1/load_lora_adapter"
-        call = Call("POST", request.url.path, forwarded(request.headers), content or b"", False)
+        headers = forwarded_request(request.headers)
+        call = Call("POST", request.url.path, headers, content or b"", False)
         serial = self._registry.next_serial()
         try:
             heads = await self._all("load" if loads else "unload", call, serial)
@@ -231,7 +241,7 @@ class ValoraIngress:
         content = await content_of(request)
         if content is None:
             return failure(413, f"the body is larger than {BODY_BYTES} bytes")
-        call = Call("POST", request.url.path, forwarded(request.headers), content, False)
+        call = Call("POST", request.url.path, forwarded_request(request.headers), content, False)
         try:
             heads = await self._all("ask", call)
         except (DeploymentUnavailableError, TimeoutError) as error:
@@ -240,12 +250,12 @@ class ValoraIngress:
             return failure(503, "no replica is available", {"Retry-After": "5"})
         return as_response(max(heads, key=lambda head: head.status))
 
-    async def _metrics(self) -> Response:
+    async def _metrics(self, request: Request) -> Response:
         texts = []
         try:
-            heads = await self._all(
-                "ask", Call("GET", "/metrics", {}, b"", False), timeout=METRICS_SECONDS
-            )
+            # With the client's key: without one, replicas name no adapters.
+            call = Call("GET", "/metrics", forwarded_request(request.headers), b"", False)
+            heads = await self._all("ask", call, timeout=METRICS_SECONDS)
             texts = [head.body.decode() for head in heads if head.status == 200]
         except (DeploymentUnavailableError, TimeoutError):
             pass  # scaled to zero, or one is silent: the ingress's own metrics remain

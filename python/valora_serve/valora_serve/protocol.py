@@ -82,6 +82,13 @@ def forwarded(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in NOT_FORWARDED}
 
 
+def forwarded_request(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers of a client's request, with the host that it asked: the replica compares the origin
+    of pages with it."""
+    asked = headers.get("x-forwarded-host") or headers.get("host") or ""
+    return forwarded(headers) | ({"x-forwarded-host": asked} if asked else {})
+
+
 ERROR_TYPES = {
     400: "BadRequestError",
     404: "NotFoundError",

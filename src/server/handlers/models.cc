@@ -1,6 +1,7 @@
 #include "server/handlers/models.h"
 
 #include "api/find_adapter.h"
+#include "server/handlers/viewer.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 
@@ -38,9 +39,10 @@ OrderedJson card(const std::string& id, int64_t created, const std::string& root
   return out;
 }
 
-OrderedJson base_card(const Service& service, const std::string& name) {
+OrderedJson base_card(const Service& service, const Viewer& viewer, const std::string& name) {
   const ModelCard& model = service.engine.model();
-  return card(name, model.created, model.path, nullptr, model.max_model_len);
+  return card(name, model.created, viewer.sees_model_folder() ? model.path : name, nullptr,
+              model.max_model_len);
 }
 
 // A head may have half a million labels, so lists of adapters only say how many there are.
@@ -66,21 +68,25 @@ void add_heads(OrderedJson& out, const AdapterCard& adapter, LabelsAs as) {
   out["default_head"] = answers.empty() ? "lm" : answers;
 }
 
-OrderedJson adapter_card(const Service& service, const AdapterCard& adapter, LabelsAs as) {
-  OrderedJson out = card(adapter.name, adapter.created, adapter.path, service.base_name(), nullptr);
+OrderedJson adapter_card(const Service& service, const Viewer& viewer, const AdapterCard& adapter,
+                         LabelsAs as) {
+  const std::string folder = viewer.folder_of(adapter);
+  OrderedJson out = card(adapter.name, adapter.created, folder.empty() ? adapter.name : folder,
+                         service.base_name(), nullptr);
   add_heads(out, adapter, as);
   if (as == LabelsAs::kList && !adapter.form.labels.empty())
     add_labels(out, adapter.form.labels, as);
   return out;
 }
 
-OrderedJson adapter_details(const AdapterCard& adapter) {
+OrderedJson adapter_details(const Viewer& viewer, const AdapterCard& adapter) {
+  const std::string folder = viewer.folder_of(adapter);
   OrderedJson heads = OrderedJson::array();
   for (const auto& [name, labels] : adapter.heads)
     heads.push_back({{"name", name}, {"num_labels", labels.size()}});
   OrderedJson out = OrderedJson::object();
   out["name"] = adapter.name;
-  out["path"] = adapter.path;
+  out["path"] = folder.empty() ? OrderedJson() : OrderedJson(folder);
   out["generation"] = adapter.generation;
   out["rank"] = adapter.rank;
   out["bytes"] = adapter.bytes;
@@ -98,12 +104,6 @@ OrderedJson adapter_details(const AdapterCard& adapter) {
   return out;
 }
 
-// Users see only the models that they may use.
-bool may_see(const Service& service, const HttpRequest& request, std::string_view name) {
-  const ServedUser* user = service.user_of(request);
-  return user == nullptr || user->may_ask(name);
-}
-
 void respond_list(Exchange& exchange, OrderedJson data) {
   OrderedJson out = OrderedJson::object();
   out["object"] = "list";
@@ -115,31 +115,35 @@ void respond_list(Exchange& exchange, OrderedJson data) {
 
 void handle_models(const std::shared_ptr<Service>& service, HttpRequest request,
                    std::shared_ptr<Exchange> exchange) {
+  const Viewer viewer(*service, request);
   OrderedJson data = OrderedJson::array();
-  if (may_see(*service, request, service->base_name()))
-    for (const std::string& name : service->base_names) data.push_back(base_card(*service, name));
+  if (viewer.may_ask(service->base_name()))
+    for (const std::string& name : service->base_names)
+      data.push_back(base_card(*service, viewer, name));
   for (const AdapterCard& adapter : service->engine.adapters())
-    if (may_see(*service, request, adapter.name))
-      data.push_back(adapter_card(*service, adapter, LabelsAs::kCount));
+    if (viewer.may_ask(adapter.name))
+      data.push_back(adapter_card(*service, viewer, adapter, LabelsAs::kCount));
   respond_list(*exchange, std::move(data));
 }
 
 void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
                   std::shared_ptr<Exchange> exchange) {
   const std::string id = request.path.substr(kModelPrefix.size());
-  if (!id.empty() && service->is_base(id) && may_see(*service, request, service->base_name()))
-    return exchange->respond({.body = to_text(base_card(*service, id))});
+  const Viewer viewer(*service, request);
+  if (!id.empty() && service->is_base(id) && viewer.may_ask(service->base_name()))
+    return exchange->respond({.body = to_text(base_card(*service, viewer, id))});
   const auto adapter = find_adapter(service->engine, service->adapter_of(id));
-  if (id.empty() || !adapter || !may_see(*service, request, adapter->name))
+  if (id.empty() || !adapter || !viewer.may_ask(adapter->name))
     return exchange->respond(error_response(model_not_found(id)));
-  exchange->respond({.body = to_text(adapter_card(*service, *adapter, LabelsAs::kList))});
+  exchange->respond({.body = to_text(adapter_card(*service, viewer, *adapter, LabelsAs::kList))});
 }
 
 void handle_lora_adapters(const std::shared_ptr<Service>& service, HttpRequest request,
                           std::shared_ptr<Exchange> exchange) {
+  const Viewer viewer(*service, request);
   OrderedJson data = OrderedJson::array();
   for (const AdapterCard& adapter : service->engine.adapters())
-    if (may_see(*service, request, adapter.name)) data.push_back(adapter_details(adapter));
+    if (viewer.sees_adapter(adapter.name)) data.push_back(adapter_details(viewer, adapter));
   respond_list(*exchange, std::move(data));
 }
 

@@ -175,18 +175,19 @@ OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t&
   return out;
 }
 
-OrderedJson adapter_stats_json(const Service& service, const ServedUser* user) {
+OrderedJson adapter_stats_json(const Service& service, const Viewer& viewer) {
   const auto counts = service.metrics.adapter_counts.all();
   OrderedJson out = OrderedJson::array();
   for (const AdapterCard& adapter : service.engine.adapters()) {
-    if (user != nullptr && !user->may_ask(adapter.name)) continue;
+    if (!viewer.sees_adapter(adapter.name)) continue;
+    const std::string folder = viewer.folder_of(adapter);
     const auto known = counts.find(adapter.name);
     const AdapterCounts::Counts used =
         known == counts.end() ? AdapterCounts::Counts() : known->second;
     OrderedJson heads = OrderedJson::array();
     for (const auto& head : adapter.heads) heads.push_back(head.first);
     out.push_back({{"name", adapter.name},
-                   {"path", adapter.path},
+                   {"path", folder.empty() ? OrderedJson() : OrderedJson(folder)},
                    {"generation", adapter.generation},
                    {"place", place_of(adapter)},
                    {"last_load", last_load_of(adapter)},

@@ -103,6 +103,40 @@ TEST_F(Handlers, StatsReadersOfTheSameTickGetTheirOwnSteps) {
   EXPECT_EQ(steps(*late), std::vector<int>({300, 5}));
 }
 
+TEST_F(Handlers, StatsStreamsAreSharedAmongClients) {
+  options_.users = {{.name = "ann", .key = "sk-ann-0001"},
+                    {.name = "bob", .key = "sk-bob-0001"},
+                    {.name = "cid", .key = "sk-cid-0001"}};
+  const auto stream = [&](const std::string& name) {
+    return begin(
+        "GET", "/v1/stats", "",
+        {{"Accept", "text/event-stream"}, {"Authorization", "Bearer sk-" + name + "-0001"}});
+  };
+  std::vector<std::shared_ptr<testing::FakeExchange>> anns;
+  for (size_t i = 0; i < StatsTicker::kMostReaders; ++i) anns.push_back(stream("ann"));
+  EXPECT_EQ(stream("ann")->response.status, 503);
+  const auto bob = stream("bob");
+  EXPECT_EQ(bob->response.status, 200);
+  anns.back()->run();  // the newest of the client that has most has ended
+  EXPECT_EQ(stream("ann")->response.status, 503) << "it gets no place back";
+  std::vector<std::shared_ptr<testing::FakeExchange>> bobs;
+  for (int i = 0; i < 31; ++i) bobs.push_back(stream("bob"));
+  EXPECT_EQ(bobs.back()->response.status, 200);
+  EXPECT_EQ(stream("bob")->response.status, 503) << "both have half";
+  const auto cid = stream("cid");
+  EXPECT_EQ(cid->response.status, 200);
+  cid->leave();
+  EXPECT_EQ(stream("bob")->response.status, 200) << "in the place of the one that left";
+}
+
+TEST_F(Handlers, StatsStreamIsNotForPagesOfOtherOrigins) {
+  for (const auto& header : {std::pair<std::string, std::string>{"Origin", "http://elsewhere"},
+                             {"Sec-Fetch-Site", "cross-site"}})
+    EXPECT_EQ(
+        begin("GET", "/v1/stats", "", {{"Accept", "text/event-stream"}, header})->response.status,
+        403);
+}
+
 TEST_F(Handlers, StatsStreamLimitsItsReaders) {
   std::vector<std::shared_ptr<testing::FakeExchange>> readers;
   for (size_t i = 0; i < StatsTicker::kMostReaders; ++i)

@@ -2,7 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <unordered_map>
 
 #include "server/handlers/service.h"
 #include "server/handlers/stats_json.h"
@@ -11,28 +14,48 @@
 
 namespace valora::server {
 
-bool StatsTicker::add(std::shared_ptr<Exchange> exchange, const ServedUser* user) {
+StatsTicker::Readers::iterator StatsTicker::displaced_by(const std::string& client) {
+  std::unordered_map<std::string_view, size_t> counts;
+  for (const Reader& reader : readers_) ++counts[reader.client];
+  const size_t own = counts[client];
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& of) { return of.second; });
+  // Both clients then have at least as many as the one had.
+  if (most->second <= own + 1) return readers_.end();
+  const auto newest =
+      std::ranges::find(readers_.rbegin(), readers_.rend(), most->first, &Reader::client);
+  return std::prev(newest.base());
+}
+
+std::optional<uint64_t> StatsTicker::add(std::shared_ptr<Exchange> exchange, const ServedUser* user,
+                                         std::string client) {
+  Readers displaced;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
-  if (stopped_ || readers_.size() >= kMostReaders) return false;
+  if (stopped_) return std::nullopt;
+  if (readers_.size() >= kMostReaders) {
+    const auto place = displaced_by(client);
+    if (place == readers_.end()) return std::nullopt;
+    place->exchange->end_stream();
+    displaced.splice(displaced.end(), readers_, place);
+  }
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   exchange->begin_stream({.content_type = "text/event-stream; charset=utf-8",
                           .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
-  Reader& reader = readers_.emplace_back(std::move(exchange), user);
+  Reader& reader = readers_.emplace_back(std::move(exchange), user, std::move(client), ++next_id_);
   Tick own;
   send(reader, own);
   changed_.notify_all();
-  return true;
+  return reader.id;
 }
 
-void StatsTicker::remove(const Exchange* exchange) {
-  std::list<Reader> removed;  // destroyed after the lock is released
+void StatsTicker::remove(uint64_t reader) {
+  Readers removed;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
-  for (auto it = readers_.begin(); it != readers_.end(); ++it)
-    if (it->exchange.get() == exchange) return removed.splice(removed.begin(), readers_, it);
+  const auto it = std::ranges::find(readers_, reader, &Reader::id);
+  if (it != readers_.end()) removed.splice(removed.begin(), readers_, it);
 }
 
 void StatsTicker::stop() {
-  std::list<Reader> ended;
+  Readers ended;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;

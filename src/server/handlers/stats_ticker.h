@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -27,10 +28,13 @@ class StatsTicker {
   StatsTicker(const StatsTicker&) = delete;
   StatsTicker& operator=(const StatsTicker&) = delete;
 
-  // Starts the stream with one event. It ends when the client disconnects, when the server drains,
-  // or in stop(). Returns false if there are kMostReaders already.
-  bool add(std::shared_ptr<Exchange> exchange, const ServedUser* user);
-  void remove(const Exchange* exchange);
+  // Starts the stream with one event and returns its id. It ends when its client disconnects, when
+  // the server drains, in stop(), or when another client needs its place: if there are
+  // kMostReaders, the newest stream of the client that has most of them ends for one that has
+  // fewer. nullopt: the client must not take a place.
+  std::optional<uint64_t> add(std::shared_ptr<Exchange> exchange, const ServedUser* user,
+                              std::string client);
+  void remove(uint64_t reader);
   // Ends all streams and accepts no more readers.
   void stop();
 
@@ -38,8 +42,11 @@ class StatsTicker {
   struct Reader {
     std::shared_ptr<Exchange> exchange;
     const ServedUser* user = nullptr;
+    std::string client;
+    uint64_t id = 0;
     uint64_t last_step = 0;
   };
+  using Readers = std::list<Reader>;
 
   // One event shared by all readers that have the same rights and know the same steps.
   struct Tick {
@@ -50,11 +57,14 @@ class StatsTicker {
 
   void run();
   void send(Reader& reader, Tick& tick) const;
+  // The reader that must leave for one more of this client; end(): none may.
+  Readers::iterator displaced_by(const std::string& client);
 
   const Service& service_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Reader> readers_;
+  Readers readers_;  // newest last
+  uint64_t next_id_ = 0;
   std::thread thread_;  // started for the first reader
   bool stopped_ = false;
 };

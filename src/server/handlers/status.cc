@@ -1,5 +1,6 @@
 #include "server/handlers/status.h"
 
+#include "server/handlers/viewer.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 
@@ -15,10 +16,10 @@ void handle_health(const std::shared_ptr<Service>& service, HttpRequest,
   exchange->respond({.content_type = ""});
 }
 
-void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest,
+void handle_metrics(const std::shared_ptr<Service>& service, HttpRequest request,
                     std::shared_ptr<Exchange> exchange) {
   exchange->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                     .body = service->metrics.text()});
+                     .body = service->metrics.text(Viewer(*service, request).names())});
 }
 
 void handle_load(const std::shared_ptr<Service>& service, HttpRequest,

@@ -71,6 +71,15 @@ TEST_F(Uploads, AdapterIsStoredUnderAGeneratedNameAndLoaded) {
   EXPECT_TRUE(engine_.adapters().front().pinned);
 }
 
+TEST_F(Uploads, ListsShowFoldersOfUploadsByTheirNamesAlone) {
+  upload(adapter("new"));
+  const Json list = call("GET", "/v1/lora_adapters")->json()["data"];
+  EXPECT_EQ(list.back()["name"], "new");
+  EXPECT_EQ(list.back()["path"], kept().front());
+  for (const char* path : {"/v1/models", "/v1/lora_adapters", "/v1/stats"})
+    EXPECT_THAT(call("GET", path)->response.body, Not(HasSubstr(dir_.path()))) << path;
+}
+
 TEST_F(Uploads, RefusedUploadLeavesNoFiles) {
   const auto refused = [&](int status, const char* why, const Fields& fields) {
     const auto answer = upload(fields);

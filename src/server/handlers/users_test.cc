@@ -1,3 +1,5 @@
+#include <map>
+
 #include "base/json.h"
 #include "server/testing/handlers_fixture.h"
 
@@ -132,6 +134,73 @@ TEST_F(UsersTest, ConcurrentTokensAreLimited) {
   EXPECT_EQ(status(R"(,"max_tokens":51,"n":2)"), 429);
   EXPECT_EQ(status(""), 429) << "without a limit, as many as the model takes";
   EXPECT_EQ(status(R"(,"max_tokens":50,"n":2)"), 200) << "refusals take nothing";
+}
+
+class UsersSight : public UsersTest {
+ protected:
+  UsersSight() {
+    options_.applications = {{.name = "video"}, {.name = "archive"}};
+    options_.users[0].applications = {{"video"}};
+    options_.api_keys = {"sk-operator"};
+    engine_.add_adapter("mine-1");
+  }
+  Json list(const std::string& path, const std::string& key) {
+    return call("GET", path, {}, as(key))->json();
+  }
+  std::string metrics(const std::string& key) {
+    return call("GET", "/metrics", {}, key.empty() ? Headers{} : as(key))->response.body;
+  }
+};
+
+TEST_F(UsersSight, FoldersAreShownToWhoMayLoadTheAdapter) {
+  const auto paths = [](const Json& adapters) {
+    std::map<std::string, Json> out;
+    for (const Json& adapter : adapters) out[adapter["name"]] = adapter["path"];
+    return out;
+  };
+  const std::map<std::string, Json> narrow = {{"lens", nullptr}, {"mine-1", "/adapters/mine-1"}};
+  EXPECT_EQ(paths(list("/v1/lora_adapters", "sk-narrow-1")["data"]), narrow);
+  EXPECT_EQ(paths(list("/v1/stats", "sk-narrow-1")["adapters"]), narrow);
+  const auto wide = paths(list("/v1/lora_adapters", "sk-wide-22")["data"]);
+  EXPECT_EQ(wide.size(), 3u);
+  for (const auto& [name, path] : wide) EXPECT_TRUE(path.is_null()) << name;
+  EXPECT_EQ(paths(list("/v1/stats", "sk-operator")["adapters"])["lens"], "/adapters/lens");
+  EXPECT_EQ(list("/v1/models/lens", "sk-narrow-1")["root"], "lens");
+  EXPECT_EQ(list("/v1/models", "sk-wide-22")["data"][0]["root"], "fake");
+  EXPECT_EQ(list("/v1/models", "sk-operator")["data"][0]["root"], "/models/fake");
+  EXPECT_EQ(list("/v1/models/lens", "sk-operator")["root"], "/adapters/lens");
+}
+
+TEST_F(UsersSight, MetricsNameWhatTheirReaderMaySee) {
+  for (const char* model : {"lens", "birds"})
+    ask("sk-wide-22", "x", std::string("\"model\":\"") + model + "\"")->run();
+  const auto hanging = ask("sk-wide-22", "!hang", R"("model":"birds")");
+  const auto named = [](const std::string& text, const char* label, const std::string& name) {
+    return text.find(std::string(label) + "=\"" + name + "\"") != text.npos;
+  };
+  const std::string all = metrics("sk-operator");
+  for (const char* name : {"lens", "birds", "mine-1"})
+    EXPECT_TRUE(named(all, "adapter_name", name)) << name;
+  EXPECT_TRUE(named(all, "application", "archive"));
+  EXPECT_TRUE(named(all, "running_lora_adapters", "birds") ||
+              named(all, "waiting_lora_adapters", "birds"));
+  const std::string narrow = metrics("sk-narrow-1");
+  EXPECT_TRUE(named(narrow, "adapter_name", "lens"));
+  EXPECT_TRUE(named(narrow, "adapter_name", "mine-1"));
+  EXPECT_TRUE(named(narrow, "application", "video"));
+  EXPECT_EQ(narrow.find("birds"), narrow.npos);
+  EXPECT_EQ(narrow.find("archive"), narrow.npos);
+  EXPECT_EQ(narrow.find("user wide"), narrow.npos);
+  for (const char* key : {"", "sk-unknown"}) {
+    const std::string stranger = metrics(key);
+    EXPECT_NE(stranger.find("vllm:num_requests_running"), stranger.npos);
+    EXPECT_NE(stranger.find("vllm:lora_requests_info"), stranger.npos);
+    for (const char* end_of_label :
+         {"lens\"", "birds\"", "mine-1\"", "video\"", "archive\"", "wide\""})
+      EXPECT_EQ(stranger.find(end_of_label), stranger.npos) << end_of_label;
+  }
+  engine_.release_hanging();
+  hanging->run();
 }
 
 // Priorities and applications of users.

@@ -33,6 +33,12 @@ Buckets one_two_five(double limit) {
     }
 }
 
+std::string serialized(const std::vector<prometheus::MetricFamily>& families) {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, families);
+  return std::move(out).str();
+}
+
 }  // namespace
 
 prometheus::Histogram& Metrics::histogram(const std::string& name, const std::string& help,
@@ -148,14 +154,20 @@ void Metrics::request_finished(const FinalInfo& info, const RequestShape& shape)
     per_output_token_.Observe(timings.decode_seconds / (info.usage.completion_tokens - 1));
 }
 
-std::string Metrics::text() const {
+std::vector<prometheus::MetricFamily> Metrics::families() const {
   std::vector<prometheus::MetricFamily> families = collector_.Collect();
   for (auto& family : process_.Collect()) families.push_back(std::move(family));
   for (auto& family : registry_.Collect()) families.push_back(std::move(family));
   for (auto& family : http_.sizes()) families.push_back(std::move(family));
-  std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, families);
-  return std::move(out).str();
+  return families;
+}
+
+std::string Metrics::text() const { return serialized(families()); }
+
+std::string Metrics::text(const VisibleNames& names) const {
+  std::vector<prometheus::MetricFamily> visible = families();
+  hide_names(names, visible);
+  return serialized(visible);
 }
 
 }  // namespace valora::server

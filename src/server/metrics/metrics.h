@@ -20,6 +20,7 @@
 #include "server/metrics/process_collector.h"
 #include "server/metrics/recent_latencies.h"
 #include "server/metrics/step_ring.h"
+#include "server/metrics/visible_names.h"
 
 namespace valora::server {
 
@@ -56,7 +57,9 @@ class Metrics final : public StepObserver {
 
   void on_step(const StepRecord& step) override;
 
-  std::string text() const;  // Prometheus text exposition format
+  // Prometheus text exposition format; `names`: what its reader may see.
+  std::string text() const;
+  std::string text(const VisibleNames& names) const;
   std::map<int, uint64_t> answers_by_status() const { return http_.by_status(); }
   struct TokenTotals {
     uint64_t prompt = 0, generated = 0;
@@ -77,6 +80,7 @@ class Metrics final : public StepObserver {
                                const prometheus::Labels& more = {});
 
   prometheus::Counter& by_source(const char* source);
+  std::vector<prometheus::MetricFamily> families() const;
 
   prometheus::Labels labels_;
   prometheus::Registry registry_;

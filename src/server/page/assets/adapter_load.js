@@ -116,7 +116,7 @@ export function makeLoadForm(uploadLimit, after) {
     replace(row) {
       open.open = true;
       name.value = row.name;
-      path.value = row.path;
+      path.value = row.path ?? "";
       pinned.checked = row.pinned;
       replaces.checked = true;
       (fromHere.checked ? files : path).focus();

@@ -106,7 +106,7 @@ export function show(main) {
     try {
       const now = await json("/v1/stats");
       if (gone) return;
-      rows = now.adapters.map((row) => ({ ...row, text: `${row.name}\n${row.path}\n${parts(row)}`.toLowerCase() }));
+      rows = now.adapters.map((row) => ({ ...row, text: `${row.name}\n${row.path ?? ""}\n${parts(row)}`.toLowerCase() }));
       if (!table) build(now.rights);
       draw();
       if (said.classList.contains("fault")) say("");
