@@ -85,6 +85,14 @@ def test_flags_of_other_servers_are_accepted_or_get_suggestions():
     assert "--max-model-len?" in lines[0] and "--enable-lora?" in lines[1]
 
 
+@pytest.mark.parametrize("command", ["serve", "generate", "inspect", "eval", "fuse", "quantize", "tune"])
+def test_unknown_options_are_named_before_their_values(command):
+    done = run(command, "--model", "nowhere", "--lora-target-modules", "qkv_proj")
+    assert done.returncode != 0 and done.stderr.startswith("error: unknown option --")
+    assert "error: unknown option --lora-target-modules" in done.stderr
+    assert "qkv_proj" not in done.stderr
+
+
 def test_options_are_read_from_a_file(tmp_path):
     file = tmp_path / "serve.yaml"
     file.write_text("model: nowhere\nenable-lora: true\nmax-model-len: 2k\nlora-modules: [a=one]\n")

@@ -90,7 +90,7 @@ class Reader {
     std::string name = node.key;
     std::replace(name.begin(), name.end(), '_', '-');
     const auto place = find_option(chain_, name);
-    if (!place) refuse(node.key_line, describe_unknown({"--" + name}, names_).front());
+    if (!place) refuse(node.key_line, describe_unknown({"--" + name}, {}, names_).front());
     if (!place->option->get_configurable())
       refuse(node.key_line, "--" + name + " can only be given on the command line");
     if (!seen_.insert(place->option).second)

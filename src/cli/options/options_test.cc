@@ -139,9 +139,33 @@ TEST(UnknownOptions, AreListedInOrderWithSuggestions) {
   EXPECT_GT(serve.parse({"serve", "m", "--max_model_length", "5", "--enable-loras", "--zzz=1"}), 0);
   EXPECT_EQ(serve.errors,
             "error: unknown option --max_model_length; did you mean --max-model-len?\n"
-            "error: unexpected argument 5\n"
             "error: unknown option --enable-loras; did you mean --enable-lora?\n"
             "error: unknown option --zzz\n");
+}
+
+TEST(UnknownOptions, AreNamedBeforeTheirValues) {
+  const auto errors = [](std::vector<const char*> arguments) {
+    ServeProgram serve;
+    EXPECT_GT(serve.parse(std::move(arguments)), 0);
+    return serve.errors;
+  };
+  EXPECT_EQ(errors({"serve", "--model", "m", "--lora-target-modules", "qkv_proj"}),
+            "error: unknown option --lora-target-modules; did you mean --lora-modules?\n");
+  EXPECT_EQ(errors({"serve", "m", "--reasoning-config", "{}"}),
+            "error: unknown option --reasoning-config; did you mean --reasoning-parser?\n");
+  EXPECT_EQ(errors({"serve", "m", "--max-model-length", "5", "6"}),
+            "error: unknown option --max-model-length; did you mean --max-model-len?\n"
+            "error: unexpected argument 6\n");
+  EXPECT_EQ(errors({"serve", "m", "--zzz", "--max-model-len", "5", "six"}),
+            "error: unknown option --zzz\nerror: unexpected argument six\n");
+  EXPECT_EQ(errors({"--zzz", "value", "serve", "m"}), "error: unknown option --zzz\n");
+  EXPECT_EQ(errors({"serve", "m", "-z", "value", "-5"}),
+            "error: unknown option -z\nerror: unexpected argument -5\n");
+  EXPECT_THAT(errors({"serve", "--modell=m"}),
+              ::testing::StartsWith("error: unknown option --modell; did you mean --model?\n"));
+  EXPECT_EQ(errors({"serve", "m", "extra", "--zzz=1", "more"}),
+            "error: unexpected argument extra\nerror: unknown option --zzz\n"
+            "error: unexpected argument more\n");
 }
 
 // A file with this text, for --config.

@@ -183,18 +183,19 @@ Program::~Program() = default;
 std::optional<int> Program::parse(int argc, const char* const* argv) {
   KnownOptions known;
   add_names(*app_, known);
-  std::vector<std::string> arguments = as_known({argv + 1, argv + argc}, known);
-  std::ranges::reverse(arguments);  // the order CLI11 expects
+  const std::vector<std::string> given = as_known({argv + 1, argv + argc}, known);
+  std::vector<std::string> arguments(given.rbegin(), given.rend());  // the order CLI11 expects
   try {
     app_->name(argv[0]);
     app_->parse(std::move(arguments));
     return std::nullopt;
-  } catch (const CLI::ExtrasError& e) {
-    for (const std::string& line : describe_unknown(app_->remaining(true), option_names(*app_)))
-      std::fprintf(stderr, "error: %s\n", line.c_str());
-    return e.get_exit_code();
   } catch (const CLI::ParseError& e) {
-    return app_->exit(e);
+    const bool failed = e.get_exit_code() != 0;  // not --help
+    const auto unknown = failed ? app_->remaining(true) : std::vector<std::string>();
+    // Before what follows from them, such as a required option that was misspelled.
+    for (const std::string& line : describe_unknown(unknown, given, option_names(*app_)))
+      std::fprintf(stderr, "error: %s\n", line.c_str());
+    return dynamic_cast<const CLI::ExtrasError*>(&e) ? e.get_exit_code() : app_->exit(e);
   }
 }
 
