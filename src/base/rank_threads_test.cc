@@ -6,6 +6,8 @@
 #include <array>
 #include <thread>
 
+#include "base/host_communicator.h"
+
 namespace valora {
 namespace {
 
