@@ -165,7 +165,7 @@ class IsolationTest : public ModeEngine, public ::testing::WithParamInterface<Mo
   std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> answers_of_others(int flood) {
     std::vector<std::shared_ptr<WaitingSink>> flooders, others;
     for (int i = 0; i < flood; ++i) flooders.push_back(submit(with(base_, {{"flood", 1}})));
-    std::vector<GenerateRequest> requests{base_, with(base_, {{"one", 1}}),
+    std::vector<GenerateRequest> requests{base_, with(base_, {{"one", 0.75f}}),
                                           with(base_, {{"one", 0.5f}, {"two", -1}})};
     for (GenerateRequest& request : requests) {
       request.sampling.logprobs = 0;

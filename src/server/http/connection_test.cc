@@ -144,8 +144,8 @@ TEST_F(ServerTest, DisallowedHostIsRefused) {
   };
   for (const char* host : {"localhost", "LOCALHOST:8000", "127.0.0.1:80", "a.example.org"})
     EXPECT_EQ(status("/v1/models", host), 200) << host;
-  for (const char* host : {"evil.example", "127.0.0.1", "127.0.0.1:8000", "example.org", "",
-                           "localhost.evil.example"})
+  for (const char* host :
+       {"evil.example", "127.0.0.1", "127.0.0.1:8000", "example.org", "", "localhost.evil.example"})
     EXPECT_EQ(status("/v1/models", host), 421) << host;
   for (const char* host : {"evil.example:localhost", "[localhost]", "user@localhost", "[localhost"})
     EXPECT_EQ(status("/v1/models", host), 400) << host;
