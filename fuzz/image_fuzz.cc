@@ -1,4 +1,4 @@
-// Shared source of the targets jpeg, png, webp and gif, which differ only in their corpora.
+// Shared source of the targets for pictures, which differ only in their corpora.
 #include "check.h"
 #include "media/image.h"
 

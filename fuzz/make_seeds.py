@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes fuzz/corpus: small valid (and near-valid) inputs of each target, from which fuzzing starts.
 
-Run by hand after a target or a format has changed; the result is committed. Needs Pillow, PyAV and tokenizers."""
+Run by hand after a target or a format has changed; the result is committed. Needs Pillow, pillow-heif, PyAV and tokenizers."""
 
 import base64
 import io
@@ -12,6 +12,7 @@ import struct
 
 import av
 import numpy as np
+import pillow_heif
 import tokenizers
 from PIL import Image
 
@@ -292,10 +293,42 @@ def image_seeds():
     put("gif", "grey", encoded(picture(7, 7, "L"), format="GIF", transparency=3))
     put("gif", "moving", encoded(frames[0], format="GIF", save_all=True, append_images=frames[1:], duration=40))
 
+    later_image_seeds(exif, frames)
+
     tiff = b"II*\0\x08\0\0\0\1\0" + struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0) + bytes(4)
     put("orientation", "little", b"Exif\0\0" + tiff, b"")
     put("orientation", "big", b"MM\0*\0\0\0\x08\0\1" + struct.pack(">HHIHH", 0x0112, 3, 1, 8, 0) + bytes(4), b"")
     put("orientation", "xmp", b"", b'<rdf:Description tiff:Orientation="5"/><tiff:Orientation>3<')
+
+
+def later_image_seeds(exif, frames):
+    """BMP, TIFF, AVIF and HEIC; needs pillow-heif."""
+    pillow_heif.register_heif_opener()
+    for mode in ("RGB", "RGBA", "L", "P", "1"):
+        put("bmp", mode.lower(), encoded(picture(11, 7, mode), format="BMP"))
+    plain = encoded(picture(8, 4, "P"), format="BMP")
+    head, palette = plain[:54], plain[54 : 54 + 1024]
+    runs = b"\x03\x05\0\x04\x01\x02\x03\x04\0\0\x08\x07\0\0\0\x02\x01\x01\x05\x09\0\x01"
+    put("bmp", "runs", head[:30] + struct.pack("<I", 1) + head[34:] + palette + runs)
+    masks = struct.pack("<III", 0xF800, 0x7E0, 0x1F)
+    put("bmp", "masks", head[:10] + struct.pack("<I", 66) + head[14:28] + struct.pack("<HI", 16, 3) + head[34:46] + bytes(8) + masks + bytes(64))
+
+    for mode in ("RGB", "RGBA", "L", "LA", "P", "1", "CMYK", "I;16"):
+        image = Image.fromarray(np.asarray(picture(11, 7, "L")).astype(np.uint16) * 3) if mode == "I;16" else picture(11, 7, mode)
+        put("tiff", mode.lower().replace(";", "-"), encoded(image, format="TIFF"))
+    for compression in ("tiff_lzw", "packbits", "tiff_adobe_deflate", "jpeg", "zstd", "lzma"):
+        put("tiff", compression, encoded(picture(16, 16), format="TIFF", compression=compression))
+    for compression in ("group3", "group4"):
+        put("tiff", compression, encoded(picture(16, 16, "1"), format="TIFF", compression=compression))
+    put("tiff", "pages", encoded(frames[0], format="TIFF", save_all=True, append_images=frames[1:]))
+    put("tiff", "turned", encoded(picture(8, 4), format="TIFF", exif=exif))
+
+    for mode in ("RGB", "RGBA", "L"):
+        put("avif", mode.lower(), encoded(picture(16, 9, mode), format="AVIF", quality=40))
+        put("heic", mode.lower(), encoded(picture(16, 9, mode), format="HEIF", quality=40))
+    put("avif", "turned", encoded(picture(16, 9), format="AVIF", quality=40, exif=exif))
+    put("heic", "turned", encoded(picture(16, 9), format="HEIF", quality=40, exif=exif.tobytes()))
+    put("avif", "moving", encoded(frames[0], format="AVIF", save_all=True, append_images=frames[1:], duration=40))
 
 
 def video(container, codec, pixels, rate=10, frames=4):

@@ -1,9 +1,11 @@
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "media/decoders.h"
 #include "media/orientation.h"
+#include "media/other_formats.h"
 
 namespace valora::media {
 namespace {
@@ -18,6 +20,20 @@ struct Decoder {
   Result<StoredSize> (*size)(ByteSpan, const Limits&);
 };
 
+constexpr char kRemedy[] = "send JPEG, PNG, WebP, GIF, HEIC, AVIF, BMP or TIFF";
+
+// AVIF and HEIC are files of the same kind; "mif1" stands for either.
+std::optional<Decoder> decoder_of_brands(ByteSpan bytes) {
+  const std::vector<std::string_view> brands = file_brands(bytes);
+  for (const std::string_view brand : brands) {
+    if (brand == "avif" || brand == "avis") return Decoder{decode_avif, avif_size};
+    for (const char* heic : {"heic", "heix", "heim", "heis", "hevc", "hevx"})
+      if (brand == heic) return Decoder{decode_heic, heic_size};
+  }
+  if (!brands.empty() && brands[0] == "mif1") return Decoder{decode_heic, heic_size};
+  return {};
+}
+
 Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
   if (bytes.empty()) return invalid("the image is empty");
   if (bytes.size() > limits.max_bytes)
@@ -25,13 +41,19 @@ Result<Decoder> decoder_of(ByteSpan bytes, const Limits& limits) {
                  fmt::format("the image of {} bytes is over the limit of {} bytes", bytes.size(),
                              limits.max_bytes),
                  {}};
-  if (starts_with(bytes, "\xff\xd8\xff")) return Decoder{decode_jpeg, jpeg_size};
+  if (starts_with(bytes, "\xff\xd8\xff") && !starts_with(bytes, "\xf7", 3))
+    return Decoder{decode_jpeg, jpeg_size};
   if (starts_with(bytes, "\x89PNG\r\n\x1a\n")) return Decoder{decode_png, png_size};
   if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8))
     return Decoder{decode_webp, webp_size};
   if (starts_with(bytes, "GIF87a") || starts_with(bytes, "GIF89a"))
     return Decoder{decode_gif, gif_size};
-  return invalid("the image is not a JPEG, PNG, WebP or GIF file");
+  if (is_bmp(bytes)) return Decoder{decode_bmp, bmp_size};
+  if (is_tiff(bytes)) return Decoder{decode_tiff, tiff_size};
+  if (const auto found = decoder_of_brands(bytes)) return *found;
+  const std::string name = other_format(bytes);
+  if (!name.empty()) return invalid(fmt::format("the image is {}: {}", name, kRemedy));
+  return invalid(fmt::format("the image is not of a known format: {}", kRemedy));
 }
 
 }  // namespace

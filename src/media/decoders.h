@@ -26,11 +26,22 @@ Result<StoredImage> decode_jpeg(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_png(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_webp(ByteSpan bytes, const Limits& limits);
 Result<StoredImage> decode_gif(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_bmp(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_tiff(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_avif(ByteSpan bytes, const Limits& limits);
+Result<StoredImage> decode_heic(ByteSpan bytes, const Limits& limits);
 
 Result<StoredSize> jpeg_size(ByteSpan bytes, const Limits& limits);
 Result<StoredSize> png_size(ByteSpan bytes, const Limits& limits);
 Result<StoredSize> webp_size(ByteSpan bytes, const Limits& limits);
 Result<StoredSize> gif_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> bmp_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> tiff_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> avif_size(ByteSpan bytes, const Limits& limits);
+Result<StoredSize> heic_size(ByteSpan bytes, const Limits& limits);
+
+bool is_bmp(ByteSpan bytes);
+bool is_tiff(ByteSpan bytes);
 
 Error broken_image(std::string_view what, std::string_view reason);
 // kPayloadTooLarge above limits.max_pixels; kInvalidArgument for an empty picture.

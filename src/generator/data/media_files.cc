@@ -11,7 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPictures[] = {".jpg", ".jpeg", ".png", ".webp", ".gif"};
+constexpr std::string_view kPictures[] = {".jpg",  ".jpeg", ".png", ".webp", ".gif", ".heic",
+                                          ".heif", ".avif", ".bmp", ".tif",  ".tiff"};
 constexpr std::string_view kVideos[] = {".mp4", ".mkv", ".webm", ".avi", ".mov"};
 
 }  // namespace
@@ -39,8 +40,10 @@ bool is_medium(std::string_view path, Medium::Kind kind) {
 }
 
 std::string_view extensions_of(Medium::Kind kind) {
-  return kind == Medium::Kind::kVideo ? "a video (.mp4, .mkv, .webm, .avi, .mov)"
-                                      : "a picture (.jpg, .jpeg, .png, .webp, .gif)";
+  return kind == Medium::Kind::kVideo
+             ? "a video (.mp4, .mkv, .webm, .avi, .mov)"
+             : "a picture (.jpg, .jpeg, .png, .webp, .gif, .heic, .heif, .avif, .bmp, "
+               ".tif, .tiff)";
 }
 
 bool is_folder(const std::string& path) {
