@@ -20,6 +20,7 @@ class ResponsesAnswer final : public GenerationAnswer {
                   AnswerHead head, const ResponseBody& body)
       : GenerationAnswer(std::move(service), std::move(exchange), head, body.chat),
         stream_(body.chat.stream),
+        media_paths_(body.media_paths),
         writer_(std::move(head), body.repeated) {}
 
  private:
@@ -41,7 +42,8 @@ class ResponsesAnswer final : public GenerationAnswer {
     exchange_->end_stream();
   }
 
-  void on_failed(const Error& error) override {
+  void on_failed(const Error& failure) override {
+    const Error error = in_response(failure, media_paths_);
     if (!begun_ || !stream_) return Answer::on_failed(error);
     writer_.fail(OrderedJson::parse(error_json(error)).at("error"));
     flush();
@@ -61,6 +63,7 @@ class ResponsesAnswer final : public GenerationAnswer {
   }
 
   const bool stream_;
+  const MediaPaths media_paths_;
   ResponseWriter writer_;
   Finish finish_;
   bool begun_ = false;

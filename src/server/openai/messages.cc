@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "server/openai/fields.h"
+#include "server/openai/media_keys.h"
 #include "server/openai/part_settings.h"
 #include "server/openai/rendering_fields.h"
 
@@ -115,6 +116,7 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
 
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   if (!message.is_object()) return wrong_message(path, "an object");
+  VALORA_CHECK(refuse_media_keys(message, path));
   if (!member(message, "role").is_string()) return wrong_message(path + ".role", "a string");
   ChatMessage out;
   out.role = message["role"].get<std::string>();

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
+#include "server/openai/media_keys.h"
 #include "server/openai/unsupported_fields.h"
 
 namespace valora::server {
@@ -117,15 +118,27 @@ class Input {
   }
 
   Json messages = Json::array();
+  MediaPaths media;
 
  private:
   Status add_message(Json& item, const std::string& path) {
     if (!member(item, "role").is_string()) return wrong_input(path + ".role", "a string");
     if (!item.contains("content"))
       return wrong_input(path + ".content", "a string or a list of parts");
+    if (const Status known = refuse_media_keys(item, path); !known.ok())
+      return not_implemented(known.error().message, "input");
     VALORA_TRY(content, chat_content(item["content"], path + ".content"));
+    note_media(content, path + ".content");
     messages.push_back({{"role", item["role"]}, {"content", std::move(content)}});
     return {};
+  }
+
+  // The content will be that of the next message.
+  void note_media(const Json& content, const std::string& path) {
+    for (size_t i = 0; content.is_array() && i < content.size(); ++i)
+      if (content[i]["type"] == "image_url")
+        media.emplace_back(fmt::format("messages[{}].content[{}]", messages.size(), i),
+                           fmt::format("{}[{}]", path, i));
   }
 
   // Calls are added to the assistant message before them.
@@ -147,13 +160,14 @@ class Input {
     if (!item.contains("output"))
       return wrong_input(path + ".output", "a string or a list of parts");
     VALORA_TRY(content, chat_content(item["output"], path + ".output"));
+    note_media(content, path + ".output");
     messages.push_back(
         {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", std::move(content)}});
     return {};
   }
 };
 
-Result<Json> chat_messages(Json& body) {
+Result<Input> chat_messages(Json& body) {
   Input input;
   const Json& instructions = member(body, "instructions");
   if (!instructions.is_null() && !instructions.is_string())
@@ -164,13 +178,13 @@ Result<Json> chat_messages(Json& body) {
   Json& given = body["input"];
   if (given.is_string()) {
     input.messages.push_back({{"role", "user"}, {"content", std::move(given)}});
-    return std::move(input.messages);
+    return input;
   }
   if (!given.is_array() || given.empty())
     return wrong_input("input", "a string or a list of items");
   for (size_t i = 0; i < given.size(); ++i)
     VALORA_CHECK(input.add(given[i], fmt::format("input[{}]", i)));
-  return std::move(input.messages);
+  return input;
 }
 
 // Converts {"type": "function", "name", …} to {"type": "function", "function": {"name", …}}.
@@ -278,7 +292,7 @@ OrderedJson repeated_fields(const OrderedJson& body) {
 Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_fields(body));
-  VALORA_TRY(messages, chat_messages(body));
+  VALORA_TRY(input, chat_messages(body));
   const auto as_sent = parse_ordered(text);
   const OrderedJson translated = translated_fields(as_sent);
   const std::string ordered_text = ordered_chat(as_sent, translated);
@@ -286,7 +300,7 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   for (const char* field : kWithoutEffect) chat.erase(field);
   for (const char* field : {"input", "instructions", "text", "tools"}) chat.erase(field);
   chat.update(Json::parse(to_text(translated)));
-  chat["messages"] = std::move(messages);
+  chat["messages"] = std::move(input.messages);
   if (const auto most = chat.find("max_output_tokens"); most != chat.end()) {
     chat["max_completion_tokens"] = *most;
     chat.erase("max_output_tokens");
@@ -297,7 +311,18 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   if (!parsed.ok()) return in_this_api(parsed.error());
   if (parsed->constraint && parsed->constraint->param == "response_format")
     parsed->constraint->param = "text";
-  return ResponseBody{std::move(*parsed), repeated_fields(as_sent)};
+  return ResponseBody{std::move(*parsed), repeated_fields(as_sent), std::move(input.media)};
+}
+
+Error in_response(Error error, const MediaPaths& paths) {
+  for (const auto& [chat, response] : paths) {
+    if (error.param != chat) continue;
+    error.param = response;
+    if (const size_t at = error.message.find(chat); at != std::string::npos)
+      error.message.replace(at, chat.size(), response);
+    break;
+  }
+  return error;
 }
 
 }  // namespace valora::server

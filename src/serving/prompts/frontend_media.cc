@@ -180,10 +180,13 @@ void Frontend::set_identity(std::span<const AppliedAdapter> adapters,
 Result<PreparedPrompt> Frontend::prepare(Prompt prompt, bool add_generation_prompt,
                                          std::span<const AppliedAdapter> adapters,
                                          const std::stop_token& stop) const {
+  const std::vector<std::string> paths = media_paths(prompt);
   VALORA_TRY(rendered, begin(std::move(prompt), add_generation_prompt, adapters));
-  for (RenderedPrompt::Item& item : rendered.media) {
-    VALORA_TRY(input, loader_->load(item.ref.url, media_kind(item.ref.kind), stop, item.processor));
-    item.input = std::move(input);
+  for (size_t i = 0; i < rendered.media.size(); ++i) {
+    RenderedPrompt::Item& item = rendered.media[i];
+    auto input = loader_->load(item.ref.url, media_kind(item.ref.kind), stop, item.processor);
+    if (!input.ok()) return in_part(input.error(), paths[i]);
+    item.input = std::move(input).value();
     VALORA_CHECK(check_loaded(rendered));
   }
   return finish(std::move(rendered), adapters);
@@ -217,8 +220,8 @@ Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) co
       auto own = own_processor(*ref, request);
       // A part's settings and the request's may be invalid in combination; the part is named.
       if (!own.ok())
-        return in_field(own.error(), has_own(*ref) ? fmt::format("messages[{}].content[{}]", m, i)
-                                                   : field_of(chat.media_settings));
+        return in_field(own.error(),
+                        has_own(*ref) ? part_path(m, i) : field_of(chat.media_settings));
       if (*own) processors.back() = std::move(own).value();
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fault.h"
+#include "serving/prompts/chat_media.h"
 
 namespace valora::serving {
 namespace {
@@ -52,7 +53,8 @@ Error cancelled() { return {ErrorCode::kCancelled, "the request was cancelled", 
 struct PromptWorkers::Progress {
   PromptJob job;
   RenderedPrompt rendered;
-  size_t item = 0;  // index into the rendered prompt's media
+  std::vector<std::string> paths;  // of the prompt's media
+  size_t item = 0;                 // index into the rendered prompt's media
   media::FetchedMedia fetched;
 };
 
@@ -117,6 +119,7 @@ void PromptWorkers::run(const Job& job, Step step) {
 }
 
 void PromptWorkers::begin(const Job& job) {
+  job->paths = media_paths(job->job.prompt);
   auto rendered =
       frontend_.begin(std::exchange(job->job.prompt, {}), job->job.add_generation_prompt,
                       job->job.adapters, job->job.keep_tokens);
@@ -138,7 +141,7 @@ void PromptWorkers::fetch(const Job& job) {
   const std::string url = std::exchange(ref.url, {});  // the fetched bytes replace it
   auto fetched =
       frontend_.loader()->fetch(url, media_kind(ref.kind), job->job.stop, item.processor);
-  if (!fetched.ok()) return end(job, fetched.error());
+  if (!fetched.ok()) return end(job, in_part(fetched.error(), job->paths[job->item]));
   if (auto input = frontend_.loader()->find(*fetched)) return loaded(job, std::move(input));
   job->fetched = std::move(fetched).value();
   post(ref.kind == MediaRef::Kind::kImage ? images_ : videos_, job, &PromptWorkers::load);
@@ -147,7 +150,7 @@ void PromptWorkers::fetch(const Job& job) {
 void PromptWorkers::load(const Job& job) {
   auto input = frontend_.loader()->prepare(job->fetched, job->job.stop);
   job->fetched = {};
-  if (!input.ok()) return end(job, input.error());
+  if (!input.ok()) return end(job, in_part(input.error(), job->paths[job->item]));
   loaded(job, std::move(input).value());
 }
 
