@@ -13,9 +13,9 @@
 namespace valora::media {
 
 struct VideoInfo {
-  // Counted by decoding if the container does not state it or states too many.
+  // Counted by packets, or by decoding if packets do not tell frames.
   int64_t frames = 0;
-  double fps = 0;  // 0: unknown
+  double fps = 0;  // the average over the file; 0: unknown
   int width = 0;   // as displayed: after rotation by quarter turns
   int height = 0;
 };
@@ -29,10 +29,12 @@ struct Video {
   std::vector<int64_t> indices;  // of the sampled frames in the file
 };
 
-// kInvalidArgument without a video stream or a decodable frame; kPayloadTooLarge above a limit.
-// Frames lost in a damaged or truncated file are not counted. The sampler is called again if the
-// first frame count turns out wrong. If a stop is requested, decoding ends at the next frame:
-// kCancelled.
+// kInvalidArgument without a video stream or a decodable frame; kPayloadTooLarge above a limit, if
+// possible before anything is decoded. Only the groups of pictures that hold sampled frames are
+// decoded; if a group gives other frames than its packets announce, the file is decoded from its
+// start, and frames lost in a damaged or truncated file are not counted. The sampler is called
+// again if the first frame count turns out wrong. If a stop is requested, decoding ends at the next
+// frame: kCancelled.
 Result<Video> decode_video(std::span<const uint8_t> bytes, const FrameSampler& sampler,
                            const Limits& limits, const std::stop_token& stop = {});
 

@@ -47,11 +47,8 @@ Error broken_video(std::string_view why) {
   return invalid(fmt::format("the video cannot be decoded: {}", why));
 }
 
-Error over_budget(const DecodeBudget& budget) {
-  if (budget.stop.stop_requested()) return stopped_error();
-  return {
-      ErrorCode::kPayloadTooLarge, "the video takes too long to decode or has too many frames", {}};
-}
+// A file of this many packets lasts ten hours.
+constexpr size_t kMaxPackets = size_t{1} << 21;
 
 int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary**) {
   return AVERROR(EACCES);
@@ -91,6 +88,30 @@ AVPixelFormat plain_format(AVPixelFormat format, bool& full_range) {
   }
 }
 
+// The first bits of a VP9 frame outside a superframe, which always shows a frame.
+bool shows_vp9(std::span<const uint8_t> data) {
+  if ((data.back() & 0xe0) == 0xc0) return true;  // the superframe's index
+  int at = 4;                                     // after the marker and the profile
+  if ((data[0] & 0x30) == 0x30) ++at;             // profile 3 has a reserved bit
+  const auto bit = [&](int i) { return (data[0] >> (7 - i) & 1) != 0; };
+  const bool shows_older = bit(at);
+  return shows_older || bit(at + 2);
+}
+
+PacketMark mark_of(const AVPacket& packet, AVCodecID codec) {
+  const std::span<const uint8_t> data(packet.data, static_cast<size_t>(packet.size));
+  PacketMark mark{.time = packet.pts,
+                  .key = (packet.flags & AV_PKT_FLAG_KEY) != 0,
+                  .shown = (packet.flags & AV_PKT_FLAG_DISCARD) == 0,
+                  .timed = packet.pts != AV_NOPTS_VALUE};
+  if (codec == AV_CODEC_ID_VP8) mark.shown = mark.shown && (data[0] & 0x10) != 0;
+  if (codec == AV_CODEC_ID_VP9) mark.shown = mark.shown && shows_vp9(data);
+  // MPEG-4 has packets that repeat the frame before them and give none.
+  constexpr size_t kRepeats = 8;
+  if (codec == AV_CODEC_ID_MPEG4 && data.size() <= kRepeats) mark.timed = false;
+  return mark;
+}
+
 }  // namespace
 
 struct VideoStream::Impl {
@@ -106,7 +127,10 @@ struct VideoStream::Impl {
   Status open_file();
   Status probe();
   Status open_decoder();
+  // The stream's next packet; false at the end.
+  Result<bool> read_packet();
   Result<bool> feed_decoder();
+  Error over_time() const;
 
   const Limits limits;
   DecodeBudget& budget;
@@ -119,8 +143,16 @@ struct VideoStream::Impl {
   std::unique_ptr<AVPacket, Free> packet{av_packet_alloc()};
   std::unique_ptr<AVFrame, Free> frame{av_frame_alloc()};
   std::unique_ptr<SwsContext, Free> scaler;
+  int64_t packets_read = 0;
   bool drained = false;
 };
+
+Error VideoStream::Impl::over_time() const {
+  if (budget.stop.stop_requested()) return stopped_error();
+  return over_limit(
+      fmt::format("the video takes more than {} seconds to decode: send a shorter or smaller clip",
+                  limits.max_decode_time.count()));
+}
 
 Status VideoStream::Impl::open_file() {
   auto* buffer = static_cast<uint8_t*>(av_malloc(kIoBuffer));
@@ -136,7 +168,7 @@ Status VideoStream::Impl::open_file() {
   format->format_whitelist = av_strdup(kContainers);
   format->protocol_whitelist = av_strdup("");
   const int code = avformat_open_input(&format, nullptr, nullptr, nullptr);
-  if (spent(&budget)) return over_budget(budget);
+  if (spent(&budget)) return over_time();
   if (code < 0) return broken_video(reason(code));
   return {};
 }
@@ -158,7 +190,7 @@ Status VideoStream::Impl::probe() {
   av_dict_free(&options);
   const int probed = avformat_find_stream_info(format, all.data());
   for (AVDictionary*& each : all) av_dict_free(&each);
-  if (spent(&budget)) return over_budget(budget);
+  if (spent(&budget)) return over_time();
   if (probed < 0) return broken_video(reason(probed));
   return {};
 }
@@ -186,22 +218,36 @@ Status VideoStream::Impl::open_decoder() {
   return {};
 }
 
+Result<bool> VideoStream::Impl::read_packet() {
+  while (true) {
+    if (spent(&budget)) return over_time();
+    av_packet_unref(packet.get());
+    if (av_read_frame(format, packet.get()) < 0) return false;
+    // To a decoder, an empty packet means the end.
+    if (packet->stream_index != stream->index || packet->size <= 0) continue;
+    ++packets_read;
+    return true;
+  }
+}
+
 // Sends the stream's next packet, or the end marker. Skips damaged packets, as players do.
 Result<bool> VideoStream::Impl::feed_decoder() {
   while (true) {
-    if (spent(&budget)) return over_budget(budget);
-    const int code = av_read_frame(format, packet.get());
-    if (code < 0) {
+    VALORA_TRY(more, read_packet());
+    if (!more) {
       if (drained) return false;
       drained = true;
       avcodec_send_packet(decoder.get(), nullptr);
       return true;
     }
-    const bool ours = packet->stream_index == stream->index;
-    const int sent = ours ? avcodec_send_packet(decoder.get(), packet.get()) : AVERROR(EAGAIN);
+    const int sent = avcodec_send_packet(decoder.get(), packet.get());
     av_packet_unref(packet.get());
     if (sent >= 0) return true;
   }
+}
+
+Error over_limit(std::string message) {
+  return {ErrorCode::kPayloadTooLarge, std::move(message), {}};
 }
 
 VideoStream::VideoStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -223,7 +269,11 @@ VideoInfo VideoStream::info() const {
   const AVStream& stream = *impl_->stream;
   VideoInfo info;
   info.frames = std::max<int64_t>(stream.nb_frames, 0);
-  const AVRational rate = av_guess_frame_rate(impl_->format, impl_->stream, nullptr);
+  // The average, as other readers report it. The other rate that containers give, the lowest that
+  // holds all times, is many times as high if frames are not evenly spaced.
+  AVRational rate = stream.avg_frame_rate;
+  if (rate.num <= 0 || rate.den <= 0)
+    rate = av_guess_frame_rate(impl_->format, impl_->stream, nullptr);
   info.fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
   info.width = stream.codecpar->width;
   info.height = stream.codecpar->height;
@@ -237,12 +287,38 @@ double VideoStream::duration() const {
   return impl_->format->duration > 0 ? double(impl_->format->duration) / AV_TIME_BASE : 0;
 }
 
+Result<std::vector<PacketMark>> VideoStream::packets() {
+  std::vector<PacketMark> marks;
+  while (true) {
+    VALORA_TRY(more, impl_->read_packet());
+    if (!more) return marks;
+    if (marks.size() == kMaxPackets)
+      return over_limit(
+          fmt::format("the video has more than {} frames: send a shorter clip", kMaxPackets));
+    marks.push_back(mark_of(*impl_->packet, impl_->stream->codecpar->codec_id));
+  }
+}
+
+Result<bool> VideoStream::skip_to(int64_t packet) {
+  if (impl_->packets_read >= packet) return false;
+  while (impl_->packets_read < packet) {
+    VALORA_TRY(more, impl_->read_packet());
+    if (!more) break;
+  }
+  avcodec_flush_buffers(impl_->decoder.get());
+  return true;
+}
+
 Result<const AVFrame*> VideoStream::next_frame() {
   while (true) {
     const int code = avcodec_receive_frame(impl_->decoder.get(), impl_->frame.get());
     if (code >= 0) {
       DecodeBudget& budget = impl_->budget;
-      if (--budget.frames_left < 0 || budget.stop.stop_requested()) return over_budget(budget);
+      if (budget.stop.stop_requested()) return stopped_error();
+      if (--budget.frames_left < 0)
+        return over_limit(
+            fmt::format("more than {} frames of the video would be decoded: send a shorter clip",
+                        impl_->limits.max_decoded_frames));
       return static_cast<const AVFrame*>(impl_->frame.get());
     }
     if (code == AVERROR_EOF) return static_cast<const AVFrame*>(nullptr);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 
+#include "media/frame_index.h"
 #include "media/video.h"
 
 extern "C" {
@@ -20,6 +21,8 @@ struct DecodeBudget {
   std::stop_token stop;  // requested once no request is waiting for the video
 };
 
+Error over_limit(std::string message);
+
 class VideoStream {
  public:
   // The bytes and the budget must outlive the stream.
@@ -31,6 +34,11 @@ class VideoStream {
   VideoInfo info() const;
   // The container's duration in seconds; 0 if it declares none.
   double duration() const;
+  // Reads the rest of the file without decoding it.
+  Result<std::vector<PacketMark>> packets();
+  // Continues at this packet of the stream, as if the file began there. False, and no effect, if it
+  // was read before.
+  Result<bool> skip_to(int64_t packet);
   // The next frame in display order, valid until the next call; null at the end.
   Result<const AVFrame*> next_frame();
   // The frame as upright RGB.

@@ -69,6 +69,103 @@ INSTANTIATE_TEST_SUITE_P(Video, EveryContainer,
                                            Clip{"mpegts", "mpeg4", AV_PIX_FMT_YUV420P}),
                          clip_name);
 
+// Clips with key frames far apart, with frames that are decoded before those shown before them, and
+// with packets that do not tell the frames: no times, wrong marks.
+class EveryGroup : public ::testing::TestWithParam<Clip> {};
+
+FrameSampler these(std::vector<int64_t> indices) {
+  return [=](const VideoInfo&) -> Result<std::vector<int64_t>> { return indices; };
+}
+
+TEST_P(EveryGroup, PartsEqualTheWhole) {
+  Clip clip = GetParam();
+  clip.levels = ramp(50);
+  const Bytes bytes = encode_clip(clip);
+  const auto whole = decode_video(bytes, every(1), Limits{});
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  ASSERT_EQ(whole->frames.size(), 50u);
+  for (int i = 0; i < 50; ++i) EXPECT_NEAR(level(whole->frames[i]), i * 5, 9) << i;
+  const std::vector<std::vector<int64_t>> choices = {{49},         {11, 12, 13},    {0, 24, 49},
+                                                     {23, 23, 36}, {5, 17, 29, 41}, {47, 48}};
+  for (const auto& chosen : choices) {
+    const auto part = decode_video(bytes, these(chosen), Limits{});
+    ASSERT_TRUE(part.ok()) << part.error().message;
+    EXPECT_EQ(part->indices, chosen);
+    EXPECT_EQ(part->info.frames, 50);
+    EXPECT_EQ(part->info.fps, whole->info.fps);
+    ASSERT_EQ(part->frames.size(), chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i)
+      EXPECT_EQ(part->frames[i].rgb, whole->frames[chosen[i]].rgb) << "frame " << chosen[i];
+  }
+}
+
+Clip grouped(const char* container, const char* codec, int b_frames, bool wrong_marks = false) {
+  Clip clip{container, codec, AV_PIX_FMT_YUV420P};
+  clip.b_frames = b_frames;
+  clip.every_packet_key = wrong_marks;
+  return clip;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Video, EveryGroup,
+    ::testing::Values(grouped("mp4", "mpeg4", 0), grouped("mp4", "mpeg4", 2),
+                      grouped("mp4", "libx264", 0), grouped("mp4", "libx264", 3),
+                      grouped("matroska", "libx264", 2), grouped("mpegts", "libx264", 2),
+                      grouped("mpegts", "mpeg2video", 2), grouped("matroska", "libvpx", 0),
+                      grouped("matroska", "libvpx-vp9", 0), grouped("avi", "mpeg4", 2),
+                      grouped("h264", "libx264", 2), grouped("matroska", "mpeg4", 2, true),
+                      grouped("matroska", "libx264", 2, true)),
+    [](const auto& info) {
+      std::string name = clip_name(info) + "_" + std::to_string(info.param.b_frames) +
+                         (info.param.every_packet_key ? "_wrong" : "");
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Video, DecodesOnlyGroupsOfSampledFrames) {
+  Clip clip{"mp4", "libx264", AV_PIX_FMT_YUV420P};
+  clip.levels.assign(200, 80);
+  clip.key_interval = 10;
+  const Limits few{.max_decoded_frames = 25};
+  const auto video = decode_video(encode_clip(clip), these({35, 198}), few);
+  ASSERT_TRUE(video.ok()) << video.error().message;
+  EXPECT_EQ(video->frames.size(), 2u);
+  // Groups that are too long are refused at once, and the message says of what there are too many.
+  clip.key_interval = 200;
+  const Bytes long_group = encode_clip(clip);
+  const auto many = decode_video(long_group, these({198}), few);
+  ASSERT_FALSE(many.ok());
+  EXPECT_EQ(many.error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_NE(many.error().message.find("frames of the video"), std::string::npos)
+      << many.error().message;
+  clip = {"mp4", "mjpeg", AV_PIX_FMT_YUVJ420P, 1024, 1024};
+  clip.levels.assign(20, 80);
+  const auto large = decode_video(encode_clip(clip), every(1), Limits{.max_decoded_frames = 30});
+  ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.error().code, ErrorCode::kPayloadTooLarge);
+  EXPECT_NE(large.error().message.find("1024 x 1024 pixels"), std::string::npos)
+      << large.error().message;
+  const auto late =
+      decode_video(long_group, these({198}), Limits{.max_decode_time = std::chrono::seconds(-1)});
+  ASSERT_FALSE(late.ok());
+  EXPECT_NE(late.error().message.find("seconds"), std::string::npos) << late.error().message;
+}
+
+TEST(Video, RateIsTheAverage) {
+  // 20 frames in a second, then ten more, one every half second.
+  for (const char* container : {"mp4", "matroska"}) {
+    Clip clip{container, "mpeg4", AV_PIX_FMT_YUV420P};
+    clip.levels = ramp(30);
+    clip.frame_rate = 20;
+    for (int i = 0; i < 30; ++i) clip.times.push_back(i < 20 ? i : 20 + (i - 20) * 10);
+    const auto video = decode_video(encode_clip(clip), every(1), Limits{});
+    ASSERT_TRUE(video.ok()) << video.error().message;
+    EXPECT_EQ(video->info.frames, 30);
+    if (std::string(container) == "mp4") EXPECT_NEAR(video->info.fps, 30 / 5.55, 0.01);
+    EXPECT_EQ(video->frames.size(), 30u);
+  }
+}
+
 TEST(Video, OddSizesAreConvertedWhole) {
   for (const int width : {17, 31, 33, 65, 127}) {
     Clip clip{"avi", "mjpeg", AV_PIX_FMT_YUVJ420P, width, 35};

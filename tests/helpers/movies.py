@@ -41,3 +41,40 @@ def read_avi(data):
     movi = data.index(b"movi")
     entries = struct.iter_unpack("<4sIII", data[index + 8:index + 8 + struct.unpack_from("<I", data, index + 4)[0]])
     return [data[movi + at + 8:movi + at + 8 + size] for _, _, at, size in entries], rate / scale
+
+
+def box(name, *content):
+    data = b"".join(content)
+    return struct.pack(">I", 8 + len(data)) + name + data
+
+
+def full_box(name, *content):
+    return box(name, bytes(4), *content)
+
+
+def mp4(pngs, durations, scale):
+    """An MP4 file with these frames, which are shown for `durations` in units of 1 / scale seconds."""
+    width, height = Image.open(io.BytesIO(pngs[0])).size
+    total = sum(durations)
+    matrix = struct.pack(">9I", 1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+    sample = box(b"png ", bytes(6), struct.pack(">H", 1), bytes(16), struct.pack(">HHIIIH", width, height, 72 << 16, 72 << 16, 0, 1),
+                 bytes(32), struct.pack(">Hh", 24, -1))
+    head = box(b"ftyp", b"isom", bytes(4), b"isommp41")
+
+    def movie(start):
+        table = box(b"stbl", full_box(b"stsd", struct.pack(">I", 1), sample),
+                    full_box(b"stts", struct.pack(">I", len(pngs)), *(struct.pack(">II", 1, d) for d in durations)),
+                    full_box(b"stsc", struct.pack(">IIII", 1, 1, len(pngs), 1)),
+                    full_box(b"stsz", struct.pack(f">II{len(pngs)}I", 0, len(pngs), *map(len, pngs))),
+                    full_box(b"stco", struct.pack(">II", 1, start)))
+        data = box(b"dinf", full_box(b"dref", struct.pack(">I", 1), box(b"url ", b"\0\0\0\1")))
+        media = box(b"mdia", full_box(b"mdhd", struct.pack(">IIIIHH", 0, 0, scale, total, 0x55C4, 0)),
+                    full_box(b"hdlr", bytes(4), b"vide", bytes(13)),
+                    box(b"minf", box(b"vmhd", b"\0\0\0\1", bytes(8)), data, table))
+        track = box(b"trak", box(b"tkhd", b"\0\0\0\7", struct.pack(">IIIII", 0, 0, 1, 0, total), bytes(16), matrix,
+                                 struct.pack(">II", width << 16, height << 16)), media)
+        header = full_box(b"mvhd", struct.pack(">IIIIIH", 0, 0, scale, total, 1 << 16, 256), bytes(10), matrix, bytes(24),
+                          struct.pack(">I", 2))
+        return box(b"moov", header, track)
+
+    return head + movie(len(head) + len(movie(0)) + 8) + box(b"mdat", *pngs)

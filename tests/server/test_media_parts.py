@@ -1,12 +1,14 @@
-"""Pictures of all formats through HTTP, and errors that name the part of a medium."""
+"""Pictures of all formats and clips of varying rate through HTTP, and errors that name the part of a medium."""
 
 import io
 import json
 import pathlib
 
+import numpy
 import pytest
 from PIL import Image
 
+import movies
 import pictures
 from serving import Server, chat_body, data_url, image_part, picture, text_part
 
@@ -70,3 +72,17 @@ def test_media_beside_the_content_are_refused(served, key):
     empty = {"role": "user", "content": "What is this?", key: None}
     assert count(served, "What is this?") == served.post("/v1/chat/completions", {
         "model": "tiny", "messages": [empty], "max_tokens": 1})["usage"]["prompt_tokens"]
+
+
+def test_frames_of_a_clip_follow_its_average_rate(served):
+    """20 frames in a second, then ten more, one every half second: 6 s, of which 12 frames are kept at 2 per second. By the
+    lowest rate that holds all times, 20 per second, it would last 1.5 s."""
+    stills = [pictures.png(Image.fromarray(numpy.full((24, 32, 3), 8 * i, numpy.uint8))) for i in range(30)]
+    clip = movies.mp4(stills, [1] * 20 + [10] * 10, 20)
+
+    def part(data, **settings):
+        return {"type": "video_url", "video_url": {"url": data_url(data, "video/mp4")}} | settings
+
+    taken = count(served, [part(clip), QUESTION])
+    per_pair = count(served, [part(clip, nframes=4), QUESTION]) - count(served, [part(clip, nframes=2), QUESTION])
+    assert taken == count(served, [part(clip, nframes=2), QUESTION]) + 5 * per_pair

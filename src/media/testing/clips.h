@@ -26,6 +26,10 @@ struct Clip {
   int frame_rate = 10;
   int clockwise_rotation = 0;  // in degrees, applied by the player
   std::vector<uint8_t> levels;
+  int key_interval = 12;            // at most so many frames from one key frame to the next
+  int b_frames = 0;                 // at most so many in a row
+  std::vector<int64_t> times = {};  // of the frames, in units of 1 / frame_rate; empty: 0, 1, 2, …
+  bool every_packet_key = false;    // the container's marks are wrong
 };
 
 namespace clips_detail {
@@ -35,9 +39,10 @@ inline void require(bool ok) {
 }
 
 inline void drain(AVCodecContext* encoder, AVFormatContext* file, AVStream* stream,
-                  AVPacket* packet) {
+                  AVPacket* packet, const Clip& clip) {
   while (avcodec_receive_packet(encoder, packet) >= 0) {
     packet->duration = 1;
+    if (clip.every_packet_key) packet->flags |= AV_PKT_FLAG_KEY;
     av_packet_rescale_ts(packet, encoder->time_base, stream->time_base);
     packet->stream_index = stream->index;
     require(av_interleaved_write_frame(file, packet) >= 0);
@@ -108,6 +113,7 @@ inline Bytes close_file(AVFormatContext* file, MemoryWriter& writer) {
 
 inline Bytes encode_clip(const Clip& clip) {
   using namespace clips_detail;
+  av_log_set_level(AV_LOG_QUIET);
   AVFormatContext* file = nullptr;
   require(avformat_alloc_output_context2(&file, nullptr, clip.container, nullptr) >= 0);
   const AVCodec* codec = avcodec_find_encoder_by_name(clip.codec);
@@ -119,6 +125,8 @@ inline Bytes encode_clip(const Clip& clip) {
   encoder->time_base = {1, clip.frame_rate};
   encoder->framerate = {clip.frame_rate, 1};
   encoder->bit_rate = 2'000'000;
+  encoder->gop_size = clip.key_interval;
+  encoder->max_b_frames = clip.b_frames;
   if (clip.format == AV_PIX_FMT_YUVJ420P) encoder->color_range = AVCOL_RANGE_JPEG;
   if (file->oformat->flags & AVFMT_GLOBALHEADER) encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   require(avcodec_open2(encoder, codec, nullptr) >= 0);
@@ -143,12 +151,12 @@ inline Bytes encode_clip(const Clip& clip) {
   for (size_t i = 0; i < clip.levels.size(); ++i) {
     require(av_frame_make_writable(frame) >= 0);
     paint(frame, clip.levels[i]);
-    frame->pts = int64_t(i);
+    frame->pts = clip.times.empty() ? int64_t(i) : clip.times[i];
     require(avcodec_send_frame(encoder, frame) >= 0);
-    drain(encoder, file, stream, packet);
+    drain(encoder, file, stream, packet, clip);
   }
   avcodec_send_frame(encoder, nullptr);
-  drain(encoder, file, stream, packet);
+  drain(encoder, file, stream, packet, clip);
   av_frame_free(&frame);
   av_packet_free(&packet);
   avcodec_free_context(&encoder);
