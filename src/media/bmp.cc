@@ -122,7 +122,8 @@ Result<BmpHeader> read_header(ByteSpan bytes, const Limits& limits) {
 class BmpColours {
  public:
   explicit BmpColours(const BmpHeader& header) {
-    for (size_t i = 0; i < rgb_.size() && i < header.colours; ++i)
+    const size_t stored = header.palette.size() / header.entry;  // none beyond 8 bits
+    for (size_t i = 0; i < std::min(rgb_.size(), stored); ++i)
       for (size_t c = 0; c < 3; ++c) rgb_[i][c] = header.palette[i * header.entry + 2 - c];
   }
   const uint8_t* operator[](uint8_t index) const { return rgb_[index].data(); }

@@ -179,6 +179,7 @@ HevcBudget::HevcBudget(int64_t max_pixels)
 HevcBudget::~HevcBudget() { current_budget = nullptr; }
 
 void register_hevc_plugin() {
+  av_log_set_level(AV_LOG_QUIET);  // the errors returned are enough
   static const bool registered = heif_register_decoder_plugin(&kPlugin).code == heif_error_Ok;
   (void)registered;
 }

@@ -14,11 +14,11 @@ namespace {
 
 using Input = Result<VisualInput>;
 
-Status check_tokens(const Result<int64_t>& tokens, const Limits& limits) {
+Status check_tokens(const char* what, const Result<int64_t>& tokens, const Limits& limits) {
   if (!tokens.ok()) return tokens.error();
   if (tokens.value() > limits.max_visual_tokens)
     return Error{ErrorCode::kPayloadTooLarge,
-                 fmt::format("the picture would take {} tokens, over the limit of {}",
+                 fmt::format("the {} would take {} tokens, over the limit of {}", what,
                              tokens.value(), limits.max_visual_tokens),
                  {}};
   return {};
@@ -27,7 +27,7 @@ Status check_tokens(const Result<int64_t>& tokens, const Limits& limits) {
 Input prepare_image(std::span<const uint8_t> bytes, const Processor& processor,
                     const Limits& limits) {
   VALORA_TRY(image, decode_image(bytes, limits));
-  VALORA_CHECK(check_tokens(processor.image_tokens(image.width, image.height), limits));
+  VALORA_CHECK(check_tokens("picture", processor.image_tokens(image.width, image.height), limits));
   VALORA_TRY(input, processor.image(image));
   input.width = image.width;
   input.height = image.height;
@@ -42,7 +42,7 @@ Input prepare_video(std::span<const uint8_t> bytes, const Processor& processor,
                                    const VideoInfo& info) -> Result<std::vector<int64_t>> {
     VALORA_TRY(indices, sample(info));
     VALORA_CHECK(check_tokens(
-        processor.video_tokens(info.width, info.height, int64_t(indices.size())), limits));
+        "video", processor.video_tokens(info.width, info.height, int64_t(indices.size())), limits));
     return indices;
   };
   VALORA_TRY(video, decode_video(bytes, sampler, limits, stop));
@@ -75,7 +75,8 @@ Input prepare_frames(const std::vector<Bytes>& items, const Processor& processor
                    {}};
     if (frames.empty())
       VALORA_CHECK(check_tokens(
-          processor.video_tokens(frame.width, frame.height, int64_t(items.size())), limits));
+          "video", processor.video_tokens(frame.width, frame.height, int64_t(items.size())),
+          limits));
     frames.push_back(std::move(frame));
   }
   VALORA_TRY(input, processor.video(frames, 0, stop));

@@ -33,7 +33,7 @@ class TiffLayout {
   explicit TiffLayout(const TiffTags& tags) : tags_(tags) {}
   void unpack_one(const uint8_t* row, int64_t width, uint8_t* rgb) const;
   void unpack_colour(const uint8_t* pixel, uint8_t* rgb) const;
-  uint8_t grey(const uint8_t* row, int64_t sample) const;
+  uint8_t grey(const uint8_t* row, int64_t index) const;
   uint32_t sample(const uint8_t* row, int64_t index) const;
 
   TiffTags tags_;

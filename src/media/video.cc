@@ -62,7 +62,7 @@ class KeptFrames {
   explicit KeptFrames(const Limits& limits, std::vector<Image>& frames)
       : limits_(limits), frames_(frames) {}
 
-  Status add(Image image, int64_t times) {
+  Status add(const Image& image, int64_t times) {
     if (!frames_.empty() && (image.width != frames_[0].width || image.height != frames_[0].height))
       return invalid("the video changes its frame size");
     // The container's size was checked, but decoded frames may differ from it.
@@ -105,7 +105,7 @@ Result<bool> read_indexed(VideoStream& stream, const FrameIndex& index,
       first = false;
       if (const int64_t times = take_equal(indices, next, at++)) {
         VALORA_TRY(image, stream.to_rgb(*frame));
-        VALORA_CHECK(kept.add(std::move(image), times));
+        VALORA_CHECK(kept.add(image, times));
       }
     }
   }
@@ -125,7 +125,7 @@ Result<int64_t> read_frames(VideoStream& stream, const std::vector<int64_t>& ind
     const int64_t times = take_equal(indices, next, at);
     if (times == 0) continue;
     VALORA_TRY(image, stream.to_rgb(*frame));
-    VALORA_CHECK(kept.add(std::move(image), times));
+    VALORA_CHECK(kept.add(image, times));
   }
 }
 

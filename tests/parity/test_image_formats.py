@@ -75,7 +75,7 @@ def test_bmp_with_colours_equals_pil(probe, bits, size):
     rng = np.random.default_rng(bits)
     width, height = size
     rows = padded(rng.integers(0, 256, width * bits // 8, dtype=np.uint8).tobytes() for _ in range(height))
-    for data in [bmp(rows, width, height, bits), bmp(rows, width, -height, bits)]:
+    for data in [bmp(rows, width, height, bits), bmp(rows, width, -height, bits), bmp(rows, width, height, bits, colours=16)]:
         assert_equal(probe.decode(data), reference(data))
     for masks in MASKS[bits]:
         for header in (40, 52, 56, 108, 124):
