@@ -27,8 +27,9 @@ struct ModelCard {
   int64_t created = 0;  // unix time
   bool images = false;
   bool videos = false;
-  MediaLimits media_limits;  // limits per request
-  int max_logprobs = 20;     // EngineOptions::max_logprobs
+  MediaLimits media_limits;    // limits per request
+  int max_logprobs = 20;       // EngineOptions::max_logprobs
+  int64_t embedding_size = 0;  // numbers of an embedding
   // The style in which prompts with tools ask for calls.
   ToolCallStyle tool_calls = ToolCallStyle::kHermes;
   bool template_takes_tools = false;  // otherwise the system message describes the tools

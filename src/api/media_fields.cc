@@ -48,6 +48,57 @@ Status read_rates(const Json& value, const std::string& field, ProcessorKwargs& 
   return {};
 }
 
+// Transformers' name of the two bounds of Qwen's processors.
+Status read_size(const Json& size, const std::string& field, const std::string& name,
+                 MediaSettings& sizes) {
+  if (!size.is_object() || !size.contains("shortest_edge") || !size.contains("longest_edge"))
+    return wrong_key(field, name, "an object with \"shortest_edge\" and \"longest_edge\"");
+  for (const auto& [key, value] : size.items()) {
+    const bool least = key == "shortest_edge";
+    if (!least && key != "longest_edge")
+      return unknown_key(field, name + "." + key, "shortest_edge and longest_edge");
+    std::optional<int64_t>& bound = least ? sizes.min_pixels : sizes.max_pixels;
+    std::optional<int64_t> edge;
+    VALORA_CHECK(read_integer(value, field, name + "." + key, edge));
+    if (bound && *bound != *edge)
+      return invalid(fmt::format("\"{0}.{1}\" and \"{0}.{2}\" differ; send one", field, name,
+                                 least ? "min_pixels" : "max_pixels"),
+                     field);
+    bound = edge;
+  }
+  return {};
+}
+
+// A key, and its name in messages.
+struct KeyName {
+  const std::string& key;
+  std::string name;
+};
+
+// sizes: where sizes go. frames: where the choice of frames goes; null for pictures.
+Status read_processor_key(const KeyName& named, const Json& value, const std::string& field,
+                          MediaSettings& sizes, ProcessorKwargs* frames) {
+  const auto& [key, name] = named;
+  if (key == "min_pixels") return read_integer(value, field, name, sizes.min_pixels);
+  if (key == "max_pixels") return read_integer(value, field, name, sizes.max_pixels);
+  if (key == "size") return read_size(value, field, name, sizes);
+  const bool rate = key == "fps";
+  if (!frames || (!rate && key != "do_sample_frames"))
+    return unknown_key(field, name,
+                       frames ? "min_pixels, max_pixels, size, fps, do_sample_frames, "
+                                "images_kwargs and videos_kwargs"
+                              : "min_pixels, max_pixels and size");
+  MediaSettings& settings = frames->settings;
+  if (rate ? settings.fps || !frames->rates.empty() : settings.do_sample_frames.has_value())
+    return invalid(
+        fmt::format("\"{0}.{1}\" and \"{0}.{2}\" are both given; send one", field, name, key),
+        field);
+  if (rate) return read_rates(value, field, *frames);
+  if (!value.is_boolean()) return wrong_key(field, name, "a boolean");
+  settings.do_sample_frames = value.get<bool>();
+  return {};
+}
+
 Status read_video_io(const Json& video, const std::string& field, MediaSettings& settings) {
   LoaderFrames frames;
   for (const auto& [key, value] : video.items()) {
@@ -102,19 +153,17 @@ Result<ProcessorKwargs> read_processor_kwargs(const Json& kwargs, const std::str
   if (kwargs.is_null()) return out;
   VALORA_CHECK(check_object(kwargs, field));
   for (const auto& [key, value] : kwargs.items()) {
+    const bool images = key == "images_kwargs", videos = key == "videos_kwargs";
     if (value.is_null()) continue;
-    if (key == "fps") {
-      VALORA_CHECK(read_rates(value, field, out));
-    } else if (key == "do_sample_frames") {
-      if (!value.is_boolean()) return wrong_key(field, key, "a boolean");
-      out.settings.do_sample_frames = value.get<bool>();
-    } else if (key == "min_pixels") {
-      VALORA_CHECK(read_integer(value, field, key, out.settings.min_pixels));
-    } else if (key == "max_pixels") {
-      VALORA_CHECK(read_integer(value, field, key, out.settings.max_pixels));
-    } else {
-      return unknown_key(field, key, "min_pixels, max_pixels, fps and do_sample_frames");
+    if (!images && !videos) {
+      VALORA_CHECK(read_processor_key({key, key}, value, field, out.settings, &out));
+      continue;
     }
+    if (!value.is_object()) return wrong_key(field, key, "an object");
+    for (const auto& [name, setting] : value.items())
+      if (!setting.is_null())
+        VALORA_CHECK(read_processor_key({name, key + "." + name}, setting, field,
+                                        images ? out.images : out.videos, images ? nullptr : &out));
   }
   return out;
 }
@@ -140,6 +189,9 @@ Result<MediaSettings> read_media_defaults(const std::string& processor_kwargs,
   VALORA_TRY(processor, json_of(processor_kwargs, kProcessor));
   VALORA_TRY(io, json_of(io_kwargs, kIo));
   VALORA_TRY(kwargs, read_processor_kwargs(processor, kProcessor));
+  if (kwargs.images != MediaSettings{} || kwargs.videos != MediaSettings{})
+    return wrong_key(kProcessor, "images_kwargs and videos_kwargs",
+                     "left out; min_pixels, max_pixels and size are for both");
   if (kwargs.rates.size() > 1) return wrong_key(kProcessor, "fps", "one number");
   if (!kwargs.rates.empty()) kwargs.settings.fps = kwargs.rates.front();
   VALORA_CHECK(read_io_kwargs(io, kIo, kwargs.settings));

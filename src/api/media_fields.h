@@ -14,10 +14,12 @@ namespace valora {
 
 struct ProcessorKwargs {
   MediaSettings settings;
-  std::vector<double> rates;  // a list in "fps"; settings.fps is then absent
+  MediaSettings images, videos;  // sizes for one kind of media, which replace those of `settings`
+  std::vector<double> rates;     // a list in "fps"; settings.fps is then absent
 };
 
-// "mm_processor_kwargs": min_pixels, max_pixels, fps, do_sample_frames. null: nothing.
+// "mm_processor_kwargs": min_pixels and max_pixels, or both as "size"; fps, do_sample_frames; the
+// same for one kind of media in "images_kwargs" and "videos_kwargs". null: nothing.
 Result<ProcessorKwargs> read_processor_kwargs(const Json& kwargs, const std::string& field);
 
 // Reads "media_io_kwargs" on top of `settings`. null: no change.

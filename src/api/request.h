@@ -36,9 +36,10 @@ struct ToolCall {
 struct ChatMessage {
   std::string role;
   std::vector<ContentPart> parts;
-  std::vector<ToolCall> tool_calls = {};  // the assistant's calls
-  std::string tool_call_id = {};          // role "tool": id of the call that this result answers
-  std::string name = {};                  // as sent; may be empty
+  std::vector<ToolCall> tool_calls = {};    // the assistant's calls
+  std::string tool_call_id = {};            // role "tool": id of the call that this result answers
+  std::string name = {};                    // as sent; may be empty
+  std::optional<std::string> thought = {};  // the assistant's, before its answer ("reasoning")
 };
 
 struct ChatPrompt {

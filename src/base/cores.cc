@@ -3,9 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <set>
+
+#include "base/control_groups.h"
 
 namespace valora {
 namespace {
@@ -15,26 +16,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-// Hardware threads of one core list the same siblings.
-int cores_of_affinity(const std::string& cpus) {
-  std::set<std::string> cores;
-  for (const int cpu : cpus_of_affinity()) {
-    const std::string number = std::to_string(cpu);
-    const std::string siblings =
-        first_line(cpus + "/cpu" + number + "/topology/thread_siblings_list");
-    cores.insert(siblings.empty() ? number : siblings);
-  }
-  return static_cast<int>(cores.size());
-}
-
-// "QUOTA PERIOD" in microseconds, or "max PERIOD".
-int cores_of_quota(const std::string& path) {
-  std::ifstream file(path);
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return CPU_SETSIZE;
-  return static_cast<int>(std::min<double>(CPU_SETSIZE, std::ceil(quota / period)));
 }
 
 }  // namespace
@@ -49,8 +30,22 @@ std::vector<int> cpus_of_affinity() {
   return cpus;
 }
 
-int usable_cores(const CoreFiles& files) {
-  return std::max(1, std::min(cores_of_affinity(files.cpus), cores_of_quota(files.quota)));
+// Hardware threads of one core list the same siblings.
+int cores_of_affinity(const std::string& root) {
+  std::set<std::string> cores;
+  for (const int cpu : cpus_of_affinity()) {
+    const std::string number = std::to_string(cpu);
+    const std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" + number +
+                                            "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? number : siblings);
+  }
+  return std::max(1, static_cast<int>(cores.size()));
+}
+
+int usable_cores(const std::string& root) {
+  const auto quota = cpu_quota(root);
+  const double most = quota ? std::min<double>(CPU_SETSIZE, quota->cpus) : CPU_SETSIZE;
+  return std::max(1, std::min(cores_of_affinity(root), static_cast<int>(most)));
 }
 
 }  // namespace valora

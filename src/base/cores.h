@@ -6,17 +6,15 @@
 
 namespace valora {
 
-struct CoreFiles {
-  std::string cpus = "/sys/devices/system/cpu";  // the kernel's folder of CPUs
-  std::string quota = "/sys/fs/cgroup/cpu.max";  // the cgroup v2 CPU quota
-};
-
 // Numbers of the CPUs (hardware threads) in the process's affinity mask, ascending; empty if the
 // kernel does not report them.
 std::vector<int> cpus_of_affinity();
 
-// Cores, not hardware threads, in the process's affinity mask, but at most its CPU quota, rounded
-// up. If files are missing, assumes one thread per core and no quota.
-int usable_cores(const CoreFiles& files = {});
+// Cores, not hardware threads, in the process's affinity mask; one per thread if the kernel does
+// not tell. root: the folder that holds /sys; "" but in tests.
+int cores_of_affinity(const std::string& root = {});
+// The same, but at most the CPU quota of its control groups. A quota of 1.5 gives 1: with one
+// thread more, the kernel would stop all of them for a part of each period.
+int usable_cores(const std::string& root = {});
 
 }  // namespace valora

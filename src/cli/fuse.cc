@@ -1,5 +1,4 @@
 // `valora fuse`: trains the fewest adapters that keep the accuracy floors of all tasks.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +11,7 @@
 #include "cli/progress/progress_bar.h"
 #include "cli/progress/stop_signals.h"
 #include "generator/fusion/fusion.h"
+#include "ops/compute_threads.h"
 
 namespace valora::cli {
 namespace {
@@ -82,7 +82,7 @@ bool misses_a_floor(const FusionReport& report) {
 Result<FusionReport> fuse(FuseFlags& flags, const std::stop_token& stop) {
   VALORA_CHECK(settle(flags));
   VALORA_TRY(tasks, chosen_tasks(flags.tasks, flags.names));
-  if (flags.fusion.engine.threads > 0) at::set_num_threads(flags.fusion.engine.threads);
+  ops::set_compute_threads(flags.fusion.engine.threads);
   ProgressBar bar;
   generator::FusionEvents events;
   events.stop = stop;

@@ -64,15 +64,33 @@ Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
 
 }  // namespace
 
-int64_t available_host_memory() {
-  std::ifstream file("/proc/meminfo");
+HostMemory host_memory(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
   std::string key, unit;
-  int64_t kib = 0;
+  int64_t kib = 0, free = int64_t{4} << 30;
   while (file >> key >> kib) {
     std::getline(file, unit);
-    if (key == "MemAvailable:") return kib * 1024;
+    if (key != "MemAvailable:") continue;
+    free = kib * 1024;
+    break;
   }
-  return int64_t{4} << 30;
+  const auto limit = memory_limit(root);
+  if (!limit || limit->left >= free) return {free, std::nullopt};
+  return {limit->left, limit};
+}
+
+int64_t available_host_memory() { return host_memory().available; }
+
+EngineOptions with_fitting_caches(EngineOptions options, int64_t available_bytes) {
+  const EngineOptions defaults;
+  const auto most = static_cast<size_t>(std::max<int64_t>(0, available_bytes / 8));
+  const auto fit = [&](size_t& bytes, size_t usual) {
+    if (bytes == usual) bytes = std::min(bytes, most);
+  };
+  fit(options.media_cache_bytes, defaults.media_cache_bytes);
+  if (options.device == DeviceKind::kCpu)
+    fit(options.visual_cache_bytes, defaults.visual_cache_bytes);
+  return options;
 }
 
 Status check_kv_format(const EngineOptions& options, at::ScalarType dtype, at::Device device) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/options.h"
+#include "base/control_groups.h"
 #include "base/result.h"
 #include "models/model.h"
 #include "ops/attention.h"
@@ -64,7 +65,17 @@ Result<int64_t> plan_adapter_cache(const MemoryOptions& options, int64_t free_by
 // The largest adapter file to accept: a third of the free memory, because it is read, copied and
 // packed.
 size_t largest_adapter();
-// Free host memory in bytes: MemAvailable in /proc/meminfo.
+// Free host memory in bytes: MemAvailable in /proc/meminfo, but at most what the memory limits of
+// the process's control groups leave. limit: the one that decides, if one does. root: as of
+// memory_limit().
+struct HostMemory {
+  int64_t available = 0;
+  std::optional<MemoryLimit> limit;
+};
+HostMemory host_memory(const std::string& root = {});
 int64_t available_host_memory();
+// The options with caches of media that, where they have their default size, take at most an eighth
+// of the free memory each, so that defaults fit into a small container.
+EngineOptions with_fitting_caches(EngineOptions options, int64_t available_bytes);
 
 }  // namespace valora

@@ -1,9 +1,18 @@
 #include "engine/memory_plan.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/testing/temp_dir.h"
+#include "engine/start_notes.h"
 
 namespace valora {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr int64_t kBytes = 1000;
 constexpr BlockSizes kBlock{kBytes, kBytes};
@@ -151,6 +160,48 @@ TEST(MemoryPlan, CachesOfMediaCountIfTheModelTakesMedia) {
   EXPECT_FALSE(plan_caches(options, spec, true, -5).ok());
   options.media_cache_bytes = SIZE_MAX;
   EXPECT_FALSE(plan_caches(options, spec, true, 1'000'000).ok());
+}
+
+TEST(MemoryPlan, FreeMemoryIsAtMostWhatAGroupLeaves) {
+  testing::TempDir root;
+  for (const char* folder : {"proc", "sys/fs/cgroup"})
+    std::filesystem::create_directories(root.file(folder));
+  root.write("proc/meminfo", "MemTotal:  9000 kB\nMemFree: 1 kB\nMemAvailable:  8000 kB\n");
+  EXPECT_EQ(host_memory(root.path()).available, 8000 * 1024);
+  root.write("sys/fs/cgroup/memory.max", "5000000\n");
+  root.write("sys/fs/cgroup/memory.current", "3000000\n");
+  root.write("sys/fs/cgroup/memory.stat", "anon 1\nactive_file 300000\ninactive_file 200000\n");
+  const HostMemory limited = host_memory(root.path());
+  EXPECT_EQ(limited.available, 2'500'000);
+  ASSERT_TRUE(limited.limit);
+  EXPECT_THAT(group_notes({}, root.path()),
+              ElementsAre(HasSubstr("4 MiB was found (/sys/fs/cgroup/memory.max)")));
+  root.write("sys/fs/cgroup/memory.max", "50000000\n");
+  EXPECT_EQ(host_memory(root.path()).available, 8000 * 1024);
+  EXPECT_THAT(group_notes({}, root.path()), IsEmpty()) << "it decides nothing";
+}
+
+TEST(MemoryPlan, QuotaIsNotedUnlessThreadsAreGiven) {
+  testing::TempDir root;
+  std::filesystem::create_directories(root.file("sys/fs/cgroup"));
+  root.write("sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_THAT(group_notes({}, root.path()),
+              ElementsAre(HasSubstr("0.5 CPUs was found (/sys/fs/cgroup/cpu.max): 1 compute "
+                                    "thread by default")));
+  EngineOptions options;
+  options.threads = 2;
+  EXPECT_THAT(group_notes(options, root.path()), IsEmpty());
+}
+
+TEST(MemoryPlan, DefaultCachesFitIntoLittleMemory) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  EngineOptions options;
+  options.visual_cache_bytes = 100 * kMiB;  // asked for
+  EXPECT_EQ(with_fitting_caches(options, 80 * kMiB).media_cache_bytes, 10 * kMiB);
+  EXPECT_EQ(with_fitting_caches(options, 80 * kMiB).visual_cache_bytes, 100 * kMiB);
+  EXPECT_EQ(with_fitting_caches({}, 80 * kMiB).visual_cache_bytes, 10 * kMiB);
+  EXPECT_EQ(with_fitting_caches({}, 8192 * kMiB).media_cache_bytes, 512 * kMiB);
+  EXPECT_EQ(with_fitting_caches({}, -1).media_cache_bytes, 0);
 }
 
 TEST(MemoryPlan, PoolBeyondFreeMemoryIsRefusedBeforeAllocating) {

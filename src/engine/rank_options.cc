@@ -100,7 +100,8 @@ void split_threads(const EngineOptions& options, const std::vector<CoreSet>& cor
   const int ranks = options.tensor_parallel_size;
   if (!cores.empty() && options.threads == 0) {
     const CoreSet& fewest = *std::ranges::min_element(cores, {}, &CoreSet::size);
-    at::set_num_threads(static_cast<int>(fewest.size()));
+    at::set_num_threads(
+        std::min(static_cast<int>(fewest.size()), std::max(1, usable_cores() / ranks)));
   } else if (ranks > 1) {
     at::set_num_threads(std::max(1, at::get_num_threads() / ranks));
   }

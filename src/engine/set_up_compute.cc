@@ -1,11 +1,10 @@
 #include "engine/set_up_compute.h"
 
-#include <ATen/Parallel.h>
-
 #include "engine/find_device.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "ops/backend.h"
+#include "ops/compute_threads.h"
 #include "ops/gpu.h"
 
 namespace valora {
@@ -16,7 +15,7 @@ Status set_up_compute(const EngineOptions& options, at::Device device) {
   if (!device.is_cpu()) ops::prepare_gpu();
   ops::set_backend(options.kernels == KernelBackend::kNative ? ops::Backend::kNative
                                                              : ops::Backend::kReference);
-  if (options.threads > 0) at::set_num_threads(options.threads);
+  ops::set_compute_threads(options.threads);
   return {};
 }
 

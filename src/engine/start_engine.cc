@@ -133,6 +133,7 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   VALORA_CHECK(make_runner(*policy));
   VALORA_CHECK(set_up_core(std::move(policy)));
   fill_card();
+  for (std::string& note : group_notes(options_)) notes_.push_back(std::move(note));
   return {};
 }
 
@@ -290,6 +291,7 @@ void EngineStart::fill_card() {
   card_.videos = spec.video_token.has_value();
   card_.media_limits = options_.media_limits;
   card_.max_logprobs = options_.max_logprobs;
+  card_.embedding_size = spec.hidden;
   card_.tool_calls = frontend_->chat_format().tool_call_style();
   card_.template_takes_tools = frontend_->chat_format().takes_tools();
   card_.kv_block_tokens = memory::kBlockTokens;
@@ -309,7 +311,8 @@ Result<std::unique_ptr<serving::LocalEngine>> start_engine(const EngineOptions& 
 
 Result<std::unique_ptr<serving::LocalEngine>> start_engine(
     const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
-  auto engine = EngineStart(options, clock).run(std::move(policy));
+  const EngineOptions fitting = with_fitting_caches(options, available_host_memory());
+  auto engine = EngineStart(fitting, clock).run(std::move(policy));
   ops::release_threads();  // those that loaded the weights, so that the engine's own may spin
   return engine;
 }

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "base/control_groups.h"
+#include "base/cores.h"
 #include "engine/dtype.h"
 #include "models/delta_net.h"
 
@@ -58,6 +60,22 @@ std::vector<std::string> memory_notes(const EngineOptions& options,
         "merged weights take {} MiB besides the base model's{}", reserved.shadow_bytes >> 20,
         loaded.weights->keeps_integers() ? ": they are of the data type, not integers"
                                          : "; --merge inplace needs none"));
+  return notes;
+}
+
+std::vector<std::string> group_notes(const EngineOptions& options, const std::string& root) {
+  std::vector<std::string> notes;
+  const auto quota = cpu_quota(root);
+  if (quota && options.threads == 0 && quota->cpus < cores_of_affinity(root)) {
+    const int threads = usable_cores(root);
+    notes.push_back(fmt::format(
+        "a CPU quota of {:.3g} CPUs was found ({}): {} compute thread{} by default (--threads)",
+        quota->cpus, quota->file, threads, threads == 1 ? "" : "s"));
+  }
+  if (const auto limit = host_memory(root).limit)
+    notes.push_back(
+        fmt::format("a memory limit of {} MiB was found ({}): what it leaves counts as free memory",
+                    limit->bytes >> 20, limit->file));
   return notes;
 }
 

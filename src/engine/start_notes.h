@@ -23,4 +23,8 @@ std::vector<std::string> memory_notes(const EngineOptions& options,
                                       const models::LoadedModel& loaded, const MemoryPlan& plan,
                                       const ReservedMemory& reserved);
 
+// One sentence for each limit of the process's control groups that a default follows. root: as of
+// memory_limit().
+std::vector<std::string> group_notes(const EngineOptions& options, const std::string& root = {});
+
 }  // namespace valora

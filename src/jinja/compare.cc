@@ -12,6 +12,13 @@ namespace {
 bool numbers_equal(const Value& a, const Value& b) {
   const auto ia = as_integer(a), ib = as_integer(b);
   if (ia && ib) return *ia == *ib;
+  const auto *la = a.as<Large>(), *lb = b.as<Large>();
+  if (la && lb) return *la == *lb;
+  if (la || lb) {
+    const double other = *as_number(la ? b : a);  // exact, as in Python
+    return other >= 0 && other < 0x1p64 && other == std::floor(other) &&
+           static_cast<uint64_t>(other) == (la ? la : lb)->value;
+  }
   return *as_number(a) == *as_number(b);
 }
 
@@ -121,6 +128,9 @@ Result<int> order(Budget& budget, const Value& a, const Value& b, std::string_vi
   if (b.is_undefined()) return undefined_fault(b);
   const auto ia = as_integer(a), ib = as_integer(b);
   if (ia && ib) return sign_of(*ia, *ib);
+  const auto *la = a.as<Large>(), *lb = b.as<Large>();
+  if (la && lb) return sign_of(la->value, lb->value);
+  if ((la && ib) || (ia && lb)) return la ? 1 : -1;
   if (as_number(a) && as_number(b)) return sign_of(*as_number(a), *as_number(b));
   if (a.is_string() && b.is_string()) {
     VALORA_CHECK(budget.look_at(std::min(a.text().size(), b.text().size())));

@@ -72,6 +72,7 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, CallArgs args) {
   VALORA_TRY(bound, bind("int", {"default", "base"}, 0, std::move(args)));
   if (subject.is_undefined()) return undefined_fault(subject);
   if (const auto integer = as_integer(subject)) return Value(*integer);
+  if (subject.as<Large>()) return subject;
   if (subject.is_string()) {
     VALORA_CHECK(runtime.budget.look_at(subject.text().size()));
     VALORA_TRY(base, integer_or(bound[1], 10, "the base"));
@@ -100,6 +101,7 @@ Result<Value> absolute(Runtime&, const Value& subject, CallArgs args) {
     if (*integer == INT64_MIN) return fault("an integer does not fit in 64 bits");
     return Value(std::abs(*integer));
   }
+  if (subject.as<Large>()) return subject;
   if (const auto* number = subject.as<double>()) return Value(std::abs(*number));
   return fault("bad operand type for abs(): '" + std::string(type_name(subject)) + "'");
 }
@@ -123,6 +125,7 @@ Result<Value> round(Runtime&, const Value& subject, CallArgs args) {
     return Value((how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
   }
   if (const auto integer = as_integer(subject)) return Value(*integer);
+  if (subject.as<Large>()) return subject;
   if (!std::isfinite(*number)) return subject;
   std::array<char, 1024> buffer;  // the exact value: ties round to the even decimal digit
   std::snprintf(buffer.data(), buffer.size(), "%.*f", static_cast<int>(precision), *number);

@@ -32,6 +32,7 @@ class Printer {
     VALORA_CHECK(budget_.step());
     if (const auto* boolean = value.as<bool>()) return add(*boolean ? "True" : "False");
     if (const auto* integer = value.as<int64_t>()) return add(std::to_string(*integer));
+    if (const auto* large = value.as<Large>()) return add(std::to_string(large->value));
     if (const auto* number = value.as<double>()) return add(float_text(*number));
     if (value.is_none()) return add("None");
     if (value.is_undefined()) return add("Undefined");

@@ -40,6 +40,7 @@ class JsonWriter {
     if (value.is_none()) return std::string("null");
     if (const auto* boolean = value.as<bool>()) return std::string(*boolean ? "true" : "false");
     if (const auto* integer = value.as<int64_t>()) return std::to_string(*integer);
+    if (const auto* large = value.as<Large>()) return std::to_string(large->value);
     if (const auto* number = value.as<double>()) {
       if (std::isnan(*number)) return std::string("NaN");
       if (std::isinf(*number)) return std::string(*number < 0 ? "-Infinity" : "Infinity");

@@ -145,6 +145,8 @@ Result<Value> apply(Budget& budget, Op op, const Value& left, const Value& right
   if (right.is_undefined()) return undefined_fault(right);
   const auto ia = as_integer(left), ib = as_integer(right);
   if (ia && ib) return integers(op, *ia, *ib);
+  const bool large_left = left.as<Large>() != nullptr, large_right = right.as<Large>() != nullptr;
+  if ((large_left && (ib || large_right)) || (large_right && ia)) return overflow();
   const auto a = as_number(left), b = as_number(right);
   if (a && b) return floats(op, *a, *b);
   const Sequence *sa = concatenable(left), *sb = concatenable(right);
@@ -170,6 +172,7 @@ Result<Value> apply(Unary::Op op, const Value& operand) {
     if (*integer == INT64_MIN) return overflow();
     return Value(-*integer);
   }
+  if (operand.as<Large>()) return op == Unary::Op::kPlus ? Result<Value>(operand) : overflow();
   if (const auto* number = operand.as<double>())
     return Value(op == Unary::Op::kMinus ? -*number : *number);
   return fault("bad operand type for unary " + std::string(op == Unary::Op::kMinus ? "-" : "+") +

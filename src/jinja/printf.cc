@@ -143,19 +143,22 @@ class PercentFormat {
       integer = static_cast<int64_t>(*number);
     }
     if (value.is_undefined()) return undefined_fault(value);
-    if (!integer || field.alternate || field.precision >= 0)
+    const auto* large = value.as<Large>();
+    if ((!integer && !large) || field.alternate || field.precision >= 0)
       return fault("%" + std::string(1, field.type) + " format: an integer is required, not " +
                    std::string(type_name(value)));
     std::array<char, 32> digits;
-    const uint64_t size =
-        *integer < 0 ? 0 - static_cast<uint64_t>(*integer) : static_cast<uint64_t>(*integer);
+    const bool negative = integer && *integer < 0;
+    const uint64_t size = large      ? large->value
+                          : negative ? 0 - static_cast<uint64_t>(*integer)
+                                     : static_cast<uint64_t>(*integer);
     std::snprintf(digits.data(), digits.size(),
                   type == 'd'   ? "%llu"
                   : type == 'x' ? "%llx"
                   : type == 'X' ? "%llX"
                                 : "%llo",
                   static_cast<unsigned long long>(size));
-    return pad_number(field, *integer < 0, digits.data());
+    return pad_number(field, negative, digits.data());
   }
 
   Status write_float(const Field& field, const Value& value) {

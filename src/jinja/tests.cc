@@ -30,7 +30,7 @@ const std::unordered_map<std::string_view, Plain>& plain_tests() {
       {"boolean", [](const Value& v) { return v.as<bool>() != nullptr; }},
       {"true", [](const Value& v) { return v.as<bool>() && *v.as<bool>(); }},
       {"false", [](const Value& v) { return v.as<bool>() && !*v.as<bool>(); }},
-      {"integer", [](const Value& v) { return v.as<int64_t>() != nullptr; }},
+      {"integer", [](const Value& v) { return v.as<int64_t>() || v.as<Large>(); }},
       {"float", [](const Value& v) { return v.as<double>() != nullptr; }},
       {"number", [](const Value& v) { return as_number(v).has_value(); }},
       {"string", [](const Value& v) { return v.is_string(); }},

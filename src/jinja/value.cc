@@ -134,9 +134,9 @@ int depth_of(const Value& value) {
 }
 
 std::string_view type_name(const Value& value) {
-  static constexpr std::string_view kNames[] = {"NoneType",  "Undefined",   "bool",    "int",
-                                                "float",     "str",         "list",    "dict",
-                                                "Namespace", "LoopContext", "function"};
+  static constexpr std::string_view kNames[] = {"NoneType", "Undefined", "bool",        "int",
+                                                "int",      "float",     "str",         "list",
+                                                "dict",     "Namespace", "LoopContext", "function"};
   if (const auto* sequence = value.as<SequencePtr>()) {
     static constexpr std::string_view kSequences[] = {
         "list", "tuple", "range", "dict_keys", "dict_values", "dict_items", "generator"};
@@ -153,6 +153,7 @@ std::optional<int64_t> as_integer(const Value& value) {
 
 std::optional<double> as_number(const Value& value) {
   if (const auto* number = value.as<double>()) return *number;
+  if (const auto* large = value.as<Large>()) return static_cast<double>(large->value);
   if (const auto integer = as_integer(value)) return static_cast<double>(*integer);
   return std::nullopt;
 }

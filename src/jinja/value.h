@@ -23,6 +23,13 @@ struct Namespace;
 struct Sequence;
 struct Str;
 
+// A Python int above 2^63 - 1, such as an unsigned identifier of 64 bits. It is printed, compared
+// and turned into a float; integer arithmetic with it is a fault.
+struct Large {
+  uint64_t value = 0;
+  bool operator==(const Large&) const = default;
+};
+
 struct None {};
 // Prints nothing and iterates over nothing. Other uses are faults with the message `why`.
 struct Undefined {
@@ -38,8 +45,8 @@ using CallablePtr = std::shared_ptr<const Callable>;
 
 class Value {
  public:
-  using Data = std::variant<None, Undefined, bool, int64_t, double, StrPtr, SequencePtr, DictPtr,
-                            NamespacePtr, LoopPtr, CallablePtr>;
+  using Data = std::variant<None, Undefined, bool, int64_t, Large, double, StrPtr, SequencePtr,
+                            DictPtr, NamespacePtr, LoopPtr, CallablePtr>;
   Value() = default;
   template <typename T>
     requires(!std::is_same_v<std::remove_cvref_t<T>, Value> && std::is_constructible_v<Data, T>)
@@ -137,7 +144,7 @@ bool truth(const Value& value);
 int depth_of(const Value& value);
 // Python's name of the type: "str", "dict", …
 std::string_view type_name(const Value& value);
-// The value of an int or a bool.
+// The value of an int of 64 bits or a bool.
 std::optional<int64_t> as_integer(const Value& value);
 // The value of an int, a bool or a float.
 std::optional<double> as_number(const Value& value);

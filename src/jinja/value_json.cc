@@ -14,8 +14,9 @@ Result<Value> value_of(Budget& budget, const AnyJson& json, int depth) {
     case AnyJson::value_t::boolean: return Value(json.template get<bool>());
     case AnyJson::value_t::number_integer: return Value(json.template get<int64_t>());
     case AnyJson::value_t::number_unsigned:
-      if (json.template get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
-        return fault("an integer does not fit in 64 bits");
+      if (const auto number = json.template get<uint64_t>();
+          number > static_cast<uint64_t>(INT64_MAX))
+        return Value(Large{number});
       return Value(json.template get<int64_t>());
     case AnyJson::value_t::number_float: return Value(json.template get<double>());
     case AnyJson::value_t::string:

@@ -70,6 +70,7 @@ DecoderConfig read_gemma3_config(const ConfigReader& text, const ConfigReader& t
 Family gemma3_text_family() {
   return {
       .architecture = kGemma3Text,
+      .model_type = "gemma3_text",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_gemma3_config(config, config), kGemma3Text);

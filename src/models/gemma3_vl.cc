@@ -157,6 +157,7 @@ Result<std::shared_ptr<const media::Processor>> gemma3_processor(
 Family gemma3_family() {
   return {
       .architecture = kGemma3,
+      .model_type = "gemma3",
       .spec = gemma3_spec,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {

@@ -164,9 +164,10 @@ std::string smolvlm_media_text(const media::VisualInput& input) {
 }
 
 template <const char* kArchitecture>
-Family idefics3_family_named() {
+Family idefics3_family_named(std::string model_type) {
   return {
       .architecture = kArchitecture,
+      .model_type = std::move(model_type),
       .spec = idefics3_spec<kArchitecture>,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
@@ -190,10 +191,10 @@ Family idefics3_family_named() {
 
 }  // namespace
 
-Family idefics3_family() { return idefics3_family_named<kIdefics3>(); }
+Family idefics3_family() { return idefics3_family_named<kIdefics3>("idefics3"); }
 
 Family smolvlm_family() {
-  Family family = idefics3_family_named<kSmolVlm>();
+  Family family = idefics3_family_named<kSmolVlm>("smolvlm");
   family.video_placeholder = family.image_placeholder;
   family.media_text = smolvlm_media_text;
   family.excludes_mixed_media = true;

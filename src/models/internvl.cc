@@ -55,6 +55,7 @@ Result<std::shared_ptr<const media::Processor>> internvl_processor(
 Family internvl_family() {
   return {
       .architecture = kInternVl.architecture,
+      .model_type = "internvl",
       .spec = internvl_spec,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

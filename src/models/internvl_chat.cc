@@ -107,6 +107,7 @@ std::unique_ptr<text::ChatFormat> internvl_chat_format(const text::Tokenizer&,
 Family internvl_chat_family() {
   return {
       .architecture = kInternVlChat.architecture,
+      .model_type = "internvl_chat",
       .spec = internvl_chat_spec,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

@@ -22,6 +22,7 @@ DecoderConfig read_llama_config(const ConfigReader& text, const ConfigReader& to
 Family llama_family() {
   return {
       .architecture = kLlama,
+      .model_type = "llama",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_llama_config(config, config), kLlama);

@@ -33,6 +33,7 @@ Result<std::shared_ptr<const media::Processor>> llava_processor(
 Family llava_family() {
   return {
       .architecture = kLlava,
+      .model_type = "llava",
       .spec = llava_spec,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

@@ -50,6 +50,7 @@ std::unique_ptr<text::ChatFormat> llava_next_chat(const text::Tokenizer&,
 Family llava_next_family() {
   return {
       .architecture = kLlavaNext,
+      .model_type = "llava_next",
       .spec = llava_next_spec,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

@@ -54,6 +54,7 @@ ModelSpec llava_onevision_spec(const ConfigReader& config) {
 Family llava_onevision_family() {
   return {
       .architecture = kLlavaOnevision,
+      .model_type = "llava_onevision",
       .spec = llava_onevision_spec,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

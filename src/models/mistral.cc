@@ -36,6 +36,7 @@ DecoderConfig read_mistral_config(const ConfigReader& text, const ConfigReader& 
 Family mistral_family() {
   return {
       .architecture = kMistral,
+      .model_type = "mistral",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_mistral_config(config, config), kMistral);

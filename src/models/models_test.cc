@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "models/idefics3.h"
@@ -69,6 +70,21 @@ std::string refusal(const Json& json) {
   if (!family.ok()) return family.error().message;
   const auto spec = read_model_spec(**family, config);
   return spec.ok() ? "accepted" : spec.error().message;
+}
+
+TEST(ModelSpec, EachFamilyIsFoundByItsModelType) {
+  const std::set<std::string> by_other_keys = {"LlavaForConditionalGeneration", "QWenLMHeadModel"};
+  for (const Family& family : families()) {
+    ASSERT_FALSE(family.model_type.empty()) << family.architecture;
+    const auto found =
+        find_family(ConfigReader({{"model_type", family.model_type}}, "config.json"));
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    EXPECT_EQ((*found)->architecture, family.architecture);
+    if (!by_other_keys.contains(family.architecture)) EXPECT_EQ(*found, &family);
+  }
+  const auto unknown = find_family(ConfigReader({{"model_type", "mamba"}}, "config.json"));
+  EXPECT_NE(unknown.error().message.find("qwen3_5_moe_text"), std::string::npos)
+      << unknown.error().message;
 }
 
 TEST(ModelSpec, RefusalNamesKeyBeforeAllocating) {

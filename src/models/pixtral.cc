@@ -59,9 +59,10 @@ Result<std::shared_ptr<const media::Processor>> pixtral_processor(
 }
 
 template <LlavaConfig (*kRead)(const ConfigReader&), const char* kArchitecture>
-Family pixtral_family_of() {
+Family pixtral_family_of(std::string model_type) {
   return {
       .architecture = kArchitecture,
+      .model_type = std::move(model_type),
       .spec = pixtral_spec<kRead, kArchitecture>,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {
@@ -81,10 +82,10 @@ Family pixtral_family_of() {
 
 }  // namespace
 
-Family mistral3_family() { return pixtral_family_of<read_mistral3, kMistral3>(); }
+Family mistral3_family() { return pixtral_family_of<read_mistral3, kMistral3>("mistral3"); }
 
 Family pixtral_family() {
-  Family family = pixtral_family_of<read_pixtral, kPixtral>();
+  Family family = pixtral_family_of<read_pixtral, kPixtral>("llava");
   family.takes = [](const ConfigReader& config) {
     const auto vision = config.json().find("vision_config");
     if (vision == config.json().end() || !vision->is_object()) return false;

@@ -161,6 +161,7 @@ Result<std::shared_ptr<const media::Processor>> qwen_vl_processor(const ConfigRe
 Family qwen1_family() {
   return {
       .architecture = kQwen,
+      .model_type = "qwen",
       .spec =
           [](const ConfigReader& config) {
             return qwen1_spec(read_qwen1_decoder(config), nullptr);
@@ -181,6 +182,7 @@ Family qwen1_family() {
 Family qwen1_vl_family() {
   return {
       .architecture = kQwen,
+      .model_type = "qwen",
       .spec = qwen_vl_spec,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {

@@ -16,6 +16,7 @@ DecoderConfig read_qwen2_config(const ConfigReader& text, const ConfigReader& to
 Family qwen2_family() {
   return {
       .architecture = kQwen2,
+      .model_type = "qwen2",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_qwen2_config(config, config), kQwen2);

@@ -42,6 +42,7 @@ struct Qwen2_5VlVisionBlock {
 class Qwen2_5VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen2_5_VLForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen2_5_vl";
   static constexpr bool kMarksFrames = false;
   using Config = Qwen2_5VlVisionConfig;
   static Config read_config(const ConfigReader& vision);

@@ -22,6 +22,7 @@ struct Qwen2VlVisionConfig {
 class Qwen2VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen2VLForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen2_vl";
   static constexpr bool kMarksFrames = false;
   using Config = Qwen2VlVisionConfig;
   static Config read_config(const ConfigReader& vision);

@@ -20,6 +20,7 @@ DecoderConfig read_qwen3_config(const ConfigReader& text, const ConfigReader& to
 Family qwen3_family() {
   return {
       .architecture = kQwen3,
+      .model_type = "qwen3",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_qwen3_config(config, config), kQwen3);

@@ -16,6 +16,8 @@ namespace {
 struct Dense {
   static constexpr char kText[] = "Qwen3_5ForCausalLM";
   static constexpr char kVisual[] = "Qwen3_5ForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen3_5";
+  static constexpr char kTextType[] = "qwen3_5_text";
   static constexpr DecoderDefaults kDefaults{.vocab = 248320,
                                              .hidden = 4096,
                                              .intermediate = 12288,
@@ -26,6 +28,8 @@ struct Dense {
 struct Sparse {
   static constexpr char kText[] = "Qwen3_5MoeForCausalLM";
   static constexpr char kVisual[] = "Qwen3_5MoeForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen3_5_moe";
+  static constexpr char kTextType[] = "qwen3_5_moe_text";
   static constexpr DecoderDefaults kDefaults{.vocab = 248320,
                                              .hidden = 2048,
                                              .intermediate = 1,  // no layer has an MLP
@@ -127,6 +131,7 @@ template <typename Kind>
 class Qwen35VisionTower : public Qwen3VlVisionTower {
  public:
   static constexpr const char* kArchitecture = Kind::kVisual;
+  static constexpr const char* kModelType = Kind::kModelType;
   static Config read_config(const ConfigReader& vision) {
     return Qwen3VlVisionTower::read_config(vision, false);
   }
@@ -176,6 +181,7 @@ template <typename Kind>
 Family text_family() {
   return {
       .architecture = Kind::kText,
+      .model_type = Kind::kTextType,
       .spec = qwen3_5_text_spec<Kind>,
       .build =
           [](const ConfigReader& config, Weights& weights, at::Device device) {

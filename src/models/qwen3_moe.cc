@@ -22,6 +22,7 @@ DecoderConfig read_qwen3_moe_config(const ConfigReader& config) {
 Family qwen3_moe_family() {
   return {
       .architecture = kQwen3Moe,
+      .model_type = "qwen3_moe",
       .spec =
           [](const ConfigReader& config) {
             return causal_lm_spec(read_qwen3_moe_config(config), kQwen3Moe);

@@ -41,6 +41,7 @@ DecoderConfig read_qwen3_vl_moe_decoder(const ConfigReader& config) {
 class Qwen3VlMoeVisionTower : public Qwen3VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen3VLMoeForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen3_vl_moe";
   using Qwen3VlVisionTower::Qwen3VlVisionTower;
 };
 

@@ -47,6 +47,7 @@ struct Qwen3VlMerger {
 class Qwen3VlVisionTower {
  public:
   static constexpr char kArchitecture[] = "Qwen3VLForConditionalGeneration";
+  static constexpr char kModelType[] = "qwen3_vl";
   static constexpr bool kMarksFrames = true;
   using Config = Qwen3VlVisionConfig;
   // deepstack: whether block outputs go to decoder layers.

@@ -27,8 +27,8 @@ using DecoderReader = DecoderConfig(const ConfigReader& config);
 
 ModelSpec::FrameMarks read_frame_marks(const ConfigReader& config);
 
-// Tower must have: kArchitecture; kMarksFrames (ModelSpec::frame_marks); a Config with depth, out,
-// merge, patch, temporal_patch, levels() (ModelSpec::visual_levels) and
+// Tower must have: kArchitecture and kModelType; kMarksFrames (ModelSpec::frame_marks); a Config
+// with depth, out, merge, patch, temporal_patch, levels() (ModelSpec::visual_levels) and
 // time_positions_per_second(); read_config(vision); add_modules(config, prefix, modules);
 // begin(items, pieces).
 template <typename Tower, DecoderReader* read_decoder>
@@ -88,6 +88,7 @@ template <typename Tower, DecoderReader* read_decoder = read_qwen_vl_decoder>
 Family qwen_vl_family() {
   return {
       .architecture = Tower::kArchitecture,
+      .model_type = Tower::kModelType,
       .spec = qwen_vl_spec<Tower, read_decoder>,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {

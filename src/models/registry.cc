@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "models/gemma3.h"
 #include "models/idefics3.h"
 #include "models/internvl.h"
@@ -34,35 +32,6 @@ std::string first_architecture(const Json& config) {
   const auto it = config.find("architectures");
   if (it == config.end() || !it->is_array() || it->empty() || !it->front().is_string()) return {};
   return it->front().get<std::string>();
-}
-
-// For config.json files without "architectures"; maps the model_type, as transformers' AutoModel
-// classes do.
-std::string architecture_of_type(const Json& config) {
-  static const std::map<std::string, std::string> kTypes = {
-      {"gemma3", "Gemma3ForConditionalGeneration"},
-      {"gemma3_text", "Gemma3ForCausalLM"},
-      {"idefics3", "Idefics3ForConditionalGeneration"},
-      {"internvl", "InternVLForConditionalGeneration"},
-      {"internvl_chat", "InternVLChatModel"},
-      {"llama", "LlamaForCausalLM"},
-      {"llava", "LlavaForConditionalGeneration"},
-      {"llava_next", "LlavaNextForConditionalGeneration"},
-      {"llava_onevision", "LlavaOnevisionForConditionalGeneration"},
-      {"mistral", "MistralForCausalLM"},
-      {"mistral3", "Mistral3ForConditionalGeneration"},
-      {"qwen", "QWenLMHeadModel"},
-      {"qwen2", "Qwen2ForCausalLM"},
-      {"qwen2_vl", "Qwen2VLForConditionalGeneration"},
-      {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration"},
-      {"qwen3", "Qwen3ForCausalLM"},
-      {"qwen3_vl", "Qwen3VLForConditionalGeneration"},
-      {"qwen3_5", "Qwen3_5ForConditionalGeneration"},
-      {"qwen3_5_text", "Qwen3_5ForCausalLM"},
-      {"smolvlm", "SmolVLMForConditionalGeneration"}};
-  const auto type = field_or<std::string>(config, "model_type", "");
-  const auto it = type.ok() ? kTypes.find(*type) : kTypes.end();
-  return it == kTypes.end() ? std::string() : it->second;
 }
 
 // The dtype named in config.json; nullopt if it names none.
@@ -112,14 +81,22 @@ Result<const Family*> find_family(const ConfigReader& config) {
     name = first_architecture(config.nested_or_self("text_config").json());
     if (!name.ends_with("ForConditionalGeneration")) name.clear();  // the decoder's own name
   }
-  if (name.empty()) name = architecture_of_type(config.json());
-  if (name.empty())
+  const auto type = field_or<std::string>(config.json(), "model_type", "");
+  const bool by_type = name.empty() && type.ok() && !type->empty();
+  if (name.empty() && !by_type)
     return unprocessable(config.file() + ": \"architectures\" is missing", config.file());
   std::vector<std::string> known;
   for (const Family& family : families()) {
-    if (family.architecture == name && (!family.takes || family.takes(config))) return &family;
-    if (!family.takes) known.push_back(family.architecture);
+    const bool named = by_type ? family.model_type == *type : family.architecture == name;
+    if (named && (!family.takes || family.takes(config))) return &family;
+    if (!family.takes) known.push_back(by_type ? family.model_type : family.architecture);
   }
+  if (by_type)
+    return unprocessable(
+        fmt::format("{}: \"architectures\" is missing, and model_type {} is not supported; "
+                    "supported types: {}",
+                    config.file(), *type, fmt::join(known, ", ")),
+        config.file());
   return unprocessable(
       fmt::format("{}: architecture {} is not supported; supported architectures: {}",
                   config.file(), name, fmt::join(known, ", ")),

@@ -223,6 +223,8 @@ class Weights {
 
   // All names of a linear or a prefix, the canonical one first.
   std::vector<std::string> names_of(const std::string& name) const;
+  // The names of a linear by the one that the file has.
+  std::vector<std::string> names_in_file(const std::string& stored) const;
   // Null if the checkpoint stores this linear in floats or not at all. Throws LoadError.
   std::unique_ptr<StoredLinear> quantised_linear(const std::string& name, int64_t out, int64_t in);
   // This rank's part of quantised_linear().

@@ -83,7 +83,7 @@ void Weights::set_quantisation(std::shared_ptr<const QuantisedConfig> config) {
     if (entries_.contains(name + kCodeScales))
       packed_[name] = static_cast<int64_t>(byte_size(entry.view)) * 2;
     if (std::ranges::find(kWords, part) == kWords.end()) continue;
-    const auto* rule = quantisation_->rule_of(std::array{linear});
+    const auto* rule = quantisation_->rule_of_stored(names_in_file(linear));
     const int bits = rule && rule->scheme ? rule->scheme->bits : 32;
     int64_t count = static_cast<int64_t>(byte_size(entry.view)) * 8 / bits;
     // Exclude the padding of rows to whole words.
@@ -119,6 +119,17 @@ std::vector<std::string> Weights::names_of(const std::string& name) const {
   return names;
 }
 
+std::vector<std::string> Weights::names_in_file(const std::string& stored) const {
+  std::vector<std::string> names{stored};
+  for (const auto& alias : aliases_)
+    if (stored.starts_with(alias.alias))
+      names.push_back(alias.canonical + stored.substr(alias.alias.size()));
+  for (const auto& alias : aliases_)
+    if (stored.starts_with(alias.canonical))
+      names.push_back(alias.alias + stored.substr(alias.canonical.size()));
+  return names;
+}
+
 std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name, int64_t out,
                                                         int64_t in) {
   if (const Entry* entry = find(name + ".weight"); entry && entry->has_blocks())
@@ -140,7 +151,10 @@ std::unique_ptr<StoredLinear> Weights::quantised_linear(const std::string& name,
   }
   const std::string part = packed ? *words : "weight";
   if (packed && weight) parts.fail(part, "is stored as well as weight; delete one of them");
-  const QuantisedConfig::Rule* rule = quantisation_->rule_of(names_of(name));
+  std::vector<std::string> names = names_of(name);
+  // The name in the file goes first.
+  names.insert(names.begin(), linear_of(find(name + "." + part)->stored_name));
+  const QuantisedConfig::Rule* rule = quantisation_->rule_of_stored(names);
   if (!rule || !rule->scheme)
     parts.fail(part, "is quantised, but " + quantisation_->file() +
                          (rule ? " says that it is not (" + rule->key + ")"

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
+
 namespace valora::ops {
 namespace {
 
 constexpr Duration kPeriod = std::chrono::milliseconds(250), kQuiet = std::chrono::minutes(1);
 
 }  // namespace
+
+void set_compute_threads(int threads) {
+  if (threads == 0) threads = std::min(at::get_num_threads(), usable_cores());
+  if (threads != at::get_num_threads()) at::set_num_threads(threads);
+}
 
 ComputeThreads::ComputeThreads(const Clock& clock, CoreLoadFiles files)
     : clock_(clock),

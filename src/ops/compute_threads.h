@@ -8,6 +8,10 @@
 
 namespace valora::ops {
 
+// Sets this thread's number of compute threads, and that of threads created later. 0: as it is, but
+// at most one per core that the process may use (base/cores.h).
+void set_compute_threads(int threads);
+
 class ComputeThreads {
  public:
   // Construct on the computing thread; its current number of threads becomes the maximum.

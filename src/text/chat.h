@@ -30,6 +30,7 @@ struct ChatMessage {
   std::vector<ToolCall> tool_calls = {};
   std::string tool_call_id = {};
   std::string name = {};
+  std::optional<std::string> thought = {};  // templates have it under two names
 };
 
 // The concatenated texts of a message's parts.

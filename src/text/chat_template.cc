@@ -40,6 +40,7 @@ size_t text_bytes(const std::vector<ChatMessage>& messages) {
   for (const ChatMessage& message : messages) {
     for (const ChatPart& part : message.parts) bytes += part.text.size();
     for (const ToolCall& call : message.tool_calls) bytes += call.arguments.dump().size();
+    bytes += message.thought.value_or("").size();
   }
   return bytes;
 }
@@ -156,6 +157,11 @@ class ChatTemplate final : public ChatFormat {
     if (!message.tool_call_id.empty()) {
       VALORA_TRY(id, jinja::make_string(budget, to_valid_utf8(message.tool_call_id)));
       add("tool_call_id", std::move(id));
+    }
+    if (message.thought) {
+      VALORA_TRY(thought, jinja::make_string(budget, to_valid_utf8(*message.thought)));
+      add("reasoning_content", thought);
+      add("reasoning", std::move(thought));
     }
     return jinja::make_dict(budget, std::move(entries));
   }

@@ -40,6 +40,7 @@ void each_text(std::vector<ChatMessage>& messages, Visit visit) {
     }
     visit(message.tool_call_id);
     visit(message.name);
+    if (message.thought) visit(*message.thought);
   }
 }
 

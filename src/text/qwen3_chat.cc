@@ -67,7 +67,9 @@ class Qwen3Format final : public ChatFormat {
       const std::string text = with_placeholders(message);
       out += "<|im_start|>" + message.role + "\n";
       if (message.role == "assistant") {
-        const Answer answer = cut_answer(text);
+        const Answer answer = message.thought
+                                  ? Answer{without_newlines(*message.thought, true, true), text}
+                                  : cut_answer(text);
         if (i > question && (i + 1 == messages.size() || !answer.thought.empty()))
           out.append(kThink)
               .append("\n")

@@ -32,6 +32,16 @@ TEST(Qwen3Chat, AddsAssistantTurnAndPictures) {
             "<think>\n");
 }
 
+TEST(Qwen3Chat, ThoughtOfTheLastAnswerIsWritten) {
+  const ChatMessage answer{.role = "assistant", .parts = {text("b </think>")}, .thought = "\nhm\n"};
+  EXPECT_EQ(rendered({{"user", {text("a")}}, answer}, false),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n<think>\nhm\n</think>\n\n"
+            "b </think><|im_end|>\n");
+  EXPECT_EQ(rendered({{"user", {text("a")}}, answer, {"user", {text("c")}}}, false),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb </think><|im_end|>\n"
+            "<|im_start|>user\nc<|im_end|>\n");
+}
+
 TEST(Qwen3Chat, ThinkingIsRemovedFromEarlierAnswers) {
   EXPECT_EQ(rendered({{"user", {text("a")}},
                       {"assistant", {text("<think>\nhm\n</think>\n\nb")}},

@@ -13,6 +13,7 @@
 #include "text/folder_tokens.h"
 #include "text/gguf/tokenizer.h"
 #include "text/json_fields.h"
+#include "text/mistral_words.h"
 #include "text/models/bpe.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
@@ -242,6 +243,26 @@ Result<std::shared_ptr<const Tokenizer>> load_tiktoken(const std::string& dir,
   return std::shared_ptr<const Tokenizer>(std::make_shared<HuggingFaceTokenizer>(std::move(parts)));
 }
 
+// Names the file that the folder has instead of tokenizer.json.
+Error no_tokenizer(const InputFolder& folder) {
+  const std::string path = folder.path_of("tokenizer.json");
+  if (folder.has("tekken.json"))
+    return unprocessable(
+        folder.path_of("tekken.json") +
+            " is Mistral's own form of the tokenizer, which is not read: take the model's folder "
+            "in "
+            "transformers' format, or write tokenizer.json with convert_tekken_tokenizer of "
+            "transformers.integrations.mistral and save_pretrained",
+        path);
+  for (const char* name : {"tokenizer.model", "spiece.model", "vocab.json", "vocab.txt"})
+    if (folder.has(name))
+      return not_found(path + " does not exist, and " + name +
+                           " alone is not read: write it with transformers' "
+                           "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
+                       path);
+  return not_found(path + " does not exist", path);
+}
+
 }  // namespace
 
 // Includes the added tokens listed in the folder's other files.
@@ -256,7 +277,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
   if (!file_exists(path) && file_exists(ranks)) return load_tiktoken(dir.path, ranks);
   const auto folder = InputFolder::open(dir);
   if (!folder.ok()) return not_found(path + " does not exist", path);
+  if (!folder->has("tokenizer.json")) return no_tokenizer(*folder);
   VALORA_TRY(json, read_json(*folder, "tokenizer.json", {.unique_keys = true}));
+  VALORA_CHECK(mend_mistral_words(*folder, json));
   VALORA_TRY(more, read_folder_tokens(*folder, json));
   return make_tokenizer(json, path, more, other);
 }

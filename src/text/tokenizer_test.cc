@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/testing/temp_dir.h"
 #include "text/testing/tiny_tokenizer.h"
 
 namespace valora::text {
@@ -245,6 +246,18 @@ TEST(Tokenizer, TakesMergesAsPairs) {
   Json json = tiny_tokenizer_json();
   json["model"]["merges"] = Json::parse(R"([["a", "b"], ["ab", "c"]])");
   EXPECT_THAT(Tokenizer::from_json(json, "tiny").value()->encode("abc"), ElementsAre(257));
+}
+
+TEST(Tokenizer, FilesInsteadOfTokenizerJsonAreNamed) {
+  const valora::testing::TempDir folder;
+  const auto refusal = [&] { return Tokenizer::load(folder.path()).error().message; };
+  EXPECT_EQ(refusal(), folder.file("tokenizer.json") + " does not exist");
+  folder.write("tokenizer.model", "");
+  EXPECT_THAT(refusal(), HasSubstr("tokenizer.model alone is not read"));
+  folder.write("tekken.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("tekken.json is Mistral's own form of the tokenizer"));
+  folder.write("tokenizer.json", tiny_tokenizer_json().dump());
+  EXPECT_TRUE(Tokenizer::load(folder.path()).ok());
 }
 
 }  // namespace

@@ -203,6 +203,16 @@ class Awq(Quantiser):
                 "scales": scales.T.half().contiguous()}
 
 
+def auto_round(layout, quantiser):
+    """AutoRound's configuration of tensors in this layout."""
+    def config(kept):
+        return {"quant_method": "auto-round", "packing_format": f"auto_round:auto_{layout}", "bits": quantiser.bits, "data_type": "int",
+                "group_size": quantiser.group, "sym": quantiser.symmetric, "autoround_version": "0.9.2", "iters": 200, "seqlen": 2048,
+                "block_name_to_quantize": "model.layers", "extra_config": {name: {"bits": 16, "data_type": "float"} for name in kept}}
+    quantiser.config = config
+    return quantiser
+
+
 class Fp8(Quantiser):
     """8-bit floats with a scale per block, as in transformers' fine-grained fp8."""
 

@@ -47,6 +47,8 @@ CASES = {
     "gptq-order": ("text-grouped-tied", Gptq(4, 8, desc_act=True)),
     "gptq-v2": ("text-grouped-tied", Gptq(8, -1, version=2)),
     "awq": ("vl-small-patch", Awq(4, 16)),
+    "auto-round": ("text-one-layer", quantised.auto_round("gptq", Gptq(4, 16))),
+    "auto-round-awq": ("vl-small-patch", quantised.auto_round("awq", Awq(4, 16))),
     "nf4-nested": ("vl-grouped-tied", BitsAndBytes("nf4", 64, nested_block=16)),
     "fp4": ("text-one-layer", BitsAndBytes("fp4", 32)),
     "bitsandbytes-8": ("vl-grouped-tied", BitsAndBytesRows()),

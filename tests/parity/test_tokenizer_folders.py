@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import tokenizer_parity as parity
 
@@ -88,3 +88,32 @@ def test_added_tokens_of_a_folder_equal_reference(whole, tmp_path, layout, kind)
     without = parity.ask(tmp_path, [{"ids": answer["ids"], "skip_special_tokens": True} for answer in answers])
     for text, answer, rest in zip(texts, answers, without):
         assert rest["decoded"] == reference.decode(answer["ids"], skip_special_tokens=True), ascii(text)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A tokenizer.json of more than 100,000 tokens with the older words of Mistral's tokenizers."""
+    tokenizer = parity.llama3_like()
+    first = tokenizer.get_vocab_size()
+    content = json.loads(tokenizer.to_str())
+    content["model"]["vocab"] |= {f"filler{i}\u0120": first + i for i in range(100_500)}
+    return content
+
+
+ASKED = {"fix_mistral_regex": True}
+MISTRAL = {"model_type": "mistral", "transformers_version": "4.57.3"}
+
+
+@pytest.mark.parametrize("config, settings, mended", [
+    (MISTRAL, ASKED, True), (MISTRAL, {"fix_mistral_regex": False}, False), (MISTRAL, {}, False),
+    (MISTRAL | {"transformers_version": "4.40.0", "model_type": "pixtral"}, ASKED, True),
+    (MISTRAL | {"transformers_version": "5.1.0"}, ASKED, False), ({"model_type": "mistral3"}, ASKED, True),
+    (MISTRAL | {"model_type": "llama", "transformers_version": "4.57.2"}, ASKED, False)],
+    ids=["asked", "not", "without", "pixtral", "new", "unknown-release", "llama"])
+def test_words_of_mistral_are_mended_as_in_reference(large, tmp_path, config, settings, mended):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(large))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | settings))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    reference = PreTrainedTokenizerFast.from_pretrained(tmp_path).backend_tokenizer
+    assert (parity.TEKKEN_WORDS in json.loads(reference.to_str())["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]) == mended
+    parity.expect_equal(reference, tmp_path, ["camelCase HTTPServer 12345", "ab/\n/ x"] + parity.corpus(200, ["<|begin|>"]))

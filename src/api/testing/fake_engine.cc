@@ -21,6 +21,7 @@ ModelCard fake_model() {
           .created = 1700000000,
           .images = true,
           .videos = true,
+          .embedding_size = 3,
           .kv_block_tokens = 16,
           .kv_blocks = 256,
           .kv_dtype = "int8",

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "generator/quantise/rounding.h"
 #include "generator/stopped.h"
 #include "models/registry.h"
+#include "ops/compute_threads.h"
 
 namespace valora::generator {
 namespace {
@@ -220,7 +220,7 @@ Status FolderQuantiser::write(const std::string& folder) {
 Result<QuantiseReport> FolderQuantiser::run() {
   VALORA_CHECK(check());
   VALORA_CHECK(read_model());
-  if (options_.engine.threads > 0) at::set_num_threads(options_.engine.threads);
+  ops::set_compute_threads(options_.engine.threads);
   if (!options_.tasks.empty() || !options_.text.empty()) {
     VALORA_TRY(moments, InputMoments::open(options_, events_));
     moments_ = std::move(moments);

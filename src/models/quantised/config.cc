@@ -66,6 +66,15 @@ const QuantisedConfig::Rule* QuantisedConfig::rule_of(std::span<const std::strin
   return first == rules_.end() ? nullptr : &*first;
 }
 
+const QuantisedConfig::Rule* QuantisedConfig::rule_of_stored(
+    std::span<const std::string> names) const {
+  const Rule* const any = rule_of(names);
+  if (any && any->scheme) return any;
+  for (const std::string& name : names)
+    if (const Rule* own = rule_of({&name, 1}); own && own->scheme) return own;
+  return any;
+}
+
 std::string QuantisedConfig::describe() const {
   std::vector<std::string> all;
   for (const std::vector<Rule>* rules : {&rules_, &unordered_})
@@ -85,14 +94,14 @@ std::optional<QuantisedConfig> read_quantised_config(const ConfigReader& config)
     return read_compressed_tensors_config(*found);
   if (method == "gptq") return read_gptq_config(*found);
   if (method == "awq") return read_awq_config(*found);
+  if (method == "auto-round" || method == "intel/auto-round") return read_auto_round_config(*found);
   if (method == "fp8") return read_fp8_config(*found);
   if (method == "bitsandbytes") return read_bitsandbytes_config(*found);
   found->refuse(method.empty()
                     ? "quant_method is missing, so the stored integers would be read as weights"
                     : "quant_method \"" + method +
-                          "\" is not supported, only compressed-tensors, gptq, awq, fp8 and "
-                          "bitsandbytes; the "
-                          "stored values would be read as weights");
+                          "\" is not supported, only compressed-tensors, gptq, awq, auto-round, "
+                          "fp8 and bitsandbytes; the stored values would be read as weights");
 }
 
 void refuse_set(const ConfigReader& config, std::initializer_list<const char*> keys) {

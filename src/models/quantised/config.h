@@ -32,6 +32,11 @@ class QuantisedConfig {
   // The rule for the linear with these names: the matching unordered rule, else the first matching
   // one of the others. Null: none matches. Throws LoadError.
   const Rule* rule_of(std::span<const std::string> names) const;
+  // The same for a linear that is stored quantised. An exception for it counts only if it holds
+  // under all of its names: written for the names of another release, it may match none of the
+  // names that the folder was written with. Then the rule of the first name that has a scheme
+  // holds.
+  const Rule* rule_of_stored(std::span<const std::string> names) const;
 
   const std::string& format() const { return format_; }
   const std::string& text() const { return text_; }
@@ -53,6 +58,7 @@ std::optional<QuantisedConfig> read_quantised_config(const ConfigReader& config)
 QuantisedConfig read_compressed_tensors_config(const ConfigReader& config);
 QuantisedConfig read_gptq_config(const ConfigReader& config);
 QuantisedConfig read_awq_config(const ConfigReader& config);
+QuantisedConfig read_auto_round_config(const ConfigReader& config);
 QuantisedConfig read_fp8_config(const ConfigReader& config);
 QuantisedConfig read_bitsandbytes_config(const ConfigReader& config);
 

@@ -188,6 +188,89 @@ TEST(QuantisedConfig, GptqDynamicRulesApplyPerLinear) {
   EXPECT_THROW(rule("layers.1.down_proj"), LoadError) << "the order of the rules is not known";
 }
 
+Json auto_round(const char* packing) {
+  return {{"quant_method", "auto-round"},
+          {"packing_format", packing},
+          {"bits", 4},
+          {"group_size", 32},
+          {"sym", true},
+          {"data_type", "int"}};
+}
+
+QuantisedConfig config_of(const Json& section) {
+  return read_quantised_config(ConfigReader({{"quantization_config", section}}, "config.json"))
+      .value();
+}
+
+TEST(QuantisedConfig, AutoRoundHasSettingsOfSingleLinears) {
+  Json section = auto_round("auto_round:auto_gptq");
+  section["extra_config"] = {{"layers.0.q_proj", {{"bits", 8}, {"group_size", -1}}},
+                             {"layers.0.k_proj", {{"bits", 16}, {"data_type", "float"}}},
+                             {"layers.0.v_proj", {{"sym", false}}},
+                             {"^layers\\.1\\.", {{"bits", 16}}},
+                             {"up_proj$", {{"bits", 8}}}};
+  const QuantisedConfig config = config_of(section);
+  const auto scheme = [&](const std::string& name) {
+    return config.rule_of(std::vector<std::string>{name})->scheme;
+  };
+  const QuantisedScheme usual{.packing = Packing::kGptq,
+                              .bits = 4,
+                              .scope = ScaleScope::kGroup,
+                              .group = 32,
+                              .symmetric = true,
+                              .zeros_less_one = true};
+  EXPECT_EQ(scheme("layers.0.o_proj"), usual);
+  EXPECT_EQ(scheme("layers.0.q_proj")->bits, 8);
+  EXPECT_EQ(scheme("layers.0.q_proj")->scope, ScaleScope::kChannel);
+  EXPECT_FALSE(scheme("layers.0.k_proj"));
+  EXPECT_FALSE(scheme("layers.0.v_proj")->symmetric);
+  EXPECT_EQ(scheme("layers.0.v_proj")->group, 32);
+  EXPECT_FALSE(scheme("layers.1.q_proj"));
+  EXPECT_EQ(scheme("other.layers.1.q_proj"), usual) << "the expression has an anchor";
+  EXPECT_EQ(scheme("layers.2.mlp.up_proj")->bits, 8);
+  EXPECT_THROW(scheme("layers.1.mlp.up_proj"), LoadError) << "the order of the rules is not known";
+}
+
+TEST(QuantisedConfig, AutoRoundIsReadInTwoLayouts) {
+  const QuantisedConfig awq = config_of(auto_round("auto_round:auto_awq"));
+  const auto scheme = awq.rule_of(std::vector<std::string>{"a"})->scheme;
+  EXPECT_EQ(scheme->packing, Packing::kAwq);
+  EXPECT_FALSE(scheme->symmetric) << "zero-points are stored";
+  EXPECT_FALSE(scheme->zeros_less_one);
+  const auto refusal = [](const Json& section) {
+    try {
+      config_of(section);
+    } catch (const LoadError& e) {
+      return e.error().message;
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(refusal(auto_round("auto_round:exllamav2")),
+              HasSubstr("export the model in the format auto_gptq"));
+  const Json wrong = {{"data_type", "mx_fp"}, {"act_bits", 8}, {"super_bits", 6}, {"bits", 3}};
+  for (const auto& [key, value] : wrong.items()) {
+    Json section = auto_round("auto_round:auto_gptq");
+    EXPECT_EQ(refusal(section), "accepted");
+    section[key] = value;
+    EXPECT_NE(refusal(section), "accepted") << key;
+  }
+}
+
+TEST(QuantisedConfig, ExceptionOfAStoredLinearHoldsUnderAllNamesOnly) {
+  Json section = {{"quant_method", "compressed-tensors"},
+                  {"format", "pack-quantized"},
+                  {"config_groups",
+                   {{"group_0",
+                     {{"targets", {"Linear"}},
+                      {"weights", {{"num_bits", 4}, {"type", "int"}, {"strategy", "channel"}}}}}}},
+                  {"ignore", {"re:visual.*"}}};
+  const std::vector<std::string> names = {"model.visual.fc", "visual.fc"};
+  EXPECT_FALSE(config_of(section).rule_of(names)->scheme);
+  EXPECT_EQ(config_of(section).rule_of_stored(names)->scheme->bits, 4);
+  section["ignore"] = {"re:.*visual.*"};
+  EXPECT_FALSE(config_of(section).rule_of_stored(names)->scheme);
+}
+
 TEST(QuantisedConfig, AwqExceptionsMatchWholeNames) {
   const auto config = read_quantised_config(ConfigReader(
       {{"quantization_config",

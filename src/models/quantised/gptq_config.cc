@@ -1,4 +1,5 @@
-// The GPTQ and AWQ configurations that transformers, GPT-QModel, AutoGPTQ and AutoAWQ write.
+// The GPTQ and AWQ configurations that transformers, GPT-QModel, AutoGPTQ and AutoAWQ write, and
+// AutoRound's for tensors in these two layouts.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -64,6 +65,57 @@ void read_dynamic(const ConfigReader& config, const QuantisedScheme& scheme,
   }
 }
 
+// Absent keys keep the scheme's values; outer: those of the whole model.
+void read_auto_round_scheme(const ConfigReader& config, bool outer, QuantisedScheme& scheme) {
+  const bool awq = scheme.packing == Packing::kAwq;
+  scheme.bits = read_bits(config, "bits", scheme.bits);
+  if (awq ? scheme.bits != 4 : scheme.bits != 4 && scheme.bits != 8)
+    config.refuse("AutoRound weights of " + std::to_string(scheme.bits) +
+                  (awq ? " bits are not supported in AWQ's layout, only of 4"
+                       : " bits are not supported, only of 4 and 8"));
+  if (outer || config.has("group_size")) read_group(config, "group_size", scheme);
+  scheme.symmetric = !awq && config.flag("sym", scheme.symmetric);
+}
+
+// AutoRound takes a key with any of these as a regular expression, which may match anywhere.
+bool is_expression(const std::string& key) {
+  return key.find_first_of("*+?^$()[]{}|\\") != key.npos;
+}
+
+// Settings of single linears; those of 16 bits or more stay in floats.
+void add_extra_rules(const ConfigReader& config, const QuantisedScheme& scheme,
+                     QuantisedConfig& made) {
+  constexpr size_t kMostRules = 65536, kMostExpressions = 1024;
+  if (!config.has("extra_config")) return;
+  const ConfigReader extra(config.child("extra_config").json(), config.file() + ".extra_config");
+  if (extra.json().size() > kMostRules) extra.refuse("there are too many rules");
+  size_t expressions = 0;
+  std::vector<std::pair<std::optional<QuantisedScheme>, NameSet>> named;
+  for (const auto& [key, value] : extra.json().items()) {
+    if (!value.is_object()) extra.refuse("\"" + key + "\" must be an object");
+    const ConfigReader own(value, extra.file() + "." + key);
+    std::optional<QuantisedScheme> chosen = scheme;
+    if (own.text("data_type", "int") != "int" || read_bits(own, "bits", scheme.bits) >= 16)
+      chosen.reset();
+    else
+      read_auto_round_scheme(own, false, *chosen);
+    if (!is_expression(key)) {
+      auto known = std::ranges::find(named, chosen, &decltype(named)::value_type::first);
+      if (known == named.end()) known = named.insert(known, {chosen, {}});
+      known->second.add_name(key);
+      continue;
+    }
+    if (++expressions > kMostExpressions) extra.refuse("there are too many expressions");
+    auto regex = adapters::Regex::compile(key.front() == '^' ? key : ".*(?:" + key + ")", key);
+    if (!regex.ok()) extra.refuse(regex.error().message);
+    QuantisedConfig::Rule rule{{}, chosen, "extra_config." + key};
+    rule.linears.add_pattern(std::move(regex).value());
+    made.add_unordered(std::move(rule));
+  }
+  for (auto& [chosen, names] : named)
+    made.add_unordered({std::move(names), chosen, "extra_config"});
+}
+
 }  // namespace
 
 QuantisedConfig read_gptq_config(const ConfigReader& config) {
@@ -113,6 +165,28 @@ QuantisedConfig read_awq_config(const ConfigReader& config) {
   if (parts.size() > kMostParts) config.refuse("\"modules_to_not_convert\" has too many entries");
   for (const std::string& part : parts) kept.linears.add_part(part);
   made.add(std::move(kept));
+  add_for_all(made, scheme);
+  return made;
+}
+
+QuantisedConfig read_auto_round_config(const ConfigReader& config) {
+  refuse_set(config, {"super_bits", "super_group_size", "rotation_config", "transform_config"});
+  const std::string packing = config.text("packing_format", "");
+  const bool awq = packing == "auto_round:auto_awq" || packing == "auto_awq";
+  if (!awq && packing != "auto_round:auto_gptq" && packing != "auto_gptq")
+    config.refuse("quant_method auto-round with packing_format \"" + packing +
+                  "\" is not supported, only with auto_round:auto_gptq and auto_round:auto_awq; "
+                  "export the model in the format auto_gptq, auto_awq or llm_compressor");
+  if (const std::string type = config.text("data_type", "int"); type != "int")
+    config.refuse("AutoRound's data_type \"" + type + "\" is not supported, only int");
+  if (config.has("act_bits") && config.at_most("act_bits", 64) < 16)
+    config.refuse("AutoRound's rounding of activations (act_bits) is not supported");
+  QuantisedScheme scheme{.packing = awq ? Packing::kAwq : Packing::kGptq, .bits = 4};
+  read_auto_round_scheme(config, true, scheme);
+  scheme.zeros_less_one = !awq;
+  QuantisedConfig made(awq ? "AutoRound (AWQ)" : "AutoRound (GPTQ)", config.json().dump(),
+                       config.file());
+  add_extra_rules(config, scheme, made);
   add_for_all(made, scheme);
   return made;
 }

@@ -26,6 +26,7 @@ class Weights;
 
 struct Family {
   std::string architecture;  // config.json's architectures[0]
+  std::string model_type;    // config.json's model_type; counts where there are no architectures
   ModelSpec (*spec)(const ConfigReader& config);
   std::unique_ptr<Model> (*build)(const ConfigReader& config, Weights& weights, c10::Device device);
   // The positions of a prompt of `tokens` tokens; `visual` is in ascending order.

@@ -63,6 +63,16 @@ Error describe_adapter(const std::string& path) {
       path);
 }
 
+// Meta's layout has params.json as well, beside consolidated.00.pth.
+bool is_mistral_layout(const std::string& path) {
+  if (file_exists(path + "/tekken.json")) return true;
+  std::error_code ignored;
+  return std::ranges::any_of(fs::directory_iterator(path, ignored), [](const auto& entry) {
+    return entry.path().filename().string().starts_with("consolidated") &&
+           entry.path().extension() == ".safetensors";
+  });
+}
+
 Error describe_folder(const std::string& path) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(path, ignored))
@@ -71,6 +81,13 @@ Error describe_folder(const std::string& path) {
                                " has no config.json, but GGUF files: give one of them, such as " +
                                entry.path().string() + ", as the model",
                            path);
+  if (is_mistral_layout(path))
+    return unprocessable(
+        path +
+            " has no config.json: it is in Mistral's own layout (params.json and "
+            "consolidated.safetensors), which is not read; take the model's folder in "
+            "transformers' format, with config.json, model.safetensors and tokenizer.json",
+        path);
   if (file_exists(path + "/params.json"))
     return unprocessable(
         path + " has no config.json but a params.json: convert Meta's layout to Hugging Face's",

@@ -40,5 +40,19 @@ TEST(ModelPath, ErrorNamesFolderContentsAndRemedy) {
   EXPECT_EQ(reason(folder.path()), "fine");
 }
 
+TEST(ModelPath, LayoutsOfModelMakersAreNamed) {
+  const TempDir meta;
+  meta.write("params.json", "{}");
+  meta.write("consolidated.00.pth", "");
+  EXPECT_THAT(reason(meta.path()), HasSubstr("convert Meta's layout"));
+  for (const char* file :
+       {"tekken.json", "consolidated.safetensors", "consolidated-00001-of-00002.safetensors"}) {
+    const TempDir mistral;
+    mistral.write("params.json", "{}");
+    mistral.write(file, "");
+    EXPECT_THAT(reason(mistral.path()), HasSubstr("in Mistral's own layout")) << file;
+  }
+}
+
 }  // namespace
 }  // namespace valora::models

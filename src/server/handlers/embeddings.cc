@@ -1,5 +1,7 @@
 #include "server/handlers/embeddings.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <ctime>
@@ -26,6 +28,16 @@ OrderedJson embedding_json(const std::vector<float>& values, bool base64) {
   if (!base64) return values;
   return encode_base64(
       {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+}
+
+// Numbers can be left out of embeddings of models that were trained for it alone.
+Status check_size(const std::optional<int64_t>& asked, int64_t own) {
+  if (!asked || *asked == own) return {};
+  return invalid(
+      fmt::format("\"dimensions\" is {}, but embeddings of this model have {} numbers, and it was "
+                  "not trained to be cut; leave the field out",
+                  *asked, own),
+      "dimensions");
 }
 
 class EmbeddingsAnswer final : public Answer {
@@ -68,6 +80,9 @@ void handle_embeddings(const std::shared_ptr<Service>& service, HttpRequest requ
                        std::shared_ptr<Exchange> exchange) {
   auto body = parse_embed(request.body, service->request_limits(request));
   if (!body.ok()) return exchange->respond(error_response(body.error()));
+  if (const Status size = check_size(body->dimensions, service->engine.model().embedding_size);
+      !size.ok())
+    return exchange->respond(error_response(size.error()));
   const auto caller = caller_of(*service, request, body->target, body->sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));
   AnswerHead head{"embd-" + request.id, std::time(nullptr), service->model_name_of(body->target)};

@@ -38,6 +38,32 @@ TEST_F(Handlers, EmbeddingsAcceptConversationsWithPictures) {
   EXPECT_EQ(std::get<ChatPrompt>(engine_.requests().back().prompt).messages[0].parts.size(), 1u);
 }
 
+TEST_F(Handlers, EmbeddingsHaveTheModelsOwnSizeAlone) {
+  EXPECT_EQ(call("POST", "/v1/embeddings", R"({"input":"x","dimensions":3})")->response.status,
+            200);
+  const auto refused = call("POST", "/v1/embeddings", R"({"input":"x","dimensions":2})");
+  EXPECT_EQ(refused->response.status, 400);
+  EXPECT_NE(refused->json()["error"]["message"].get<std::string>().find("have 3 numbers"),
+            std::string::npos);
+}
+
+TEST_F(Handlers, SpecialTokensOfConversationsAreThoseOfTheTemplate) {
+  for (const char* path : {"/v1/embeddings", "/classify", "/v1/chat/completions"}) {
+    const auto status = [&](const std::string& fields) {
+      const auto answer = call("POST", path, R"({"model":"birds",)" + fields + "}");
+      if (answer->response.status != 200)
+        EXPECT_EQ(answer->json()["error"]["param"], "add_special_tokens");
+      return answer->response.status;
+    };
+    const std::string chat = R"("messages":[{"role":"user","content":"x"}],"add_special_tokens":)";
+    EXPECT_EQ(status(chat + "false"), 200) << path;
+    EXPECT_EQ(status(chat + "true"), 400) << path;
+    if (path == std::string("/v1/chat/completions")) continue;
+    EXPECT_EQ(status(R"("input":"x","add_special_tokens":true)"), 200) << path;
+    EXPECT_EQ(status(R"("input":"x","add_special_tokens":false)"), 400) << path;
+  }
+}
+
 TEST_F(Handlers, EmbeddingsNameUnsupportedFields) {
   for (const auto& [fields, param] :
        {std::pair{R"("input":"x","dimensions":2)", "dimensions"},

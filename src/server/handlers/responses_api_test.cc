@@ -76,6 +76,35 @@ TEST_F(Responses, ItemsOfAllKindsAreRead) {
                                     R"("properties":{"z")"));
 }
 
+TEST_F(Responses, ThoughtsBelongToTheAnswerBehindThem) {
+  ask(R"([{"role":"user","content":"a"},
+    {"type":"reasoning","id":"rs_1","summary":[],
+      "content":[{"type":"reasoning_text","text":"hm"},{"type":"reasoning_text","text":"so"}]},
+    {"role":"assistant","content":"b"},
+    {"type":"reasoning","summary":[{"type":"summary_text","text":"look"}]},
+    {"type":"function_call","call_id":"c1","name":"look","arguments":"{}"},
+    {"type":"function_call_output","call_id":"c1","output":"a cat"},
+    {"type":"reasoning","summary":[],"content":null},
+    {"role":"assistant","content":"c"},
+    {"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"cut"}]},
+    {"role":"user","content":"d"}])",
+      kTool);
+  const ChatPrompt chat = prompt();
+  ASSERT_EQ(chat.messages.size(), 7u);
+  EXPECT_EQ(chat.messages[1].thought, "hm\nso");
+  EXPECT_EQ(std::get<std::string>(chat.messages[1].parts.at(0)), "b");
+  EXPECT_EQ(chat.messages[2].thought, "look");
+  EXPECT_EQ(chat.messages[2].tool_calls.size(), 1u);
+  EXPECT_EQ(chat.messages[4].thought, std::nullopt);
+  EXPECT_EQ(chat.messages[5].thought, "cut");
+  EXPECT_TRUE(chat.messages[5].parts.empty());
+  EXPECT_EQ(chat.messages[6].role, "user");
+  for (const char* wrong :
+       {R"({"type":"reasoning","summary":[],"encrypted_content":"x"})",
+        R"({"type":"reasoning","summary":"x"})", R"({"type":"reasoning","content":[{"text":5}]})"})
+    EXPECT_EQ(ask(std::string("[") + wrong + "]")->json()["error"]["param"], "input") << wrong;
+}
+
 TEST_F(Responses, SchemaConstrainsTheAnswer) {
   ask(R"("x")", R"("text":{"format":{"type":"json_schema","name":"n","strict":true,
     "schema":{"type":"object","properties":{"z":{},"a":{}}}}})");

@@ -106,6 +106,22 @@ TEST_F(Tools, ToolChoiceConstrainsTheAnswer) {
   EXPECT_EQ(format["stop_after_first"], true);
 }
 
+TEST_F(Tools, FunctionWithoutParametersTakesNone) {
+  const auto schemas = [&](const std::string& text) {
+    const Json tag = Json::parse(text)["format"]["tags"];
+    return std::pair(tag[0]["content"]["json_schema"], tag[1]["content"]["json_schema"]);
+  };
+  chat("x", R"("tools":[{"type":"function","function":{"name":"ping"}},
+      {"type":"function","function":{"name":"any","parameters":{}}}],"tool_choice":"required")");
+  const auto& constraint = *engine_.requests().back().constraint;
+  for (const std::string& text : {constraint.text, constraint.fallback}) {
+    const auto [ping, any] = schemas(text);
+    EXPECT_EQ(ping["properties"], Json::object());
+    EXPECT_EQ(ping["additionalProperties"], false);
+    EXPECT_EQ(any, Json({{"type", "object"}}));
+  }
+}
+
 TEST_F(Tools, NamedFunctionIsCalledOnceWithoutOtherText) {
   const std::string named =
       std::string(kTools) + R"(,"tool_choice":{"type":"function","function":{"name":"look"}})";

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/strings.h"
+#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/media_keys.h"
 #include "server/openai/part_settings.h"
@@ -90,6 +91,7 @@ Result<ToolCall> parse_call(const Json& call, const std::string& path) {
   out.arguments = arguments.get<std::string>();
   const auto parsed = parse_json(out.arguments, "a call's arguments");
   if (!parsed.ok() || !parsed->is_object()) return wrong_message(at, "the text of a JSON object");
+  VALORA_CHECK(check_integers(out.arguments, at));
   return out;
 }
 
@@ -114,6 +116,23 @@ Status parse_tool_fields(const Json& message, const std::string& path, ChatMessa
   return {};
 }
 
+// The thought of an earlier turn, under its older or its newer name.
+Status parse_thought(const Json& message, const std::string& path, ChatMessage& out) {
+  if (out.role != "assistant") return {};
+  for (const char* key : {"reasoning_content", "reasoning"}) {
+    const Json& value = member(message, key);
+    if (value.is_null()) continue;
+    if (!value.is_string()) return wrong_message(path + "." + key, "a string");
+    const auto& text = value.get_ref<const std::string&>();
+    if (out.thought && *out.thought != text)
+      return invalid(
+          fmt::format("\"{0}.reasoning\" and \"{0}.reasoning_content\" differ; send one", path),
+          path + ".reasoning");
+    out.thought = text;
+  }
+  return {};
+}
+
 Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   if (!message.is_object()) return wrong_message(path, "an object");
   VALORA_CHECK(refuse_media_keys(message, path));
@@ -130,6 +149,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
       return not_implemented(fmt::format("\"{}.{}\" is not supported by this server", path, field),
                              path + "." + field);
   VALORA_CHECK(parse_tool_fields(message, path, out));
+  VALORA_CHECK(parse_thought(message, path, out));
   if (!message.contains("content") || message["content"].is_null()) {
     if (out.role != "assistant")
       return invalid(fmt::format("\"{}.content\" is missing", path), path + ".content");

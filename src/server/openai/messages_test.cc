@@ -34,6 +34,61 @@ TEST(ParseMessages, ReadsPartsInOrder) {
   EXPECT_FALSE(prompt.value().add_generation_prompt.has_value());
 }
 
+TEST(ParseMessages, ThoughtsOfEarlierTurnsHaveTwoNames) {
+  const auto thought = [](const std::string& fields) {
+    const auto prompt = messages(R"([{"role":"user","content":"x"},
+        {"role":"assistant","content":"y",)" +
+                                 fields + "}]");
+    return prompt.ok() ? prompt->messages.at(1).thought
+                       : std::optional("refused: " + prompt.error().param);
+  };
+  EXPECT_EQ(thought(R"("reasoning_content":"a")"), "a");
+  EXPECT_EQ(thought(R"("reasoning":"a")"), "a");
+  EXPECT_EQ(thought(R"("reasoning":"a","reasoning_content":"a")"), "a");
+  EXPECT_EQ(thought(R"("reasoning":"")"), "") << "templates tell it from none";
+  EXPECT_EQ(thought(R"("reasoning":null)"), std::nullopt);
+  EXPECT_EQ(thought(R"("reasoning":"a","reasoning_content":"b")"),
+            "refused: messages[1].reasoning");
+  EXPECT_EQ(thought(R"("reasoning_content":5)"), "refused: messages[1].reasoning_content");
+}
+
+TEST(ParseMessages, IntegersOfCallsAreExactOrRefused) {
+  const auto outcome = [](const std::string& number) {
+    const auto prompt = messages(R"([{"role":"assistant","content":null,"tool_calls":[{"type":
+        "function","function":{"name":"f","arguments":"{\"id\": )" +
+                                 number + R"(}"}}]}])");
+    return prompt.ok() ? prompt->messages[0].tool_calls[0].arguments : prompt.error().message;
+  };
+  for (const char* exact :
+       {"18446744073709551615", "-9223372036854775808", "1.5", "1e300", "12345678901234567890"})
+    EXPECT_EQ(outcome(exact), std::string("{\"id\": ") + exact + "}");
+  for (const char* large : {"18446744073709551616", "-9223372036854775809"})
+    EXPECT_NE(outcome(large).find(std::string(large) + ", which does not fit"), std::string::npos)
+        << outcome(large);
+}
+
+TEST(ParseMessages, IntegersOfToolsAndVariablesAreExactOrRefused) {
+  const auto param = [](const std::string& fields) {
+    const auto body =
+        parse_chat(R"({"messages":[{"role":"user","content":"x"}],)" + fields + "}", MediaLimits{});
+    return body.ok() ? std::string("read") : body.error().param;
+  };
+  const std::string large = "123456789012345678901";
+  const auto tool = [](const std::string& number) {
+    return R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object",
+        "properties":{"x":{"type":"integer","maximum":)" +
+           number + "}}}}}]";
+  };
+  EXPECT_EQ(param(tool("18446744073709551615")), "read");
+  EXPECT_EQ(param(tool(large)), "tools");
+  EXPECT_EQ(param(R"("chat_template_kwargs":{"tools":{"a":[1,)" + large + "]}}"),
+            "chat_template_kwargs");
+  EXPECT_EQ(param(R"("metadata":{"\"tools\":":")" + large + R"(","n":)" + large +
+                  R"(},"chat_template_kwargs":{})"),
+            "read")
+      << "no template writes it";
+}
+
 TEST(ParseMessages, NamesThePathOfTheInvalidValue) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("hi")", "messages"},

@@ -36,6 +36,15 @@ std::vector<MediaRef*> videos_of(ChatPrompt& prompt) {
   return videos;
 }
 
+// Sizes for one kind of media go before those for all, and behind those of a content part.
+void apply_sizes(const ProcessorKwargs& kwargs, ChatPrompt& prompt) {
+  for (ChatMessage& message : prompt.messages)
+    for (ContentPart& part : message.parts)
+      if (auto* media = std::get_if<MediaRef>(&part))
+        media->settings = in_request(
+            media->settings, media->kind == MediaRef::Kind::kImage ? kwargs.images : kwargs.videos);
+}
+
 // One rate for all videos, or one per video.
 Status apply_rates(const std::vector<double>& rates, const std::vector<MediaRef*>& videos,
                    MediaSettings& request) {
@@ -73,6 +82,7 @@ Status check_lists(const MediaSettings& request, const std::vector<MediaRef*>& v
 Status parse_media_settings(const Json& body, ChatPrompt& prompt) {
   VALORA_TRY(kwargs, read_processor_kwargs(member(body, kKwargs), kKwargs));
   VALORA_CHECK(read_io_kwargs(member(body, kIoKwargs), kIoKwargs, kwargs.settings));
+  apply_sizes(kwargs, prompt);
   const std::vector<MediaRef*> videos = videos_of(prompt);
   VALORA_CHECK(apply_rates(kwargs.rates, videos, kwargs.settings));
   VALORA_CHECK(check_lists(kwargs.settings, videos));

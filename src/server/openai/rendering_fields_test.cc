@@ -40,9 +40,23 @@ TEST(RenderingFields, MediaSettingsAreRead) {
   EXPECT_EQ(kwargs(R"({"min_pixels":1,"max_pixels":2,"fps":0.5})").prompt.media_settings,
             (MediaSettings{.min_pixels = 1, .max_pixels = 2, .fps = 0.5}));
   EXPECT_EQ(kwargs(R"({"max_pixels":null})").prompt.media_settings, MediaSettings{});
+  EXPECT_EQ(kwargs(R"({"size":{"shortest_edge":1,"longest_edge":2}})").prompt.media_settings,
+            (MediaSettings{.min_pixels = 1, .max_pixels = 2}));
+  EXPECT_TRUE(
+      kwargs(R"({"max_pixels":2,"size":{"shortest_edge":1,"longest_edge":2}})").status.ok());
+  EXPECT_EQ(
+      kwargs(R"({"videos_kwargs":{"fps":[3],"do_sample_frames":true}})").prompt.media_settings,
+      (MediaSettings{.fps = 3, .do_sample_frames = true}));
   EXPECT_EQ(kwargs(R"({"fps":[]})").prompt.media_settings, MediaSettings{});
-  for (const char* wrong : {R"({"size":{}})", R"({"max_pixels":1.5})", R"({"fps":"2"})", "[1]",
-                            R"({"fps":["2"]})", R"({"fps":[1,2]})", R"({"do_sample_frames":5})"}) {
+  for (const char* wrong :
+       {R"({"size":{}})", R"({"size":{"shortest_edge":1}})", R"({"size":5})",
+        R"({"size":{"shortest_edge":1,"longest_edge":2,"height":3}})",
+        R"({"size":{"shortest_edge":1,"longest_edge":"2"}})",
+        R"({"max_pixels":3,"size":{"shortest_edge":1,"longest_edge":2}})",
+        R"({"images_kwargs":{"fps":1}})", R"({"images_kwargs":5})",
+        R"({"videos_kwargs":{"crop":1}})", R"({"fps":1,"videos_kwargs":{"fps":1}})",
+        R"({"max_pixels":1.5})", R"({"fps":"2"})", "[1]", R"({"fps":["2"]})", R"({"fps":[1,2]})",
+        R"({"do_sample_frames":5})"}) {
     const Status status = kwargs(wrong).status;
     ASSERT_FALSE(status.ok()) << wrong;
     EXPECT_EQ(status.error().param, "mm_processor_kwargs") << wrong;
@@ -59,6 +73,27 @@ TEST(RenderingFields, MediaSettingsAreRead) {
     ASSERT_FALSE(status.ok()) << wrong;
     EXPECT_EQ(status.error().param, "media_io_kwargs") << wrong;
   }
+}
+
+TEST(RenderingFields, SizesOfOneKindOfMediaGoBeforeThoseOfAll) {
+  ChatPrompt prompt;
+  ChatMessage message{.role = "user", .parts = {}};
+  for (const auto kind : {MediaRef::Kind::kImage, MediaRef::Kind::kVideo})
+    message.parts.emplace_back(MediaRef{kind, "data:x"});
+  message.parts.emplace_back(MediaRef{MediaRef::Kind::kImage, "data:x", {.max_pixels = 50}});
+  prompt.messages.push_back(std::move(message));
+  const Json body = Json::parse(R"({"mm_processor_kwargs":{"max_pixels":9,
+      "images_kwargs":{"size":{"shortest_edge":1,"longest_edge":2}},
+      "videos_kwargs":{"max_pixels":3}}})");
+  const Status status = parse_rendering(body, {}, prompt);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  const auto settings = [&](size_t part) {
+    return in_request(std::get<MediaRef>(prompt.messages[0].parts[part]).settings,
+                      prompt.media_settings);
+  };
+  EXPECT_EQ(settings(0), (MediaSettings{.min_pixels = 1, .max_pixels = 2}));
+  EXPECT_EQ(settings(1), (MediaSettings{.max_pixels = 3}));
+  EXPECT_EQ(settings(2), (MediaSettings{.min_pixels = 1, .max_pixels = 50}));
 }
 
 // Parses a conversation with this number of videos, all with the same URL.

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "server/openai/constraint.h"
 #include "server/openai/copies.h"
+#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/logprob_fields.h"
 #include "server/openai/sampling.h"
@@ -22,6 +23,12 @@ constexpr size_t kMaxChoices = 1024;  // n times the number of prompts
 constexpr int kMaxScale = 1000;
 constexpr size_t kMaxSaltBytes = 256;
 constexpr size_t kMaxAdapters = 64;  // per request
+
+// Numbers that templates write.
+Status check_prompt_integers(const Json& body, std::string_view text) {
+  if (!body.contains("tools") && !body.contains("chat_template_kwargs")) return {};
+  return check_integers_of(text, {"tools", "chat_template_kwargs"});
+}
 
 Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid(fmt::format("\"{}\" must be an object", path), "lora");
@@ -183,6 +190,7 @@ Status refuse_chat_fields(const Json& body) {
 
 Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
+  VALORA_CHECK(check_prompt_integers(body, text));
   return parse_chat_body(std::move(body), text, limits);
 }
 
@@ -238,6 +246,7 @@ Result<std::vector<Prompt>> parse_inputs(Json& body, const RequestLimits& limits
 Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_classify_fields(body));
+  VALORA_CHECK(check_prompt_integers(body, text));
   ClassifyBody out;
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
@@ -258,12 +267,14 @@ Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& 
 Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_embed_fields(body));
+  VALORA_CHECK(check_prompt_integers(body, text));
   EmbedBody out;
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(sharing, parse_sharing(body));
   VALORA_TRY(format, field_or<std::string>(body, "encoding_format", "float"));
   if (format != "float" && format != "base64")
     return invalid("\"encoding_format\" must be \"float\" or \"base64\"", "encoding_format");
+  VALORA_TRY(dimensions, optional_field<int64_t>(body, "dimensions"));
   VALORA_TRY(use_activation, flag(body, "use_activation", true));  // vLLM's later name
   VALORA_TRY(normalize, flag(body, "normalize", use_activation));
   VALORA_TRY(truncate, parse_truncation(body));
@@ -272,6 +283,7 @@ Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits
   out.target = std::move(target);
   out.sharing = std::move(sharing);
   out.base64 = format == "base64";
+  out.dimensions = dimensions;
   out.normalize = normalize;
   out.prompts = std::move(prompts);
   return out;
@@ -280,6 +292,7 @@ Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits
 Result<TokenizeBody> parse_tokenize(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_tokenize_fields(body));
+  VALORA_CHECK(check_prompt_integers(body, text));
   TokenizeBody out;
   VALORA_TRY(target, parse_target(body));
   VALORA_TRY(tools, parse_tools(body, text));

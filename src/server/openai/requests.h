@@ -71,6 +71,7 @@ struct EmbedBody {
   std::optional<int> truncate_prompt_tokens;
   bool base64 = false;  // send little-endian floats as base64 instead of numbers
   bool normalize = true;
+  std::optional<int64_t> dimensions;  // numbers of an embedding
 };
 
 struct TokenizeBody {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/parse_ordered.h"
 #include "base/strings.h"
+#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
 #include "server/openai/media_keys.h"
@@ -112,15 +114,51 @@ class Input {
     if (type == "message") return add_message(item, path);
     if (type == "function_call") return add_call(item, path);
     if (type == "function_call_output") return add_result(item, path);
+    if (type == "reasoning") return add_thought(item, path);
     return not_implemented(
         fmt::format("\"{}\" of type {} is not supported by this server", path, shortened(type, 40)),
         "input");
+  }
+
+  // A thought without an answer is a message of its own.
+  void end_thought() {
+    if (thought_) begin_answer();
   }
 
   Json messages = Json::array();
   MediaPaths media;
 
  private:
+  Json& begin_answer() {
+    messages.push_back({{"role", "assistant"}, {"content", nullptr}});
+    if (thought_) messages.back()["reasoning_content"] = *std::exchange(thought_, std::nullopt);
+    return messages.back();
+  }
+
+  // The thought belongs to the message or call behind it. Its summary counts if its text is not
+  // there.
+  Status add_thought(const Json& item, const std::string& path) {
+    if (!member(item, "encrypted_content").is_null())
+      return not_implemented(
+          fmt::format("\"{}.encrypted_content\" cannot be read by this server; leave it out", path),
+          "input");
+    std::string text;
+    for (const char* key : {"content", "summary"}) {
+      const Json& parts = member(item, key);
+      if (parts.is_null()) continue;
+      if (!parts.is_array()) return wrong_input(path + "." + key, "a list of parts");
+      for (const Json& part : parts) {
+        if (!part.is_object() || !member(part, "text").is_string())
+          return wrong_input(path + "." + key, "a list of parts with a \"text\"");
+        if (!text.empty()) text += "\n";
+        text += part["text"].get_ref<const std::string&>();
+      }
+      if (!text.empty()) break;
+    }
+    if (!text.empty()) thought_ = thought_ ? *thought_ + "\n" + text : text;
+    return {};
+  }
+
   Status add_message(Json& item, const std::string& path) {
     if (!member(item, "role").is_string()) return wrong_input(path + ".role", "a string");
     if (!item.contains("content"))
@@ -128,8 +166,14 @@ class Input {
     if (const Status known = refuse_media_keys(item, path); !known.ok())
       return not_implemented(known.error().message, "input");
     VALORA_TRY(content, chat_content(item["content"], path + ".content"));
-    note_media(content, path + ".content");
-    messages.push_back({{"role", item["role"]}, {"content", std::move(content)}});
+    if (item["role"] == "assistant") {
+      note_media(content, path + ".content");
+      begin_answer()["content"] = std::move(content);
+    } else {
+      end_thought();
+      note_media(content, path + ".content");
+      messages.push_back({{"role", item["role"]}, {"content", std::move(content)}});
+    }
     return {};
   }
 
@@ -145,8 +189,7 @@ class Input {
   Status add_call(const Json& item, const std::string& path) {
     for (const char* field : {"call_id", "name", "arguments"})
       if (!member(item, field).is_string()) return wrong_input(path + "." + field, "a string");
-    if (messages.empty() || messages.back()["role"] != "assistant")
-      messages.push_back({{"role", "assistant"}, {"content", nullptr}});
+    if (thought_ || messages.empty() || messages.back()["role"] != "assistant") begin_answer();
     Json& calls = messages.back()["tool_calls"];
     if (calls.is_null()) calls = Json::array();
     calls.push_back({{"id", item["call_id"]},
@@ -160,11 +203,14 @@ class Input {
     if (!item.contains("output"))
       return wrong_input(path + ".output", "a string or a list of parts");
     VALORA_TRY(content, chat_content(item["output"], path + ".output"));
+    end_thought();
     note_media(content, path + ".output");
     messages.push_back(
         {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", std::move(content)}});
     return {};
   }
+
+  std::optional<std::string> thought_;
 };
 
 Result<Input> chat_messages(Json& body) {
@@ -184,6 +230,7 @@ Result<Input> chat_messages(Json& body) {
     return wrong_input("input", "a string or a list of items");
   for (size_t i = 0; i < given.size(); ++i)
     VALORA_CHECK(input.add(given[i], fmt::format("input[{}]", i)));
+  input.end_thought();
   return input;
 }
 
@@ -292,6 +339,7 @@ OrderedJson repeated_fields(const OrderedJson& body) {
 Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
   VALORA_CHECK(check_fields(body));
+  VALORA_CHECK(check_integers_of(text, {"tools", "chat_template_kwargs"}));
   VALORA_TRY(input, chat_messages(body));
   const auto as_sent = parse_ordered(text);
   const OrderedJson translated = translated_fields(as_sent);

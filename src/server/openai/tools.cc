@@ -46,12 +46,12 @@ Result<Tool> parse_tool(const OrderedJson& tool, const std::string& path) {
     return wrong_tools(
         path + ".function.name",
         fmt::format("1 to {} letters, digits, \"_\", \"-\" and \".\"", kMaxNameBytes));
-  Tool out{.name = name->get<std::string>(), .parameters = {}};
+  Tool out{.name = name->get<std::string>(), .parameters = kNoParameters};
   const auto parameters = function->find("parameters");
   if (parameters != function->end() && !parameters->is_null()) {
     if (!parameters->is_object())
       return wrong_tools(path + ".function.parameters", "a JSON schema");
-    if (!parameters->empty()) out.parameters = to_text(*parameters);
+    out.parameters = parameters->empty() ? "" : to_text(*parameters);
   }
   const auto strict = function->find("strict");
   if (strict != function->end() && !strict->is_null()) {

@@ -11,6 +11,10 @@
 
 namespace valora::server {
 
+// The schema of a function without "parameters".
+inline constexpr char kNoParameters[] =
+    R"({"type":"object","properties":{},"additionalProperties":false})";
+
 struct Tool {
   std::string name;
   std::string parameters;  // a JSON schema of the arguments; empty: any object

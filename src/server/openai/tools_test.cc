@@ -26,10 +26,20 @@ TEST(ParseTools, KeepsTheOrderOfKeys) {
             R"({"type":"object","properties":{"z":{"type":"integer"},"a":{"type":"string"}}})");
   EXPECT_FALSE(tools->callable[0].strict);
   EXPECT_EQ(tools->callable[1].name, "stop.now");
-  EXPECT_EQ(tools->callable[1].parameters, "");
+  EXPECT_EQ(tools->callable[1].parameters, kNoParameters) << "a function without parameters";
   EXPECT_TRUE(tools->callable[1].strict);
   EXPECT_EQ(tools->json.find(R"([{"type":"function","function":{"name":"look","description":"d")"),
             0u);
+}
+
+TEST(ParseTools, AnEmptySchemaAllowsAnyObject) {
+  const auto parameters = [](const std::string& given) {
+    return tools_of(R"("tools":[{"type":"function","function":{"name":"f")" + given + "}}]")
+        ->callable.at(0)
+        .parameters;
+  };
+  EXPECT_EQ(parameters(R"(,"parameters":{})"), "");
+  EXPECT_EQ(parameters(R"(,"parameters":null)"), kNoParameters);
 }
 
 TEST(ParseTools, ReadsTheChoice) {

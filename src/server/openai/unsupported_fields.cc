@@ -14,17 +14,15 @@ using Fields = std::initializer_list<const char*>;
 
 constexpr Fields kGeneration = {
     // OpenAI's and vLLM's fields
-    "suffix", "use_beam_search", "logprob_token_ids", "truncation_side", "logits_processors",
-    "structural_tag", "guided_decoding_backend", "guided_whitespace_pattern", "kv_transfer_params",
-    "vllm_xargs", "thinking_token_budget", "repetition_detection",
+    "suffix", "use_beam_search", "logprob_token_ids", "logits_processors", "structural_tag",
+    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "thinking_token_budget",
+    "repetition_detection",
     // SGLang's and llama.cpp's fields
     "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
     "custom_logit_processor", "custom_params", "return_hidden_states"};
-constexpr Fields kChat = {
-    "echo", "audio", "documents", "web_search_options", "moderation", "add_special_tokens"};
+constexpr Fields kChat = {"echo", "audio", "documents", "web_search_options", "moderation"};
 constexpr Fields kCompletion = {"prompt_embeds"};
-constexpr Fields kClassify = {"truncation_side"};
-constexpr Fields kEmbed = {"dimensions", "truncation_side", "head", "embed_dtype", "endianness"};
+constexpr Fields kEmbed = {"head", "embed_dtype", "endianness"};
 constexpr Fields kTokenize = {"return_token_strs"};
 
 Error unsupported(std::string_view field, std::string_view what = {}) {
@@ -60,9 +58,27 @@ Status check_tools(const Json& body) {
   return unsupported("tool_choice", "other than \"none\" and \"auto\"");
 }
 
+// "left" keeps the last tokens, which truncate_prompt_tokens does.
+Status check_truncation_side(const Json& body) {
+  const Json& side = member(body, "truncation_side");
+  if (unused(body, "truncation_side") || side == "left") return {};
+  return unsupported("truncation_side", "other than \"left\"");
+}
+
+// vLLM's choice among libraries that apply the same form. One of its options changes the form.
+Status check_backend(const Json& body) {
+  if (unused(body, "guided_decoding_backend")) return {};
+  VALORA_TRY(backend, optional_field<std::string>(body, "guided_decoding_backend"));
+  if (backend->find("disable-any-whitespace") == std::string::npos) return {};
+  return unsupported("guided_decoding_backend",
+                     "with disable-any-whitespace (send structured_outputs.json_whitespace)");
+}
+
 Status check_generation(const Json& body) {
   VALORA_CHECK(check_functions(body));
   VALORA_CHECK(refuse(body, kGeneration));
+  VALORA_CHECK(check_truncation_side(body));
+  VALORA_CHECK(check_backend(body));
   const Json& modalities = member(body, "modalities");
   if (!modalities.is_null() && modalities != Json::array({"text"}))
     return unsupported("modalities", "other than text");
@@ -72,11 +88,13 @@ Status check_generation(const Json& body) {
   return {};
 }
 
-// Text prompts always get the tokenizer's special tokens.
+// Text prompts always get the tokenizer's special tokens, conversations those of their template.
 Status check_special_tokens(const Json& body) {
-  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", true));
-  if (add_special_tokens) return {};
-  return unsupported("add_special_tokens", "false (send token ids instead)");
+  const bool chat = !member(body, "messages").is_null();
+  VALORA_TRY(add_special_tokens, flag(body, "add_special_tokens", !chat));
+  if (add_special_tokens == !chat) return {};
+  return unsupported("add_special_tokens",
+                     chat ? "true with \"messages\"" : "false (send token ids instead)");
 }
 
 }  // namespace
@@ -91,7 +109,8 @@ Status check_verbosity(const Json& object, const std::string& param) {
 Status check_chat_fields(const Json& body) {
   VALORA_CHECK(check_generation(body));
   VALORA_CHECK(check_verbosity(body, "verbosity"));
-  return refuse(body, kChat);
+  VALORA_CHECK(refuse(body, kChat));
+  return check_special_tokens(body);
 }
 
 Status check_completion_fields(const Json& body) {
@@ -102,12 +121,13 @@ Status check_completion_fields(const Json& body) {
 }
 
 Status check_classify_fields(const Json& body) {
-  VALORA_CHECK(refuse(body, kClassify));
+  VALORA_CHECK(check_truncation_side(body));
   return check_special_tokens(body);
 }
 
 Status check_embed_fields(const Json& body) {
   VALORA_CHECK(refuse(body, kEmbed));
+  VALORA_CHECK(check_truncation_side(body));
   return check_special_tokens(body);
 }
 

@@ -15,7 +15,8 @@ using Choice = ToolRequest::Choice;
 constexpr int kMaxSpaceInCall = 1;
 
 OrderedJson schema_of(const Tool& tool, bool weak) {
-  if (tool.parameters.empty() || (weak && !tool.strict)) return {{"type", "object"}};
+  const bool weakened = weak && !tool.strict && tool.parameters != kNoParameters;
+  if (tool.parameters.empty() || weakened) return {{"type", "object"}};
   return parse_ordered(tool.parameters);
 }
 

@@ -45,6 +45,7 @@ struct RenderedPrompt {
   std::vector<int32_t> tokens;
   std::vector<Item> media;
   const char* field = "prompt";  // the request's field, for error messages
+  bool opens_thought = false;    // a conversation whose template begins a thought
 };
 
 class Frontend {

@@ -1,9 +1,12 @@
 // The part of the frontend that renders conversations as prompts.
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "base/parse_ordered.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
+#include "serving/prompts/thoughts.h"
 #include "text/chat_template.h"
 #include "text/tool_prompt.h"
 
@@ -18,8 +21,10 @@ bool has_tools(const std::vector<text::ChatMessage>& messages, const OrderedJson
 
 size_t text_bytes(const std::vector<text::ChatMessage>& messages) {
   size_t bytes = 0;
-  for (const text::ChatMessage& message : messages)
+  for (const text::ChatMessage& message : messages) {
     for (const text::ChatPart& part : message.parts) bytes += part.text.size();
+    bytes += message.thought.value_or("").size();
+  }
   return bytes;
 }
 
@@ -37,7 +42,8 @@ std::vector<text::ChatMessage> split_media(ChatPrompt& chat,
     text::ChatMessage out{.role = std::move(message.role),
                           .parts = {},
                           .tool_call_id = std::move(message.tool_call_id),
-                          .name = std::move(message.name)};
+                          .name = std::move(message.name),
+                          .thought = std::move(message.thought)};
     for (ToolCall& call : message.tool_calls)
       out.tool_calls.push_back(
           {std::move(call.id), std::move(call.name), parse_ordered(call.arguments)});
@@ -62,6 +68,14 @@ std::string with_replaced(const std::string& text, const std::string& part, cons
     from = at + part.size();
   }
   return out.append(text, from);
+}
+
+// Whether the text ends within a thought that the template began.
+bool ends_in_thought(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
+  return std::ranges::any_of(kThoughtMarks,
+                             [&](const auto& mark) { return text.ends_with(mark.begin); });
 }
 
 }  // namespace
@@ -96,6 +110,7 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt, const 
                        : format.render(messages, opens_turn, chat.template_variables, tools));
   if (!mark.empty()) text = text::with_marks_unescaped(text, mark);
   VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field, language));
+  rendered.opens_thought = ends_in_thought(text);
   rendered.tokens = encode_chat(text, mark, language);
   return {};
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "base/fault.h"
 #include "serving/prompts/chat_media.h"
+#include "serving/prompts/thoughts.h"
 
 namespace valora::serving {
 namespace {
@@ -29,6 +31,7 @@ size_t message_cost(const ChatMessage& message) {
   size_t cost = kEach + message.parts.size() * kEach;
   for (const ContentPart& part : message.parts)
     if (const auto* text = std::get_if<std::string>(&part)) cost += text->size();
+  cost += message.thought.value_or("").size();
   for (const ToolCall& call : message.tool_calls) cost += kEach + call.arguments.size();
   return cost;
 }
@@ -44,7 +47,7 @@ size_t text_cost(const Prompt& prompt) {
   return cost;
 }
 
-int long_text_threads() { return std::clamp(int(std::thread::hardware_concurrency()) / 4, 1, 4); }
+int long_text_threads() { return std::clamp(usable_cores() / 4, 1, 4); }
 
 Error cancelled() { return {ErrorCode::kCancelled, "the request was cancelled", {}}; }
 
@@ -125,6 +128,8 @@ void PromptWorkers::begin(const Job& job) {
                       job->job.adapters, job->job.keep_tokens);
   if (!rendered.ok()) return end(job, rendered.error());
   job->rendered = std::move(rendered).value();
+  if (job->job.form && job->rendered.opens_thought)
+    return end(job, form_within_thought(*job->job.form));
   next_item(job);
 }
 
