@@ -26,11 +26,11 @@ using testing::small_table;
 constexpr const char* kTensors = "adapter_model.safetensors";
 
 // Other values in a file of the same size.
-AdapterFolder with_values(float first) {
-  AdapterFolder folder;
-  for (auto& [name, tensor] : folder.tensors) tensor = filled(tensor.shape, first);
-  return folder;
-}
+struct Version : AdapterFolder {
+  explicit Version(float first) {
+    for (auto& [name, tensor] : tensors) tensor = filled(tensor.shape, first);
+  }
+};
 
 // Writes within the file, without replacing or shortening it, as programs that update a file do.
 void overwrite(const std::string& path, const std::string& bytes) {
@@ -44,7 +44,7 @@ TEST(CompareAgain, FindsOtherValues) {
   const auto input = InputFile::open(folder.dir.file(kTensors));
   const auto read = SafeTensors::read(*input, [](const std::string&) { return true; });
   EXPECT_TRUE(compare_again(*input, **read).ok());
-  overwrite(folder.dir.file(kTensors), testing::safetensors_text(with_values(7).tensors));
+  overwrite(folder.dir.file(kTensors), testing::safetensors_text(Version(7).tensors));
   const Status changed = compare_again(*input, **read);
   ASSERT_FALSE(changed.ok());
   EXPECT_EQ(changed.error().code, ErrorCode::kConflict);
@@ -95,7 +95,7 @@ TEST(ReadAdapter, FilesThatChangeMeanwhileAreAConflict) {
     return spec.ok() ? "read" : spec.error().message;
   };
   EXPECT_EQ(read([] {}), "read");
-  AdapterFolder other = with_values(7);
+  Version other(7);
   other.tensors[AdapterFolder::key("lm_head", "weight")] =
       folder.tensors[AdapterFolder::key("lm_head", "weight")];
   const std::string tensors = testing::safetensors_text(other.tensors);
@@ -120,11 +120,10 @@ TEST(ReadAtRest, ReadsAgainAfterAConflict) {
   readings = -10;
   EXPECT_EQ(read_at_rest(folder.dir.path(), read).error().code, ErrorCode::kConflict);
   EXPECT_EQ(readings, -7);
-  EXPECT_EQ(read_at_rest("/no/such/folder",
-                         [] { return read_adapter("/no/such/folder", small_table(), {}); })
-                .error()
-                .code,
-            ErrorCode::kNotFound);
+  const FolderPath nowhere(std::string("/no/such/folder"));
+  const auto missing =
+      read_at_rest(nowhere, [&] { return read_adapter(nowhere, small_table(), {}); });
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
 }
 
 // A writer alternates two versions in place, in small pieces with pauses between them.
@@ -134,7 +133,7 @@ TEST(ReadAtRest, NeverMixesTwoVersions) {
   std::vector<std::string> versions;
   std::set<Digest> whole;
   for (const float first : {1.f, 7.f}) {
-    const AdapterFolder version = with_values(first);
+    const Version version(first);
     whole.insert(version.read()->digest);
     versions.push_back(testing::safetensors_text(version.tensors));
   }

@@ -25,13 +25,14 @@ Result<std::unique_ptr<SwapFile>> SwapFile::create(const std::string& folder, in
   if (file < 0)
     return invalid("the swap space cannot be created in " + folder + ": " + reason(), "swap_dir");
   unlink(path.c_str());
-  std::unique_ptr<SwapFile> swap(new SwapFile(file, blocks, block_bytes));
+  std::unique_ptr<SwapFile> swap(new SwapFile(file, block_bytes));
   const auto bytes = static_cast<off_t>(blocks) * static_cast<off_t>(block_bytes);
   // If the file system cannot reserve space, posix_fallocate() writes to every block of the file.
   if (const int error = bytes > 0 ? posix_fallocate(file, 0, bytes) : 0; error != 0)
     return invalid(fmt::format("the swap space of {} bytes does not fit into {}: {}", bytes, folder,
                                std::strerror(error)),
                    "swap_space");
+  swap->written_.resize(static_cast<size_t>(blocks));  // once the disk is known to hold them
   return swap;
 }
 

@@ -34,8 +34,7 @@ class SwapFile {
   Status read(BlockId block, std::span<std::byte> bytes) const;
 
  private:
-  SwapFile(int file, int32_t blocks, size_t block_bytes)
-      : file_(file), block_bytes_(block_bytes), written_(static_cast<size_t>(blocks)) {}
+  SwapFile(int file, size_t block_bytes) : file_(file), block_bytes_(block_bytes) {}
 
   int file_;
   size_t block_bytes_;
