@@ -106,7 +106,8 @@ TEST_F(WholeValuesTest, WholeMatricesBecomeParts) {
   EXPECT_EQ(values_of(spec->parts[spec->vocabulary.head])[5], 2 + 5 * 0.25f);
   const auto lazy = read(false, false);
   EXPECT_EQ(lazy->parts[0].digest, spec->parts[0].digest);
-  EXPECT_EQ(spec->panels_digest, read_adapter_again(folder_.dir.path(), whole_table(), {}, true)->digest);
+  EXPECT_EQ(spec->panels_digest,
+            read_adapter_again(folder_.dir.path(), whole_table(), {}, true)->digest);
 
   folder_.tensors[kHeadWeight] = filled({kTokens, kHidden}, 3);
   const auto other = read();
@@ -232,7 +233,8 @@ TEST_F(WholeValuesTest, LowRankProductOnResizedOutputLayerBecomesPart) {
   EXPECT_EQ(values[2 * kHidden + 3], -0.25f);  // B[1][1]
   const auto lazy = read(false, false);
   EXPECT_EQ(lazy->parts[static_cast<size_t>(lazy->vocabulary.head_lora)].digest, part.digest);
-  EXPECT_EQ(spec->panels_digest, read_adapter_again(folder_.dir.path(), whole_table(), {}, true)->digest);
+  EXPECT_EQ(spec->panels_digest,
+            read_adapter_again(folder_.dir.path(), whole_table(), {}, true)->digest);
 }
 
 TEST_F(WholeValuesTest, EmbeddingMagnitudeBecomesGain) {
