@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxValueBytes = 256;
 constexpr size_t kMaxLabelBytes = 1024;
 constexpr size_t kMaxTextBytes = size_t{8} << 10;
-constexpr size_t kMaxWarnings = 20;
+constexpr size_t kMostUnknownKeys = 20;
 
 constexpr JsonLimits kSidecarLimits{
     .max_bytes = size_t{16} << 20, .max_depth = 16, .max_values = size_t{1} << 19};
@@ -22,7 +22,7 @@ constexpr JsonLimits kSidecarLimits{
 void warn_of_others(const Json& object, std::initializer_list<const char*> known,
                     std::vector<std::string>& warnings) {
   for (const auto& [key, value] : object.items())
-    if (warnings.size() < kMaxWarnings &&
+    if (warnings.size() < kMostUnknownKeys &&
         std::none_of(known.begin(), known.end(), [&](const char* k) { return key == k; }))
       warnings.push_back("valora.json: the key \"" + shortened(key) +
                          "\" is unknown and was ignored");
