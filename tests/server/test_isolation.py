@@ -12,6 +12,7 @@ from serving import MODEL, Server, checkpoints
 
 PROMPTS = ["What is this?", "Name the color.", "How many?", "Say it in one word.", "And now?"]
 FLOOD = 6  # clients
+CLOSE = 0.02
 
 # What is done to the matrices A and B of a trained-like adapter. "size" sets the root mean square of scale · B A.
 HOSTILE = {
@@ -66,14 +67,26 @@ def folders(tmp_path_factory):
 def answer(server, model, prompt):
     """Adapters at a scale at which they are never merged: merged weights are rounded once more, for their own requests."""
     lora = {} if model == "tiny" else {"lora": [{"name": model, "scale": 0.75}]}
-    choice = server.chat("tiny", prompt, max_tokens=12, temperature=0, logprobs=True, **lora)["choices"][0]
-    return choice["message"]["content"], [token["logprob"] for token in choice["logprobs"]["content"]]
+    choice = server.chat("tiny", prompt, max_tokens=12, temperature=0, logprobs=True, top_logprobs=2, **lora)["choices"][0]
+    return [[(token["token"], token["logprob"]) for token in place["top_logprobs"]] for place in choice["logprobs"]["content"]]
 
 
 def answers_of_others(server):
     asked = [(model, prompt) for prompt in PROMPTS for model in ("tiny", "other0", "other1", "other2", "other3")]
     with concurrent.futures.ThreadPoolExecutor(5) as clients:
         return dict(zip(asked, clients.map(lambda request: answer(server, *request), asked)))
+
+
+def expect_equal(answers, expected, flooder):
+    """The same tokens. The number of rows in a step decides the order of sums, and in bf16 such a difference may round an
+    activation to its neighbour: so log probabilities are close, and of two tokens that are as likely, either may come."""
+    for asked, tokens in answers.items():
+        for place, (got, wanted) in enumerate(zip(tokens, expected[asked])):
+            at = (flooder, asked, place, got, wanted)
+            assert got[0][1] == pytest.approx(wanted[0][1], abs=CLOSE), at
+            if got[0][0] != wanted[0][0]:
+                assert wanted[0][1] - wanted[1][1] < CLOSE and got[0][0] == wanted[1][0], at
+                break
 
 
 class Flood:
@@ -110,6 +123,6 @@ def test_a_flooder_changes_no_answer_of_others(folders, options):
     for name in HOSTILE:
         server.chat(name, "alone, so that it is merged")
         with Flood(server, name):
-            assert answers_of_others(server) == expected, name
+            expect_equal(answers_of_others(server), expected, name)
     assert json.loads(server.request("GET", "/v1/stats")[1])["steps"]["merges"] > 0
     assert server.stop() == 0
