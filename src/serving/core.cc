@@ -14,8 +14,8 @@ namespace {
 using scheduler::StepItem;
 using scheduler::StepPlan;
 
-// Refuses a form whose shortest answer does not fit into `tokens`: it would always be cut off, and
-// not where the request says.
+// Refuses a form whose shortest answer does not fit into `tokens`, the rest of the context: it
+// would always be cut off there. Where max_tokens cuts it off, the request has said so.
 Status check_form(const ActiveRequest& request, int tokens) {
   if (!request.stop_strings->empty() || !request.request.sampling.stop_token_ids.empty()) return {};
   const auto longest = static_cast<int64_t>(request.language->longest_token);
@@ -26,7 +26,7 @@ Status check_form(const ActiveRequest& request, int tokens) {
                                   ? grammar::largest_minimum(form.text)
                                   : std::string();
   return invalid(fmt::format("the shortest answer of the demanded form has {} bytes, which {} "
-                             "tokens cannot hold; lower {}, or allow more tokens",
+                             "tokens of context cannot hold; lower {}, or shorten the prompt",
                              bytes, tokens, keyword.empty() ? "its repetitions" : keyword),
                  form.param);
 }
@@ -119,7 +119,7 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
                        std::to_string(length) + " in the prompt, " + std::to_string(needed) +
                        " in the completion). Please reduce the length of the prompt or completion.",
                    "messages");
-  if (request->grammar) VALORA_CHECK(check_form(*request, sampling.max_tokens.value_or(room)));
+  if (request->grammar) VALORA_CHECK(check_form(*request, room));
   request->usage.prompt_tokens = length;
   if (const auto top = sampling.prompt_logprobs) {
     VALORA_CHECK(PromptLogprobs::check(prompt->tokens.size(), *top));

@@ -174,19 +174,18 @@ def test_long_minimum_is_served(served):
 
 
 @pytest.mark.parametrize("fields, words", [
-    ({"guided_json": {"type": "object", "required": ["b"], "properties": {"a": {"type": "array", "items": {}, "minItems": 2},
-                                                                          "b": {"type": "string", "minLength": 9000}}}},
-     ['"minLength" at #/properties/b', "24 tokens"]),
-    ({"guided_json": {"type": "array", "items": {"type": "integer"}, "minItems": 4000}}, ['"minItems" at #']),
-    ({"guided_json": {"type": "array", "items": {"type": "string", "minLength": 90}, "minItems": 90}}, ['at #']),
-    ({"guided_regex": "[a-z]{5000,}"}, ["24 tokens"]),
+    ({"guided_json": {"type": "object", "required": [f"b{i}" for i in range(10)],
+                      "properties": {"a": {"type": "array", "items": {}, "minItems": 2}}
+                      | {f"b{i}": {"type": "string", "minLength": 9000 + i} for i in range(10)}}},
+     ['"minLength" at #/properties/b9', "tokens of context"]),
+    ({"guided_regex": "".join(f"[a-z]{{9000,}}{i}" for i in range(10))}, ["tokens of context"]),
     ({"guided_grammar": 'root ::= "a" b\nb ::= "x" b'}, ["endless"]),
     ({"guided_json": {"$defs": {"n": {"type": "object", "required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"}},
      ["endless", "$ref"]),
     ({"guided_regex": r"a[^\s\S]"}, ["no character matches"]),
 ], ids=str)
 def test_impossible_form_is_refused_before_it_begins(served, fields, words):
-    status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", stream=True, **fields))
+    status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", "Tell me.", stream=True, max_tokens=None, **fields))
     assert status == 400, text
     error = json.loads(text)["error"]
     assert error["param"] in fields
