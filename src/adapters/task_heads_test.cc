@@ -36,14 +36,14 @@ TEST(TaskHeads, ReadsSeveralWithTheirLabels) {
   ASSERT_EQ(spec->heads.size(), 2u);
   const TaskHead &classifier = spec->heads[0], &score = spec->heads[1];
   EXPECT_EQ(classifier.name, "classifier");
-  EXPECT_THAT(classifier.labels, ElementsAre("LABEL_0", "LABEL_1"));
+  EXPECT_THAT(classifier.labels.list(), ElementsAre("LABEL_0", "LABEL_1"));
   EXPECT_EQ(classifier.problem_type, ProblemType::kSingleLabel);
   EXPECT_FALSE(classifier.add_generation_prompt);
   ASSERT_TRUE(classifier.bias.has_value());
   EXPECT_EQ(classifier.bias->shape, (std::vector<int64_t>{2}));
   EXPECT_EQ(score.weight.shape, (std::vector<int64_t>{3, kHidden}));
   EXPECT_FALSE(score.bias.has_value());
-  EXPECT_THAT(score.labels, ElementsAre("cat", "dog", "é"));
+  EXPECT_THAT(score.labels.list(), ElementsAre("cat", "dog", "é"));
   EXPECT_EQ(score.problem_type, ProblemType::kMultiLabel);
   EXPECT_TRUE(score.add_generation_prompt);
   EXPECT_EQ(spec->task, "classify");

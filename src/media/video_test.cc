@@ -161,7 +161,9 @@ TEST(Video, RateIsTheAverage) {
     const auto video = decode_video(encode_clip(clip), every(1), Limits{});
     ASSERT_TRUE(video.ok()) << video.error().message;
     EXPECT_EQ(video->info.frames, 30);
-    if (std::string(container) == "mp4") EXPECT_NEAR(video->info.fps, 30 / 5.55, 0.01);
+    if (std::string(container) == "mp4") {
+      EXPECT_NEAR(video->info.fps, 30 / 5.55, 0.01);
+    }
     EXPECT_EQ(video->frames.size(), 30u);
   }
 }
