@@ -26,11 +26,11 @@ Result<AdapterCard> ServingEngine::load_sync(const LoadAdapter& request) {
   VALORA_CHECK(check_room(*read.adapter));
   VALORA_TRY(language, frontend_->own_language(*read.spec));
   read.adapter->language = std::move(language);
-  return serve_adapter(request, std::move(read));
+  return serve_adapter(request, read);
 }
 
 Result<AdapterCard> ServingEngine::serve_adapter(const LoadAdapter& request,
-                                                 AdapterBackend::Read read) {
+                                                 const AdapterBackend::Read& read) {
   const std::lock_guard changing(changing_adapters_);
   const std::shared_ptr<LoadedAdapter>& built = read.adapter;
   struct Undo {

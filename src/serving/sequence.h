@@ -71,7 +71,7 @@ struct Sequence final : scheduler::Request {
   Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
            std::shared_ptr<const PreparedPrompt> prompt_,
            const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_);
-  ~Sequence();
+  ~Sequence() override;
 
   std::shared_ptr<ActiveRequest> owner;
   int index = 0;  // 0 … n - 1

@@ -92,7 +92,7 @@ class ServingEngine final : public LocalEngine {
   void stop_preparing();
   Result<AdapterCard> load_sync(const LoadAdapter& request);
   // Serves what was read under the request's name.
-  Result<AdapterCard> serve_adapter(const LoadAdapter& request, AdapterBackend::Read read);
+  Result<AdapterCard> serve_adapter(const LoadAdapter& request, const AdapterBackend::Read& read);
   Result<AdapterCard> try_load(const LoadAdapter& request);
   Status try_unload(const std::string& name, std::optional<uint64_t> expected_generation);
   Status check_room(const LoadedAdapter& adapter) const;
