@@ -33,6 +33,9 @@ def write(checkpoint, tokenizer_folder, folder):
     config["text_config"]["rope_scaling"] = {"type": "mrope", "mrope_section": config["text_config"]["rope_scaling"]["mrope_section"]}
     config = {"architectures": architectures, **config, "tie_word_embeddings": True, "bos_token_id": ends[1], "eos_token_id": ends[0]}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    # transformers leaves out what is its default; servers sample where the file does not say.
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({"do_sample": False, **json.loads(file.read_text())}, indent=2) + "\n")
     save(tokenizer, folder, TEMPLATE)
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": TEMPLATE}, indent=2) + "\n")
     images = {"do_convert_rgb": True, "do_normalize": True, "do_rescale": True, "do_resize": True, "rescale_factor": 1 / 255,
