@@ -51,7 +51,8 @@ TEST_F(Handlers, ModelsDescribeTheirHeads) {
 TEST_F(Handlers, ListsCountLabelsInsteadOfNamingThem) {
   engine_.add_adapter("two", {{"species", {"cat", "dog", "yak"}}});
   const auto of_two = [&](const char* path, const char* id) {
-    for (const Json& card : call("GET", path)->json()["data"])
+    const Json list = call("GET", path)->json();
+    for (const Json& card : list["data"])
       if (card[id] == "two") return card["heads"][0];
     return Json();
   };
