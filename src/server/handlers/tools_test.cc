@@ -113,7 +113,7 @@ TEST_F(Tools, FunctionWithoutParametersTakesNone) {
   };
   chat("x", R"("tools":[{"type":"function","function":{"name":"ping"}},
       {"type":"function","function":{"name":"any","parameters":{}}}],"tool_choice":"required")");
-  const auto& constraint = *engine_.requests().back().constraint;
+  const AnswerConstraint constraint = *engine_.requests().back().constraint;
   for (const std::string& text : {constraint.text, constraint.fallback}) {
     const auto [ping, any] = schemas(text);
     EXPECT_EQ(ping["properties"], Json::object());
