@@ -14,7 +14,8 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": NOTHIN
 CALL = [{"type": "function", "name": "weather", "parameters": NOTHING}]
 # Fields that need a state which these requests do not bring about.
 RARE = {("/v1/stats", JSON, "steps.last"): "none", ("/v1/responses", EVENTS, "code"): "an error", ("/v1/responses", EVENTS, "message"): "an error",
-        ("/v1/responses", EVENTS, "param"): "an error"}
+        ("/v1/responses", EVENTS, "param"): "an error",
+        ("/v1/models/{model}", JSON, "num_labels"): "labels of a task", ("/v1/models/{model}", JSON, "labels"): "labels of a task"}
 
 
 def fits(value, schema):
