@@ -18,51 +18,27 @@ from soak_requests import CHAT
 AMBIGUOUS = "root ::= s\ns ::= s s s | s s | [a-z ]"
 
 
-def floats(values, dtype):
-    if dtype == "BF16":  # the upper half of an fp32 value
-        return (numpy.frombuffer(values, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
-    return numpy.frombuffer(values, {"F32": numpy.float32, "F16": numpy.float16}[dtype])
-
-
 def scaled(values, dtype, factor):
-    wide = floats(values, dtype)
-    if dtype == "BF16":
+    if dtype == "BF16":  # the upper half of an fp32 value
+        wide = (numpy.frombuffer(values, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
         return ((wide * numpy.float32(factor)).view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
-    return (wide * wide.dtype.type(factor)).tobytes()
+    kind = {"F32": numpy.float32, "F16": numpy.float16}[dtype]
+    return (numpy.frombuffer(values, kind) * kind(factor)).tobytes()
 
 
-def changed_copy(source, target, factor_of):
-    """Writes a distinct adapter: a copy of another one. factor_of(name, tensors): what the values of a tensor are multiplied
-    with; tensors: all of them by name, as arrays."""
+def scaled_copy(source, target, factor):
+    """Writes a distinct adapter: a copy of another one with all values scaled."""
     shutil.copytree(source, target)
     path = pathlib.Path(target) / "adapter_model.safetensors"
     data = bytearray(path.read_bytes())
     begin = 8 + struct.unpack("<Q", data[:8])[0]
-    header = {name: tensor for name, tensor in json.loads(data[8:begin]).items() if name != "__metadata__"}
-    places = {name: slice(*(begin + offset for offset in tensor["data_offsets"])) for name, tensor in header.items()}
-    tensors = {name: floats(bytes(data[places[name]]), tensor["dtype"]).astype(numpy.float32).reshape(tensor["shape"])
-               for name, tensor in header.items()}
+    header = json.loads(data[8:begin])
     for name, tensor in header.items():
-        data[places[name]] = scaled(bytes(data[places[name]]), tensor["dtype"], factor_of(name, tensors))
+        if name == "__metadata__":
+            continue
+        first, last = (begin + offset for offset in tensor["data_offsets"])
+        data[first:last] = scaled(bytes(data[first:last]), tensor["dtype"], factor)
     path.write_bytes(data)
-
-
-def scaled_copy(source, target, factor):
-    changed_copy(source, target, lambda name, tensors: factor)
-
-
-def hostile_copy(source, target, size):
-    """A copy whose scale * B A has this root mean square on each linear."""
-    config = json.loads((pathlib.Path(source) / "adapter_config.json").read_text())
-    scale = config["lora_alpha"] / config["r"]
-
-    def factor_of(name, tensors):
-        if ".lora_B." not in name:
-            return 1
-        change = scale * tensors[name] @ tensors[name.replace("lora_B", "lora_A")]
-        return size / numpy.sqrt(numpy.square(change).mean())
-
-    changed_copy(source, target, factor_of)
 
 
 def copies(sources, folder, count):

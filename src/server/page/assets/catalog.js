@@ -31,8 +31,8 @@ function entryOf(adapter) {
     pinned: adapter.pinned,
     rank: adapter.rank,
     head: head?.name ?? null,
-    headLabels: head?.num_labels ?? null,
-    labels: adapter.num_labels ?? null,
+    headLabels: head?.num_labels ?? 0,
+    labels: adapter.num_labels,
     boxes: adapter.boxes,
     text: [adapter.name, adapter.task, adapter.description, adapter.question].join("\n").toLowerCase(),
   };
@@ -86,16 +86,6 @@ export async function freshen() {
 export function find(name) {
   if (!known) return null;
   return known.base.name === name ? known.base : known.adapters.find((entry) => entry.name === name) ?? null;
-}
-
-// The entry of a model, with the numbers of its labels, which long lists of adapters leave out.
-export async function details(name) {
-  const entry = find(name);
-  if (!entry || (entry.labels !== null && (entry.head === null || entry.headLabels !== null))) return entry;
-  const card = await json(`/v1/models/${encodeURIComponent(name)}`);
-  entry.headLabels ??= card.heads?.find((head) => head.name === entry.head)?.labels?.length ?? 0;
-  entry.labels ??= card.labels?.length ?? 0;
-  return entry;
 }
 
 // Returns {found, total}: the first matches, with names that start with the words at the top.

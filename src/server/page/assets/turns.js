@@ -24,7 +24,7 @@ export function makeTurns(settings, hooks) {
     let body;
     try {
       const turns = asked.turns.slice(0, asked.turns.indexOf(turn) + 1);
-      const entry = await catalog.details(answer.model);
+      const entry = catalog.find(answer.model);
       answer.alone = turns.length > 1 && isAskedAlone(entry);
       body = bodyOf({ turns, answer, entry, settings, continued });
     } catch (fault) {
