@@ -225,7 +225,7 @@ def test_head_saved_by_peft_is_found(tmp_path):
     text = make("qwen2").config
     text.num_labels, text.pad_token_id = 5, 0
     model = Qwen2ForSequenceClassification(text)
-    config = LoraConfig(task_type="SEQ_CLS", target_modules=["q_proj"], r=2)
+    config = LoraConfig(task_type="SEQ_CLS", target_modules=["q_proj"], r=2, init_lora_weights=False)
     get_peft_model(model, config).save_pretrained(tmp_path)
     answer = run_probe(served_table("qwen2"), tmp_path)
     assert len(read_targets(answer)) == 3
