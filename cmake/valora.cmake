@@ -3,7 +3,7 @@ find_program(CCACHE ccache)
 if(CCACHE)
   # Checkouts at different paths share results: sources are named relative to the build folder, so no option names an
   # absolute path. Precompiled headers require the sloppiness setting.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1
     CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   add_compile_options(-fdebug-prefix-map=${CMAKE_BINARY_DIR}=.)
 endif()
