@@ -12,8 +12,8 @@ namespace valora::models {
 struct MixtureDefaults {
   int64_t experts = 0, chosen = 0, width = 0;
   int64_t shared_width = 0;    // 0: the family has no shared expert
-  bool always_normed = false;  // whatever "norm_topk_prob" is
-  bool every_layer = false;    // whatever "decoder_sparse_step" and "mlp_only_layers" are
+  bool always_normed = false;  // regardless of "norm_topk_prob"
+  bool every_layer = false;    // regardless of "decoder_sparse_step" and "mlp_only_layers"
 };
 
 // Sets LayerConfig::mixture of the layers that have one. Throws LoadError.

@@ -19,7 +19,7 @@ class LivePrompts {
   Prompt make(size_t index, const LiveAnswer* before);
 
  private:
-  // The conversation so far; only one of the two is used.
+  // The conversation so far; at most one of the two is filled.
   struct Said {
     std::vector<int32_t> tokens;
     std::vector<ChatMessage> messages;

@@ -26,8 +26,8 @@ struct StatePool {
   const StatePlace* places = nullptr;
 };
 
-// Rows [begin, begin + count) of a step, and where the lists of blocks of its states begin in the
-// step's table of blocks (StateSpan). -1: no such state.
+// Rows [begin, begin + count) of a step, and the offsets of its states' block lists in the step's
+// block table (StateSpan). -1: no such state.
 struct DeviceStateSpan {
   int32_t begin = 0, count = 0;  // count 0: an unused entry, which reads and writes nothing
   int32_t from = -1, to = -1;

@@ -11,7 +11,7 @@ namespace {
 struct Avx2Bytes : Avx2Floats {
   static constexpr int kTileSums = 5;
   static constexpr int kBlockSums = 0;
-  static constexpr bool kStarts = false;  // would not fit into 16 bits
+  static constexpr bool kStarts = false;  // a start value would overflow 16 bits
   template <int BITS>
   static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;
   template <int BITS>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Dtype kDtype = Dtype::kBf16;
 
-// Merges all linears of `layers` layers in one launch, with every tile.
+// Merges all linears of `layers` layers in one launch, once per tile.
 void bench_layers(const ModelSizes& m, int layers, int rank, const Figures& figures) {
   const int q = m.heads * m.dim, kv = m.kv_heads * m.dim;
   const std::vector<std::pair<int, int>> linears = {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarpSize;
-constexpr int kTokens = 4;  // finally one for each of four lanes
+constexpr int kTokens = 4;  // after the reduction, one per lane of four
 
 // values: integers of an output minus the zero-point.
 __device__ inline float add_eight(float sum, const float (&values)[8], const float (&x)[8],

@@ -49,7 +49,7 @@ class Group {
   std::string name_;
   Selection selection_;
   int passed_ = 0, failed_ = 0, left_out_ = 0;
-  double worst_ = 0;  // largest error / allowed error among the cases that passed
+  double worst_ = 0;  // worst error-to-tolerance ratio among the cases that passed
 };
 
 }  // namespace valora::kernels::cuda
