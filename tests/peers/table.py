@@ -12,9 +12,9 @@ from programs import REPOSITORY
 TABLE = REPOSITORY / "docs" / "compatibility.md"
 HEAD = """# Compatibility with vLLM's tests
 
-What vLLM's own tests of its HTTP interface demand, and whether valora does it. `tests/peers` expresses each demand anew, on the demo's model
-and adapters: a row that passes has a test that passes, a row that differs has a test that asserts vLLM's demand and must fail. What valora
-does not have is refused by name or answered 404, which a test sees to, unless the row says that it has no effect. Rows are cases of files
+The demands of vLLM's own tests of its HTTP interface, and whether valora meets them. `tests/peers` expresses each demand anew, on the demo's
+model and adapters: a row that passes has a test that passes, a row that differs has a test that asserts vLLM's demand and must fail. A
+feature that valora lacks is refused by name or answered 404, which a test checks, unless the row says that it has no effect. Rows are cases of files
 under vLLM's `tests/entrypoints` (2026), in brackets a part of one. Tests of vLLM's Python classes that say nothing about HTTP are left out.
 
 | | rows |
