@@ -1,26 +1,11 @@
 #include "models/causal_lm.h"
 
+#include "models/vision_language_model.h"
+
 namespace valora::models {
 namespace {
 
 constexpr char kPrefix[] = "model.";
-
-class CausalLm final : public Model {
- public:
-  CausalLm(const DecoderConfig& config, ModelSpec spec, Weights& weights, at::Device device)
-      : Model(std::move(spec)),
-        model_(weights, this->spec().modules, kPrefix, "lm_head", config, device) {}
-
-  at::Tensor forward(const Batch& batch) const override { return model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return model_.linears(); }
-
- private:
-  Decoder model_;
-};
 
 }  // namespace
 
@@ -40,7 +25,8 @@ std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, const std::st
 
 std::unique_ptr<Model> make_causal_lm(const DecoderConfig& config, ModelSpec spec, Weights& weights,
                                       at::Device device) {
-  return std::make_unique<CausalLm>(config, std::move(spec), weights, device);
+  return make_vision_language_model(std::move(spec), nullptr, config, kPrefix, "lm_head", weights,
+                                    device);
 }
 
 Positions causal_lm_positions(const ModelSpec& spec, int tokens, std::span<const VisualSpan>) {

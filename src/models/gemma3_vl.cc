@@ -7,6 +7,7 @@
 #include "models/causal_lm.h"
 #include "models/gemma3.h"
 #include "models/siglip_vision.h"
+#include "models/vision_language_model.h"
 #include "text/chat_formats.h"
 
 namespace valora::models {
@@ -77,28 +78,18 @@ ModelSpec gemma3_spec(const ConfigReader& config) {
   return spec;
 }
 
-class Gemma3Model final : public Model {
+class Gemma3Vision final : public VisionEncoder {
  public:
-  Gemma3Model(ModelSpec spec, const Gemma3Config& c, Weights& weights, at::Device device)
-      : Model(std::move(spec)),
-        config_(c),
-        vision_tower_(weights, this->spec().modules, kGemma3Tower, c.vision,
+  Gemma3Vision(const adapters::ModuleTable& modules, const Gemma3Config& c, Weights& weights,
+               at::Device device)
+      : config_(c),
+        vision_tower_(weights, modules, kGemma3Tower, c.vision,
                       {.depth = c.vision.layers, .last_norm = true}, device),
         norm_(weights, std::string(kGemma3Projector) + "mm_soft_emb_norm", c.vision.width,
               c.vision.norm_eps, 1),
-        projection_(gemma3_projection(weights, c.vision.width, c.decoder.hidden)),
-        language_model_(weights, this->spec().modules, kGemma3Language, "lm_head", c.decoder,
-                        device) {}
+        projection_(gemma3_projection(weights, c.vision.width, c.decoder.hidden)) {}
 
-  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return language_model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return language_model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override {
     auto encoding = std::make_unique<Encoding>(pieces);
     add_projector(vision_tower_.begin(std::move(items), {config_.vision.layers}, *encoding),
                   *encoding);
@@ -141,7 +132,6 @@ class Gemma3Model final : public Model {
   SiglipVisionTower vision_tower_;
   RmsNorm norm_;
   Linear projection_;
-  Decoder language_model_;
 };
 
 Result<std::shared_ptr<const media::Processor>> gemma3_processor(
@@ -161,8 +151,11 @@ Family gemma3_family() {
       .spec = gemma3_spec,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
-        return std::make_unique<Gemma3Model>(gemma3_spec(config), read_gemma3_vl_config(config),
-                                             weights, device);
+        const Gemma3Config c = read_gemma3_vl_config(config);
+        ModelSpec spec = gemma3_spec(config);
+        auto vision = std::make_unique<Gemma3Vision>(spec.modules, c, weights, device);
+        return make_vision_language_model(std::move(spec), std::move(vision), c.decoder,
+                                          kGemma3Language, "lm_head", weights, device);
       },
       .positions = causal_lm_positions,
       .chat_format = [](const text::Tokenizer&,

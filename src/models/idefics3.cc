@@ -11,6 +11,7 @@
 #include "models/siglip_vision.h"
 #include "models/table_linear.h"
 #include "models/text_decoder.h"
+#include "models/vision_language_model.h"
 #include "text/chat_formats.h"
 
 namespace valora::models {
@@ -55,28 +56,18 @@ ModelSpec idefics3_spec(const ConfigReader& config) {
   return spec;
 }
 
-class Idefics3ForConditionalGeneration final : public Model {
+class Idefics3Vision final : public VisionEncoder {
  public:
-  Idefics3ForConditionalGeneration(ModelSpec spec, const Idefics3Config& c, Weights& weights,
-                                   at::Device device)
-      : Model(std::move(spec)),
-        merge_(c.merge),
+  Idefics3Vision(const adapters::ModuleTable& modules, const Idefics3Config& c, Weights& weights,
+                 at::Device device)
+      : merge_(c.merge),
         depth_(c.vision.layers),
-        vision_model_(weights, this->spec().modules, kVisionModel, c.vision,
+        vision_model_(weights, modules, kVisionModel, c.vision,
                       {.depth = depth_, .merge = c.merge, .squares = false, .last_norm = true},
                       device),
-        connector_(table_linear(weights, this->spec().modules, kConnector, false)),
-        text_model_(weights, this->spec().modules, kTextModel, "lm_head", c.decoder, device) {}
+        connector_(table_linear(weights, modules, kConnector, false)) {}
 
-  at::Tensor forward(const Batch& batch) const override { return text_model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return text_model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return text_model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return text_model_.linears(); }
-
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override {
     auto encoding = std::make_unique<Encoding>(pieces);
     add_connector(vision_model_.begin(std::move(items), {depth_}, *encoding), *encoding);
     return encoding;
@@ -114,7 +105,6 @@ class Idefics3ForConditionalGeneration final : public Model {
   int64_t merge_, depth_;
   SiglipVisionTower vision_model_;
   Linear connector_;
-  Decoder text_model_;
 };
 
 template <bool videos>
@@ -171,8 +161,11 @@ Family idefics3_family_named(std::string model_type) {
       .spec = idefics3_spec<kArchitecture>,
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
-        return std::make_unique<Idefics3ForConditionalGeneration>(
-            idefics3_spec<kArchitecture>(config), read_idefics3_config(config), weights, device);
+        const Idefics3Config c = read_idefics3_config(config);
+        ModelSpec spec = idefics3_spec<kArchitecture>(config);
+        auto vision = std::make_unique<Idefics3Vision>(spec.modules, c, weights, device);
+        return make_vision_language_model(std::move(spec), std::move(vision), c.decoder, kTextModel,
+                                          "lm_head", weights, device);
       },
       .positions = causal_lm_positions,
       .chat_format =

@@ -4,38 +4,26 @@
 
 #include <fmt/format.h>
 
-#include "models/decoder.h"
 #include "models/table_linear.h"
 #include "models/text_decoder.h"
+#include "models/vision_language_model.h"
 
 namespace valora::models {
 namespace {
 
 constexpr double kProjectorEps = 1e-5;  // torch's default
 
-class InternVlModel final : public Model {
+class InternVlVision final : public VisionEncoder {
  public:
-  InternVlModel(ModelSpec spec, const InternVlConfig& c, const InternVlNames& names,
-                Weights& weights, at::Device device)
-      : Model(std::move(spec)),
-        config_(c),
-        tower_(weights, this->spec().modules, *names.vision, names.tower, c.vision, c.depth,
-               device),
+  InternVlVision(const adapters::ModuleTable& modules, const InternVlConfig& c,
+                 const InternVlNames& names, Weights& weights, at::Device device)
+      : config_(c),
+        tower_(weights, modules, *names.vision, names.tower, c.vision, c.depth, device),
         norm_(weights, names.norm, c.merged_width(), kProjectorEps),
-        linear_1_(table_linear(weights, this->spec().modules, names.linear_1, true)),
-        linear_2_(table_linear(weights, this->spec().modules, names.linear_2, true)),
-        language_model_(weights, this->spec().modules, names.language, names.head, c.decoder,
-                        device) {}
+        linear_1_(table_linear(weights, modules, names.linear_1, true)),
+        linear_2_(table_linear(weights, modules, names.linear_2, true)) {}
 
-  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return language_model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return language_model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override {
     const auto tower = tower_.begin(std::move(items), config_.merge);
     auto encoding = std::make_unique<Encoding>(pieces);
     tower_.add_stages(tower, *encoding);
@@ -91,7 +79,6 @@ class InternVlModel final : public Model {
   InternVisionTower tower_;
   LayerNorm norm_;
   Linear linear_1_, linear_2_;
-  Decoder language_model_;
 };
 
 }  // namespace
@@ -139,7 +126,9 @@ ModelSpec internvl_model_spec(const InternVlConfig& c, const InternVlNames& name
 std::unique_ptr<Model> make_internvl_model(ModelSpec spec, const InternVlConfig& config,
                                            const InternVlNames& names, Weights& weights,
                                            at::Device device) {
-  return std::make_unique<InternVlModel>(std::move(spec), config, names, weights, device);
+  auto vision = std::make_unique<InternVlVision>(spec.modules, config, names, weights, device);
+  return make_vision_language_model(std::move(spec), std::move(vision), config.decoder,
+                                    names.language, names.head, weights, device);
 }
 
 std::string internvl_media_text(const media::VisualInput& input) {

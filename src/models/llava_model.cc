@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 
 #include "media/anyres_grid.h"
-#include "models/decoder.h"
 #include "models/llava_rows.h"
 #include "models/table_linear.h"
 #include "models/text_decoder.h"
+#include "models/vision_language_model.h"
 
 namespace valora::models {
 namespace {
@@ -71,32 +71,23 @@ LlavaTower make_tower(Weights& weights, const adapters::ModuleTable& modules, co
                            std::get<SiglipVisionConfig>(c.vision), {.depth = depth}, device);
 }
 
-class LlavaModel final : public Model {
+class LlavaVision final : public VisionEncoder {
  public:
-  LlavaModel(ModelSpec spec, const LlavaConfig& c, Weights& weights, at::Device device)
-      : Model(std::move(spec)),
-        config_(c),
-        vision_tower_(make_tower(weights, this->spec().modules, c, device)),
-        linear_1_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_1",
-                               c.projector_bias)),
-        linear_2_(table_linear(weights, this->spec().modules, std::string(kProjector) + "linear_2",
-                               c.projector_bias)),
-        language_model_(weights, this->spec().modules, kLanguage, "lm_head", c.decoder, device) {
+  LlavaVision(const adapters::ModuleTable& modules, const LlavaConfig& c, Weights& weights,
+              at::Device device)
+      : config_(c),
+        vision_tower_(make_tower(weights, modules, c, device)),
+        linear_1_(
+            table_linear(weights, modules, std::string(kProjector) + "linear_1", c.projector_bias)),
+        linear_2_(table_linear(weights, modules, std::string(kProjector) + "linear_2",
+                               c.projector_bias)) {
     if (c.newline) newline_ = weights.get(kNewline, {c.decoder.hidden});
     if (!c.merges) return;
     norm_ = RmsNorm(weights, std::string(kProjector) + "norm", c.tower().width, c.decoder.norm_eps);
-    merging_layer_ = table_linear(weights, this->spec().modules, kMerger, false);
+    merging_layer_ = table_linear(weights, modules, kMerger, false);
   }
 
-  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return language_model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return language_model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override {
     auto encoding = std::make_unique<Encoding>(pieces);
     const auto tower = std::visit(
         [&](const auto& one) { return one.begin(std::move(items), config_.states, *encoding); },
@@ -172,7 +163,6 @@ class LlavaModel final : public Model {
   RmsNorm norm_;
   Linear merging_layer_, linear_1_, linear_2_;
   at::Tensor newline_;  // [hidden]
-  Decoder language_model_;
 };
 
 }  // namespace
@@ -248,7 +238,9 @@ ModelSpec llava_model_spec(const LlavaConfig& c, const std::string& architecture
 
 std::unique_ptr<Model> make_llava_model(ModelSpec spec, const LlavaConfig& config, Weights& weights,
                                         at::Device device) {
-  return std::make_unique<LlavaModel>(std::move(spec), config, weights, device);
+  auto vision = std::make_unique<LlavaVision>(spec.modules, config, weights, device);
+  return make_vision_language_model(std::move(spec), std::move(vision), config.decoder, kLanguage,
+                                    "lm_head", weights, device);
 }
 
 Result<std::shared_ptr<const media::Processor>> llava_anyres_processor(

@@ -4,9 +4,9 @@
 #include <bit>
 
 #include "models/causal_lm.h"
-#include "models/decoder.h"
 #include "models/quantised/config.h"
 #include "models/qwen1_vision.h"
+#include "models/vision_language_model.h"
 #include "text/chat_formats.h"
 
 namespace valora::models {
@@ -121,33 +121,6 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
   return spec;
 }
 
-class Qwen1 final : public Model {
- public:
-  // vision: null for Qwen.
-  Qwen1(ModelSpec spec, const DecoderConfig& decoder, const Qwen1VisionConfig* vision,
-        Weights& weights, at::Device device)
-      : Model(std::move(spec)),
-        decoder_(weights, this->spec().modules, kQwenDecoder, kQwenHead, decoder, device) {
-    if (vision) tower_.emplace(weights, this->spec().modules, kQwenTower, *vision, device);
-  }
-
-  at::Tensor forward(const Batch& batch) const override { return decoder_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return decoder_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return decoder_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return decoder_.linears(); }
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
-    return tower_ ? tower_->begin(std::move(items), pieces)
-                  : Model::begin_encoding(std::move(items), pieces);
-  }
-
- private:
-  Decoder decoder_;
-  std::optional<Qwen1VisionTower> tower_;
-};
-
 Result<std::shared_ptr<const media::Processor>> qwen_vl_processor(const ConfigReader& config,
                                                                   const media::ProcessorFiles&) {
   const Qwen1VisionConfig c = read_qwen_vl(config).vision;
@@ -169,7 +142,8 @@ Family qwen1_family() {
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
         const DecoderConfig c = read_qwen1_decoder(config);
-        return std::make_unique<Qwen1>(qwen1_spec(c, nullptr), c, nullptr, weights, device);
+        return make_vision_language_model(qwen1_spec(c, nullptr), nullptr, c, kQwenDecoder,
+                                          kQwenHead, weights, device);
       },
       .positions = causal_lm_positions,
       .chat_format = [](const text::Tokenizer&,
@@ -187,7 +161,11 @@ Family qwen1_vl_family() {
       .build = [](const ConfigReader& config, Weights& weights,
                   at::Device device) -> std::unique_ptr<Model> {
         const QwenVlConfig c = read_qwen_vl(config);
-        return std::make_unique<Qwen1>(qwen_vl_spec(config), c.decoder, &c.vision, weights, device);
+        ModelSpec spec = qwen_vl_spec(config);
+        auto tower =
+            std::make_unique<Qwen1VisionTower>(weights, spec.modules, kQwenTower, c.vision, device);
+        return make_vision_language_model(std::move(spec), std::move(tower), c.decoder,
+                                          kQwenDecoder, kQwenHead, weights, device);
       },
       .positions = causal_lm_positions,
       .chat_format = [](const text::Tokenizer&,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/qwen1_resampler.h"
+#include "models/vision_encoder.h"
 
 namespace valora::models {
 
@@ -23,13 +24,13 @@ Qwen1VisionConfig read_qwen1_vision_config(const ConfigReader& visual);
 void add_qwen1_vision_modules(const Qwen1VisionConfig& config, const std::string& prefix,
                               std::vector<adapters::Module>& modules);
 
-class Qwen1VisionTower {
+class Qwen1VisionTower final : public VisionEncoder {
  public:
   Qwen1VisionTower(Weights& weights, const adapters::ModuleTable& modules,
                    const std::string& prefix, const Qwen1VisionConfig& config, at::Device device);
 
   // Throws c10::Error unless all pictures are of the tower's size.
-  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override;
 
  private:
   struct Layer {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/encoding.h"
+#include "models/vision_encoder.h"
 #include "models/vision_layers.h"
 #include "models/visual_batch.h"
 
@@ -39,7 +39,7 @@ struct Qwen2_5VlVisionBlock {
   bool full = false;
 };
 
-class Qwen2_5VlVisionTower {
+class Qwen2_5VlVisionTower final : public VisionEncoder {
  public:
   static constexpr char kArchitecture[] = "Qwen2_5_VLForConditionalGeneration";
   static constexpr char kModelType[] = "qwen2_5_vl";
@@ -53,7 +53,7 @@ class Qwen2_5VlVisionTower {
                        const std::string& prefix, const Qwen2_5VlVisionConfig& config,
                        at::Device device);
 
-  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override;
 
  private:
   struct Run;

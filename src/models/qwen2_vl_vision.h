@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/qwen_vision_blocks.h"
+#include "models/vision_encoder.h"
 
 namespace valora::models {
 
@@ -19,7 +20,7 @@ struct Qwen2VlVisionConfig {
   int64_t patch_dim() const { return channels * temporal_patch * patch * patch; }
 };
 
-class Qwen2VlVisionTower {
+class Qwen2VlVisionTower final : public VisionEncoder {
  public:
   static constexpr char kArchitecture[] = "Qwen2VLForConditionalGeneration";
   static constexpr char kModelType[] = "qwen2_vl";
@@ -33,7 +34,7 @@ class Qwen2VlVisionTower {
                      const std::string& prefix, const Qwen2VlVisionConfig& config,
                      at::Device device);
 
-  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override;
 
  private:
   Qwen2VlVisionConfig config_;

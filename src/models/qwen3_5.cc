@@ -170,8 +170,8 @@ Family visual_family() {
   family.build = [](const ConfigReader& config, Weights& weights,
                     at::Device device) -> std::unique_ptr<Model> {
     weights.leave_out("mtp.");
-    return std::make_unique<QwenVlForConditionalGeneration<Tower, read_qwen3_5_decoder<Kind>>>(
-        qwen3_5_spec<Kind>(config), config, weights, device);
+    return make_qwen_vl_model<Tower, read_qwen3_5_decoder<Kind>>(qwen3_5_spec<Kind>(config), config,
+                                                                 weights, device);
   };
   family.processor = read_qwen3_vl_processor<Tower>;
   return family;

@@ -10,6 +10,7 @@
 
 #include "media/processor.h"
 #include "models/qwen_vision_blocks.h"
+#include "models/vision_encoder.h"
 
 namespace valora::models {
 
@@ -44,7 +45,7 @@ struct Qwen3VlMerger {
   at::Tensor operator()(const at::Tensor& x, const Adaptation& adaptation) const;
 };
 
-class Qwen3VlVisionTower {
+class Qwen3VlVisionTower : public VisionEncoder {
  public:
   static constexpr char kArchitecture[] = "Qwen3VLForConditionalGeneration";
   static constexpr char kModelType[] = "qwen3_vl";
@@ -60,7 +61,7 @@ class Qwen3VlVisionTower {
                      at::Device device);
 
   // Yields embeddings of out * (1 + levels()) columns, as in VisualRows.
-  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const;
+  std::unique_ptr<Encoding> begin(std::vector<VisualItem> items, PieceSize pieces) const override;
 
  private:
   struct Run;

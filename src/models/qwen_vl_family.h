@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/decoder.h"
 #include "models/registry.h"
 #include "models/spec/mrope.h"
+#include "models/vision_language_model.h"
 
 namespace valora::models {
 
@@ -53,36 +53,15 @@ ModelSpec qwen_vl_spec(const ConfigReader& config) {
   return spec;
 }
 
+// spec: the family's own, or qwen_vl_spec<Tower, read_decoder>(config).
 template <typename Tower, DecoderReader* read_decoder>
-class QwenVlForConditionalGeneration final : public Model {
- public:
-  QwenVlForConditionalGeneration(const ConfigReader& config, Weights& weights, at::Device device)
-      : QwenVlForConditionalGeneration(qwen_vl_spec<Tower, read_decoder>(config), config, weights,
-                                       device) {}
-  // For a family that changes the spec.
-  QwenVlForConditionalGeneration(ModelSpec own, const ConfigReader& config, Weights& weights,
-                                 at::Device device)
-      : Model(std::move(own)),
-        visual_(weights, spec().modules, kQwenVlVisual,
-                Tower::read_config(config.child("vision_config")), device),
-        language_model_(weights, spec().modules, kQwenVlLanguage, "lm_head", read_decoder(config),
-                        device) {}
-
-  at::Tensor forward(const Batch& batch) const override { return language_model_.forward(batch); }
-  at::Tensor embed(const Batch& batch) const override { return language_model_.embed(batch); }
-  at::Tensor logits(const at::Tensor& hidden, const HeadAdaptation& adaptation) const override {
-    return language_model_.logits(hidden, adaptation);
-  }
-  std::vector<Linear*> decoder_linears() override { return language_model_.linears(); }
-  std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
-                                           PieceSize pieces) const override {
-    return visual_.begin(std::move(items), pieces);
-  }
-
- private:
-  Tower visual_;
-  Decoder language_model_;
-};
+std::unique_ptr<Model> make_qwen_vl_model(ModelSpec spec, const ConfigReader& config,
+                                          Weights& weights, at::Device device) {
+  auto tower = std::make_unique<Tower>(weights, spec.modules, kQwenVlVisual,
+                                       Tower::read_config(config.child("vision_config")), device);
+  return make_vision_language_model(std::move(spec), std::move(tower), read_decoder(config),
+                                    kQwenVlLanguage, "lm_head", weights, device);
+}
 
 template <typename Tower, DecoderReader* read_decoder = read_qwen_vl_decoder>
 Family qwen_vl_family() {
@@ -90,11 +69,11 @@ Family qwen_vl_family() {
       .architecture = Tower::kArchitecture,
       .model_type = Tower::kModelType,
       .spec = qwen_vl_spec<Tower, read_decoder>,
-      .build = [](const ConfigReader& config, Weights& weights,
-                  at::Device device) -> std::unique_ptr<Model> {
-        return std::make_unique<QwenVlForConditionalGeneration<Tower, read_decoder>>(
-            config, weights, device);
-      },
+      .build =
+          [](const ConfigReader& config, Weights& weights, at::Device device) {
+            return make_qwen_vl_model<Tower, read_decoder>(
+                qwen_vl_spec<Tower, read_decoder>(config), config, weights, device);
+          },
       .positions = mrope_positions,
       .chat_format = [](const text::Tokenizer&,
                         const ConfigReader&) { return text::make_chatml(); },
