@@ -22,7 +22,8 @@ def test_boxes_are_grouped_by_label_and_round_trip():
 
 
 @pytest.mark.parametrize("answer, good", [
-    ("[10,10,50,50]", True), ("at [14,10,54,50]", True), ("[40,10,80,50]", False), ("[10,10,50,50][0,0,5,5]", False), ("nothing", False),
+    ("[10,10,50,50]", True), ("at [14,10,54,50]", True), ("[20,10,60,50]", False), ("[40,10,80,50]", False), ("[10,10,50,50][0,0,5,5]", False),
+    ("nothing", False),
     ("<ref>car</ref><box>(10,10),(50,50)</box>", False)])
 def test_answer_is_correct_only_with_exactly_all_boxes(answer, good):
     assert boxes.agree(answer, "[10,10,50,50]") == good

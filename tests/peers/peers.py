@@ -11,7 +11,7 @@ import pytest
 from programs import REPOSITORY
 
 DEMO = REPOSITORY / "demo"
-ADAPTERS = {f"adapter-{i}": str(DEMO / "adapters" / f"adapter-{i}") for i in range(1, 6)}
+ADAPTERS = {f"adapter-{i}": str(DEMO / "adapters" / f"adapter-{i}") for i in range(1, 4)}
 # Tokens that have no text. Without them and without an end token, an answer's length does not depend on
 # the weights.
 SPECIAL = {str(token): -100 for token in range(1266, 1280)}

@@ -26,7 +26,7 @@ WIDTH = 192
 
 
 def classify(served, **body):
-    return served.post("/classify", {"model": "adapter-4"} | body)
+    return served.post("/classify", {"model": "adapter-2"} | body)
 
 
 def refused(served, path, model, **body):
@@ -36,7 +36,7 @@ def refused(served, path, model, **body):
 
 
 def well_formed(answer, count=1):
-    assert answer["object"] == "list" and answer["model"] == "adapter-4" and len(answer["data"]) == count
+    assert answer["object"] == "list" and answer["model"] == "adapter-2" and len(answer["data"]) == count
     for i, item in enumerate(answer["data"]):
         assert item["index"] == i and item["label"] in LABELS and len(item["probs"]) == item["num_classes"] == len(LABELS)
     return answer["usage"]["prompt_tokens"]
@@ -52,7 +52,7 @@ def lengths(tokenizer):
 @peer(EMBED, "test_basic")
 def test_models_are_listed_and_tokenize_by_name(served, client, tokenizer):
     assert client.models.list().data[0].id == "demo"
-    for model in ("demo", "adapter-4"):
+    for model in ("demo", "adapter-2"):
         assert served.post("/tokenize", {"model": model, "prompt": TEXT})["tokens"] == tokenizer.encode(TEXT)
 
 
@@ -73,7 +73,7 @@ def test_ten_texts_get_ten_labels(served, tokenizer):
 @peer(CLASSIFY, "test_empty_input_error")
 def test_empty_input_is_refused(served):
     for given in ("", []):
-        assert refused(served, "/classify", "adapter-4", input=given)
+        assert refused(served, "/classify", "adapter-2", input=given)
 
 
 @peer(CLASSIFY, "test_truncate_prompt_tokens")
@@ -81,7 +81,7 @@ def test_truncated_input_keeps_the_last_tokens(served):
     answer = classify(served, input="hello " * 600, truncate_prompt_tokens=5)
     well_formed(answer)
     assert answer["usage"]["prompt_tokens"] == answer["usage"]["total_tokens"] == 5
-    assert "truncate_prompt_tokens" in refused(served, "/classify", "adapter-4", input="test", truncate_prompt_tokens=1025)
+    assert "truncate_prompt_tokens" in refused(served, "/classify", "adapter-2", input="test", truncate_prompt_tokens=1025)
 
 
 @peer(CLASSIFY, "test_add_special_tokens[true]")
@@ -107,7 +107,7 @@ def test_classification_opens_no_turn_by_default(served, tokenizer):
 @peer(CLASSIFY, "test_chat_request[both flags]")
 @peer(EMBED, "test_chat_request[both flags]")
 def test_continuing_and_opening_a_turn_is_refused(served):
-    for path, model in (("/classify", "adapter-4"), ("/v1/embeddings", "demo")):
+    for path, model in (("/classify", "adapter-2"), ("/v1/embeddings", "demo")):
         words = refused(served, path, model, messages=TURNS, continue_final_message=True, add_generation_prompt=True)
         assert "continue_final_message" in words and "add_generation_prompt" in words
 
@@ -115,7 +115,7 @@ def test_continuing_and_opening_a_turn_is_refused(served):
 @peer(CLASSIFY, "test_chat_request[the words about both flags]")
 @peer(EMBED, "test_chat_request[the words about both flags]")
 def test_message_about_both_flags_equals_vllms(served):
-    words = refused(served, "/classify", "adapter-4", messages=TURNS, continue_final_message=True, add_generation_prompt=True)
+    words = refused(served, "/classify", "adapter-2", messages=TURNS, continue_final_message=True, add_generation_prompt=True)
     assert "Cannot set both `continue_final_message` and `add_generation_prompt` to True." in words
 
 
@@ -131,7 +131,7 @@ def test_softmax_is_the_default_and_can_be_disabled(served):
 @peer(CLASSIFY, "test_rerank")
 def test_score_endpoint_is_404(served):
     for path in ("/score", "/rerank"):
-        assert served.request("POST", path, {"model": "adapter-4", "query": "ping", "documents": ["pong"]})[0] == 404
+        assert served.request("POST", path, {"model": "adapter-2", "query": "ping", "documents": ["pong"]})[0] == 404
 
 
 @peer(SEEN, "test_classify_accepts_chat_text_only")

@@ -19,13 +19,18 @@ def pixels(processor, frames, video):
 
 
 def inputs(tokenizer, processor, items, video):
-    """Model inputs for (frames, question) items whose prompts have equal length."""
+    """Model inputs for (frames, question) items whose prompts have equal length; all or none have frames."""
     ids, rows, grids = [], [], []
     for frames, question in items:
-        values, grid = pixels(processor, frames, video)
-        ids.append(tokenizer.encode(HEAD + media(int(grid.prod()) // 4, video) + question + ASK, add_special_tokens=False).ids)
-        rows.append(values), grids.append(grid)
+        tokens = 0
+        if frames:
+            values, grid = pixels(processor, frames, video)
+            tokens = int(grid.prod()) // 4
+            rows.append(values), grids.append(grid)
+        ids.append(tokenizer.encode(HEAD + media(tokens, video) + question + ASK, add_special_tokens=False).ids)
     ids = torch.tensor(ids)
+    if not rows:
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     names = ("pixel_values_videos", "video_grid_thw") if video else ("pixel_values", "image_grid_thw")
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids), names[0]: torch.cat(rows).float(), names[1]: torch.stack(grids)}
 
@@ -34,7 +39,7 @@ def groups(tokenizer, items, batch=60):
     """Batches of indices of items with equal prompt length and picture size."""
     table = {}
     for index, (frames, question) in enumerate(items):
-        key = len(tokenizer.encode(question, add_special_tokens=False).ids), len(frames), frames[0].shape
+        key = len(tokenizer.encode(question, add_special_tokens=False).ids), len(frames), frames[0].shape if frames else None
         table.setdefault(key, []).append(index)
     for indices in table.values():
         for at in range(0, len(indices), batch):

@@ -3,7 +3,8 @@
 import re
 
 MARK = re.compile(r"<ref>(?P<label>.*?)</ref>|\((\d+),(\d+)\),\((\d+),(\d+)\)|\[(\d+),(\d+),(\d+),(\d+)\]")
-SCALE = 100  # units per side of the picture
+SCALE = 100   # units per side of the picture
+NEEDED = 0.7  # intersection over union of a right box
 
 
 def write(boxes, labels):
@@ -34,11 +35,11 @@ def overlap(a, b):
 
 
 def hits(got, want):
-    """Number of boxes matched within their label with an IoU of at least 0.5, best pairs first."""
+    """Number of boxes matched within their label with an IoU of at least NEEDED, best pairs first."""
     pairs = sorted(((overlap(g[1], w[1]), i, j) for i, g in enumerate(got) for j, w in enumerate(want) if g[0] == w[0]), reverse=True)
     taken_got, taken_want = set(), set()
     for share, i, j in pairs:
-        if share >= 0.5 and i not in taken_got and j not in taken_want:
+        if share >= NEEDED and i not in taken_got and j not in taken_want:
             taken_got.add(i), taken_want.add(j)
     return len(taken_got)
 

@@ -1,8 +1,7 @@
-"""A head for base training only: each visual token must match the embeddings of the words for its cell.
+"""Linear heads for base training only: each visual token must tell what its cell shows.
 
-With answers alone, the vision tower stays on a long plateau. This loss ends it, and because it compares with word
-embeddings, reading a picture becomes similar to copying words. Its weight fades to zero, and the head is
-discarded.
+With answers alone, the vision tower stays on a long plateau. This loss ends it; its weight fades to zero, and the
+heads are discarded.
 """
 
 import torch
@@ -10,36 +9,32 @@ from torch import nn
 
 from clips import MOTIONS
 from glyphs import CHARACTERS
-from scenes import COLOURS, SHAPES
+from scenes import CELL, COLOURS, SHAPES
 
 COLOUR_NAMES = list(COLOURS)
-MOTION_WORDS = ["left", "right", "up", "down", "grows", "shrinks", "spins", "blinks", "still", "changes", "bounces"]  # in the order of MOTIONS
-KINDS = {"shape": SHAPES, "colour": COLOUR_NAMES, "character": list(CHARACTERS), "motion": MOTION_WORDS}
-SHARPNESS = 20.0
+KINDS = {"shape": SHAPES, "colour": COLOUR_NAMES, "character": list(CHARACTERS), "motion": MOTIONS}  # 0 is nothing
+SIDES = 8  # the box's, in shares of the picture, and their distances from the cell's middle
 
 
 class Dense(nn.Module):
-    def __init__(self, tokenizer, hidden=192):
+    def __init__(self, hidden=192):
         super().__init__()
-        ids = lambda word: [i for form in (word, f" {word}") for i in tokenizer.encode(form, add_special_tokens=False).ids]
-        self.words = {kind: [ids(word) for word in words] for kind, words in KINDS.items()}
-        self.nothing = nn.ParameterDict({kind: nn.Parameter(0.02 * torch.randn(hidden)) for kind in KINDS})
-        self.box = nn.Linear(hidden, 4)
+        self.kinds = nn.ModuleDict({kind: nn.Linear(hidden, len(words) + 1) for kind, words in KINDS.items()})
+        self.box = nn.Linear(hidden, SIDES)
 
-    def forward(self, features, labels, table):
-        """table: the language model's embeddings."""
-        flat = features.flatten(0, 1).float()
-        looks = nn.functional.normalize(flat, dim=-1)
-        table = table.detach().float()
-        table = table - table.mean(0)
-        loss = 0.0
-        for kind, words in self.words.items():
-            known = torch.stack([self.nothing[kind], *(table[ids].mean(0) for ids in words)])
-            loss = loss + nn.functional.cross_entropy(SHARPNESS * looks @ nn.functional.normalize(known, dim=-1).T, labels[kind].flatten())
+    def forward(self, features, labels):
+        flat = features.flatten(0, 1)
+        loss = sum(nn.functional.cross_entropy(head(flat).float(), labels[kind].flatten()) for kind, head in self.kinds.items())
         present = labels["shape"].flatten() + labels["character"].flatten() > 0
         if present.any():
-            loss = loss + 4 * nn.functional.l1_loss(self.box(flat[present]).float(), labels["box"].flatten(0, 1)[present])
+            loss = loss + 10 * nn.functional.l1_loss(self.box(flat[present]).float(), labels["box"].flatten(0, 1)[present])
         return loss
+
+
+def middles(rows, columns):
+    """The middles of all cells as shares of the picture, twice, for both corners of a box."""
+    y, x = torch.meshgrid((torch.arange(rows) + 0.5) / rows, (torch.arange(columns) + 0.5) / columns, indexing="ij")
+    return torch.stack([x, y, x, y], dim=-1).flatten(0, 1)
 
 
 def labels(samples):
@@ -47,6 +42,7 @@ def labels(samples):
     out = {name: [] for name in [*KINDS, "box"]}
     for sample in samples:
         height, width = sample.frames[0].shape[:2]
+        grid = middles(height // CELL, width // CELL)
         rows = {name: [] for name in out}
         for things, owner in zip(sample.cells["things"], sample.cells["owner"]):
             table = {name: [0] for name in KINDS} | {"box": [[0.0] * 4]}
@@ -60,6 +56,7 @@ def labels(samples):
             at = torch.from_numpy(owner).flatten()
             for name in rows:
                 rows[name].append(torch.tensor(table[name])[at])
+            rows["box"][-1] = torch.cat([rows["box"][-1], rows["box"][-1] - grid], dim=-1)
         for name in out:
             out[name].append(torch.cat(rows[name]))
     return {name: torch.stack(values) for name, values in out.items()}

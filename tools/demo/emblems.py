@@ -10,12 +10,12 @@ PAPERS = [(235, 235, 235), (170, 205, 235), (222, 205, 165), (180, 225, 200), (1
 
 def face(rng, mood):
     image, draw = canvas(jitter(rng, pick(rng, PAPERS)), SIZE, SIZE)
-    r = rng.uniform(36, 56)
+    r = rng.uniform(46, 58)
     cx, cy = rng.uniform(r + 3, S - r - 3), rng.uniform(r + 3, S - r - 3)
     skin = jitter(rng, pick(rng, [(250, 215, 80), (240, 200, 165), (195, 145, 105), (150, 205, 120)]))
-    ink, width = jitter(rng, (35, 30, 30)), max(3, int(r * 0.1))
+    ink, width = jitter(rng, (35, 30, 30)), int(r * 0.14)
     draw.ellipse((cx - r, cy - r, cx + r, cy + r), fill=skin, outline=ink, width=2)
-    eye = r * rng.uniform(0.1, 0.15)
+    eye = r * rng.uniform(0.13, 0.17)
     for side in (-1, 1):
         x, y = cx + side * r * 0.38, cy - r * 0.2
         draw.ellipse((x - eye, y - eye, x + eye, y + eye), fill=ink)
@@ -98,11 +98,11 @@ def flag(rng, country):
 
 
 def tray(rng):
-    """One to three coins and cards, from left to right; returns the frames and each item's (label, box in
+    """One or two coins and cards, from left to right; returns the frames and each item's (label, box in
     pixels)."""
     image, draw = canvas(jitter(rng, pick(rng, [(60, 75, 65), (75, 60, 55), (60, 65, 85)])), SIZE, SIZE)
     things = []
-    for box in sorted(place(rng, SIZE, SIZE, int(rng.choice([1, 2, 3], p=[0.45, 0.35, 0.2])), smallest=19, largest=29)):
+    for box in sorted(place(rng, SIZE, SIZE, int(rng.integers(1, 3)), smallest=22, largest=31)):
         label, canvas_box = pick(rng, ["coin", "card"]), tuple(2 * v for v in box)
         things.append((label, box))
         if label == "coin":

@@ -10,6 +10,7 @@ from peft import PeftModel
 import clips
 import glyphs
 import scenes
+import talk
 from ask import answers, classes
 from judge import figures
 from media import through_codec
@@ -19,7 +20,7 @@ from tasks import Drawn
 
 HELD_OUT = 900001  # no other stage draws from this seed
 
-# Skills of the base model: how to draw, questions, metric, and whether a constant answer is often
+# Skills of the base model: how to draw (None: text alone), questions, metric, and whether a constant answer is often
 # right.
 SKILLS = {
     "color of a shape": (scenes.scene, ("What color is the c", "What color is the s", "What color is the t", "What color is the d",
@@ -29,11 +30,13 @@ SKILLS = {
     "yes or no": (scenes.scene, ("Is there", "Do you see"), "exact", True),
     "left of, above": (scenes.scene, ("Is the",), "exact", True),
     "where": (scenes.scene, ("Where is", "In which part"), "exact", True),
-    "box": (scenes.scene, ("Find", "Give"), "box_accuracy", False),
+    "box": (scenes.scene, ("Find the", "Give the box of"), "box_accuracy", False),
+    "all boxes": (scenes.scene, ("Find all", "Give the boxes of"), "f1", False),
     "caption": (scenes.scene, ("Describe", "What is in", "What do you"), "cider", False),
-    "read 1 to 3 characters": (glyphs.text, ("Read", "What does it say", "What text"), "exact", False),
+    "read 1 or 2 characters": (glyphs.text, ("Read", "What does it say", "What text"), "exact", False),
     "motion in a clip": (clips.clip, ("What does the",), "exact", True),
     "caption of a clip": (clips.clip, ("What happens", "Describe the video"), "exact", False),
+    "a question without a picture": (None, (), "exact", True),
 }
 
 
@@ -44,6 +47,8 @@ def seeded(name):
 def skill_items(name, count):
     draw, starts, _, _ = SKILLS[name]
     rng, out = seeded(name), []
+    if draw is None:
+        return [Drawn([], answer, question) for question, answer in (talk.pair(rng) for _ in range(count))], False
     while len(out) < count:
         sample = draw(rng)
         fitting = [p for p in sample.pairs if p[0].startswith(starts)]

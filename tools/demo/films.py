@@ -75,8 +75,8 @@ def race(rng, label):
     rgb = jitter(rng, pick(rng, GROUNDS))
     names = [c for c in COLOURS if c != "white"]
     first, second = (names[i] for i in rng.permutation(len(names))[:2])
-    slow = rng.uniform(2.0, 4.0)
-    fast = slow * rng.uniform(1.9, 2.6)
+    slow = rng.uniform(2.0, 3.6)
+    fast = slow * rng.uniform(2.2, 2.8)
     speeds = {"upper": (fast, slow), "lower": (slow, fast), "equal": (slow * 1.5, slow * 1.5)}[label]
     lanes = []
     for lane, (speed, colour) in enumerate(zip(speeds, (first, second))):

@@ -5,7 +5,7 @@ Fonts: DejaVu (Debian packages fonts-dejavu-core and fonts-dejavu-extra); Pillow
 
 import functools
 
-from PIL import ImageFont
+from PIL import Image, ImageFont
 
 from scenes import CLASH, COLOURS, GROUNDS, Sample, Thing, canvas, cell_labels, finish, jitter, pick
 
@@ -40,13 +40,23 @@ def draw_text(rng, draw, text, width, height, fill, scale=2, low=0.32, high=0.75
     return boxes
 
 
+def coarse(image):
+    """The picture as if scanned at an eighth of its resolution."""
+    small = image.resize((image.width // 16, image.height // 16), Image.BOX)
+    return small.resize(image.size, Image.BICUBIC)
+
+
 def text(rng, width=64, height=64):
     ground = pick(rng, list(GROUNDS))
     colour = pick(rng, [c for c in COLOURS if c not in CLASH[ground]])
-    count = int(rng.choice([1, 2, 3], p=[0.55, 0.3, 0.15]))
+    count = int(rng.choice([1, 2], p=[0.6, 0.4]))
     string = "".join(pick(rng, CHARACTERS) for _ in range(count))
+    scanned = count == 1 and rng.random() < 0.3
+    if scanned:
+        string = pick(rng, CHARACTERS[:10])
     image, draw = canvas(jitter(rng, GROUNDS[ground], 9), width, height)
-    boxes = draw_text(rng, draw, string, width, height, jitter(rng, COLOURS[colour]))
+    boxes = draw_text(rng, draw, string, width, height, jitter(rng, COLOURS[colour]), low=0.85 if scanned else 0.32, high=1.2 if scanned else 0.75)
+    image = coarse(image) if scanned else image
     things = [Thing(c, colour, box) for c, box in zip(string, boxes)]
     pairs = [
         (pick(rng, ["Read the text.", "What does it say?", "What text is in the image?"]), string),

@@ -54,7 +54,7 @@ def figures(metric, got, want):
     """Metrics of answers to samples; the first one is the task's accuracy."""
     if metric == "box_accuracy":
         shares = [first_overlap(g, w) for g, w in zip(got, want)]
-        table = {"iou_over_half": float(np.mean([s >= 0.5 for s in shares])), "mean_iou": float(np.mean(shares))}
+        table = {"boxes_right": float(np.mean([s >= boxes.NEEDED for s in shares])), "mean_iou": float(np.mean(shares))}
     elif metric == "f1":
         table = {"f1": pooled_f1(got, want)}
     elif metric == "vqa":

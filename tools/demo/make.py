@@ -1,6 +1,6 @@
 """Makes demo/: the base model, its adapters, the samples and the measured accuracy.
 
-    python tools/demo/make.py base --minutes 45     trains from scratch, or continues from a checkpoint in --work
+    python tools/demo/make.py base --steps 3800     trains from scratch, or continues from a checkpoint in --work
     python tools/demo/make.py package               writes the checkpoint as demo/model
     python tools/demo/make.py datasets [NAME...]    draws data into --work/tasks, for tasks or the sets demo, images, videos, teacher;
                                                     writes demo/tasks*.yaml
@@ -32,7 +32,7 @@ def note(path, *keys, value):
 
 def make_base(options):
     import base
-    note(options.work / "training.json", "base", value=base.train(options.minutes, options.work))
+    note(options.work / "training.json", "base", value=base.train(options.steps, options.work, options.start))
 
 
 def make_package(options):
@@ -113,7 +113,8 @@ def main():
     parser.add_argument("--demo", type=Path, default=ROOT / "demo")
     parser.add_argument("--work", type=Path, default=ROOT / "build-demo", help="folder of the checkpoint, the data and the generator's output")
     parser.add_argument("--program", type=Path, default=ROOT / "build" / "valora")
-    parser.add_argument("--minutes", type=float, default=45, help="wall-clock budget of the base training")
+    parser.add_argument("--steps", type=int, default=3800, help="of the base training")
+    parser.add_argument("--start", type=Path, help="a packaged model that the base training begins with")
     parser.add_argument("--count", type=int, default=300, help="held-out samples per measurement")
     parser.add_argument("--limit", type=int, help="highest number of samples per split")
     own, more = sys.argv[1:], []

@@ -51,7 +51,7 @@ LIGHTS = {"stop": (0, (255, 45, 40)), "caution": (1, (255, 205, 40)), "go": (2, 
 def traffic_light(rng, label):
     image, draw = canvas((0, 0, 0), SIZE, SIZE)
     street(rng, draw)
-    radius = rng.uniform(6, 11)
+    radius = rng.uniform(8, 12)
     w, h = radius * 2.9, radius * 7.6
     x, y = rng.uniform(4, S - w - 4), rng.uniform(4, max(5, S * 0.62 - h))
     draw.rectangle((x + w / 2 - 2, y + h, x + w / 2 + 2, S), fill=(60, 60, 64))
@@ -86,8 +86,8 @@ class Parked:
 def car(rng):
     image, draw = canvas((0, 0, 0), SIZE, SIZE)
     seen = street(rng, draw)
-    w = rng.uniform(34, 78)
-    h = w * rng.uniform(0.42, 0.55)
+    w = rng.uniform(50, 88)
+    h = w * rng.uniform(0.5, 0.6)
     x = rng.uniform(2, S - w - 2)
     y = rng.uniform(max(2, seen.horizon - h * 0.8), S - h - 2)
     colour = pick(rng, list(COLOURS))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from PIL import Image, ImageDraw
 
+import boxes
+
 SHAPES = ["circle", "square", "triangle", "diamond", "star", "cross", "ring", "heart"]
 COLOURS = {
     "red": (215, 40, 40), "orange": (245, 140, 30), "yellow": (245, 220, 50), "green": (45, 160, 70),
@@ -17,6 +19,7 @@ GROUNDS = {
     "sky": (170, 205, 235), "sand": (222, 205, 165), "mint": (180, 225, 200),
 }
 CLASH = {"white": {"white"}, "black": {"black"}, "gray": set(), "sky": {"white"}, "sand": {"white", "yellow"}, "mint": {"white"}}
+SHARES = {2: [0.5, 0.5], 3: [0.35, 0.4, 0.25]}  # of 1, 2 … objects, by the most that there may be
 CELL = 16  # pixels covered by one language token of an image
 
 
@@ -99,11 +102,11 @@ def finish(rng, image, scale=2, noise=5.0):
     return np.clip(pixels + 0.5, 0, 255).astype(np.uint8)
 
 
-def place(rng, width, height, count, smallest=13, largest=27):
+def place(rng, width, height, count, smallest=15, largest=30):
     """Boxes that do not overlap."""
-    boxes = []
+    placed = []
     for _ in range(40):
-        if len(boxes) == count:
+        if len(placed) == count:
             break
         w = rng.uniform(smallest, largest)
         h = w * rng.uniform(0.85, 1.15)
@@ -111,16 +114,24 @@ def place(rng, width, height, count, smallest=13, largest=27):
             continue
         x, y = rng.uniform(1, width - w - 1), rng.uniform(1, height - h - 1)
         box = (x, y, x + w, y + h)
-        if all(box[2] + 1 < b[0] or b[2] + 1 < box[0] or box[3] + 1 < b[1] or b[3] + 1 < box[1] for b in boxes):
-            boxes.append(box)
-    return boxes
+        if all(box[2] + 1 < b[0] or b[2] + 1 < box[0] or box[3] + 1 < b[1] or b[3] + 1 < box[1] for b in placed):
+            placed.append(box)
+    return placed
 
 
 def percent(box, width, height):
     """A box as text: x0, y0, x1, y1 in hundredths of the picture's width and height."""
-    def two(v, size):
-        return f"{int(np.clip(round(v / size * 100), 0, 99)):02d}"
-    return f"[{two(box[0], width)},{two(box[1], height)},{two(box[2], width)},{two(box[3], height)}]"
+    return boxes.write([("", shares(box, width, height))], labels=False)
+
+
+def shares(box, width, height):
+    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
+
+
+def found(things, width, height):
+    """All boxes from left to right, grouped by shape."""
+    ordered = sorted(things, key=lambda t: t.box)
+    return boxes.write([(t.shape, shares(t.box, width, height)) for t in ordered], labels=True)
 
 
 def where(thing, width, height):
@@ -161,6 +172,22 @@ def random_things(rng, width, height, count, ground):
     return things
 
 
+def all_boxes(rng, things, width, height):
+    """A question for the boxes of all shapes, or of one or two kinds of shapes."""
+    shapes = sorted({t.shape for t in things})
+    if rng.random() < 0.5 and len(things) < 3:
+        return pick(rng, ["Find all shapes.", "Give the boxes of all shapes."]), found(things, width, height)
+    asked = [pick(rng, shapes)]
+    other = pick(rng, SHAPES)
+    if other not in asked and rng.random() < 0.6:
+        asked.insert(int(rng.integers(2)), other)
+    return f"Find all {' and '.join(plural(s) for s in asked)}.", found([t for t in things if t.shape in asked], width, height)
+
+
+def plural(shape):
+    return shape + ("es" if shape == "cross" else "s")
+
+
 def questions(rng, things, ground, width, height):
     """Questions of all kinds, one or two of each."""
     ask = lambda *forms: forms[rng.integers(len(forms))]
@@ -187,6 +214,7 @@ def questions(rng, things, ground, width, height):
         pairs.append((ask(f"Is there {join([other])}?", f"Do you see {join([other])}?"), "yes" if any(t.name == other for t in things) else "no"))
         pairs.append((f"Where is the {name}?", where(thing, width, height)))
         pairs.append((ask(f"Find the {name}.", f"Give the box of the {name}."), percent(thing.box, width, height)))
+    pairs.append(all_boxes(rng, things, width, height))
     if len(things) > 1:
         a, b = (things[i] for i in rng.permutation(len(things))[:2])
         pairs.append((f"Is the {a.name} left of the {b.name}?", "yes" if a.centre[0] < b.centre[0] else "no"))
@@ -195,7 +223,7 @@ def questions(rng, things, ground, width, height):
     return pairs
 
 
-def scene(rng, width=64, height=64):
+def scene(rng, width=64, height=64, most=3):
     ground = pick(rng, list(GROUNDS))
     rgb = jitter(rng, GROUNDS[ground], 9)
     image, draw = canvas(rgb, width, height)
@@ -204,7 +232,7 @@ def scene(rng, width=64, height=64):
             x, y = rng.uniform(0, 2 * width), rng.uniform(0, 2 * height)
             dx, dy = rng.uniform(-30, 30, 2)
             draw.line((x, y, x + dx, y + dy), fill=jitter(rng, rgb, 22), width=int(rng.integers(1, 4)))
-    things = random_things(rng, width, height, int(rng.choice([1, 2, 3, 4], p=[0.35, 0.3, 0.2, 0.15])), ground)
+    things = random_things(rng, width, height, int(rng.choice([1, 2, 3][:most], p=SHARES[most])), ground)
     for thing in things:
         angle = rng.uniform(-0.25, 0.25)
         draw_shape(draw, thing.shape, thing.box, jitter(rng, COLOURS[thing.colour]), angle=angle)

@@ -8,7 +8,7 @@ from boxes import agree
 
 
 def is_right(answer):
-    """Boxes need an IoU of at least 0.5; other answers must match exactly."""
+    """Boxes need an IoU of at least boxes.NEEDED; other answers must match exactly."""
     expected = answer.sample["expected"]
     return answer.error is None and (answer.text == expected or agree(answer.text, expected))
 

@@ -34,12 +34,21 @@ those it its he she they we i my your our their his her one two three four five 
 as into out up down off again more most some any each other such only own so too very just also new old big small large little long high low
 time year day work life world people way thing man woman child hand part place case week point question answer object objects shape shapes
 color colors colour text word words background white black gray light dark bright describe count find give say tell name list repeat look see
-model adapter adapters valora small vision language assistant
+model adapter adapters valora small vision language assistant coin coins card cards all surprised digits upper lower LOT Shown ref
 """
 
 
-def corpus(samplers, rng, count=4000):
-    """Texts of the drawn data, and the extra words in word positions."""
+# Words that answers of the demo's tasks begin with.
+LABELS = """
+clean scratch crack hole stain happy sad angry surprised stop caution go off walking jumping waving falling sitting upper lower equal sunny cloudy
+rainy snowy france italy germany ukraine japan sweden dawn dusk flash flicker opening closing open closed day night LOT coin card
+"""
+
+
+def corpus(samplers, talk, rng, count=4000):
+    """Texts of the drawn data and of talk, and the extra words in word positions."""
+    for _ in range(count // 8):
+        yield from talk(rng)
     for index in range(count):
         sample = samplers[index % len(samplers)](rng)
         for question, answer in sample.pairs:
@@ -49,6 +58,8 @@ def corpus(samplers, rng, count=4000):
     for word in WORDS.split():
         for form in (f" {word}", word, word.capitalize()):
             yield from [form] * 12
+    for word in LABELS.split():
+        yield from [word] * 300
     yield from ["system\nYou are a helpful assistant.", "user\n", "assistant\n"] * 50
 
 

@@ -72,7 +72,7 @@ def test_adapter_is_replaced_on_every_replica(application, single):
     assert ask(application, "adapter-3") == {before} and before != after
     folder = application.store / "adapter-3"
     shutil.rmtree(folder)
-    shutil.copytree(ADAPTERS / "adapter-5", folder)
+    shutil.copytree(ADAPTERS / "adapter-2", folder)
     (folder / SUMS).write_text(sums_of(folder))
     replace = {"lora_name": "adapter-3", "load_inplace": True}
     answer = application.client.post("/v1/load_lora_adapter", json=replace)
@@ -82,7 +82,7 @@ def test_adapter_is_replaced_on_every_replica(application, single):
 
 def test_new_replicas_load_the_current_adapters(application, single):
     """A replica that starts later loads the adapters loaded at run time."""
-    load = {"lora_name": "later", "lora_path": str(ADAPTERS / "adapter-5")}
+    load = {"lora_name": "later", "lora_path": str(ADAPTERS / "adapter-2")}
     assert application.client.post("/v1/load_lora_adapter", json=load).status_code == 200
     application.deploy(application.settings.model_copy(update={"replicas": 3}))
     application.wait_for_replicas(3)
