@@ -12,17 +12,25 @@ import socket
 import threading
 import time
 
+from soak_faults import Agreement, damage_swap
 from soak_pressure import Gaps, ambiguous_request, large_form, slow_form, small_form
-from soak_requests import CHAT, chat, content, huge_png, picture, request
+from soak_requests import CHAT, chat, content, huge_png, picture, places, request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ADAPTERS = {f"adapter-{i}": str(ROOT / "demo" / "adapters" / f"adapter-{i}") for i in range(1, 6)}
-SWAPPED = ["adapter-2", "adapter-3"]  # the adapter that `swapped` refers to, alternately
+ADAPTERS = {folder.name: str(folder) for folder in sorted((ROOT / "demo" / "adapters").iterdir())}
+SWAPPED = ["adapter-1", "adapter-2"]  # the adapter that `swapped` refers to, alternately
+
+
+FLOOD = 3  # clients of the hostile adapter
 
 
 class Soak:
-    def __init__(self, server, reference, folder, adapters):
-        self.server, self.reference, self.folder, self.adapters = server, reference, folder, list(adapters)
+    def __init__(self, server, reference, folder, adapters, hostile, dtype):
+        """hostile: an adapter that only its own clients may feel; good clients never ask it."""
+        self.server, self.reference, self.folder, self.hostile = server, reference, folder, hostile
+        self.adapters = [name for name in adapters if name != hostile]
+        self.agreement = Agreement(exact=dtype == "float32")
+        self.damaged = 0  # bytes of the swap file
         self.gaps = Gaps(server.url)
         self.longest_form = 0.0  # time of an answer with a small grammar, in seconds
         self.over = threading.Event()
@@ -54,10 +62,10 @@ class Soak:
         seed = next(self.seeds)
         model = chance.choice(["base", *self.adapters, "swapped"])
         streamed = chance.random() < 0.5
-        body = chat(model, f"What is picture {seed}?", picture(seed), stream=streamed)
+        body = self.agreement.ask(model, f"What is picture {seed}?", picture(seed)) | {"stream": streamed}
         status, text = self.expect("good", [200], "POST", CHAT, body)
         if status == 200:
-            self.unchecked.put((body, content(text, streamed)))
+            self.unchecked.put((body, model, places(text, streamed)))
 
     def check(self):
         while item := self.unchecked.get():
@@ -66,12 +74,20 @@ class Soak:
             except Exception as error:
                 self.note("check", type(error).__name__, repr(error))
 
-    def compare(self, body, answer):
-        models = SWAPPED if body["model"] == "swapped" else [body["model"]]
-        expected = [content(request(self.reference.url, "POST", CHAT, body | {"model": model, "stream": False})[1], False) for model in models]
+    def compare(self, body, model, answer):
+        names = SWAPPED if model == "swapped" else [model]
+        expected = [places(request(self.reference.url, "POST", CHAT, self.agreement.other(body, name))[1], False) for name in names]
         self.checked += 1
-        if answer not in expected:
-            self.note("good", "wrong answer", f"{body['model']}, {body['messages'][0]['content'][-1]['text']}: {answer!r}, alone {expected!r}")
+        if not any(self.agreement.agree(answer, alone) for alone in expected):
+            said = "".join(place[0][0] for place in answer)
+            wanted = ["".join(place[0][0] for place in alone) for alone in expected]
+            self.note("good", "wrong answer", f"{model}, {body['messages'][0]['content'][-1]['text']}: {said!r}, alone {wanted!r}")
+
+    def flood(self, chance):
+        self.expect("hostile adapter", [200], "POST", CHAT, chat(self.hostile, f"again {chance.random()}", max_tokens=8))
+
+    def damage(self, chance):
+        self.damaged += damage_swap(self.server.process.pid, chance)
 
     def swap(self, chance):
         for model in SWAPPED:
@@ -190,7 +206,8 @@ class Soak:
             self.over.wait(pause * chance.random())
 
     def threads(self):
-        plan = [(self.good, 0.02)] * 4 + [(self.stream, 0.1), (self.grammar, 1), (self.small_form, 0.5)]
+        plan = [(self.good, 0.02)] * 4 + [(self.stream, 0.1), (self.grammar, 1), (self.small_form, 0.5), (self.damage, 1)]
+        plan += [(self.flood, 0.02)] * FLOOD
         plan += [(self.slow_form, 0.5)] * 2 + [(self.slow, 0.5)] * 2 + [(self.leave, 0.2)] * 2
         plan += [(action, 0.3) for action in (self.swap, self.churn, self.bad_adapter, self.bad_body, self.bad_picture, self.long_prompt,
                                               self.unknown, self.junk)]

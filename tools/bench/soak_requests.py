@@ -48,6 +48,13 @@ def content(text, streamed):
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
+def places(text, streamed):
+    """(token, log probability) of the most likely tokens, for each token of an answer that has them."""
+    bodies = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")] if streamed else [json.loads(text)]
+    scored = [choice["logprobs"]["content"] for body in bodies for choice in body["choices"] if choice.get("logprobs")]
+    return [[(token["token"], token["logprob"]) for token in place["top_logprobs"]] for part in scored for place in part]
+
+
 def huge_png(side):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
