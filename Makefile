@@ -15,7 +15,7 @@ UNITY ?= ON
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests configure configure-tests build serve demo demo-adapters test lint format conformance fuzz \
+.PHONY: help setup setup-tests configure configure-tests build bench serve demo demo-adapters test lint format conformance fuzz \
   setup-ray serve-ray test-ray install uninstall clean
 
 help:
@@ -29,7 +29,9 @@ help:
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say);"
 	@echo "                     UNITY=OFF compiles file by file, for work on the code"
-	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it); make uninstall removes it"
+	@echo "make bench           build/valora-bench, too, which valora bench runs: measurements and comparisons"
+	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it), with valora-bench if it was built;"
+	@echo "                     make uninstall removes it"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make serve-ray       serve them over Ray Serve on port 8000: RAY_REPLICAS=2 servers behind one endpoint (python/valora_serve)"
 	@echo "make test-ray        the tests of python/valora_serve, with Ray in a virtual environment of its own, RAY_VENV=.venv-ray"
@@ -63,6 +65,9 @@ configure-tests: setup-tests
 
 build: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target valora
+
+bench: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target valora valora-bench
 
 # The demo serves the tasks of demo/manifest.json, or, without that file, each adapter in demo/adapters.
 DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
@@ -118,7 +123,7 @@ conformance: configure-tests
 	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
-	@cmake --build $(BUILD) -j $(JOBS) --target valora probes
+	@cmake --build $(BUILD) -j $(JOBS) --target valora valora-bench probes
 	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=python tools/test
 
 fuzz: configure-tests

@@ -142,7 +142,12 @@ function(valora_unite_now target)
     if(flags OR NOT own)
       continue()
     endif()
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src OUTPUT_VARIABLE path)
+    set(root ${PROJECT_SOURCE_DIR}/src)
+    cmake_path(IS_PREFIX root ${source} in_src)
+    if(NOT in_src)
+      set(root ${PROJECT_SOURCE_DIR})
+    endif()
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${root} OUTPUT_VARIABLE path)
     cmake_path(GET path PARENT_PATH folder)
     list(APPEND folders ${folder})
     string(APPEND "united_${folder}" "#include \"${path}\"\n")
@@ -168,7 +173,7 @@ function(valora_without_libraries_within list)
   set(${list} ${${list}} PARENT_SCOPE)
 endfunction()
 
-# valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of src/NAME/*.cc and two levels of subfolders,
+# valora_library(NAME [TORCH] [NO_PCH] [FAST_TESTS] [LINKS lib…]): a library of the folder's *.cc and two levels of subfolders,
 # without tests. LINKS are public. A folder may include only folders that it links. NO_PCH: no precompiled header.
 # FAST_TESTS: its tests compute much, so they are optimised; in sanitizer builds the library is too.
 function(valora_library name)
@@ -210,6 +215,20 @@ function(valora_library name)
     valora_use_std_pch(valora_${name})
   endif()
   valora_test(${name} ${ARG_TORCH} ${ARG_FAST_TESTS})
+endfunction()
+
+# valora_program(NAME source…): a program with libtorch, in the build folder.
+function(valora_program name)
+  add_executable(${name} ${ARGN})
+  valora_use_torch(${name})
+  valora_unite(${name})
+  # It allocates through jemalloc. glibc seldom reuses the space of aligned blocks, which all tensors are, so resident memory
+  # kept growing with every new picture (docs/rooms/requests.md). Sanitizers bring their own allocator.
+  if(NOT VALORA_SANITIZE)
+    pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
+    target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed PkgConfig::JEMALLOC -Wl,--pop-state)
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
 endfunction()
 
 # All unit tests, and those that `make test` builds with optimisation. It runs the others only under sanitizers.

@@ -1,5 +1,5 @@
 // The answer reader of `valora bench serve`: its result must not depend on how the bytes are split.
-#include "bench/serve/answer_reader.h"
+#include "lab/serve/answer_reader.h"
 
 #include <algorithm>
 

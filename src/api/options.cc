@@ -31,18 +31,9 @@ constexpr Named<KernelBackend> kKernels[] = {{"native", KernelBackend::kNative},
                                              {"reference", KernelBackend::kReference}};
 constexpr Named<MergePlace> kMergePlaces[] = {{"shadow", MergePlace::kShadow},
                                               {"inplace", MergePlace::kInPlace}};
-constexpr Named<SchedulingPolicy> kPolicies[] = {
-    {"valora", SchedulingPolicy::kValora}, {"unmerged", SchedulingPolicy::kUnmerged},
-    {"merged", SchedulingPolicy::kMerged}, {"mixture", SchedulingPolicy::kMixture},
-    {"dlora", SchedulingPolicy::kDlora},   {"vllm", SchedulingPolicy::kVllm}};
-
 constexpr Named<JsonSpacing> kSpacings[] = {{"bounded", JsonSpacing::kBounded},
                                             {"compact", JsonSpacing::kCompact},
                                             {"free", JsonSpacing::kFree}};
-
-constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"learned", MemoryPolicy::kLearned},
-                                                   {"benefit", MemoryPolicy::kBenefit},
-                                                   {"lru", MemoryPolicy::kLru}};
 
 // Returns "a, b or c".
 template <typename T, size_t N>
@@ -112,10 +103,6 @@ Result<JsonSpacing> parse_json_spacing(const std::string& name) {
   return parse(kSpacings, "--json-whitespace", "json_whitespace", name);
 }
 
-Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
-  return parse(kPolicies, "--scheduling-policy (or --mode)", "scheduling-policy", name);
-}
-
 std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes, dtype); }
 std::string name_of(Quantization quantization) {
   return find_name<Quantization>(kQuantizations, quantization);
@@ -128,16 +115,5 @@ std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, 
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
 std::string name_of(JsonSpacing spacing) { return find_name<JsonSpacing>(kSpacings, spacing); }
-std::string name_of(SchedulingPolicy policy) {
-  return find_name<SchedulingPolicy>(kPolicies, policy);
-}
-
-Result<MemoryPolicy> parse_memory_policy(const std::string& name) {
-  return parse(kMemoryPolicies, "memory policy", "memory_policy", name);
-}
-
-std::string name_of(MemoryPolicy policy) {
-  return find_name<MemoryPolicy>(kMemoryPolicies, policy);
-}
 
 }  // namespace valora

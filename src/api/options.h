@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "api/media_limits.h"
-#include "api/memory_options.h"
 #include "api/speculation.h"
 #include "base/json_spacing.h"
 #include "base/result.h"
@@ -31,26 +30,28 @@ enum class KernelBackend : uint8_t { kNative, kReference };
 // changes a pointer, and the base weights are never written. kInPlace: in the base weights; this
 // takes no extra memory, but restoring them reads the layers from the checkpoint again.
 enum class MergePlace : uint8_t { kShadow, kInPlace };
-// Which requests a step runs, and in which mode. kValora: the mode that yields the most tokens per
-// second by measured costs (VaLoRA's Algorithm 1). kUnmerged: all, first come, first served.
-// kMerged: only those of one adapter, which is merged. kMixture: all, with one adapter merged.
-// kDlora and kVllm: the policies of these systems, for comparison.
-enum class SchedulingPolicy : uint8_t { kValora, kUnmerged, kMerged, kMixture, kDlora, kVllm };
 
-// The constants of the policies (scheduler/policies/policy.h).
+// Which requests a step runs, and in which mode.
 struct SchedulingOptions {
-  SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
-  double tolerance = 0.2;     // seconds that a mode may delay a request: θ of Algorithm 1
-  double merged_share = 0.5;  // share of a full batch above which an adapter is merged
-  double merged_gain =
-      1.1;  // least ratio of merged mode's tokens per second to those of all requests
-  double starving_share = 0.5;  // share of a full batch; if more starve, a merge must save more
-  int max_adapters = 0;         // per step, for vllm and unmerged; 0: vllm 1, unmerged no limit
+  std::string policy = "unmerged";  // a name of scheduler::policies()
+  double tolerance = 0.2;           // seconds that a mode may delay a request: θ of Algorithm 1
+  int max_adapters = 0;             // per step, for unmerged; 0: no limit
   // Reject a waiting request (kUnavailable) once its first token can no longer meet its target.
   bool early_abort = false;
   // File of step costs from `valora tune --cost`; empty: the user's file for this model, else an
   // estimate from the model's sizes.
   std::string costs;
+};
+
+// The memory pool shared by adapters and KV cache.
+struct MemoryOptions {
+  std::optional<int64_t> pool_bytes;  // absent: derived from the free memory
+  // bytes of the second tier for KV (a file; with a GPU, pinned host memory); 0: none
+  int64_t swap_bytes = 0;
+  std::string swap_dir = "/var/tmp";
+  // with a GPU: host memory for packed adapters that are not in the pool; absent: 4 GiB, but at
+  // most a quarter of the free memory
+  std::optional<int64_t> adapter_cache_bytes;
 };
 
 // kInvalidArgument for an unknown name; the message lists the known ones.
@@ -62,7 +63,6 @@ Result<DeviceKind> parse_device(const std::string& name);            // cpu, cud
 Result<KernelBackend> parse_kernels(const std::string& name);        // native, reference
 Result<MergePlace> parse_merge_place(const std::string& name);       // shadow, inplace
 Result<JsonSpacing> parse_json_spacing(const std::string& name);     // bounded, compact, free
-Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name);  // valora, …
 
 // The inverse of the parsers above.
 std::string name_of(ComputeDtype dtype);
@@ -73,7 +73,6 @@ std::string name_of(DeviceKind device);
 std::string name_of(KernelBackend kernels);
 std::string name_of(MergePlace place);
 std::string name_of(JsonSpacing spacing);
-std::string name_of(SchedulingPolicy policy);
 
 // Which URLs media may be read from. data: URLs are always allowed.
 struct MediaAccess {

@@ -28,8 +28,6 @@ TEST(Options, RoundTripThroughTheirNames) {
   expect_names(parse_kernels, {"native", "reference"}, "kernels");
   expect_names(parse_merge_place, {"shadow", "inplace"}, "merge");
   expect_names(parse_json_spacing, {"bounded", "compact", "free"}, "json_whitespace");
-  expect_names(parse_scheduling_policy,
-               {"valora", "unmerged", "merged", "mixture", "dlora", "vllm"}, "scheduling-policy");
 }
 
 TEST(Options, DtypeAcceptsTorchShortNames) {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <map>
 
-#include "base/file.h"
 #include "base/json.h"
+#include "cli/options/adapter_folders.h"
 #include "cli/options/default_mm_loras.h"
 #include "generator/data/manifest.h"
 #include "server/base_names.h"
@@ -76,19 +76,12 @@ void plan_folder(const Manifest& manifest, const std::string& folder, const Task
     if (name != first) plan_task(name);
 }
 
-// Sorted by name, so that every start is the same.
 Status plan_subfolders(const std::string& dir, std::vector<Planned>& plan) {
-  std::error_code error;
-  std::vector<std::filesystem::path> folders;
-  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
-       entry.increment(error))
-    if (file_exists((entry->path() / "adapter_config.json").string()))
-      folders.push_back(entry->path());
-  if (error) return not_found("--lora-dir " + dir + ": " + error.message());
-  std::ranges::sort(folders);
-  for (const std::filesystem::path& folder : folders)
-    plan.push_back({{.name = folder.filename().string(), .path = folder.string(), .lazy = true},
-                    fmt::format("the folder {}", folder.string())});
+  VALORA_TRY(loads, adapter_folders(dir));
+  for (LoadAdapter& load : loads) {
+    std::string origin = "the folder " + load.path;
+    plan.push_back({std::move(load), std::move(origin)});
+  }
   return {};
 }
 

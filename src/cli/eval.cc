@@ -13,7 +13,7 @@
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
-#include "cli/format.h"
+#include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
 #include "engine/start_engine.h"
 #include "generator/answer_lengths.h"

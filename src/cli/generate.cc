@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
-#include "cli/format.h"
+#include "cli/progress/format.h"
 #include "engine/start_engine.h"
 
 namespace valora::cli {

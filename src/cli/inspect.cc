@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/format.h"
 #include "cli/inspect_report.h"
-#include "cli/named_option.h"
+#include "cli/options/named_option.h"
+#include "cli/progress/format.h"
 
 namespace valora::cli {
 namespace {

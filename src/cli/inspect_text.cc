@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "cli/format.h"
 #include "cli/inspect_report.h"
+#include "cli/progress/format.h"
 #include "memory/block_arena.h"
 
 namespace valora::cli {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/format.h"
-#include "cli/named_option.h"
+#include "cli/options/named_option.h"
+#include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
 #include "cli/progress/stop_signals.h"
 #include "generator/quantise/options.h"

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <optional>
 
-#include "bench/engine/tune_costs.h"
 #include "cli/command.h"
-#include "cli/named_option.h"
+#include "cli/options/named_option.h"
 #include "cli/progress/progress_bar.h"
 #include "cli/tune_tiles.h"
 #include "engine/rank_options.h"
 #include "kernels/tiles/tile_key.h"
+#include "tuning/tune_costs.h"
 
 namespace valora::cli {
 namespace {
@@ -30,7 +30,7 @@ Status check(const TuneFlags& flags) {
   return check_rank_options(flags.engine);
 }
 
-void print_costs(const bench::TunedCosts& tuned) {
+void print_costs(const tuning::TunedCosts& tuned) {
   const scheduler::StepCosts& c = tuned.file.fitted.costs;
   fmt::print("{} steps of {} on {}\n", tuned.steps, tuned.file.model, tuned.file.machine);
   fmt::print(
@@ -57,11 +57,11 @@ void print_costs(const bench::TunedCosts& tuned) {
 }
 
 Status tune_costs_of(const TuneFlags& flags) {
-  bench::CostTuning tuning{.engine = flags.engine, .seconds = flags.seconds_or_default()};
+  tuning::CostTuning tuning{.engine = flags.engine, .seconds = flags.seconds_or_default()};
   // The number of threads is fixed, because costs hold only for one.
   const int threads = flags.threads.value_or(0);
   tuning.engine.threads = threads > 0 ? threads : at::get_num_threads();
-  Result<bench::TunedCosts> tuned = [&] {
+  Result<tuning::TunedCosts> tuned = [&] {
     ProgressBar bar;
     return tune_costs(tuning, [&](double done, const std::string& what) {
       bar.show(static_cast<int>(done), static_cast<int>(tuning.seconds), what);

@@ -35,7 +35,7 @@ Status check_pool(int64_t wanted, int64_t available, int64_t kept) {
   return invalid(why, "pool_memory");
 }
 
-// Plans the shares of the pool, and the second tier.
+// Plans the share of pinned adapters, and the second tier.
 Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
   if (options.swap_bytes < 0 || options.swap_bytes / plan.kv_block_bytes > INT32_MAX)
     return invalid("--swap-space must be 0 or above, and below 2^31 blocks", "swap_space");
@@ -49,16 +49,6 @@ Status plan_tiers(const MemoryOptions& options, MemoryPlan& plan) {
   const int64_t length = blocks_for(plan.max_model_len) + plan.state_blocks;
   plan.kept_limit =
       static_cast<int32_t>(std::clamp<int64_t>(plan.blocks - length, 0, plan.blocks / 4));
-  if (!options.adapter_bytes) return {};
-  const int64_t share = *options.adapter_bytes / plan.block_bytes;
-  if (share < 1 || plan.blocks - share < length)
-    return invalid("--adapter-memory must be at least " + std::to_string(plan.block_bytes) +
-                       " bytes, and leave " + std::to_string(length * plan.block_bytes) +
-                       " of the pool of " + std::to_string(plan.blocks * plan.block_bytes) +
-                       " for one sequence",
-                   "adapter_memory");
-  plan.adapter_blocks = static_cast<int32_t>(share);
-  plan.kept_limit = std::min(plan.kept_limit, *plan.adapter_blocks / 2);
   return {};
 }
 

@@ -20,9 +20,8 @@ struct MemoryPlan {
   int32_t blocks = 0;
   int32_t state_blocks = 0;  // for a sequence's state in addition to its KV
   int32_t swap_blocks = 0;
-  std::optional<int32_t> adapter_blocks;  // fixed share for adapters
-  int32_t kept_limit = 0;                 // blocks available to pinned adapters
-  int64_t adapter_cache_bytes = 0;        // pinned host memory for packed adapters; 0 on CPUs
+  int32_t kept_limit = 0;           // blocks available to pinned adapters
+  int64_t adapter_cache_bytes = 0;  // pinned host memory for packed adapters; 0 on CPUs
   int max_model_len = 0;
   std::vector<std::string> notes;
 };

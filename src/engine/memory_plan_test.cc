@@ -234,21 +234,13 @@ TEST(MemoryPlan, ShadowThatDoesNotFitIsRefusedWithMissingBytes) {
       << integers.error().message;
 }
 
-TEST(MemoryPlan, SharesAndTheSwapSpaceCountWholeBlocks) {
+TEST(MemoryPlan, SwapSpaceCountsWholeBlocks) {
   EngineOptions options;
   options.memory.pool_bytes = 40 * kBytes;
   options.memory.swap_bytes = 7 * kBytes + 999;
   const auto plan = plan_memory(options, model_of(320), kBlock, 1'000'000);
   EXPECT_EQ(plan->swap_blocks, 7);
   EXPECT_EQ(plan->kept_limit, 10);  // a quarter; a sequence of 20 blocks still fits
-  EXPECT_FALSE(plan->adapter_blocks);
-  options.memory.adapter_bytes = 12 * kBytes;
-  EXPECT_EQ(plan_memory(options, model_of(320), kBlock, 1'000'000)->adapter_blocks, 12);
-  options.memory.adapter_bytes = 21 * kBytes;  // leaves 19 blocks
-  const auto refused = plan_memory(options, model_of(320), kBlock, 1'000'000);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().param, "adapter_memory");
-  options.memory.adapter_bytes.reset();
   options.memory.swap_bytes = -1;
   EXPECT_EQ(plan_memory(options, model_of(320), kBlock, 1'000'000).error().param, "swap_space");
 }

@@ -17,19 +17,8 @@ Status check_limits(const EngineOptions& options) {
   const SchedulingOptions& s = options.scheduling;
   if (!(s.tolerance >= 0))
     return invalid("--starvation-threshold must not be negative", "starvation_threshold");
-  if (!(s.merged_share >= 0 && s.merged_share <= 1 && s.starving_share >= 0 &&
-        s.starving_share <= 1))
-    return invalid("--merged-share and --starving-share must be between 0 and 1", "merged_share");
-  if (!(s.merged_gain > 0)) return invalid("--merged-gain must be above 0", "merged_gain");
   if (s.max_adapters < 0)
     return invalid("--max-adapters-per-step must not be negative", "max_adapters");
-  const MemoryOptions& m = options.memory;
-  if (!(m.low >= 0 && m.low < m.high && m.high <= 1))
-    return invalid("--pool-low must be below --pool-high, and both between 0 and 1", "pool_low");
-  if (!(m.period > 0 && m.window > 0 && m.recency > 0))
-    return invalid("--swap-period, --visit-window and --recency must be above 0", "swap_period");
-  if (!(m.swap_bandwidth >= 0))
-    return invalid("--swap-bandwidth must not be negative", "swap_bandwidth");
   return {};
 }
 

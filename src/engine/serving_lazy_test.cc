@@ -113,7 +113,7 @@ TEST_F(LazyTest, AfterFirstUseOnlyContentMatters) {
 
 TEST_F(LazyTest, LazyAdapterMergesOnceValuesAreRead) {
   write_adapters(1);
-  options_.scheduling.policy = SchedulingPolicy::kMerged;
+  options_.scheduling.policy = "merged";
   std::vector<int32_t> tokens;
   const auto merges_of = [&](int requests, bool lazy) {
     start_with_blocks(60);

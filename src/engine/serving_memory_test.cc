@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/testing/engine_fixture.h"
+#include "serving/core.h"
 
 namespace valora {
 namespace {
@@ -15,8 +16,8 @@ using namespace testing;
 
 struct CrowdedSetting {
   std::string name;
-  SchedulingPolicy policy = SchedulingPolicy::kUnmerged;
-  std::function<void(MemoryOptions&)> change = [](MemoryOptions&) {};
+  std::string policy = "unmerged";
+  std::function<void(memory::PoolConfig&)> change = [](memory::PoolConfig&) {};
 };
 
 class MemoryTest : public EngineTest {
@@ -69,7 +70,10 @@ TEST_P(CrowdedTest, AnswersEqualThoseWithoutContention) {
 
   options_.scheduling.policy = GetParam().policy;
   options_.max_model_len = 240;
-  GetParam().change(options_.memory);
+  changes_.core = [](serving::CoreConfig& core) {
+    GetParam().change(core.pool);
+    return Status();
+  };
   start_with_blocks(70, 100);  // 400 blocks of adapters, 600 of conversations
   load_all();
   std::vector<int> order(kRequests);
@@ -91,21 +95,14 @@ TEST_P(CrowdedTest, AnswersEqualThoseWithoutContention) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, CrowdedTest,
-    ::testing::Values(CrowdedSetting{"learned"},
-                      CrowdedSetting{"benefit", SchedulingPolicy::kUnmerged,
-                                     [](MemoryOptions& m) { m.policy = MemoryPolicy::kBenefit; }},
-                      CrowdedSetting{"mixture", SchedulingPolicy::kMixture},
-                      CrowdedSetting{"merged", SchedulingPolicy::kMerged},
-                      CrowdedSetting{"lru", SchedulingPolicy::kUnmerged,
-                                     [](MemoryOptions& m) {
-                                       m.policy = MemoryPolicy::kLru;
-                                       m.dependencies = false;
-                                     }},
-                      CrowdedSetting{
-                          "fixed_share", SchedulingPolicy::kUnmerged,
-                          [](MemoryOptions& m) { m.adapter_bytes = 10 * kTinyBlockBytes; }},
-                      CrowdedSetting{"no_history", SchedulingPolicy::kUnmerged,
-                                     [](MemoryOptions& m) { m.history = false; }}),
+    ::testing::Values(CrowdedSetting{"learned"}, CrowdedSetting{"mixture", "mixture"},
+                      CrowdedSetting{"merged", "merged"},
+                      CrowdedSetting{"dependencies", "unmerged",
+                                     [](memory::PoolConfig& c) { c.dependencies = true; }},
+                      CrowdedSetting{"fixed_share", "unmerged",
+                                     [](memory::PoolConfig& c) { c.adapter_blocks = 10; }},
+                      CrowdedSetting{"no_history", "unmerged",
+                                     [](memory::PoolConfig& c) { c.history = false; }}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(MemoryTest, EvictedConversationFindsPrefixInSwap) {

@@ -3,6 +3,7 @@
 
 #include "engine/testing/engine_fixture.h"
 #include "scheduler/costs/cost_file.h"
+#include "scheduler/policies/policy.h"
 
 namespace valora {
 namespace {
@@ -10,24 +11,30 @@ namespace {
 using namespace testing;
 
 struct ModeSetting {
-  SchedulingPolicy policy;
+  std::string policy;
   MergePlace merge;
 };
 
 class ModeEngine : public TwoAdapterTest {
  protected:
-  void start_in(SchedulingPolicy policy, MergePlace merge = MergePlace::kShadow) {
+  void start_in(const std::string& policy, MergePlace merge = MergePlace::kShadow) {
+    changes_ = {};
     options_.merge = merge;
-    if (policy == SchedulingPolicy::kValora) make_merging_profitable();
+    if (policy == "valora") make_merging_profitable();
     options_.scheduling.policy = policy;
     start_with_adapters();
   }
   // Costs that make valora change its mode constantly.
   void make_merging_profitable() {
-    options_.scheduling = {.tolerance = 1, .merged_share = 0};
+    options_.scheduling = {};
     start();
     const serving::CostKey key = engine_->cost_key();
     engine_.reset();
+    changes_.policy = [] {
+      return scheduler::make_policy("valora",
+                                    {.tolerance = std::chrono::seconds(1), .merged_share = 0})
+          .value();
+    };
     options_.scheduling.costs = costs_.file("costs.json");
     const scheduler::StepCosts costs{
         .step = 1e-3, .decode_token = 1e-5, .rank = 1e-2, .token_rank = 1e-6, .merge = 1e-6};
@@ -58,19 +65,19 @@ class ModeEngine : public TwoAdapterTest {
 
 class ModeTest : public ModeEngine, public ::testing::WithParamInterface<ModeSetting> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, ModeTest,
-    ::testing::Values(ModeSetting{SchedulingPolicy::kMerged, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kMerged, MergePlace::kInPlace},
-                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
-                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kInPlace},
-                      ModeSetting{SchedulingPolicy::kDlora, MergePlace::kInPlace}),
-    [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
+INSTANTIATE_TEST_SUITE_P(Modes, ModeTest,
+                         ::testing::Values(ModeSetting{"merged", MergePlace::kShadow},
+                                           ModeSetting{"merged", MergePlace::kInPlace},
+                                           ModeSetting{"mixture", MergePlace::kShadow},
+                                           ModeSetting{"mixture", MergePlace::kInPlace},
+                                           ModeSetting{"valora", MergePlace::kShadow},
+                                           ModeSetting{"valora", MergePlace::kInPlace}),
+                         [](const auto& info) {
+                           return info.param.policy + "_" + name_of(info.param.merge);
+                         });
 
 TEST_P(ModeTest, AnswersEqualUnmergedServing) {
-  start_in(SchedulingPolicy::kUnmerged);
+  start_in("unmerged");
   const auto expected = answers_to(requests_);
   EXPECT_EQ(engine_->stats().merges, 0);
   engine_.reset();
@@ -86,7 +93,7 @@ TEST_P(ModeTest, AnswersEqualUnmergedServing) {
 TEST_P(ModeTest, ForgettingMergedWeightsRestoresBaseAndRemerges) {
   const auto adapted = with(base_, {{"one", 1}});
   const std::vector<GenerateRequest> all_adapted(6, adapted);
-  start_in(SchedulingPolicy::kUnmerged);
+  start_in("unmerged");
   const auto base = tokens_of(base_);
   const auto one = answers_to(all_adapted);
   engine_.reset();
@@ -106,7 +113,7 @@ TEST_P(ModeTest, ForgettingMergedWeightsRestoresBaseAndRemerges) {
 }
 
 TEST_P(ModeTest, ReloadWhileMergedUsesNewContent) {
-  start_in(SchedulingPolicy::kUnmerged);
+  start_in("unmerged");
   const auto old_one = tokens_of(with(base_, {{"one", 1}})),
              two = tokens_of(with(base_, {{"two", 1}}));
   const auto base = tokens_of(base_);
@@ -196,17 +203,18 @@ class IsolationTest : public ModeEngine, public ::testing::WithParamInterface<Mo
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, IsolationTest,
-    ::testing::Values(ModeSetting{SchedulingPolicy::kMerged, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kMixture, MergePlace::kInPlace},
-                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kShadow},
-                      ModeSetting{SchedulingPolicy::kValora, MergePlace::kInPlace}),
-    [](const auto& info) { return name_of(info.param.policy) + "_" + name_of(info.param.merge); });
+INSTANTIATE_TEST_SUITE_P(Modes, IsolationTest,
+                         ::testing::Values(ModeSetting{"merged", MergePlace::kShadow},
+                                           ModeSetting{"mixture", MergePlace::kShadow},
+                                           ModeSetting{"mixture", MergePlace::kInPlace},
+                                           ModeSetting{"valora", MergePlace::kShadow},
+                                           ModeSetting{"valora", MergePlace::kInPlace}),
+                         [](const auto& info) {
+                           return info.param.policy + "_" + name_of(info.param.merge);
+                         });
 
 TEST_P(IsolationTest, AMergedAdapterChangesNoAnswerOfOthers) {
-  start_in(SchedulingPolicy::kUnmerged);
+  start_in("unmerged");
   const auto expected = answers_of_others(0);
   EXPECT_NE(expected[0].logprobs.at(0), 0) << "without log probabilities";
   engine_.reset();
@@ -225,7 +233,7 @@ TEST_P(IsolationTest, AMergedAdapterChangesNoAnswerOfOthers) {
 }
 
 TEST_F(ModeEngine, ReportsModeOfLastStep) {
-  start_in(SchedulingPolicy::kMixture);
+  start_in("mixture");
   tokens_of(with(base_, {{"two", 1}, {"one", 1}}));  // one is merged, the other applied on top
   EXPECT_EQ(engine_->stats().mode, "mixture");
   tokens_of(with(base_, {{"one", 1}}));

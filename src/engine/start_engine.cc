@@ -18,7 +18,6 @@
 #include "engine/model_fault.h"
 #include "engine/model_host.h"
 #include "engine/option_limits.h"
-#include "engine/policy_of.h"
 #include "engine/pool_config.h"
 #include "engine/rank_options.h"
 #include "engine/set_up_compute.h"
@@ -39,14 +38,14 @@ using Started = Result<std::unique_ptr<serving::LocalEngine>>;
 // The objects created so far during a start.
 class EngineStart {
  public:
-  EngineStart(const EngineOptions& options, const Clock& clock)
-      : options_(options), clock_(clock) {}
+  EngineStart(const EngineOptions& options, const Clock& clock, const EngineChanges& changes)
+      : options_(options), clock_(clock), changes_(changes) {}
 
-  // policy: null: as the options say.
-  Started run(std::unique_ptr<scheduler::Policy> policy);
+  Started run();
 
  private:
-  Status load(std::unique_ptr<scheduler::Policy> policy);
+  Status load();
+  Result<std::unique_ptr<scheduler::Policy>> make_policy() const;
   Status open_frontend();
   Status load_weights();
   Result<MemoryPlan> plan_for(const scheduler::Policy& policy);
@@ -62,6 +61,7 @@ class EngineStart {
 
   const EngineOptions& options_;
   const Clock& clock_;
+  const EngineChanges& changes_;
   at::Device device_ = at::kCPU;
   std::unique_ptr<serving::Frontend> frontend_;
   std::unique_ptr<Communicator> communicator_;  // null with one rank
@@ -78,9 +78,9 @@ class EngineStart {
   std::vector<std::string> notes_;
 };
 
-Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
+Started EngineStart::run() {
   try {
-    VALORA_CHECK(load(std::move(policy)));
+    VALORA_CHECK(load());
     serving::EngineParts parts{.frontend = std::move(frontend_),
                                .policy = std::move(policy_),
                                .core = std::move(core_),
@@ -99,7 +99,14 @@ Started EngineStart::run(std::unique_ptr<scheduler::Policy> policy) {
   }
 }
 
-Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
+Result<std::unique_ptr<scheduler::Policy>> EngineStart::make_policy() const {
+  if (changes_.policy) return changes_.policy();
+  const SchedulingOptions& s = options_.scheduling;
+  return scheduler::make_policy(
+      s.policy, {.tolerance = from_seconds(s.tolerance), .max_adapters = s.max_adapters});
+}
+
+Status EngineStart::load() {
   VALORA_TRY(device, find_device(options_.device));
   device_ = device;
   VALORA_CHECK(check_rank_options(options_));
@@ -108,10 +115,7 @@ Status EngineStart::load(std::unique_ptr<scheduler::Policy> policy) {
   rank_cores_ = std::move(cores);
   split_threads(options_, rank_cores_);
   VALORA_CHECK(check_limits(options_));
-  if (!policy) {
-    VALORA_TRY(made, policy_of(options_.scheduling));
-    policy = std::move(made);
-  }
+  VALORA_TRY(policy, make_policy());
   VALORA_CHECK(open_frontend());
   VALORA_CHECK(load_weights());
   if (policy->merges() && options_.merge == MergePlace::kInPlace &&
@@ -258,8 +262,7 @@ Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
   if (!speculation.ignored.empty())
     notes_.push_back("--speculative-config: the method " + speculation.ignored +
                      " has no effect: no draft model is used, answers are the same");
-  if (options_.scheduling.policy == SchedulingPolicy::kValora)
-    notes_.push_back("costs of steps: " + known.source);
+  if (policy->compares_costs()) notes_.push_back("costs of steps: " + known.source);
   core_ = {{.max_num_seqs = options_.max_num_seqs,
             .max_num_batched_tokens = options_.max_num_batched_tokens,
             .max_decode_gap = options_.max_decode_gap.value_or(kTextGap),
@@ -274,7 +277,7 @@ Status EngineStart::set_up_core(std::unique_ptr<scheduler::Policy> policy) {
         std::make_shared<scheduler::NgramProposer>(scheduler::NgramProposer::Settings{
             speculation.tokens, speculation.longest, speculation.least});
   policy_ = std::move(policy);
-  return {};
+  return changes_.core ? changes_.core(core_) : Status();
 }
 
 void EngineStart::fill_card() {
@@ -305,14 +308,10 @@ void EngineStart::fill_card() {
 }  // namespace
 
 Result<std::unique_ptr<serving::LocalEngine>> start_engine(const EngineOptions& options,
-                                                           const Clock& clock) {
-  return start_engine(options, clock, nullptr);
-}
-
-Result<std::unique_ptr<serving::LocalEngine>> start_engine(
-    const EngineOptions& options, const Clock& clock, std::unique_ptr<scheduler::Policy> policy) {
+                                                           const Clock& clock,
+                                                           const EngineChanges& changes) {
   const EngineOptions fitting = with_fitting_caches(options, available_host_memory());
-  auto engine = EngineStart(fitting, clock).run(std::move(policy));
+  auto engine = EngineStart(fitting, clock, changes).run();
   ops::release_threads();  // those that loaded the weights, so that the engine's own may spin
   return engine;
 }

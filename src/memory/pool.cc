@@ -15,10 +15,8 @@ namespace {
 constexpr double kBatchSeconds = 5;  // FastLibra §5.1
 
 // With fixed shares, evicting an adapter cannot wait for its KV, which belongs to the other share.
-// With learned values it need not: KV whose adapter is absent still saves its recomputation.
 PoolConfig settled(PoolConfig config) {
-  if (config.adapter_blocks || config.swapper.policy == MemoryPolicy::kLearned)
-    config.dependencies = false;
+  if (config.adapter_blocks) config.dependencies = false;
   assert(config.state_blocks == 0 || config.swap_blocks == 0);
   return config;
 }
@@ -61,7 +59,6 @@ SwapStatistics Pool::statistics() const {
   s.read = read_seconds_;
   s.compute = step_seconds_.slope() * kBlockTokens;
   s.swaps = swaps();
-  s.log_reward = log_reward_;
   s.reuse = &reuse_;
   return s;
 }

@@ -40,11 +40,13 @@ struct PoolConfig {
   SwapperConfig swapper;
   Duration period = std::chrono::milliseconds(100);  // between the swapper's plans
   Duration window = std::chrono::minutes(5);         // over which visits are counted
-  // To compare FastLibra with other systems. dependencies: an adapter stays as long as KV below it;
-  // off with MemoryPolicy::kLearned. history: KV stays after its request ends, and an adapter after
-  // its last request (false: as in S-LoRA). adapter_blocks: a fixed share for adapters, the rest
-  // for KV (as in vLLM); turns dependencies off.
-  bool dependencies = true;
+  // For comparisons, which no option of a server sets. They change the pool in so many places that
+  // a seam for them would be larger than they are. dependencies: an adapter stays as long as KV
+  // below it (FastLibra); without them, KV whose adapter is absent still saves its recomputation.
+  // history: KV stays after its request ends, and an adapter after its last request (false: as in
+  // S-LoRA). adapter_blocks: a fixed share for adapters, the rest for KV (as in vLLM); it turns
+  // dependencies off.
+  bool dependencies = false;
   bool history = true;
   std::optional<int32_t> adapter_blocks;
   int32_t kept_limit = 0;  // most blocks that kept adapters may occupy
@@ -268,7 +270,6 @@ class Pool {
   VisitWindow requests_;
   double load_seconds_, read_seconds_;  // per block, moving average
   RunningSlope step_seconds_;           // per prompt token computed in a step
-  double log_reward_ = 0;               // as of the last plan
   double batch_ = 0;                    // mean over the last seconds
   TimePoint batch_at_{};
   ReuseModel reuse_;

@@ -116,7 +116,7 @@ TEST(PoolAdapters, TwoScalesShareAdapterButNotKv) {
 }
 
 TEST(PoolAdapters, AdapterStaysWhileItsKvDoes) {
-  World world({.blocks = 8, .swapper = {.policy = MemoryPolicy::kBenefit}});
+  World world({.blocks = 8, .dependencies = true});
   world.serve(identity_of(kA), count_from(0, 33));  // 3 + 2 blocks stay as history
   User second = user_of(kB);
   EXPECT_EQ(claim(world, second), Readiness::kLoadingAdapter);  // 3 blocks are free
@@ -131,7 +131,7 @@ TEST(PoolAdapters, AdapterStaysWhileItsKvDoes) {
 }
 
 TEST(PoolAdapters, WithoutDependenciesKvMayBeInvalid) {
-  World world({.blocks = 8, .dependencies = false});
+  World world({.blocks = 8});
   world.serve(identity_of(kA), count_from(0, 33));
   // The adapter is used no more than its KV, and evicting it frees more blocks at once.
   for (int i = 0; i < 5; ++i) {

@@ -197,8 +197,10 @@ void Pool::retry_pinned_and_removed() {
 // valuable ones come in.
 void Pool::plan() {
   if (!config_.history) return;
-  if (swapper_.config().policy == MemoryPolicy::kLearned) sample_idle_times();
-  log_reward_ = swapper_.log_reward(tree_, statistics());
+  if (const auto& valuation = swapper_.config().valuation)
+    valuation->update(tree_, statistics());
+  else
+    sample_idle_times();
   const int32_t used = arena_.used_blocks(), adapters = tree_.counts().adapter_blocks;
   if (config_.adapter_blocks) {
     plan_for(Kinds::kAdapters, adapters, adapter_limit());

@@ -8,16 +8,7 @@
 namespace valora::memory {
 namespace {
 
-constexpr double kWorthless = -std::numeric_limits<double>::infinity();
 constexpr double kLeavesLast = std::numeric_limits<double>::infinity();
-
-// Seconds since the last use.
-double age(const TreeNode& node, const SwapStatistics& s) {
-  return std::max(0.0, seconds(s.now - node.last_use));
-}
-
-// log(1 - sigmoid(x)) for x >= 0
-double log_recency(double x) { return x > 30 ? -x : -std::log1p(std::exp(x)); }
 
 // A node with its value; ties are broken by last use.
 struct Candidate {
@@ -131,37 +122,17 @@ class Leaving {
 
 }  // namespace
 
-double Swapper::retain(const TreeNode& node, const SwapStatistics& s, double cost) const {
-  const double idle = age(node, s);
-  if (config_.policy == MemoryPolicy::kLru) return -idle;
-  const double visits = node.visits.count(s.slot);
-  if (visits == 0) return kWorthless;
-  return std::log(cost * visits / std::max(1.0, s.requests)) +
-         log_recency(idle / config_.recency_seconds);
-}
-
 double Swapper::log_eval(const AdapterNode& node, const SwapStatistics& s) const {
-  if (config_.policy == MemoryPolicy::kLearned)
-    return std::log(s.load) + s.reuse->log_rate(ReuseModel::group_of(node, s.slot), age(node, s));
-  return retain(node, s, s.load) + s.log_reward;
+  if (config_.valuation) return config_.valuation->log_value(node, s);
+  return std::log(s.load) +
+         s.reuse->log_rate(ReuseModel::group_of(node, s.slot), idle_seconds(node, s));
 }
 
 double Swapper::log_eval(const KvNode& node, const SwapStatistics& s) const {
   if (node.awaited_until > s.now) return kLeavesLast;
-  if (config_.policy == MemoryPolicy::kLearned)
-    return std::log(s.kv_restore_seconds()) +
-           s.reuse->log_rate(ReuseModel::group_of(node), age(node, s));
-  return retain(node, s, s.kv_restore_seconds());
-}
-
-double Swapper::log_reward(const DependencyTree& tree, const SwapStatistics& s) const {
-  if (!config_.adapter_reward || config_.policy != MemoryPolicy::kBenefit) return 0;
-  double low = 0, visits = 0;
-  for (const auto& [key, node] : tree.adapters()) visits += node.visits.count(s.slot);
-  if (visits == 0) return 0;
-  for (const auto& [key, node] : tree.adapters())
-    low += 1 - std::pow(1 - node.visits.count(s.slot) / visits, s.batch);
-  return std::log(std::max(1.0, low / std::max(1, tree.counts().adapters)));
+  if (config_.valuation) return config_.valuation->log_value(node, s);
+  return std::log(s.kv_restore_seconds()) +
+         s.reuse->log_rate(ReuseModel::group_of(node), idle_seconds(node, s));
 }
 
 std::vector<AnyNode> Swapper::leave(const DependencyTree& tree, const SwapStatistics& s,

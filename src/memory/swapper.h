@@ -2,7 +2,9 @@
 // is expected to save per block and second. Pure: results depend only on the arguments.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -10,19 +12,6 @@
 #include "memory/reuse_model.h"
 
 namespace valora::memory {
-
-// What is evicted first. kLearned: what saves least at the measured visit rates
-// (memory/reuse_model.h). kBenefit: the lowest Eval of FastLibra, see below. kLru: the least
-// recently used.
-enum class MemoryPolicy : uint8_t { kLearned, kBenefit, kLru };
-
-struct SwapperConfig {
-  MemoryPolicy policy = MemoryPolicy::kLearned;
-  bool adapter_reward = true;  // kBenefit: apply LoRA_Eval; false: use 1
-  double high = 0.95;          // shares of the pool: evict above `high`, bring in below `low`
-  double low = 0.70;
-  double recency_seconds = 1;  // kBenefit: τ
-};
 
 // The swapper's inputs other than the tree.
 struct SwapStatistics {
@@ -35,13 +24,34 @@ struct SwapStatistics {
   double read = 0;                    // reading KV from the swap space
   double compute = 0;                 // recomputing KV
   bool swaps = false;                 // there is a swap space
-  const ReuseModel* reuse = nullptr;  // not null for kLearned
-  double log_reward = 0;              // cached result of log_reward()
+  const ReuseModel* reuse = nullptr;  // not null without a Valuation
 
   // True if reading a KV block back is faster than recomputing it.
   bool swap_pays_off() const { return swaps && read < compute; }
   double kv_restore_seconds() const { return swap_pays_off() ? read : compute; }
 };
+
+// Another way to value nodes, for comparisons (lab/memory/valuations.h). Values are logarithms,
+// which avoid underflow, per block of the pool.
+class Valuation {
+ public:
+  virtual ~Valuation() = default;
+  // Called every period, before the swapper's plan.
+  virtual void update(const DependencyTree&, const SwapStatistics&) {}
+  virtual double log_value(const AdapterNode& node, const SwapStatistics& s) const = 0;
+  virtual double log_value(const KvNode& node, const SwapStatistics& s) const = 0;
+};
+
+struct SwapperConfig {
+  double high = 0.95;  // shares of the pool: evict above `high`, bring in below `low`
+  double low = 0.70;
+  std::shared_ptr<Valuation> valuation;  // of one pool; null: by learned visit rates
+};
+
+// Seconds since the node's last use.
+inline double idle_seconds(const TreeNode& node, const SwapStatistics& s) {
+  return std::max(0.0, seconds(s.now - node.last_use));
+}
 
 // A node to evict or bring in.
 using AnyNode = std::variant<AdapterNode*, KvNode*>;
@@ -60,17 +70,12 @@ class Swapper {
 
   const SwapperConfig& config() const { return config_; }
 
-  // The logarithm of the value of keeping a node, per block (logarithms avoid underflow). kLearned:
-  // seconds per block to bring the node back × visits per second. kBenefit: Eval = LoRA_Eval × cost
-  // × prob × (1 - sigmoid(t / τ)). cost: seconds per block to bring the node back; prob: share of
-  // the window's requests that visited it; t: seconds since its last use; LoRA_Eval (adapters only)
-  // = max(1, Low / Now), where Low = Σ (1 - (1 - prob)^BS) over all adapters and Now is the number
-  // in the pool. KV that a waiting request asked for is certain to be visited, so every policy
-  // values it above all else.
+  // The logarithm of the value of keeping a node, per block: seconds per block to bring the node
+  // back × visits per second at the measured rates (memory/reuse_model.h), unless there is a
+  // Valuation. KV that a waiting request asked for is certain to be visited, so it is valued above
+  // all else.
   double log_eval(const AdapterNode& node, const SwapStatistics& s) const;
   double log_eval(const KvNode& node, const SwapStatistics& s) const;
-  // log(LoRA_Eval)
-  double log_reward(const DependencyTree& tree, const SwapStatistics& s) const;
 
   // Nodes to evict, in order, until `blocks` are freed or candidates run out. A node comes after
   // the nodes that depend on it; adapters do so only if the tree keeps dependencies. Excludes nodes
@@ -87,8 +92,6 @@ class Swapper {
                               int32_t blocks) const;
 
  private:
-  double retain(const TreeNode& node, const SwapStatistics& s, double cost) const;
-
   SwapperConfig config_;
 };
 

@@ -1,9 +1,8 @@
-// Each term of a node's value changes decisions.
+// What leaves the pool, in which order, and how far.
 #include "memory/swapper.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <set>
 
 #include "memory/testing/pool_world.h"
@@ -17,114 +16,21 @@ using testing::count_from;
 using testing::identity_of;
 using testing::World;
 
-const auto kFirst = adapter(1, 2), kSecond = adapter(2, 2), kThird = adapter(3, 2);
-
-class SwapperTest : public ::testing::Test {
- protected:
-  // Requests that load or visit an adapter.
-  static void visit(World& world, const AdapterNeed& need, int times = 1) {
-    for (int i = 0; i < times; ++i)
-      world.serve({DigestBuilder().add(need.digest).finish(), {need}, {}}, {1});
-  }
-  static SwapStatistics statistics(World& world) {
-    SwapStatistics s;
-    s.now = world.clock.now();
-    s.slot = VisitWindow::slot_of(s.now, 5min);
-    s.requests = 10;
-    s.load = 1e-3;
-    s.compute = 16e-3;
-    return s;
-  }
-  // The keys of the adapters that leave() returns, in order.
-  static std::vector<Digest> leaving(const Swapper& swapper, World& world, const SwapStatistics& s,
-                                     int32_t blocks = 1) {
-    std::vector<Digest> keys;
-    for (const AnyNode& node : swapper.leave(world.pool.tree(), s, blocks))
-      if (const auto* found = std::get_if<AdapterNode*>(&node)) keys.push_back((*found)->key);
-    return keys;
-  }
-
-  const Swapper benefit{SwapperConfig{.policy = MemoryPolicy::kBenefit}},
-      lru{SwapperConfig{.policy = MemoryPolicy::kLru}};
+// Values nothing, so that the least recently used node leaves first.
+class NoValue final : public Valuation {
+ public:
+  double log_value(const AdapterNode&, const SwapStatistics&) const override { return 0; }
+  double log_value(const KvNode&, const SwapStatistics&) const override { return 0; }
 };
 
-TEST_F(SwapperTest, EvictsRarelyVisitedFirst) {
-  World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kFirst, 9);
-  visit(world, kSecond, 1);
-  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kSecond.digest});
-  EXPECT_EQ(leaving(lru, world, statistics(world)), std::vector{kFirst.digest});
-}
-
-TEST_F(SwapperTest, EvictsOldestOfEquallyVisited) {
-  World world({.blocks = 32, .prefix_caching = false});
-  for (const AdapterNeed& need : {kSecond, kFirst, kThird}) {
-    visit(world, need);
-    world.wait(1s);
-  }
-  EXPECT_EQ(leaving(benefit, world, statistics(world), 6),
-            (std::vector{kSecond.digest, kFirst.digest, kThird.digest}));
-}
-
-TEST_F(SwapperTest, RecencyFadesWithItsTime) {
-  World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kFirst, 3);
-  world.wait(2s);
-  visit(world, kSecond, 1);
-  const Swapper fast(SwapperConfig{.policy = MemoryPolicy::kBenefit, .recency_seconds = 0.5}),
-      slow(SwapperConfig{.policy = MemoryPolicy::kBenefit, .recency_seconds = 60});
-  EXPECT_EQ(leaving(fast, world, statistics(world)), std::vector{kFirst.digest});
-  EXPECT_EQ(leaving(slow, world, statistics(world)), std::vector{kSecond.digest});
-}
-
-TEST_F(SwapperTest, VisitsBeforeTheWindowDoNotCount) {
-  World world({.blocks = 32, .prefix_caching = false});
-  visit(world, kFirst, 9);
-  world.wait(10min);
-  visit(world, kSecond, 1);
-  EXPECT_EQ(leaving(benefit, world, statistics(world)), std::vector{kFirst.digest});
-}
-
-// The cheaper of a KV block and an adapter's block to bring back is evicted first.
-TEST_F(SwapperTest, EvictsCheapestToBringBackFirst) {
-  World world({.blocks = 32});
-  visit(world, kFirst);
-  world.serve({}, count_from(0, 17));
-  SwapStatistics s = statistics(world);
-  s.compute = 1e-5;
-  EXPECT_TRUE(leaving(benefit, world, s).empty());  // the KV block is evicted
-  s.compute = 1;
-  EXPECT_EQ(leaving(benefit, world, s), std::vector{kFirst.digest});
-  s.swaps = true;  // with a swap space, the cost of KV is that of reading
-  s.read = 1e-5;
-  EXPECT_TRUE(leaving(benefit, world, s).empty());
-}
-
-TEST_F(SwapperTest, RewardKeepsAdaptersWhileTooFew) {
-  World world({.blocks = 64});
-  for (int i = 0; i < 4; ++i) visit(world, adapter(i, 2));
-  world.serve({}, count_from(0, 17));
-  SwapStatistics s = statistics(world);
-  s.batch = 64;  // a batch would use all four, but only one is in the pool
-  for (int i = 0; i < 3; ++i) world.pool.forget(adapter(i, 2).digest);
-  for (int i = 0; i < 3; ++i) visit(world, adapter(i, 65));  // too large: visited, but absent
-  s.load = 1e-3;
-  s.compute = 1.5e-3;
-  const Swapper plain(SwapperConfig{.policy = MemoryPolicy::kBenefit, .adapter_reward = false});
-  EXPECT_EQ(plain.log_reward(world.pool.tree(), s), 0);
-  EXPECT_EQ(leaving(plain, world, s), std::vector{adapter(3, 2).digest});
-  s.log_reward = benefit.log_reward(world.pool.tree(), s);
-  EXPECT_GT(s.log_reward, std::log(3.5));
-  EXPECT_TRUE(leaving(benefit, world, s).empty());
-}
-
-TEST_F(SwapperTest, EvictsDependentsFirst) {
-  World world({.blocks = 32, .swapper = {.policy = MemoryPolicy::kBenefit}});
-  world.serve(identity_of(kFirst), count_from(0, 50));
-  world.serve(identity_of(kFirst, 2), count_from(0, 20));
+TEST(Swapper, EvictsDependentsFirst) {
+  World world({.blocks = 32, .dependencies = true});
+  world.serve(identity_of(adapter(1, 2)), count_from(0, 50));
+  world.serve(identity_of(adapter(1, 2), 2), count_from(0, 20));
   world.serve({}, count_from(0, 20));
   std::set<const void*> gone;
-  const auto nodes = benefit.leave(world.pool.tree(), statistics(world), 100);
+  const Swapper swapper({.valuation = std::make_shared<NoValue>()});
+  const auto nodes = swapper.leave(world.pool.tree(), {.now = world.clock.now()}, 100);
   ASSERT_EQ(nodes.size(), 3 + 1 + 1 + 1u);
   for (const AnyNode& node : nodes) {
     if (const auto* kv = std::get_if<KvNode*>(&node)) {
@@ -136,7 +42,7 @@ TEST_F(SwapperTest, EvictsDependentsFirst) {
   }
 }
 
-TEST_F(SwapperTest, FillsToLowMarkAndEvictsToHighMark) {
+TEST(Swapper, FillsToLowMarkAndEvictsToHighMark) {
   World world({.blocks = 20, .swap_blocks = 20});
   for (int i = 0; i < 5; ++i) {
     world.serve({}, count_from(1000 * i, 65));  // 4 blocks of history each

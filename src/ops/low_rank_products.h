@@ -1,5 +1,5 @@
 // A replacement for our low-rank products, so that the same engine can be compared with itself
-// running the operators of other systems (bench/ops/system_products.h). CPUs only.
+// running the operators of other systems (lab/ops/system_products.h). CPUs only.
 #pragma once
 
 #include <ATen/ATen.h>

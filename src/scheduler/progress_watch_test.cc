@@ -104,7 +104,7 @@ class StalledLoop : public WatchTest, StepListener {
 
   memory::SimulatedMover mover_{{.latency = 3.15e7}, clock_};
   memory::Pool pool_{{.blocks = 16}, mover_, clock_};
-  Scheduler scheduler_{{}, pool_, make_unmerged_policy(), clock_};
+  Scheduler scheduler_{{}, pool_, make_policy("unmerged").value(), clock_};
   PlainExecutor executor_;
   StepLoop loop_{scheduler_, executor_, *this, clock_};
 

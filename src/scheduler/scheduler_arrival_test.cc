@@ -84,7 +84,7 @@ class ArrivalTest : public ::testing::Test, StepExecutor, StepListener {
                         .max_media_gap = 0.03,
                         .costs = kArrivalCosts},
                        pool_,
-                       make_unmerged_policy(),
+                       make_policy("unmerged").value(),
                        clock_};
   StepLoop loop_{scheduler_, *this, *this, clock_};
   RequestId ids_ = 0;

@@ -30,7 +30,7 @@ class Drafts : public ::testing::Test {
                                                     .max_num_batched_tokens = batched,
                                                     .costs = costs,
                                                     .proposer = std::make_shared<ZeroProposer>()},
-                                    *pool_, make_unmerged_policy(), clock_);
+                                    *pool_, make_policy("unmerged").value(), clock_);
   }
   // Requests with computed prompts and one token of their answer each.
   std::vector<Request*> decoding(int count, int prompt, int most_tokens) {

@@ -29,7 +29,7 @@ class SchedulerGapTest : public ::testing::Test {
                                                              .max_decode_gap = gap,
                                                              .max_media_gap = media_gap,
                                                              .costs = costs},
-                                             *pool_, make_unmerged_policy(), clock_);
+                                             *pool_, make_policy("unmerged").value(), clock_);
   }
   // Like start(), after steps that showed the scheduler that the costs are accurate.
   void start_known(double gap, StepCosts costs = kGapCosts, double media_gap = 0) {

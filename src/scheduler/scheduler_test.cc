@@ -32,7 +32,8 @@ class ScriptedPolicy final : public Policy {
 class SchedulerTest : public ::testing::Test {
  protected:
   void start(SchedulerConfig config, int32_t blocks,
-             std::unique_ptr<Policy> policy = make_unmerged_policy(), bool prefix_caching = true) {
+             std::unique_ptr<Policy> policy = make_policy("unmerged").value(),
+             bool prefix_caching = true) {
     cache = std::make_unique<memory::Pool>(
         memory::PoolConfig{.blocks = blocks, .prefix_caching = prefix_caching}, mover, clock);
     runner = std::make_unique<testing::FakeRunner>(blocks);

@@ -80,7 +80,7 @@ class StepLoopTest : public ::testing::Test, StepListener {
   SimulatedClock clock_;
   memory::SimulatedMover mover_{{}, clock_};
   memory::Pool cache_{{.blocks = 16}, mover_, clock_};
-  Scheduler scheduler_{{}, cache_, make_unmerged_policy(), clock_};
+  Scheduler scheduler_{{}, cache_, make_policy("unmerged").value(), clock_};
   ScriptedExecutor executor_{clock_};
   StepLoop loop_{scheduler_, executor_, *this, clock_};
   bool finish_all_ = false;

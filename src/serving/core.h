@@ -24,6 +24,7 @@ struct CoreConfig {
   scheduler::SchedulerConfig scheduler;
   int max_model_len = 0;
   memory::PoolConfig pool;
+  double copy_bandwidth = 0;  // bytes/s of copies to the pool and from it; 0: no limit
 };
 
 // Called on the engine thread as a request changes state.

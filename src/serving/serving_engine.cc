@@ -25,7 +25,7 @@ ServingEngine::ServingEngine(const EngineOptions& options, EngineParts parts, co
       frontend_(std::move(parts.frontend)),
       adapters_(static_cast<size_t>(std::max(1, options_.max_loras))) {
   auto mover = std::make_unique<memory::ThreadMover>(
-      memory::ThreadMover::Options{1, options_.memory.swap_bandwidth},
+      memory::ThreadMover::Options{1, parts.core.copy_bandwidth},
       [this](const memory::Move& move) { return model_->memory().copy(move); },
       [this] { copied(); }, clock_);
   core_ = std::make_unique<EngineCore>(

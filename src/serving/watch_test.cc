@@ -17,7 +17,7 @@ class WatchedEngineTest : public FakeEngineTest {
  protected:
   static constexpr Duration kTimeout = std::chrono::seconds(5);
 
-  WatchedEngineTest() { options_.memory.swap_bandwidth = 1e-3; }
+  WatchedEngineTest() { copy_bandwidth_ = 1e-3; }
   void start_with_adapter() {
     start();
     EXPECT_TRUE(load("one", "one").ok());

@@ -25,6 +25,7 @@
 #include "engine/start_engine.h"
 #include "probe_request.h"
 #include "probe_sink.h"
+#include "scheduler/policies/policy.h"
 
 // The counts of the emulated GPU as JSON, in programs that have one (ops/emulated_gpu/counts.h).
 namespace valora::ops::emulated {
@@ -46,14 +47,26 @@ Status read_named(const Json& json, const char* key, Result<T> (*parse)(const st
 }
 
 Status read_policy(const Json& json, SchedulingOptions& options) {
-  VALORA_CHECK(read_named(json, "mode", parse_scheduling_policy, options.policy));
+  VALORA_TRY(policy, field_or<std::string>(json, "mode", options.policy));
+  options.policy = policy;
   VALORA_TRY(costs, field_or<std::string>(json, "costs", ""));
   options.costs = costs;
   VALORA_TRY(tolerance, field_or<double>(json, "tolerance", options.tolerance));
   options.tolerance = tolerance;
-  VALORA_TRY(share, field_or<double>(json, "merged_share", options.merged_share));
-  options.merged_share = share;
   return {};
+}
+
+// A constant of the policies that no option of an engine sets.
+Result<EngineChanges> read_changes(const Json& json, const SchedulingOptions& options) {
+  VALORA_TRY(share, optional_field<double>(json, "merged_share"));
+  EngineChanges changes;
+  if (share)
+    changes.policy = [options, share = *share] {
+      return scheduler::make_policy(options.policy, {.tolerance = from_seconds(options.tolerance),
+                                                     .merged_share = share})
+          .value();
+    };
+  return changes;
 }
 
 Result<EngineOptions> read_options(const Json& json) {
@@ -196,7 +209,8 @@ void print(const Result<Json>& answer) {
 Result<std::unique_ptr<serving::LocalEngine>> start(const std::string& line) {
   VALORA_TRY(json, parse_json(line, "the options"));
   VALORA_TRY(options, read_options(json));
-  return start_engine(options);
+  VALORA_TRY(changes, read_changes(json, options.scheduling));
+  return start_engine(options, real_clock(), changes);
 }
 
 int main_loop() {

@@ -1,6 +1,7 @@
 """`valora bench serve` against a running server, `valora inspect`, and the demo's own folders and driver."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -74,6 +75,25 @@ def test_bench_reports_an_unreachable_server():
         taken.bind(("127.0.0.1", 0))  # bound but not listening
         done = run("bench", "serve", "--url", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert done.returncode == 1 and "could not connect" in done.stderr
+
+
+def test_bench_is_a_program_in_the_same_folder_or_on_the_path(tmp_path):
+    program, path = tmp_path / "bin" / "valora", tmp_path / "path"
+    for folder in (program.parent, path):
+        folder.mkdir()
+    shutil.copy(find_program("valora"), program)
+
+    def ask(*arguments):
+        return subprocess.run([program, *arguments], capture_output=True, text=True, env=os.environ | {"PATH": str(path)}, timeout=60)
+
+    missing = ask("bench", "ops")
+    assert missing.returncode == 1 and missing.stderr.startswith("error: ")
+    assert all(words in missing.stderr for words in (str(program.parent / "valora-bench"), "PATH", "`make bench`"))
+    for folder in (path, program.parent):
+        script = folder / "valora-bench"
+        script.write_text(f'#!/bin/sh\necho {folder.name} "$@"\n')
+        script.chmod(0o755)
+        assert ask("--log-level", "error", "bench", "trace", "--help").stdout == f"{folder.name} --log-level error trace --help\n"
 
 
 def test_flags_of_other_servers_are_accepted_or_get_suggestions():

@@ -119,7 +119,7 @@ def bench(run, model, adapters, count, clients, prompts=(64, 256), answers=(64, 
     """Runs a closed loop. Some kinds of steps are not captured at first, so a single client sends several
     requests."""
     requests = max(20, 4 * clients)
-    log = run.command(run.program("valora"), "bench", "trace", model, "--device", "cuda", "--threads", "8", "--json",
+    log = run.command(run.program("valora-bench"), "trace", model, "--device", "cuda", "--threads", "8", "--json",
                       "--policies", "unmerged", "--clients", clients, "--seconds", 4, "--rate", requests / 4, "--prompt-min", prompts[0],
                       "--prompt-max", prompts[1], "--answer-min", answers[0], "--answer-max", answers[1], "--max-num-seqs", max(64, clients),
                       "--adapters", count, *(["--lora-dir", adapters] if count else []), environment=tables(run) | (environment or {}))

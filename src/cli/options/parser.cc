@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/log.h"
 #include "cli/options/config_file.h"
 #include "cli/options/human_number.h"
 #include "cli/options/spellings.h"
@@ -107,8 +108,6 @@ Command Command::add_subcommand(const std::string& name, const std::string& help
   return Command(app_->add_subcommand(name, help));
 }
 
-void Command::require_subcommand() { app_->require_subcommand(1); }
-
 template <typename T>
 Option Command::add_option(const std::string& flag, T& value, const std::string& help) {
   CLI::Option* option = app_->add_option(flag, value, help);
@@ -196,6 +195,21 @@ std::optional<int> Program::parse(int argc, const char* const* argv) {
     for (const std::string& line : describe_unknown(unknown, given, option_names(*app_)))
       std::fprintf(stderr, "error: %s\n", line.c_str());
     return dynamic_cast<const CLI::ExtrasError*>(&e) ? e.get_exit_code() : app_->exit(e);
+  }
+}
+
+int Program::run(int argc, const char* const* argv, const std::function<int()>& run) {
+  app_->require_subcommand(1);
+  std::string log_level = "info";
+  app_->add_option("--log-level", log_level, "Log level: trace, debug, info, warning, error or off")
+      ->capture_default_str();
+  try {
+    if (const auto status = parse(argc, argv)) return *status;
+    set_up_logging(log_level);
+    return run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return 1;
   }
 }
 

@@ -43,8 +43,6 @@ class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
   Command add_subcommand(const std::string& name, const std::string& help);
-  void require_subcommand();  // exactly one
-
   // Parsing sets `value`. The template is instantiated for its types in parser.cc.
   template <typename T>
   Option add_option(const std::string& flag, T& value, const std::string& help);
@@ -77,6 +75,9 @@ class Program {
   // Absent if a subcommand is to be run; otherwise the exit status, after --help or an error has
   // been printed. Exceptions thrown by option callbacks pass through.
   std::optional<int> parse(int argc, const char* const* argv);
+  // All of a main(): parses the subcommand and --log-level, then calls `run`, which parsing has
+  // set. Returns the exit status. Exceptions are printed.
+  int run(int argc, const char* const* argv, const std::function<int()>& run);
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "engine/memory_faults/faults_fixture.h"
+#include "serving/core.h"
 
 namespace valora {
 namespace {
@@ -36,7 +37,10 @@ TEST_F(EngineFaults, TextRequestsSurviveFailedAllocations) {
 
 // Each run reads the adapters from their files again.
 TEST_F(EngineFaults, AdapterRequestsSurviveFailedAllocations) {
-  options_.memory.history = false;
+  changes_.core = [](serving::CoreConfig& core) {
+    core.pool.history = false;
+    return Status();
+  };
   start_with_adapters();
   fail_each([&](uint64_t) {
     return Requests{with(short_, {{"one", 1}}), with(short_, {{"two", 0.5F}})};
@@ -47,7 +51,7 @@ class MergeFaults : public EngineFaults, public ::testing::WithParamInterface<Me
 
 // Each run merges both adapters in turn.
 TEST_P(MergeFaults, MergesSurviveFailedAllocations) {
-  options_.scheduling.policy = SchedulingPolicy::kMerged;
+  options_.scheduling.policy = "merged";
   options_.merge = GetParam();
   start_with_adapters();
   fail_each([&](uint64_t n) {

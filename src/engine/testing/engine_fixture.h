@@ -28,7 +28,7 @@ class EngineTest : public EngineFixture {
   }
   ~EngineTest() override { engine_.reset(); }  // before its model's folder
   Result<std::unique_ptr<serving::LocalEngine>> make_engine() override {
-    return start_engine(options_, clock_);
+    return start_engine(options_, clock_, changes_);
   }
   // Expects the running engine's answers, each computed alone, to equal those of an engine with
   // options_ and too little memory for all requests at once.
@@ -67,6 +67,7 @@ class EngineTest : public EngineFixture {
   }
 
   TempDir model_;
+  EngineChanges changes_;
 };
 
 // Two tiny adapters, "one" and "two", and a request to apply them to.

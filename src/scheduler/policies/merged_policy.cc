@@ -1,3 +1,5 @@
+// Each step runs the requests of one adapter, merged, or those of the base model: whichever the
+// oldest request of the highest priority uses. All others wait.
 #include <tuple>
 
 #include "scheduler/policies/fcfs_order.h"

@@ -1,3 +1,7 @@
+// All requests in fcfs_order(), with the adapter used by most of the step's requests merged (VaLoRA
+// §4.4.2). A merged adapter is replaced only by one with more than twice its requests. Unmerged if
+// no request of the step uses an adapter, or its merge would change answers of others
+// (Request::merges_among_others).
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,35 +1,38 @@
+// The table of policies. Each has a file of its own, which defines the function in its row.
 #include "scheduler/policies/policy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
-#include <string_view>
 
 namespace valora::scheduler {
+
+using MakePolicy = std::unique_ptr<Policy>(const PolicyOptions&);
+MakePolicy make_valora_policy, make_unmerged_policy, make_merged_policy, make_mixture_policy;
+
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
-};
-
 constexpr std::array kPolicies = {
-    Entry{"valora", make_valora_policy}, Entry{"unmerged", make_unmerged_policy},
-    Entry{"merged", make_merged_policy}, Entry{"mixture", make_mixture_policy},
-    Entry{"dlora", make_dlora_policy},   Entry{"vllm", make_vllm_policy},
+    PolicyRow{"unmerged", "all requests run together", make_unmerged_policy},
+    PolicyRow{"merged", "only the requests of the merged adapter run", make_merged_policy},
+    PolicyRow{"mixture", "all requests run together, with one adapter merged", make_mixture_policy},
+    PolicyRow{"valora", "which of these is the fastest per step, by measured costs",
+              make_valora_policy},
 };
 
 }  // namespace
 
+std::span<const PolicyRow> policies() { return kPolicies; }
+
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name, const PolicyOptions& options) {
   std::vector<std::string_view> known;
-  for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.make(options);
-    known.push_back(entry.name);
+  for (const PolicyRow& row : kPolicies) {
+    if (row.name == name) return row.make(options);
+    known.push_back(row.name);
   }
-  return invalid(fmt::format("unknown scheduling policy '{}'; known policies: {}", name,
-                             fmt::join(known, ", ")),
+  return invalid(fmt::format("--scheduling-policy (or --mode) \"{}\" is unknown; use one of {}",
+                             name, fmt::join(known, ", ")),
                  "scheduling-policy");
 }
 

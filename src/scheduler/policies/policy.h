@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -24,7 +25,6 @@ using RequestIndex = uint32_t;
 struct PolicyMemory {
   AdapterId target = kBaseModel;  // the weights that would have been better than the current ones
   double saved = 0;               // seconds they would have saved so far
-  double threshold = 0;           // used by dlora
 };
 
 struct PolicyState {
@@ -59,16 +59,16 @@ struct PolicyPlan {
 
 // The constants of the policies.
 struct PolicyOptions {
-  // valora: θ of Algorithm 1, the total time for which modes may leave a request out, unless it has
-  // its own tolerance. dlora: the time for which a request may be left out at once.
+  // θ of Algorithm 1: the total time for which modes may leave a request out, unless it has its own
+  // tolerance.
   Duration tolerance = std::chrono::milliseconds(200);
   double merged_share = 0.5;    // share of a full batch; above it, one adapter is merged
   double starving_share = 0.5;  // share of a full batch; while more starve, a merge must save more
   // Merged mode must yield this many times the tokens per second of serving all requests. Below
   // about 1.1, the requests it leaves out lose what the others gain.
   double merged_gain = 1.1;
-  // vllm: adapters per step. unmerged: once a step has this many adapters, requests of other
-  // adapters come last (S-LoRA's clusters); 0: no limit.
+  // unmerged: once a step has this many adapters, waiting requests of these adapters go before
+  // others (S-LoRA, appendix A.2); 0: no limit.
   int max_adapters = 0;
 };
 
@@ -79,29 +79,19 @@ class Policy {
   // True if plans may name an adapter to merge. The engine then allocates memory for merged
   // weights.
   virtual bool merges() const { return false; }
+  // True if plans depend on the costs of steps.
+  virtual bool compares_costs() const { return false; }
   virtual PolicyPlan plan(const PolicyState& state, TimePoint now) const = 0;
 };
 
-// All requests in fcfs_order(), unmerged. max_adapters: once the step has this many adapters,
-// waiting requests of these adapters go before others (S-LoRA, appendix A.2).
-std::unique_ptr<Policy> make_unmerged_policy(const PolicyOptions& options = {});
-// Each step runs the requests of one adapter, merged, or those of the base model: whichever the
-// oldest request of the highest priority uses. All others wait.
-std::unique_ptr<Policy> make_merged_policy(const PolicyOptions& options = {});
-// All requests in fcfs_order(), with the adapter used by most of the step's requests merged (VaLoRA
-// §4.4.2). A merged adapter is replaced only by one with more than twice its requests. Unmerged if
-// no request of the step uses an adapter, or its merge would change answers of others
-// (Request::merges_among_others).
-std::unique_ptr<Policy> make_mixture_policy(const PolicyOptions& options = {});
-// VaLoRA's Algorithm 1 over measured costs (valora_policy.cc).
-std::unique_ptr<Policy> make_valora_policy(const PolicyOptions& options = {});
-// Policies of other systems. dlora: merged or unmerged, by the share of the most frequent adapter
-// and an adaptive threshold (dLoRA, OSDI '24). vllm: unmerged, first come, first served, at most
-// max_adapters adapters per step (0: its default, 1); requests for others wait.
-std::unique_ptr<Policy> make_dlora_policy(const PolicyOptions& options = {});
-std::unique_ptr<Policy> make_vllm_policy(const PolicyOptions& options = {});
-// Creates a policy by the value of --scheduling-policy. kInvalidArgument for an unknown name; the
-// message lists the known ones.
+// A row of the table of policies (policy.cc).
+struct PolicyRow {
+  std::string_view name;     // a value of --scheduling-policy
+  std::string_view meaning;  // for --help
+  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
+};
+std::span<const PolicyRow> policies();
+// kInvalidArgument for an unknown name; the message lists the known ones.
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name,
                                             const PolicyOptions& options = {});
 

@@ -32,14 +32,14 @@ TEST(UnmergedPolicy, DecodesThenPrefillsThenWaitingByPriorityAndArrival) {
   const std::vector<const Request*> running{&prefill, &first, &second},
       waiting{&low, &normal, &urgent, &later};
   const PolicyState state{.running = running, .waiting = waiting};
-  const PolicyPlan plan = make_unmerged_policy()->plan(state, {});
+  const PolicyPlan plan = make_policy("unmerged").value()->plan(state, {});
   EXPECT_THAT(order_of(state, plan), ElementsAre(2, 3, 1, 6, 5, 7, 4));
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
 }
 
 TEST(UnmergedPolicy, EmptyStateGivesEmptyPlan) {
-  EXPECT_TRUE(make_unmerged_policy()->plan({}, {}).order.empty());
+  EXPECT_TRUE(make_policy("unmerged").value()->plan({}, {}).order.empty());
 }
 
 constexpr AdapterId kFirst = 4, kSecond = 7, kThird = 9;
@@ -79,7 +79,7 @@ Planned plan_of(const Policy& policy, const std::vector<Request>& running,
 }
 
 TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
-  const auto policy = make_merged_policy();
+  const auto policy = make_policy("merged").value();
   EXPECT_TRUE(policy->merges());
   const Planned plan = plan_of(*policy, {of(kSecond, 2), of(kFirst, 3), of(kSecond, 6, 100, 20)},
                                {of(kSecond, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
@@ -89,7 +89,7 @@ TEST(MergedPolicy, ServesTheAdapterOfTheOldestRequestAlone) {
 }
 
 TEST(MergedPolicy, OlderWaitingRequestStopsRunningOnes) {
-  const Planned plan = plan_of(*make_merged_policy(), {of(kFirst, 3), of(kFirst, 4)},
+  const Planned plan = plan_of(*make_policy("merged").value(), {of(kFirst, 3), of(kFirst, 4)},
                                {of(kSecond, 2, 5, 0), of(kFirst, 5, 5, 0)}, kFirst);
   EXPECT_EQ(plan.merged, kSecond);
   EXPECT_THAT(plan.order, ElementsAre(2));
@@ -98,21 +98,21 @@ TEST(MergedPolicy, OlderWaitingRequestStopsRunningOnes) {
 TEST(MergedPolicy, PriorityPrecedesAge) {
   std::vector<Request> waiting{of(kFirst, 1, 5, 0), of(kSecond, 2, 5, 0)};
   waiting[1].priority = -1;
-  EXPECT_EQ(plan_of(*make_merged_policy(), {}, waiting).merged, kSecond);
+  EXPECT_EQ(plan_of(*make_policy("merged").value(), {}, waiting).merged, kSecond);
 }
 
 TEST(MergedPolicy, TheBaseModelRunsOnItsOwnWeights) {
-  const Planned plan = plan_of(*make_merged_policy(), {of(kBaseModel, 1), of(kFirst, 2)},
+  const Planned plan = plan_of(*make_policy("merged").value(), {of(kBaseModel, 1), of(kFirst, 2)},
                                {of(kBaseModel, 3, 5, 0)}, kFirst);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 3));
-  EXPECT_TRUE(plan_of(*make_merged_policy(), {}, {}).order.empty());
+  EXPECT_TRUE(plan_of(*make_policy("merged").value(), {}, {}).order.empty());
 }
 
 // An adapter with an endless stream of requests must not starve the other one.
 TEST(MergedPolicy, NoAdapterStarves) {
-  const auto policy = make_merged_policy();
+  const auto policy = make_policy("merged").value();
   std::vector<Request> queue{of(kFirst, 1), of(kFirst, 2), of(kSecond, 3)};
   for (RequestId next = 4; next < 10; ++next) {
     const Planned plan = plan_of(*policy, queue, {});
@@ -126,7 +126,7 @@ TEST(MergedPolicy, NoAdapterStarves) {
 }
 
 TEST(MixturePolicy, MergesMostFrequentAdapterAndRunsAll) {
-  const auto policy = make_mixture_policy();
+  const auto policy = make_policy("mixture").value();
   EXPECT_TRUE(policy->merges());
   const Planned plan = plan_of(*policy, {of(kBaseModel, 1), of(kFirst, 2), of(kSecond, 3)},
                                {of(kSecond, 4, 5, 0), of(kBaseModel, 5, 5, 0)});
@@ -136,7 +136,7 @@ TEST(MixturePolicy, MergesMostFrequentAdapterAndRunsAll) {
 }
 
 TEST(MixturePolicy, AnAdapterThatChangesOthersIsMergedOnceItIsAlone) {
-  const auto policy = make_mixture_policy();
+  const auto policy = make_policy("mixture").value();
   std::vector<Request> running{of(kFirst, 1), of(kFirst, 2), of(kFirst, 3)};
   for (Request& own : running) own.merges_among_others = false;
   EXPECT_EQ(plan_of(*policy, running, {}).merged, kFirst);
@@ -150,15 +150,15 @@ TEST(MixturePolicy, AnAdapterThatChangesOthersIsMergedOnceItIsAlone) {
 }
 
 TEST(MixturePolicy, BaseRequestsOnlyRunUnmerged) {
-  const Planned plan =
-      plan_of(*make_mixture_policy(), {of(kBaseModel, 1)}, {of(kBaseModel, 2, 5, 0)}, kFirst);
+  const Planned plan = plan_of(*make_policy("mixture").value(), {of(kBaseModel, 1)},
+                               {of(kBaseModel, 2, 5, 0)}, kFirst);
   EXPECT_EQ(plan.mode, Mode::kUnmerged);
   EXPECT_EQ(plan.merged, kBaseModel);
   EXPECT_THAT(plan.order, ElementsAre(1, 2));
 }
 
 TEST(MixturePolicy, KeepsMergedAdapterUntilAnotherHasOverTwiceTheRequests) {
-  const auto policy = make_mixture_policy();
+  const auto policy = make_policy("mixture").value();
   std::vector<Request> running{of(kFirst, 1), of(kSecond, 2)};
   EXPECT_EQ(plan_of(*policy, running, {}).merged, kFirst) << "a tie goes to the first in order";
   EXPECT_EQ(plan_of(*policy, running, {}, kSecond).merged, kSecond);
@@ -170,7 +170,7 @@ TEST(MixturePolicy, KeepsMergedAdapterUntilAnotherHasOverTwiceTheRequests) {
 }
 
 TEST(MixturePolicy, CountsOnlyRequestsThatFitStep) {
-  const auto policy = make_mixture_policy();
+  const auto policy = make_policy("mixture").value();
   const std::vector<Request> running{of(kFirst, 1)},
       waiting{of(kSecond, 2, 8, 0), of(kSecond, 3, 8, 0)};
   EXPECT_EQ(plan_of(*policy, running, waiting).merged, kSecond);
@@ -181,12 +181,12 @@ TEST(MixturePolicy, CountsOnlyRequestsThatFitStep) {
 }
 
 TEST(MakePolicy, CreatesPoliciesByName) {
-  for (const char* name : {"valora", "unmerged", "merged", "mixture", "dlora", "vllm"}) {
-    const auto made = make_policy(name);
+  for (const PolicyRow& row : policies()) {
+    const auto made = make_policy(std::string(row.name));
     ASSERT_TRUE(made.ok());
-    EXPECT_EQ(made.value()->name(), name);
+    EXPECT_EQ(made.value()->name(), row.name);
   }
-  EXPECT_FALSE(make_unmerged_policy()->merges());
+  EXPECT_FALSE(make_policy("unmerged").value()->merges());
   const auto unknown = make_policy("lifo");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kInvalidArgument);

@@ -1,3 +1,5 @@
+// All requests in fcfs_order(), unmerged. PolicyOptions::max_adapters: once the step has this many
+// adapters, waiting requests of these adapters go before others (S-LoRA, appendix A.2).
 #include <algorithm>
 #include <functional>
 #include <span>

@@ -56,6 +56,7 @@ class ValoraPolicy final : public Policy {
   explicit ValoraPolicy(const PolicyOptions& options) : options_(options) {}
   std::string name() const override { return "valora"; }
   bool merges() const override { return true; }
+  bool compares_costs() const override { return true; }
 
   PolicyPlan plan(const PolicyState& state, TimePoint now) const override {
     PolicyPlan plan{.order = fcfs_order(state), .memory = state.memory};

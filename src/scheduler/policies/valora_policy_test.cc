@@ -69,7 +69,7 @@ class Queue {
     return made;
   }
 
-  std::unique_ptr<Policy> policy_ = make_valora_policy();
+  std::unique_ptr<Policy> policy_ = make_policy("valora").value();
   LiveCosts costs_;
   std::deque<Request> running_, waiting_;
   PolicyState state_{.token_budget = 2048, .max_sequences = 8};

@@ -115,7 +115,7 @@ class RandomSchedule : StepListener, StepExecutor {
  private:
   std::unique_ptr<Policy> policy() {
     if (world_.erratic_policy) return std::make_unique<ErraticPolicy>(random_);
-    return make_policy(world_.policy).value();
+    return world_.make ? world_.make() : make_policy(world_.policy).value();
   }
   int pick(int n) { return static_cast<int>(random_() % n); }
   bool chance(int one_in) { return pick(one_in) == 0; }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,8 @@ struct RandomWorld {
   bool keeps = false;             // adapters are pinned and unpinned
   bool joint = false;             // the tokens of an image attend to each other
   memory::RopeLengths rope = {};  // limit and kind; requests set the rest
+  // Instead of the policy named above; null: that one.
+  std::unique_ptr<Policy> (*make)() = nullptr;
 };
 
 // Merging pays off after a few steps, so valora changes its mode often.
@@ -79,9 +83,7 @@ inline const RandomWorld kRandomWorlds[] = {
      .config = kMedium,
      .preemptions = 0,
      .policy = "mixture",
-     .pool = {.swap_blocks = 8,
-              .swapper = {.policy = memory::MemoryPolicy::kLru},
-              .dependencies = false},
+     .pool = {.swap_blocks = 8},
      .adapter_blocks = {2, 3, 4, 2, 5, 1, 3, 2, 2, 2},
      .faults = true},
     {.blocks = 30,
@@ -105,8 +107,6 @@ inline const RandomWorld kRandomWorlds[] = {
      .pool = {.swap_blocks = 24},
      .adapter_blocks = {2, 3, 4},
      .faults = true},
-    {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "dlora"},
-    {.blocks = 12, .config = kSmall, .preemptions = 10, .policy = "vllm"},
     {.blocks = 24,
      .config = kMedium,
      .preemptions = 0,
@@ -181,31 +181,30 @@ inline const RandomWorld kJointWorlds[] = {
      .joint = true},
 };
 
-// Worlds with dependencies between adapters and KV also run under kBenefit, because kLearned has
-// none.
+// Each world also runs with dependencies between adapters and KV, unless adapters have a fixed
+// share.
 inline std::vector<RandomWorld> random_worlds() {
-  std::vector<RandomWorld> all(std::begin(kRandomWorlds), std::end(kRandomWorlds));
-  for (RandomWorld world : kRandomWorlds) {
-    if (!world.pool.dependencies) continue;
-    world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
-    all.push_back(world);
-  }
-  all.insert(all.end(), std::begin(kJointWorlds), std::end(kJointWorlds));
-  for (RandomWorld world : kStateWorlds) {
-    all.push_back(world);
-    world.pool.swapper.policy = memory::MemoryPolicy::kBenefit;
-    all.push_back(world);
-  }
+  std::vector<RandomWorld> all;
+  const auto add = [&](std::span<const RandomWorld> worlds, bool both) {
+    for (RandomWorld world : worlds) {
+      all.push_back(world);
+      if (!both || world.pool.adapter_blocks) continue;
+      world.pool.dependencies = true;
+      all.push_back(world);
+    }
+  };
+  add(kRandomWorlds, true);
+  add(kJointWorlds, false);
+  add(kStateWorlds, true);
   return all;
 }
 
 // Memory settings for a pool of `blocks` blocks whose adapters take at most 5.
 inline std::vector<memory::PoolConfig> ways_to_keep(int32_t blocks) {
-  using memory::MemoryPolicy;
   return {{.swap_blocks = 24},
           {},
-          {.swap_blocks = 3, .swapper = {.policy = MemoryPolicy::kBenefit}},
-          {.swap_blocks = 24, .swapper = {.policy = MemoryPolicy::kLru}, .dependencies = false},
+          {.swap_blocks = 3, .dependencies = true},
+          {.swap_blocks = 24, .dependencies = true},
           {.history = false},
           {.swap_blocks = 24, .history = false},
           {.swap_blocks = 24, .adapter_blocks = std::max(6, blocks - 3)}};
@@ -218,7 +217,7 @@ inline std::vector<RandomWorld> filled_worlds() {
       {equal, 10}, {equal, 20}, {mixed, 8}, {mixed, 14}};
   std::vector<RandomWorld> all;
   int number = 0;
-  for (const char* policy : {"unmerged", "merged", "mixture", "valora", "dlora", "vllm"})
+  for (const PolicyRow& policy : policies())
     for (const auto& [adapters, filling] : fillings)
       for (const int32_t blocks : {filling - 1, filling, filling + 1})
         for (const memory::PoolConfig& pool : ways_to_keep(blocks)) {
@@ -226,7 +225,7 @@ inline std::vector<RandomWorld> filled_worlds() {
           all.push_back({.blocks = blocks,
                          .config = with_cheap_merges(kMedium),
                          .preemptions = 0,
-                         .policy = policy,
+                         .policy = std::string(policy.name),
                          .pool = pool,
                          .adapter_blocks = adapters,
                          .faults = number % 4 == 0,

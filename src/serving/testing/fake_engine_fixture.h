@@ -65,7 +65,7 @@ class FakeEngineTest : public EngineFixture {
     spec.max_positions = 512;
     if (pictures_) spec.image_token = 261;
     VALORA_TRY(frontend, Frontend::open(options_, fake_family(pictures_), std::move(spec)));
-    VALORA_TRY(policy, scheduler::make_policy(name_of(options_.scheduling.policy)));
+    VALORA_TRY(policy, scheduler::make_policy(options_.scheduling.policy));
     const int length = options_.max_model_len.value_or(512);
     frontend->limit_tokens(length);
     const auto blocks = static_cast<int32_t>(*options_.memory.pool_bytes / kFakeBlockBytes);
@@ -76,7 +76,8 @@ class FakeEngineTest : public EngineFixture {
                   {.blocks = blocks,
                    .swap_blocks = swap_blocks_,
                    .block_bytes = kFakeBlockBytes,
-                   .kept_limit = blocks / 8}};
+                   .kept_limit = blocks / 8},
+                  copy_bandwidth_};
     parts.model =
         std::make_unique<FakeModel>(blocks, swap_blocks_, on_step_, prepare_ahead_, on_read_);
     return std::unique_ptr<LocalEngine>(
@@ -85,6 +86,7 @@ class FakeEngineTest : public EngineFixture {
 
   valora::testing::TempDir folder_;
   int32_t swap_blocks_ = 0;
+  double copy_bandwidth_ = 0;
   FakeModel::OnStep on_step_;
   FakeModel::PrepareAhead prepare_ahead_;
   FakeModel::OnRead on_read_;

@@ -1,0 +1,29 @@
+#include "lab/serve/answer_json.h"
+
+#include "base/strings.h"
+
+namespace valora::bench {
+
+std::string error_text(const Json& answer, size_t max_bytes) {
+  const Json& error = answer.is_object() && answer.contains("error") ? answer["error"] : answer;
+  if (error.is_object() && error.contains("message") && error["message"].is_string())
+    return shortened(error["message"].get<std::string>(), max_bytes);
+  return shortened(error.dump(-1, ' ', false, Json::error_handler_t::replace), max_bytes);
+}
+
+const Json* first_choice(const Json& answer) {
+  const auto choices = answer.find("choices");
+  const bool there = choices != answer.end() && choices->is_array() && !choices->empty() &&
+                     choices->front().is_object();
+  return there ? &choices->front() : nullptr;
+}
+
+std::string text_of(const Json& choice) {
+  const auto delta = choice.find("delta");
+  const Json& holder = delta == choice.end() ? choice : *delta;
+  if (!holder.is_object()) return {};
+  const auto text = holder.find(delta == choice.end() ? "text" : "content");
+  return text != holder.end() && text->is_string() ? text->get<std::string>() : std::string();
+}
+
+}  // namespace valora::bench

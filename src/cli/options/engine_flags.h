@@ -1,0 +1,27 @@
+// The options of an engine on the command line.
+#pragma once
+
+#include <string>
+
+#include "api/options.h"
+#include "cli/options/parser.h"
+
+namespace valora::cli {
+
+// Options for the rounding of weights, inputs and KV, and for ranks: the engine options that change
+// what steps cost.
+void add_quantization_flag(Command command, EngineOptions& options);
+void add_rounding_flags(Command command, EngineOptions& options);
+void add_rank_flags(Command command, EngineOptions& options);
+// Options shared by all commands with an engine: model, dtype, device, kernels, policy, threads,
+// lengths, memory, and the options above.
+void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
+
+// Options of serve and generate for media without their own settings: JSON objects, for
+// read_media_defaults().
+struct MediaDefaultTexts {
+  std::string processor, io;
+};
+void add_media_defaults(Command command, MediaDefaultTexts& texts);
+
+}  // namespace valora::cli
