@@ -10,21 +10,30 @@ from programs import REPOSITORY
 
 GENERATOR = """#!{python}
 import json, pathlib, sys
-given = dict(zip(sys.argv[2::2], sys.argv[3::2]))
-assert sys.argv[1] == "fuse" and pathlib.Path(given["--tasks"]).name == "tasks.yaml", sys.argv
-out = pathlib.Path(given["--output"])
+given = sys.argv[2:]
+value = lambda option: given[given.index(option) + 1]
+assert sys.argv[1] == "fuse" and pathlib.Path(value("--tasks")).name == "tasks.yaml", sys.argv
+asked = given[given.index("--task") + 1:] if "--task" in given else ["mood", "digits"]
+out = pathlib.Path(value("--output"))
 (out / "made" / "first").mkdir(parents=True)
-(out / "made" / "first" / "adapter_config.json").write_text(given["--seed"])
+(out / "made" / "first" / "adapter_config.json").write_text(value("--seed") if "--seed" in given else " ".join(asked))
 place = {{"adapter": "made/first", "prompt": "?", "metric": "top1", "floor": 0.5, "accuracy": 0.75}}
-(out / "manifest.json").write_text(json.dumps({{"tasks": {{"mood": place, "digits": place | {{"head": "digits"}}}}}}))
-steps = [{{"task": "mood", "seconds": 2.0}}, {{"task": "digits", "seconds": 3.0}}, {{"task": "digits", "seconds": 4.0}}]
+(out / "manifest.json").write_text(json.dumps({{"tasks": {{name: place | ({{"head": name}} if name == "digits" else {{}}) for name in asked}}}}))
+steps = [{{"task": name, "seconds": 2.0 + i}} for i, name in enumerate(asked)] + [{{"task": asked[-1], "seconds": 4.0}}]
 (out / "report.json").write_text(json.dumps({{"steps": steps}}))
 """
 
 
-def stage(root, program):
+def stage(root, program, *more):
     return subprocess.run([sys.executable, REPOSITORY / "tools/demo/make.py", "adapters", "--program", program, "--demo", root / "demo",
-                           "--work", root / "work", "--", "--seed", "5"], capture_output=True, text=True, timeout=120)
+                           "--work", root / "work", *more], capture_output=True, text=True, timeout=120)
+
+
+def generator(root):
+    program = root / "generator"
+    program.write_text(GENERATOR.format(python=sys.executable))
+    program.chmod(0o755)
+    return program
 
 
 @pytest.fixture
@@ -35,17 +44,26 @@ def root(tmp_path):
 
 
 def test_new_adapters_replace_the_old_ones(root):
-    program = root / "generator"
-    program.write_text(GENERATOR.format(python=sys.executable))
-    program.chmod(0o755)
-    done = stage(root, program)
+    done = stage(root, generator(root), "--", "--seed", "5")
     assert done.returncode == 0, done.stderr
-    assert [folder.name for folder in (root / "demo" / "adapters").iterdir()] == ["first"]
-    assert (root / "demo" / "adapters" / "first" / "adapter_config.json").read_text() == "5"
+    assert [folder.name for folder in (root / "demo" / "adapters").iterdir()] == ["adapter-1"]
+    assert (root / "demo" / "adapters" / "adapter-1" / "adapter_config.json").read_text() == "5"
     tasks = json.loads((root / "demo" / "manifest.json").read_text())["tasks"]
-    assert {name: task["adapter"] for name, task in tasks.items()} == {"mood": "adapters/first", "digits": "adapters/first"}
+    assert {name: task["adapter"] for name, task in tasks.items()} == {"mood": "adapters/adapter-1", "digits": "adapters/adapter-1"}
     assert tasks["digits"]["head"] == "digits" and tasks["mood"]["accuracy"] == 0.75
     assert json.loads((root / "work" / "training.json").read_text())["adapters"] == {"mood": 2.0, "digits": 7.0}
+
+
+def test_tasks_with_boxes_are_trained_apart(root):
+    done = stage(root, generator(root))
+    assert done.returncode == 0, done.stderr
+    folders = root / "demo" / "adapters"
+    assert sorted(folder.name for folder in folders.iterdir()) == ["adapter-1", "adapter-2"]
+    assert (folders / "adapter-2" / "adapter_config.json").read_text() == "cars coins"
+    tasks = json.loads((root / "demo" / "manifest.json").read_text())["tasks"]
+    assert len(tasks) == 10
+    assert {name for name, task in tasks.items() if task["adapter"] == "adapters/adapter-2"} == {"cars", "coins"}
+    assert json.loads((root / "work" / "training.json").read_text())["adapters"]["coins"] == 7.0
 
 
 def test_failed_generator_keeps_the_old_adapters(root):

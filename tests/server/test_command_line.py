@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -207,7 +208,8 @@ def test_demo_asks_every_sample_and_exits(free_port):
     assert done.returncode == 0, done.stdout + done.stderr
     samples = len(json.loads((DEMO / "samples.json").read_text()))
     assert f"{samples} of {samples} requests answered" in done.stdout
-    assert done.stdout.count("✓") > done.stdout.count("✗")
+    right, asked = map(int, re.search(r"adapters (\d+) of (\d+)", done.stdout).groups())
+    assert right > 0.88 * asked, done.stdout  # CPUs round differently, which may turn an answer or two
 
 
 @needs_demo

@@ -60,10 +60,12 @@ def make_datasets(options):
 
 def make_adapters(options):
     import adapters
-    output = options.work / "fused"
-    adapters.fuse(options.program, options.demo / "model", options.demo / "tasks.yaml", output, options.fuse)
-    adapters.install(output, options.demo)
-    note(options.work / "training.json", "adapters", value=adapters.seconds(output))
+    runs = adapters.runs(options.fuse)
+    for run in runs:
+        adapters.fuse(options.program, options.demo / "model", options.demo / "tasks.yaml", options.work / run.name, run)
+    outputs = [options.work / run.name for run in runs]
+    adapters.install(outputs, options.demo)
+    note(options.work / "training.json", "adapters", value=adapters.seconds(outputs))
 
 
 def make_samples(options):
