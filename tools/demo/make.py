@@ -32,7 +32,8 @@ def note(path, *keys, value):
 
 def make_base(options):
     import base
-    note(options.work / "training.json", "base", value=base.train(options.steps, options.work, options.start))
+    begun = {"start": str(options.start)} if options.start else {}
+    note(options.work / "training.json", "base", value=base.train(options.steps, options.work, options.start) | begun)
 
 
 def make_package(options):

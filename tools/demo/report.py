@@ -90,7 +90,8 @@ def write(demo):
               "- A head reads the final hidden state of the prompt's last token: one pass, no decoding. "
               "A task with a head can also be answered by the language model.", "", "## Base", ""]
     if training:
-        lines += [f"Trained from scratch in {training['minutes']} minutes of wall-clock time on two CPU cores shared with other work "
+        begun = f"from the model of {training['start']}" if "start" in training else "from scratch"
+        lines += [f"Trained {begun} in {training['minutes']} minutes of wall-clock time on two CPU cores shared with other work "
                   f"({training['steps']} steps, {training['images']} pictures and clips). {training.get('note', '')}".rstrip(), ""]
     lines += [*skills(measured["base"]["skills"]), "",
               "A constant answer is always the most frequent one; if the base is no better, it has not learned the skill.", "",
