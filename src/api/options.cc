@@ -40,6 +40,13 @@ constexpr Named<JsonSpacing> kSpacings[] = {{"bounded", JsonSpacing::kBounded},
                                             {"compact", JsonSpacing::kCompact},
                                             {"free", JsonSpacing::kFree}};
 
+constexpr Named<ReasoningParser> kReasoningParsers[] = {
+    {"auto", ReasoningParser::kAuto},
+    {"none", ReasoningParser::kNone},
+    {"qwen3", ReasoningParser::kQwen3},
+    {"deepseek_r1", ReasoningParser::kDeepseekR1},
+    {"mistral", ReasoningParser::kMistral}};
+
 constexpr Named<MemoryPolicy> kMemoryPolicies[] = {{"learned", MemoryPolicy::kLearned},
                                                    {"benefit", MemoryPolicy::kBenefit},
                                                    {"lru", MemoryPolicy::kLru}};
@@ -112,6 +119,10 @@ Result<JsonSpacing> parse_json_spacing(const std::string& name) {
   return parse(kSpacings, "--json-whitespace", "json_whitespace", name);
 }
 
+Result<ReasoningParser> parse_reasoning_parser(const std::string& name) {
+  return parse(kReasoningParsers, "--reasoning-parser", "reasoning_parser", name);
+}
+
 Result<SchedulingPolicy> parse_scheduling_policy(const std::string& name) {
   return parse(kPolicies, "--scheduling-policy (or --mode)", "scheduling-policy", name);
 }
@@ -128,6 +139,9 @@ std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, 
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
 std::string name_of(JsonSpacing spacing) { return find_name<JsonSpacing>(kSpacings, spacing); }
+std::string name_of(ReasoningParser parser) {
+  return find_name<ReasoningParser>(kReasoningParsers, parser);
+}
 std::string name_of(SchedulingPolicy policy) {
   return find_name<SchedulingPolicy>(kPolicies, policy);
 }
