@@ -22,8 +22,11 @@ std::string text_of(const Json& choice) {
   const auto delta = choice.find("delta");
   const Json& holder = delta == choice.end() ? choice : *delta;
   if (!holder.is_object()) return {};
-  const auto text = holder.find(delta == choice.end() ? "text" : "content");
-  return text != holder.end() && text->is_string() ? text->get<std::string>() : std::string();
+  std::string all;
+  for (const char* key : {"reasoning", delta == choice.end() ? "text" : "content"})
+    if (const auto text = holder.find(key); text != holder.end() && text->is_string())
+      all += text->get_ref<const std::string&>();
+  return all;
 }
 
 }  // namespace valora::bench

@@ -30,6 +30,9 @@ struct Usage {
   int prompt_tokens = 0;
   int completion_tokens = 0;
   int cached_tokens = 0;  // prompt tokens found in the prefix cache
+  // Of the completion tokens, those of thoughts that are given apart (ThoughtParams), without the
+  // tokens that open and close them.
+  int thought_tokens = 0;
 };
 
 enum class FinishReason { kStop, kLength, kAbort };
@@ -51,6 +54,8 @@ struct OutputChunk {
   // Set on the sequence's first chunk if SamplingParams::prompt_logprobs is set: the prompt's
   // tokens. The first one has no log probability.
   std::shared_ptr<const std::vector<TokenOutput>> prompt = {};
+  std::string thought = {};  // with ThoughtParams::apart; comes before all text
+  int thought_tokens = 0;    // how many of `tokens` belong to it
 };
 
 struct Classification {

@@ -35,6 +35,13 @@ constexpr Named<JsonSpacing> kSpacings[] = {{"bounded", JsonSpacing::kBounded},
                                             {"compact", JsonSpacing::kCompact},
                                             {"free", JsonSpacing::kFree}};
 
+constexpr Named<ReasoningParser> kReasoningParsers[] = {
+    {"auto", ReasoningParser::kAuto},
+    {"none", ReasoningParser::kNone},
+    {"qwen3", ReasoningParser::kQwen3},
+    {"deepseek_r1", ReasoningParser::kDeepseekR1},
+    {"mistral", ReasoningParser::kMistral}};
+
 // Returns "a, b or c".
 template <typename T, size_t N>
 std::string list_names(const Named<T> (&table)[N]) {
@@ -103,6 +110,10 @@ Result<JsonSpacing> parse_json_spacing(const std::string& name) {
   return parse(kSpacings, "--json-whitespace", "json_whitespace", name);
 }
 
+Result<ReasoningParser> parse_reasoning_parser(const std::string& name) {
+  return parse(kReasoningParsers, "--reasoning-parser", "reasoning_parser", name);
+}
+
 std::string name_of(ComputeDtype dtype) { return find_name<ComputeDtype>(kDtypes, dtype); }
 std::string name_of(Quantization quantization) {
   return find_name<Quantization>(kQuantizations, quantization);
@@ -115,5 +126,8 @@ std::string name_of(DeviceKind device) { return find_name<DeviceKind>(kDevices, 
 std::string name_of(KernelBackend kernels) { return find_name<KernelBackend>(kKernels, kernels); }
 std::string name_of(MergePlace place) { return find_name<MergePlace>(kMergePlaces, place); }
 std::string name_of(JsonSpacing spacing) { return find_name<JsonSpacing>(kSpacings, spacing); }
+std::string name_of(ReasoningParser parser) {
+  return find_name<ReasoningParser>(kReasoningParsers, parser);
+}
 
 }  // namespace valora

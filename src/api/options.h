@@ -89,6 +89,13 @@ struct MediaAccess {
 // with pictures or videos.
 inline constexpr double kTextGap = 0.5, kMediaGap = 0.03;
 
+// How models mark the thoughts that precede their answers. kAuto: as the chat template has it.
+// kQwen3: <think> … </think>, opened by the template or by the model. kDeepseekR1: the same, and an
+// answer begins with a thought even if nothing opens it. kMistral: [THINK] … [/THINK].
+enum class ReasoningParser : uint8_t { kAuto, kNone, kQwen3, kDeepseekR1, kMistral };
+Result<ReasoningParser> parse_reasoning_parser(const std::string& name);  // auto, none, qwen3, …
+std::string name_of(ReasoningParser parser);
+
 // CPU time limits for constrained answers, in seconds.
 struct FormLimits {
   double step = 0.1;        // all choices of a step; the rest wait for the next step
@@ -103,6 +110,9 @@ struct EngineOptions {
   std::string model_path;
   // Jinja template file; empty: the model folder's template, else the family's format
   std::string chat_template;
+  // JSON object: variables of chat templates that requests do not set; empty: none
+  std::string template_variables;
+  ReasoningParser reasoning_parser = ReasoningParser::kAuto;
   std::string served_name;  // empty: model_path
   ComputeDtype dtype = ComputeDtype::kAuto;
   Quantization quantization = Quantization::kNone;

@@ -50,6 +50,9 @@ struct ChatPrompt {
   // The last message is the beginning of the answer, so the prompt ends with its text.
   bool continue_final_message = false;
   Json template_variables;  // "chat_template_kwargs": an object or null
+  // Variables that a format without a template leaves out if it does not know them; an object or
+  // null. template_variables take precedence.
+  Json template_hints = {};
   // A JSON list of the tools that the model may call, in OpenAI's form; empty: none.
   std::string tools = {};
   std::string chat_template = {};  // Jinja, instead of the model's; empty: none
@@ -105,14 +108,24 @@ struct RequestGroup {
   std::shared_ptr<void> masks;  // set and used by the engine
 };
 
+// The thought with which a model may begin its answer to a conversation.
+struct ThoughtParams {
+  // OutputChunk::thought has its text; stop strings and stop tokens apply to the rest. Otherwise it
+  // is part of the text.
+  bool apart = false;
+  std::optional<int> budget = {};  // tokens after which it is closed
+};
+
 struct GenerateRequest {
   std::string id;      // for logs
   std::string client;  // the sender; clients take turns in media preparation; may be empty
   Prompt prompt;
   std::vector<AdapterUse> adapters;  // empty: the base model; with several, their effects add up
   SamplingParams sampling;
-  // Applies to every choice. Log probabilities then cover only the allowed tokens.
+  // Applies to every choice, after its thought. Log probabilities then cover only the allowed
+  // tokens.
   std::optional<AnswerConstraint> constraint;
+  ThoughtParams thought = {};
   std::optional<JsonSpacing> json_whitespace;  // absent: EngineOptions::json_whitespace
   Task task = Task::kGenerate;
   // Keep only this many tokens at the end of the prompt; -1: as many as the model allows. The

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/end_engine.h"
 #include "cli/options/media_limits.h"
+#include "cli/options/named_option.h"
 #include "cli/options/structured_outputs.h"
 #include "cli/options/vllm_flags.h"
 #include "cli/progress/format.h"
@@ -294,6 +295,12 @@ void add_serve(Command app, std::function<int()>& run) {
                "How answers write calls of tools; auto: as the chat template asks for them")
       .one_of(tool_call_parsers())
       .capture_default_str();
+  add_named_option(c, "--reasoning-parser", e.reasoning_parser, parse_reasoning_parser,
+                   "How answers mark their thoughts, which are given apart: auto (as the chat "
+                   "template has it), none, qwen3, deepseek_r1 or mistral");
+  c.add_option("--default-chat-template-kwargs", e.template_variables,
+               R"(Variables of the chat template that requests do not set: {"enable_thinking": )"
+               R"(false})");
   c.add_option(
       "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
       R"(Highest number of media per prompt: {"image": 16, "video": 4}, or image=16,video=4)");

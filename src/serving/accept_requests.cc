@@ -46,6 +46,18 @@ Status check_named_tokens(const SamplingParams& sampling, const Language& langua
   return {};
 }
 
+// A form that describes the thought leaves no room to close it.
+Status check_budget(const GenerateRequest& request, const Language& language) {
+  const auto& form = request.constraint;
+  if (!request.thought.budget || !form || !language.thoughts || is_shape(form->kind) ||
+      !includes_thought(*form, *language.thoughts->marks))
+    return {};
+  return invalid(fmt::format("\"thinking_token_budget\" cannot close a thought that \"{}\" "
+                             "describes; leave one of them out",
+                             form->param),
+                 "thinking_token_budget");
+}
+
 // The time for masks that the request may take, together with its group.
 std::shared_ptr<grammar::MaskAccount> account_of(const GenerateRequest& request,
                                                  const FormLimits& limits) {
@@ -92,6 +104,7 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   const Language& language = frontend_->language_of(active->adapters);
   active->language = &language;
   VALORA_CHECK(check_named_tokens(request.sampling, language));
+  VALORA_CHECK(check_budget(request, language));
   // Allocates one bit for each id up to the highest allowed one.
   VALORA_TRY(sampling, resolve_sampling(request.sampling, frontend_->generation(),
                                         options_.max_logprobs, /*default_seed=*/0));

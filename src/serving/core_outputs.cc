@@ -96,13 +96,16 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   const int generated = sequence.generated_tokens();
   const bool scan = generated >= params.min_tokens;
   chunk.tokens.push_back(describe(*request.language->tokenizer, token));
-  const bool asked = contains(params.stop_token_ids, token.id);
-  if (contains(sequence.ending_tokens, token.id)) {
+  const bool in_thought = sequence.output.in_thought();
+  if (sequence.ends_with(token.id)) {
     chunk.finish = Finish{FinishReason::kStop, {}};
-    if (asked) chunk.finish->stop_reason = token.id;
+    if (!in_thought && contains(params.stop_token_ids, token.id))
+      chunk.finish->stop_reason = token.id;
   } else {
     OutputText::Piece piece = sequence.output.push(token.id, scan);
     chunk.text = std::move(piece.text);
+    chunk.thought = std::move(piece.thought);
+    chunk.thought_tokens = piece.thought_tokens;
     if (piece.stop)
       chunk.finish = Finish{FinishReason::kStop, *piece.stop};
     else if (token.last)
@@ -113,9 +116,12 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   }
   if (chunk.finish && !std::holds_alternative<std::string>(chunk.finish->stop_reason)) {
     OutputText::Piece rest = sequence.output.finish(scan);
+    chunk.thought += rest.thought;
+    chunk.thought_tokens += rest.thought_tokens;
     chunk.text += rest.text;
     if (rest.stop) chunk.finish = Finish{FinishReason::kStop, *rest.stop};
   }
+  request.usage.thought_tokens += chunk.thought_tokens;
   const bool last = chunk.finish.has_value();
   if (sequence.shape) {
     chunk.text = sequence.shape->push(chunk.text);

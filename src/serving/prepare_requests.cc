@@ -1,6 +1,5 @@
 // A ServingEngine's prompts on their way to the engine thread.
 #include "base/fault.h"
-#include "serving/prompts/thoughts.h"
 #include "serving/serving_engine.h"
 
 namespace valora::serving {
@@ -14,8 +13,6 @@ void ServingEngine::prepare(const std::shared_ptr<ActiveRequest>& request) {
   job.add_generation_prompt =
       request->head ? request->head->add_generation_prompt : request->generates();
   job.keep_tokens = request->request.truncate_prompt_tokens;
-  if (const auto& form = request->request.constraint; form && !allows_thought(*form))
-    job.form = form;
   job.adapters = request->adapters;
   job.stop = request->stop.get_token();
   job.done = [this, request](Result<PreparedPrompt> result) {

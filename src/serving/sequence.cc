@@ -23,19 +23,33 @@ std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const Prepared
   return box_shape(*owner.form.boxes, {picture.width, picture.height});
 }
 
-// Grammars count a token's bytes as they appear in the middle of a text, but some decoders drop a
-// space at the start. So a first character, whose text is discarded, moves the answer to the
-// middle.
-void begin_inside_a_text(OutputText& output, const text::Tokenizer& tokenizer,
-                         const StopStrings& stop) {
-  for (char c = 'a'; c <= 'z'; ++c) {
-    const auto id = tokenizer.token_to_id(std::string(1, c));
-    const bool held_back =
-        stop && std::ranges::any_of(*stop, [&](const auto& one) { return one.starts_with(c); });
-    if (!id || held_back) continue;
-    (void)output.push(*id, false);
-    return;
-  }
+// Where the answer begins. Adapters whose task answers with labels or boxes write no thoughts.
+text::ThoughtPlace start_of(const ActiveRequest& owner, const PreparedPrompt& prompt) {
+  const bool task = !owner.form.labels.empty() || owner.form.boxes;
+  return task ? text::ThoughtPlace::kAnswer : prompt.thought;
+}
+
+std::optional<ThoughtsApart> thoughts_apart(const ActiveRequest& owner,
+                                            const PreparedPrompt& prompt) {
+  const auto& syntax = owner.language->thoughts;
+  if (!syntax || !owner.request.thought.apart) return {};
+  return ThoughtsApart{&*syntax, start_of(owner, prompt)};
+}
+
+std::optional<ThoughtProgress> thought_of(const ActiveRequest& owner,
+                                          const PreparedPrompt& prompt) {
+  const auto& syntax = owner.language->thoughts;
+  const auto& form = owner.request.constraint;
+  const auto& budget = owner.request.thought.budget;
+  if (!syntax || (!form && !budget) || (form && includes_thought(*form, *syntax->marks))) return {};
+  const text::ThoughtPlace start = start_of(owner, prompt);
+  if (start == text::ThoughtPlace::kAnswer) return {};
+  // A form leaves no room for a mark of several tokens, which only the first one begins.
+  if (form && start == text::ThoughtPlace::kUndecided && !syntax->begin_token) return {};
+  return ThoughtProgress(*syntax, owner.language->tokenizer,
+                         {.start = start,
+                          .budget = budget,
+                          .skip_special_tokens = owner.request.sampling.skip_special_tokens});
 }
 
 }  // namespace
@@ -47,14 +61,16 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       index(index_),
       prompt(std::move(prompt_)),
       sampler(seeded(owner->sampling, index), prompt->tokens),
+      thought(thought_of(*owner, *prompt)),
       output(tokenizer, owner->request.sampling.skip_special_tokens, owner->stop_strings,
-             owner->request.sampling.include_stop_str_in_output),
+             owner->request.sampling.include_stop_str_in_output, thoughts_apart(*owner, *prompt)),
       shape(shape_of(*owner, *prompt)),
       max_tokens(max_tokens_) {
   if (owner->grammar) {
     grammar = owner->grammar->value();
     charged = grammar->cpu_seconds();
-    begin_inside_a_text(output, *tokenizer, owner->stop_strings);
+    // Grammars count a token's bytes as they appear in the middle of a text.
+    output.begin_inside_a_text();
   }
   arrival = owner->arrival;
   set_adapters(owner->adapters, *this);
@@ -80,7 +96,36 @@ Sequence::~Sequence() {
   if (grammar) owner->masks->hold(-held);
 }
 
+bool Sequence::ends_with(int32_t token) const {
+  const auto among = [token](const std::vector<int32_t>& ids) {
+    return std::ranges::find(ids, token) != ids.end();
+  };
+  if (!output.in_thought()) return among(ending_tokens);
+  return !owner->request.sampling.ignore_eos && among(owner->language->eos_token_ids);
+}
+
 namespace {
+
+bool is_too_early(const Sequence& sequence, int ahead) {
+  return sequence.generated_tokens() + ahead < sequence.owner->request.sampling.min_tokens;
+}
+
+bool in_thought(const Sequence& sequence) { return sequence.thought && sequence.thought->open(); }
+
+// Whether the next token must follow the grammar.
+bool under_grammar(const Sequence& sequence) { return sequence.grammar && !in_thought(sequence); }
+
+// The tokens that must not come next where no grammar applies: ending tokens before min_tokens,
+// and, in a thought before a form, all that would end the answer or begin it within a token.
+std::vector<int32_t> forbidden_next(const Sequence& sequence, bool too_early) {
+  const bool form_follows = sequence.grammar.has_value();
+  std::vector<int32_t> out;
+  if (too_early || form_follows) out = sequence.ending_tokens;
+  if (!form_follows) return out;
+  const auto overruns = sequence.thought->overruns();
+  out.insert(out.end(), overruns.begin(), overruns.end());
+  return out;
+}
 
 // The tokens that may come next: without ending tokens before min_tokens, and with them once the
 // answer may end. If nothing else is left, ending tokens are allowed even before min_tokens.
@@ -96,16 +141,11 @@ std::vector<uint32_t> allowed_next(const Sequence& sequence, grammar::MaskView m
     else if (may_end)
       allowed[id / 32] |= bit;
   }
+  if (const auto opening = sequence.thought ? sequence.thought->opening() : std::nullopt;
+      opening && static_cast<size_t>(*opening) / 32 < allowed.size())
+    allowed[*opening / 32] |= uint32_t{1} << (*opening % 32);
   const bool stuck = std::ranges::all_of(allowed, [](uint32_t word) { return word == 0; });
   return stuck && too_early ? allowed_next(sequence, mask, false) : allowed;
-}
-
-}  // namespace
-
-namespace {
-
-bool is_too_early(const Sequence& sequence, int ahead) {
-  return sequence.generated_tokens() + ahead < sequence.owner->request.sampling.min_tokens;
 }
 
 std::optional<Result<SampledToken>> choose_under_grammar(Sequence& sequence, LogitRow& logits,
@@ -114,8 +154,29 @@ std::optional<Result<SampledToken>> choose_under_grammar(Sequence& sequence, Log
   auto token = sequence.sampler.sample(logits, {}, allowed_next(sequence, mask, too_early));
   if (!token || !token->ok() || std::ranges::count(sequence.ending_tokens, (*token)->id) > 0)
     return token;
+  if (sequence.thought && sequence.thought->undecided()) {
+    if ((*token)->id == sequence.thought->opening()) {
+      sequence.thought->accept((*token)->id);
+      return token;
+    }
+    sequence.thought->begin_answer();
+  }
   VALORA_CHECK(sequence.grammar->accept((*token)->id));
   (*token)->last = sequence.grammar->must_end();
+  return token;
+}
+
+// Where no grammar applies.
+std::optional<Result<SampledToken>> choose_freely(Sequence& sequence, LogitRow& logits,
+                                                  bool too_early) {
+  if (const auto forced = sequence.thought ? sequence.thought->forced() : std::nullopt) {
+    sequence.thought->accept(*forced);
+    SampledToken token{.id = *forced};
+    if (sequence.sampler.settings().top_logprobs > 0) token.top = {{*forced, 0}};
+    return token;
+  }
+  auto token = sequence.sampler.sample(logits, forbidden_next(sequence, too_early));
+  if (token && token->ok() && sequence.thought) sequence.thought->accept((*token)->id);
   return token;
 }
 
@@ -130,9 +191,7 @@ Error of_its_field(const ActiveRequest& request, Error error) {
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& logits,
                                                 grammar::StepMasks& masks, int ahead, bool again) {
   const bool too_early = is_too_early(sequence, ahead);
-  if (!sequence.grammar)
-    return sequence.sampler.sample(logits,
-                                   too_early ? sequence.ending_tokens : std::span<const int32_t>());
+  if (!under_grammar(sequence)) return choose_freely(sequence, logits, too_early);
   ActiveRequest& owner = *sequence.owner;
   if (const Status left = owner.masks->check(); !left.ok())
     return of_its_field(owner, left.error());
@@ -158,9 +217,8 @@ std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& lo
 std::optional<kernels::CandidateQuery> query_next(const Sequence& sequence) {
   const auto vocab = static_cast<int32_t>(sequence.owner->language->vocab);
   const bool too_early = is_too_early(sequence, 0);
-  if (!sequence.grammar)
-    return sequence.sampler.query(vocab,
-                                  too_early ? sequence.ending_tokens : std::span<const int32_t>());
+  if (!under_grammar(sequence))
+    return sequence.sampler.query(vocab, forbidden_next(sequence, too_early));
   const auto mask = sequence.grammar->known_mask();
   if (!mask) return std::nullopt;
   return sequence.sampler.query(vocab, {}, allowed_next(sequence, *mask, too_early));

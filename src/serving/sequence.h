@@ -22,6 +22,7 @@
 #include "serving/sampling/answer_grammars.h"
 #include "serving/sampling/prompt_logprobs.h"
 #include "serving/sampling/sampler.h"
+#include "serving/sampling/thought_progress.h"
 
 namespace valora::serving {
 
@@ -81,11 +82,17 @@ struct Sequence final : scheduler::Request {
   double charged = 0;  // CPU seconds of its grammar already charged to the request's account
   int64_t held = 0;    // bytes of its grammar counted there
   int waited = 0;      // consecutive steps spent waiting for a mask
+  // After the tokens chosen so far; absent: the answer has no thought, or nothing depends on it.
+  std::optional<ThoughtProgress> thought;
   OutputText output;
   std::unique_ptr<AnswerShape> shape;  // converts the text to JSON; null: the text is the answer
   int max_tokens = 0;
   // End-of-sequence and stop tokens; not allowed before min_tokens.
   std::vector<int32_t> ending_tokens;
+
+  // Whether this token ends the sequence if it comes next in its output. Within a thought that is
+  // given apart, stop tokens do not.
+  bool ends_with(int32_t token) const;
 };
 
 // Chooses the next tokens of a sequence and adds them to `output`: one from the logits of the
@@ -99,9 +106,10 @@ Missing sample_tokens(const scheduler::StepItem& item,
 
 // Chooses the next token of a sequence, after `ahead` tokens that this step has already chosen.
 // Obeys its grammar, if any, and advances it; avoids ending tokens before min_tokens, unless the
-// grammar allows nothing else. logits: modified. Returns nullopt if the row lacks data for the
-// choice, or if the step has no time left for masks (not checked if `again`). kInvalidArgument: the
-// request's masks have exceeded their time limit.
+// grammar allows nothing else. A thought precedes what the grammar describes: it can only be closed
+// then, not end the answer, and is closed when its budget is spent. logits: modified. Returns
+// nullopt if the row lacks data for the choice, or if the step has no time left for masks (not
+// checked if `again`). kInvalidArgument: the request's masks have exceeded their time limit.
 std::optional<Result<SampledToken>> sample_next(Sequence& sequence, LogitRow& logits,
                                                 grammar::StepMasks& masks, int ahead = 0,
                                                 bool again = false);

@@ -15,10 +15,11 @@ Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages,
   if (variables.is_null()) return render(messages, add_generation_prompt);
   if (!variables.is_object()) return invalid("\"" + kParam + "\" must be an object", kParam);
   for (const auto& [name, value] : variables.items()) {
-    if (name != "add_generation_prompt")
+    if (!takes_variable(name))
       return invalid("this model has no chat template: \"" + kParam + "\" cannot set \"" +
                          shortened(name, 80) + "\"",
                      kParam);
+    if (name != "add_generation_prompt") continue;  // read by the format
     if (!value.is_boolean())
       return invalid("\"add_generation_prompt\" must be true or false", kParam);
     add_generation_prompt = value.get<bool>();

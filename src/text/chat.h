@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "base/tool_call_style.h"
+#include "text/thought_marks.h"
 
 namespace valora::text {
 
@@ -44,15 +45,20 @@ class ChatFormat {
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages,
                                      bool add_generation_prompt) const = 0;
   // The same with the request's own variables (chat_template_kwargs): an object or null. A built-in
-  // format accepts only add_generation_prompt, which overrides the argument; a template accepts any
-  // name. tools: a list in OpenAI's format, or null; tools and the messages' calls require
-  // takes_tools().
+  // format accepts only those of takes_variable(); add_generation_prompt overrides the argument.
+  // tools: a list in OpenAI's format, or null; tools and the messages' calls require takes_tools().
   virtual Result<std::string> render(const std::vector<ChatMessage>& messages,
                                      bool add_generation_prompt, const Json& variables,
                                      const OrderedJson& tools = nullptr) const;
 
   // True if render() writes tools and tool calls. If not, use with_tools_in_text().
   virtual bool takes_tools() const { return false; }
+  // Whether a variable of this name may be set. Templates take any.
+  virtual bool takes_variable(const std::string& name) const {
+    return name == "add_generation_prompt";
+  }
+  // The marks of the thoughts that it knows; null: none.
+  virtual const ThoughtMarks* thought_marks() const { return nullptr; }
   // The call format that the rendered text asks the model to use.
   virtual ToolCallStyle tool_call_style() const { return ToolCallStyle::kHermes; }
 };

@@ -14,7 +14,8 @@ std::unique_ptr<ChatFormat> make_llama2_chat();
 std::unique_ptr<ChatFormat> make_llama3_chat();
 // Qwen3: ChatML without a default system prompt. Answers before the last question are stripped of
 // their thoughts, up to </think>; later answers have a <think> block, as in the published template.
-// opening: the start of the assistant's turn, such as a thought.
+// opening: the start of the assistant's turn, such as a thought. With the variable enable_thinking
+// false, it is an empty thought.
 std::unique_ptr<ChatFormat> make_qwen3_chat(std::string opening = {});
 
 // The first Qwen-VL: ChatML with "Picture 1: <img><imgpad></img>" and a line break for each

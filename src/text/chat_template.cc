@@ -65,6 +65,7 @@ class ChatTemplate final : public ChatFormat {
       : template_(std::move(source)),
         use_(find_content_use(template_)),
         tools_(find_tool_use(source_text)),
+        thoughts_(find_thought_marks(source_text)),
         settings_(std::move(settings)) {}
 
   Result<std::string> render(const std::vector<ChatMessage>& messages,
@@ -83,6 +84,8 @@ class ChatTemplate final : public ChatFormat {
   }
 
   bool takes_tools() const override { return tools_.taken; }
+  bool takes_variable(const std::string&) const override { return true; }
+  const ThoughtMarks* thought_marks() const override { return thoughts_; }
   ToolCallStyle tool_call_style() const override { return tools_.style; }
 
  private:
@@ -201,6 +204,7 @@ class ChatTemplate final : public ChatFormat {
   jinja::Template template_;
   ContentUse use_;
   ToolUse tools_;
+  const ThoughtMarks* thoughts_;
   ChatTemplateSettings settings_;
 };
 

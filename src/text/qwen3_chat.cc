@@ -6,7 +6,7 @@
 namespace valora::text {
 namespace {
 
-constexpr std::string_view kThink = "<think>", kThinkEnd = "</think>";
+constexpr std::string_view kThink = kThinkTags.begin, kThinkEnd = kThinkTags.end;
 
 std::string_view without_newlines(std::string_view text, bool front, bool back) {
   while (front && text.starts_with('\n')) text.remove_prefix(1);
@@ -93,7 +93,31 @@ class Qwen3Format final : public ChatFormat {
     return out;
   }
 
+  Result<std::string> render(const std::vector<ChatMessage>& messages, bool add_generation_prompt,
+                             const Json& variables, const OrderedJson& tools) const override {
+    VALORA_TRY(thinks, reads_thinking(variables));
+    const Qwen3Format without_thought("<think>\n\n</think>\n\n");
+    return (thinks ? *this : without_thought)
+        .ChatFormat::render(messages, add_generation_prompt, variables, tools);
+  }
+
+  bool takes_variable(const std::string& name) const override {
+    return name == kEnableThinking || ChatFormat::takes_variable(name);
+  }
+  const ThoughtMarks* thought_marks() const override { return &kThinkTags; }
+
  private:
+  static constexpr const char* kEnableThinking = "enable_thinking";
+
+  static Result<bool> reads_thinking(const Json& variables) {
+    if (!variables.is_object() || !variables.contains(kEnableThinking)) return true;
+    const Json& value = variables.at(kEnableThinking);
+    if (!value.is_boolean())
+      return invalid("\"chat_template_kwargs.enable_thinking\" must be true or false",
+                     "chat_template_kwargs");
+    return value.get<bool>();
+  }
+
   std::string opening_;
 };
 

@@ -9,7 +9,9 @@ namespace valora::text {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::image;
 using testing::text;
+using testing::video;
 
 std::string rendered(const std::vector<ChatMessage>& messages, bool prompt = true) {
   return make_qwen3_chat()->render(messages, prompt).value();
@@ -30,6 +32,19 @@ TEST(Qwen3Chat, AddsAssistantTurnAndPictures) {
             "<|im_start|>user\nSee <|vision_start|><|image_pad|><|vision_end|> and "
             "<|vision_start|><|video_pad|><|vision_end|><|im_end|>\n<|im_start|>assistant\n"
             "<think>\n");
+}
+
+TEST(Qwen3Chat, ThinkingCanBeSwitchedOff) {
+  const std::vector<ChatMessage> hi = {{"user", {text("Hi")}}};
+  const std::string turn = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+  for (const char* opening : {"", "<think>\n"}) {
+    const auto format = make_qwen3_chat(opening);
+    const auto with = [&](const Json& variables) { return format->render(hi, true, variables); };
+    EXPECT_EQ(*with({{"enable_thinking", false}}), turn + "<think>\n\n</think>\n\n");
+    EXPECT_EQ(*with({{"enable_thinking", true}}), turn + opening);
+    EXPECT_EQ(with({{"enable_thinking", 1}}).error().param, "chat_template_kwargs");
+    EXPECT_THAT(with({{"thinking", false}}).error().message, HasSubstr("\"thinking\""));
+  }
 }
 
 TEST(Qwen3Chat, ThoughtOfTheLastAnswerIsWritten) {

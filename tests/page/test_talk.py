@@ -24,6 +24,7 @@ SPOKEN = """() => {
         const chunk = (delta, finish) => `data: ${JSON.stringify({choices: [{index: 0, delta, finish_reason: finish}]})}\\n\\n`;
         const bytes = (text) => new TextEncoder().encode(text);
         const body = new ReadableStream({start(stream) {
+            window.think = (words) => stream.enqueue(bytes(chunk({reasoning: words, reasoning_content: words}, null)));
             window.say = (words) => stream.enqueue(bytes(chunk({content: words}, null)));
             window.end = () => { stream.enqueue(bytes(chunk({}, 'stop') + 'data: [DONE]\\n\\n')); stream.close(); };
         }});
@@ -95,6 +96,24 @@ def test_reader_who_scrolls_up_is_left_there(talk):
         say(talk, "end", 5)
         assert -20 <= talk.evaluate(HIDDEN) <= 0
     talk.evaluate("end()")
+
+
+def test_thoughts_are_folded(talk):
+    begin(talk, "Tell me much.")
+    thought = talk.locator(".lane .thought")
+    assert thought.is_hidden()
+    talk.evaluate("think('<b>hm</b> ')")
+    talk.get_by_text("Thinks…").wait_for()
+    assert not thought.locator(".thought-text").is_visible()
+    talk.evaluate("think('so')")
+    talk.get_by_text("Thinks…").click()
+    talk.get_by_text("<b>hm</b> so").wait_for()
+    talk.evaluate("say('yes')")
+    talk.evaluate("end()")
+    answered(talk)
+    assert thought.locator("summary").text_content() == "Thought"
+    assert thought.locator(".thought-text").is_visible(), "it stays as its reader left it"
+    assert talk.locator(".lane .answer-text").text_content() == "yes"
 
 
 def test_newest_answer_is_reached_by_keys(talk):

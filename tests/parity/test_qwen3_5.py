@@ -173,7 +173,8 @@ def test_constrained_answers_match_their_schema(models, references, name):
     """Waiting for a mask would run the request's last token twice, so it must not happen: log probabilities before the mask must equal
     the reference's."""
     model, reference = models.memory[name], references[name]
-    requests = [request_of(model, messages, tokens=24) | {"choice": [f"It is {i}, I think.", f"No: {i + 1}!"]} for i in range(4)
+    requests = [request_of(model, messages, tokens=24)  # no thought, which would precede the form
+                | {"choice": [f"It is {i}, I think.", f"No: {i + 1}!"], "add_generation_prompt": False} for i in range(4)
                 for messages in chats(name)[:3]]
     for request in requests:
         request["sampling"] |= {"ignore_eos": False, "logit_bias": []}

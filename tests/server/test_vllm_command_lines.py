@@ -61,7 +61,7 @@ def test_options_have_vllms_meaning(served):
     (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype \"fp8_e5m2\" is unknown; use auto, int8 or fp8"),
     (["--tensor_parallel_size=0"], "--tensor-parallel-size must be at least 1"),
     (["--pipeline_parallel_size=2"], "--pipeline-parallel-size 2 is not served: only 1 is served"),
-    (["--reasoning-parser", "qwen3"], "--reasoning-parser qwen3 is not served"),
+    (["--reasoning-parser", "glm45"], "--reasoning-parser \"glm45\" is unknown; use auto, none, qwen3, deepseek_r1 or mistral"),
     (["--limit-mm-per-prompt", '{"images": 2}'], '--limit-mm-per-prompt has "images"'),
     (["--max-model-len", "many"], "--max-model-len takes a whole number or auto, not many"),
     (["--swap-space", "four"], "--swap-space takes bytes"),

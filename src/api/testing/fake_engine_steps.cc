@@ -108,8 +108,10 @@ bool FakeEngine::say_next(Open& open, ResponseSink& sink) {
   }
   if (reply.embedding) sink.on_embedding(*reply.embedding);
   FinalInfo info = reply.info;
-  for (const OutputChunk& chunk : reply.chunks)
+  for (const OutputChunk& chunk : reply.chunks) {
     info.usage.completion_tokens += n * static_cast<int>(chunk.tokens.size());
+    info.usage.thought_tokens += n * chunk.thought_tokens;
+  }
   sink.on_done(info);
   return true;
 }

@@ -18,7 +18,8 @@ namespace valora::testing {
 
 struct Answer {
   struct Choice {
-    std::string text;
+    std::string text, thought;
+    int thought_tokens = 0;
     std::vector<int32_t> tokens;
     std::vector<float> logprobs;  // of these tokens
     std::optional<Finish> finish;
@@ -49,7 +50,10 @@ class WaitingSink final : public ResponseSink {
     change([&] {
       Answer::Choice& choice = answer_.choices[chunk.index];
       EXPECT_FALSE(choice.finish) << "output after the end";
+      EXPECT_TRUE(chunk.thought.empty() || choice.text.empty()) << "a thought after the answer";
       choice.text += chunk.text;
+      choice.thought += chunk.thought;
+      choice.thought_tokens += chunk.thought_tokens;
       for (const TokenOutput& token : chunk.tokens) {
         choice.tokens.push_back(token.chosen.id);
         choice.logprobs.push_back(token.chosen.logprob);

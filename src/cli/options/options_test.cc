@@ -84,8 +84,8 @@ TEST(VllmFlags, UnsupportedValueIsNamed) {
               HasSubstr("--pipeline-parallel-size 2 is not served: only 1"));
   EXPECT_THAT(start_refusal_of({"--load-format=pt"}),
               HasSubstr("--load-format pt is not served: weights are"));
-  EXPECT_THAT(start_refusal_of({"--reasoning-parser", "qwen3"}),
-              HasSubstr("--reasoning-parser qwen3 is not served: "));
+  EXPECT_THAT(start_refusal_of({"--logits-processors", "my.module:Class"}),
+              HasSubstr("--logits-processors my.module:Class is not served: "));
   EXPECT_THAT(start_refusal_of({"--max-loras", "four"}), HasSubstr("takes a number"));
   EXPECT_EQ(start_refusal_of({"--load_format", "auto", "-O3"}), "nothing");
 }
@@ -151,8 +151,8 @@ TEST(UnknownOptions, AreNamedBeforeTheirValues) {
   };
   EXPECT_EQ(errors({"serve", "--model", "m", "--lora-target-modules", "qkv_proj"}),
             "error: unknown option --lora-target-modules; did you mean --lora-modules?\n");
-  EXPECT_EQ(errors({"serve", "m", "--reasoning-config", "{}"}),
-            "error: unknown option --reasoning-config; did you mean --reasoning-parser?\n");
+  EXPECT_EQ(errors({"serve", "m", "--tokenizer-modes", "hf"}),
+            "error: unknown option --tokenizer-modes; did you mean --tokenizer-mode?\n");
   EXPECT_EQ(errors({"serve", "m", "--max-model-length", "5", "6"}),
             "error: unknown option --max-model-length; did you mean --max-model-len?\n"
             "error: unexpected argument 6\n");

@@ -31,8 +31,10 @@ Status check_key(const std::string& key, const Json& value) {
   const bool reasons = key == "reasoning_parser" || key == "reasoning_parser_plugin";
   const bool nothing =
       value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty());
-  if ((key == "enable_in_reasoning" && value == true) || (reasons && !nothing))
-    return config_fault(fmt::format("has \"{}\": answers have no separate reasoning", key));
+  if (key == "enable_in_reasoning" && value == true)
+    return config_fault("has \"enable_in_reasoning\": forms describe what follows the thought");
+  if (reasons && !nothing)
+    return config_fault(fmt::format("has \"{}\"; give --reasoning-parser", key));
   if (key == "backend" && std::ranges::find(kBackends, value) == std::end(kBackends))
     return config_fault("has an unknown \"backend\"");
   if (!is_flag && !reasons && key != "backend")

@@ -22,7 +22,6 @@ constexpr const char* kMediaCache = "has no effect: --media-cache and --visual-c
 constexpr const char* kAllEndpoints = "has no effect: all endpoints are served";
 constexpr const char* kOneSampler = "has no effect: steps are planned one by one";
 constexpr const char* kConfigJson = "write it into the model's config.json";
-constexpr const char* kNoReasoning = "answers have no separate reasoning";
 
 constexpr VllmOption kOptions[] = {
     // adapters
@@ -124,13 +123,10 @@ constexpr VllmOption kOptions[] = {
      "log probabilities are the model's, under a form those among the allowed tokens"},
     {"--video-pruning-rate", kNumber, "0|0.0", "all tokens of videos are kept"},
     {"--enable-prompt-tokens-details", kNothing, "", "usage always has the cached tokens"},
-    {"--reasoning-parser", kText, "", kNoReasoning, true},
     {"--tool-parser-plugin", kText, "", "--tool-call-parser names the parsers that there are",
      true},
     {"--exclude-tools-when-tool-choice-none", kNothing, "", "prompts always describe the tools",
      true},
-    {"--default-chat-template-kwargs", kText, "{}",
-     "send \"chat_template_kwargs\" in requests instead"},
     {"--return-tokens-as-token-ids", kNothing, "",
      "send \"return_tokens_as_token_ids\" in requests instead", true},
     {"--enable-force-include-usage", kNothing, "",

@@ -241,6 +241,7 @@ void Answer::output(size_t part, OutputChunk chunk, Time at) {
     return;
   application_.first_output();
   parts_[part].usage.completion_tokens += static_cast<int>(chunk.tokens.size());
+  parts_[part].usage.thought_tokens += chunk.thought_tokens;
   parts_[part].generated[chunk.index] += static_cast<int>(chunk.tokens.size());
   measure(parts_[part], chunk, at);
   on_output(part, std::move(chunk));

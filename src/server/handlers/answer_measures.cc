@@ -46,6 +46,7 @@ Usage Answer::usage() const {
     sum.prompt_tokens += part.usage.prompt_tokens;
     sum.completion_tokens += part.usage.completion_tokens;
     sum.cached_tokens += part.usage.cached_tokens;
+    sum.thought_tokens += part.usage.thought_tokens;
   }
   return sum;
 }

@@ -22,6 +22,7 @@ void start_generation(const Service& service, const HttpRequest& request, Genera
                      .prompt = std::move(prompt),
                      .sampling = body.sampling,
                      .constraint = body.constraint,
+                     .thought = body.thinking.params,
                      .json_whitespace = body.json_whitespace,
                      .truncate_prompt_tokens = body.truncate_prompt_tokens});
   set_caller(parts, body.sharing, caller);

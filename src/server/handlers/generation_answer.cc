@@ -38,6 +38,7 @@ GenerationAnswer::GenerationAnswer(std::shared_ptr<Service> service,
       choice_count_(body.prompts.size() * body.sampling.n),
       unfinished_(choice_count_),
       token_ids_as_text_(body.token_ids_as_text),
+      shows_thoughts_(body.thinking.shown),
       top_labels_(body.sampling.logprobs.value_or(0)),
       classifications_(body.prompts.size()),
       begun_(choice_count_) {
@@ -57,6 +58,7 @@ void GenerationAnswer::on_output(size_t part, OutputChunk chunk) {
   const int choice = static_cast<int>(part) * n_ + chunk.index;
   if (options_.logprobs) add_label(part, chunk);
   if (token_ids_as_text_) write_ids(chunk);
+  if (!shows_thoughts_) chunk.thought.clear();
   if (!echoed_.empty()) echo_prompt(choice, chunk);
   ChoicePart out{std::move(chunk), {}};
   if (!calls_.empty()) take_calls(choice, out);
@@ -109,7 +111,7 @@ void GenerationAnswer::take_calls(int choice, ChoicePart& part) {
 }
 
 size_t GenerationAnswer::text_bytes(const ChoicePart& part) {
-  size_t bytes = part.chunk.text.size();
+  size_t bytes = part.chunk.text.size() + part.chunk.thought.size();
   for (const AnswerCallDelta& call : part.calls) bytes += call.arguments.size();
   return bytes;
 }
@@ -153,6 +155,7 @@ class WholeAnswer final : public GenerationAnswer {
     OutputChunk& chunk = part.chunk;
     if (!keep(bytes_of(index, part))) return;
     choice.text += chunk.text;
+    choice.thought += chunk.thought;
     for (AnswerCallDelta& call : part.calls) {
       if (call.name) calls_[index].push_back({std::move(call.id), std::move(*call.name), {}});
       calls_[index].back().arguments += call.arguments;
@@ -222,7 +225,9 @@ class StreamedAnswer final : public GenerationAnswer {
 
   void on_part(int index, ChoicePart part) override {
     const OutputChunk& chunk = part.chunk;
-    if (chunk.text.empty() && part.calls.empty() && !shows_tokens(chunk) && !chunk.finish) return;
+    if (chunk.text.empty() && chunk.thought.empty() && part.calls.empty() && !shows_tokens(chunk) &&
+        !chunk.finish)
+      return;
     ChoiceState& state = choices_[index];
     const bool first = !std::exchange(state.begun, true);
     OrderedJson event = answer_head(head_, format_.chunk_object());

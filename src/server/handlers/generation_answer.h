@@ -14,7 +14,7 @@ namespace valora::server {
 
 // An increment of a choice.
 struct ChoicePart {
-  OutputChunk chunk;  // text without the tool calls
+  OutputChunk chunk;  // text without the tool calls; no thought unless it is shown
   std::vector<AnswerCallDelta> calls;
   bool called = false;  // this or an earlier part of the choice contains calls
 };
@@ -30,7 +30,7 @@ class GenerationAnswer : public Answer {
 
   size_t choice_count() const { return choice_count_; }
   bool has_tools() const { return !calls_.empty(); }
-  // Bytes of the choice's text and of its calls' arguments.
+  // Bytes of the choice's text, thought and calls' arguments.
   static size_t text_bytes(const ChoicePart& part);
   void begin_events();  // sends the head of the stream
 
@@ -56,6 +56,7 @@ class GenerationAnswer : public Answer {
   std::vector<Calls> calls_;   // by choice; empty: the request has no tools
   bool calls_forced_ = false;  // the answer must consist of calls only
   bool token_ids_as_text_;
+  bool shows_thoughts_;
   const int top_labels_;
   std::vector<std::optional<Classification>> classifications_;  // by prompt
   std::vector<Prompt> echoed_;                                  // by prompt; empty: no echo

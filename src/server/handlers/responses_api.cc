@@ -26,11 +26,11 @@ class ResponsesAnswer final : public GenerationAnswer {
  private:
   void on_part(int, ChoicePart part) override {
     if (part.chunk.finish) finish_ = *part.chunk.finish;
-    if (part.chunk.text.empty() && part.calls.empty()) return;
+    if (part.chunk.text.empty() && part.chunk.thought.empty() && part.calls.empty()) return;
     // Streams buffer the text as well, because their last event repeats it.
     if (!keep(text_bytes(part))) return;
     begin();
-    writer_.add(part.chunk.text, part.calls);
+    writer_.add(part.chunk.thought, part.chunk.text, part.calls);
     flush();
   }
 

@@ -208,6 +208,8 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
                                out.constraint->param),
                    out.constraint->param);
   VALORA_TRY(prompt, parse_messages(body, limits));
+  VALORA_TRY(thinking, parse_thinking(body, prompt));
+  out.thinking = thinking;
   prompt.tools = tools.json;
   out.tools = std::move(tools);
   out.prompts.emplace_back(std::move(prompt));

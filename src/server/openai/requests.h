@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "server/openai/messages.h"
+#include "server/openai/thinking_fields.h"
 #include "server/openai/tools.h"
 
 namespace valora::server {
@@ -45,6 +46,7 @@ struct GenerationBody {
   std::optional<AnswerConstraint> constraint;
   std::optional<JsonSpacing> json_whitespace;  // nullopt: the server's default
   ToolRequest tools;                           // chats only
+  Thinking thinking;                           // chats only
   bool logprobs = false;                       // answer with log probabilities
   bool prompt_logprobs = false;                // answer with the prompt's log probabilities
   bool stream = false;

@@ -45,8 +45,7 @@ constexpr std::array kRefused = {"previous_response_id",
                                  "max_tokens",
                                  "max_completion_tokens"};
 // Accepted: they have no effect here.
-constexpr std::array kWithoutEffect = {"reasoning", "truncation", "store", "stream_options",
-                                       "include"};
+constexpr std::array kWithoutEffect = {"truncation", "store", "stream_options", "include"};
 // Values of "include" for item contents that answers never have.
 constexpr std::array kNeverThere = {
     "file_search_call.results",       "web_search_call.results",
@@ -295,6 +294,21 @@ Status check_include(const Json& body) {
   return {};
 }
 
+// "reasoning.effort" is the chat's "reasoning_effort"; thoughts have no summaries.
+Status translate_reasoning(Json& body) {
+  const Json reasoning = member(body, "reasoning");
+  body.erase("reasoning");
+  if (reasoning.is_null()) return {};
+  if (!reasoning.is_object()) return invalid("\"reasoning\" must be an object", "reasoning");
+  const Json& effort = member(reasoning, "effort");
+  if (effort.is_null()) return {};
+  const Json& other = member(body, "reasoning_effort");
+  if (!other.is_null() && other != effort)
+    return invalid("\"reasoning.effort\" and \"reasoning_effort\" differ; send one", "reasoning");
+  body["reasoning_effort"] = effort;
+  return {};
+}
+
 Status check_fields(const Json& body) {
   for (const char* field : kRefused)
     if (!unused(body, field))
@@ -344,6 +358,8 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   const auto as_sent = parse_ordered(text);
   const OrderedJson translated = translated_fields(as_sent);
   const std::string ordered_text = ordered_chat(as_sent, translated);
+  const bool names_effort = !member(body, "reasoning_effort").is_null();
+  VALORA_CHECK(translate_reasoning(body));
   Json chat = std::move(body);
   for (const char* field : kWithoutEffect) chat.erase(field);
   for (const char* field : {"input", "instructions", "text", "tools"}) chat.erase(field);
@@ -356,6 +372,8 @@ Result<ResponseBody> parse_response(std::string_view text, const RequestLimits& 
   if (const auto choice = chat.find("tool_choice"); choice != chat.end())
     *choice = chat_choice(*choice);
   auto parsed = parse_chat_body(std::move(chat), ordered_text, limits);
+  if (!parsed.ok() && parsed.error().param == "reasoning_effort" && !names_effort)
+    return invalid("\"reasoning.effort\": " + parsed.error().message, "reasoning");
   if (!parsed.ok()) return in_this_api(parsed.error());
   if (parsed->constraint && parsed->constraint->param == "response_format")
     parsed->constraint->param = "text";

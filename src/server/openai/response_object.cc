@@ -5,7 +5,8 @@
 namespace valora::server {
 namespace {
 
-OrderedJson text_part(const std::string& text) {
+OrderedJson text_part(const std::string& text, bool thought) {
+  if (thought) return {{"type", "reasoning_text"}, {"text", text}};
   return {{"type", "output_text"}, {"text", text}, {"annotations", OrderedJson::array()}};
 }
 
@@ -13,7 +14,7 @@ OrderedJson usage_object(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens},
           {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
           {"output_tokens", usage.completion_tokens},
-          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+          {"output_tokens_details", {{"reasoning_tokens", usage.thought_tokens}}},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
@@ -40,38 +41,57 @@ void ResponseWriter::begin() {
 }
 
 OrderedJson ResponseWriter::json_of(const Item& item) const {
-  OrderedJson out = {
-      {"id", item.id}, {"type", item.call ? "function_call" : "message"}, {"status", item.status}};
-  if (item.call) {
+  const char* type = item.kind == Kind::kCall      ? "function_call"
+                     : item.kind == Kind::kThought ? "reasoning"
+                                                   : "message";
+  OrderedJson out = {{"id", item.id}, {"type", type}, {"status", item.status}};
+  if (item.kind == Kind::kCall) {
     out["call_id"] = item.call_id;
     out["name"] = item.name;
     out["arguments"] = item.text;
     return out;
   }
-  out["role"] = "assistant";
+  const bool thought = item.kind == Kind::kThought;
+  if (thought)
+    out["summary"] = OrderedJson::array();
+  else
+    out["role"] = "assistant";
   out["content"] = OrderedJson::array();
   if (item.status != "in_progress" || !item.text.empty())
-    out["content"].push_back(text_part(item.text));
+    out["content"].push_back(text_part(item.text, thought));
   return out;
 }
 
-ResponseWriter::Item& ResponseWriter::message() {
-  if (!items_.empty() && !items_.back().call) return items_.back();
+ResponseWriter::Item& ResponseWriter::text_item(Kind kind) {
+  if (!items_.empty() && items_.back().kind == kind) return items_.back();
   close_last();
-  items_.push_back({.id = fmt::format("msg_{}_{}", head_.id, items_.size())});
+  const char* prefix = kind == Kind::kThought ? "rs" : "msg";
+  items_.push_back(
+      {.id = fmt::format("{}_{}_{}", prefix, head_.id, items_.size()), .kind = kind, .text = {}});
   Item& item = items_.back();
   event("response.output_item.added",
         {{"output_index", items_.size() - 1}, {"item", json_of(item)}});
   OrderedJson part = place(item, true);
-  part["part"] = text_part("");
+  part["part"] = text_part("", kind == Kind::kThought);
   event("response.content_part.added", part);
   return item;
+}
+
+void ResponseWriter::add_text(Kind kind, const std::string& text) {
+  if (text.empty()) return;
+  Item& item = text_item(kind);
+  item.text += text;
+  OrderedJson delta = place(item, true);
+  delta["delta"] = text;
+  if (kind == Kind::kThought) return event("response.reasoning_text.delta", delta);
+  delta["logprobs"] = OrderedJson::array();
+  event("response.output_text.delta", delta);
 }
 
 void ResponseWriter::open_call(const AnswerCallDelta& call) {
   close_last();
   items_.push_back({.id = fmt::format("fc_{}_{}", head_.id, items_.size()),
-                    .call = true,
+                    .kind = Kind::kCall,
                     .text = {},
                     .call_id = call.id,
                     .name = *call.name});
@@ -79,15 +99,10 @@ void ResponseWriter::open_call(const AnswerCallDelta& call) {
         {{"output_index", items_.size() - 1}, {"item", json_of(items_.back())}});
 }
 
-void ResponseWriter::add(const std::string& text, const std::vector<AnswerCallDelta>& calls) {
-  if (!text.empty()) {
-    Item& item = message();
-    item.text += text;
-    OrderedJson delta = place(item, true);
-    delta["delta"] = text;
-    delta["logprobs"] = OrderedJson::array();
-    event("response.output_text.delta", delta);
-  }
+void ResponseWriter::add(const std::string& thought, const std::string& text,
+                         const std::vector<AnswerCallDelta>& calls) {
+  add_text(Kind::kThought, thought);
+  add_text(Kind::kMessage, text);
   for (const AnswerCallDelta& call : calls) {
     if (call.name) open_call(call);
     if (call.arguments.empty()) continue;
@@ -106,24 +121,25 @@ void ResponseWriter::close_last() {
 void ResponseWriter::close(size_t index, const char* status) {
   Item& item = items_[index];
   item.status = status;
-  OrderedJson done = place(item, !item.call);
-  if (item.call) {
+  OrderedJson done = place(item, item.kind != Kind::kCall);
+  if (item.kind == Kind::kCall) {
     done["name"] = item.name;
     done["arguments"] = item.text;
     event("response.function_call_arguments.done", done);
   } else {
+    const bool thought = item.kind == Kind::kThought;
     OrderedJson part = done;
     done["text"] = item.text;
-    done["logprobs"] = OrderedJson::array();
-    event("response.output_text.done", done);
-    part["part"] = text_part(item.text);
+    if (!thought) done["logprobs"] = OrderedJson::array();
+    event(thought ? "response.reasoning_text.done" : "response.output_text.done", done);
+    part["part"] = text_part(item.text, thought);
     event("response.content_part.done", part);
   }
   event("response.output_item.done", {{"output_index", index}, {"item", json_of(item)}});
 }
 
 void ResponseWriter::finish(const Finish& finish, const Usage& usage) {
-  if (items_.empty()) message();
+  if (items_.empty()) text_item(Kind::kMessage);
   status_ = finish.reason == FinishReason::kStop ? "completed" : "incomplete";
   close(items_.size() - 1, status_.c_str());
   usage_ = usage;

@@ -11,8 +11,8 @@
 
 namespace valora::server {
 
-// The items of one answer (a message and any number of calls, in order) and the events that report
-// their growth.
+// The items of one answer (its thought, a message and any number of calls, in order) and the events
+// that report their growth.
 class ResponseWriter {
  public:
   // repeated: the request's fields that the answer repeats.
@@ -20,7 +20,8 @@ class ResponseWriter {
 
   // Emits the events that precede the first part.
   void begin();
-  void add(const std::string& text, const std::vector<AnswerCallDelta>& calls);
+  void add(const std::string& thought, const std::string& text,
+           const std::vector<AnswerCallDelta>& calls);
   // Emits the last events; `finish` is the choice's.
   void finish(const Finish& finish, const Usage& usage);
   // Emits an event for an answer that failed after it began.
@@ -32,15 +33,18 @@ class ResponseWriter {
   OrderedJson object() const;
 
  private:
+  enum class Kind : uint8_t { kMessage, kThought, kCall };
   struct Item {
     std::string id;
-    bool call = false;
-    std::string text;  // the message's text, or the call's arguments
+    Kind kind = Kind::kMessage;
+    std::string text;  // of the message or thought, or the call's arguments
     std::string call_id, name;
     std::string status = "in_progress";
   };
 
-  Item& message();
+  // The last item if it is of this kind, else a new one.
+  Item& text_item(Kind kind);
+  void add_text(Kind kind, const std::string& text);
   void open_call(const AnswerCallDelta& call);
   void close(size_t index, const char* status);
   void close_last();

@@ -10,6 +10,13 @@ OrderedJson token_ids(const std::vector<TokenOutput>& tokens) {
   return ids;
 }
 
+// Under vLLM's name of today and its older one, which DeepSeek's API has too.
+void add_thought(OrderedJson& out, const std::string& thought) {
+  if (thought.empty()) return;
+  out["reasoning"] = thought;
+  out["reasoning_content"] = thought;
+}
+
 void add_finish(OrderedJson& choice, const std::optional<Finish>& finish) {
   choice["finish_reason"] =
       finish ? OrderedJson(finish_reason_name(finish->reason)) : OrderedJson();
@@ -26,7 +33,11 @@ class ChatAnswerFormat final : public AnswerFormat {
   OrderedJson choice(int index, const Choice& choice, AnswerOptions options) const override {
     OrderedJson out = OrderedJson::object();
     out["index"] = index;
-    out["message"] = {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}};
+    const bool thought_alone = choice.text.empty() && !choice.thought.empty();
+    out["message"] = {{"role", "assistant"},
+                      {"content", thought_alone ? OrderedJson() : OrderedJson(choice.text)},
+                      {"refusal", nullptr}};
+    add_thought(out["message"], choice.thought);
     out["logprobs"] = options.logprobs ? chat_logprobs(choice.tokens) : OrderedJson();
     add_finish(out, choice.finish);
     if (options.token_ids) out["token_ids"] = token_ids(choice.tokens);
@@ -37,7 +48,8 @@ class ChatAnswerFormat final : public AnswerFormat {
                     AnswerOptions options) const override {
     OrderedJson delta = OrderedJson::object();
     if (first) delta["role"] = "assistant";
-    delta["content"] = chunk.text;
+    add_thought(delta, chunk.thought);
+    if (chunk.thought.empty() || !chunk.text.empty()) delta["content"] = chunk.text;
     OrderedJson out = OrderedJson::object();
     out["index"] = index;
     out["delta"] = std::move(delta);
@@ -123,7 +135,7 @@ void add_tool_calls(OrderedJson& chunk, const std::vector<AnswerCallDelta>& call
     list.push_back(std::move(item));
   }
   OrderedJson& delta = chunk["delta"];
-  if (is_empty_text(delta["content"])) delta.erase("content");
+  if (delta.contains("content") && is_empty_text(delta["content"])) delta.erase("content");
   delta["tool_calls"] = std::move(list);
 }
 
@@ -152,6 +164,8 @@ OrderedJson usage_json(const Usage& usage) {
   out["total_tokens"] = usage.prompt_tokens + usage.completion_tokens;
   out["completion_tokens"] = usage.completion_tokens;
   out["prompt_tokens_details"] = {{"cached_tokens", usage.cached_tokens}};
+  if (usage.thought_tokens > 0)
+    out["completion_tokens_details"] = {{"reasoning_tokens", usage.thought_tokens}};
   return out;
 }
 

@@ -27,6 +27,7 @@ struct AnswerCall {
 // One finished choice.
 struct Choice {
   std::string text;
+  std::string thought = {};
   std::vector<TokenOutput> tokens;
   std::shared_ptr<const std::vector<TokenOutput>> prompt = {};  // OutputChunk::prompt
   Finish finish;

@@ -15,13 +15,12 @@ using Fields = std::initializer_list<const char*>;
 constexpr Fields kGeneration = {
     // OpenAI's and vLLM's fields
     "suffix", "use_beam_search", "logprob_token_ids", "logits_processors", "structural_tag",
-    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "thinking_token_budget",
-    "repetition_detection",
+    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "repetition_detection",
     // SGLang's and llama.cpp's fields
     "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
     "custom_logit_processor", "custom_params", "return_hidden_states"};
 constexpr Fields kChat = {"echo", "audio", "documents", "web_search_options", "moderation"};
-constexpr Fields kCompletion = {"prompt_embeds"};
+constexpr Fields kCompletion = {"prompt_embeds", "thinking_token_budget"};
 constexpr Fields kEmbed = {"head", "embed_dtype", "endianness"};
 constexpr Fields kTokenize = {"return_token_strs"};
 

@@ -43,6 +43,10 @@ std::vector<std::string> tokens_for(const GenerateRequest& request, const std::s
 OutputChunk chunk_of(const std::string& token, int alternatives) {
   OutputChunk chunk{.text = token == kHalfEuro ? "" : token == kOtherHalf ? "\xE2\x82\xAC" : token};
   TokenOutput output{{token_id(token), token, -0.5f}, {}};
+  if (token.find('~') != token.npos) {  // a word of the thought
+    std::swap(chunk.text, chunk.thought);
+    chunk.thought_tokens = 1;
+  }
   for (int i = 0; i < alternatives; ++i)
     output.top.push_back(
         {i, i == 0 ? token : fmt::format("alt{}", i), -0.5f - static_cast<float>(i)});

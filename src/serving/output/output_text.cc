@@ -1,6 +1,7 @@
 #include "serving/output/output_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace valora::serving {
 namespace {
@@ -37,15 +38,48 @@ StopStrings make_stop_strings(std::vector<std::string> stop) {
 }
 
 OutputText::OutputText(std::shared_ptr<const text::Tokenizer> tokenizer, bool skip_special_tokens,
-                       StopStrings stop, bool include_stop)
-    : detokenizer_(std::move(tokenizer), skip_special_tokens),
+                       StopStrings stop, bool include_stop, std::optional<ThoughtsApart> thoughts)
+    : tokenizer_(std::move(tokenizer)),
+      skip_special_tokens_(skip_special_tokens),
+      detokenizer_(tokenizer_, /*skip_special_tokens=*/false),
       stop_(std::move(stop)),
-      include_stop_(include_stop) {}
+      include_stop_(include_stop) {
+  if (!thoughts) return;
+  syntax_ = thoughts->syntax;
+  splitter_.emplace(*syntax_->marks, thoughts->start);
+}
+
+// The character's own text is discarded.
+void OutputText::begin_inside_a_text() {
+  for (char c = 'a'; c <= 'z'; ++c)
+    if (const auto id = tokenizer_->token_to_id(std::string(1, c))) {
+      (void)detokenizer_.push(*id);
+      return;
+    }
+}
+
+bool OutputText::in_thought() const {
+  return splitter_ && splitter_->place() == text::ThoughtPlace::kThought;
+}
+
+// Marks are read even if they are special tokens.
+std::string OutputText::text_of(int32_t token) {
+  const bool mark = syntax_ && syntax_->is_mark(token);
+  const bool skipped = skip_special_tokens_ && !mark && tokenizer_->is_special(token);
+  return skipped ? std::string() : detokenizer_.push(token);
+}
 
 OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool last) {
   const size_t known = held_.size();
-  held_ += fresh;
   Piece piece;
+  if (splitter_) {
+    ThoughtSplitter::Parts parts = splitter_->feed(fresh), rest;
+    if (last) rest = splitter_->finish();
+    piece.thought = std::move(parts.thought) + rest.thought;
+    held_ += parts.answer + rest.answer;
+  } else {
+    held_ += fresh;
+  }
   if (scan) {
     const Found found = first_stop(held_, known, *stop_);
     if (found.stop) {
@@ -63,8 +97,11 @@ OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool la
 }
 
 OutputText::Piece OutputText::push(int32_t token, bool scan) {
-  Piece piece = release(detokenizer_.push(token), scan, false);
-  if (piece.stop || !scan || stop_->empty()) return piece;
+  const bool was_open = in_thought();
+  const size_t begun = was_open ? splitter_->end_begun() : 0;
+  Piece piece = release(text_of(token), scan, false);
+  piece.thought_tokens = thought_tokens(was_open, begun, tokenizer_->token_bytes(token).size());
+  if (piece.stop || !scan || stop_->empty() || in_thought()) return piece;
   // The detokenizer may hold back more characters. If they complete a stop string, the sequence
   // ends here, which makes them final.
   const std::string text = held_ + detokenizer_.provisional();
@@ -77,7 +114,23 @@ OutputText::Piece OutputText::push(int32_t token, bool scan) {
 }
 
 OutputText::Piece OutputText::finish(bool scan) {
-  return release(detokenizer_.flush(), scan, true);
+  const int begun = std::exchange(begun_tokens_, 0);
+  Piece piece = release(detokenizer_.flush(), scan, true);
+  if (in_thought()) piece.thought_tokens = begun;
+  return piece;
+}
+
+// After a token with so many bytes: a token that only goes on with the end mark is counted when the
+// mark turns out to be none.
+int OutputText::thought_tokens(bool was_open, size_t begun_before, size_t bytes) {
+  if (!was_open) return 0;
+  if (!in_thought()) return begun_tokens_ = 0;
+  const size_t begun = splitter_->end_begun();
+  if (bytes > 0 && begun == begun_before + bytes) {
+    ++begun_tokens_;
+    return 0;
+  }
+  return std::exchange(begun_tokens_, 0) + 1;
 }
 
 }  // namespace valora::serving

@@ -99,6 +99,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   frontend->media_defaults_ = options.media_defaults;
   frontend->template_given_ = !options.chat_template.empty();
   frontend->form_limits_ = options.form_limits;
+  frontend->reasoning_parser_ = options.reasoning_parser;
   Language& base = frontend->base_;
   base.folder = FolderPath(options.model_path);
   base.vocab = frontend->spec_.vocab;
@@ -121,7 +122,9 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   if (family.excludes_mixed_media && options.chat_template.empty())
     base.video_format = family.chat_format(*tokenizer, config);
   VALORA_CHECK(frontend->name_placeholders());
-  VALORA_CHECK(finish_language(base, frontend->placeholders(), options.form_limits));
+  VALORA_CHECK(finish_language(base, frontend->placeholders(), options.form_limits,
+                               options.reasoning_parser));
+  VALORA_CHECK(frontend->read_template_defaults(options.template_variables));
   VALORA_CHECK(frontend->check_placeholders(*tokenizer));
   if (family.media_text)
     VALORA_CHECK(check_media_text(family, *tokenizer, *frontend->spec_.image_token));
@@ -173,7 +176,7 @@ Result<std::shared_ptr<const Language>> Frontend::own_language(
       return unprocessable(spec.path + " has embeddings of " + std::to_string(language.vocab) +
                            " tokens, and the placeholder of media is token " +
                            std::to_string(token));
-  VALORA_CHECK(finish_language(language, placeholders(), form_limits_));
+  VALORA_CHECK(finish_language(language, placeholders(), form_limits_, reasoning_parser_));
   const auto made = std::make_shared<const Language>(std::move(language));
   const std::lock_guard lock(languages_mutex_);
   // Another thread may have read the same one meanwhile: adapters share one.

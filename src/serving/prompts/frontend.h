@@ -32,6 +32,7 @@ struct PreparedPrompt {
   std::vector<Digest> visual_keys;   // keys of their embeddings (visual_key()), in the same order
   std::vector<PositionRange> joint;  // for QuerySpan
   memory::KvIdentity identity;
+  text::ThoughtPlace thought = text::ThoughtPlace::kAnswer;  // where the answer begins
   int acts_from = 0;  // the first token the adapters apply to (serving::acts_from)
 };
 
@@ -45,7 +46,7 @@ struct RenderedPrompt {
   std::vector<int32_t> tokens;
   std::vector<Item> media;
   const char* field = "prompt";  // the request's field, for error messages
-  bool opens_thought = false;    // a conversation whose template begins a thought
+  text::ThoughtPlace thought = text::ThoughtPlace::kAnswer;  // where the answer begins
 };
 
 class Frontend {
@@ -128,6 +129,9 @@ class Frontend {
   // The text of an image in a rendered conversation: Family::image_text, or the placeholder.
   const std::string& image_text() const;
   Status check_media_defaults() const;
+  Status read_template_defaults(const std::string& text);
+  // The variables of a conversation, with those that the options and the request's hints set.
+  Json variables_of(const ChatPrompt& chat, const text::ChatFormat& format) const;
 
   const models::Family* family_ = nullptr;
   models::ModelSpec spec_;
@@ -137,6 +141,8 @@ class Frontend {
   Language base_;
   bool template_given_ = false;  // by the options; then it also applies to adapters
   FormLimits form_limits_;
+  ReasoningParser reasoning_parser_ = ReasoningParser::kAuto;
+  Json template_defaults_;  // an object or null
   mutable std::mutex languages_mutex_;
   // By the digest of their folders' files.
   mutable std::map<Digest, std::weak_ptr<const Language>> languages_;

@@ -1,12 +1,10 @@
 // The part of the frontend that renders conversations as prompts.
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "base/parse_ordered.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
-#include "serving/prompts/thoughts.h"
 #include "text/chat_template.h"
 #include "text/tool_prompt.h"
 
@@ -70,12 +68,13 @@ std::string with_replaced(const std::string& text, const std::string& part, cons
   return out.append(text, from);
 }
 
-// Whether the text ends within a thought that the template began.
-bool ends_in_thought(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
-    text.remove_suffix(1);
-  return std::ranges::any_of(kThoughtMarks,
-                             [&](const auto& mark) { return text.ends_with(mark.begin); });
+// Where the answer to a rendered conversation begins. continued: the text that it continues.
+text::ThoughtPlace place_of(std::string_view rendered, const std::optional<std::string>& continued,
+                            const ThoughtSyntax& syntax) {
+  using text::ThoughtPlace;
+  const ThoughtPlace place = text::place_after(rendered, *syntax.marks);
+  if (place != ThoughtPlace::kUndecided) return place;
+  return continued ? text::place_within(*continued, *syntax.marks) : syntax.undecided;
 }
 
 }  // namespace
@@ -104,14 +103,43 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt, const 
     messages = text::with_tools_in_text(std::move(messages), tools);
     tools = nullptr;
   }
-  VALORA_TRY(text, chat.continue_final_message
-                       ? text::render_continued(format, std::move(messages),
-                                                chat.template_variables, tools)
-                       : format.render(messages, opens_turn, chat.template_variables, tools));
+  std::optional<std::string> continued;
+  if (chat.continue_final_message) continued = joined_text(messages.back());
+  const Json variables = variables_of(chat, format);
+  VALORA_TRY(text, continued ? text::render_continued(format, std::move(messages), variables, tools)
+                             : format.render(messages, opens_turn, variables, tools));
   if (!mark.empty()) text = text::with_marks_unescaped(text, mark);
   VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field, language));
-  rendered.opens_thought = ends_in_thought(text);
+  if (language.thoughts) rendered.thought = place_of(text, continued, *language.thoughts);
   rendered.tokens = encode_chat(text, mark, language);
+  return {};
+}
+
+Json Frontend::variables_of(const ChatPrompt& chat, const text::ChatFormat& format) const {
+  Json out = chat.template_variables;
+  for (const Json* more : {&chat.template_hints, &template_defaults_})
+    for (const auto& [name, value] : more->items()) {
+      if (!format.takes_variable(name) || (out.is_object() && out.contains(name))) continue;
+      if (!out.is_structured()) out = Json::object();
+      out[name] = value;
+    }
+  return out;
+}
+
+// Tries them on a conversation, unless it cannot be rendered without them either.
+Status Frontend::read_template_defaults(const std::string& text) {
+  static const std::string kOption = "--default-chat-template-kwargs";
+  if (text.empty()) return {};
+  VALORA_TRY(variables, parse_json(text, kOption));
+  if (!variables.is_object()) return invalid(kOption + " must be a JSON object", kOption);
+  const text::ChatFormat& format = *base_.chat_format;
+  const std::vector<text::ChatMessage> messages = {
+      {.role = "user", .parts = {{text::ChatPart::Kind::kText, "a"}}}};
+  const auto rendered = format.render(messages, true, variables);
+  if (!rendered.ok() && (rendered.error().param == "chat_template_kwargs" ||
+                         format.render(messages, true, nullptr).ok()))
+    return invalid(kOption + ": " + rendered.error().message, kOption);
+  template_defaults_ = std::move(variables);
   return {};
 }
 

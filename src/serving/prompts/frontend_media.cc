@@ -108,6 +108,7 @@ Result<PreparedPrompt> Frontend::finish(RenderedPrompt rendered,
   const Language& language = language_of(adapters);
   const text::Tokenizer& tokenizer = *language.tokenizer;
   PreparedPrompt prepared;
+  prepared.thought = rendered.thought;
   std::vector<int32_t>& tokens = prepared.tokens;
   const std::vector<int32_t>& text = rendered.tokens;
   size_t next = 0;

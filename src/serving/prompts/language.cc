@@ -75,6 +75,13 @@ void warn_of_tokens_without_embedding(const Language& language) {
     }
 }
 
+// They can be neither chosen nor forced.
+void leave_out_tokens_without_embedding(ThoughtSyntax& syntax, int64_t vocab) {
+  const auto lacks = [vocab](int32_t id) { return id >= vocab; };
+  if (syntax.begin_token && lacks(*syntax.begin_token)) syntax.begin_token.reset();
+  if (std::ranges::any_of(syntax.end_tokens, lacks)) syntax.end_tokens.clear();
+}
+
 Status read_eos(Language& language) {
   VALORA_TRY(special, text::read_special_tokens(language.folder));
   const auto it = special.find("eos_token");
@@ -88,7 +95,7 @@ Status read_eos(Language& language) {
 }  // namespace
 
 Status finish_language(Language& language, std::span<const int32_t> placeholders,
-                       const FormLimits& limits) {
+                       const FormLimits& limits, ReasoningParser parser) {
   const text::Tokenizer& tokenizer = *language.tokenizer;
   language.content_marks = std::make_unique<text::ContentMarks>(tokenizer, placeholders);
   language.around = tokenizer.encode("", /*add_special_tokens=*/true);
@@ -96,6 +103,8 @@ Status finish_language(Language& language, std::span<const int32_t> placeholders
   language.longest_token = longest_token(tokenizer);
   language.grammars = std::make_shared<AnswerGrammars>(language.tokenizer, language.eos_token_ids,
                                                        language.vocab, limits);
+  language.thoughts = find_thought_syntax(parser, *language.chat_format, tokenizer);
+  if (language.thoughts) leave_out_tokens_without_embedding(*language.thoughts, language.vocab);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "api/options.h"
 #include "base/digest.h"
 #include "base/input_folder.h"
+#include "serving/prompts/thoughts.h"
 #include "serving/sampling/answer_grammars.h"
 #include "text/chat.h"
 #include "text/content_marks.h"
@@ -31,12 +32,13 @@ struct Language {
   size_t longest_token = 0;     // upper bound in bytes
   std::unique_ptr<const text::ContentMarks> content_marks;
   std::shared_ptr<AnswerGrammars> grammars;
+  std::optional<ThoughtSyntax> thoughts;  // absent: answers to its conversations have none
 };
 
 // placeholders: the tokens that represent media. kUnprocessable if the tokenizer adds a token
 // without an embedding to every prompt.
 Status finish_language(Language& language, std::span<const int32_t> placeholders,
-                       const FormLimits& limits);
+                       const FormLimits& limits, ReasoningParser parser);
 
 // True if an adapter's requests need their own language: it changes embeddings or the output layer,
 // and has another vocabulary size than the base model, or a tokenizer with added tokens that are

@@ -5,7 +5,6 @@
 #include "base/cores.h"
 #include "base/fault.h"
 #include "serving/prompts/chat_media.h"
-#include "serving/prompts/thoughts.h"
 
 namespace valora::serving {
 namespace {
@@ -128,8 +127,6 @@ void PromptWorkers::begin(const Job& job) {
                       job->job.adapters, job->job.keep_tokens);
   if (!rendered.ok()) return end(job, rendered.error());
   job->rendered = std::move(rendered).value();
-  if (job->job.form && job->rendered.opens_thought)
-    return end(job, form_within_thought(*job->job.form));
   next_item(job);
 }
 

@@ -22,8 +22,7 @@ struct PromptJob {
   std::string client;  // clients take turns
   Prompt prompt;
   bool add_generation_prompt = true;
-  std::optional<int> keep_tokens = {};        // GenerateRequest::truncate_prompt_tokens
-  std::optional<AnswerConstraint> form = {};  // must hold from the answer's first token on
+  std::optional<int> keep_tokens = {};  // GenerateRequest::truncate_prompt_tokens
   std::vector<AppliedAdapter> adapters;
   std::stop_token stop;  // the result is no longer needed: `done` soon gets kCancelled
   std::function<void(Result<PreparedPrompt>)>

@@ -1,24 +1,44 @@
-// Thoughts that chat templates begin, such as Qwen3.5's, whose conversations end with "<think>".
+// How the answers of a language mark their thoughts.
 #pragma once
 
-#include <array>
-#include <string_view>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "api/constraint.h"
-#include "base/result.h"
+#include "api/options.h"
+#include "text/chat.h"
+#include "text/thought_marks.h"
+#include "text/tokenizer.h"
 
 namespace valora::serving {
 
-struct ThoughtMarks {
-  std::string_view begin, end;
-};
-inline constexpr std::array kThoughtMarks = {ThoughtMarks{"<think>", "</think>"},
-                                             ThoughtMarks{"[THINK]", "[/THINK]"}};
+struct ThoughtSyntax {
+  const text::ThoughtMarks* marks = nullptr;
+  // Where answers begin to which the prompt leaves it open.
+  text::ThoughtPlace undecided = text::ThoughtPlace::kUndecided;
+  // The marks where each is one token.
+  std::optional<int32_t> begin_token, end_token;
+  std::vector<int32_t> end_tokens;  // write the end mark
+  // By how many bytes of the end mark are written: the tokens that complete it and go on with text
+  // of the answer.
+  std::vector<std::vector<int32_t>> overruns;
 
-// Whether an answer of this form may begin with a thought: text is free before the form, the form
-// has the end of the thought in it, or it is of a task whose adapter was trained on such prompts.
-bool allows_thought(const AnswerConstraint& form);
-// For a form that would hold within the thought.
-Error form_within_thought(const AnswerConstraint& form);
+  bool is_mark(int32_t id) const { return id == begin_token || id == end_token; }
+};
+
+// nullopt: answers have no thoughts. kAuto asks the format.
+std::optional<ThoughtSyntax> find_thought_syntax(ReasoningParser parser,
+                                                 const text::ChatFormat& format,
+                                                 const text::Tokenizer& tokenizer);
+
+// A token's bytes in an answer, special tokens left out unless they are marks or wanted.
+std::string bytes_in_answer(int32_t token, const ThoughtSyntax& syntax,
+                            const text::Tokenizer& tokenizer, bool skip_special_tokens);
+
+// Whether the form describes the whole answer, its thought included, and not what follows it: it
+// has the end mark in it, or it is of a task whose adapter writes no thoughts.
+bool includes_thought(const AnswerConstraint& form, const text::ThoughtMarks& marks);
 
 }  // namespace valora::serving

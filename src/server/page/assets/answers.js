@@ -3,11 +3,11 @@ import { events, request } from "./api.js";
 import { nameText } from "./dom.js";
 
 // question: what this model alone was asked; null: the turn's text.
-// {before, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked};
-// before: earlier rounds of text and calls, with the results that were sent back: [{text, calls:
-// [{id, name, arguments, result}]}]
+// {before, thought, text, calls, labels: [{label, share}], usage, ttft, seconds, finish, error, asked};
+// before: earlier rounds of thought, text and calls, with the results that were sent back: [{thought,
+// text, calls: [{id, name, arguments, result}]}]
 export function emptyAnswer(model, question = null) {
-  return { model, question, before: [], text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
+  return { model, question, before: [], thought: "", text: "", calls: [], labels: [], usage: null, ttft: null, seconds: null, finish: null, error: null, asked: null };
 }
 
 function takeCalls(answer, deltas) {
@@ -22,7 +22,7 @@ function takeCalls(answer, deltas) {
 // Moves the calls with their results into `before`; the answer continues after them.
 export function takeResults(answer, results) {
   const calls = answer.calls.filter(Boolean).map((call, at) => ({ ...call, result: results[at] }));
-  const before = [...answer.before ?? [], { text: answer.text, calls }];
+  const before = [...answer.before ?? [], { thought: answer.thought, text: answer.text, calls }];
   Object.assign(answer, emptyAnswer(answer.model, answer.question), { before });
 }
 
@@ -49,6 +49,7 @@ export async function ask(answer, body, { signal, changed }) {
       if (!choice) continue;
       answer.ttft ??= passed();
       answer.seconds = passed();
+      answer.thought = (answer.thought ?? "") + (choice.delta?.reasoning ?? "");
       answer.text += choice.delta?.content ?? "";
       takeCalls(answer, choice.delta?.tool_calls ?? []);
       const token = choice.logprobs?.content?.[0];

@@ -1,4 +1,4 @@
-// One answer on the page: its text, boxes or labels, measurements and controls.
+// One answer on the page: its thought, folded, its text, boxes or labels, measurements and controls.
 import { tokensPerSecond } from "./answers.js";
 import { boxesIn, drawBars, drawBoxes } from "./boxes.js";
 import { copyButton } from "./copy.js";
@@ -25,10 +25,27 @@ function callNode(call) {
   return el("details", { class: "call", open: true }, el("summary", {}, "Calls ", named(call.name)), el("pre", { text: call.arguments, tabIndex: 0 }), result);
 }
 
-function roundNode({ text, calls }) {
+// Keeps its node, so that a reader's folding and place stay.
+function makeThought() {
+  const heading = el("summary");
+  const text = el("div", { class: "thought-text", dir: "auto" });
+  const node = el("details", { class: "thought", hidden: true }, heading, text);
+  return {
+    node,
+    draw(thought, goesOn) {
+      node.hidden = thought === "";
+      heading.textContent = goesOn ? "Thinks…" : "Thought";
+      if (text.textContent !== thought) text.textContent = thought;
+    },
+  };
+}
+
+function roundNode({ thought, text, calls }) {
+  const folded = makeThought();
+  folded.draw(thought ?? "", false);
   const said = el("div", { class: "answer-text", dir: "auto" });
   makeMarkdown(said)(text, false);
-  return el("div", { class: "round" }, text ? said : null, ...calls.map(callNode));
+  return el("div", { class: "round" }, folded.node, text ? said : null, ...calls.map(callNode));
 }
 
 // Labels, boxes and JSON are data, not Markdown.
@@ -48,6 +65,7 @@ function resultsForm(calls, send) {
 // Returns {node, update(running)}.
 export function makeLane(answer, turn, actions) {
   const before = el("div", { class: "extra" });
+  const thought = makeThought();
   const text = el("div", { class: "answer-text", dir: "auto" });
   const drawText = makeMarkdown(text);
   const extra = el("div", { class: "extra" });
@@ -84,6 +102,7 @@ export function makeLane(answer, turn, actions) {
 
   function update(running) {
     drawBefore();
+    thought.draw(answer.thought ?? "", running && answer.text === "");
     drawText(answer.text, isPlain(answer));
     text.hidden = answer.text === "" && !running;
     node.setAttribute("aria-busy", String(running));
@@ -112,6 +131,6 @@ export function makeLane(answer, turn, actions) {
   }
 
   const node = el("article", { class: "lane", "aria-label": `Answer of ${nameText(answer.model)}` },
-    el("h2", {}, named(answer.model)), answer.question ? el("p", { class: "own-question", dir: "auto", text: answer.question }) : null, before, text, extra, fault, measured, controls, said);
+    el("h2", {}, named(answer.model)), answer.question ? el("p", { class: "own-question", dir: "auto", text: answer.question }) : null, before, thought.node, text, extra, fault, measured, controls, said);
   return { node, update };
 }

@@ -13,8 +13,8 @@ function contentOf(turn, answer) {
 
 // Tool calls and their results as messages.
 function callsOf(answer) {
-  return (answer.before ?? []).flatMap(({ text, calls }) => [
-    { role: "assistant", content: text, tool_calls: calls.map(({ id, name, arguments: given }) => ({ id, type: "function", function: { name, arguments: given } })) },
+  return (answer.before ?? []).flatMap(({ thought, text, calls }) => [
+    { role: "assistant", ...(thought ? { reasoning: thought } : {}), content: text, tool_calls: calls.map(({ id, name, arguments: given }) => ({ id, type: "function", function: { name, arguments: given } })) },
     ...calls.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
   ]);
 }
