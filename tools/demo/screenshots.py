@@ -47,7 +47,7 @@ def shoot_try(page, path):
     for name in ("coins", "valora-demo", "defects"):
         page.get_by_role("combobox", name="Add a model").fill(name)
         page.locator(".options [role=option]").first.click()
-    page.get_by_label("Pictures and clips", exact=True).set_input_files(DEMO / "samples" / "coins-3.png")
+    page.get_by_label("Pictures and clips", exact=True).set_input_files(DEMO / "samples" / "coins-1.png")
     page.get_by_label("Question").fill("Find all coins and cards.")
     page.get_by_role("button", name="Ask").click()
     page.locator(".lane").nth(2).locator(".measures", has_text="in all").wait_for()
