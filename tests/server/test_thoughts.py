@@ -49,7 +49,7 @@ def folder(tmp_path_factory, opened):
 class Thinker(ServedProcess):
     def __init__(self, folder, *options):
         super().__init__("--model", folder, "--served-model-name", "tiny", "--dtype", "float32", "--threads", "1",
-                         "--max-model-len", "512", "--pool-memory", "64M", *options)
+                         "--max-model-len", "1024", "--pool-memory", "64M", *options)
 
     def tokens(self, text):
         return self.post("/tokenize", {"model": "tiny", "prompt": text, "add_special_tokens": False})["tokens"]
@@ -142,7 +142,7 @@ def test_forms_and_tools_follow_the_thought(served):
         assert usage["completion_tokens_details"]["reasoning_tokens"] == 4
     message, _, _ = served.ask(**thinking, structured_outputs={"choice": ["yes", "no"]})
     assert message["content"] in ("yes", "no")
-    message, finish, _ = served.ask(**thinking, tools=[TOOL], tool_choice="required", parallel_tool_calls=False)
+    message, finish, _ = served.ask(**thinking, tools=[TOOL], tool_choice="required", parallel_tool_calls=False, max_tokens=300)
     call, = message["tool_calls"]
     assert json.loads(call["function"]["arguments"])["pet"] in ("cat", "dog") and finish == "tool_calls"
     assert message["reasoning"] and message["content"] is None
@@ -156,7 +156,8 @@ def test_calls_within_a_thought_are_none(served):
 
 
 def test_thought_that_is_not_closed(served):
-    message, finish, usage = served.ask(structured_outputs={"regex": "[a-z]+"}, max_tokens=9)
+    bias = {str(served.tokens(END)[0]): -100}
+    message, finish, usage = served.ask(structured_outputs={"regex": "[a-z]+"}, max_tokens=9, logit_bias=bias)
     assert message["content"] is None and message["reasoning"] and finish == "length"
     assert usage["completion_tokens_details"]["reasoning_tokens"] == usage["completion_tokens"] == 9
 
