@@ -31,7 +31,8 @@ constexpr VllmOption kOptions[] = {
     {"--lora-dtype", kText, "auto", "adapters are computed in the data type of the weights"},
     {"--lora-extra-vocab-size", kNumber, "",
      "has no effect: an adapter may bring any number of tokens"},
-    {"--fully-sharded-loras", kNothing, "", "has no effect: each rank holds its part of every adapter"},
+    {"--fully-sharded-loras", kNothing, "",
+     "has no effect: each rank holds its part of every adapter"},
     {"--enable-tower-connector-lora", kNothing, "",
      "adapters are always applied to the vision tower and the projector"},
     // the model and its weights
