@@ -45,7 +45,7 @@ function roundNode({ thought, text, calls }) {
   folded.draw(thought ?? "", false);
   const said = el("div", { class: "answer-text", dir: "auto" });
   makeMarkdown(said)(text, false);
-  return el("div", { class: "round" }, folded.node, text ? said : null, ...calls.map(callNode));
+  return el("div", { class: "round" }, thought ? folded.node : null, text ? said : null, ...calls.map(callNode));
 }
 
 // Labels, boxes and JSON are data, not Markdown.
