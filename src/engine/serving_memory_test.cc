@@ -95,14 +95,14 @@ TEST_P(CrowdedTest, AnswersEqualThoseWithoutContention) {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, CrowdedTest,
-    ::testing::Values(CrowdedSetting{"learned"}, CrowdedSetting{"mixture", "mixture"},
-                      CrowdedSetting{"merged", "merged"},
-                      CrowdedSetting{"dependencies", "unmerged",
-                                     [](memory::PoolConfig& c) { c.dependencies = true; }},
-                      CrowdedSetting{"fixed_share", "unmerged",
-                                     [](memory::PoolConfig& c) { c.adapter_blocks = 10; }},
-                      CrowdedSetting{"no_history", "unmerged",
-                                     [](memory::PoolConfig& c) { c.history = false; }}),
+    ::testing::Values(
+        CrowdedSetting{"learned"}, CrowdedSetting{"mixture", "mixture"},
+        CrowdedSetting{"merged", "merged"},
+        CrowdedSetting{"dependencies", "unmerged",
+                       [](memory::PoolConfig& c) { c.dependencies = true; }},
+        CrowdedSetting{"fixed_share", "unmerged",
+                       [](memory::PoolConfig& c) { c.adapter_blocks = 10, c.kept_limit = 5; }},
+        CrowdedSetting{"no_history", "unmerged", [](memory::PoolConfig& c) { c.history = false; }}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(MemoryTest, EvictedConversationFindsPrefixInSwap) {

@@ -68,7 +68,7 @@ def test_broken_adapter_fails_only_its_requests(application):
 
 def test_adapter_is_replaced_on_every_replica(application, single):
     """The name gets new weights without a failed request."""
-    before, after = single_text(single, "cars"), single_text(single, "race")
+    before, after = single_text(single, "cars"), single_text(single, "actions")
     assert ask(application, "adapter-3") == {before} and before != after
     folder = application.store / "adapter-3"
     shutil.rmtree(folder)
@@ -95,7 +95,7 @@ def test_new_replicas_load_the_current_adapters(application, single):
         timeout_s=30
     )
     assert len(heads) == 3 and all(b'"later"' in head.body for head in heads)
-    assert ask(application, "later") == {single_text(single, "race")}
+    assert ask(application, "later") == {single_text(single, "actions")}
 
 
 def test_loading_adapters_requires_a_key(cluster, tmp_path):
