@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -66,7 +67,7 @@ enum class Kinds : uint8_t { kAll, kAdapters, kKv };
 
 class Swapper {
  public:
-  explicit Swapper(SwapperConfig config) : config_(config) {}
+  explicit Swapper(SwapperConfig config) : config_(std::move(config)) {}
 
   const SwapperConfig& config() const { return config_; }
 

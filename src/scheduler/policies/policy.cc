@@ -6,11 +6,9 @@
 
 #include <array>
 
+#include "scheduler/policies/policies.h"
+
 namespace valora::scheduler {
-
-using MakePolicy = std::unique_ptr<Policy>(const PolicyOptions&);
-MakePolicy make_valora_policy, make_unmerged_policy, make_merged_policy, make_mixture_policy;
-
 namespace {
 
 constexpr std::array kPolicies = {
