@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/policies.h"
 
 namespace valora::scheduler {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/policies.h"
 #include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {

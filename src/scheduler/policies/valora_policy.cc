@@ -28,6 +28,7 @@
 #include <unordered_map>
 
 #include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/policies.h"
 #include "scheduler/policies/starving.h"
 #include "scheduler/policies/step_batch.h"
 
