@@ -31,7 +31,6 @@ text::ThoughtPlace start_of(const ActiveRequest& owner, const PreparedPrompt& pr
 
 std::optional<ThoughtsApart> thoughts_apart(const ActiveRequest& owner,
                                             const PreparedPrompt& prompt) {
-  if (!owner.language) return {};
   const auto& syntax = owner.language->thoughts;
   if (!syntax || !owner.request.thought.apart) return {};
   return ThoughtsApart{&*syntax, start_of(owner, prompt)};
@@ -39,7 +38,6 @@ std::optional<ThoughtsApart> thoughts_apart(const ActiveRequest& owner,
 
 std::optional<ThoughtProgress> thought_of(const ActiveRequest& owner,
                                           const PreparedPrompt& prompt) {
-  if (!owner.language) return {};  // token ids alone
   const auto& syntax = owner.language->thoughts;
   const auto& form = owner.request.constraint;
   const auto& budget = owner.request.thought.budget;

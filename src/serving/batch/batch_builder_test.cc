@@ -25,6 +25,7 @@ class Batches : public ::testing::Test {
                      std::vector<models::VisualSpan> visual = {}) {
     auto owner = std::make_shared<ActiveRequest>();
     owner->adapters = std::move(uses);
+    owner->language = &language_;
     auto prepared = std::make_shared<PreparedPrompt>();
     for (int i = 0; i < prompt; ++i) prepared->tokens.push_back(10 + i);
     for (int i = 0; i < prompt; ++i) prepared->positions.prompt.push_back(i);
@@ -46,6 +47,7 @@ class Batches : public ::testing::Test {
   }
 
   const std::shared_ptr<LoadedAdapter> a_ = numbered_adapter(1), b_ = numbered_adapter(2);
+  Language language_;  // without thoughts
   std::vector<std::shared_ptr<Sequence>> sequences_;
   BatchBuilder builder_{2};
 };

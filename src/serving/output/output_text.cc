@@ -64,9 +64,8 @@ bool OutputText::in_thought() const {
 
 // Marks are read even if they are special tokens.
 std::string OutputText::text_of(int32_t token) {
-  const bool mark = syntax_ && syntax_->is_mark(token);
-  const bool skipped = skip_special_tokens_ && !mark && tokenizer_->is_special(token);
-  return skipped ? std::string() : detokenizer_.push(token);
+  return is_left_out(token, syntax_, *tokenizer_, skip_special_tokens_) ? std::string()
+                                                                        : detokenizer_.push(token);
 }
 
 OutputText::Piece OutputText::release(std::string_view fresh, bool scan, bool last) {

@@ -63,10 +63,9 @@ std::optional<ThoughtSyntax> find_thought_syntax(ReasoningParser parser,
   return syntax;
 }
 
-std::string bytes_in_answer(int32_t token, const ThoughtSyntax& syntax,
-                            const text::Tokenizer& tokenizer, bool skip_special_tokens) {
-  const bool skipped = skip_special_tokens && tokenizer.is_special(token) && !syntax.is_mark(token);
-  return skipped ? std::string() : tokenizer.token_bytes(token);
+bool is_left_out(int32_t token, const ThoughtSyntax* syntax, const text::Tokenizer& tokenizer,
+                 bool skip_special_tokens) {
+  return skip_special_tokens && tokenizer.is_special(token) && !(syntax && syntax->is_mark(token));
 }
 
 bool includes_thought(const AnswerConstraint& form, const text::ThoughtMarks& marks) {

@@ -33,9 +33,10 @@ std::optional<ThoughtSyntax> find_thought_syntax(ReasoningParser parser,
                                                  const text::ChatFormat& format,
                                                  const text::Tokenizer& tokenizer);
 
-// A token's bytes in an answer, special tokens left out unless they are marks or wanted.
-std::string bytes_in_answer(int32_t token, const ThoughtSyntax& syntax,
-                            const text::Tokenizer& tokenizer, bool skip_special_tokens);
+// Whether answers leave out a token: a special one that is neither wanted nor a mark. syntax: null
+// if there are no marks.
+bool is_left_out(int32_t token, const ThoughtSyntax* syntax, const text::Tokenizer& tokenizer,
+                 bool skip_special_tokens);
 
 // Whether the form describes the whole answer, its thought included, and not what follows it: it
 // has the end mark in it, or it is of a task whose adapter writes no thoughts.

@@ -20,7 +20,8 @@ std::optional<int32_t> ThoughtProgress::forced() const {
 void ThoughtProgress::accept(int32_t token) {
   if (!undecided() && !open()) return;
   const bool was_forced = forced().has_value(), was_open = open();
-  splitter_.feed(bytes_in_answer(token, syntax_, *tokenizer_, options_.skip_special_tokens));
+  if (!is_left_out(token, &syntax_, *tokenizer_, options_.skip_special_tokens))
+    splitter_.feed(tokenizer_->token_bytes(token));
   if (was_forced) ++closing_;
   if (was_open && open() && !was_forced) ++tokens_;
 }
