@@ -41,11 +41,11 @@ function makeThought() {
 }
 
 function roundNode({ thought, text, calls }) {
-  const folded = makeThought();
-  folded.draw(thought ?? "", false);
+  const folded = thought ? makeThought() : null;
+  folded?.draw(thought, false);
   const said = el("div", { class: "answer-text", dir: "auto" });
   makeMarkdown(said)(text, false);
-  return el("div", { class: "round" }, thought ? folded.node : null, text ? said : null, ...calls.map(callNode));
+  return el("div", { class: "round" }, folded ? folded.node : null, text ? said : null, ...calls.map(callNode));
 }
 
 // Labels, boxes and JSON are data, not Markdown.
