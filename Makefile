@@ -9,7 +9,7 @@ LINT_FLAGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 RAY_VENV ?= .venv-ray
-# ON: the sources of a folder are compiled together, so a whole build takes half the time. OFF: file by file, for
+# ON: the sources of a library are compiled together, so a whole build takes half the time. OFF: file by file, for
 # work on the code, as the presets of CMakePresets.json have it. A build folder keeps what it was made with.
 UNITY ?= ON
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)

@@ -1,7 +1,7 @@
 // Reads an applications file.
 #include <set>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "check.h"
 #include "server/applications/applications_file.h"
 #include "temp_folder.h"

@@ -1,5 +1,5 @@
 // Reads COCO's detection JSON as samples of detection and of grounding.
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data_folder.h"
 #include "generator/data/datasets.h"
 

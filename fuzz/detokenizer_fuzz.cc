@@ -2,7 +2,7 @@
 // must give the same text as decoding them.
 #include "text/detokenizer.h"
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "check.h"
 #include "input.h"
 #include "text/testing/tiny_tokenizer.h"

@@ -1,6 +1,6 @@
 // Reads a GGUF file. Tensors must be inside the file, and metadata must be readable, also as a
 // configuration.
-#include "base/gguf.h"
+#include "base/tensors/gguf.h"
 
 #include "check.h"
 #include "models/spec/gguf_config.h"

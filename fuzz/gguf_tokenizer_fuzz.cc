@@ -1,6 +1,6 @@
 // Builds the tokenizer in the metadata of a GGUF file. Input parts: the file, text to encode.
-#include "base/gguf.h"
-#include "base/log.h"
+#include "base/log/log.h"
+#include "base/tensors/gguf.h"
 #include "check.h"
 #include "input.h"
 #include "text/gguf/tokenizer.h"

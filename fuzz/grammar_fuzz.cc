@@ -2,7 +2,7 @@
 // grammar that compiles within its budget is followed for some tokens.
 #include <string>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "check.h"
 #include "grammar/testing/byte_vocabulary.h"
 

@@ -1,7 +1,7 @@
 // A request as a connection passes it to the handlers: method and target on the first line,
 // headers, an empty line, the body. Every request must get exactly one answer with valid JSON.
 #include "api/testing/fake_engine.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "check.h"
 #include "server/handlers/app.h"
 #include "server/testing/fake_exchange.h"

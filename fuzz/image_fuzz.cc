@@ -1,6 +1,6 @@
 // Shared source of the targets for pictures, which differ only in their corpora.
 #include "check.h"
-#include "media/image.h"
+#include "media/image/image.h"
 
 using namespace valora;
 

@@ -4,8 +4,8 @@
 
 #include "check.h"
 #include "input.h"
-#include "media/anyres_grid.h"
-#include "media/processor.h"
+#include "media/processors/anyres_grid.h"
+#include "media/processors/processor.h"
 
 using namespace valora;
 

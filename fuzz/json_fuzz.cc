@@ -1,5 +1,5 @@
 // The JSON parser with small limits, and the field readers.
-#include "base/json.h"
+#include "base/json/json.h"
 
 #include <algorithm>
 

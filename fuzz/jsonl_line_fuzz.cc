@@ -1,6 +1,6 @@
 // A line of JSONL, read as a sample of the task chosen by the first input byte. Also builds its
 // question and answer, and parses the boxes in the answer.
-#include "base/json.h"
+#include "base/json/json.h"
 #include "data_folder.h"
 #include "generator/data/box_text.h"
 #include "generator/data/datasets.h"

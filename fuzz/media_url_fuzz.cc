@@ -2,10 +2,10 @@
 // the secret file next to it.
 #include <filesystem>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "base/video.h"
 #include "check.h"
-#include "media/fetch.h"
+#include "media/fetch/fetch.h"
 #include "temp_folder.h"
 
 using namespace valora;

@@ -1,4 +1,4 @@
-#include "media/orientation.h"
+#include "media/image/orientation.h"
 
 #include "check.h"
 #include "input.h"

@@ -3,7 +3,7 @@
 #include "input.h"
 #include "models/quantised/config.h"
 #include "models/spec/load_error.h"
-#include "models/weights.h"
+#include "models/weights/weights.h"
 #include "temp_folder.h"
 
 using namespace valora;

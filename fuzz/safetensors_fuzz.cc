@@ -1,4 +1,4 @@
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 #include "check.h"
 

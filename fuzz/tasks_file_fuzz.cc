@@ -1,7 +1,7 @@
 // Reads a tasks file in a folder with data files that it may refer to.
 #include <filesystem>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "check.h"
 #include "generator/data/tasks_file.h"
 #include "temp_folder.h"

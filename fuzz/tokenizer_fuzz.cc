@@ -1,7 +1,7 @@
 // Builds a tokenizer. Input parts: tokenizer.json, text to encode.
 #include "text/tokenizer.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "check.h"
 #include "input.h"
 #include "text/detokenizer.h"

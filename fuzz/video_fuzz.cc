@@ -1,5 +1,5 @@
 #include "check.h"
-#include "media/video.h"
+#include "media/video/video.h"
 
 using namespace valora;
 

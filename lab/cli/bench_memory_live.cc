@@ -7,7 +7,7 @@
 #include "cli/options/adapter_folders.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 #include "lab/cli/command.h"
 #include "lab/cli/experiment_flags.h"
 #include "lab/cli/memory_scenarios.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/options/parser.h"
 #include "lab/memory/comparison.h"
 

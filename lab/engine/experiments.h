@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 #include "lab/memory/valuations.h"
 #include "scheduler/policies/policy.h"
 

@@ -16,7 +16,7 @@
 #include "lab/trace/summary.h"
 #include "lab/trace/systems.h"
 #include "lab/trace/timeline.h"
-#include "ops/low_rank_products.h"
+#include "ops/lora/low_rank_products.h"
 #include "scheduler/costs/cost_file.h"
 #include "scheduler/policies/policies_in_turn.h"
 #include "serving/local_engine.h"

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "lab/serve/answer_json.h"
 
 namespace valora::bench {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::bench {
 namespace {

@@ -1,7 +1,7 @@
 #include "lab/ops/adapter_copies.h"
 
 #include "kernels/cpu/product/panels.h"
-#include "ops/cpu_types.h"
+#include "ops/device/cpu_types.h"
 
 namespace valora::bench {
 

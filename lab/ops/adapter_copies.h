@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "ops/lora.h"
+#include "ops/lora/lora.h"
 
 namespace valora::bench {
 

@@ -4,9 +4,9 @@
 #include "lab/ops/adapter_copies.h"
 #include "lab/ops/atmm_rivals.h"
 #include "lab/ops/cycle.h"
-#include "ops/cpu_types.h"
-#include "ops/lora.h"
-#include "ops/parallel.h"
+#include "ops/device/cpu_types.h"
+#include "ops/device/parallel.h"
+#include "ops/lora/lora.h"
 
 namespace valora::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/ops/measurement.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 namespace valora::bench {
 

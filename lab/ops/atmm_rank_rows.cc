@@ -5,8 +5,8 @@
 #include "lab/ops/atmm_rivals.h"
 #include "lab/ops/cycle.h"
 #include "lab/ops/rank_row_loops.h"
-#include "ops/cpu_types.h"
-#include "ops/parallel.h"
+#include "ops/device/cpu_types.h"
+#include "ops/device/parallel.h"
 
 namespace valora::bench {
 namespace {

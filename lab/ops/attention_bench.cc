@@ -7,7 +7,7 @@
 #include "lab/ops/cycle.h"
 #include "lab/ops/paged_sequences.h"
 #include "lab/ops/random_tensors.h"
-#include "ops/run_attention.h"
+#include "ops/attention/run_attention.h"
 
 namespace valora::bench {
 namespace {

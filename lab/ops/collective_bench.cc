@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/host_communicator.h"
-#include "base/rank_threads.h"
+#include "base/threads/host_communicator.h"
+#include "base/threads/rank_threads.h"
 
 namespace valora::bench {
 namespace {

@@ -1,4 +1,4 @@
-// Benchmarks the all-reduce of ranks that share memory (base/host_communicator.h).
+// Benchmarks the all-reduce of ranks that share memory (base/threads/host_communicator.h).
 #pragma once
 
 #include <vector>

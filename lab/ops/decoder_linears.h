@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lab/ops/measurement.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 namespace valora::bench {
 

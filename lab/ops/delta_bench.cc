@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "lab/ops/random_tensors.h"
-#include "ops/gated_delta.h"
+#include "ops/delta/gated_delta.h"
 
 namespace valora::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lab/ops/random_tensors.h"
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 namespace valora::bench {
 namespace {

@@ -12,9 +12,9 @@
 #include "kernels/cpu/product/product.h"
 #include "lab/ops/bandwidth_loop.h"
 #include "lab/ops/timing.h"
-#include "ops/cpu_types.h"
-#include "ops/huge_memory.h"
-#include "ops/parallel.h"
+#include "ops/device/cpu_types.h"
+#include "ops/device/huge_memory.h"
+#include "ops/device/parallel.h"
 
 namespace valora::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "lab/ops/cycle.h"
 #include "lab/ops/prepacked_linear.h"
 #include "lab/ops/random_tensors.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 namespace valora::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/ops/limits.h"
 #include "lab/ops/timing.h"
 

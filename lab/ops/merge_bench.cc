@@ -4,10 +4,10 @@
 
 #include "kernels/cpu/merge/merge.h"
 #include "lab/ops/random_tensors.h"
-#include "ops/huge_memory.h"
-#include "ops/linear.h"
-#include "ops/parallel.h"
-#include "ops/weight_cpu.h"
+#include "ops/device/huge_memory.h"
+#include "ops/device/parallel.h"
+#include "ops/linear/linear.h"
+#include "ops/weights/weight_cpu.h"
 
 namespace valora::bench {
 namespace {

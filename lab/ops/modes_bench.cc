@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "lab/ops/decoder_linears.h"
-#include "ops/huge_memory.h"
-#include "ops/merge.h"
+#include "ops/device/huge_memory.h"
+#include "ops/merge/merge.h"
 
 namespace valora::bench {
 namespace {

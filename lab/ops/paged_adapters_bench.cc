@@ -8,8 +8,8 @@
 #include <random>
 
 #include "lab/ops/decoder_linears.h"
-#include "ops/attention.h"
-#include "ops/pool_memory.h"
+#include "ops/attention/attention.h"
+#include "ops/device/pool_memory.h"
 
 namespace valora::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "ops/attention.h"
+#include "ops/attention/attention.h"
 
 namespace valora::bench {
 

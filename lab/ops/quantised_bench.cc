@@ -7,8 +7,8 @@
 
 #include "lab/ops/cycle.h"
 #include "lab/ops/random_tensors.h"
-#include "ops/linear.h"
-#include "ops/quantise.h"
+#include "ops/linear/linear.h"
+#include "ops/weights/quantise.h"
 
 namespace valora::bench {
 namespace {
@@ -18,7 +18,7 @@ struct Encoded {
   ops::Quantisation to;
 };
 
-// The encodings that `--quantization` uses (models/weights.h).
+// The encodings that `--quantization` uses (models/weights/weights.h).
 constexpr Encoded kInt8{"int8", {8, 128}}, kInt4{"int4", {4, 32}};
 
 struct QuantisedSize {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/ops/measurement.h"
 
 namespace valora::bench {

@@ -6,8 +6,8 @@
 #include "kernels/cpu/linear/low_rank.h"
 #include "lab/ops/adapter_copies.h"
 #include "lab/ops/rank_row_loops.h"
-#include "ops/cpu_types.h"
-#include "ops/parallel.h"
+#include "ops/device/cpu_types.h"
+#include "ops/device/parallel.h"
 
 namespace valora::bench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "ops/low_rank_products.h"
+#include "ops/lora/low_rank_products.h"
 
 namespace valora::bench {
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "lab/ops/random_tensors.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 namespace valora::bench {
 namespace {

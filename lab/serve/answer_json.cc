@@ -1,6 +1,6 @@
 #include "lab/serve/answer_json.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::bench {
 

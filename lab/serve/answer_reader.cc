@@ -1,6 +1,6 @@
 #include "lab/serve/answer_reader.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "lab/serve/answer_json.h"
 
 namespace valora::bench {

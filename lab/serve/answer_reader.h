@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/serve/record.h"
 #include "lab/serve/sse_reader.h"
 

@@ -1,7 +1,7 @@
 #include "lab/serve/served_models.h"
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace valora::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "lab/serve/workload.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/serve/image_maker.h"
 #include "lab/serve/model_mix.h"
 #include "lab/serve/random.h"

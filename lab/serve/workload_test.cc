@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::bench {
 namespace {

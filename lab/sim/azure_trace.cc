@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 
 namespace valora::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "lab/sim/random.h"
 
 namespace valora::sim {

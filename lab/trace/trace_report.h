@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "lab/trace/summary.h"
 #include "lab/trace/timeline.h"
 #include "lab/trace/trace_point.h"

@@ -13,7 +13,7 @@
 #include "adapters/module_table.h"
 #include "adapters/tensor_names.h"
 #include "base/result.h"
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::adapters {
 

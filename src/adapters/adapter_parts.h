@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "adapters/adapter_spec.h"
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 #include "base/result.h"
 
 namespace valora::adapters {

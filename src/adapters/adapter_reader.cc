@@ -14,10 +14,10 @@
 #include "adapters/tensor_names.h"
 #include "adapters/value_warnings.h"
 #include "adapters/whole_values.h"
-#include "base/file.h"
-#include "base/folder_snapshot.h"
-#include "base/input_folder.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/files/folder_snapshot.h"
+#include "base/files/input_folder.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

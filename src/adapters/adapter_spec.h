@@ -9,10 +9,10 @@
 
 #include "adapters/module_table.h"
 #include "base/digest.h"
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 #include "base/labels.h"
 #include "base/result.h"
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::adapters {
 

@@ -4,8 +4,8 @@
 
 #include "adapters/tensor_names.h"
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
-#include "base/tensor_pieces.h"
+#include "base/tensors/tensor_pieces.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "adapters/lora_options.h"
-#include "base/json.h"
-#include "base/parse_ordered.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/json/parse_ordered.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

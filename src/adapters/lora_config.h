@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapters/target_rules.h"
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 #include "base/result.h"
 
 namespace valora::adapters {

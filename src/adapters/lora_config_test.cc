@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/testing/temp_dir.h"
 
 namespace valora::adapters {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "adapters/lora_config.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::adapters {

@@ -7,7 +7,7 @@
 
 #include "adapters/stored_experts.h"
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/folder_snapshot.h"
+#include "base/files/folder_snapshot.h"
 
 namespace valora::adapters {
 namespace {

@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "adapters/adapter_spec.h"
-#include "base/file.h"
-#include "base/input_folder.h"
+#include "base/files/file.h"
+#include "base/files/input_folder.h"
 #include "base/result.h"
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::adapters {
 

@@ -1,7 +1,7 @@
 #include "adapters/registry.h"
 
-#include "base/strings.h"
-#include "base/visible_text.h"
+#include "base/text/strings.h"
+#include "base/text/visible_text.h"
 
 namespace valora::adapters {
 namespace {

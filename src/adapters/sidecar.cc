@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/json.h"
-#include "base/strings.h"
-#include "base/visible_text.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
+#include "base/text/visible_text.h"
 
 namespace valora::adapters {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/adapter_spec.h"
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 #include "base/result.h"
 
 namespace valora::adapters {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
-#include "base/visible_text.h"
+#include "base/text/strings.h"
+#include "base/text/visible_text.h"
 
 namespace valora::adapters {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::adapters {
 

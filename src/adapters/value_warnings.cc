@@ -4,7 +4,7 @@
 
 #include "adapters/tensor_names.h"
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "adapters/lora_config.h"
 #include "adapters/tensor_values.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::adapters {
 namespace {

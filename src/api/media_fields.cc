@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "base/video.h"
 
 namespace valora {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/media_settings.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora {

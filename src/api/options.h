@@ -9,14 +9,14 @@
 
 #include "api/media_limits.h"
 #include "api/speculation.h"
-#include "base/json_spacing.h"
+#include "base/json/json_spacing.h"
 #include "base/result.h"
 
 namespace valora {
 
 // kAuto: as in the checkpoint
 enum class ComputeDtype : uint8_t { kAuto, kFloat32, kBFloat16, kFloat16 };
-// Format to which the decoder's linears are converted at load time (models/weights.h).
+// Format to which the decoder's linears are converted at load time (models/weights/weights.h).
 enum class Quantization : uint8_t { kNone, kInt8, kInt4 };
 // Inputs of integer linears. kAuto: kept in the data type; kInt8: rounded to 8 bits in each
 // product.
@@ -143,7 +143,7 @@ struct EngineOptions {
   // three decode-only steps if that is longer; 0: no limit. Absent: kTextGap and kMediaGap
   std::optional<double> max_decode_gap;  // seconds
   // highest number of waiting requests; more get kQueueFull. The only bound on the queue, except in
-  // `valora serve`, whose server has its own (server/handlers/waiting_choices.h)
+  // `valora serve`, whose server has its own (server/handlers/generation/waiting_choices.h)
   int max_waiting = 1024;
   MemoryOptions memory;
   bool prefix_caching = true;

@@ -12,8 +12,8 @@
 
 #include "api/constraint.h"
 #include "api/media_settings.h"
-#include "base/json.h"
-#include "base/json_spacing.h"
+#include "base/json/json.h"
+#include "base/json/json_spacing.h"
 
 namespace valora {
 

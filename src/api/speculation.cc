@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora {
 

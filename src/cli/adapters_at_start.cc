@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/options/adapter_folders.h"
 #include "cli/options/default_mm_loras.h"
 #include "generator/data/manifest.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace valora::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 namespace valora::cli {
 namespace {

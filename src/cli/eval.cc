@@ -15,7 +15,7 @@
 #include "cli/eval_report.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 #include "generator/answer_lengths.h"
 #include "generator/data/datasets.h"
 #include "generator/data/manifest.h"

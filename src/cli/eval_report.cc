@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/write_file.h"
+#include "base/files/write_file.h"
 
 namespace valora::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/engine.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "generator/evaluator.h"
 
 namespace valora::cli {

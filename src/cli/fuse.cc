@@ -11,7 +11,7 @@
 #include "cli/progress/progress_bar.h"
 #include "cli/progress/stop_signals.h"
 #include "generator/fusion/fusion.h"
-#include "ops/compute_threads.h"
+#include "ops/device/compute_threads.h"
 
 namespace valora::cli {
 namespace {

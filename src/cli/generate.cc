@@ -6,11 +6,11 @@
 
 #include "api/media_fields.h"
 #include "api/waiting_calls.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/progress/format.h"
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 
 namespace valora::cli {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/json.h"
-#include "engine/inspect.h"
+#include "base/json/json.h"
+#include "engine/inspect/inspect.h"
 
 namespace valora::cli {
 

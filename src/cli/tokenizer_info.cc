@@ -1,7 +1,7 @@
 #include "cli/tokenizer_info.h"
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "text/chat_template.h"
 
 namespace valora::cli {

@@ -11,7 +11,7 @@
 #include "cli/options/named_option.h"
 #include "cli/progress/progress_bar.h"
 #include "cli/tune_tiles.h"
-#include "engine/rank_options.h"
+#include "engine/ranks/rank_options.h"
 #include "kernels/tiles/tile_key.h"
 #include "tuning/tune_costs.h"
 

@@ -6,20 +6,20 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/progress/progress_bar.h"
-#include "engine/dtype.h"
-#include "engine/find_device.h"
+#include "engine/start/dtype.h"
+#include "engine/start/find_device.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/find_tiles.h"
 #include "kernels/tiles/profiler.h"
 #include "kernels/tiles/tile_file.h"
 #include "kernels/tiles/tune.h"
 #include "models/registry.h"
-#include "ops/gpu.h"
-#include "ops/linear.h"
-#include "ops/lora_profiler.h"
-#include "ops/parallel.h"
+#include "ops/device/gpu.h"
+#include "ops/device/parallel.h"
+#include "ops/linear/linear.h"
+#include "ops/lora/lora_profiler.h"
 
 namespace valora::cli {
 namespace {

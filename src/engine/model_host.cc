@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "adapters/read_at_rest.h"
-#include "base/log.h"
-#include "engine/build_adapter.h"
-#include "engine/model_fault.h"
-#include "engine/value_range.h"
-#include "models/checkpoint_weights.h"
+#include "base/log/log.h"
+#include "engine/adapters/build_adapter.h"
+#include "engine/adapters/value_range.h"
+#include "engine/runner/model_fault.h"
+#include "models/weights/checkpoint_weights.h"
 
 namespace valora {
 

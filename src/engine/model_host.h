@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "adapters/adapter_spec.h"
-#include "engine/head_store.h"
-#include "engine/memory_tiers.h"
-#include "engine/runner.h"
+#include "engine/adapters/head_store.h"
+#include "engine/memory/memory_tiers.h"
+#include "engine/runner/runner.h"
 #include "models/registry.h"
 #include "serving/model_side.h"
 

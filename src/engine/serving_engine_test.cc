@@ -1,7 +1,7 @@
 // Requests in an engine with a tiny model: results that must not depend on how steps are formed.
 #include <thread>
 
-#include "base/parts_done.h"
+#include "base/threads/parts_done.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace valora {

@@ -1,7 +1,7 @@
 // Limits on answer forms: their cost and white space.
 #include <gmock/gmock.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/testing/grammar_fixture.h"
 
 namespace valora {

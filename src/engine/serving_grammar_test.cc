@@ -3,7 +3,7 @@
 
 #include <regex>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "engine/testing/grammar_fixture.h"
 
 namespace valora {

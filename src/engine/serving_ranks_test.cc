@@ -2,9 +2,9 @@
 // rank ends the engine.
 #include <thread>
 
-#include "base/cores.h"
+#include "base/machine/cores.h"
 #include "engine/testing/engine_fixture.h"
-#include "ops/low_rank_products.h"
+#include "ops/lora/low_rank_products.h"
 
 namespace valora {
 namespace {

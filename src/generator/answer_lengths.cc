@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 namespace valora::generator {
 namespace {

@@ -1,7 +1,7 @@
 // Adapters must learn the box format that the engine parses for `response_format` of type boxes.
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "generator/data/box_text.h"
 #include "serving/output/answer_shape.h"
 

@@ -89,6 +89,9 @@ class AnswerSink final : public ResponseSink {
   void on_output(OutputChunk chunk) override {
     answer_.text += chunk.text;
     for (const TokenOutput& token : chunk.tokens) answer_.logprobs.push_back(token.chosen.logprob);
+    if (!chunk.prompt) return;
+    for (size_t i = 1; i < chunk.prompt->size(); ++i)
+      answer_.prompt_logprobs.push_back((*chunk.prompt)[i].chosen.logprob);
   }
   void on_classification(Classification result) override {
     answer_.classification = std::move(result);

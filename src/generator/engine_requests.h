@@ -12,9 +12,13 @@
 
 namespace valora::generator {
 
+// The probability from which a label of a multi-label head is answered.
+inline constexpr float kLabelHolds = 0.5f;
+
 struct EngineAnswer {
   std::string text;
-  std::vector<float> logprobs;  // per token, if requested
+  std::vector<float> logprobs;         // per token, if requested
+  std::vector<float> prompt_logprobs;  // of the prompt's tokens but the first, if requested
   std::optional<Classification> classification;
   Usage usage;
   double seconds = 0;  // from arrival to end

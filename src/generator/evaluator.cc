@@ -10,8 +10,6 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // threshold on a multi-label head's probabilities
-
 // The head that answers; empty: the language model.
 Result<std::string> choose_head(const Engine& engine, const Task& task,
                                 const EvaluationOptions& options) {
@@ -42,7 +40,7 @@ Prediction prediction_of(const EngineAnswer& answer, bool multi_label) {
   if (!answer.classification) return prediction;
   const Classification& c = *answer.classification;
   for (size_t i = 0; i < c.labels.size(); ++i)
-    if (multi_label ? c.probs[i] >= kYes : static_cast<int>(i) == c.best)
+    if (multi_label ? c.probs[i] >= kLabelHolds : static_cast<int>(i) == c.best)
       prediction.labels.push_back(c.labels[i]);
   return prediction;
 }

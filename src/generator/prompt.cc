@@ -1,7 +1,7 @@
-#include "base/base64.h"
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/text/base64.h"
 #include "generator/evaluator.h"
-#include "media/image.h"
+#include "media/image/image.h"
 
 namespace valora::generator {
 namespace {

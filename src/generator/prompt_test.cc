@@ -3,7 +3,7 @@
 #include "base/testing/temp_dir.h"
 #include "base/video.h"
 #include "generator/evaluator.h"
-#include "media/fetch.h"
+#include "media/fetch/fetch.h"
 
 namespace valora::generator {
 namespace {

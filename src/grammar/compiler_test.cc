@@ -7,7 +7,7 @@
 #include <map>
 #include <thread>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/testing/byte_vocabulary.h"
 #include "grammar/testing/endless_schema.h"
 

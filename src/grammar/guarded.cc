@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/fault.h"
-#include "base/log.h"
-#include "base/strings.h"
-#include "base/unicode.h"
+#include "base/log/log.h"
+#include "base/text/strings.h"
+#include "base/text/unicode.h"
 #include "grammar/parts.h"
 
 namespace valora::grammar {

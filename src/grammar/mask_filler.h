@@ -6,7 +6,7 @@
 #include <semaphore>
 #include <vector>
 
-#include "base/worker_pool.h"
+#include "base/threads/worker_pool.h"
 #include "grammar/matcher.h"
 
 namespace valora::grammar {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/testing/start_matcher.h"
 
 namespace valora::grammar {

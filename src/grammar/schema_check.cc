@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "grammar/schema_words.h"
 #include "grammar/text_check.h"
 

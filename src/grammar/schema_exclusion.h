@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::grammar {
 

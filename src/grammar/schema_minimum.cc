@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "grammar/schema_words.h"
 
 namespace valora::grammar {

@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "grammar/schema_exclusion.h"
 #include "grammar/schema_words.h"
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "base/json_spacing.h"
+#include "base/json/json_spacing.h"
 
 namespace valora::grammar {
 

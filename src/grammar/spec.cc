@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-#include "base/unicode.h"
+#include "base/json/json.h"
+#include "base/text/unicode.h"
 #include "grammar/schema_check.h"
 #include "grammar/text_check.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/digest.h"
-#include "base/json_spacing.h"
+#include "base/json/json_spacing.h"
 #include "base/result.h"
 
 namespace valora::grammar {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/schema_rewrite.h"
 #include "grammar/spacing.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::grammar {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/arguments.h"
 #include "jinja/format.h"
 #include "jinja/loop.h"

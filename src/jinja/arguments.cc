@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::jinja {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/unicode_tables.h"
+#include "base/text/unicode_tables.h"
 
 namespace valora::jinja {
 

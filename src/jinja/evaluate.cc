@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/access.h"
 #include "jinja/arguments.h"
 #include "jinja/compare.h"

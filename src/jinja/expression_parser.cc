@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/filters.h"
 #include "jinja/methods.h"
 #include "jinja/runtime.h"

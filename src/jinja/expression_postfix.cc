@@ -1,7 +1,7 @@
 // Parses what follows an operand: attributes, subscripts, calls, filters and tests.
 #include <array>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/expression_parser.h"
 #include "jinja/filters.h"
 #include "jinja/methods.h"

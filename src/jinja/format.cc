@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::jinja {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "jinja/compare.h"
 #include "jinja/format.h"
 

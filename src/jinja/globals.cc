@@ -3,8 +3,8 @@
 #include <array>
 #include <ctime>
 
-#include "base/strings.h"
-#include "base/unicode.h"
+#include "base/text/strings.h"
+#include "base/text/unicode.h"
 #include "jinja/arguments.h"
 #include "jinja/format.h"
 #include "jinja/iterate.h"

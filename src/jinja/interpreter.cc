@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/arguments.h"
 #include "jinja/evaluating.h"
 #include "jinja/filters.h"

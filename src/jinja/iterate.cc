@@ -1,6 +1,6 @@
 #include "jinja/iterate.h"
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::jinja {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/number_literal.h"
 #include "jinja/string_literal.h"
 #include "jinja/text_ops.h"

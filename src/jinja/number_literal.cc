@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::jinja {
 namespace {

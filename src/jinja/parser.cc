@@ -4,8 +4,8 @@
 #include <array>
 #include <initializer_list>
 
-#include "base/strings.h"
-#include "base/unicode.h"
+#include "base/text/strings.h"
+#include "base/text/unicode.h"
 #include "jinja/expression_parser.h"
 
 namespace valora::jinja {

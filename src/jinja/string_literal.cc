@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::jinja {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::jinja {
 

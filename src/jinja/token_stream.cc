@@ -1,6 +1,6 @@
 #include "jinja/token_stream.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::jinja {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/lexer.h"
 
 namespace valora::jinja {

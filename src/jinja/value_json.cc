@@ -1,6 +1,6 @@
 #include "jinja/value_json.h"
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::jinja {
 namespace {

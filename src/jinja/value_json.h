@@ -1,7 +1,7 @@
 // Converts JSON to template values. Objects keep the order of the given type.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "jinja/value.h"
 
 namespace valora::jinja {

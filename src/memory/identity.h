@@ -26,11 +26,11 @@ struct MediaSpan {
   Digest digest;
 };
 
-// For models whose rotary frequencies depend on the sequence length (models/rotary.h): the length
-// that applies to each token. Tokens of the prompt use the prompt's length, because the reference
-// computes them in one pass; a generated token uses the length including itself. This depends on
-// the request only, not on how steps divide it, so chunking, preemption and prefix reuse do not
-// change the frequencies.
+// For models whose rotary frequencies depend on the sequence length (models/decoder/rotary.h): the
+// length that applies to each token. Tokens of the prompt use the prompt's length, because the
+// reference computes them in one pass; a generated token uses the length including itself. This
+// depends on the request only, not on how steps divide it, so chunking, preemption and prefix reuse
+// do not change the frequencies.
 struct RopeLengths {
   int64_t limit = 0;  // all lengths up to here have the same frequencies; 0: no limit
   bool each = false;  // beyond it, each length has its own frequencies; else all share one set

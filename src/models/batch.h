@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "media/processor.h"
-#include "ops/attention.h"
-#include "ops/lora.h"
-#include "ops/state_arena.h"
-#include "ops/state_tables.h"
-#include "ops/vocabulary.h"
+#include "media/processors/processor.h"
+#include "ops/attention/attention.h"
+#include "ops/delta/state_arena.h"
+#include "ops/delta/state_tables.h"
+#include "ops/lora/lora.h"
+#include "ops/vocabulary/vocabulary.h"
 
 namespace valora::models {
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "media/processor.h"
+#include "media/processors/processor.h"
 #include "models/batch.h"
-#include "models/encoding.h"
 #include "models/spec/model_spec.h"
-#include "models/weights.h"
+#include "models/towers/encoding.h"
+#include "models/weights/weights.h"
 
 namespace valora::models {
 
@@ -36,8 +36,8 @@ class Model {
   // tokens widen the result; the extra columns are minus infinity in other rows.
   virtual at::Tensor logits(const at::Tensor& hidden,
                             const HeadAdaptation& adaptation = {}) const = 0;
-  // Encodes images and videos together, piece by piece (models/encoding.h). The items' inputs must
-  // outlive the encoding. Throws c10::Error if the model has no vision tower.
+  // Encodes images and videos together, piece by piece (models/towers/encoding.h). The items'
+  // inputs must outlive the encoding. Throws c10::Error if the model has no vision tower.
   virtual std::unique_ptr<Encoding> begin_encoding(std::vector<VisualItem> items,
                                                    PieceSize pieces) const;
   // Encodes in one go. One [input.tokens, hidden * (1 + visual_levels)] tensor per item, with rows

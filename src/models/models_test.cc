@@ -5,15 +5,15 @@
 #include <set>
 #include <string>
 
-#include "models/idefics3.h"
-#include "models/internvl.h"
-#include "models/number_words.h"
-#include "models/qwen2_5_vl_vision.h"
+#include "models/families/idefics3.h"
+#include "models/families/internvl.h"
+#include "models/families/number_words.h"
 #include "models/registry.h"
-#include "models/siglip_vision.h"
 #include "models/spec/load_error.h"
 #include "models/testing/tiny_towers.h"
-#include "models/visual_batch.h"
+#include "models/towers/qwen2_5_vl_vision.h"
+#include "models/towers/siglip_vision.h"
+#include "models/towers/visual_batch.h"
 
 namespace valora::models {
 namespace {

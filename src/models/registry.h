@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/core_sets.h"
+#include "base/machine/core_sets.h"
 #include "models/model.h"
 #include "models/spec/family.h"
 

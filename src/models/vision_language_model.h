@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "models/decoder.h"
+#include "models/decoder/decoder.h"
 #include "models/model.h"
-#include "models/vision_encoder.h"
+#include "models/towers/vision_encoder.h"
 
 namespace valora::models {
 

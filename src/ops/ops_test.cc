@@ -6,9 +6,9 @@
 #include <array>
 #include <vector>
 
-#include "ops/elementwise.h"
-#include "ops/linear.h"
-#include "ops/merge.h"
+#include "ops/elementwise/elementwise.h"
+#include "ops/linear/linear.h"
+#include "ops/merge/merge.h"
 #include "ops/testing/platforms.h"
 
 namespace valora::ops {

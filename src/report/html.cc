@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::report {
 namespace {

@@ -14,7 +14,7 @@ void Scheduler::count_passed(TimePoint now) {
 }
 
 // Requests of others would run on weights that lost more by rounding than the bound allows
-// (engine/merge_bound.h), whatever the policy chose.
+// (engine/adapters/merge_bound.h), whatever the policy chose.
 void Scheduler::keep_others_exact(Step& step) {
   StepPlan& plan = step.plan;
   if (plan.merged == kBaseModel) return;

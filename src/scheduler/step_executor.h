@@ -1,5 +1,5 @@
-// StepExecutor runs a step's plan: with the model (engine/runner.h), or as a cost function in
-// simulated time (lab/sim/simulated_executor.h).
+// StepExecutor runs a step's plan: with the model (engine/runner/runner.h), or as a cost function
+// in simulated time (lab/sim/simulated_executor.h).
 #pragma once
 
 #include <optional>

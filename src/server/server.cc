@@ -7,12 +7,12 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
+#include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/app.h"
-#include "server/handlers/default_adapter.h"
 #include "server/handlers/service.h"
 #include "server/handlers/starting_app.h"
-#include "server/handlers/stats_ticker.h"
+#include "server/handlers/status/stats_ticker.h"
 #include "server/http/allowed_hosts.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"

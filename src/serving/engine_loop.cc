@@ -1,7 +1,7 @@
 // The engine thread's loop: commands, steps, and work ahead while there are no requests.
 #include <utility>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "serving/serving_engine.h"
 
 namespace valora::serving {

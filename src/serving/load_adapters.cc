@@ -3,7 +3,7 @@
 #include <future>
 
 #include "base/fault.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "serving/serving_engine.h"
 
 namespace valora::serving {

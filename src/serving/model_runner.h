@@ -13,7 +13,7 @@
 
 namespace valora::serving {
 
-// Implemented by the tensor side (engine/runner.h). Only the engine thread calls it, inside
+// Implemented by the tensor side (engine/runner/runner.h). Only the engine thread calls it, inside
 // run_thread(). Exceptions other than std::bad_alloc end the engine; their what() is for the log.
 class ModelRunner : public scheduler::StepExecutor {
  public:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <future>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "memory/thread_mover.h"
 
 namespace valora::serving {

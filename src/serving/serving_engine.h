@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "api/options.h"
-#include "base/fair_pool.h"
+#include "base/threads/fair_pool.h"
 #include "scheduler/progress_watch.h"
 #include "serving/adapters/adapter_table.h"
 #include "serving/core.h"

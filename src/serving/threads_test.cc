@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "media/testing/pictures.h"
 #include "serving/testing/fake_engine_fixture.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/parts_done.h"
+#include "base/log/log.h"
+#include "base/threads/parts_done.h"
 #include "serving/serving_engine.h"
 
 namespace valora::serving {

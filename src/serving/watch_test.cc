@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "base/parts_done.h"
+#include "base/threads/parts_done.h"
 #include "serving/testing/fake_engine_fixture.h"
 
 namespace valora::serving {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/json_fields.h"
 
 namespace valora::text {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/added_token.h"
 #include "text/models/model.h"

@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "base/fault.h"
-#include "base/strings.h"
-#include "base/unicode.h"
+#include "base/text/strings.h"
+#include "base/text/unicode.h"
 #include "jinja/interpreter.h"
 #include "jinja/parser.h"
 #include "jinja/value_json.h"

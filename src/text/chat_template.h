@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/input_folder.h"
-#include "base/json.h"
+#include "base/files/input_folder.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/chat.h"
 

@@ -1,8 +1,8 @@
 // Reads the chat template and the special tokens of a model's folder.
 #include <array>
 
-#include "base/file.h"
-#include "base/gguf.h"
+#include "base/files/file.h"
+#include "base/tensors/gguf.h"
 #include "jinja/limits.h"
 #include "text/chat_template.h"
 #include "text/gguf/tokenizer.h"

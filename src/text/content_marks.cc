@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/strings.h"
-#include "base/unicode.h"
+#include "base/text/strings.h"
+#include "base/text/unicode.h"
 #include "jinja/text_ops.h"
 
 namespace valora::text {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/chat.h"
 #include "text/token_trie.h"

@@ -7,7 +7,7 @@
 #include <random>
 #include <variant>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/chat_template.h"
 #include "text/testing/chat_parts.h"
 #include "text/testing/tiny_tokenizer.h"

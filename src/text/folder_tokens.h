@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/input_folder.h"
-#include "base/json.h"
+#include "base/files/input_folder.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/added_tokens.h"
 

@@ -1,4 +1,4 @@
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/chat_formats.h"
 
 namespace valora::text {

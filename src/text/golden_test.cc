@@ -2,7 +2,7 @@
 // (tests/parity/make_text_golden.py).
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 

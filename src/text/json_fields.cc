@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::text {
 

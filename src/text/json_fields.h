@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::text {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "jinja/text_ops.h"
 #include "text/chat_formats.h"
 

@@ -3,8 +3,8 @@
 // puts the newer one in its place.
 #pragma once
 
-#include "base/input_folder.h"
-#include "base/json.h"
+#include "base/files/input_folder.h"
+#include "base/json/json.h"
 
 namespace valora::text {
 

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/chat_formats.h"
 
 namespace valora::text {

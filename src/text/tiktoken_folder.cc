@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "text/json_fields.h"
 #include "text/word_patterns.h"
 

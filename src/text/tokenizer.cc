@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/digest.h"
-#include "base/file.h"
-#include "base/gguf.h"
-#include "base/log.h"
-#include "base/unicode.h"
+#include "base/files/file.h"
+#include "base/log/log.h"
+#include "base/tensors/gguf.h"
+#include "base/text/unicode.h"
 #include "text/added_tokens.h"
 #include "text/content_marks.h"
 #include "text/decoders/decoder.h"

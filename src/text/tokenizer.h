@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/input_folder.h"
-#include "base/json.h"
+#include "base/files/input_folder.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::text {

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "api/waiting_calls.h"
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 #include "generator/train/peft_writer.h"
 #include "models/registry.h"
 #include "scheduler/policies/policies_in_turn.h"

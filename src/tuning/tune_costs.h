@@ -7,7 +7,7 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "engine/model_costs.h"
+#include "engine/start/model_costs.h"
 
 namespace valora::tuning {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::yaml {
 namespace {

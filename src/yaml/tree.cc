@@ -10,7 +10,7 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::yaml {
 namespace {

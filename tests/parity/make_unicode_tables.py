@@ -1,4 +1,4 @@
-"""Writes src/base/unicode_tables.cc: where the Unicode data of `tokenizers` differs from that of the libraries
+"""Writes src/base/text/unicode_tables.cc: where the Unicode data of `tokenizers` differs from that of the libraries
 we link.
 
 `tokenizers` uses Unicode 16 for regular expressions and Unicode 9 for normalization; PCRE2 and utf8proc of the
@@ -11,7 +11,7 @@ import unicodedata
 
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-OUTPUT = pathlib.Path(__file__).parents[2] / "src/base/unicode_tables.cc"
+OUTPUT = pathlib.Path(__file__).parents[2] / "src/base/text/unicode_tables.cc"
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cf".split()
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 NFD = normalizers.NFD()
@@ -85,7 +85,7 @@ def main():
     lower = ["{0x%X, 0x%X, %d}" % tuple(r) for r in ranges(added_lower_cases())]
     unknown = ["{0x%X, 0x%X}" % (r[0], r[1]) for r in ranges([(c, 0) for c in unknown_to_normalizer(added)])]
     OUTPUT.write_text(f"""// Written by tests/parity/make_unicode_tables.py; do not edit.
-#include "base/unicode_tables.h"
+#include "base/text/unicode_tables.h"
 
 namespace valora {{
 

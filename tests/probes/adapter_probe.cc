@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "adapters/adapter_spec.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::adapters {
 namespace {

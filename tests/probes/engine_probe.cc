@@ -20,9 +20,9 @@
 #include <utility>
 
 #include "api/waiting_calls.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "engine/start_engine.h"
+#include "base/json/json.h"
+#include "base/log/log.h"
+#include "engine/start/start_engine.h"
 #include "probe_request.h"
 #include "probe_sink.h"
 #include "scheduler/policies/policy.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "server/server.h"
 #include "server/testing/echo_script.h"
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <random>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/compiler.h"
 #include "grammar/matcher.h"
 

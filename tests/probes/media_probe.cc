@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iostream>
 
-#include "base/file.h"
-#include "media/anyres_grid.h"
-#include "media/loader.h"
+#include "base/files/file.h"
+#include "media/fetch/loader.h"
+#include "media/processors/anyres_grid.h"
 
 namespace valora::media {
 namespace {

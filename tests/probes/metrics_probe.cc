@@ -4,7 +4,7 @@
 #include <iostream>
 #include <map>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {

@@ -3,7 +3,7 @@
 
 #include "api/answer.h"
 #include "api/request.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::probe {
 

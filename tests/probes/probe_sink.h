@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "api/answer.h"
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::probe {
 

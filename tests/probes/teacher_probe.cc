@@ -8,9 +8,9 @@
 #include <iostream>
 #include <map>
 
-#include "base/json.h"
-#include "base/log.h"
-#include "engine/start_engine.h"
+#include "base/json/json.h"
+#include "base/log/log.h"
+#include "engine/start/start_engine.h"
 #include "generator/data/tasks_file.h"
 #include "generator/teacher.h"
 

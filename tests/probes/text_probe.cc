@@ -7,8 +7,8 @@
 // Errors: {"error": …}.
 #include <iostream>
 
-#include "base/json.h"
-#include "base/log.h"
+#include "base/json/json.h"
+#include "base/log/log.h"
 #include "chat_parts.h"
 #include "text/chat.h"
 #include "text/detokenizer.h"

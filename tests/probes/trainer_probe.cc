@@ -14,7 +14,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "generator/train/peft_writer.h"
 #include "generator/train/trainer.h"
 #include "probe_request.h"

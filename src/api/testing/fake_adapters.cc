@@ -1,6 +1,6 @@
 #include "api/testing/fake_adapters.h"
 
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 
 namespace valora::testing {
 

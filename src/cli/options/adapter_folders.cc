@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace valora::cli {
 

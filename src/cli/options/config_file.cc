@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "cli/options/spellings.h"
 #include "cli/options/unknown_options.h"
 #include "yaml/tree.h"

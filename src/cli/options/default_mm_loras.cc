@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 
 namespace valora::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "cli/options/config_file.h"
 #include "cli/options/human_number.h"
 #include "cli/options/spellings.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace valora::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace valora::cli {
 namespace {

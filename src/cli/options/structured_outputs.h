@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/json_spacing.h"
+#include "base/json/json_spacing.h"
 #include "base/result.h"
 
 namespace valora::cli {

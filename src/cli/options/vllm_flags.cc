@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "cli/options/vllm_options.h"
 
 namespace valora::cli {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/stderr_sink.h"
+#include "base/log/stderr_sink.h"
 
 namespace valora::cli {
 namespace {

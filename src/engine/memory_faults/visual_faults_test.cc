@@ -1,5 +1,5 @@
 // Failed allocations during requests with pictures, on a tiny Qwen2-VL.
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "engine/memory_faults/faults_fixture.h"
 #include "media/testing/pictures.h"
 #include "models/testing/tiny_towers.h"

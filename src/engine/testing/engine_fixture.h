@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/start_engine.h"
+#include "engine/start/start_engine.h"
 #include "engine/testing/tiny_checkpoint.h"
 #include "kernels/cpu/attention/kv_layout.h"
 #include "serving/testing/engine_fixture.h"

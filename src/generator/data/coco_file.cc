@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace valora::generator {
 namespace {

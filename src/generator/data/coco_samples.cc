@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "generator/data/coco_file.h"
 #include "generator/data/datasets.h"
 #include "generator/data/media_files.h"

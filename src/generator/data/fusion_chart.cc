@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "generator/data/fusion_page.h"
 #include "report/html.h"
 #include "report/numbers.h"

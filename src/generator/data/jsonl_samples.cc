@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "generator/data/media_files.h"
 #include "generator/data/sample_readers.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/json.h"
-#include "base/strings.h"
-#include "base/write_file.h"
+#include "base/files/write_file.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 
 namespace valora::generator {
 namespace {

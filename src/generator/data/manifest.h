@@ -30,8 +30,8 @@ struct Manifest {
 // {"scale", "labels"}}}}. Errors name the file and the task. Adapters are returned as absolute
 // paths of existing folders.
 Result<Manifest> read_manifest(const std::string& path);
-// Writes the file atomically (base/write_file.h). Adapters inside the manifest's folder are written
-// as relative paths.
+// Writes the file atomically (base/files/write_file.h). Adapters inside the manifest's folder are
+// written as relative paths.
 Status write_manifest(const Manifest& manifest, const std::string& path);
 
 }  // namespace valora::generator

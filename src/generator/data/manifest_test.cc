@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/testing/temp_dir.h"
 
 namespace valora::generator {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 
 namespace valora::generator {
 namespace {

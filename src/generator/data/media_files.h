@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "generator/data/task.h"
-#include "media/image.h"
+#include "media/image/image.h"
 
 namespace valora::generator {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::generator {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 #include "generator/data/task_sources.h"
 #include "yaml/fields.h"
 

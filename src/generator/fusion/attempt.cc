@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "generator/evaluator.h"
 #include "generator/train/peft_writer.h"
-#include "ops/parallel.h"
+#include "ops/device/parallel.h"
 
 namespace valora::generator {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <random>
 
-#include "base/folder_lock.h"
-#include "base/log.h"
-#include "engine/start_engine.h"
+#include "base/files/folder_lock.h"
+#include "base/log/log.h"
+#include "engine/start/start_engine.h"
 #include "generator/stopped.h"
 
 namespace valora::generator {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/options.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "generator/train/adapter_shape.h"
 #include "generator/train/options.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "api/engine.h"
-#include "base/write_file.h"
+#include "base/files/write_file.h"
 #include "generator/fusion/fusion.h"
 
 namespace valora::generator {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/write_file.h"
+#include "base/files/file.h"
+#include "base/files/write_file.h"
+#include "base/json/json.h"
 #include "generator/fusion/fusion.h"
 
 namespace valora::generator {

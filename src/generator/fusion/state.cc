@@ -1,7 +1,7 @@
 #include "generator/fusion/state.h"
 
-#include "base/file.h"
-#include "base/write_file.h"
+#include "base/files/file.h"
+#include "base/files/write_file.h"
 
 namespace valora::generator {
 namespace {

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <optional>
 
-#include "base/file.h"
-#include "base/worker_pool.h"
+#include "base/files/file.h"
+#include "base/threads/worker_pool.h"
 #include "generator/stopped.h"
 
 namespace valora::generator {

@@ -8,15 +8,15 @@
 #include <map>
 #include <set>
 
-#include "base/gguf.h"
-#include "base/write_file.h"
+#include "base/files/write_file.h"
+#include "base/tensors/gguf.h"
 #include "generator/quantise/input_moments.h"
 #include "generator/quantise/packed_linear.h"
 #include "generator/quantise/plan.h"
 #include "generator/quantise/rounding.h"
 #include "generator/stopped.h"
 #include "models/registry.h"
-#include "ops/compute_threads.h"
+#include "ops/device/compute_threads.h"
 
 namespace valora::generator {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <iterator>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "generator/data/datasets.h"
 #include "generator/data/tasks_file.h"
 #include "generator/fusion/task_data.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "models/weights.h"
+#include "models/weights/weights.h"
 
 namespace valora::generator {
 namespace {

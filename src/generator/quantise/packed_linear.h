@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors.h"
-#include "base/safetensors_writer.h"
+#include "base/tensors/safetensors.h"
+#include "base/tensors/safetensors_writer.h"
 #include "generator/quantise/options.h"
-#include "ops/quantised_tensor.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::generator {
 

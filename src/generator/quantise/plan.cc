@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "adapters/stored_experts.h"
-#include "models/expert_tensors.h"
-#include "models/weight_files.h"
+#include "models/weights/expert_tensors.h"
+#include "models/weights/weight_files.h"
 
 namespace valora::generator {
 namespace {

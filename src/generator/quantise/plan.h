@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
-#include "base/safetensors.h"
+#include "base/json/json.h"
+#include "base/tensors/safetensors.h"
 #include "generator/quantise/options.h"
 #include "models/spec/model_spec.h"
 

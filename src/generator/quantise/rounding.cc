@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/parallel.h"
-#include "ops/quantise.h"
+#include "ops/device/parallel.h"
+#include "ops/weights/quantise.h"
 
 namespace valora::generator {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/quantised_tensor.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::generator {
 

@@ -12,8 +12,6 @@
 namespace valora::generator {
 namespace {
 
-constexpr float kYes = 0.5f;  // threshold on a multi-label head's probabilities
-
 // Loads the adapter under its own name for as long as it is used.
 class GuestAdapter {
  public:
@@ -50,7 +48,7 @@ Lesson lesson_of(const Task& task, const Classification& c) {
     if (several)
       lesson.confidence =
           std::min<double>(*lesson.confidence, std::max(c.probs[i], 1 - c.probs[i]));
-    if (several ? c.probs[i] < kYes : static_cast<int>(i) != c.best) continue;
+    if (several ? c.probs[i] < kLabelHolds : static_cast<int>(i) != c.best) continue;
     lesson.labels.push_back(c.labels[i]);
     lesson.foreign |= std::ranges::find(task.labels, c.labels[i]) == task.labels.end();
   }

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <new>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::generator {
 namespace {

@@ -6,13 +6,13 @@
 #include <mutex>
 #include <thread>
 
-#include "base/base64.h"
-#include "base/file.h"
+#include "base/files/file.h"
+#include "base/text/base64.h"
 #include "generator/evaluator.h"
 #include "generator/stopped.h"
 #include "generator/teachers/chat_endpoint.h"
 #include "generator/teachers/lesson.h"
-#include "media/image.h"
+#include "media/image/image.h"
 
 namespace valora::generator {
 namespace {

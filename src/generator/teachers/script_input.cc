@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "base/file.h"
-#include "media/image.h"
+#include "base/files/file.h"
+#include "media/image/image.h"
 
 namespace valora::generator {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <exception>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace valora::generator {
 namespace {

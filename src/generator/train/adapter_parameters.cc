@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/weights.h"
+#include "models/weights/weights.h"
 
 namespace valora::generator {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "adapters/adapter_spec.h"
 #include "generator/train/adapter_shape.h"
-#include "ops/lora.h"
+#include "ops/lora/lora.h"
 
 namespace valora::generator {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapters/module_table.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::generator {

@@ -1,9 +1,9 @@
 #include "generator/train/checkpoint.h"
 
-#include "base/json.h"
-#include "base/safetensors_writer.h"
+#include "base/json/json.h"
+#include "base/tensors/safetensors_writer.h"
 #include "generator/train/tensor_bytes.h"
-#include "models/weights.h"
+#include "models/weights/weights.h"
 
 namespace valora::generator {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/flat_tensors.h"
+#include "engine/runner/flat_tensors.h"
 #include "models/spec/positions.h"
-#include "ops/recompute.h"
+#include "ops/elementwise/recompute.h"
 
 namespace valora::generator {
 namespace {

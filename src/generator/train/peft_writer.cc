@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/write_file.h"
+#include "base/files/write_file.h"
 #include "generator/train/tensor_bytes.h"
 
 namespace valora::generator {

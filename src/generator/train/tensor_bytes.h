@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/safetensors_writer.h"
+#include "base/tensors/safetensors_writer.h"
 
 namespace valora::generator {
 

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
-#include "base/worker_pool.h"
-#include "engine/dtype.h"
+#include "base/threads/worker_pool.h"
+#include "engine/start/dtype.h"
 #include "generator/stopped.h"
 
 namespace valora::generator {

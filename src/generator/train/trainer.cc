@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/digest.h"
-#include "engine/model_fault.h"
+#include "engine/runner/model_fault.h"
 #include "generator/stopped.h"
 #include "generator/train/sampler.h"
 #include "generator/train/schedule.h"
-#include "ops/compute_threads.h"
+#include "ops/device/compute_threads.h"
 
 namespace valora::generator {
 namespace {

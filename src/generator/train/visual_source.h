@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/tensor_cache.h"
+#include "engine/memory/tensor_cache.h"
 #include "generator/train/example.h"
 #include "models/model.h"
 #include "serving/prompts/frontend.h"

@@ -1,6 +1,6 @@
-// Elementwise and row-wise operations (ops/elementwise.h). They compute in fp32 and round once.
-// Rows are contiguous unless a stride is given; strides are in elements. Accesses are 16 bytes wide
-// where sizes, strides and addresses allow, but all values are supported.
+// Elementwise and row-wise operations (ops/elementwise/elementwise.h). They compute in fp32 and
+// round once. Rows are contiguous unless a stride is given; strides are in elements. Accesses are
+// 16 bytes wide where sizes, strides and addresses allow, but all values are supported.
 #pragma once
 
 #include "kernels/cuda/types.h"

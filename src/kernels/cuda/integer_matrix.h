@@ -16,7 +16,7 @@
 // Padding of outputs and inputs never affects a result.
 #pragma once
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cuda/types.h"
 
 namespace valora::kernels::cuda {

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 
 namespace valora::kernels::testing_support {
 

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "base/cache_folder.h"
-#include "base/file.h"
+#include "base/files/cache_folder.h"
+#include "base/files/file.h"
 #include "kernels/tiles/choose.h"
 #include "kernels/tiles/tile_file.h"
 

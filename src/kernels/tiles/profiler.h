@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/tiles/tile.h"
 
 namespace valora::kernels {

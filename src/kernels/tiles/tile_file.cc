@@ -6,10 +6,10 @@
 #include <optional>
 #include <span>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/strings.h"
-#include "base/write_file.h"
+#include "base/files/file.h"
+#include "base/files/write_file.h"
+#include "base/json/json.h"
+#include "base/text/strings.h"
 #include "kernels/tiles/tile_numbers.h"
 
 namespace valora::kernels {

@@ -12,7 +12,7 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
-#include "media/fetch.h"
+#include "media/fetch/fetch.h"
 
 namespace valora::media::testing {
 

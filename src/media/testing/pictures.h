@@ -10,8 +10,8 @@
 #include <webp/encode.h>
 #include <zlib.h>
 
-#include "media/fetch.h"
-#include "media/image.h"
+#include "media/fetch/fetch.h"
+#include "media/image/image.h"
 
 namespace valora::media::testing {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/parallel.h"
+#include "ops/device/parallel.h"
 
 namespace valora::models {
 namespace {

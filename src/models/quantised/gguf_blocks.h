@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/gguf.h"
-#include "ops/quantise.h"
-#include "ops/quantised_tensor.h"
+#include "base/tensors/gguf.h"
+#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {
 

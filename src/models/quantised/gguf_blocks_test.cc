@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "ops/weight.h"
+#include "ops/weights/weight.h"
 
 namespace valora::models {
 namespace {

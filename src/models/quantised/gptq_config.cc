@@ -2,7 +2,7 @@
 // AutoRound's for tensors in these two layouts.
 #include <algorithm>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "models/quantised/config.h"
 #include "models/spec/load_error.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::models {
 

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "models/quantised/stored_linear.h"
-#include "ops/parallel.h"
+#include "ops/device/parallel.h"
 
 namespace valora::models {
 namespace {

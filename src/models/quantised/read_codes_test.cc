@@ -7,7 +7,7 @@
 #include "models/quantised/config.h"
 #include "models/spec/load_error.h"
 #include "models/testing/quantised_tensors.h"
-#include "models/weights.h"
+#include "models/weights/weights.h"
 
 namespace valora::models {
 namespace {

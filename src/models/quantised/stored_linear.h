@@ -8,9 +8,9 @@
 #include "adapters/partition.h"
 #include "models/quantised/linear_tensors.h"
 #include "models/quantised/scheme.h"
-#include "ops/input_rounding.h"
-#include "ops/quantise.h"
-#include "ops/quantised_tensor.h"
+#include "ops/linear/input_rounding.h"
+#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {
 

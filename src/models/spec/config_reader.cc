@@ -1,6 +1,6 @@
 #include "models/spec/config_reader.h"
 
-#include "base/gguf.h"
+#include "base/tensors/gguf.h"
 #include "models/spec/gguf_config.h"
 #include "models/spec/load_error.h"
 #include "models/spec/model_path.h"

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "base/json.h"
-#include "media/processor.h"
+#include "base/json/json.h"
+#include "media/processors/processor.h"
 #include "models/spec/config_reader.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/positions.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "text/gguf/tokenizer.h"
 
 namespace valora::models {

@@ -4,10 +4,10 @@
 #include <array>
 #include <filesystem>
 
-#include "base/file.h"
-#include "base/gguf.h"
-#include "base/json.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/tensors/gguf.h"
+#include "base/text/strings.h"
 
 namespace valora::models {
 namespace {

@@ -1,6 +1,6 @@
 #include "models/spec/older_files.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 namespace valora::models {
 

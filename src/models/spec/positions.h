@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "media/processor.h"
+#include "media/processors/processor.h"
 
 namespace valora::models {
 

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "kernels/cpu/isa/isa.h"
-#include "ops/backend.h"
 #include "ops/conformance/check.h"
 #include "ops/conformance/grids.h"
+#include "ops/device/backend.h"
 
 namespace valora::ops {
 namespace {

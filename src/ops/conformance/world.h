@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "ops/conformance/cases.h"
-#include "ops/linear.h"
+#include "ops/linear/linear.h"
 
 namespace valora::ops::conformance {
 

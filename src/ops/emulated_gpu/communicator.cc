@@ -2,10 +2,10 @@
 // They can be captured like launches.
 #include <cstdlib>
 
-#include "base/host_communicator.h"
+#include "base/threads/host_communicator.h"
+#include "ops/device/gpu_communicator.h"
 #include "ops/emulated_gpu/faults.h"
 #include "ops/emulated_gpu/recording.h"
-#include "ops/gpu_communicator.h"
 
 namespace valora::ops {
 namespace {

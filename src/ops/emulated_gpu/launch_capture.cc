@@ -1,6 +1,6 @@
 // Captures on the emulated GPU: launches run immediately and are recorded; a replay runs them
 // again.
-#include "ops/launch_capture.h"
+#include "ops/launch/launch_capture.h"
 
 #include <c10/util/Exception.h>
 

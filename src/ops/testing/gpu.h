@@ -3,7 +3,7 @@
 
 #include <ATen/Context.h>
 
-#include "ops/dispatch.h"
+#include "ops/device/dispatch.h"
 
 namespace valora::ops::testing_support {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ops/backend.h"
+#include "ops/device/backend.h"
 
 namespace valora::ops::testing_support {
 

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "base/cache_folder.h"
 #include "base/digest.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/write_file.h"
+#include "base/files/cache_folder.h"
+#include "base/files/file.h"
+#include "base/files/write_file.h"
+#include "base/json/json.h"
 
 namespace valora::scheduler {
 namespace {

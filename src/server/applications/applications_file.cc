@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 #include "yaml/fields.h"
 
 namespace valora::server {

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "base/fault.h"
-#include "base/strings.h"
+#include "base/text/strings.h"
+#include "server/handlers/adapters/upload_lora.h"
 #include "server/handlers/cross_site.h"
 #include "server/handlers/routes.h"
-#include "server/handlers/upload_lora.h"
 #include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"
 

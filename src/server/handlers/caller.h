@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "server/handlers/application_of.h"
+#include "server/handlers/applications/application_of.h"
 
 namespace valora::server {
 

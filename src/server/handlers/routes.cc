@@ -5,20 +5,20 @@
 #include <algorithm>
 #include <array>
 
-#include "server/handlers/applications.h"
-#include "server/handlers/classify.h"
-#include "server/handlers/embeddings.h"
-#include "server/handlers/generation.h"
-#include "server/handlers/lora.h"
-#include "server/handlers/models.h"
-#include "server/handlers/openapi.h"
-#include "server/handlers/page.h"
-#include "server/handlers/page_samples.h"
-#include "server/handlers/responses_api.h"
-#include "server/handlers/stats.h"
-#include "server/handlers/status.h"
+#include "server/handlers/adapters/lora.h"
+#include "server/handlers/adapters/models.h"
+#include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/applications/applications.h"
+#include "server/handlers/generation/generation.h"
+#include "server/handlers/generation/responses_api.h"
+#include "server/handlers/openapi/openapi.h"
+#include "server/handlers/page/page.h"
+#include "server/handlers/page/page_samples.h"
+#include "server/handlers/pooled/classify.h"
+#include "server/handlers/pooled/embeddings.h"
+#include "server/handlers/status/stats.h"
+#include "server/handlers/status/status.h"
 #include "server/handlers/tokens.h"
-#include "server/handlers/upload_lora.h"
 
 namespace valora::server {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "api/find_adapter.h"
 #include "server/base_names.h"
-#include "server/handlers/adapter_resolver.h"
-#include "server/handlers/stats_ticker.h"
+#include "server/handlers/adapters/adapter_resolver.h"
+#include "server/handlers/status/stats_ticker.h"
 
 namespace valora::server {
 namespace {

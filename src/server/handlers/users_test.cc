@@ -1,6 +1,6 @@
 #include <map>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {

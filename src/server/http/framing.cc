@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "base/strings.h"
-#include "base/visible_text.h"
+#include "base/text/strings.h"
+#include "base/text/visible_text.h"
 #include "server/http/allowed_hosts.h"
 
 namespace valora::server {

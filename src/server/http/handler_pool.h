@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "base/fair_pool.h"
+#include "base/threads/fair_pool.h"
 
 namespace valora::server {
 

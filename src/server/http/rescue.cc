@@ -7,7 +7,7 @@
 namespace valora::server {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kRetryPause{10};
 
 bool rescued(Rescuable& object) {
   try {
@@ -64,7 +64,7 @@ void Rescue::run() {
     if (done) continue;
     // Nothing took its place, so it still counts as expected.
     if (waiting_.size() < waiting_.capacity()) waiting_.push_back(std::move(object));
-    changed_.wait_for(lock, kPause, [this] { return stopped_; });
+    changed_.wait_for(lock, kRetryPause, [this] { return stopped_; });
   }
 }
 

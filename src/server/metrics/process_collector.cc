@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/stderr_sink.h"
+#include "base/log/stderr_sink.h"
 
 namespace valora::server {
 namespace {

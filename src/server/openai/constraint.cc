@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "api/options.h"
-#include "base/parse_ordered.h"
-#include "base/strings.h"
+#include "base/json/parse_ordered.h"
+#include "base/text/strings.h"
 #include "server/openai/fields.h"
 
 namespace valora::server {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "api/constraint.h"
-#include "base/json.h"
-#include "base/json_spacing.h"
+#include "base/json/json.h"
+#include "base/json/json_spacing.h"
 #include "base/result.h"
 
 namespace valora::server {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::server {
 namespace {

@@ -2,7 +2,7 @@
 // and of the prompt's.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "server/openai/requests.h"
 
 namespace valora::server {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/media_keys.h"

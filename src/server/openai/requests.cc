@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "server/openai/constraint.h"
 #include "server/openai/copies.h"
 #include "server/openai/exact_integers.h"

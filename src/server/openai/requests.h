@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/request.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "server/openai/messages.h"
 #include "server/openai/thinking_fields.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/parse_ordered.h"
-#include "base/strings.h"
+#include "base/json/parse_ordered.h"
+#include "base/text/strings.h"
 #include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"

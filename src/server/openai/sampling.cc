@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/utf8.h"
 

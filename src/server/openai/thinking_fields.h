@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::server {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/parse_ordered.h"
-#include "base/strings.h"
+#include "base/json/parse_ordered.h"
+#include "base/text/strings.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
 

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 #include "server/openai/fields.h"
 
 namespace valora::server {

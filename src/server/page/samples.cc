@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 
 namespace valora::server {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "server/http/http.h"
 
 namespace valora::server::testing {

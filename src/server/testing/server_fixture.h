@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "server/server.h"
 #include "server/testing/echo_script.h"
 #include "server/testing/socket_client.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/parse_ordered.h"
+#include "base/json/parse_ordered.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {

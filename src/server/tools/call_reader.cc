@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 namespace valora::server {
 namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-// Nesting limit of a value: JSON trees are destroyed recursively (base/json.h).
+// Nesting limit of a value: JSON trees are destroyed recursively (base/json/json.h).
 constexpr int kMaxCallDepth = 64;
 
 bool is_arguments(const std::string& key) { return key == "arguments" || key == "parameters"; }

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <utility>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::server {
 namespace {

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "base/write_file.h"
+#include "base/files/write_file.h"
 
 namespace valora::server {
 namespace {

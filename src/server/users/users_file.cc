@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/file.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/text/strings.h"
 #include "yaml/fields.h"
 
 namespace valora::server {

@@ -20,7 +20,7 @@
 namespace valora::serving {
 
 // The weights of an adapter or head, kept alive here. Only the tensor side knows their type
-// (engine/adapter_tensors.h).
+// (engine/adapters/adapter_tensors.h).
 struct Tensors {
   virtual ~Tensors() = default;
 };
@@ -35,7 +35,7 @@ struct LoadedHead {
   std::shared_ptr<const Tensors> tensors;
 };
 
-// Whether an adapter may be merged into the weights of a step (engine/merge_bound.h).
+// Whether an adapter may be merged into the weights of a step (engine/adapters/merge_bound.h).
 enum class MergeUse : uint8_t {
   kNever,
   kAlone,        // only if all requests of the step are its own

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/ebnf.h"
 
 namespace valora::serving {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "grammar/matcher.h"
 #include "grammar/testing/byte_vocabulary.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
 #include "models/spec/load_error.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/media_text.h"

@@ -14,7 +14,7 @@
 #include "api/options.h"
 #include "api/request.h"
 #include "base/position_range.h"
-#include "media/loader.h"
+#include "media/fetch/loader.h"
 #include "memory/identity.h"
 #include "models/spec/family.h"
 #include "serving/adapters/loaded_adapter.h"

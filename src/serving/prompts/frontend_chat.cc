@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/parse_ordered.h"
+#include "base/json/parse_ordered.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
 #include "text/chat_template.h"

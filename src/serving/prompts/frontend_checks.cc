@@ -1,7 +1,7 @@
 // Checks of prompts before preparation, and of placeholders at start-up.
 #include <algorithm>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
 #include "serving/prompts/prompt_tokens.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/strings.h"
+#include "base/log/log.h"
+#include "base/text/strings.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "text/chat_template.h"
 

@@ -9,7 +9,7 @@
 #include "adapters/adapter_spec.h"
 #include "api/options.h"
 #include "base/digest.h"
-#include "base/input_folder.h"
+#include "base/files/input_folder.h"
 #include "serving/prompts/thoughts.h"
 #include "serving/sampling/answer_grammars.h"
 #include "text/chat.h"

@@ -3,7 +3,7 @@
 
 #include "api/media_settings.h"
 #include "base/result.h"
-#include "media/processor.h"
+#include "media/processors/processor.h"
 
 namespace valora::serving {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "media/processor.h"
+#include "media/processors/processor.h"
 #include "models/spec/family.h"
 #include "models/spec/positions.h"
 #include "text/content_marks.h"

@@ -1,7 +1,7 @@
 #include "serving/prompts/prompt_tokens.h"
 
-#include "base/log.h"
-#include "base/strings.h"
+#include "base/log/log.h"
+#include "base/text/strings.h"
 
 namespace valora::serving {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/cores.h"
 #include "base/fault.h"
+#include "base/machine/cores.h"
 #include "serving/prompts/chat_media.h"
 
 namespace valora::serving {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fair_pool.h"
+#include "base/threads/fair_pool.h"
 #include "serving/prompts/frontend.h"
 
 namespace valora::serving {

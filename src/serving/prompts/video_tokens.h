@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "media/processor.h"
+#include "media/processors/processor.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/positions.h"
 #include "text/content_marks.h"

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "api/constraint.h"
-#include "base/fair_pool.h"
+#include "base/threads/fair_pool.h"
 #include "serving/sampling/answer_grammars.h"
 
 namespace valora::serving {

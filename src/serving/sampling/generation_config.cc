@@ -5,10 +5,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/strings.h"
+#include "base/files/file.h"
+#include "base/json/json.h"
+#include "base/log/log.h"
+#include "base/text/strings.h"
 #include "serving/sampling/unserved_settings.h"
 
 namespace valora::serving {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/request.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "serving/sampling/sampler.h"
 
 namespace valora::serving {

@@ -1,6 +1,6 @@
 #include "serving/sampling/unserved_settings.h"
 
-#include "base/strings.h"
+#include "base/text/strings.h"
 
 namespace valora::serving {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/testing/temp_dir.h"
 #include "serving/serving_engine.h"
 #include "serving/testing/engine_fixture.h"

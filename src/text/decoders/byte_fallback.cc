@@ -3,7 +3,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/json_fields.h"
 
 namespace valora::text {

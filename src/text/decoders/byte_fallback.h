@@ -2,7 +2,7 @@
 // one U+FFFD per byte.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/decoders/part.h"
 

@@ -1,6 +1,6 @@
 #include "text/decoders/byte_level.h"
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/byte_map.h"
 #include "text/json_fields.h"
 

@@ -2,7 +2,7 @@
 // is kept as text.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/decoders/part.h"
 

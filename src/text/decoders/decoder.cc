@@ -14,12 +14,12 @@ namespace valora::text {
 namespace {
 
 // Limited because all tokens are decoded once when the file is loaded.
-constexpr size_t kMaxGrowth = 16;
+constexpr size_t kMaxDecoderGrowth = 16;
 
-using Part = std::unique_ptr<const DecoderPart>;
+using DecoderPartPtr = std::unique_ptr<const DecoderPart>;
 
-Result<Part> make_part(const Json& json, const std::string& type, const std::string& where,
-                       bool fused) {
+Result<DecoderPartPtr> make_decoder_part(const Json& json, const std::string& type,
+                                         const std::string& where, bool fused) {
   if (type == "Fuse") return make_fuse_decoder(json, where);
   if (type == "Strip") return make_strip_decoder(json, where, fused);
   const auto known = {"ByteLevel", "Metaspace", "Replace", "ByteFallback"};
@@ -40,17 +40,17 @@ Result<Decoder> Decoder::read(const Json& json, const std::string& where) {
   if (json.is_null()) return refuse(where, "a tokenizer without a decoder is not supported");
   bool fused = false;
   const auto make = [&](const Json& part, const std::string& type, const std::string& part_where) {
-    auto made = make_part(part, type, part_where, fused);
+    auto made = make_decoder_part(part, type, part_where, fused);
     fused = fused || (made.ok() && (*made)->fuses());
     return made;
   };
-  VALORA_TRY(parts, RowReader<DecoderPart>("decoders", kMaxGrowth, make).read(json, where));
+  VALORA_TRY(parts, RowReader<DecoderPart>("decoders", kMaxDecoderGrowth, make).read(json, where));
   return Decoder(std::move(parts));
 }
 
 std::string Decoder::bytes(std::string_view token) const {
   std::string bytes(token);
-  for (const Part& part : parts_) bytes = part->bytes(bytes);
+  for (const DecoderPartPtr& part : parts_) bytes = part->bytes(bytes);
   return bytes;
 }
 

@@ -1,7 +1,7 @@
 // Decoder "Fuse": joins the tokens into one text for the following decoders.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/decoders/part.h"
 

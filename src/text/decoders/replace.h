@@ -1,7 +1,7 @@
 // Decoder "Replace": replaces a text in every token.
 #pragma once
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 #include "text/decoders/part.h"
 

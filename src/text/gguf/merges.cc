@@ -3,7 +3,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/gguf/tokenizer.h"
 
 namespace valora::text {

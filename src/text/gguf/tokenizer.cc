@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/gguf/tokens.h"
 #include "text/gguf/words.h"
 #include "text/json_fields.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/gguf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
+#include "base/tensors/gguf.h"
 
 namespace valora::text {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/gguf/tokenizer.h"
 #include "text/json_fields.h"
 

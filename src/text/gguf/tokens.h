@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/gguf.h"
 #include "base/result.h"
+#include "base/tensors/gguf.h"
 
 namespace valora::text {
 

@@ -1,9 +1,9 @@
 // How the byte-level tokenizers of GGUF files split text into words.
 #pragma once
 
-#include "base/gguf.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
+#include "base/tensors/gguf.h"
 
 namespace valora::text {
 

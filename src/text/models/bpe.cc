@@ -6,7 +6,7 @@
 #include <functional>
 #include <queue>
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 
 namespace valora::text {
 namespace {

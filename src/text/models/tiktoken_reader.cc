@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "text/byte_map.h"
 #include "text/json_fields.h"
 #include "text/models/bpe.h"

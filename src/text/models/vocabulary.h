@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::text {

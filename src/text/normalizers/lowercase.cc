@@ -1,6 +1,6 @@
 #include "text/normalizers/lowercase.h"
 
-#include "base/unicode.h"
+#include "base/text/unicode.h"
 #include "text/json_fields.h"
 
 namespace valora::text {

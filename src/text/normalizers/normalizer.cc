@@ -12,22 +12,23 @@
 namespace valora::text {
 namespace {
 
-constexpr size_t kMaxGrowth = 256;
+constexpr size_t kMaxNormalizerGrowth = 256;
 
-using Part = std::unique_ptr<const Normalizer>;
+using NormalizerPtr = std::unique_ptr<const Normalizer>;
 
 class NormalizerSequence final : public Normalizer {
  public:
-  explicit NormalizerSequence(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  explicit NormalizerSequence(std::vector<NormalizerPtr> parts) : parts_(std::move(parts)) {}
   void apply(NormalizedText& text) const override {
-    for (const Part& part : parts_) part->apply(text);
+    for (const NormalizerPtr& part : parts_) part->apply(text);
   }
 
  private:
-  std::vector<Part> parts_;
+  std::vector<NormalizerPtr> parts_;
 };
 
-Result<Part> make_part(const Json& json, const std::string& type, const std::string& where) {
+Result<NormalizerPtr> make_normalizer_part(const Json& json, const std::string& type,
+                                           const std::string& where) {
   if (type == "NFC") return make_unicode_form(json, where, UnicodeForm::kNfc);
   if (type == "NFD") return make_unicode_form(json, where, UnicodeForm::kNfd);
   if (type == "NFKC") return make_unicode_form(json, where, UnicodeForm::kNfkc);
@@ -41,10 +42,11 @@ Result<Part> make_part(const Json& json, const std::string& type, const std::str
 
 }  // namespace
 
-Result<Part> make_normalizer(const Json& json, const std::string& where) {
-  if (json.is_null()) return Part();
-  VALORA_TRY(parts, RowReader<Normalizer>("normalizers", kMaxGrowth, make_part).read(json, where));
-  return Part(new NormalizerSequence(std::move(parts)));
+Result<NormalizerPtr> make_normalizer(const Json& json, const std::string& where) {
+  if (json.is_null()) return NormalizerPtr();
+  VALORA_TRY(parts, RowReader<Normalizer>("normalizers", kMaxNormalizerGrowth, make_normalizer_part)
+                        .read(json, where));
+  return NormalizerPtr(new NormalizerSequence(std::move(parts)));
 }
 
 }  // namespace valora::text

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/unicode.h"
-#include "base/unicode_tables.h"
+#include "base/text/unicode.h"
+#include "base/text/unicode_tables.h"
 #include "text/json_fields.h"
 
 namespace valora::text {

@@ -9,22 +9,23 @@
 namespace valora::text {
 namespace {
 
-constexpr size_t kMaxGrowth = 256;
+constexpr size_t kMaxPreTokenizerGrowth = 256;
 
-using Part = std::unique_ptr<const PreTokenizer>;
+using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;
 
 class PreTokenizerSequence final : public PreTokenizer {
  public:
-  explicit PreTokenizerSequence(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  explicit PreTokenizerSequence(std::vector<PreTokenizerPtr> parts) : parts_(std::move(parts)) {}
   void apply(Pieces& pieces) const override {
-    for (const Part& part : parts_) part->apply(pieces);
+    for (const PreTokenizerPtr& part : parts_) part->apply(pieces);
   }
 
  private:
-  std::vector<Part> parts_;
+  std::vector<PreTokenizerPtr> parts_;
 };
 
-Result<Part> make_part(const Json& json, const std::string& type, const std::string& where) {
+Result<PreTokenizerPtr> make_pretokenizer_part(const Json& json, const std::string& type,
+                                               const std::string& where) {
   if (type == "Split") return make_split(json, where);
   if (type == "ByteLevel") return make_byte_level_pretokenizer(json, where);
   if (type == "Digits") return make_digits(json, where);
@@ -34,11 +35,12 @@ Result<Part> make_part(const Json& json, const std::string& type, const std::str
 
 }  // namespace
 
-Result<Part> make_pretokenizer(const Json& json, const std::string& where) {
-  if (json.is_null()) return Part();
-  VALORA_TRY(parts,
-             RowReader<PreTokenizer>("pretokenizers", kMaxGrowth, make_part).read(json, where));
-  return Part(new PreTokenizerSequence(std::move(parts)));
+Result<PreTokenizerPtr> make_pretokenizer(const Json& json, const std::string& where) {
+  if (json.is_null()) return PreTokenizerPtr();
+  VALORA_TRY(parts, RowReader<PreTokenizer>("pretokenizers", kMaxPreTokenizerGrowth,
+                                            make_pretokenizer_part)
+                        .read(json, where));
+  return PreTokenizerPtr(new PreTokenizerSequence(std::move(parts)));
 }
 
 }  // namespace valora::text

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/log.h"
-#include "base/unicode.h"
+#include "base/log/log.h"
+#include "base/text/unicode.h"
 
 namespace valora::text {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/unicode.h"
-#include "base/unicode_tables.h"
+#include "base/text/unicode.h"
+#include "base/text/unicode_tables.h"
 
 namespace valora::text {
 namespace {

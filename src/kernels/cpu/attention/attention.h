@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/attention/byte_layout.h"
 #include "kernels/cpu/attention/kv_layout.h"
 

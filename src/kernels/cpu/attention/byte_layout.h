@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/product/panels.h"
 #include "kernels/types/kv_format.h"
 #include "kernels/types/query_span.h"

@@ -157,4 +157,6 @@ void write_normalized(const QueryTile<T>& tile, const PartialAttention& partial,
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 
+#undef VALORA_INSTANTIATE
+
 }  // namespace valora::kernels

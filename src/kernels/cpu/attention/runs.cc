@@ -104,4 +104,6 @@ void attend_runs(Heads<const T> q, Heads<T> o, int64_t begin, int64_t count, flo
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 
+#undef VALORA_INSTANTIATE
+
 }  // namespace valora::kernels

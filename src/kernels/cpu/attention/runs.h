@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/types/runs.h"
 

@@ -266,4 +266,6 @@ void gated_delta(const StateShape& shape, const DeltaInputs<T>& inputs,
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 
+#undef VALORA_INSTANTIATE
+
 }  // namespace valora::kernels

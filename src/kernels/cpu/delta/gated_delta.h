@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/types/bf16.h"
 #include "kernels/types/state_layout.h"
 #include "kernels/types/state_span.h"

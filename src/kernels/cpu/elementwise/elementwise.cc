@@ -202,4 +202,6 @@ void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t ldh, in
 VALORA_INSTANTIATE(float)
 VALORA_INSTANTIATE(bf16)
 
+#undef VALORA_INSTANTIATE
+
 }  // namespace valora::kernels

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/types/argmax.h"
 #include "kernels/types/bf16.h"
 #include "kernels/types/gate.h"

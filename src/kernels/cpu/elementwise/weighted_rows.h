@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/types/bf16.h"
 
 namespace valora::kernels {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/linear/project.h"
 #include "kernels/tiles/tile.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
 #include "kernels/types/gate.h"

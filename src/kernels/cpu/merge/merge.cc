@@ -1,4 +1,5 @@
 #include "kernels/cpu/merge/merge.h"
+#include "kernels/cpu/freed.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -49,10 +50,6 @@ std::vector<Piece> pieces_of(std::span<const Merge<T>> merges) {
   }
   return pieces;
 }
-
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 // 64-byte aligned scratch for the largest block.
 template <typename T>

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/cpu/product/panels.h"
 
 namespace valora::kernels {

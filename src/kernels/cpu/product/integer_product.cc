@@ -1,4 +1,5 @@
 #include "kernels/cpu/product/integer_product.h"
+#include "kernels/cpu/freed.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,10 +15,6 @@ namespace {
 
 // Memory for decoded weights: half of a small L2.
 constexpr int64_t kDecodedBytes = 128 << 10;
-
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
 
 void* decoded_memory() {
   thread_local std::unique_ptr<void, Freed> memory(std::aligned_alloc(64, kDecodedBytes));

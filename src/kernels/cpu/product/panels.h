@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "base/parallel.h"
+#include "base/threads/parallel.h"
 #include "kernels/types/bf16.h"
 #include "kernels/types/lora.h"
 

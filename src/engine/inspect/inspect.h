@@ -1,0 +1,72 @@
+// Inspects a model or adapter folder for `valora inspect`: identifies it and checks whether CPUs
+// can serve it. For a model, the names, shapes and dtypes of all tensors are checked as when
+// loading, but no values are read. An adapter is read in full.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "api/options.h"
+#include "base/result.h"
+#include "engine/memory/memory_plan.h"
+#include "models/model.h"
+
+namespace valora {
+
+enum class FolderKind { kModel, kAdapter };
+
+// kAdapter if it has adapter_config.json, else kModel if it has config.json, else kNotFound.
+Result<FolderKind> folder_kind(const std::string& dir);
+
+struct StoredWeights {
+  int64_t parameters = 0;
+  size_t bytes = 0;
+  std::string dtype;  // the most common one; for a GGUF file, its block types
+};
+
+struct ServedWeights {
+  std::string dtype;
+  size_t bytes = 0;  // in memory
+  std::string kv_dtype;
+  int64_t kv_bytes_per_token = 0;
+  int64_t state_bytes = 0;          // a sequence's state in addition to its KV; 0: none
+  MemoryPlan plan;                  // with default options and the currently free memory
+  std::vector<std::string> unused;  // tensors the model does not use
+  std::optional<models::QuantisedReport> quantised;  // absent if not quantised
+};
+
+struct ModelReport {
+  std::string path;
+  std::vector<std::string> problems;  // reasons why it cannot be served; empty if it can
+  std::vector<std::string> warnings;
+  // Filled in as far as possible even if there are problems.
+  std::string architecture;
+  bool known_architecture = false;
+  std::optional<models::ModelSpec> spec;
+  int64_t attention_heads = 0;
+  std::optional<int32_t> tokenizer_size;  // number of tokens; absent if the tokenizer is unreadable
+  std::optional<std::string> chat_example;  // the prompt built from the user message "Hi"
+  std::optional<StoredWeights> stored;
+  std::optional<ServedWeights> served;  // absent if a tensor is missing or invalid
+};
+
+ModelReport inspect_model(const std::string& dir, ComputeDtype dtype,
+                          KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto);
+
+struct AdapterReport {
+  std::string path;
+  std::vector<std::string> problems;
+  std::string base_model;                     // from adapter_config.json; may be empty
+  std::string model_path;                     // the model it was checked against; empty: none
+  adapters::ModuleTable modules;              // indexed by the targets of `spec`
+  std::optional<adapters::AdapterSpec> spec;  // absent if it cannot be served
+};
+
+// Checks an adapter against a model's configuration, or on its own if model_dir is empty.
+AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,
+                              const adapters::AdapterLimits& limits);
+
+}  // namespace valora

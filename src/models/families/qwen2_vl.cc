@@ -1,0 +1,10 @@
+#include "models/families/qwen2_vl.h"
+
+#include "models/families/qwen_vl_family.h"
+#include "models/towers/qwen2_vl_vision.h"
+
+namespace valora::models {
+
+Family qwen2_vl_family() { return qwen_vl_family<Qwen2VlVisionTower>(); }
+
+}  // namespace valora::models

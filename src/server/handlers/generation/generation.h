@@ -1,0 +1,23 @@
+// /v1/chat/completions and /v1/completions. The answer is one JSON object or a stream of
+// server-sent events.
+#pragma once
+
+#include <memory>
+
+#include "server/handlers/generation/answer.h"
+#include "server/handlers/service.h"
+#include "server/openai/requests.h"
+
+namespace valora::server {
+
+void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
+                 std::shared_ptr<Exchange> exchange);
+void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
+                       std::shared_ptr<Exchange> exchange);
+
+// Submits the body's prompts, constrained to the form that its tools require. Also used by
+// /v1/responses.
+void start_generation(const Service& service, const HttpRequest& request, GenerationBody body,
+                      const Caller& caller, Answer& answer);
+
+}  // namespace valora::server

@@ -1,0 +1,174 @@
+#include "server/handlers/openapi/openapi_bodies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/openapi/openapi_answers.h"
+#include "server/handlers/status/stats.h"
+#include "server/handlers/status/status.h"
+#include "server/openai/request_fields.h"
+
+namespace valora::server {
+namespace {
+
+struct LoraField {
+  const char* name;
+  const char* type;
+  const char* meaning;
+};
+
+constexpr std::array kLoadFields = {
+    LoraField{"lora_name", "string", "the name in requests"},
+    LoraField{"lora_path", "string", "a folder on the server"},
+    LoraField{"load_inplace", "boolean", "the name may exist already; its requests keep the old"},
+    LoraField{"pinned", "boolean", "its weights never leave the memory pool"},
+    LoraField{"lazy", "boolean", "values are read when a request first needs them"},
+    LoraField{"expected_generation", "integer", "409 unless the name has this one; 0: none"},
+};
+
+OrderedJson lora_schema(bool load) {
+  OrderedJson properties = OrderedJson::object();
+  for (const LoraField& field : kLoadFields)
+    if (load || field.name == std::string_view("lora_name") ||
+        field.name == std::string_view("expected_generation"))
+      properties[field.name] = {{"type", field.type}, {"description", field.meaning}};
+  OrderedJson required = OrderedJson::array({"lora_name"});
+  if (load) required.push_back("lora_path");
+  return {{"type", "object"}, {"properties", properties}, {"required", required}};
+}
+
+OrderedJson upload_schema() {
+  OrderedJson out = lora_schema(true);
+  OrderedJson& properties = out["properties"];
+  properties.erase("lora_path");
+  const OrderedJson file = {
+      {"type", "string"}, {"format", "binary"}, {"description", "the file of this name"}};
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors", "valora.json"})
+    properties[name] = file;
+  out["required"] = {"lora_name", "adapter_config.json", "adapter_model.safetensors"};
+  return out;
+}
+
+// Fields that accept values of several types; the example shows only one of them.
+bool takes_several_types(std::string_view field) {
+  constexpr std::array kFields = {"stop",  "prompt",      "input",       "tool_choice", "logprobs",
+                                  "model", "guided_json", "activation",  "head",        "user",
+                                  "text",  "prediction",  "instructions"};
+  return std::ranges::find(kFields, field) != kFields.end();
+}
+
+OrderedJson field_schema(const std::string& field, const OrderedJson& example) {
+  OrderedJson out = OrderedJson::object();
+  if (takes_several_types(field)) return out;
+  if (example.is_boolean())
+    out["type"] = "boolean";
+  else if (example.is_string())
+    out["type"] = "string";
+  else if (example.is_number_integer())
+    out["type"] = "integer";
+  else if (example.is_number())
+    out["type"] = "number";
+  else
+    out["type"] = example.is_array() ? "array" : "object";
+  if (example.is_array()) out["items"] = OrderedJson::object();
+  return out;
+}
+
+const OrderedJson& reference() {
+  static const OrderedJson table = OrderedJson::parse(api_reference());
+  return table;
+}
+
+void describe(const std::string& path, const std::string& field, OrderedJson& schema) {
+  const OrderedJson& meanings = reference().at("fields");
+  auto found = meanings.find(path + " " + field);
+  if (found == meanings.end()) found = meanings.find(field);
+  if (found != meanings.end()) schema["description"] = *found;
+}
+
+void add_honoured(const std::string& path, const OrderedJson& examples, OrderedJson& properties) {
+  for (const auto& [field, example] : examples.items()) {
+    properties[field] = field_schema(field, example);
+    describe(path, field, properties[field]);
+  }
+  const OrderedJson& also = reference().at("also");
+  const auto more = also.find(path);
+  if (more == also.end()) return;
+  for (const auto& [field, type] : more->items()) {
+    properties[field]["type"] = type;
+    describe(path, field, properties[field]);
+  }
+}
+
+}  // namespace
+
+OrderedJson body_schema(std::string_view route) {
+  if (route == kUploadPath) return upload_schema();
+  if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
+  static const OrderedJson table = OrderedJson::parse(request_fields());
+  const std::string path(route == "/v1/classify" ? "/classify" : route);
+  const auto found = table.find(path);
+  OrderedJson out = {{"type", "object"}};
+  if (found == table.end()) return out;
+  OrderedJson& properties = out["properties"] = OrderedJson::object();
+  add_honoured(path, (*found)["honoured"], properties);
+  for (const auto& [field, example] : (*found)["no_effect"].items()) {
+    properties[field] = field_schema(field, example);
+    properties[field]["description"] = "accepted, without effect";
+  }
+  std::vector<std::string> refused;
+  for (const auto& [field, _] : (*found)["refused"].items()) refused.push_back(field);
+  if (!refused.empty())
+    out["description"] =
+        fmt::format("Refused with 400, unless they ask for nothing: {}.", fmt::join(refused, ", "));
+  return out;
+}
+
+OrderedJson responses_of(const Route& route, bool keys) {
+  OrderedJson out = OrderedJson::object();
+  const auto add = [&](const char* status, const char* meaning) {
+    out[status] = {
+        {"description", meaning},
+        {"content",
+         {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
+  };
+  const bool sends = route.method == "POST" && !route.open;
+  const bool changes = route.path.ends_with("_lora_adapter");
+  out["200"] = {{"description", "The answer"}};
+  if (OrderedJson content = answer_content(route.path); !content.empty())
+    out["200"]["content"] = std::move(content);
+  if (sends) add("400", "A field is wrong or not supported; `param` names it");
+  if (keys && !route.open) add("401", "The API key is missing or wrong");
+  if (changes)
+    add("403", "An option of the server, the key's user or, for uploads, the origin forbids it");
+  else if (keys && !route.open)
+    add("403", "The key's user may not do this");
+  if (changes)
+    add("404", "There is no such adapter, or no such folder");
+  else if (route.model_work || route.path.ends_with('/'))
+    add("404", "There is no such model");
+  if (changes) add("409", "The name has another generation than `expected_generation`");
+  if (sends) {
+    add("413", "The body is too large");
+    add("415", "The body has another type, or is compressed");
+  }
+  if (route.model_work) add("429", "Too many requests wait; Retry-After says when to come again");
+  if (route.handler == handle_health)
+    add("503", "The server loads its model, drains, or its engine does not work");
+  else if (route.handler == handle_stats)
+    add("503", "Too many clients read the events, or the server loads its model");
+  else if (route.model_work)
+    add("503", "The server loads its model, drains, or a limit of its memory is reached");
+  if (route.path == kUploadPath) add("507", "The folder of uploads is full");
+  add("default",
+      "405: another method; 408: the request came too slowly; 414, 431: its target or its header "
+      "is too long; 421: the host is not allowed; 500: a fault of the server");
+  return out;
+}
+
+}  // namespace valora::server

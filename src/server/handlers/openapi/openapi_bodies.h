@@ -1,0 +1,16 @@
+// Request body schemas and response statuses for /openapi.json.
+#pragma once
+
+#include <string_view>
+
+#include "base/json/json.h"
+#include "server/handlers/routes.h"
+
+namespace valora::server {
+
+// The body of a POST endpoint; any object if its fields are not known.
+OrderedJson body_schema(std::string_view route);
+// Responses by status, with their meaning. keys: the server requires API keys.
+OrderedJson responses_of(const Route& route, bool keys);
+
+}  // namespace valora::server

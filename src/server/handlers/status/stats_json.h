@@ -1,0 +1,20 @@
+// Builds the JSON of /v1/stats from the counters of the engine and the metrics.
+#pragma once
+
+#include <cstdint>
+
+#include "base/json/json.h"
+#include "server/handlers/service.h"
+#include "server/handlers/viewer.h"
+
+namespace valora::server {
+
+inline constexpr uint64_t kMostSteps = 128;  // entries in steps.last
+
+// Everything except the adapters. `user` sees only its own applications; null: no particular user.
+// `last_step`: in, the last step the reader knows; out, the last step listed.
+OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t& last_step);
+// One object for each adapter name that the viewer may see.
+OrderedJson adapter_stats_json(const Service& service, const Viewer& viewer);
+
+}  // namespace valora::server
