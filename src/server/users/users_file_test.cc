@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<std::vector<User>> read(const std::string& text) {
-  const testing::TempDir dir;
+  const valora::testing::TempDir dir;
   return read_users(dir.write("users.yaml", text));
 }
 
