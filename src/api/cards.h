@@ -51,6 +51,16 @@ struct AdapterLoad {
   int64_t ended = 0;  // Unix time
 };
 
+// What an adapter changes in one part of the model.
+struct ChangedPart {
+  std::string name;           // "decoder", or "vision": tower and projector
+  int linears = 0, of = 0;    // with an adaptation, and all that the part has
+  std::vector<int> ranks;     // ascending, each once
+  std::vector<float> scales;  // of the low-rank products: ascending, each once
+};
+// "decoder: 14 of 35 linears, rank 16, scale 2; vision: …". Empty if there is none.
+std::string text_of(const std::vector<ChangedPart>& changes);
+
 struct AdapterCard {
   std::string name;
   std::string path;
@@ -70,6 +80,7 @@ struct AdapterCard {
   bool merges_among_others = false;  // false: only in steps of its requests
   int64_t created = 0;
   std::vector<std::string> warnings;
+  std::vector<ChangedPart> changes;
 };
 
 }  // namespace valora

@@ -1,13 +1,15 @@
-// `valora inspect`: checks whether folders of models and adapters can be served. Exit status 0 if
-// all can.
+// `valora inspect`: checks whether folders of models and adapters can be served, and with --prove
+// whether adapters change answers. Exit status 0 if all can and do.
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/inspect_report.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/format.h"
+#include "cli/prove_adapters.h"
 
 namespace valora::cli {
 namespace {
@@ -15,14 +17,15 @@ namespace {
 struct InspectFlags {
   std::vector<std::string> folders;
   std::string model;
+  std::string prove;  // as `model`, which it replaces
   ComputeDtype dtype = ComputeDtype::kAuto;
   KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto;
   adapters::AdapterLimits limits;
   bool json = false;
 };
 
-template <typename Report>
-int print(const Report& report, bool json) {
+// The exit status of a report that is printed.
+int print(const ModelReport& report, bool json) {
   if (json)
     print_json(inspect_json(report));
   else
@@ -30,22 +33,56 @@ int print(const Report& report, bool json) {
   return report.problems.empty() ? 0 : 1;
 }
 
-int inspect_folder(const std::string& folder, const InspectFlags& flags) {
+int print(const AdapterReport& report, const AdapterProof* proof, bool json) {
+  if (json)
+    print_json(inspect_json(report, proof));
+  else
+    std::cout << inspect_text(report, proof);
+  if (!report.problems.empty()) return 1;
+  return !proof || proof->changes_answers() || !report.spec->heads.empty() ? 0 : 1;
+}
+
+int inspect_adapter_folder(const std::string& folder, const InspectFlags& flags,
+                           AdapterProver* prover) {
+  const AdapterReport report = inspect_adapter(folder, flags.model, flags.limits);
+  if (!prover || !report.problems.empty()) return print(report, nullptr, flags.json);
+  const auto proof = prover->prove(report);
+  return proof.ok() ? print(report, &*proof, flags.json) : fail(proof.error());
+}
+
+int inspect_folder(const std::string& folder, const InspectFlags& flags, AdapterProver* prover) {
   const auto kind = folder_kind(folder);
   if (!kind.ok()) return fail(kind.error());
-  if (*kind == FolderKind::kAdapter)
-    return print(inspect_adapter(folder, flags.model, flags.limits), flags.json);
+  if (*kind == FolderKind::kAdapter) return inspect_adapter_folder(folder, flags, prover);
   if (!flags.model.empty())
     return fail(invalid("--model is for adapters, but " + folder + " is a model"));
   return print(inspect_model(folder, flags.dtype, flags.kv_cache_dtype), flags.json);
 }
 
-int run_inspect(const InspectFlags& flags) {
+EngineOptions prover_options(const InspectFlags& flags) {
+  EngineOptions options;
+  options.model_path = flags.model;
+  options.dtype = flags.dtype;
+  options.kv_cache_dtype = flags.kv_cache_dtype;
+  options.max_lora_rank = flags.limits.max_rank;
+  return options;
+}
+
+int run_inspect(InspectFlags& flags) {
+  if (!flags.prove.empty() && !flags.model.empty())
+    return fail(invalid("--model and --prove exclude each other: both name the adapters' model"));
+  std::unique_ptr<AdapterProver> prover;
+  if (!flags.prove.empty()) {
+    flags.model = flags.prove;
+    auto started = AdapterProver::start(prover_options(flags));
+    if (!started.ok()) return fail(started.error());
+    prover = std::move(started).value();
+  }
   int status = 0;
   for (const std::string& folder : flags.folders) {
     if (flags.folders.size() > 1 && !flags.json)
       std::cout << (&folder == flags.folders.data() ? "" : "\n") << folder << ":" << std::endl;
-    status = std::max(status, inspect_folder(folder, flags));
+    status = std::max(status, inspect_folder(folder, flags, prover.get()));
   }
   return status;
 }
@@ -58,11 +95,15 @@ void add_inspect(Command app, std::function<int()>& run) {
       "inspect", "Describe folders of models or adapters and check whether they can be served");
   c.add_option("dir", flags->folders, "Folders of models or adapters").required();
   c.add_option("--model", flags->model, "For adapters: model folder to check them against");
+  c.add_option("--prove", flags->prove,
+               "For adapters: as --model, and ask this model a text and a picture with and without "
+               "each: prints how the answers differ, and ends with status 1 if an adapter changes "
+               "nothing");
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,
-      "For a model: data type of weights, auto (the checkpoint's), float32, bfloat16 or float16");
+      "Data type of a model's weights: auto (the checkpoint's), float32, bfloat16 or float16");
   add_named_option(c, "--kv-cache-dtype", flags->kv_cache_dtype, parse_kv_cache_dtype,
-                   "For a model: KV cache in auto (the data type), int8 or fp8");
+                   "KV cache of a model in auto (the data type), int8 or fp8");
   c.add_option("--max-lora-rank", flags->limits.max_rank, "For an adapter: highest accepted rank")
       .capture_default_str();
   c.add_flag("--json", flags->json, "Print one JSON object per folder");

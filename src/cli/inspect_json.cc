@@ -86,6 +86,32 @@ Json heads_json(const adapters::AdapterSpec& spec) {
   return heads;
 }
 
+Json changes_json(const AdapterReport& report) {
+  Json changes = Json::array();
+  for (const ChangedPart& part : report.changes)
+    changes.push_back({{"part", part.name},
+                       {"linears", part.linears},
+                       {"of", part.of},
+                       {"ranks", part.ranks},
+                       {"scales", part.scales}});
+  return changes;
+}
+
+Json proof_json(const AdapterProof& proof) {
+  Json norms = Json::array(), prompts = Json::array();
+  for (const PartNorms& part : proof.norms)
+    norms.push_back({{"part", part.part}, {"change", part.change}, {"weights", part.weights}});
+  for (const ProvedPrompt& prompt : proof.prompts)
+    prompts.push_back({{"prompt", prompt.name},
+                       {"logprobs", prompt.without},
+                       {"adapted_logprobs", prompt.with},
+                       {"mean_difference", prompt.mean_difference()},
+                       {"largest_difference", prompt.largest_difference()},
+                       {"answer", prompt.answer},
+                       {"adapted_answer", prompt.adapted_answer}});
+  return {{"changes_answers", proof.changes_answers()}, {"norms", norms}, {"prompts", prompts}};
+}
+
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 }  // namespace
@@ -117,7 +143,7 @@ Json inspect_json(const ModelReport& report) {
   return json;
 }
 
-Json inspect_json(const AdapterReport& report) {
+Json inspect_json(const AdapterReport& report, const AdapterProof* proof) {
   Json json;
   json["kind"] = "adapter";
   json["path"] = report.path;
@@ -134,12 +160,15 @@ Json inspect_json(const AdapterReport& report) {
   json["question"] = spec.question;
   json["max_rank"] = spec.max_rank;
   json["bytes"] = spec.bytes;
+  json["changes"] = changes_json(report);
+  json["idle_targets"] = report.idle_targets;
   json["targets"] = targets_json(report);
   json["parts"] = parts_json(spec);
   json["biases"] = spec.shifts.size();
   json["magnitudes"] = spec.gains.size();
   json["used_alone"] = spec.replaces;
   json["heads"] = heads_json(spec);
+  if (proof) json["proof"] = proof_json(*proof);
   return json;
 }
 

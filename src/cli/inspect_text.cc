@@ -91,6 +91,22 @@ void add_memory(const ServedWeights& served, int64_t context, Lines& lines) {
           int64_t{served.plan.blocks} * memory::kBlockTokens, served.plan.max_model_len));
 }
 
+void add_proof(const AdapterReport& report, const AdapterProof& proof, Lines& lines) {
+  for (const PartNorms& part : proof.norms)
+    lines.add("change", fmt::format("{}: {:.2g} % of the norm of the weights that it adapts",
+                                    part.part, 100 * part.change / part.weights));
+  for (const ProvedPrompt& prompt : proof.prompts)
+    lines.add(prompt.name.c_str(),
+              fmt::format("log probabilities of its {} tokens differ by {:.3g} on average, {:.3g} "
+                          "at most; answers {} without the adapter, {} with it",
+                          prompt.with.size(), prompt.mean_difference(), prompt.largest_difference(),
+                          Json(prompt.answer).dump(), Json(prompt.adapted_answer).dump()));
+  const bool heads = !report.spec->heads.empty();
+  lines.add("proof", proof.changes_answers() ? "it changes answers"
+                     : heads ? "its heads answer; it changes no answer of the language model"
+                             : "it changes nothing: both prompts get the base model's answers");
+}
+
 const char* verdict(const std::vector<std::string>& problems) {
   return problems.empty() ? "can be served" : "cannot be served";
 }
@@ -119,7 +135,7 @@ std::string inspect_text(const ModelReport& report) {
   return lines.take();
 }
 
-std::string inspect_text(const AdapterReport& report) {
+std::string inspect_text(const AdapterReport& report, const AdapterProof* proof) {
   const std::string on = report.model_path.empty() ? "" : " on " + report.model_path;
   Lines lines(fmt::format("{}: an adapter, {}{}", report.path, verdict(report.problems), on));
   lines.add("because", report.problems);
@@ -132,7 +148,11 @@ std::string inspect_text(const AdapterReport& report) {
   if (!spec.targets.empty()) {
     lines.add("rank", ranks_text(spec));
     lines.add("targets", targets_text(report));
+    lines.add("adapts", text_of(report.changes));
   }
+  if (!report.idle_targets.empty())
+    lines.add("idle", fmt::format("target_modules without weights in the file: {}",
+                                  fmt::join(report.idle_targets, ", ")));
   for (const adapters::AdapterPart& part : spec.parts)
     lines.add("part", fmt::format("{}, {} × {}, {}", adapters::part_kind_name(part.kind), part.rows,
                                   part.columns, human_bytes(part.bytes())));
@@ -145,6 +165,7 @@ std::string inspect_text(const AdapterReport& report) {
     lines.add("head", head.name + ", " + labels_text(head.labels.list()));
   lines.add("size", human_bytes(spec.bytes));
   lines.add("warning", spec.warnings);
+  if (proof) add_proof(report, *proof, lines);
   if (report.model_path.empty())
     lines.add("note", "checked without a model; --model DIR tells whether its targets are there");
   return lines.take();

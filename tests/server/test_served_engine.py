@@ -1,6 +1,7 @@
 """The real engine behind the server: adapters mixed, loaded and replaced; caches; heads; the openai
 client."""
 
+import contextlib
 import http.client
 import json
 import math
@@ -121,6 +122,21 @@ def test_changed_image_under_one_url_changes_the_answer(server, folders):
 
 def load(server, name, path, **extra):
     return server.request("POST", "/v1/load_lora_adapter", dict(lora_name=name, lora_path=str(path)) | extra)
+
+
+def test_loads_and_lists_say_what_an_adapter_changes(server, folders):
+    body = dict(lora_name="told", lora_path=str(folders["one"]))
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("POST", "/v1/load_lora_adapter", json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, b"Success: LoRA adapter 'told' added successfully.")
+        (card,) = [card for card in json.loads(server.request("GET", "/v1/lora_adapters")[1])["data"] if card["name"] == "told"]
+        (part,) = card["changes"]
+        assert part["part"] == "decoder" and 0 < part["linears"] <= part["of"] and part["ranks"] == [card["rank"]]
+        said = f"decoder: {part['linears']} of {part['of']} linears, rank {card['rank']}, scale {part['scales'][0]:.4g}"
+        assert answer.getheader("X-Valora-Changes") == said
+    assert server.request("POST", "/v1/unload_lora_adapter", dict(lora_name="told"))[0] == 200
 
 
 def test_reloaded_name_is_a_new_adapter(server, folders):

@@ -6,6 +6,7 @@
 #include "engine/adapters/adapter_tensors.h"
 #include "engine/adapters/rank_share.h"
 #include "models/weights/weights.h"
+#include "serving/adapters/changed_parts.h"
 
 namespace valora {
 namespace {
@@ -90,6 +91,7 @@ Result<std::shared_ptr<serving::LoadedAdapter>> build_adapter(
   loaded->rank = spec.max_rank;
   loaded->invocation = spec.invocation;
   set_reach(spec, modules, *loaded);
+  loaded->changes = serving::changed_parts(spec, modules);
   if (store && loaded->has_weights) {
     VALORA_TRY(stored, store->add(shared));
     loaded->need = stored.need;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters/adapter_spec.h"
+#include "api/cards.h"
 #include "api/options.h"
 #include "base/result.h"
 #include "engine/memory/memory_plan.h"
@@ -63,6 +64,8 @@ struct AdapterReport {
   std::string model_path;                     // the model it was checked against; empty: none
   adapters::ModuleTable modules;              // indexed by the targets of `spec`
   std::optional<adapters::AdapterSpec> spec;  // absent if it cannot be served
+  std::vector<ChangedPart> changes;           // in the order of serving::changed_parts()
+  std::vector<std::string> idle_targets;      // "target_modules" without weights in the file
 };
 
 // Checks an adapter against a model's configuration, or on its own if model_dir is empty.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -5,9 +6,11 @@
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "engine/inspect/inspect.h"
+#include "engine/inspect/open_checkpoint.h"
 #include "models/registry.h"
 #include "models/spec/model_path.h"
 #include "models/weights/checkpoint_weights.h"
+#include "serving/adapters/changed_parts.h"
 #include "serving/prompts/frontend.h"
 
 namespace valora {
@@ -18,20 +21,6 @@ Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   return std::move(spec.modules);
-}
-
-// The checkpoint, for comparison with tensors that the adapter's file repeats. On the meta device,
-// so no tensor is loaded in advance. nullopt if the folder has no complete checkpoint.
-std::optional<models::LoadedModel> checkpoint_of(const std::string& dir) {
-  const auto config = models::read_model_config(dir);
-  auto loaded = models::load_model(dir, std::nullopt, at::Device(at::kMeta));
-  if (!config.ok() || !loaded.ok()) return std::nullopt;
-  models::Weights& weights = *loaded->weights;
-  const auto type =
-      models::resolve_dtype(std::nullopt, *config, weights.stored_dtype(), at::Device(at::kCPU));
-  if (!type.ok()) return std::nullopt;
-  weights.set_target(*type, at::Device(at::kCPU));
-  return std::move(loaded).value();
 }
 
 adapters::ModuleKind vocabulary_kind(const std::string& module) {
@@ -117,6 +106,37 @@ std::string base_model_of(const std::string& dir) {
   return name.ok() ? *name : std::string();
 }
 
+// True if PEFT takes the module for the target: an entry of a list is a name or its end.
+bool is_target(const std::string& module, const std::string& target) {
+  return module == target || module.ends_with("." + target);
+}
+
+// "target_modules" of adapter_config.json if it is a list of names: a pattern has no entries.
+std::vector<std::string> listed_targets(const std::string& dir) {
+  const auto config = read_json_file(dir + "/adapter_config.json");
+  if (!config.ok() || !config->is_object() || !config->contains("target_modules")) return {};
+  std::vector<std::string> targets;
+  for (const Json& target : (*config)["target_modules"])
+    if (target.is_string()) targets.push_back(target.get<std::string>());
+  return (*config)["target_modules"].is_array() ? targets : std::vector<std::string>();
+}
+
+// The listed targets that name no module with weights in the file.
+std::vector<std::string> idle_targets(const std::string& dir, const adapters::AdapterSpec& spec,
+                                      const adapters::ModuleTable& modules) {
+  if (spec.targets.empty()) return {};
+  std::vector<std::string> idle;
+  for (const std::string& target : listed_targets(dir)) {
+    const auto matches = [&](const adapters::LoraTarget& adapted) {
+      return std::ranges::any_of(modules.names(adapted.module), [&](const std::string& name) {
+        return is_target(name, target);
+      });
+    };
+    if (std::ranges::none_of(spec.targets, matches)) idle.push_back(target);
+  }
+  return idle;
+}
+
 }  // namespace
 
 Result<FolderKind> folder_kind(const std::string& dir) {
@@ -140,17 +160,20 @@ AdapterReport inspect_adapter(const std::string& dir, const std::string& model_d
     return report;
   }
   report.modules = std::move(modules).value();
-  const auto checkpoint = model_dir.empty() ? std::nullopt : checkpoint_of(model_dir);
+  const auto checkpoint = model_dir.empty() ? std::nullopt : open_checkpoint(model_dir);
   auto spec = checkpoint ? adapters::read_adapter(dir, report.modules, limits,
                                                   models::CheckpointWeights(*checkpoint))
                          : adapters::read_adapter(dir, report.modules, limits);
   if (spec.ok())
     if (const Status written = check_language(*spec, model_dir); !written.ok())
       report.problems.push_back(written.error().message);
-  if (spec.ok())
-    report.spec = std::move(spec).value();
-  else
+  if (!spec.ok()) {
     report.problems.push_back(spec.error().message);
+    return report;
+  }
+  report.spec = std::move(spec).value();
+  report.changes = serving::changed_parts(*report.spec, report.modules);
+  report.idle_targets = idle_targets(dir, *report.spec, report.modules);
   return report;
 }
 

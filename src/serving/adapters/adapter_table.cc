@@ -36,6 +36,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.merges_among_others = served.adapter->merges() == MergeUse::kAmongOthers;
   card.created = entry.loaded_at;
   card.warnings = spec.warnings;
+  card.changes = served.adapter->changes;
   return card;
 }
 

@@ -12,6 +12,7 @@
 #include "adapters/adapter_id.h"
 #include "adapters/adapter_spec.h"
 #include "api/answer_form.h"
+#include "api/cards.h"
 #include "base/digest.h"
 #include "base/labels.h"
 #include "base/result.h"
@@ -51,9 +52,10 @@ struct LoadedAdapter {
   std::vector<memory::AdapterNeed> parts;
   // While in the pool, the weights may be read only if a running request holds the adapter.
   std::shared_ptr<const Tensors> tensors;
-  bool has_weights = false;  // false: heads only, so the model runs as the base model
-  bool on_decoder = false;   // targets the decoder, so its tokens need a segment
-  int rank = 0;              // the highest rank of its modules
+  bool has_weights = false;          // false: heads only, so the model runs as the base model
+  std::vector<ChangedPart> changes;  // in the order of changed_parts()
+  bool on_decoder = false;           // targets the decoder, so its tokens need a segment
+  int rank = 0;                      // the highest rank of its modules
   // Activated LoRA: it applies from the last occurrence of these tokens in a prompt on; empty:
   // always.
   std::vector<int32_t> invocation;

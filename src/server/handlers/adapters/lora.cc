@@ -105,7 +105,7 @@ void handle_load_lora(const std::shared_ptr<Service>& service, HttpRequest reque
   const bool conditional = load->expected_generation.has_value();
   service->engine.load_adapter(std::move(*load), [exchange, name, folder,
                                                   conditional](const Result<AdapterCard>& card) {
-    exchange->respond(card.ok() ? lora_success(name, "added", card->warnings)
+    exchange->respond(card.ok() ? lora_added(name, *card)
                                 : lora_failure(lora_load_error(card.error(), folder), conditional));
   });
 }

@@ -29,12 +29,18 @@ bool may_change_lora(const Service& service, const HttpRequest& request, Exchang
   return false;
 }
 
-// vLLM's line, and a line for each warning.
-HttpResponse lora_success(std::string_view name, std::string_view what,
-                          const std::vector<std::string>& warnings) {
-  std::string text = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what);
-  for (const std::string& warning : warnings) text += "\nWarning: " + visible(warning);
-  return {.content_type = "text/plain; charset=utf-8", .body = std::move(text)};
+HttpResponse lora_success(std::string_view name, std::string_view what) {
+  return {.content_type = "text/plain; charset=utf-8",
+          .body = fmt::format("Success: LoRA adapter '{}' {} successfully.", name, what)};
+}
+
+HttpResponse lora_added(std::string_view name, const AdapterCard& card) {
+  HttpResponse response = lora_success(name, "added");
+  for (const std::string& warning : card.warnings)
+    response.body += "\nWarning: " + visible(warning);
+  if (std::string changes = text_of(card.changes); !changes.empty())
+    response.headers.emplace_back("X-Valora-Changes", std::move(changes));
+  return response;
 }
 
 // A full table is reported as kUnavailable by the engine, before the folder is looked at. It does

@@ -29,9 +29,11 @@ Result<std::optional<uint64_t>> expected_generation_of(const Json& body);
 // Why vLLM refuses the load as InvalidUserInput; empty if it does not.
 std::string lora_rejection_reason(const Service& service, const LoadAdapter& load);
 
-// Answers "Success: LoRA adapter 'x' added successfully.", and a line for each warning.
-HttpResponse lora_success(std::string_view name, std::string_view what,
-                          const std::vector<std::string>& warnings = {});
+// Answers "Success: LoRA adapter 'x' added successfully." as vLLM does.
+HttpResponse lora_success(std::string_view name, std::string_view what);
+// As above, with a line for each warning, and the header X-Valora-Changes if the adapter changes
+// linears: text_of(AdapterCard::changes).
+HttpResponse lora_added(std::string_view name, const AdapterCard& card);
 Error lora_load_error(const Error& error, const FolderPath& folder);
 // conditional: the request had "expected_generation".
 HttpResponse lora_failure(const Error& error, bool conditional);

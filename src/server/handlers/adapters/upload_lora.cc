@@ -112,7 +112,7 @@ void load_kept(const std::shared_ptr<Service>& service, LoadAdapter load,
                                                  conditional](const Result<AdapterCard>& card) {
     if (card.ok()) {
       service->uploads.loaded(path);
-      return exchange->respond(lora_success(name, "added", card->warnings));
+      return exchange->respond(lora_added(name, *card));
     }
     const Error error = without_path(lora_load_error(card.error(), {path}), path);
     // Posted to the exchange's executor, so that no file is removed on an engine thread.
