@@ -5,7 +5,7 @@
 namespace valora::scheduler {
 namespace {
 
-Request request(int prompt, int known, int computed, std::vector<DecoderAdapter> adapters = {}) {
+Request shaped_request(int prompt, int known, int computed, std::vector<DecoderAdapter> adapters = {}) {
   Request made;
   made.prompt_tokens = prompt;
   made.tokens.resize(known);
@@ -16,9 +16,9 @@ Request request(int prompt, int known, int computed, std::vector<DecoderAdapter>
 
 TEST(StepShape, SeparatesPrefillFromDecodeAndCountsContext) {
   StepShaper shaper(Mode::kUnmerged, kBaseModel);
-  shaper.add(request(100, 100, 20), 3);
-  shaper.add(request(10, 10, 9), 1);
-  shaper.add(request(5, 9, 8), 1);
+  shaper.add(shaped_request(100, 100, 20), 3);
+  shaper.add(shaped_request(10, 10, 9), 1);
+  shaper.add(shaped_request(5, 9, 8), 1);
   const StepShape shape = shaper.shape();
   EXPECT_EQ(shape.prefill_tokens, 4);
   EXPECT_EQ(shape.decode_tokens, 1);
@@ -34,8 +34,8 @@ StepShape shape_of(Mode mode, AdapterId merged, const std::vector<Request>& requ
 }
 
 TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
-  const std::vector<Request> requests{request(5, 9, 7, {{1, 16}}), request(5, 9, 7, {{1, 16}}),
-                                      request(5, 9, 7, {{2, 8}}), request(5, 9, 7)};
+  const std::vector<Request> requests{shaped_request(5, 9, 7, {{1, 16}}), shaped_request(5, 9, 7, {{1, 16}}),
+                                      shaped_request(5, 9, 7, {{2, 8}}), shaped_request(5, 9, 7)};
   const StepShape unmerged = shape_of(Mode::kUnmerged, kBaseModel, requests);
   EXPECT_EQ(unmerged.segments, 2);
   EXPECT_EQ(unmerged.ranks, 24);
@@ -55,9 +55,9 @@ TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
 
 TEST(StepShape, ScalesAndSumsNeedProductsOnMergedWeights) {
   // Adapter 1 at 0.5: half of it is subtracted. The sum of both: only adapter 2 is added.
-  EXPECT_EQ(shape_of(Mode::kMerged, 1, {request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks, 2 * 16);
-  EXPECT_EQ(shape_of(Mode::kMerged, 1, {request(5, 9, 7, {{1, 16}, {2, 8}})}).token_ranks, 2 * 8);
-  EXPECT_EQ(shape_of(Mode::kUnmerged, kBaseModel, {request(5, 9, 7, {{1, 16, 0}})}).segments, 0);
+  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks, 2 * 16);
+  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16}, {2, 8}})}).token_ranks, 2 * 8);
+  EXPECT_EQ(shape_of(Mode::kUnmerged, kBaseModel, {shaped_request(5, 9, 7, {{1, 16, 0}})}).segments, 0);
 }
 
 TEST(WeightsChange, AShadowKeepsTheMergedWeights) {

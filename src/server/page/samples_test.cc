@@ -24,7 +24,7 @@ class Samples : public ::testing::Test {
     const auto read_list = read(list);
     return read_list.ok() ? "" : read_list.error().message;
   }
-  testing::TempDir dir_;
+  valora::testing::TempDir dir_;
 };
 
 TEST_F(Samples, ReadsFilesQuestionsAndWhomToAsk) {

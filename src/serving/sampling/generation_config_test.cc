@@ -15,7 +15,7 @@ class GenerationConfigTest : public ::testing::Test {
     if (!file.empty()) dir_.write("generation_config.json", file);
     return read_generation_config(dir_.path(), model);
   }
-  testing::TempDir dir_;
+  valora::testing::TempDir dir_;
 };
 
 TEST_F(GenerationConfigTest, FilePrecedesModelThenTextConfig) {

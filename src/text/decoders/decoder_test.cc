@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using Tokens = std::vector<std::string>;
 
-constexpr const char* kLlama = R"({"type": "Sequence", "decoders": [
+constexpr const char* kLlamaDecoder = R"({"type": "Sequence", "decoders": [
     {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
     {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})";
 
@@ -30,24 +30,24 @@ std::string refusal(const char* json) {
 
 // Expected texts come from tokenizers 0.22.
 TEST(Decoder, LlamaStripsOneSpaceFromTheTextOnly) {
-  EXPECT_EQ(decoded(kLlama, {"▁the", "▁▁a", "b"}), "the  ab");
-  EXPECT_EQ(decoded(kLlama, {"▁▁", "▁a"}), "  a");
-  EXPECT_EQ(decoded(kLlama, {"▁", "▁a"}), " a");
-  EXPECT_EQ(decoded(kLlama, {"a", "▁"}), "a ");
-  EXPECT_EQ(decoded(kLlama, {"<0x20>", "<0x20>"}), " ");
-  EXPECT_EQ(decoded(kLlama, {}), "");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"▁the", "▁▁a", "b"}), "the  ab");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"▁▁", "▁a"}), "  a");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"▁", "▁a"}), " a");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"a", "▁"}), "a ");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"<0x20>", "<0x20>"}), " ");
+  EXPECT_EQ(decoded(kLlamaDecoder, {}), "");
 }
 
 TEST(Decoder, InvalidUtf8RunIsReplacedByteByByte) {
-  EXPECT_EQ(decoded(kLlama, {"a", "<0xE5>", "<0xAD>", "<0x97>", "b"}), "a字b");
-  EXPECT_EQ(decoded(kLlama, {"a", "<0xE5>", "<0xAD>", "b"}), "a��b");
-  EXPECT_EQ(decoded(kLlama, {"<0x0A>", "<0xFF>", "<0x0A>", "b", "<0x0A>"}), "���b\n");
-  EXPECT_EQ(decoded(kLlama, {"<0x0A>", "<0xE5>"}), "��");
-  EXPECT_EQ(decoded(kLlama, {"<0x4a>", "<0x+7>", "<0x4G>", "<0xé>"}), "J\a<0x4G><0xé>");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"a", "<0xE5>", "<0xAD>", "<0x97>", "b"}), "a字b");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"a", "<0xE5>", "<0xAD>", "b"}), "a��b");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"<0x0A>", "<0xFF>", "<0x0A>", "b", "<0x0A>"}), "���b\n");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"<0x0A>", "<0xE5>"}), "��");
+  EXPECT_EQ(decoded(kLlamaDecoder, {"<0x4a>", "<0x+7>", "<0x4G>", "<0xé>"}), "J\a<0x4G><0xé>");
 }
 
 TEST(DecodeStream, HoldsARunOfBytesUntilItsEnd) {
-  const Decoder d = decoder(kLlama);
+  const Decoder d = decoder(kLlamaDecoder);
   DecodeStream stream(d);
   EXPECT_EQ(stream.push("▁a"), "a");
   EXPECT_EQ(stream.push("<0x0A>"), "");
@@ -66,7 +66,7 @@ TEST(DecodeStream, HoldsARunOfBytesUntilItsEnd) {
 }
 
 TEST(DecodeStream, ProvisionalTextPassesLaterParts) {
-  const Decoder d = decoder(kLlama);
+  const Decoder d = decoder(kLlamaDecoder);
   DecodeStream stream(d);
   EXPECT_EQ(stream.push("<0x20>"), "");
   EXPECT_EQ(stream.push("<0x61>"), "");
@@ -87,7 +87,7 @@ TEST(Decoder, MetaspaceDropsTheFirstTokensSpaces) {
 }
 
 TEST(Decoder, BytesEqualThoseInMiddleOfText) {
-  const Decoder llama = decoder(kLlama);
+  const Decoder llama = decoder(kLlamaDecoder);
   EXPECT_EQ(llama.bytes("▁the"), " the");
   EXPECT_EQ(llama.bytes("<0xE5>"), "\xE5");
   EXPECT_EQ(decoder(R"({"type": "Metaspace", "replacement": "▁"})").bytes("▁the"), " the");

@@ -20,13 +20,13 @@ size_t head_of(const char* json, std::string_view text, size_t head) {
   return result.head;
 }
 
-constexpr const char* kLlama = R"({"type": "Sequence", "normalizers": [
+constexpr const char* kLlamaNormalizer = R"({"type": "Sequence", "normalizers": [
     {"type": "Prepend", "prepend": "▁"}, {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]})";
 
 TEST(Normalizer, LlamaAddsPrefixAndReplacesSpaces) {
-  EXPECT_EQ(normalized(kLlama, "a b"), "▁a▁b");
-  EXPECT_EQ(normalized(kLlama, " a"), "▁▁a");
-  EXPECT_EQ(normalized(kLlama, ""), "");
+  EXPECT_EQ(normalized(kLlamaNormalizer, "a b"), "▁a▁b");
+  EXPECT_EQ(normalized(kLlamaNormalizer, " a"), "▁▁a");
+  EXPECT_EQ(normalized(kLlamaNormalizer, ""), "");
 }
 
 TEST(Normalizer, ReplacesMatches) {
@@ -63,9 +63,9 @@ TEST(Normalizer, AppliesUnicodeForms) {
 }
 
 TEST(Normalizer, TracksOutputOfFirstCharacter) {
-  EXPECT_EQ(head_of(kLlama, "a b", 1), 4);
-  EXPECT_EQ(head_of(kLlama, "a b", 0), 0);
-  EXPECT_EQ(head_of(kLlama, "", 0), 0);
+  EXPECT_EQ(head_of(kLlamaNormalizer, "a b", 1), 4);
+  EXPECT_EQ(head_of(kLlamaNormalizer, "a b", 0), 0);
+  EXPECT_EQ(head_of(kLlamaNormalizer, "", 0), 0);
   EXPECT_EQ(head_of(R"({"type": "NFC"})", "e\u0301x", 1), 2);
   EXPECT_EQ(head_of(R"({"type": "NFKD"})", "½x", 2), 5);
   EXPECT_EQ(head_of(R"({"type": "Lowercase"})", "İx", 2), 3);

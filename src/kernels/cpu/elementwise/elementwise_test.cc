@@ -13,7 +13,7 @@ namespace valora::kernels {
 namespace {
 
 template <typename T>
-std::vector<T> random_values(size_t count, uint32_t seed, float scale = 1) {
+std::vector<T> random_vector(size_t count, uint32_t seed, float scale = 1) {
   std::mt19937 rng(seed);
   std::normal_distribution<float> normal(0, scale);
   std::vector<T> values(count);
@@ -36,7 +36,7 @@ TEST(VectorMath, ExpIsWithinTwoUlp) {
 TEST(Argmax, ReturnsFirstMaximumAndDetectsNaN) {
   for (int64_t n : {1, 15, 16, 17, 1023, 1024, 1025, 3000})
     for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
-      std::vector<float> x = random_values<float>(n, static_cast<uint32_t>(n));
+      std::vector<float> x = random_vector<float>(n, static_cast<uint32_t>(n));
       x[at] = 50;
       if (at + 1 < n) x[n - 1] = 50;
       Argmax best = argmax(x.data(), n);
@@ -58,7 +58,7 @@ TEST(Argmax, ReturnsFirstMaximumAndDetectsNaN) {
 TEST(KeepAllowed, KeepsTheValuesWhoseBitsAreSet) {
   std::mt19937 rng(3);
   for (int64_t n : {1, 31, 32, 33, 64, 1000}) {
-    const std::vector<float> before = random_values<float>(n, static_cast<uint32_t>(n));
+    const std::vector<float> before = random_vector<float>(n, static_cast<uint32_t>(n));
     std::vector<uint32_t> allowed(n / 32 + 1);
     for (size_t w = 0; w < allowed.size(); ++w)
       allowed[w] = w % 3 == 0 ? static_cast<uint32_t>(rng()) : w % 3 == 1 ? ~uint32_t{0} : 0;
@@ -82,8 +82,8 @@ double tolerance(double value) {
 TYPED_TEST(Elementwise, RmsNormWithResidual) {
   using T = TypeParam;
   const int64_t rows = 5, width = 37;
-  auto x = random_values<T>(rows * width, 1);
-  const auto residual = random_values<T>(rows * width, 2), weight = random_values<T>(width, 3);
+  auto x = random_vector<T>(rows * width, 1);
+  const auto residual = random_vector<T>(rows * width, 2), weight = random_vector<T>(width, 3);
   std::vector<T> y(rows * width);
   for (const float offset : {0.f, 1.f}) {
     rms_norm(x.data(), residual.data(), weight.data(), offset, 1e-6f, rows, width, y.data(),
@@ -103,8 +103,8 @@ TYPED_TEST(Elementwise, RmsNormWithResidual) {
 TYPED_TEST(Elementwise, GatesByTheActivation) {
   using T = TypeParam;
   const int64_t rows = 20, width = 50, ldy = 53;
-  const auto gate = random_values<float>(rows * width, 1, 8),
-             up = random_values<float>(rows * width, 2);
+  const auto gate = random_vector<float>(rows * width, 1, 8),
+             up = random_vector<float>(rows * width, 2);
   for (const Gate activation : {Gate::kSilu, Gate::kGeluTanh}) {
     std::vector<T> y(rows * ldy, from_float<T>(-77));
     gate_rows(activation, gate.data(), up.data(), rows, width, y.data(), ldy);
@@ -123,7 +123,7 @@ TYPED_TEST(Elementwise, GatesByTheActivation) {
 TYPED_TEST(Elementwise, RotateHalf) {
   using T = TypeParam;
   const int64_t rows = 3, heads = 2, dim = 12, ldh = 15;  // the gap between heads must not change
-  auto x = random_values<T>(rows * heads * ldh, 1);
+  auto x = random_vector<T>(rows * heads * ldh, 1);
   const auto before = x;
   std::vector<float> cos(rows * dim / 2), sin(rows * dim / 2);
   for (size_t i = 0; i < cos.size(); ++i) cos[i] = std::cos(0.1f * i), sin[i] = std::sin(0.1f * i);
