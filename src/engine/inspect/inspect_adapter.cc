@@ -128,9 +128,8 @@ std::vector<std::string> idle_targets(const std::string& dir, const adapters::Ad
   std::vector<std::string> idle;
   for (const std::string& target : listed_targets(dir)) {
     const auto matches = [&](const adapters::LoraTarget& adapted) {
-      return std::ranges::any_of(modules.names(adapted.module), [&](const std::string& name) {
-        return is_target(name, target);
-      });
+      return std::ranges::any_of(modules.names(adapted.module),
+                                 [&](const std::string& name) { return is_target(name, target); });
     };
     if (std::ranges::none_of(spec.targets, matches)) idle.push_back(target);
   }

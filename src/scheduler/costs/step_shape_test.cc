@@ -5,7 +5,8 @@
 namespace valora::scheduler {
 namespace {
 
-Request shaped_request(int prompt, int known, int computed, std::vector<DecoderAdapter> adapters = {}) {
+Request shaped_request(int prompt, int known, int computed,
+                       std::vector<DecoderAdapter> adapters = {}) {
   Request made;
   made.prompt_tokens = prompt;
   made.tokens.resize(known);
@@ -34,7 +35,8 @@ StepShape shape_of(Mode mode, AdapterId merged, const std::vector<Request>& requ
 }
 
 TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
-  const std::vector<Request> requests{shaped_request(5, 9, 7, {{1, 16}}), shaped_request(5, 9, 7, {{1, 16}}),
+  const std::vector<Request> requests{shaped_request(5, 9, 7, {{1, 16}}),
+                                      shaped_request(5, 9, 7, {{1, 16}}),
                                       shaped_request(5, 9, 7, {{2, 8}}), shaped_request(5, 9, 7)};
   const StepShape unmerged = shape_of(Mode::kUnmerged, kBaseModel, requests);
   EXPECT_EQ(unmerged.segments, 2);
@@ -55,9 +57,12 @@ TEST(StepShape, CountsTheLowRankProductsOfEachMode) {
 
 TEST(StepShape, ScalesAndSumsNeedProductsOnMergedWeights) {
   // Adapter 1 at 0.5: half of it is subtracted. The sum of both: only adapter 2 is added.
-  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks, 2 * 16);
-  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16}, {2, 8}})}).token_ranks, 2 * 8);
-  EXPECT_EQ(shape_of(Mode::kUnmerged, kBaseModel, {shaped_request(5, 9, 7, {{1, 16, 0}})}).segments, 0);
+  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16, 0.5F}})}).token_ranks,
+            2 * 16);
+  EXPECT_EQ(shape_of(Mode::kMerged, 1, {shaped_request(5, 9, 7, {{1, 16}, {2, 8}})}).token_ranks,
+            2 * 8);
+  EXPECT_EQ(shape_of(Mode::kUnmerged, kBaseModel, {shaped_request(5, 9, 7, {{1, 16, 0}})}).segments,
+            0);
 }
 
 TEST(WeightsChange, AShadowKeepsTheMergedWeights) {
