@@ -64,10 +64,10 @@ configure-tests: setup-tests
 	$(call configure,tests)
 
 build: configure
-	@cmake --build $(BUILD) -j $(JOBS) --target valora
+	@tools/build $(BUILD) $(JOBS) valora
 
 bench: configure
-	@cmake --build $(BUILD) -j $(JOBS) --target valora valora-bench
+	@tools/build $(BUILD) $(JOBS) valora valora-bench
 
 # The demo serves the tasks of demo/manifest.json, or, without that file, each adapter in demo/adapters.
 DEMO_SERVE = serve --model demo/model --served-model-name valora-demo --port $(PORT) \
@@ -118,12 +118,12 @@ format:
 	@.venv/bin/ruff check --quiet --fix .
 
 conformance: configure-tests
-	@cmake --build $(BUILD) -j $(JOBS) --target ops_test cuda_emulation_test
+	@tools/build $(BUILD) $(JOBS) ops_test cuda_emulation_test
 	@VALORA_CONFORMANCE=full $(BUILD)/src/ops/ops_test --gtest_filter='*Conformance*' --gtest_brief=1
 	@seq 0 $$(($(JOBS) - 1)) | VALORA_CONFORMANCE=full GTEST_TOTAL_SHARDS=$(JOBS) xargs -P $(JOBS) -I SHARD \
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
-	@cmake --build $(BUILD) -j $(JOBS) --target valora valora-bench probes
+	@tools/build $(BUILD) $(JOBS) valora valora-bench probes
 	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=python tools/test
 
 fuzz: configure-tests
