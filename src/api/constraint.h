@@ -16,7 +16,8 @@ struct AnswerConstraint {
     kEbnf,           // `text` is a grammar; its first rule is "root"
     kStructuralTag,  // `text` is a JSON description
     kLabels,         // JSON with a label of the adapter's task (AnswerForm)
-    kBoxes,          // a JSON list of boxes in pixels of the prompt's only picture
+    kBoxes,          // a JSON list of boxes in pixels of the prompt's only picture; their labels
+                     // are among `choices`, if there are any
   };
   Kind kind = Kind::kJsonObject;
   std::string text;

@@ -12,7 +12,7 @@ TEST(BoxAnswers, EngineReadsTrainingFormat) {
   const std::vector<LabelledBox> boxes = {
       {"car", {0.1, 0.25, 0.5, 1}}, {"a \"b\"", {0, 0, 0.01, 0.5}}, {"car", {0.75, 0.5, 1, 0.75}}};
   for (const BoxFormat& format : {BoxFormat{100, true}, BoxFormat{100, false}}) {
-    const auto shape = serving::box_shape({format.scale, format.labels}, {200, 400});
+    const auto shape = serving::box_shape({format.scale, format.labels}, {{200, 400}, {}});
     std::string text = shape->push(write_boxes(boxes, format));
     text += shape->finish();
     const auto json = parse_json(text, "the answer");
@@ -31,6 +31,19 @@ TEST(BoxAnswers, EngineReadsTrainingFormat) {
   }
 }
 
+// Corners may be given in any order.
+TEST(BoxAnswers, SwappedCornersAreTheSameForMetricsAndClients) {
+  const BoxFormat format{100, true};
+  const std::string answer = "<ref>car</ref><box>(50,100),(10,25)</box>";
+  const std::vector<LabelledBox> boxes = read_boxes(answer, format);
+  ASSERT_EQ(boxes.size(), 1u);
+  EXPECT_EQ(boxes[0].box.x0, 0.1);
+  EXPECT_EQ(boxes[0].box.y1, 1.0);
+  const auto shape = serving::box_shape({format.scale, format.labels}, {{200, 400}, {}});
+  const std::string pushed = shape->push(answer);
+  EXPECT_EQ(pushed + shape->finish(), R"([{"label": "car", "box": [20.0, 100.0, 100.0, 400.0]}])");
+}
+
 // An answer cut off by max_tokens has the same boxes for the metrics as for a client.
 TEST(BoxAnswers, TruncatedAnswerYieldsTheSameBoxesAsTheServer) {
   const std::vector<LabelledBox> boxes = {{"car", {0.1, 0.25, 0.5, 1}}, {"car", {0, 0, 0.5, 0.5}}};
@@ -38,7 +51,7 @@ TEST(BoxAnswers, TruncatedAnswerYieldsTheSameBoxesAsTheServer) {
     const std::string whole = write_boxes(boxes, format);
     for (size_t length = 0; length <= whole.size(); ++length) {
       const std::string answer = whole.substr(0, length);
-      const auto shape = serving::box_shape({format.scale, format.labels}, {200, 400});
+      const auto shape = serving::box_shape({format.scale, format.labels}, {{200, 400}, {}});
       std::string text = shape->push(answer);
       text += shape->finish();
       EXPECT_EQ(read_boxes(answer, format).size(), parse_json(text, "the answer")->size())

@@ -13,10 +13,10 @@ namespace {
 
 // Task heads only answer with labels.
 Status check_constraint(const GenerateRequest& request, const LoadedHead* head,
-                        const AnswerForm& form) {
+                        const Labels& labels, const std::optional<BoxNotation>& boxes) {
   const AnswerConstraint& constraint = *request.constraint;
   if (head == nullptr && request.task != Task::kClassify)
-    return check_shape(constraint, form, request.prompt);
+    return check_shape(constraint, {labels, boxes}, request.prompt);
   if (request.task == Task::kClassify || constraint.kind != AnswerConstraint::Kind::kLabels)
     return invalid("a task head answers with a label, whose form cannot be chosen",
                    constraint.param);
@@ -95,7 +95,9 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
   if (!active->adapters.empty()) active->form = active->adapters.front().form;
-  if (request.constraint) VALORA_CHECK(check_constraint(request, head, active->form));
+  active->boxes = active->form.boxes ? active->form.boxes : frontend_->boxes();
+  if (request.constraint)
+    VALORA_CHECK(check_constraint(request, head, active->form.labels, active->boxes));
   if (request.sampling.prompt_logprobs && (head || request.task != Task::kGenerate))
     return invalid(
         "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
@@ -163,7 +165,7 @@ Status ServingEngine::accept(const std::shared_ptr<ActiveRequest>& request) {
     ++queued_;
     ++preparing_;
   }
-  const bool constrained = request->request.constraint && request->head == nullptr;
+  const bool constrained = request->constrained();
   request->preparations = constrained ? 2 : 1;
   try {
     // Start loading adapters while the prompt is prepared.

@@ -31,7 +31,12 @@ void ServingEngine::begin_grammar(const std::shared_ptr<ActiveRequest>& request)
     job.id = request->handle;
     job.client = request->client;
     job.grammars = request->language->grammars;
-    job.form = constraint_on_text(*asked.constraint, request->form);
+    // Labels of a task without boxes are classes, not names of things.
+    const Labels labels =
+        asked.constraint->kind == AnswerConstraint::Kind::kBoxes && !request->form.boxes
+            ? Labels()
+            : request->form.labels;
+    job.form = constraint_on_text(*asked.constraint, {labels, request->boxes});
     job.spacing = asked.json_whitespace.value_or(options_.json_whitespace);
     job.stop = request->stop.get_token();
     job.done = [this, request](Result<grammar::GrammarMatcher> result) {

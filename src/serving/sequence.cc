@@ -20,7 +20,16 @@ std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const Prepared
   if (owner.request.constraint->kind == Kind::kLabels) return label_shape(owner.form);
   if (owner.request.constraint->kind != Kind::kBoxes) return nullptr;
   const media::VisualInput& picture = *prompt.visual.front().input;
-  return box_shape(*owner.form.boxes, {picture.width, picture.height});
+  return box_shape(*owner.boxes, {.sent = {picture.width, picture.height},
+                                  .seen = {picture.seen_width, picture.seen_height}});
+}
+
+// The marks of boxes are special tokens in some tokenizers.
+bool skips_special_tokens(const ActiveRequest& owner) {
+  const auto& form = owner.request.constraint;
+  const bool marks = form && form->kind == AnswerConstraint::Kind::kBoxes && owner.boxes &&
+                     owner.boxes->style == BoxStyle::kMarks;
+  return owner.request.sampling.skip_special_tokens && !marks;
 }
 
 // Where the answer begins. Adapters whose task answers with labels or boxes write no thoughts.
@@ -54,6 +63,12 @@ std::optional<ThoughtProgress> thought_of(const ActiveRequest& owner,
 
 }  // namespace
 
+bool ActiveRequest::constrained() const {
+  if (!request.constraint || head != nullptr) return false;
+  const bool as_trained = boxes && boxes->style == BoxStyle::kMarks;
+  return request.constraint->kind != AnswerConstraint::Kind::kBoxes || !as_trained;
+}
+
 Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
                    std::shared_ptr<const PreparedPrompt> prompt_,
                    const std::shared_ptr<const text::Tokenizer>& tokenizer, int max_tokens_)
@@ -62,7 +77,7 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
       prompt(std::move(prompt_)),
       sampler(seeded(owner->sampling, index), prompt->tokens),
       thought(thought_of(*owner, *prompt)),
-      output(tokenizer, owner->request.sampling.skip_special_tokens, owner->stop_strings,
+      output(tokenizer, skips_special_tokens(*owner), owner->stop_strings,
              owner->request.sampling.include_stop_str_in_output, thoughts_apart(*owner, *prompt)),
       shape(shape_of(*owner, *prompt)),
       max_tokens(max_tokens_) {

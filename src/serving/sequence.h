@@ -38,6 +38,9 @@ struct ActiveRequest {
   const Language* language = nullptr;  // the adapters' (Frontend::language_of)
   const LoadedHead* head = nullptr;    // the task head that answers; null: the language model
   AnswerForm form;                     // the first adapter's; for kLabels and kBoxes
+  std::optional<BoxNotation> boxes;    // that of `form`, else the family's
+  // Its text has a form that a grammar enforces.
+  bool constrained() const;
   // If false, it answers from the state of the last prompt token.
   bool generates() const { return head == nullptr && request.task != Task::kEmbed; }
   SamplingSettings sampling;

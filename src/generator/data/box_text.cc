@@ -147,7 +147,8 @@ std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& 
       if (tagged && reader.is_cut()) break;
       tagged = false;
       const auto share = [&](int i) { return std::clamp((*numbers)[i] / format.scale, 0.0, 1.0); };
-      const Box box{share(0), share(1), share(2), share(3)};
+      const Box box{std::min(share(0), share(2)), std::min(share(1), share(3)),
+                    std::max(share(0), share(2)), std::max(share(1), share(3))};
       if (box.x0 < box.x1 && box.y0 < box.y1) boxes.push_back({label, box});
     } else {
       reader.skip();

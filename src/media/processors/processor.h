@@ -46,6 +46,8 @@ struct VisualInput {
   int tile_rows = 0, tile_columns = 0;
   UnpaddedTiles unpadded;  // LLaVA-NeXT only
   int token_rows = 0;      // rows of tokens that the prompt separates (Pixtral); 0: not separated
+  // Size to which the picture was resized, if its patches are that picture alone; else 0.
+  int seen_width = 0, seen_height = 0;
   // Size of the picture as sent, with its orientation applied; set by the Loader. 0 for videos.
   int width = 0, height = 0;
   int64_t patch_count() const { return int64_t{grid_t} * grid_h * grid_w; }

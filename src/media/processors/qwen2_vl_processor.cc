@@ -62,6 +62,8 @@ class Patcher {
     input.grid_t = static_cast<int>(grid_t(int64_t(frames.size())));
     input.grid_h = size.height / settings_.patch_size;
     input.grid_w = size.width / settings_.patch_size;
+    input.seen_width = size.width;
+    input.seen_height = size.height;
     input.patch_dim = patch_dim();
     input.tokens = static_cast<int>(tokens);
     input.patches.resize(size_t(input.grid_t) * input.grid_h * input.grid_w * input.patch_dim);

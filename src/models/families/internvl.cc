@@ -74,6 +74,7 @@ Family internvl_family() {
       .chat_adds_bos = true,
       .processor = internvl_processor,
       .media_text = internvl_media_text,
+      .boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kMarks},
   };
 }
 

@@ -124,6 +124,7 @@ Family internvl_chat_family() {
       .processor = internvl_chat_processor,
       .settings_in_config = true,
       .media_text = internvl_media_text,
+      .boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kMarks},
   };
 }
 

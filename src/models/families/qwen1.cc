@@ -174,6 +174,7 @@ Family qwen1_vl_family() {
       .end_of_turn = "<|im_end|>",
       .processor = qwen_vl_processor,
       .settings_in_config = true,
+      .boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kMarks},
       .plain_texts = true,
       .takes =
           [](const ConfigReader& config) {

@@ -5,6 +5,10 @@
 
 namespace valora::models {
 
-Family qwen2_5_vl_family() { return qwen_vl_family<Qwen2_5VlVisionTower>(); }
+Family qwen2_5_vl_family() {
+  Family family = qwen_vl_family<Qwen2_5VlVisionTower>();
+  family.boxes = BoxNotation{.scale = 0, .style = BoxStyle::kJson};
+  return family;
+}
 
 }  // namespace valora::models

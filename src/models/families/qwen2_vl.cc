@@ -5,6 +5,10 @@
 
 namespace valora::models {
 
-Family qwen2_vl_family() { return qwen_vl_family<Qwen2VlVisionTower>(); }
+Family qwen2_vl_family() {
+  Family family = qwen_vl_family<Qwen2VlVisionTower>();
+  family.boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kMarks};
+  return family;
+}
 
 }  // namespace valora::models

@@ -174,6 +174,7 @@ Family visual_family() {
                                                                  weights, device);
   };
   family.processor = read_qwen3_vl_processor<Tower>;
+  family.boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kJson};
   return family;
 }
 

@@ -52,6 +52,7 @@ Family family_with() {
     return text::make_chatml("");
   };
   family.processor = read_qwen3_vl_processor<Tower>;
+  family.boxes = BoxNotation{.scale = 1000, .style = BoxStyle::kJson};
   return family;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/box_notation.h"
 #include "base/json/json.h"
 #include "media/processors/processor.h"
 #include "models/spec/config_reader.h"
@@ -60,6 +61,8 @@ struct Family {
   // placeholder per grid, or one per entry of VisualInput::token_rows, each for an equal number of
   // rows. An image's text begins and ends with added tokens. Null: the placeholders alone.
   std::string (*media_text)(const media::VisualInput& input) = nullptr;
+  // How its models were trained to write boxes; absent: they were not.
+  std::optional<BoxNotation> boxes{};
   // Special tokens in the text of conversations are never recognised, as in the reference
   // (ChatPrompt::plain_texts).
   bool plain_texts = false;

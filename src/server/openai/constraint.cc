@@ -117,13 +117,34 @@ class ConstraintFields {
     if (type == "json_object") return read_schema({field, "schema"}, true);
     if (type == "structural_tag") return read_tag({field});
     if (type == "labels") return add({Kind::kLabels, {}, {}, true, field});
-    if (type == "boxes") return add({Kind::kBoxes, {}, {}, true, field});
+    if (type == "boxes") return read_boxes(format);
     if (type != "json_schema")
       return not_implemented(
           fmt::format("\"response_format\" of type \"{}\" is not supported by this server",
                       shortened(type.get<std::string>(), 40)),
           field);
     return read_named_schema(format);
+  }
+
+  static constexpr size_t kMostBoxLabels = 1000;
+
+  // {"type": "boxes"}, with "labels" of which each box has one.
+  Status read_boxes(const Json& format) {
+    const char* const field = "response_format";
+    AnswerConstraint constraint{Kind::kBoxes, {}, {}, true, field};
+    const Json& labels = member(format, "labels");
+    if (labels.is_null()) return add(std::move(constraint));
+    if (!labels.is_array() || labels.empty() || labels.size() > kMostBoxLabels)
+      return invalid(fmt::format("\"response_format.labels\" must be a list of 1 to {} strings",
+                                 kMostBoxLabels),
+                     field);
+    for (const Json& label : labels) {
+      if (!label.is_string() || label.get_ref<const std::string&>().empty())
+        return invalid("\"response_format.labels\" must be a list of strings that are not empty",
+                       field);
+      constraint.choices.push_back(label.get<std::string>());
+    }
+    return add(std::move(constraint));
   }
 
   // OpenAI's {"json_schema": {"name", "strict", "schema"}}, or the same without the outer object.

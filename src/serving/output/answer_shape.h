@@ -16,7 +16,7 @@ inline bool is_shape(AnswerConstraint::Kind kind) {
   return kind == AnswerConstraint::Kind::kLabels || kind == AnswerConstraint::Kind::kBoxes;
 }
 
-// Checks that an adapter with this form can answer kLabels or kBoxes, and that the prompt has the
+// Checks that a model with this form can answer kLabels or kBoxes, and that the prompt has the
 // one picture that boxes need. kInvalidArgument names the constraint's field.
 Status check_shape(const AnswerConstraint& constraint, const AnswerForm& form,
                    const Prompt& prompt);
@@ -36,11 +36,17 @@ struct PictureSize {
   int width = 0, height = 0;
 };
 
+struct PictureSizes {
+  PictureSize sent;  // by the client, with its orientation applied
+  PictureSize seen;  // by the model; needed for a notation in its pixels
+};
+
 // {"label": "car"}, emitted at the end; null if the answer was cut off.
 std::unique_ptr<AnswerShape> label_shape(const AnswerForm& form);
-// [{"label": "car", "box": [x0, y0, x1, y1]}, …], in pixels to one decimal, box by box. The label
-// is null if missing. Incomplete boxes and boxes without an area are dropped.
-std::unique_ptr<AnswerShape> box_shape(const BoxNotation& notation, PictureSize picture);
+// [{"label": "car", "box": [x0, y0, x1, y1]}, …], in pixels of the picture that was sent, to one
+// decimal, box by box. The label is null if missing. Corners are in order and within the picture;
+// "clipped": true says that one was not. Incomplete boxes and boxes without an area are dropped.
+std::unique_ptr<AnswerShape> box_shape(const BoxNotation& notation, const PictureSizes& sizes);
 
 std::string label_json(const std::string& label);                 // {"label": "car"}
 std::string labels_json(const std::vector<std::string>& labels);  // {"labels": ["car"]}

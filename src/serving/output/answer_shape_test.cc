@@ -58,19 +58,105 @@ TEST(AnswerShape, BoxesBecomeJsonInPixels) {
       "<ref>coin</ref><box>(0,5),(99,100)</box><box>(7,7),(7,9)</box><box>(1,2),(3,4)</box>"
       "<ref>post \"card\"</ref><box>(10,20),(30,40)</box>";
   for (const size_t size : {1, 3, 1000}) {
-    const auto shape = box_shape(*kThings.boxes, {640, 333});
+    const auto shape = box_shape(*kThings.boxes, {{640, 333}, {}});
     const auto boxes = parse_json(shaped(*shape, text, size), "the answer");
     ASSERT_TRUE(boxes.ok());
     EXPECT_EQ(*boxes, Json::parse(R"([{"label": "coin", "box": [0.0, 16.6, 633.6, 333.0]},
                                       {"label": "coin", "box": [6.4, 6.7, 19.2, 13.3]},
                                       {"label": "post \"card\"", "box": [64.0, 66.6, 192.0, 133.2]}])"));
   }
-  const auto plain = box_shape(*kPlain.boxes, {100, 200});
+  const auto plain = box_shape(*kPlain.boxes, {{100, 200}, {}});
   EXPECT_EQ(plain->push("[10,20,300,4"), "");
   EXPECT_EQ(plain->push("00]["), R"([{"label": null, "box": [1.0, 4.0, 30.0, 80.0]})");
   EXPECT_EQ(plain->push("1,2,3"), "");
   EXPECT_EQ(plain->finish(), "]") << "what was cut is left out";
-  EXPECT_EQ(shaped(*box_shape(*kThings.boxes, {9, 9}), "none", 2), "[]");
+  EXPECT_EQ(shaped(*box_shape(*kThings.boxes, {{9, 9}, {}}), "none", 2), "[]");
+}
+
+const AnswerForm kSeenPixels{{}, BoxNotation{.scale = 0, .style = BoxStyle::kJson}};
+
+Json boxes_of(const BoxNotation& notation, const PictureSizes& sizes, const std::string& text) {
+  Json first;
+  for (const size_t size : {1, 4, 1000}) {
+    const auto shape = box_shape(notation, sizes);
+    auto boxes = parse_json(shaped(*shape, text, size), "the answer");
+    EXPECT_TRUE(boxes.ok()) << text;
+    if (first.is_null()) first = *boxes;
+    EXPECT_EQ(*boxes, first) << size;
+  }
+  return first;
+}
+
+TEST(AnswerShape, GrammarAcceptsBoxesInJson) {
+  const std::string one = R"({"bbox_2d": [10, 20, 300, 40], "label": "a car"})";
+  for (const std::string& text :
+       {std::string("[]"), "[" + one + "]", "[\n\t" + one + ",\n\t" + one + "\n]",
+        "```json\n[\n\t" + one + "\n]\n```"})
+    EXPECT_TRUE(may_write(kSeenPixels, text)) << text;
+  for (const std::string& text :
+       {std::string(), one, "[" + one, "```json\n[" + one + "]", "[" + one + one + "]",
+        "Here: [" + one + "]", std::string(R"([{"bbox_2d": [1, 02, 3, 4], "label": "a"}])"),
+        std::string(R"([{"bbox_2d": [1, 2, 3, 4], "label": "a)") + '\x01' + "\"}]"})
+    EXPECT_FALSE(may_write(kSeenPixels, text)) << text;
+  const AnswerForm named{{"post \"card\"", "coin"}, BoxNotation{.style = BoxStyle::kJson}};
+  EXPECT_TRUE(may_write(named, R"([{"bbox_2d": [0, 0, 1000, 9], "label": "post \"card\""}])"));
+  EXPECT_FALSE(may_write(named, R"([{"bbox_2d": [0, 0, 1001, 9], "label": "coin"}])"));
+  EXPECT_FALSE(may_write(named, R"([{"bbox_2d": [0, 0, 10, 9], "label": "car"}])"));
+}
+
+TEST(AnswerShape, LabelsOfARequestReplaceThoseOfTheTask) {
+  const auto grammar = [](std::vector<std::string> choices) {
+    return constraint_on_text({Kind::kBoxes, {}, std::move(choices), true, "f"}, kThings).text;
+  };
+  EXPECT_THAT(grammar({}), HasSubstr("coin"));
+  EXPECT_THAT(grammar({"car"}),
+              ::testing::AllOf(HasSubstr("car"), ::testing::Not(HasSubstr("coin"))));
+}
+
+TEST(AnswerShape, BoxesInPixelsOfTheSeenPictureBecomePixelsOfTheSentOne) {
+  const PictureSizes sizes{.sent = {1000, 500}, .seen = {280, 140}};
+  const std::string text =
+      "```json\n[\n\t{\"bbox_2d\": [28, 14, 140, 70], \"label\": \"a } \\\"b\\\"\"},\n"
+      "\t{\"bbox_2d\": [140, 70, 28, 14], \"label\": \"swapped\"},\n"
+      "\t{\"bbox_2d\": [0, 0, 300, 14], \"label\": \"beyond\"},\n"
+      "\t{\"bbox_2d\": [290, 0, 300, 14], \"label\": \"outside\"},\n"
+      "\t{\"bbox_2d\": [0, 0, 3";
+  EXPECT_EQ(boxes_of(*kSeenPixels.boxes, sizes, text),
+            Json::parse(R"([{"label": "a } \"b\"", "box": [100, 50, 500, 250]},
+                            {"label": "swapped", "box": [100, 50, 500, 250]},
+                            {"label": "beyond", "box": [0, 0, 1000, 50], "clipped": true}])"));
+  EXPECT_EQ(boxes_of(*kSeenPixels.boxes, sizes, "[]"), Json::array());
+}
+
+TEST(AnswerShape, MarksOfTokenizersAreRead) {
+  const BoxNotation notation{.scale = 1000, .style = BoxStyle::kMarks};
+  const PictureSizes sizes{.sent = {200, 100}, .seen = {}};
+  const Json wanted = Json::parse(R"([{"label": "the 2 cats", "box": [20, 20, 100, 40]},
+                                      {"label": "the 2 cats", "box": [0, 10, 2, 20]}])");
+  for (const char* text :
+       {"Here are 2: <|object_ref_start|>the 2 "
+        "cats<|object_ref_end|><|box_start|>(100,200),(500,400)"
+        "<|box_end|><|box_start|>(0,100),(10,200)<|box_end|>.",
+        "<ref>the 2 cats</ref><box>(100,200),(500,400)</box><box>(0,100),(10,200)</box>",
+        "<ref>the 2 cats</ref><box>[[100, 200, 500, 400], [0, 100, 10, 200]]</box> 1, 2, 3, 4"})
+    EXPECT_EQ(boxes_of(notation, sizes, text), wanted) << text;
+  for (const char* none : {"I see [1, 2, 3, 4] nothing.", "<ref>cat</ref>", "<box>(1,2),(3,4)",
+                           "<box>(1,2),(3)</box>", "<box>(99999999999999999999,2),(3,2)</box>"})
+    EXPECT_EQ(boxes_of(notation, sizes, none), Json::array()) << none;
+}
+
+TEST(AnswerShape, RefusesLabelsThatCannotBeDemanded) {
+  const MediaRef picture{MediaRef::Kind::kImage, "data:"};
+  const ChatPrompt prompt{{{"user", {picture}}}, {}, {}};
+  const auto refusal = [&](const BoxNotation& notation) {
+    const Status status =
+        check_shape({Kind::kBoxes, {}, {"car"}, true, "response_format"}, {{}, notation}, prompt);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(refusal({.style = BoxStyle::kJson}), "");
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_THAT(refusal({.style = BoxStyle::kMarks}), HasSubstr("cannot be held to a list"));
+  EXPECT_THAT(refusal({.labels = false}), HasSubstr("no labels"));
 }
 
 TEST(AnswerShape, LabelsBecomeJson) {
@@ -98,7 +184,7 @@ TEST(AnswerShape, RefusesUnknownLabelsAndBoxes) {
   EXPECT_THAT(refusal(Kind::kLabels, {}, "x"), HasSubstr("no labels"));
   EXPECT_EQ(refusal(Kind::kLabels, kThings, "x"), "");
   EXPECT_THAT(refusal(Kind::kBoxes, {{"a"}, {}}, chat({picture})),
-              HasSubstr("does not answer with boxes"));
+              HasSubstr("how this model writes boxes"));
   EXPECT_EQ(refusal(Kind::kBoxes, kThings, chat({picture, "x"})), "");
   for (const Prompt& prompt : {Prompt("x"), Prompt(chat({"x"})), Prompt(chat({picture, picture})),
                                Prompt(chat({picture, video}))})

@@ -93,6 +93,8 @@ class Frontend {
   const std::shared_ptr<const text::Tokenizer>& tokenizer() const { return base_.tokenizer; }
   const text::ChatFormat& chat_format() const { return *base_.chat_format; }
   const models::ModelSpec& spec() const { return spec_; }
+  // How the model writes boxes without an adapter; absent: it was not trained to.
+  const std::optional<BoxNotation>& boxes() const { return family_->boxes; }
   const GenerationConfig& generation() const { return generation_; }
   media::LoaderStats media_stats() const {
     return loader_ ? loader_->stats() : media::LoaderStats{};
