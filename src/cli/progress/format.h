@@ -1,7 +1,6 @@
-// Prints JSON, errors and human-readable numbers.
+// Prints JSON, errors and human-readable counts.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -16,7 +15,6 @@ void print_json(const Json& json);
 // Prints "error: …" to stderr and returns the exit status.
 int fail(const Error& error);
 
-std::string human_bytes(size_t bytes);   // "14.3 MiB"
 std::string human_count(int64_t count);  // "494.0M"
 
 }  // namespace valora::cli

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/text/human_bytes.h"
+
 namespace valora::cli {
 namespace {
 
@@ -22,9 +24,10 @@ std::string short_duration(double seconds) {
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
-ProgressBar::ProgressBar(std::FILE* out, const Clock& clock)
+ProgressBar::ProgressBar(std::FILE* out, const Clock& clock, Unit unit)
     : out_(out),
       clock_(clock),
+      unit_(unit),
       terminal_(::isatty(::fileno(out)) == 1),
       told_(clock.now()),
       began_(told_) {}
@@ -34,6 +37,19 @@ ProgressBar::~ProgressBar() { clear(); }
 void ProgressBar::clear() {
   if (shown_) std::fputs("\r\033[K", out_);
   shown_ = false;
+}
+
+std::string ProgressBar::amount(int64_t done, int64_t total, const char* between) const {
+  if (unit_ == Unit::kCount) return fmt::format("{}{}{}", done, between, total);
+  return human_bytes(static_cast<uint64_t>(done)) + between +
+         human_bytes(static_cast<uint64_t>(total));
+}
+
+std::string ProgressBar::rate(TimePoint now) const {
+  const double passed = seconds(now - began_);
+  if (unit_ == Unit::kCount || passed <= 0 || done_ <= first_) return "";
+  const double bytes = static_cast<double>(done_ - first_) / passed;
+  return ", " + human_bytes(static_cast<uint64_t>(bytes)) + "/s";
 }
 
 std::string ProgressBar::time_left(TimePoint now) const {
@@ -55,13 +71,17 @@ void ProgressBar::show(int64_t done, int64_t total, const std::string& note) {
   if (!terminal_) {
     if (seconds(now - told_) < kSecondsBetweenLines) return;
     told_ = now;
-    std::fputs(fmt::format("{}: {} of {}{}\n", note, done, total, time_left(now)).c_str(), out_);
+    std::fputs(
+        fmt::format("{}: {}{}{}\n", note, amount(done, total, " of "), rate(now), time_left(now))
+            .c_str(),
+        out_);
   } else {
     const auto filled = static_cast<size_t>(kWidth * done / total);
     const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, ' ');
-    std::fputs(
-        fmt::format("\r\033[K[{}] {}/{}  {}{}", bar, done, total, note, time_left(now)).c_str(),
-        out_);
+    std::fputs(fmt::format("\r\033[K[{}] {}  {}{}{}", bar, amount(done, total, "/"), note,
+                           rate(now), time_left(now))
+                   .c_str(),
+               out_);
     shown_ = true;
   }
   std::fflush(out_);

@@ -12,7 +12,9 @@ namespace valora::cli {
 
 class ProgressBar {
  public:
-  explicit ProgressBar(std::FILE* out = stderr, const Clock& clock = real_clock());
+  enum class Unit : uint8_t { kCount, kBytes };  // bytes are shown with their rate
+  explicit ProgressBar(std::FILE* out = stderr, const Clock& clock = real_clock(),
+                       Unit unit = Unit::kCount);
   ~ProgressBar();  // removes the bar
   void clear();    // removes the bar until the next show()
   // note: the current activity, one line without a line break. A smaller `done` than before, or
@@ -20,10 +22,13 @@ class ProgressBar {
   void show(int64_t done, int64_t total, const std::string& note);
 
  private:
+  std::string amount(int64_t done, int64_t total, const char* between) const;
+  std::string rate(TimePoint now) const;
   std::string time_left(TimePoint now) const;
 
   std::FILE* const out_;
   const Clock& clock_;
+  const Unit unit_;
   const bool terminal_;
   bool shown_ = false;
   TimePoint told_;     // when the last line was printed

@@ -56,6 +56,16 @@ TEST(ProgressBar, TimeLeftIsEstimatedPerPhase) {
   EXPECT_EQ(log.text(), "training: 50 of 100, 50 s left\n");
 }
 
+TEST(ProgressBar, BytesAreShownWithTheirRate) {
+  SimulatedClock clock;
+  const LogFile log;
+  ProgressBar bar(log.file.get(), clock, ProgressBar::Unit::kBytes);
+  bar.show(1 << 20, 100 << 20, "model.safetensors");
+  clock.advance(from_seconds(60));
+  bar.show(61 << 20, 100 << 20, "model.safetensors");
+  EXPECT_EQ(log.text(), "model.safetensors: 61.0 MiB of 100.0 MiB, 1.0 MiB/s, 39 s left\n");
+}
+
 TEST(ShortDuration, HasTwoUnitsAtMost) {
   EXPECT_EQ(short_duration(0.2), "1 s");
   EXPECT_EQ(short_duration(59), "59 s");
