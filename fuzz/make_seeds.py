@@ -512,6 +512,15 @@ def task_seeds():
     put("applications_file", "json", text({"applications": [first, {"name": "b", "rate": 0.5}]}))
     put("applications_file", "twice", text({"applications": [first, first | {"name": "b"}]}))
 
+    put("hub_listing", "model", text({"sha": "c" * 40, "siblings": [
+        {"rfilename": "config.json", "size": 7, "blobId": "a" * 40},
+        {"rfilename": "model.safetensors", "size": 134, "blobId": "b" * 40, "lfs": {"sha256": "d" * 64, "size": 99}},
+        {"rfilename": "onnx/model.onnx"}, {"rfilename": "x.gguf"}]}))
+    put("hub_listing", "adapter", text({"sha": "c" * 40, "siblings": [
+        {"rfilename": "adapter_config.json"}, {"rfilename": "adapter_model.safetensors"}]}))
+    put("hub_listing", "index", text({"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}))
+    put("hub_listing", "name", "owner/name/file.gguf@refs/pr/1")
+
     put("jsonl_line", "label", b"\0" + text({"image": "a.png", "label": "cat"}).encode())
     put("jsonl_line", "labels", b"\6" + text({"images": ["a.png", "b.png"], "labels": ["cat", "dog"]}).encode())
     put("jsonl_line", "question", b"\1" + text({"image": "a.png", "prompt": "q", "answers": ["1", "2", "1"]}).encode())

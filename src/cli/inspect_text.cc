@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/text/human_bytes.h"
 #include "cli/inspect_report.h"
 #include "cli/progress/format.h"
 #include "memory/block_arena.h"

@@ -1,0 +1,16 @@
+// What a name is expected to be.
+#pragma once
+
+#include <cstdint>
+
+namespace valora::hub {
+
+enum class Kind : uint8_t { kModel, kAdapter, kAny };
+
+inline constexpr char kModelConfig[] = "config.json";
+inline constexpr char kAdapterConfig[] = "adapter_config.json";
+inline constexpr char kModelWeights[] = "model.safetensors";
+inline constexpr char kWeightsIndex[] = "model.safetensors.index.json";
+inline constexpr char kAdapterWeights[] = "adapter_model.safetensors";
+
+}  // namespace valora::hub
