@@ -20,7 +20,8 @@ using generator::ManifestEntry;
 
 struct Planned {
   LoadAdapter load;
-  std::string origin;  // for error messages
+  std::string origin;        // for error messages
+  bool may_be_name = false;  // whether load.path may be the name of a repository
 };
 
 Result<LoadAdapter> parse_lora_module(const std::string& text) {
@@ -94,7 +95,8 @@ Status plan_defaults(const std::string& text, std::vector<Planned>& plan,
     (each.modality == "image" ? out.image : out.video) = each.name;
     if (!each.folder.empty())
       plan.push_back({{.name = each.name, .path = std::move(each.folder)},
-                      "an adapter of --default-mm-loras"});
+                      "an adapter of --default-mm-loras",
+                      true});
   }
   return {};
 }
@@ -116,11 +118,12 @@ Status check_names(const std::vector<Planned>& plan, const std::vector<std::stri
 }  // namespace
 
 Result<AdaptersAtStart> adapters_at_start(const AdapterSources& sources,
-                                          const std::vector<std::string>& base_names) {
+                                          const std::vector<std::string>& base_names,
+                                          NamedFolders& folders) {
   std::vector<Planned> plan;
   for (const std::string& module : sources.lora_modules) {
     VALORA_TRY(load, parse_lora_module(module));
-    plan.push_back({std::move(load), "an adapter of --lora-modules"});
+    plan.push_back({std::move(load), "an adapter of --lora-modules", true});
   }
   if (!sources.manifest.empty()) {
     VALORA_TRY(manifest, generator::read_manifest(sources.manifest));
@@ -131,7 +134,13 @@ Result<AdaptersAtStart> adapters_at_start(const AdapterSources& sources,
   AdaptersAtStart out;
   VALORA_CHECK(plan_defaults(sources.default_mm_loras, plan, out.defaults));
   VALORA_CHECK(check_names(plan, base_names));
-  for (Planned& planned : plan) out.loads.push_back(std::move(planned.load));
+  for (Planned& planned : plan) {
+    if (planned.may_be_name) {
+      VALORA_TRY(path, folders.adapter(planned.load.path));
+      planned.load.path = std::move(path);
+    }
+    out.loads.push_back(std::move(planned.load));
+  }
   return out;
 }
 

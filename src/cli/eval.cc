@@ -13,6 +13,8 @@
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
 #include "cli/eval_report.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
 #include "engine/start/start_engine.h"
@@ -30,6 +32,7 @@ using GeneratorTask = generator::Task;
 
 struct EvalFlags {
   EngineOptions engine;
+  HubFlags hub;
   std::string tasks, adapter, manifest, predictions;
   std::vector<std::string> names;
   std::optional<int64_t> limit;
@@ -192,6 +195,12 @@ Result<int> evaluate_all(EvalFlags& flags) {
     VALORA_TRY(read, generator::read_manifest(flags.manifest));
     manifest = std::move(read);
   }
+  NamedFolders folders(flags.hub);
+  VALORA_CHECK(folders.set_model(flags.engine));
+  if (!flags.adapter.empty()) {
+    VALORA_TRY(path, folders.adapter(flags.adapter));
+    flags.adapter = std::move(path);
+  }
   VALORA_TRY(adapters, adapters_of(flags, manifest, tasks));
   VALORA_TRY(engine, open_engine(flags, adapters));
   Examination examination(flags, manifest, *engine);
@@ -220,10 +229,13 @@ void add_eval(Command app, std::function<int()>& run) {
       "Exit status: 0; 3 if a task is below its floor (the base model's count only if it alone is "
       "measured); 1 after an error");
   add_engine_flags(c, flags->engine);
+  add_hub_flags(c, flags->hub);
   c.add_option("--tasks", flags->tasks, "Tasks file (docs/tasks.md)").required();
   c.add_option("--task", flags->names, "Run only these tasks of the file");
-  c.add_option("--adapter", flags->adapter,
-               "Adapter folder to evaluate (default: the base model, if there is no --manifest)");
+  c.add_option(
+      "--adapter", flags->adapter,
+      "Adapter to evaluate, a folder or OWNER/NAME (default: the base model, if there is no "
+      "--manifest)");
   c.add_option("--manifest", flags->manifest,
                "manifest.json with the adapter, head and question of each task");
   c.add_flag("--base", flags->base, "Also evaluate the base model");

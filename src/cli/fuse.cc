@@ -6,6 +6,8 @@
 
 #include "cli/chosen_tasks.h"
 #include "cli/command.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
@@ -21,6 +23,7 @@ using generator::FusionStep;
 
 struct FuseFlags {
   generator::FusionOptions fusion;
+  HubFlags hub;
   std::string tasks, order = "given", packing = "last";
   std::vector<std::string> targets{"decoder"}, names;
   bool json = false;
@@ -98,6 +101,9 @@ Result<FusionReport> fuse(FuseFlags& flags, const std::stop_token& stop) {
 }
 
 int run_fuse(FuseFlags& flags) {
+  // Before signals are taken for requests to save the work.
+  if (const Status s = NamedFolders(flags.hub).set_model(flags.fusion.engine); !s.ok())
+    return fail(s.error());
   const StopSignals signals;
   const auto report = fuse(flags, signals.token());
   if (!report.ok() && report.error().code == ErrorCode::kCancelled && signals.exit_status() != 0) {
@@ -154,7 +160,10 @@ void add_fuse(Command app, std::function<int()>& run) {
                          "Train the fewest adapters that keep every task's accuracy floor. Exit "
                          "status: 0; 3 if a task is below its floor in every adapter; 143 or 130 "
                          "after SIGTERM or SIGINT, which save a checkpoint; 1 after an error");
-  c.add_option("--model", o.engine.model_path, "Folder of a Hugging Face checkpoint").required();
+  c.add_option("--model", o.engine.model_path,
+               "Folder of a Hugging Face checkpoint, or OWNER/NAME on its hub")
+      .required();
+  add_hub_flags(c, flags->hub);
   c.add_option("--tasks", flags->tasks, "Tasks file, YAML or JSON (docs/tasks.md)").required();
   c.add_option("--output", o.output,
                "Output folder of the adapters, manifest.json and report.html; an interrupted run "

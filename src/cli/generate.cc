@@ -9,6 +9,8 @@
 #include "base/json/json.h"
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/progress/format.h"
 #include "engine/start/start_engine.h"
 
@@ -17,7 +19,8 @@ namespace {
 
 struct GenerateFlags {
   EngineOptions engine;
-  std::vector<std::string> adapters;  // DIR or DIR:scale
+  HubFlags hub;
+  std::vector<std::string> adapters;  // DIR or DIR:scale; DIR may be a name
   std::vector<std::string> images, videos;
   std::string prompt, system, head;
   SamplingParams sampling;
@@ -62,6 +65,12 @@ class CollectingSink final : public ResponseSink {
   std::promise<Result<Answer>> promise_;
 };
 
+// An adapter of the command line.
+struct GivenAdapter {
+  AdapterUse use;  // named as given
+  std::string path;
+};
+
 // Parses "DIR" or "DIR:0.5". An existing folder with the whole text as its name takes precedence.
 AdapterUse parse_adapter(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -72,12 +81,22 @@ AdapterUse parse_adapter(const std::string& text) {
   return {text.substr(0, colon), scale};
 }
 
-Result<std::vector<AdapterUse>> load_adapters(serving::LocalEngine& engine,
-                                              const std::vector<std::string>& flags) {
-  std::vector<AdapterUse> uses;
+Result<std::vector<GivenAdapter>> find_adapters(const std::vector<std::string>& flags,
+                                                NamedFolders& folders) {
+  std::vector<GivenAdapter> adapters;
   for (const std::string& flag : flags) {
-    const AdapterUse use = parse_adapter(flag);
-    VALORA_TRY(card, load_adapter_sync(engine, {.name = use.name, .path = use.name}));
+    AdapterUse use = parse_adapter(flag);
+    VALORA_TRY(path, folders.adapter(use.name));
+    adapters.push_back({std::move(use), std::move(path)});
+  }
+  return adapters;
+}
+
+Result<std::vector<AdapterUse>> load_adapters(serving::LocalEngine& engine,
+                                              const std::vector<GivenAdapter>& adapters) {
+  std::vector<AdapterUse> uses;
+  for (const auto& [use, path] : adapters) {
+    VALORA_TRY(card, load_adapter_sync(engine, {.name = use.name, .path = path}));
     uses.push_back({card.name, use.scale});
   }
   return uses;
@@ -164,9 +183,13 @@ int run_generate(GenerateFlags& flags) {
       read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io);
   if (!defaults.ok()) return fail(defaults.error());
   flags.engine.media_defaults = *defaults;
+  NamedFolders folders(flags.hub);
+  if (const Status s = folders.set_model(flags.engine); !s.ok()) return fail(s.error());
+  const auto given = find_adapters(flags.adapters, folders);
+  if (!given.ok()) return fail(given.error());
   auto engine = start_engine(flags.engine);
   if (!engine.ok()) return fail(engine.error());
-  auto adapters = load_adapters(**engine, flags.adapters);
+  auto adapters = load_adapters(**engine, *given);
   if (!adapters.ok()) return fail(adapters.error());
 
   GenerateRequest request;
@@ -199,8 +222,10 @@ void add_generate(Command app, std::function<int()>& run) {
   Command c =
       app.add_subcommand("generate", "Answer one prompt, through the serving engine without HTTP");
   add_engine_flags(c, flags->engine);
+  add_hub_flags(c, flags->hub);
   c.add_option("--adapter", flags->adapters,
-               "Adapter folder, as DIR or DIR:scale; the effects of several are summed");
+               "Adapter, as DIR or OWNER/NAME, or with a factor as DIR:scale; the effects of "
+               "several are summed");
   c.add_option("--image", flags->images, "Image file or URL; repeatable").allow_extra_args(false);
   c.add_option("--video", flags->videos, "Video file or URL; repeatable").allow_extra_args(false);
   add_media_defaults(c, flags->media_defaults);

@@ -7,6 +7,8 @@
 
 #include "cli/command.h"
 #include "cli/inspect_report.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/format.h"
 #include "cli/prove_adapters.h"
@@ -18,6 +20,7 @@ struct InspectFlags {
   std::vector<std::string> folders;
   std::string model;
   std::string prove;  // as `model`, which it replaces
+  HubFlags hub;
   ComputeDtype dtype = ComputeDtype::kAuto;
   KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto;
   adapters::AdapterLimits limits;
@@ -50,13 +53,26 @@ int inspect_adapter_folder(const std::string& folder, const InspectFlags& flags,
   return proof.ok() ? print(report, &*proof, flags.json) : fail(proof.error());
 }
 
-int inspect_folder(const std::string& folder, const InspectFlags& flags, AdapterProver* prover) {
+int inspect_folder(const std::string& given, const InspectFlags& flags, AdapterProver* prover) {
+  const auto found = NamedFolders(flags.hub).either(given);
+  if (!found.ok()) return fail(found.error());
+  const std::string& folder = *found;
   const auto kind = folder_kind(folder);
   if (!kind.ok()) return fail(kind.error());
   if (*kind == FolderKind::kAdapter) return inspect_adapter_folder(folder, flags, prover);
   if (!flags.model.empty())
     return fail(invalid("--model is for adapters, but " + folder + " is a model"));
   return print(inspect_model(folder, flags.dtype, flags.kv_cache_dtype), flags.json);
+}
+
+// The revision is that of what is inspected.
+Status find_model(InspectFlags& flags) {
+  HubFlags hub = flags.hub;
+  hub.revision.clear();
+  if (flags.model.empty()) return {};
+  VALORA_TRY(found, NamedFolders(hub).model(flags.model));
+  flags.model = std::move(found.path);
+  return {};
 }
 
 EngineOptions prover_options(const InspectFlags& flags) {
@@ -71,9 +87,10 @@ EngineOptions prover_options(const InspectFlags& flags) {
 int run_inspect(InspectFlags& flags) {
   if (!flags.prove.empty() && !flags.model.empty())
     return fail(invalid("--model and --prove exclude each other: both name the adapters' model"));
+  if (!flags.prove.empty()) flags.model = flags.prove;
+  if (const Status s = find_model(flags); !s.ok()) return fail(s.error());
   std::unique_ptr<AdapterProver> prover;
   if (!flags.prove.empty()) {
-    flags.model = flags.prove;
     auto started = AdapterProver::start(prover_options(flags));
     if (!started.ok()) return fail(started.error());
     prover = std::move(started).value();
@@ -93,12 +110,14 @@ void add_inspect(Command app, std::function<int()>& run) {
   auto flags = std::make_shared<InspectFlags>();
   Command c = app.add_subcommand(
       "inspect", "Describe folders of models or adapters and check whether they can be served");
-  c.add_option("dir", flags->folders, "Folders of models or adapters").required();
-  c.add_option("--model", flags->model, "For adapters: model folder to check them against");
+  c.add_option("dir", flags->folders, "Models or adapters: folders, GGUF files, or OWNER/NAME")
+      .required();
+  c.add_option("--model", flags->model, "For adapters: model to check them against");
   c.add_option("--prove", flags->prove,
                "For adapters: as --model, and ask this model a text and a picture with and without "
                "each: prints how the answers differ, and ends with status 1 if an adapter changes "
                "nothing");
+  add_hub_flags(c, flags->hub);
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,
       "Data type of a model's weights: auto (the checkpoint's), float32, bfloat16 or float16");

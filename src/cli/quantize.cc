@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
@@ -27,7 +29,9 @@ void print_report(const QuantiseOptions& options, const QuantiseReport& report) 
   fmt::print("  relative error of the weights: {:.2f} %\n", 100 * report.weight_error);
 }
 
-int run_quantize(QuantiseOptions& options) {
+int run_quantize(QuantiseOptions& options, const HubFlags& hub) {
+  // Before signals are taken for requests to leave no folder.
+  if (const Status s = NamedFolders(hub).set_model(options.engine); !s.ok()) return fail(s.error());
   const StopSignals signals;
   options.engine.fetch.allowed_local_path = "/";  // whoever runs the command may read any file
   Result<QuantiseReport> report = [&] {
@@ -48,13 +52,16 @@ int run_quantize(QuantiseOptions& options) {
 void add_quantize(Command app, std::function<int()>& run) {
   auto options = std::make_shared<QuantiseOptions>();
   QuantiseOptions& o = *options;
+  auto hub = std::make_shared<HubFlags>();
   Command c = app.add_subcommand(
       "quantize",
       "Write a model folder whose decoder has linears in integers, in the form of "
       "compressed-tensors, which vLLM and transformers load as well. Exit status: 0; 143 or 130 "
       "after SIGTERM or SIGINT, which leave no folder; 1 after an error");
-  c.add_option("dir,--model", o.engine.model_path, "Folder of a Hugging Face checkpoint in floats")
+  c.add_option("dir,--model", o.engine.model_path,
+               "Folder of a Hugging Face checkpoint in floats, or OWNER/NAME on its hub")
       .required();
+  add_hub_flags(c, *hub);
   c.add_option("--output", o.output, "The new folder").required();
   add_named_option(c, "--scheme", o.scheme, generator::parse_quantise_scheme,
                    "Bits of weights and inputs: W4A16, W8A16, or W8A8 (inputs rounded in each "
@@ -76,7 +83,8 @@ void add_quantize(Command app, std::function<int()>& run) {
                    "Data type of the passes over samples: float32, or bfloat16 in half the memory");
   c.add_option("--threads", o.engine.threads, "Compute threads; 0: one per core")
       .capture_default_str();
-  c.callback([options, &run] { run = [options] { return run_quantize(*options); }; });
+  c.callback(
+      [options, hub, &run] { run = [options, hub] { return run_quantize(*options, *hub); }; });
 }
 
 }  // namespace valora::cli

@@ -12,9 +12,12 @@
 #include "base/json/json.h"
 #include "base/log/log.h"
 #include "base/log/write_now.h"
+#include "base/text/human_bytes.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/end_engine.h"
+#include "cli/named_folders.h"
+#include "cli/options/hub_flags.h"
 #include "cli/options/media_limits.h"
 #include "cli/options/named_option.h"
 #include "cli/options/structured_outputs.h"
@@ -35,6 +38,7 @@ struct ServeFlags {
   EngineOptions engine;
   server::ServerOptions server;
   AdapterSources adapters;
+  HubFlags hub;
   std::string limit_mm_per_prompt, structured_outputs;
   MediaDefaultTexts media_defaults;
   std::string applications, users, ui_samples;
@@ -172,6 +176,12 @@ Status apply_generation_config(ServeFlags& flags) {
   return {};
 }
 
+std::vector<std::string> base_names(const ServeFlags& flags) {
+  if (!flags.server.served_model_names.empty()) return flags.server.served_model_names;
+  const EngineOptions& e = flags.engine;
+  return {e.served_name.empty() ? e.model_path : e.served_name};
+}
+
 int run_serve(ServeFlags& flags) {
   outlive_output_readers();
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
@@ -183,17 +193,17 @@ int run_serve(ServeFlags& flags) {
   if (const Status s = read_users(flags.users, flags.server); !s.ok()) return fail(s.error());
   if (const Status s = read_samples(flags.ui_samples, flags.server); !s.ok())
     return fail(s.error());
-  if (const Status s = set_tokenizer_info(flags); !s.ok()) return fail(s.error());
   flags.server.tool_call_style = tool_call_style(flags.tool_call_parser);
   if (!flags.server.served_model_names.empty())
     flags.engine.served_name = flags.server.served_model_names.front();
   flags.server.max_loras = flags.engine.max_loras;
   flags.server.max_waiting = flags.engine.max_waiting;
   flags.engine.max_waiting = std::numeric_limits<int>::max();  // the server limits the queue
-  std::vector<std::string> base_names = flags.server.served_model_names;
-  if (base_names.empty()) base_names = {flags.engine.model_path};
   if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());
-  const auto adapters = adapters_at_start(flags.adapters, base_names);
+  NamedFolders folders(flags.hub);
+  if (const Status s = folders.set_model(flags.engine); !s.ok()) return fail(s.error());
+  if (const Status s = set_tokenizer_info(flags); !s.ok()) return fail(s.error());
+  const auto adapters = adapters_at_start(flags.adapters, base_names(flags), folders);
   if (!adapters.ok()) return fail(adapters.error());
   flags.server.default_adapters = adapters->defaults;
   std::unique_ptr<serving::LocalEngine> engine;  // destroyed after the server
@@ -257,6 +267,7 @@ void add_serve(Command app, std::function<int()>& run) {
       "serve",
       "Serve a model and its adapters over the OpenAI API; --config FILE names a file of options");
   add_engine_flags(c, e);
+  add_hub_flags(c, flags->hub);
   add_server_flags(c, flags->server);
   add_vllm_flags(c, flags->notes);
   add_media_memory(c, e);
@@ -269,7 +280,7 @@ void add_serve(Command app, std::function<int()>& run) {
                R"(vLLM's options of structured output; {"disable_any_whitespace": true} is )"
                "--json-whitespace compact");
   c.add_option("--lora-modules", flags->adapters.lora_modules,
-               "Adapters to load, as NAME=PATH or JSON; repeatable");
+               "Adapters to load, as NAME=PATH, NAME=OWNER/NAME or JSON; repeatable");
   c.add_option(
       "--manifest", flags->adapters.manifest,
       "manifest.json of `valora fuse`: loads its adapters and serves each task as a model name");

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/named_folders.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/progress_bar.h"
 #include "cli/tune_tiles.h"
@@ -79,9 +80,11 @@ Status tune_costs_of(const TuneFlags& flags) {
   return {};
 }
 
-int run_tune(const TuneFlags& flags) {
+int run_tune(TuneFlags& flags) {
   const Status checked = check(flags);
   if (!checked.ok()) return fail(checked.error());
+  if (const Status s = NamedFolders(flags.hub).set_model(flags.engine); !s.ok())
+    return fail(s.error());
   const Status status = flags.cost ? tune_costs_of(flags) : tune_tiles(flags);
   return status.ok() ? 0 : fail(status.error());
 }
@@ -94,8 +97,10 @@ void add_tune(Command app, std::function<int()>& run) {
       "tune",
       "Measure the best tile sizes of a model's matrix products on this CPU or GPU, or what its "
       "steps cost");
-  c.add_option("--model", flags->engine.model_path, "Folder of a Hugging Face checkpoint")
+  c.add_option("--model", flags->engine.model_path,
+               "Folder of a Hugging Face checkpoint, or OWNER/NAME on its hub")
       .required();
+  add_hub_flags(c, flags->hub);
   add_named_option(
       c, "--dtype", flags->engine.dtype, parse_dtype,
       "Data type of weights: auto (the checkpoint's), float32, bfloat16 or float16 (GPUs only)");

@@ -8,11 +8,13 @@
 
 #include "api/options.h"
 #include "base/result.h"
+#include "cli/options/hub_flags.h"
 
 namespace valora::cli {
 
 struct TuneFlags {
   EngineOptions engine;  // model_path, dtype, ranks, rounding
+  HubFlags hub;
   std::string output;
   std::vector<int64_t> ranks{8, 16, 32, 64};
   int64_t max_tokens = 2048;

@@ -155,13 +155,14 @@ def test_inspect_explains_refusals(folders, tmp_path):
     assert nothing.returncode == 1 and not nothing.stdout and "neither a model" in nothing.stderr
 
 
-def test_path_without_a_model_gives_a_one_line_error(folders, tmp_path):
+def test_path_without_a_model_gives_a_one_line_error(folders, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     files = {"model.gguf": b"GGUF\x03\0\0\0", "model.zip": b"PK\x03\x04", "model.safetensors": b"{}"}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     shutil.copytree(folders["model"], tmp_path / "pickled", ignore=shutil.ignore_patterns("*.safetensors*"))
     (tmp_path / "pickled" / "pytorch_model.bin").touch()
-    cases = {"org/name": "run hf download org/name --local-dir DIR and give DIR",
+    cases = {"org/name": "org/name is no folder here and not in the cache ",
              tmp_path / "model.zip": "is an archive: unpack it", tmp_path / "model.safetensors": "is a file of weights: give the folder",
              tmp_path / "none": "does not exist"}
     adapter = {folders["one"]: "is an adapter: give the folder of its base model",

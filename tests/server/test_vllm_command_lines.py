@@ -14,7 +14,8 @@ COPIED = ["--served-model-name", "first", "second", "--max_model_len", "512", "-
           "--limit-mm-per-prompt.image", "2", "-tp", "1", "--chat-template-content-format", "openai", "--disable-log-requests",
           "--enable-chunked-prefill", "--enable-tower-connector-lora", "--kv-cache-dtype", "auto", "--pipeline-parallel-size", "1",
           "--data-parallel-size", "1", "--load-format", "auto", "--uvicorn-log-level", "warning", "--lora-dtype", "auto",
-          "--scheduling-policy", "fcfs", "--seed", "42", "--threads", "1", "--allowed-origins", '["*"]', "--hf-token", "a-secret"]
+          "--scheduling-policy", "fcfs", "--seed", "42", "--threads", "1", "--allowed-origins", '["*"]', "--hf-token", "a-secret",
+          "--revision", "main", "--tokenizer-revision", "main"]
 
 
 def refusal(*options):
@@ -44,7 +45,7 @@ def test_every_served_name_answers(served):
 
 def test_each_option_is_logged_once(served):
     lines = served.log.read_text()
-    for option in ("--enable-lora", "--pipeline-parallel-size 1", "--lora-dtype auto", "--disable-log-requests", "--hf-token"):
+    for option in ("--enable-lora", "--pipeline-parallel-size 1", "--lora-dtype auto", "--disable-log-requests", "--tokenizer-revision"):
         assert sum(f"{option}: " in line for line in lines.splitlines()) == 1, option
     assert "a-secret" not in lines
 

@@ -177,7 +177,8 @@ void add_rank_flags(Command command, EngineOptions& o) {
 
 void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   Option model = command.add_option("model,--model", o.model_path,
-                                    "Folder of a Hugging Face checkpoint, or a GGUF file");
+                                    "Folder of a Hugging Face checkpoint, a GGUF file, or "
+                                    "OWNER/NAME[@REVISION] on the Hugging Face Hub");
   if (model_required) model.required();
   command.add_option("--chat-template", o.chat_template,
                      "Jinja chat template file, instead of the model folder's template");

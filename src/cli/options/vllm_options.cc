@@ -9,7 +9,6 @@ constexpr auto kText = VllmOption::Takes::kText;
 constexpr auto kTexts = VllmOption::Takes::kTexts;
 
 constexpr const char* kOneDevice = "only 1 is served: one device runs the whole model";
-constexpr const char* kLocal = "has no effect: the model is a local folder, nothing is downloaded";
 constexpr const char* kAccessLog =
     "has no effect: a line for each answer is logged unless --log-level is warning";
 constexpr const char* kChunks = "has no effect: --max-decode-gap decides how prompts are cut";
@@ -46,11 +45,8 @@ constexpr VllmOption kOptions[] = {
     {"--tokenizer-mode", kText, "auto|hf|slow", "tokenizer.json is read"},
     {"--config-format", kText, "auto|hf", "config.json is read"},
     {"--model-impl", kText, "auto|vllm|transformers", "has no effect: a family has one"},
-    {"--download-dir", kText, "", kLocal},
-    {"--revision", kText, "", kLocal},
-    {"--code-revision", kText, "", kLocal},
-    {"--tokenizer-revision", kText, "", kLocal},
-    {"--hf-token", kText, "", kLocal},
+    {"--code-revision", kText, "", "has no effect: no code of a model's folder is run"},
+    {"--tokenizer-revision", kText, "", "has no effect: the tokenizer is that of --revision"},
     {"--tokenizer", kText, "", "the tokenizer is the model folder's", true},
     {"--hf-overrides", kText, "{}", kConfigJson},
     {"--rope-scaling", kText, "{}", kConfigJson},

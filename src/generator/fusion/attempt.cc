@@ -67,9 +67,11 @@ Result<AdapterParameters> AttemptRunner::load(const AdapterShape& shape, const s
 
 Status AttemptRunner::write(const std::string& folder, const AdapterParameters& parameters,
                             const std::vector<const TaskData*>& tasks, bool bfloat16) const {
-  AdapterNotes notes{.base_model = options_.engine.model_path,
-                     .dropout = options_.training.dropout,
-                     .bfloat16 = bfloat16};
+  const EngineOptions& engine = options_.engine;
+  AdapterNotes notes{
+      .base_model = engine.served_name.empty() ? engine.model_path : engine.served_name,
+      .dropout = options_.training.dropout,
+      .bfloat16 = bfloat16};
   std::vector<std::string> names;
   for (const TaskData* data : tasks) {
     names.push_back(data->task.name);

@@ -192,8 +192,9 @@ Status Downloader::ended(Slot& slot, const Reply& reply) {
     return {};
   }
   if (slot.piece->complete()) {
+    Piece& piece = *slot.piece;
     stop(slot);
-    return download.end_of_pieces();
+    return download.end_of(piece);
   }
   const bool no_range = download.ranged() && (reply.status == 200 || reply.status == 416);
   if (no_range) return start_over(*slot.file, false);
@@ -204,7 +205,9 @@ Status Downloader::ended(Slot& slot, const Reply& reply) {
 Status Downloader::failed(Slot& slot, Reply reply) {
   FileDownload& download = slot.file->download;
   const bool cut = reply.code == CURLE_OK && (reply.status == 200 || reply.status == 206);
-  const bool stale = reply.code == CURLE_OK && reply.status >= 400 && !download.location.empty();
+  // Links to elsewhere expire; the endpoint gives a new one.
+  const bool stale = reply.code == CURLE_OK && reply.status >= 400 &&
+                     !same_origin(slot.transfer.request().url, settings_.endpoint);
   Reply seen = reply;
   if (cut || stale) seen.code = CURLE_PARTIAL_FILE;
   download.location.clear();
@@ -242,6 +245,7 @@ Status Downloader::end_files() {
       ++i;
       continue;
     }
+    stop_all_of(file);  // a connection may not have said yet that it has ended
     const RemoteFile remote = file.download.file();
     const bool continued = file.download.continued();
     VALORA_TRY(right, file.download.finish(repository_.blob(remote.digest)));

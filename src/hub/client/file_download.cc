@@ -35,8 +35,9 @@ Status FileDownload::take(Piece& piece, std::string_view bytes) {
   return {};
 }
 
-Status FileDownload::end_of_pieces() {
-  while (!pieces_.empty() && pieces_.front()->complete()) {
+Status FileDownload::end_of(Piece& piece) {
+  piece.ended = true;
+  while (!pieces_.empty() && pieces_.front()->ended) {
     pieces_.pop_front();
     if (pieces_.empty()) break;
     VALORA_CHECK(writer_.append(pieces_.front()->waiting));

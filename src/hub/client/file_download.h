@@ -22,6 +22,7 @@ struct Piece {
   ByteRange range;
   uint64_t received = 0;
   std::string waiting;  // received, but not at its turn
+  bool ended = false;   // no connection refers to it any longer
 
   uint64_t at() const { return range.begin + received; }
   bool complete() const { return at() == range.end; }
@@ -41,14 +42,14 @@ class FileDownload {
   uint64_t loaded() const;
   size_t pieces() const { return pieces_.size(); }
 
-  // The next piece to ask for; null if all have been given out. It lives until it is complete, or
-  // until start_over().
+  // The next piece to ask for; null if all have been given out. It lives until end_of(), or until
+  // start_over().
   Piece* next_piece();
   // The next bytes of a piece. kInvalidArgument if they are more than asked for; otherwise an error
   // of the disk.
   Status take(Piece& piece, std::string_view bytes);
-  // Call it once a piece is complete.
-  Status end_of_pieces();
+  // Call it once a complete piece is no longer used.
+  Status end_of(Piece& piece);
   // Drops all pieces and what is on disk.
   Status start_over(bool ranged);
   Result<bool> finish(const std::string& blob) { return writer_.finish(blob); }

@@ -35,7 +35,7 @@ TEST_F(FileDownloadTest, OnlyTheBeginningIsOnDisk) {
   const std::string bytes(kPieceBytes, 'b');
   ASSERT_TRUE(download.take(*third, bytes.substr(0, 100)).ok());
   ASSERT_TRUE(download.take(*second, bytes).ok());
-  ASSERT_TRUE(download.end_of_pieces().ok());
+  ASSERT_TRUE(download.end_of(*second).ok());
   EXPECT_EQ(on_disk(), 0u);
   EXPECT_EQ(download.loaded(), kPieceBytes + 100);
   ASSERT_TRUE(download.take(*first, bytes.substr(0, 10)).ok());
@@ -43,7 +43,7 @@ TEST_F(FileDownloadTest, OnlyTheBeginningIsOnDisk) {
   EXPECT_FALSE(download.take(*first, bytes).ok());  // more than asked for
   ASSERT_TRUE(download.take(*first, bytes.substr(10)).ok());
   EXPECT_FALSE(download.whole());
-  ASSERT_TRUE(download.end_of_pieces().ok());
+  ASSERT_TRUE(download.end_of(*first).ok());
   EXPECT_EQ(on_disk(), kSize);
   EXPECT_TRUE(download.whole());
 }
@@ -54,12 +54,28 @@ TEST_F(FileDownloadTest, PieceThatBecomesTheFirstKeepsItsBytes) {
   Piece* const second = download.next_piece();
   ASSERT_TRUE(download.take(*second, "abc").ok());
   ASSERT_TRUE(download.take(*first, std::string(kPieceBytes, 'b')).ok());
-  ASSERT_TRUE(download.end_of_pieces().ok());
+  ASSERT_TRUE(download.end_of(*first).ok());
   ASSERT_TRUE(download.take(*second, "def").ok());
   EXPECT_EQ(on_disk(), kPieceBytes + 6);
   EXPECT_EQ(download.loaded(), kPieceBytes + 6);
   const std::string text = read_file(dir_.file("x.incomplete"), kSize).value();
   EXPECT_EQ(text.substr(kPieceBytes), "abcdef");
+}
+
+// A piece whose last bytes have come may still be in use by its connection.
+TEST_F(FileDownloadTest, PieceLivesUntilItHasEnded) {
+  FileDownload download = open();
+  Piece* const first = download.next_piece();
+  Piece* const second = download.next_piece();
+  const std::string bytes(kPieceBytes, 'b');
+  ASSERT_TRUE(download.take(*second, bytes).ok());
+  ASSERT_TRUE(download.take(*first, bytes).ok());
+  ASSERT_TRUE(download.end_of(*first).ok());
+  EXPECT_EQ(on_disk(), 2 * kPieceBytes);
+  EXPECT_EQ(download.pieces(), 1u);
+  EXPECT_TRUE(second->complete());
+  ASSERT_TRUE(download.end_of(*second).ok());
+  EXPECT_EQ(download.pieces(), 0u);
 }
 
 TEST_F(FileDownloadTest, GoesOnBehindWhatIsThere) {

@@ -103,8 +103,10 @@ Error describe_folder(const std::string& path) {
 Status check_model_folder(const std::string& path) {
   if (!file_exists(path)) {
     if (!is_hub_name(path)) return not_found(path + " does not exist", path);
-    return not_found(path + " is not a folder, and models are not downloaded: run hf download " +
-                         path + " --local-dir DIR and give DIR",
+    return not_found(path +
+                         " is not a folder, and models are not loaded by name here: run "
+                         "valora inspect " +
+                         path + " and give the folder that it names",
                      path);
   }
   if (find_gguf(path)) return {};

@@ -18,7 +18,7 @@ std::string reason(const std::string& path) {
 TEST(ModelPath, ErrorNamesFolderContentsAndRemedy) {
   const TempDir dir;
   EXPECT_THAT(reason("Qwen/Qwen2-VL-2B-Instruct"),
-              HasSubstr("run hf download Qwen/Qwen2-VL-2B-Instruct --local-dir DIR"));
+              HasSubstr("run valora inspect Qwen/Qwen2-VL-2B-Instruct and give the folder"));
   EXPECT_EQ(reason("./Qwen/Qwen2"), "./Qwen/Qwen2 does not exist");
   EXPECT_EQ(reason(dir.file("no/such")), dir.file("no/such") + " does not exist");
   EXPECT_EQ(reason(dir.write("model.bin", "GGUF\3")), "fine");
