@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "scheduler/request.h"
@@ -16,8 +15,9 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
   virtual int most() const = 0;  // the most guesses at a time
-  // Returns at most `most` tokens; empty: no guess. Throws std::bad_alloc.
-  virtual std::vector<int32_t> propose(const Request& request, int most) const = 0;
+  // Returns at most `most` tokens; empty: no guess. May keep what it needs in the request. Throws
+  // std::bad_alloc.
+  virtual std::vector<int32_t> propose(Request& request, int most) const = 0;
 };
 
 // Guesses the tokens that followed the last earlier occurrence of the sequence's last n tokens, for
@@ -28,19 +28,15 @@ class NgramProposer final : public Proposer {
  public:
   struct Settings {
     int tokens = 0;              // most tokens guessed at a time
-    int longest = 5, least = 5;  // range of n
+    int longest = 5, least = 5;  // range of n; at least 1
   };
   explicit NgramProposer(const Settings& settings) : settings_(settings) {}
 
   int most() const override { return settings_.tokens; }
-  std::vector<int32_t> propose(const Request& request, int most) const override;
+  std::vector<int32_t> propose(Request& request, int most) const override;
 
  private:
   Settings settings_;
 };
-
-// Returns the index of the token after the last earlier occurrence of the last n tokens, for the
-// largest n in [least, longest] that has one; 0: none. Linear in the number of tokens.
-size_t find_continuation(std::span<const int32_t> tokens, int longest, int least);
 
 }  // namespace valora::scheduler

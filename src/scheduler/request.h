@@ -14,6 +14,7 @@
 #include "base/position_range.h"
 #include "memory/claim.h"
 #include "memory/identity.h"
+#include "scheduler/ngram_index.h"
 
 namespace valora::scheduler {
 
@@ -83,6 +84,7 @@ struct Request : std::enable_shared_from_this<Request> {
   Duration passed{};           // total time of the steps that the mode left it out of
   int expected_cached = -1;    // prompt tokens in the prefix cache on arrival; -1: not looked up
   DraftRecord drafts;
+  NgramIndex ngrams;         // its proposer's
   double service = 0;        // seconds of steps since it was admitted
   double advance = 0;        // charge to its tenant when it was admitted
   uint64_t last_plan = 0;    // number of the last plan that includes it

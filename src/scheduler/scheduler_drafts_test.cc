@@ -15,7 +15,7 @@ namespace {
 class ZeroProposer final : public Proposer {
  public:
   int most() const override { return 4; }
-  std::vector<int32_t> propose(const Request&, int most) const override {
+  std::vector<int32_t> propose(Request&, int most) const override {
     return std::vector<int32_t>(static_cast<size_t>(most), 0);
   }
 };

@@ -53,7 +53,7 @@ class ErraticPolicy final : public Policy {
 class HalfRightProposer final : public Proposer {
  public:
   int most() const override { return 4; }
-  std::vector<int32_t> propose(const Request& request, int most) const override {
+  std::vector<int32_t> propose(Request& request, int most) const override {
     std::vector<int32_t> guesses = generate_alone(request.identity, request.tokens, most);
     const uint64_t luck = DigestBuilder().add(request.id).add(request.tokens.size()).finish().low;
     guesses.resize(luck % (guesses.size() + 1));
