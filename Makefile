@@ -15,8 +15,8 @@ UNITY ?= ON
 PY := $(if $(PYTHON),$(PYTHON),.venv/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests configure configure-tests build bench serve demo demo-adapters test lint format conformance fuzz \
-  setup-ray serve-ray test-ray install uninstall clean
+.PHONY: help setup setup-tests setup-dist configure configure-tests build bench serve demo demo-adapters test lint format conformance fuzz \
+  setup-ray serve-ray test-ray install uninstall dist test-dist clean
 
 help:
 	@echo "make demo            install what is missing, build, serve the demo model, ask it, keep serving (ONESHOT=1 ends)"
@@ -32,6 +32,8 @@ help:
 	@echo "make bench           build/valora-bench, too, which valora bench runs: measurements and comparisons"
 	@echo "make install         build, then install to PREFIX=/usr/local (DESTDIR=… before it), with valora-bench if it was built;"
 	@echo "                     make uninstall removes it"
+	@echo "make dist            the artefacts of a release in dist/: tar.xz, wheel, Debian package, image; DIST=\"tar wheel\" makes these alone"
+	@echo "make test-dist       as root: tries each artefact in a bare Debian, and the program on emulated older CPUs"
 	@echo "make serve           serve the demo model and its adapters on 127.0.0.1:8000; PORT=… takes another port, for make demo too"
 	@echo "make serve-ray       serve them over Ray Serve on port 8000: RAY_REPLICAS=2 servers behind one endpoint (python/valora_serve)"
 	@echo "make test-ray        the tests of python/valora_serve, with Ray in a virtual environment of its own, RAY_VENV=.venv-ray"
@@ -138,5 +140,16 @@ uninstall:
 	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | tr '\n' '\0' | xargs -0 rm -fv
 	@for folder in lib/valora share/doc/valora/xgrammar share/doc/valora/flashinfer share/doc/valora; do rmdir "$(DESTDIR)$(PREFIX)/$$folder" 2>/dev/null || true; done
 
+# All of them by default: tar wheel deb image; make test-dist also knows emulated.
+DIST ?=
+setup-dist:
+	@tools/setup dist
+
+dist: build setup-dist
+	@python3 tools/dist/make.py --build $(BUILD) $(DIST)
+
+test-dist: build setup-dist
+	@python3 tools/dist/check.py --build $(BUILD) $(DIST)
+
 clean:
-	rm -rf $(BUILD) $(BUILD)-* $(BUILD).log
+	rm -rf dist $(BUILD) $(BUILD)-* $(BUILD).log
