@@ -25,5 +25,6 @@ void add_eval(Command app, std::function<int()>& run);
 void add_fuse(Command app, std::function<int()>& run);
 void add_quantize(Command app, std::function<int()>& run);
 void add_tune(Command app, std::function<int()>& run);
+void add_doctor(Command app, std::function<int()>& run);
 
 }  // namespace valora::cli

@@ -1,4 +1,5 @@
 #include "cli/bench.h"
+#include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/progress/output_readers.h"
 
@@ -6,8 +7,7 @@ int main(int argc, char** argv) {
   using namespace valora::cli;
   end_with_output_readers();
   if (const auto status = run_bench(argc, argv)) return *status;
-  Program program("valora: one vision-language model, many LoRA adapters",
-                  std::string("valora ") + VALORA_VERSION);
+  Program program("valora: one vision-language model, many LoRA adapters", version_text());
   Command app = program.command();
   std::function<int()> run;
   add_serve(app, run);
@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   add_fuse(app, run);
   add_quantize(app, run);
   add_tune(app, run);
+  add_doctor(app, run);
   add_bench(app);
   return program.run(argc, argv, run);
 }

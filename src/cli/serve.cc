@@ -12,6 +12,7 @@
 #include "base/json/json.h"
 #include "base/log/log.h"
 #include "base/log/write_now.h"
+#include "base/machine/service_manager.h"
 #include "base/text/human_bytes.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
@@ -220,6 +221,7 @@ int run_serve(ServeFlags& flags) {
   (*server)->watch_signals();  // before printing: a reader of the message may stop the server
   write_now(STDOUT_FILENO,
             welcome(*engine, **server, flags.server.page && flags.server.uds.empty()));
+  notify_service_manager("READY=1");
   (*server)->run_until_stopped();
   server->reset();
   return end_engine(std::move(engine), flags.stall_timeout);
