@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import subprocess
 from names import ROOT, Release
 from tree import DATA, DOC, LIBRARIES, run
 
-TORCH = ["libc10.so", "libgomp.so.1", "libtorch_cpu.so"]
+TORCH = ["libc10.so", "libtorch_cpu.so"]  # with Debian's libgomp1
 SCRIPTS = ["postinst", "prerm", "postrm"]
 CONTROL = """\
 Package: valora
@@ -80,20 +81,20 @@ def write_control(release: Release, root: pathlib.Path, depends: str) -> None:
         shutil.copyfile(ROOT / "share/debian" / name, control / name)
 
 
-def set_modes(root: pathlib.Path) -> None:
+def set_modes_and_dates(root: pathlib.Path, epoch: int) -> None:
     for path in [root, *root.rglob("*")]:
         executable = path.is_dir() or path.parent.name == "bin" or path.name in SCRIPTS
         path.chmod(0o755 if executable else 0o644)
+        os.utime(path, (epoch, epoch))
 
 
 def make_deb(release: Release, work: pathlib.Path, output: pathlib.Path) -> pathlib.Path:
-    """The files get the date SOURCE_DATE_EPOCH."""
     root = work / "deb"
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     copy_files(work / "tree", root)
     write_control(release, root, shlib_depends(root, work / "shlibdeps"))
-    set_modes(root)
+    set_modes_and_dates(root, release.epoch)
     to = output / release.debian_package
     run("dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", root, to)
     return to

@@ -32,8 +32,10 @@ def make_wheel(release: Release, work: pathlib.Path, output: pathlib.Path) -> pa
 
 
 def check(wheel: pathlib.Path) -> None:
-    for command in (["auditwheel", "show"], ["twine", "check", "--strict"]):
-        done = subprocess.run([str(TOOLS / command[0]), *command[1:], str(wheel)], capture_output=True, text=True)
+    package = ROOT / "python/valora"
+    for command in (["auditwheel", "show", str(wheel)], ["twine", "check", "--strict", str(wheel)],
+                    ["mypy", "--config-file", str(package / "pyproject.toml"), str(package / "valora")]):
+        done = subprocess.run([str(TOOLS / command[0]), *command[1:]], capture_output=True, text=True)
         text = done.stdout + done.stderr
         if done.returncode or (command[0] == "auditwheel" and PLATFORM not in text):
             raise RuntimeError(f"{command[0]} does not accept {wheel.name}: {text.strip()[-2000:]}")
