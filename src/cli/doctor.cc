@@ -20,7 +20,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/hardware.h"
 #include "media/library_versions.h"
-#include "tuning/speed_test.h"
+#include "tuning/machine_speed.h"
 
 extern char**
     environ;  // NOLINT(readability-redundant-declaration): <unistd.h> has it for GNU alone

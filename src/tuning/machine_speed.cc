@@ -1,4 +1,4 @@
-#include "tuning/speed_test.h"
+#include "tuning/machine_speed.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
