@@ -1,4 +1,5 @@
 # Writes the source that holds the checkout's commit, unless it is the same: cmake -DSOURCE=… -DOUTPUT=… -P commit.cmake
+cmake_minimum_required(VERSION 3.25)
 find_program(GIT git)
 set(commit unknown)
 if(GIT)
@@ -12,4 +13,9 @@ if(GIT)
     endif()
   endif()
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "#include \"cli/build_info.h\"\n\nnamespace valora::cli {\nconst char* const kCommit = \"@commit@\";\n}\n" @ONLY)
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT "#include \"cli/build_info.h\"
+
+namespace valora::cli {
+const char* const kCommit = \"${commit}\";
+}  // namespace valora::cli
+")
