@@ -17,6 +17,7 @@ from names import Release
 from tree import run
 
 UID = 10001
+UNSAFE_IO = "--dpkgopt=force-unsafe-io"  # dpkg waits for the disk after each file otherwise
 SOURCES = pathlib.Path("/etc/apt/sources.list.d/debian.sources"), pathlib.Path("/etc/apt/sources.list")
 # /etc/passwd has names for people and programs that ask; the kernel knows numbers alone.
 ADD_USER = (f"echo valora:x:{UID}:{UID}::/var/lib/valora:/usr/sbin/nologin >>\"$1/etc/passwd\"; "
@@ -36,7 +37,7 @@ def debian_sources() -> pathlib.Path:
 
 def make_root(to: pathlib.Path) -> None:
     """A tar of Debian 12's essential packages; its dates follow SOURCE_DATE_EPOCH."""
-    run("mmdebstrap", "--quiet", "--variant=essential", "--include=ca-certificates", "--dpkgopt=path-exclude=/usr/share/man/*",
+    run("mmdebstrap", "--quiet", UNSAFE_IO, "--variant=essential", "--include=ca-certificates", "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/locale/*", f"--customize-hook={ADD_USER}", "bookworm", to, debian_sources())
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
-from image import debian_sources
+from image import UNSAFE_IO, debian_sources
 from tree import run
 
 NOBODY = "54321:54321"  # no user of any root
@@ -21,7 +21,7 @@ def make_root(to: pathlib.Path, cache: pathlib.Path, *packages: str) -> None:
     if not tar.exists():
         include = [f"--include={','.join(packages)}"] if packages else []
         partial = tar.with_suffix(".partial.tar")
-        run("mmdebstrap", "--quiet", "--variant=minbase", *include, "bookworm", partial, debian_sources())
+        run("mmdebstrap", "--quiet", UNSAFE_IO, "--variant=minbase", *include, "bookworm", partial, debian_sources())
         partial.rename(tar)
     remove(to)
     to.mkdir(parents=True)
