@@ -42,7 +42,7 @@ class ServiceManager : public ::testing::Test {
     return size < 0 ? "" : std::string(text, static_cast<size_t>(size));
   }
 
-  TempDir folder_;
+  testing::TempDir folder_;
   int socket_ = -1;
 };
 
