@@ -12,6 +12,7 @@
 #include "base/machine/control_groups.h"
 #include "base/machine/core_sets.h"
 #include "base/machine/cores.h"
+#include "base/text/human_bytes.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
 #include "cli/progress/format.h"

@@ -80,7 +80,9 @@ TEST(ModelSpec, EachFamilyIsFoundByItsModelType) {
         find_family(ConfigReader({{"model_type", family.model_type}}, "config.json"));
     ASSERT_TRUE(found.ok()) << found.error().message;
     EXPECT_EQ((*found)->architecture, family.architecture);
-    if (!by_other_keys.contains(family.architecture)) EXPECT_EQ(*found, &family);
+    if (!by_other_keys.contains(family.architecture)) {
+      EXPECT_EQ(*found, &family);
+    }
   }
   const auto unknown = find_family(ConfigReader({{"model_type", "mamba"}}, "config.json"));
   EXPECT_NE(unknown.error().message.find("qwen3_5_moe_text"), std::string::npos)
