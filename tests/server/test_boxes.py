@@ -1,12 +1,12 @@
 """`response_format: {"type": "boxes"}` on base models: pixels of the sent picture, whatever units the family writes."""
 
+import io
 import json
 import re
 
 import pytest
 import transformers
 from PIL import Image
-import io
 
 import checkpoints
 from serving import ServedProcess, image_part, picture, text_part
