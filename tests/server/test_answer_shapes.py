@@ -103,7 +103,7 @@ def test_stream_joins_to_the_whole_answer(server):
 
 
 @pytest.mark.parametrize(("model", "form", "content", "words"), [
-    ("tiny", FORM, "What?", "no labels"), ("tiny", BOXES, "What?", "does not answer with boxes"), ("weather", BOXES, "What?", "does not answer with boxes"),
+    ("tiny", FORM, "What?", "no labels"), ("tiny", BOXES, "What?", "one picture"), ("weather", BOXES, "What?", "one picture"),
     ("places", FORM, "What?", "no labels"), ("things", BOXES, "What?", "one picture"), ("colours", BOXES, "What?", "task head"),
     ("things", BOXES, [image_part(picture(1)), image_part(picture(2))], "one picture"),
     ("things", {"type": "table"}, "What?", "table")])
