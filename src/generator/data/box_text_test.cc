@@ -87,18 +87,20 @@ TEST(ReadBoxes, DropsATruncatedBox) {
   EXPECT_EQ(read_boxes(first + "(5,6),(7,8)", kHundredths).size(), 2u) << "whole without tags";
 }
 
-TEST(ReadBoxes, ClampsCornersAndDropsEmptyBoxes) {
+TEST(ReadBoxes, ClampsAndOrdersCornersAndDropsEmptyBoxes) {
   const auto boxes =
       read_boxes("[-5,10,250,1000000][30,30,20,40][5,5,5,9][120,0,130,10][10,20,30]", kPlain);
-  ASSERT_EQ(boxes.size(), 1u);
+  ASSERT_EQ(boxes.size(), 2u);
   EXPECT_EQ(boxes[0].box.x0, 0);
   EXPECT_EQ(boxes[0].box.x1, 1);
+  EXPECT_EQ(boxes[1].box.x0, 0.2);
+  EXPECT_EQ(boxes[1].box.x1, 0.3);
 }
 
 TEST(ReadBoxes, AcceptsArbitraryText) {
   for (const char* text :
        {"", "[", "(", "<ref>", "<ref></ref>", "[1", "[1,2,3,4", "(1,2),(3", "[nan,0,inf,1]", "[[[[",
-        "[,,,]", "(1,2),", "<ref><ref><ref>", "[99999999999999999999999999999,0,1,1]"})
+        "[,,,]", "(1,2),", "<ref><ref><ref>", "[99999999999999999999999999999,0,100,1]"})
     EXPECT_TRUE(read_boxes(text, kHundredths).empty()) << text;
   std::mt19937 random(5);
   const std::string alphabet = "<ref>/box()[],.0123456789- ";
