@@ -1,3 +1,4 @@
+#include "api/changed_parts_json.h"
 #include "cli/inspect_report.h"
 
 namespace valora::cli {
@@ -86,17 +87,6 @@ Json heads_json(const adapters::AdapterSpec& spec) {
   return heads;
 }
 
-Json changes_json(const AdapterReport& report) {
-  Json changes = Json::array();
-  for (const ChangedPart& part : report.changes)
-    changes.push_back({{"part", part.name},
-                       {"linears", part.linears},
-                       {"of", part.of},
-                       {"ranks", part.ranks},
-                       {"scales", part.scales}});
-  return changes;
-}
-
 Json proof_json(const AdapterProof& proof) {
   Json norms = Json::array(), prompts = Json::array();
   for (const PartNorms& part : proof.norms)
@@ -160,7 +150,7 @@ Json inspect_json(const AdapterReport& report, const AdapterProof* proof) {
   json["question"] = spec.question;
   json["max_rank"] = spec.max_rank;
   json["bytes"] = spec.bytes;
-  json["changes"] = changes_json(report);
+  json["changes"] = changed_parts_json<Json>(report.changes);
   json["idle_targets"] = report.idle_targets;
   json["targets"] = targets_json(report);
   json["parts"] = parts_json(spec);

@@ -1,5 +1,6 @@
 #include "server/handlers/adapters/models.h"
 
+#include "api/changed_parts_json.h"
 #include "api/find_adapter.h"
 #include "server/handlers/viewer.h"
 #include "server/openai/errors.h"
@@ -79,17 +80,6 @@ OrderedJson adapter_card(const Service& service, const Viewer& viewer, const Ada
   return out;
 }
 
-OrderedJson changes_json(const AdapterCard& adapter) {
-  OrderedJson changes = OrderedJson::array();
-  for (const ChangedPart& part : adapter.changes)
-    changes.push_back({{"part", part.name},
-                       {"linears", part.linears},
-                       {"of", part.of},
-                       {"ranks", part.ranks},
-                       {"scales", part.scales}});
-  return changes;
-}
-
 OrderedJson adapter_details(const Viewer& viewer, const AdapterCard& adapter) {
   const std::string folder = viewer.folder_of(adapter);
   OrderedJson heads = OrderedJson::array();
@@ -111,7 +101,7 @@ OrderedJson adapter_details(const Viewer& viewer, const AdapterCard& adapter) {
   out["num_labels"] = adapter.form.labels.size();
   out["boxes"] = adapter.form.boxes.has_value();
   out["created"] = adapter.created;
-  out["changes"] = changes_json(adapter);
+  out["changes"] = changed_parts_json<OrderedJson>(adapter.changes);
   out["warnings"] = adapter.warnings;
   return out;
 }
