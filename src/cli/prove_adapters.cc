@@ -7,7 +7,6 @@
 #include "base/text/base64.h"
 #include "cli/end_engine.h"
 #include "engine/start/start_engine.h"
-#include "generator/engine_requests.h"
 
 namespace valora::cli {
 namespace {
@@ -107,6 +106,14 @@ Result<std::unique_ptr<AdapterProver>> AdapterProver::start(const EngineOptions&
 
 AdapterProver::~AdapterProver() { end_engine(std::move(engine_), 0); }
 
+Result<const AdapterProver::Answers*> AdapterProver::without_adapter(
+    const std::string& invocation) {
+  const auto known = without_.find(invocation);
+  if (known != without_.end()) return &known->second;
+  VALORA_TRY(answers, ask(*engine_, "", invocation));
+  return &without_.emplace(invocation, std::move(answers)).first->second;
+}
+
 Result<AdapterProof> AdapterProver::prove(const AdapterReport& report) {
   AdapterProof proof;
   VALORA_TRY(norms, norms_of(report));
@@ -114,12 +121,12 @@ Result<AdapterProof> AdapterProver::prove(const AdapterReport& report) {
   VALORA_TRY(card, load_adapter_sync(*engine_, {.name = report.path, .path = report.path}));
   const auto measured = [&]() -> Status {
     VALORA_TRY(invocation, invocation_of(*engine_, report));
-    VALORA_TRY(without, ask(*engine_, "", invocation));
+    VALORA_TRY(base, without_adapter(invocation));
+    const Answers& without = *base;
     VALORA_TRY(with, ask(*engine_, card.name, invocation));
     for (size_t i = 0; i < with.size(); ++i)
-      proof.prompts.push_back({i == 0 ? "a text" : "a picture",
-                               std::move(without[i].prompt_logprobs),
-                               std::move(with[i].prompt_logprobs), std::move(without[i].text),
+      proof.prompts.push_back({i == 0 ? "a text" : "a picture", without[i].prompt_logprobs,
+                               std::move(with[i].prompt_logprobs), without[i].text,
                                std::move(with[i].text)});
     return {};
   }();

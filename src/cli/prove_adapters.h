@@ -1,6 +1,7 @@
 // Measures whether adapters change a model's answers, for `valora inspect --prove`.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "api/options.h"
 #include "base/result.h"
 #include "engine/inspect/adapter_norms.h"
+#include "generator/engine_requests.h"
 #include "serving/local_engine.h"
 
 namespace valora::cli {
@@ -31,7 +33,7 @@ struct AdapterProof {
 };
 
 // Asks the base model and the adapter the same prompts, one after the other, so that all run in
-// steps of the same shape.
+// steps of the same shape. The base model is asked once for all adapters of the same prompts.
 class AdapterProver {
  public:
   // Starts an engine. Errors: as start_engine().
@@ -45,7 +47,12 @@ class AdapterProver {
   explicit AdapterProver(std::unique_ptr<serving::LocalEngine> engine)
       : engine_(std::move(engine)) {}
 
+  using Answers = std::vector<generator::EngineAnswer>;
+  // invocation: at the end of each question.
+  Result<const Answers*> without_adapter(const std::string& invocation);
+
   std::unique_ptr<serving::LocalEngine> engine_;
+  std::map<std::string, Answers> without_;  // the base model's, by invocation
 };
 
 }  // namespace valora::cli
