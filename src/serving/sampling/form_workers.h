@@ -43,7 +43,8 @@ class FormWorkers {
   // If it throws, the job was not accepted, and `done` is not called.
   void prepare(FormJob job);
   // Call after requesting a job's stop: calls `done` with kCancelled before it returns, whatever
-  // its compilation is doing. Unknown ids are ignored. Does not allocate.
+  // its compilation is doing. If a thread is calling `done` with the form at that moment, this
+  // neither waits for the call nor calls it again. Unknown ids are ignored. Does not allocate.
   void stopped(uint64_t id);
   // From now on, no compilation begins. Forms that wait for one, or are being compiled on the slow
   // thread, get kUnavailable; cached ones are still answered, and so are those that are on a quick

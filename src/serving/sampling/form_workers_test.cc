@@ -117,10 +117,14 @@ TEST_F(FormWorkersTest, AFormIsCompiledAnewAfterItsRequestsLeft) {
   start(kAllSlow);
   const AnswerConstraint form = form_of_schema(R"({"type": "integer"})");
   for (uint64_t id = 1; id < 50; ++id) {
-    auto leaves = prepare(2 * id, form);  // may be answered before it leaves
+    auto leaves = prepare(2 * id, form);
     workers_->stopped(2 * id);
-    EXPECT_TRUE(is_ready(leaves));
     EXPECT_TRUE(prepare(2 * id + 1, form).get().ok());
+    // Either may have come first: the form, or the end of its only request.
+    const Started first = leaves.get();
+    if (!first.ok()) {
+      EXPECT_EQ(first.error().code, ErrorCode::kCancelled);
+    }
   }
 }
 
