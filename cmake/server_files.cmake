@@ -34,21 +34,21 @@ std::span<const PageFile> page_files() {
 ")
 endfunction()
 
-# valora_api_tables(OUTPUT): the fields of requests and answers, for /openapi.json.
+# valora_api_tables(OUTPUT): the fields of requests and answers.
 function(valora_api_tables output)
   set(folder ${PROJECT_SOURCE_DIR}/src/server/openai)
   file(READ ${folder}/request_fields.json fields)
-  file(READ ${folder}/api_reference.json reference)
+  file(READ ${folder}/answer_shapes.json shapes)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    ${folder}/request_fields.json ${folder}/api_reference.json)
+    ${folder}/request_fields.json ${folder}/answer_shapes.json)
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
 "#include \"server/openai/request_fields.h\"
 
 namespace valora::server {
 
-std::string_view request_fields() { return R\"fields(@fields@)fields\"; }
+std::string_view request_fields_text() { return R\"fields(@fields@)fields\"; }
 
-std::string_view api_reference() { return R\"fields(@reference@)fields\"; }
+std::string_view answer_shapes_text() { return R\"fields(@shapes@)fields\"; }
 
 }  // namespace valora::server
 ")

@@ -1,17 +1,41 @@
-// The fields of the endpoints, for /openapi.json.
+// The fields of request bodies, said once: openai/request_fields.json. The parsers take the names
+// that they refuse from it, /openapi.json its schemas, docs/request-fields.md its table
+// (tools/request_fields), and the tests their examples.
+//
+// The file is {"bodies": {PATH: the smallest valid body}, "fields": {NAME: [entry, …]}}. An entry
+// is
+// {"endpoints": [PATH, …], "effect": "honoured", "none" or "refused", "example": a value}, and
+//   "meaning"  of an honoured field;
+//   "types"    JSON types of an honoured field, if it has others than its example's;
+//   "with"     other fields that the body must have for this one to be honoured;
+//   "unless"   of a refused field: the values that pass, other than those that ask for nothing.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/json/json.h"
 
 namespace valora::server {
 
-// openai/request_fields.json: {"/path": {"body": {}, "honoured": {"field": example}, "no_effect":
-// {}, "refused": {}}}; "body" is the smallest valid one.
-std::string_view request_fields();
+struct RequestField {
+  enum class Effect { kHonoured, kNone, kRefused };
+  std::string name;
+  Effect effect = Effect::kHonoured;
+  OrderedJson entry;  // of the file
+};
 
-// openai/api_reference.json: {"fields": {"field" or "/path field": meaning}, "also": {"/path":
-// {"field": type}}, "answers": {"/path": {"content type": shape}}}; "also" has honoured fields that
-// need another one, which request_fields() leaves out. handlers/openapi_answers.h explains shapes.
-std::string_view api_reference();
+// By name; empty for an endpoint without a table.
+const std::vector<RequestField>& request_fields(std::string_view path);
+
+// The table's refused fields of which no value passes but those that ask for nothing.
+const std::vector<std::string>& refused_fields(std::string_view path);
+
+// openai/request_fields.json.
+std::string_view request_fields_text();
+// openai/answer_shapes.json: {PATH: {content type: shape}}. handlers/openapi/openapi_answers.h
+// explains shapes.
+std::string_view answer_shapes_text();
 
 }  // namespace valora::server

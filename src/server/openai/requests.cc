@@ -218,8 +218,8 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
 
 Result<GenerationBody> parse_completion(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
-  VALORA_CHECK(check_completion_fields(body));
   VALORA_CHECK(refuse_chat_fields(body));
+  VALORA_CHECK(check_completion_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
   VALORA_CHECK(parse_completion_logprobs(body, limits, out));
   if (!out.sampling.max_tokens) out.sampling.max_tokens = kDefaultCompletionTokens;
@@ -293,7 +293,7 @@ Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits
 
 Result<TokenizeBody> parse_tokenize(std::string_view text, const RequestLimits& limits) {
   VALORA_TRY(body, parse_body(text));
-  VALORA_CHECK(check_tokenize_fields(body));
+  VALORA_CHECK(refuse_fields(body, "/tokenize"));
   VALORA_CHECK(check_prompt_integers(body, text));
   TokenizeBody out;
   VALORA_TRY(target, parse_target(body));

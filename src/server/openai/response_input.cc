@@ -27,23 +27,6 @@ constexpr std::array kRenamed = {
     Renamed{"max_completion_tokens", "max_output_tokens"},
     Renamed{"response_format", "text"},
 };
-// Rejected because they would change the answer.
-constexpr std::array kRefused = {"previous_response_id",
-                                 "conversation",
-                                 "prompt",
-                                 "background",
-                                 "background_options",
-                                 "context_management",
-                                 "moderation",
-                                 "max_tool_calls",
-                                 "top_logprobs",
-                                 "logprobs",
-                                 "prompt_logprobs",
-                                 "n",
-                                 "messages",
-                                 "response_format",
-                                 "max_tokens",
-                                 "max_completion_tokens"};
 // Accepted: they have no effect here.
 constexpr std::array kWithoutEffect = {"truncation", "store", "stream_options", "include"};
 // Values of "include" for item contents that answers never have.
@@ -310,9 +293,7 @@ Status translate_reasoning(Json& body) {
 }
 
 Status check_fields(const Json& body) {
-  for (const char* field : kRefused)
-    if (!unused(body, field))
-      return not_implemented(fmt::format("\"{}\" is not supported by this server", field), field);
+  VALORA_CHECK(refuse_fields(body, "/v1/responses"));
   if (!unused(body, "truncation") && body["truncation"] != "disabled")
     return not_implemented("\"truncation\" other than \"disabled\" is not supported by this server",
                            "truncation");

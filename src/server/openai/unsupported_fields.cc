@@ -2,39 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
-
 #include "base/text/strings.h"
 #include "server/openai/fields.h"
+#include "server/openai/request_fields.h"
 
 namespace valora::server {
 namespace {
-
-using Fields = std::initializer_list<const char*>;
-
-constexpr Fields kGeneration = {
-    // OpenAI's and vLLM's fields
-    "suffix", "use_beam_search", "logprob_token_ids", "logits_processors", "structural_tag",
-    "guided_whitespace_pattern", "kv_transfer_params", "vllm_xargs", "repetition_detection",
-    // SGLang's and llama.cpp's fields
-    "regex", "ebnf", "grammar", "json_schema", "stop_regex", "no_stop_trim", "session_params",
-    "custom_logit_processor", "custom_params", "return_hidden_states"};
-constexpr Fields kChat = {"echo", "audio", "documents", "web_search_options", "moderation"};
-constexpr Fields kCompletion = {"prompt_embeds", "thinking_token_budget"};
-constexpr Fields kEmbed = {"head", "embed_dtype", "endianness"};
-constexpr Fields kTokenize = {"return_token_strs"};
 
 Error unsupported(std::string_view field, std::string_view what = {}) {
   const std::string_view space = what.empty() ? "" : " ";
   return not_implemented(
       fmt::format("\"{}\"{}{} is not supported by this server", field, space, what),
       std::string(field));
-}
-
-Status refuse(const Json& body, Fields fields) {
-  for (const char* field : fields)
-    if (!unused(body, field)) return unsupported(field);
-  return {};
 }
 
 // Fields that preceded "tools" and "tool_choice".
@@ -75,7 +54,6 @@ Status check_backend(const Json& body) {
 
 Status check_generation(const Json& body) {
   VALORA_CHECK(check_functions(body));
-  VALORA_CHECK(refuse(body, kGeneration));
   VALORA_CHECK(check_truncation_side(body));
   VALORA_CHECK(check_backend(body));
   const Json& modalities = member(body, "modalities");
@@ -105,17 +83,23 @@ Status check_verbosity(const Json& object, const std::string& param) {
   return invalid("\"verbosity\" must be \"low\", \"medium\" or \"high\"", param);
 }
 
+Status refuse_fields(const Json& body, std::string_view path) {
+  for (const std::string& field : refused_fields(path))
+    if (!unused(body, field)) return unsupported(field);
+  return {};
+}
+
 Status check_chat_fields(const Json& body) {
   VALORA_CHECK(check_generation(body));
   VALORA_CHECK(check_verbosity(body, "verbosity"));
-  VALORA_CHECK(refuse(body, kChat));
+  VALORA_CHECK(refuse_fields(body, "/v1/chat/completions"));
   return check_special_tokens(body);
 }
 
 Status check_completion_fields(const Json& body) {
   VALORA_CHECK(check_generation(body));
   VALORA_CHECK(check_tools(body));
-  VALORA_CHECK(refuse(body, kCompletion));
+  VALORA_CHECK(refuse_fields(body, "/v1/completions"));
   return check_special_tokens(body);
 }
 
@@ -125,11 +109,9 @@ Status check_classify_fields(const Json& body) {
 }
 
 Status check_embed_fields(const Json& body) {
-  VALORA_CHECK(refuse(body, kEmbed));
+  VALORA_CHECK(refuse_fields(body, "/v1/embeddings"));
   VALORA_CHECK(check_truncation_side(body));
   return check_special_tokens(body);
 }
-
-Status check_tokenize_fields(const Json& body) { return refuse(body, kTokenize); }
 
 }  // namespace valora::server

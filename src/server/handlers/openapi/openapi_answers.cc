@@ -55,7 +55,7 @@ OrderedJson schema_of_shape(const OrderedJson& shape) {
 }
 
 OrderedJson answer_content(std::string_view path) {
-  static const OrderedJson table = OrderedJson::parse(api_reference()).at("answers");
+  static const OrderedJson table = OrderedJson::parse(answer_shapes_text());
   const auto found = table.find(std::string(path == "/v1/classify" ? "/classify" : path));
   OrderedJson out = OrderedJson::object();
   if (found == table.end()) return out;

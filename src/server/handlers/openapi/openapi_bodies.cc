@@ -54,55 +54,25 @@ OrderedJson upload_schema() {
   return out;
 }
 
-// Fields that accept values of several types; the example shows only one of them.
-bool takes_several_types(std::string_view field) {
-  constexpr std::array kFields = {"stop",  "prompt",      "input",       "tool_choice", "logprobs",
-                                  "model", "guided_json", "activation",  "head",        "user",
-                                  "text",  "prediction",  "instructions"};
-  return std::ranges::find(kFields, field) != kFields.end();
+OrderedJson type_of(const OrderedJson& example) {
+  if (example.is_boolean()) return "boolean";
+  if (example.is_string()) return "string";
+  if (example.is_number_integer()) return "integer";
+  if (example.is_number()) return "number";
+  return example.is_array() ? "array" : "object";
 }
 
-OrderedJson field_schema(const std::string& field, const OrderedJson& example) {
+OrderedJson field_schema(const RequestField& field) {
   OrderedJson out = OrderedJson::object();
-  if (takes_several_types(field)) return out;
-  if (example.is_boolean())
-    out["type"] = "boolean";
-  else if (example.is_string())
-    out["type"] = "string";
-  else if (example.is_number_integer())
-    out["type"] = "integer";
-  else if (example.is_number())
-    out["type"] = "number";
-  else
-    out["type"] = example.is_array() ? "array" : "object";
-  if (example.is_array()) out["items"] = OrderedJson::object();
+  const auto types = field.entry.find("types");
+  out["type"] = types == field.entry.end() ? type_of(field.entry.at("example")) : *types;
+  if (out["type"] == "array" ||
+      (types != field.entry.end() && field.entry["types"].contains("array")))
+    out["items"] = OrderedJson::object();
+  out["description"] = field.effect == RequestField::Effect::kHonoured
+                           ? field.entry.at("meaning")
+                           : OrderedJson("accepted, without effect");
   return out;
-}
-
-const OrderedJson& reference() {
-  static const OrderedJson table = OrderedJson::parse(api_reference());
-  return table;
-}
-
-void describe(const std::string& path, const std::string& field, OrderedJson& schema) {
-  const OrderedJson& meanings = reference().at("fields");
-  auto found = meanings.find(path + " " + field);
-  if (found == meanings.end()) found = meanings.find(field);
-  if (found != meanings.end()) schema["description"] = *found;
-}
-
-void add_honoured(const std::string& path, const OrderedJson& examples, OrderedJson& properties) {
-  for (const auto& [field, example] : examples.items()) {
-    properties[field] = field_schema(field, example);
-    describe(path, field, properties[field]);
-  }
-  const OrderedJson& also = reference().at("also");
-  const auto more = also.find(path);
-  if (more == also.end()) return;
-  for (const auto& [field, type] : more->items()) {
-    properties[field]["type"] = type;
-    describe(path, field, properties[field]);
-  }
 }
 
 }  // namespace
@@ -110,19 +80,17 @@ void add_honoured(const std::string& path, const OrderedJson& examples, OrderedJ
 OrderedJson body_schema(std::string_view route) {
   if (route == kUploadPath) return upload_schema();
   if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
-  static const OrderedJson table = OrderedJson::parse(request_fields());
-  const std::string path(route == "/v1/classify" ? "/classify" : route);
-  const auto found = table.find(path);
+  const std::vector<RequestField>& fields =
+      request_fields(route == "/v1/classify" ? "/classify" : route);
   OrderedJson out = {{"type", "object"}};
-  if (found == table.end()) return out;
+  if (fields.empty()) return out;
   OrderedJson& properties = out["properties"] = OrderedJson::object();
-  add_honoured(path, (*found)["honoured"], properties);
-  for (const auto& [field, example] : (*found)["no_effect"].items()) {
-    properties[field] = field_schema(field, example);
-    properties[field]["description"] = "accepted, without effect";
-  }
   std::vector<std::string> refused;
-  for (const auto& [field, _] : (*found)["refused"].items()) refused.push_back(field);
+  for (const RequestField& field : fields)
+    if (field.effect == RequestField::Effect::kRefused)
+      refused.push_back(field.name);
+    else
+      properties[field.name] = field_schema(field);
   if (!refused.empty())
     out["description"] =
         fmt::format("Refused with 400, unless they ask for nothing: {}.", fmt::join(refused, ", "));
