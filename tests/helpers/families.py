@@ -926,19 +926,24 @@ PIXTRAL, MISTRAL3 = Pixtral(transformers.LlavaForConditionalGeneration), Pixtral
 LLAVA_NEXT, LLAVA_ONEVISION = {decoder: LlavaNext(decoder) for decoder in ("llama", "mistral", "qwen2")}, LlavaOnevision()
 
 
+# By the model_type of config.json. Each type that valora serves is here (test_config_keys.py).
+BY_TYPE = {
+    "llama": LLAMA3, "llava": LLAVA, "mistral": MISTRAL, "mistral3": MISTRAL3, "qwen2": QWEN2, "qwen2_vl": QWEN2_VL,
+    "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL, "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe": QWEN3_VL_MOE,
+    "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "internvl_chat": INTERNVL, "llava_next": LLAVA_NEXT["llama"],
+    "llava_onevision": LLAVA_ONEVISION, "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3, "qwen": QWEN1,
+    "qwen3_5_text": QWEN35_TEXT, "qwen3_5": QWEN35, "qwen3_5_moe_text": QWEN35_MOE_TEXT, "qwen3_5_moe": QWEN35_MOE}
+
+
 def family_of(config):
     """The family of a checkpoint, determined from its configuration."""
     kind = type(config).model_type  # instances of composite configurations return the type of their text part
-    if kind == "llama":
-        return LLAMA3 if config.eos_token_id == LLAMA3.special_id(LLAMA3.eos) else LLAMA2
+    if kind == "llama" and config.eos_token_id != LLAMA3.special_id(LLAMA3.eos):
+        return LLAMA2
     if kind == "llava" and config.vision_config.model_type == "pixtral":
         return PIXTRAL
-    if kind == "qwen":
-        return QWEN1_VL if config.visual else QWEN1
+    if kind == "qwen" and config.visual:
+        return QWEN1_VL
     if kind == "llava_next":
         return LLAVA_NEXT[config.text_config.model_type]
-    return {"qwen2": QWEN2, "qwen2_vl": QWEN2_VL, "qwen2_5_vl": QWEN2_5_VL, "qwen3": QWEN3, "qwen3_vl": QWEN3_VL,
-            "qwen3_moe": QWEN3_MOE, "qwen3_vl_moe": QWEN3_VL_MOE, "llava": LLAVA, "mistral": MISTRAL,
-            "idefics3": IDEFICS3, "smolvlm": SMOLVLM, "internvl": INTERNVL, "llava_onevision": LLAVA_ONEVISION, "mistral3": MISTRAL3,
-            "gemma3_text": GEMMA3_TEXT, "gemma3": GEMMA3, "qwen3_5_text": QWEN35_TEXT, "qwen3_5": QWEN35,
-            "qwen3_5_moe_text": QWEN35_MOE_TEXT, "qwen3_5_moe": QWEN35_MOE}[kind]
+    return BY_TYPE[kind]

@@ -208,3 +208,11 @@ def test_sliding_windows_equal_transformers():
     assert [[bool(seen(0, 0, q, k)) for k in places] for q in places] == [
         [True, False, False, False, False], [True, True, False, False, False], [True, True, True, False, False],
         [False, True, True, True, False], [False, False, True, True, True]]
+
+
+def test_each_served_type_has_a_reference(tmp_path):
+    """A family that joins the program needs one in families.py, or all suites pass without it."""
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "unheard_of"}))
+    (report,) = inspect([tmp_path])
+    served = json.dumps(report).split("supported types: ")[1].split('"')[0]
+    assert set(served.split(", ")) == set(families.BY_TYPE)
