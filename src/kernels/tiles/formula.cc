@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/isa/isa.h"
+
 namespace valora::kernels {
 namespace {
 

@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/isa/isa.h"
+
 namespace valora::kernels {
-
-int tile_sums(Isa isa) {
-  switch (isa) {
-    case Isa::kAvx512Bf16:
-    case Isa::kAvx512: return 24;
-    case Isa::kAvx2: return 5;
-    case Isa::kPortable: break;
-  }
-  return 3;
-}
-
 namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 40;

@@ -24,10 +24,6 @@ using Tile = std::variant<CpuTile, CudaTile>;
 inline constexpr int kMostTileRows = 12;
 inline constexpr uint8_t kTilePanels[] = {1, 2, 4, 8};
 inline constexpr uint8_t kTileChains[] = {1, 2, 4, 8};
-
-// How many sums of 16 outputs the instruction set keeps in registers (kTileSums in
-// cpu/isa/vectors_*.h).
-int tile_sums(Isa isa);
 // True if the processor's kernels support the tile for this kind of product. False for a tile of
 // another device.
 bool is_tile_of(const ProductShape& shape, const Tile& tile);

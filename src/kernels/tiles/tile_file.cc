@@ -10,6 +10,7 @@
 #include "base/files/write_file.h"
 #include "base/json/json.h"
 #include "base/text/strings.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/tile_numbers.h"
 
 namespace valora::kernels {
@@ -24,23 +25,22 @@ struct Name {
   const char* name;
   T value;
 };
-constexpr Name<ProductKind> kKinds[] = {{"dense", ProductKind::kDense},
-                                        {"shrink", ProductKind::kShrink},
-                                        {"expand", ProductKind::kExpand},
-                                        {"long_shrink", ProductKind::kLongShrink},
-                                        {"long_expand", ProductKind::kLongExpand},
-                                        {"merge", ProductKind::kMerge}};
-constexpr Name<Device> kDevices[] = {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}};
-constexpr Name<bool> kDtypes[] = {{"bfloat16", false}, {"float32", true}};
-const Name<CudaArch> kArchs[] = {{arch_name(CudaArch::kSm80), CudaArch::kSm80},
-                                 {arch_name(CudaArch::kSm86), CudaArch::kSm86},
-                                 {arch_name(CudaArch::kSm89), CudaArch::kSm89},
-                                 {arch_name(CudaArch::kSm90), CudaArch::kSm90},
-                                 {arch_name(CudaArch::kSm120), CudaArch::kSm120}};
-constexpr Name<Isa> kIsas[] = {{"avx512bf16", Isa::kAvx512Bf16},
-                               {"avx512", Isa::kAvx512},
-                               {"avx2", Isa::kAvx2},
-                               {"portable", Isa::kPortable}};
+constexpr auto kKinds = std::to_array<Name<ProductKind>>({{"dense", ProductKind::kDense},
+                                                          {"shrink", ProductKind::kShrink},
+                                                          {"expand", ProductKind::kExpand},
+                                                          {"long_shrink", ProductKind::kLongShrink},
+                                                          {"long_expand", ProductKind::kLongExpand},
+                                                          {"merge", ProductKind::kMerge}});
+constexpr auto kDevices =
+    std::to_array<Name<Device>>({{"cpu", Device::kCpu}, {"cuda", Device::kCuda}});
+constexpr auto kDtypes = std::to_array<Name<bool>>({{"bfloat16", false}, {"float32", true}});
+const auto kArchs =
+    std::to_array<Name<CudaArch>>({{arch_name(CudaArch::kSm80), CudaArch::kSm80},
+                                   {arch_name(CudaArch::kSm86), CudaArch::kSm86},
+                                   {arch_name(CudaArch::kSm89), CudaArch::kSm89},
+                                   {arch_name(CudaArch::kSm90), CudaArch::kSm90},
+                                   {arch_name(CudaArch::kSm120), CudaArch::kSm120}});
+
 // Reads the fields of one object. Remembers the first error, with its location in the file.
 class Fields {
  public:
@@ -68,8 +68,8 @@ class Fields {
           std::to_string(most));
     return least;
   }
-  template <typename T, size_t N>
-  T named(const char* key, const Name<T> (&names)[N]) {
+  template <typename Names>
+  auto named(const char* key, const Names& names) {
     const auto name = read<std::string>(key);
     std::string all;
     for (const auto& known : names) {
@@ -77,7 +77,7 @@ class Fields {
       all += std::string(all.empty() ? "" : ", ") + known.name;
     }
     fault(std::string(": \"") + key + "\" must be one of " + all);
-    return names[0].value;
+    return names.begin()->value;
   }
   void fault(const std::string& what) {
     if (fault_.empty()) fault_ = where_ + (what.starts_with(':') ? "" : " ") + what;
@@ -108,15 +108,21 @@ Result<Hardware> parse_hardware_field(const Json& json, const std::string& where
 }
 
 template <typename T, size_t N>
-const char* name_of(T value, const Name<T> (&names)[N]) {
+const char* name_of(T value, const std::array<Name<T>, N>& names) {
   for (const auto& known : names)
     if (known.value == value) return known.name;
   return names[0].name;
 }
 
-const char* processor_name(Processor processor) {
-  return processor.device() == Device::kCpu ? name_of(processor.isa(), kIsas)
+std::string processor_name(Processor processor) {
+  return processor.device() == Device::kCpu ? std::string(isa_name(processor.isa()))
                                             : arch_name(processor.arch());
+}
+
+std::vector<Name<Isa>> isa_names() {
+  std::vector<Name<Isa>> names;
+  for (const Isa isa : all_isas()) names.push_back({isa_name(isa).data(), isa});
+  return names;
 }
 
 // json: [tokens, the tile's numbers…]
@@ -157,7 +163,7 @@ Status parse_group(const Json& json, const std::string& where, Device measured,
   const Device device = fields.named("device", kDevices);
   shape.float32 = fields.named("dtype", kDtypes);
   if (device == Device::kCpu)
-    shape.processor = fields.named("isa", kIsas);
+    shape.processor = fields.named("isa", isa_names());
   else
     shape.processor = fields.named("isa", kArchs);
   shape.n = fields.number("n", 1, kMostSize);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/formula.h"
 
 namespace valora::kernels {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/tiles/formula.h"
 
 namespace valora::kernels {

@@ -38,7 +38,7 @@ TEST_F(GgufWeightsTest, QueryRowsAreReorderedForTransformers) {
                        floats_of("blk.0.attn_k.bias", {8}, {0, 1, 2, 3, 4, 5, 6, 7})});
   const ops::Weight q =
       weights->linear("model.layers.0.self_attn.q_proj", 32, 32, false, LinearPart::kDecoder);
-  EXPECT_EQ(q.encoding().element, ops::Element::kInt8);
+  EXPECT_EQ(q.encoding().bits, 8);
   at::Tensor first = q.unpacked().slice(1, 0, 1).flatten();
   const std::vector<float> head{0, 2, 4, 6, 1, 3, 5, 7};
   std::vector<float> expected;

@@ -264,7 +264,7 @@ TEST_F(QuantisedWeightsTest, StayIntegersIfKernelsSupportGroupSize) {
   const Json groups = compressed("pack-quantized", 4, 24, false);
   auto weights = open(groups);
   const ops::Weight kept = weights->linear(kName, 16, 48, false);
-  EXPECT_TRUE(kept.encoding() == (ops::Encoding{ops::Element::kInt4, 24}));
+  EXPECT_TRUE(kept.encoding() == (ops::Encoding{4, 24}));
   EXPECT_TRUE(weights->keeps_integers());
   EXPECT_EQ(weights->quantised()->integers, 1);
   EXPECT_EQ(weights->held().all(), kept.bytes());

@@ -71,12 +71,12 @@ TEST_F(WeightsTest, OnlySelectedPartsAreQuantised) {
   EXPECT_FALSE(plain.quantised());
   EXPECT_TRUE(at::equal(plain.data(), decoder.unpacked()));
   weights->set_plain(false);
-  EXPECT_TRUE(decoder.encoding() == (ops::Encoding{ops::Element::kInt4, 32}));
+  EXPECT_TRUE(decoder.encoding() == (ops::Encoding{4, 32}));
   EXPECT_EQ(decoder.dtype(), at::kFloat);
   EXPECT_EQ(decoder.unpacked()[0][0].item<float>(), -8);
   EXPECT_TRUE(weights->keeps_integers());
   const ops::Weight head = weights->linear("a", 3, 40, false, LinearPart::kHead);
-  EXPECT_TRUE(head.encoding() == (ops::Encoding{ops::Element::kInt8, 40}));
+  EXPECT_TRUE(head.encoding() == (ops::Encoding{8, 40}));
   EXPECT_EQ(weights->held().head, head.bytes());
   EXPECT_FALSE(weights->linear("a", 3, 40, false).quantised()) << "of a tower";
   try {

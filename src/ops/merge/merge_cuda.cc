@@ -1,5 +1,7 @@
 #include "kernels/cuda/merge.h"
 
+#include <set>
+
 #include "kernels/tiles/choose.h"
 #include "ops/device/cuda_types.h"
 #include "ops/lora/lora_cuda.h"
@@ -24,14 +26,15 @@ cuda::MergeItem item_of(const Merge& m) {
 
 }  // namespace
 
-// Uses one launch per kind of element that the weights have.
+// Uses one launch per element that the weights have.
 void merge_cuda(std::span<const Merge> merges) {
   const Weight& first = *merges[0].weight;
-  for (const Element element : {Element::kFloat, Element::kInt8, Element::kInt4}) {
+  std::set<int> elements;
+  for (const Merge& m : merges) elements.insert(m.weight->encoding().bits);
+  for (const int bits : elements) {
     std::vector<cuda::MergeItem> items;
     for (const Merge& m : merges)
-      if (m.weight->encoding().element == element) items.push_back(item_of(m));
-    if (items.empty()) continue;
+      if (m.weight->encoding().bits == bits) items.push_back(item_of(m));
     const cuda::Dtype dtype = cuda_dtype(first.dtype());
     const kernels::CudaTile tile =
         kernels::choose_cuda_tile(cuda::merge_shape(dtype, items.data(), items.size(), gpu_arch()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/types/packed.h"
 #include "ops/device/parallel.h"
 
 namespace valora::ops {
@@ -24,7 +25,7 @@ bool QuantisedTensor::symmetric() const {
 }
 
 void QuantisedTensor::check() const {
-  TORCH_CHECK(bits == 4 || bits == 8, "a quantised weight of ", bits, " bits");
+  TORCH_CHECK(kernels::is_packed(bits), "a quantised weight of ", bits, " bits");
   TORCH_CHECK(values.defined() && values.dim() == 2, "a quantised weight has two dimensions");
   TORCH_CHECK(group > 0 && group <= std::max<int64_t>(in(), 1), "groups of ", group, " of ", in(),
               " inputs");

@@ -32,7 +32,7 @@ Weight::Weight(const QuantisedTensor& w, at::ScalarType dtype, at::Device device
   TORCH_CHECK(!byte_inputs || target == Target::kCpu, "inputs are rounded on CPUs only");
   out_ = w.out();
   in_ = w.in();
-  encoding_ = {w.bits == 8 ? Element::kInt8 : Element::kInt4, w.group, byte_inputs};
+  encoding_ = {w.bits, w.group, byte_inputs};
   if (target == Target::kCpu) {
     form_ = WeightForm::kPanels;
     std::tie(data_, integers_) = pack_integers_cpu(w, byte_inputs);

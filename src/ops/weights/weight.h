@@ -26,11 +26,9 @@ struct WeightFormat {
   bool operator==(const WeightFormat&) const = default;
 };
 
-enum class Element : uint8_t { kFloat /* of the compute dtype */, kInt8, kInt4 };
-
 // How a weight's values are stored.
 struct Encoding {
-  Element element = Element::kFloat;
+  int bits = 0;       // of its integers (kernels/types/packed.h); 0: floats of the compute dtype
   int64_t group = 0;  // integers only: inputs per scale
   // Integers only: products also round their inputs to 8 bits (kernels/cpu/product/byte_product.h).
   bool byte_inputs = false;
@@ -83,7 +81,7 @@ class Weight {
   int64_t in() const { return in_; }
   at::ScalarType dtype() const { return dtype_; }  // compute dtype
   const Encoding& encoding() const { return encoding_; }
-  bool quantised() const { return encoding_.element != Element::kFloat; }
+  bool quantised() const { return encoding_.bits != 0; }
   size_t bytes() const { return data_.nbytes(); }
   // Number of elements if the values are floats of dtype() in this layout.
   int64_t elements() const;

@@ -111,12 +111,6 @@ struct ByteAttentionKernels {
   ByteFormatKernels int8, fp8;
 };
 
-extern const ByteAttentionKernels kVbmiByteAttention;
-extern const ByteAttentionKernels kVnniByteAttention;
-extern const ByteAttentionKernels kAvx512ByteAttention;
-extern const ByteAttentionKernels kAvx2ByteAttention;
-extern const ByteAttentionKernels kPortableByteAttention;
-
 // The kernels for isa().
 const ByteFormatKernels& byte_attention(KvFormat format);
 

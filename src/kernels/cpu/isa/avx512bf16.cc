@@ -1,11 +1,15 @@
 #ifdef __x86_64__
 
+#include "kernels/cpu/isa/avx512.h"
 #include "kernels/cpu/isa/instantiate.h"
-#include "kernels/cpu/isa/vectors_avx512.h"
 
 namespace valora::kernels {
 
-constinit const KernelSet<bf16> kAvx512Bf16Kernels = kernels_of<Avx512Bf16>();
+void add_avx512bf16(IsaKernels& kernels) { kernels.of_bf16 = kernels_of<Avx512Bf16>(); }
+
+void multiply_integers_avx512bf16(const IntegerProduct& product) {
+  multiply_integers_on<Avx512Bf16>(product);
+}
 
 }  // namespace valora::kernels
 

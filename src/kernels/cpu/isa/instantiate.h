@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/attention/attention_kernels.h"
 #include "kernels/cpu/attention/byte_attention_kernels.h"
-#include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/isa/isa_kernels.h"
 #include "kernels/cpu/merge/merge_kernels.h"
 #include "kernels/cpu/product/byte_kernels.h"
 #include "kernels/cpu/product/integer_kernels.h"
@@ -24,7 +24,7 @@ consteval KernelSet<typename V::Element> kernels_of() {
           .multiply_integers = multiply_integers_on<I>,
           .decode_integers = decode_integers_on<I>,
           .float_inputs = sizeof(typename I::Element) == sizeof(float),
-          .nibble_offset = I::kNibbleOffset,
+          .integer_offsets = kIntegerOffsets<I>,
           .integer_rows = kRegisterRows<I>};
 }
 

@@ -2,36 +2,85 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
+
+#include "kernels/cpu/isa/isa_kernels.h"
 
 namespace valora::kernels {
 namespace {
 
-constexpr Isa kAll[] = {Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2, Isa::kPortable};
+// An instruction set: a row of kEntries.
+struct IsaEntry {
+  Isa isa;
+  std::string_view name;
+  int tile_sums;
+  bool (*supported)();
+  IsaKernels (*kernels)();  // of a supported one
+};
 
-bool cpu_has(Isa isa) {
+bool always() { return true; }
 #ifdef __x86_64__
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  switch (isa) {
-    case Isa::kAvx512Bf16: return avx512 && __builtin_cpu_supports("avx512bf16");
-    case Isa::kAvx512: return avx512;
-    case Isa::kAvx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("f16c");
-    case Isa::kPortable: break;
-  }
-#endif
-  return isa == Isa::kPortable;
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
 }
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_avx2();
+}
+bool has_avx512bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+bool has_vnni() { return __builtin_cpu_supports("avx512vnni"); }
+bool has_vbmi() { return has_vnni() && __builtin_cpu_supports("avx512vbmi"); }
+
+IsaKernels kernels_of_avx512() {
+  IsaKernels kernels = avx512_kernels();
+  kernels.bytes = avx2_kernels().bytes;
+  if (has_vnni()) add_vnni(kernels);
+  return kernels;
+}
+
+IsaKernels kernels_of_avx512bf16() {
+  IsaKernels kernels = kernels_of_avx512();
+  add_avx512bf16(kernels);
+  if (has_vbmi()) add_vbmi(kernels);
+  return kernels;
+}
+#else
+bool never() { return false; }
+constexpr auto has_avx2 = never, has_avx512 = never, has_avx512bf16 = never;
+constexpr IsaKernels (*avx2_kernels)() = nullptr, (*kernels_of_avx512)() = nullptr,
+                     (*kernels_of_avx512bf16)() = nullptr;
+#endif
+
+// Best first. Tile files name all of them, whatever the CPU's architecture.
+constexpr IsaEntry kEntries[] = {
+    {Isa::kAvx512Bf16, "avx512bf16", 24, has_avx512bf16, kernels_of_avx512bf16},
+    {Isa::kAvx512, "avx512", 24, has_avx512, kernels_of_avx512},
+    {Isa::kAvx2, "avx2", 5, has_avx2, avx2_kernels},
+    {Isa::kPortable, "portable", 3, always, portable_kernels},
+};
 
 std::string names(std::span<const Isa> isas) {
   std::string list;
-  for (Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(isa_name(isa));
+  for (const Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(isa_name(isa));
   return list;
+}
+
+// The kernels of isa().
+const IsaKernels& kernels() {
+  static const auto all = [] {
+    std::array<IsaKernels, std::size(kEntries)> tables{};
+    for (const IsaEntry& entry : kEntries)
+      if (entry.supported()) tables[static_cast<size_t>(entry.isa)] = entry.kernels();
+    return tables;
+  }();
+  return all[static_cast<size_t>(isa())];
 }
 
 Result<Isa> wanted_isa() {
@@ -54,21 +103,26 @@ std::atomic<Isa>& current() {
 
 }  // namespace
 
+int tile_sums(Isa isa) { return std::ranges::find(kEntries, isa, &IsaEntry::isa)->tile_sums; }
+
 std::string_view isa_name(Isa isa) {
-  switch (isa) {
-    case Isa::kAvx512Bf16: return "avx512bf16";
-    case Isa::kAvx512: return "avx512";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kPortable: break;
-  }
-  return "portable";
+  return std::ranges::find(kEntries, isa, &IsaEntry::isa)->name;
+}
+
+std::span<const Isa> all_isas() {
+  static const std::vector<Isa> all = [] {
+    std::vector<Isa> isas;
+    for (const IsaEntry& entry : kEntries) isas.push_back(entry.isa);
+    return isas;
+  }();
+  return all;
 }
 
 std::span<const Isa> supported_isas() {
   static const std::vector<Isa> supported = [] {
     std::vector<Isa> isas;
-    for (Isa isa : kAll)
-      if (cpu_has(isa)) isas.push_back(isa);
+    for (const IsaEntry& entry : kEntries)
+      if (entry.supported()) isas.push_back(entry.isa);
     return isas;
   }();
   return supported;
@@ -78,12 +132,13 @@ Result<Isa> choose_isa(std::string_view name, std::span<const Isa> supported) {
   if (name.empty()) return supported.front();
   for (Isa isa : supported)
     if (name == isa_name(isa)) return isa;
-  for (Isa isa : kAll)
-    if (name == isa_name(isa))
+  for (const IsaEntry& entry : kEntries)
+    if (name == entry.name)
       return invalid("VALORA_ISA=" + std::string(name) + ": this CPU does not have it, it has " +
                          names(supported),
                      "VALORA_ISA");
-  return invalid("VALORA_ISA=" + std::string(name) + " is not one of " + names(kAll), "VALORA_ISA");
+  return invalid("VALORA_ISA=" + std::string(name) + " is not one of " + names(all_isas()),
+                 "VALORA_ISA");
 }
 
 Status select_isa() {
@@ -95,5 +150,22 @@ Status select_isa() {
 Isa isa() { return current().load(std::memory_order_relaxed); }
 
 void set_isa(Isa isa) { current().store(isa, std::memory_order_relaxed); }
+
+template <>
+const KernelSet<bf16>& kernel_set() {
+  return kernels().of_bf16;
+}
+
+template <>
+const KernelSet<float>& kernel_set() {
+  return kernels().of_float;
+}
+
+const ByteKernels& byte_kernels() { return kernels().bytes; }
+
+const ByteFormatKernels& byte_attention(KvFormat format) {
+  const ByteAttentionKernels& attention = kernels().byte_attention;
+  return format == KvFormat::kInt8 ? attention.int8 : attention.fp8;
+}
 
 }  // namespace valora::kernels

@@ -13,6 +13,13 @@ namespace valora::kernels {
 // "avx512bf16", "avx512", "avx2" or "portable", as in VALORA_ISA.
 std::string_view isa_name(Isa isa);
 
+// How many sums of 16 outputs the instruction set keeps in registers (kTileSums in
+// cpu/isa/NAME.h).
+int tile_sums(Isa isa);
+
+// All of them, best first, whether this CPU has them or not.
+std::span<const Isa> all_isas();
+
 // The instruction sets supported by this CPU and its operating system, best first. The last is
 // kPortable.
 std::span<const Isa> supported_isas();

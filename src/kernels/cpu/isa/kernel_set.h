@@ -1,11 +1,11 @@
 // The table of kernels for one instruction set and element type. A kernel computes a part of an
-// operation on one thread. Each instruction set has its own source file (avx512bf16.cc etc.), which
-// is compiled for it and defines its tables.
+// operation on one thread.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/types/bf16.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 
@@ -32,20 +32,10 @@ struct KernelSet {
   void (*multiply_integers)(const IntegerProduct& product);
   // Decodes to ordinary panels: of float if float_inputs, otherwise of T.
   void (*decode_integers)(const IntegerProduct& product, const ChunkRange& chunks, void* decoded);
-  bool float_inputs;     // the x of multiply_integers is float; otherwise T
-  int nibble_offset;     // 4-bit integers are decoded to value + nibble_offset
-  int64_t integer_rows;  // up to this many rows, decoding in registers is faster
+  bool float_inputs;             // the x of multiply_integers is float; otherwise T
+  PerBits<int> integer_offsets;  // integers are decoded to value + offset
+  int64_t integer_rows;          // up to this many rows, decoding in registers is faster
 };
-
-extern const KernelSet<bf16> kAvx512Bf16Kernels;
-extern const KernelSet<bf16> kAvx512Kernels;
-extern const KernelSet<bf16> kAvx2Kernels;
-extern const KernelSet<bf16> kPortableKernels;
-// As those of kAvx512Bf16Kernels, on CPUs with VBMI.
-void multiply_integers_vbmi(const IntegerProduct& product);
-extern const KernelSet<float> kAvx512FloatKernels;
-extern const KernelSet<float> kAvx2FloatKernels;
-extern const KernelSet<float> kPortableFloatKernels;
 
 // The table for isa().
 template <typename T>

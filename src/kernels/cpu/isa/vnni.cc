@@ -1,14 +1,16 @@
 #ifdef __x86_64__
 
+#include "kernels/cpu/isa/vnni.h"
 #include "kernels/cpu/attention/byte_attention_kernels.h"
-#include "kernels/cpu/isa/bytes_vnni.h"
-#include "kernels/cpu/isa/kv_vnni.h"
+#include "kernels/cpu/isa/isa_kernels.h"
 #include "kernels/cpu/product/byte_kernels.h"
 
 namespace valora::kernels {
 
-constinit const ByteKernels kVnniByteKernels = byte_kernels_of<VnniBytes>();
-constinit const ByteAttentionKernels kVnniByteAttention = byte_attention_kernels_of<VnniKv>();
+void add_vnni(IsaKernels& kernels) {
+  kernels.bytes = byte_kernels_of<VnniBytes>();
+  kernels.byte_attention = byte_attention_kernels_of<VnniKv>();
+}
 
 }  // namespace valora::kernels
 

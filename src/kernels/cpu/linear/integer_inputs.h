@@ -33,7 +33,7 @@ class IntegerInputs {
       if (!w || w->input_block > 0) continue;
       k = w->k;
       padded = inputs_of_chunks(*w);
-      if (needs_group_sums(*w, kernels.nibble_offset))
+      if (needs_group_sums(*w, kernels.integer_offsets))
         floats += plan_sums(*w, s, slices, m, floats);
     }
     if (k == 0) return;

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "kernels/cpu/merge/merge_block.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 namespace {
@@ -76,20 +77,17 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
 }
 
 // Decodes the weights of inputs [begin, end) of one panel to fp32, [end - begin][16].
-inline void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, int64_t end,
-                          float* w) {
+template <int BITS>
+void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, int64_t end, float* w) {
   const uint8_t* data = p.data + panel * p.panel_bytes;
-  const auto middle = static_cast<float>(1 << (p.bits - 1));
+  constexpr auto middle = static_cast<float>(1 << (BITS - 1));
   for (int64_t i = begin; i < end; ++i, w += kPanelOutputs) {
-    const int64_t chunk = i / kChunkInputs, input = i % kChunkInputs;
-    // The words of 32 bits that hold this input, one per output.
-    uint32_t words[kPanelOutputs];
-    const int64_t at = p.bits == 8 ? i / 4 : chunk;
-    std::memcpy(words, data + at * static_cast<int64_t>(sizeof words), sizeof words);
-    const int64_t shift = p.bits == 8 ? input % 4 * 8 : input / 2 * 4 + input % 2 * 16;
-    const uint32_t mask = (1u << p.bits) - 1;
+    constexpr int64_t kWordInputs = Packed<BITS>::kWordInputs;
+    uint32_t words[kPanelOutputs];  // that hold this input, one per output
+    std::memcpy(words, data + i / kWordInputs * static_cast<int64_t>(sizeof words), sizeof words);
     for (int64_t j = 0; j < kPanelOutputs; ++j)
-      w[j] = static_cast<float>(static_cast<int32_t>(words[j] >> shift & mask)) - middle;
+      w[j] = static_cast<float>(static_cast<int32_t>(unpacked<BITS>(words[j], i % kWordInputs))) -
+             middle;
     const int64_t part = i / p.group * kPanelOutputs;
     if (p.zeros)
       for (int64_t j = 0; j < kPanelOutputs; ++j)
@@ -133,8 +131,10 @@ void merge_integers_run(const Merge<T>& m, int64_t panel, int64_t vector, int64_
   constexpr int64_t kInputs = kVectorInputs<T>, kVector = kInputs * kPanelOutputs;
   constexpr int kRun = kMergeRun<V>;
   float w[kRun * kPanelOutputs];
-  decode_inputs(*m.integers, panel, vector * kInputs, std::min(m.w.k, (vector + vectors) * kInputs),
-                w);
+  with_bits(m.integers->bits, [&](auto bits) {
+    decode_inputs<bits>(*m.integers, panel, vector * kInputs,
+                        std::min(m.w.k, (vector + vectors) * kInputs), w);
+  });
   if ((vector + vectors) * kInputs > m.w.k)  // padding of an odd last input's pair
     std::fill_n(w + (m.w.k - vector * kInputs) * kPanelOutputs, kPanelOutputs, 0.0f);
   typename V::Sums sums[kRun];

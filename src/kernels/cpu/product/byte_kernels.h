@@ -211,8 +211,7 @@ void multiply_spans(const ByteProduct& p) {
 template <typename V>
 void multiply_bytes_on(const ByteProduct& p) {
   if (p.m <= 0) return;
-  if (p.w.bits == 4) return multiply_spans<V, 4>(p);
-  multiply_spans<V, 8>(p);
+  with_bits(p.w.bits, [&](auto bits) { multiply_spans<V, bits>(p); });
 }
 
 template <typename V>

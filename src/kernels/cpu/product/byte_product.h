@@ -37,14 +37,10 @@ struct ByteProduct : IntegerOutputs {
 // The kernels of one instruction set.
 struct ByteKernels {
   void (*multiply)(const ByteProduct& product);
-  int64_t most_span[2];  // inputs per span, for weights of 4 and 8 bits
-  int input_bytes[2];    // for weights of 4 and 8 bits
-  bool starts;           // sums of integers can start at ByteRows::starts
+  PerBits<int64_t> most_span;  // inputs per span, by the bits of the weights
+  PerBits<int> input_bytes;
+  bool starts;  // sums of integers can start at ByteRows::starts
 };
-
-extern const ByteKernels kVnniByteKernels;
-extern const ByteKernels kAvx2ByteKernels;
-extern const ByteKernels kPortableByteKernels;
 
 // The best kernels that isa() allows.
 const ByteKernels& byte_kernels();

@@ -203,16 +203,15 @@ int64_t input_block(int64_t group, int64_t k) {
 }
 
 ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels) {
-  const int wide = w.bits == 4 ? 0 : 1;
   const int64_t all = rounded_up(w.k), group = w.group < w.k ? w.group : all,
                 block = w.input_block < w.k ? w.input_block : all, both = std::min(group, block),
-                most = w.row_rounding ? std::min(kernels.most_span[wide], kLongestExactSpan)
-                                      : kernels.most_span[wide];
+                most = w.row_rounding ? std::min(kernels.most_span[w.bits], kLongestExactSpan)
+                                      : kernels.most_span[w.bits];
   return {w.k,
           block,
           both < all ? largest_part(both, most) : std::min(all, most),
           w.bits,
-          kernels.input_bytes[wide],
+          kernels.input_bytes[w.bits],
           kernels.starts && !w.zeros ? -usual_zero(w) : 0,
           w.row_rounding};
 }

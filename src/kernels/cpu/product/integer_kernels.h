@@ -2,9 +2,9 @@
 // must also provide:
 //
 //   kIntegerInputs          inputs per multiply_add: 2 with pairs of bf16, otherwise 1
-//   nibbles<I>(chunk), bytes<I>(chunk)
+//   integers<BITS, I>(chunk)
 //                           the integers of 16 outputs for the I-th multiply_add of a chunk
-//   kNibbleOffset           nibbles() returns value + kNibbleOffset; bytes() returns value - 128
+//   kIntegerOffset<BITS>    integers() returns value + kIntegerOffset
 //   broadcast(c), add_product(sums, a, b)
 //                           c in all 16 lanes; sums += a · b
 //   store_decoded(p, w, zeros, scales, minimums)
@@ -19,30 +19,28 @@
 #include <utility>
 
 #include "kernels/cpu/product/integer_product.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 namespace {
 
-// The source of a tile's integers: panels of 4 or 8 bits.
-template <typename V>
-struct NibbleSource {
-  static constexpr int64_t kChunkBytes = 64;
-  static constexpr int64_t kPanels = 2;  // of a tile, if rows fill several
+// The source of a tile's integers: panels of BITS bits.
+template <typename V, int BITS>
+struct IntegerSource {
+  static constexpr int64_t kChunkBytes = kChunkInputs * kPanelOutputs * BITS / 8;
+  // Of a tile, if rows fill several. Bytes take longer to decode than rows to read: twice as many
+  // rows share them.
+  static constexpr int64_t kPanels = BITS == 4 ? 2 : 1;
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
-    return V::template nibbles<I>(chunk);
+    return V::template integers<BITS, I>(chunk);
   }
 };
+
+// The difference between decoded values and the integers.
 template <typename V>
-struct ByteSource {
-  static constexpr int64_t kChunkBytes = 128;
-  // Bytes take longer to decode than rows to read: twice as many rows share them.
-  static constexpr int64_t kPanels = 1;
-  template <int I>
-  static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
-    return V::template bytes<I>(chunk);
-  }
-};
+inline constexpr PerBits<int> kIntegerOffsets = {V::template kIntegerOffset<4>,
+                                                 V::template kIntegerOffset<8>};
 
 inline constexpr int kMostIntegerRows = 12;
 // A tile keeps sums of a group and totals in registers.
@@ -153,12 +151,6 @@ inline __attribute__((always_inline)) typename V::Sums group_minimums(const Inte
   return V::load(reinterpret_cast<const float*>(minimums) + group * kPanelOutputs, kPanelOutputs);
 }
 
-// The difference between decoded values and the integers.
-template <typename V>
-int integer_offset(const IntegerProduct& p) {
-  return p.w.bits == 4 ? V::kNibbleOffset : -128;
-}
-
 // A group with all inputs ends only where the inputs end.
 inline int64_t group_chunks_of(const IntegerOutputs& p) {
   return p.w.group < p.w.k ? p.w.group / kChunkInputs : p.w.k / kChunkInputs + 1;
@@ -170,7 +162,7 @@ inline __attribute__((always_inline)) void add_group(const IntegerProduct& p,
                                                      const IntegerPlace& place, int64_t group,
                                                      typename V::Sums (&sums)[ROWS][PANELS],
                                                      typename V::Sums (&totals)[ROWS][PANELS]) {
-  const int offset = integer_offset<V>(p);
+  const int offset = kIntegerOffsets<V>[p.w.bits];
   const int middle = usual_zero(p.w) + offset;
   const float* inputs = p.group_sums ? p.group_sums + place.row * p.ldg + group : nullptr;
   if (inputs && (p.w.zeros || middle != 0)) {
@@ -333,8 +325,7 @@ void multiply_few_from(const IntegerProduct& p) {
 template <typename V>
 void multiply_integers_on(const IntegerProduct& p) {
   if (p.m <= 0) return;
-  if (p.w.bits == 4) return multiply_from<V, NibbleSource<V>>(p);
-  multiply_from<V, ByteSource<V>>(p);
+  with_bits(p.w.bits, [&](auto bits) { multiply_from<V, IntegerSource<V, bits>>(p); });
 }
 
 // Terms to decode the weights of one group of a panel: w = (decoded - zeros) · scales + minimums.
@@ -345,7 +336,7 @@ struct GroupTerms {
 template <typename V>
 inline __attribute__((always_inline)) GroupTerms<V> group_terms(const IntegerProduct& p,
                                                                 int64_t panel, int64_t group) {
-  const int offset = integer_offset<V>(p);
+  const int offset = kIntegerOffsets<V>[p.w.bits];
   const auto middle = static_cast<float>(usual_zero(p.w) + offset);
   return {p.w.zeros ? group_zeros<V>(p, panel, group, offset) : V::broadcast(middle),
           group_scales<V>(p, panel, group),
@@ -379,8 +370,8 @@ void decode_integers_on(const IntegerProduct& p, const ChunkRange& range, void* 
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) / V::kIntegerInputs>();
   auto* out = static_cast<typename V::Element*>(decoded);
-  if (p.w.bits == 4) return decode_from<V, NibbleSource<V>>(p, range, out, kSteps);
-  decode_from<V, ByteSource<V>>(p, range, out, kSteps);
+  with_bits(p.w.bits,
+            [&](auto bits) { decode_from<V, IntegerSource<V, bits>>(p, range, out, kSteps); });
 }
 
 }  // namespace

@@ -4,36 +4,36 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/types/packed.h"
+
 namespace valora::kernels {
 namespace {
 
 int64_t groups_of(const IntegerPanels& p) { return (p.k + p.group - 1) / p.group; }
 
-// The place of an output's byte for an input.
-int64_t byte_at(int64_t output, int64_t input) {
-  constexpr int64_t kWordInputs = 4;
-  return (input / kWordInputs * kPanelOutputs + output) * kWordInputs + input % kWordInputs;
+// The byte offset of an output's word of a chunk. input: of the chunk.
+template <int BITS>
+int64_t word_at(int64_t output, int64_t input) {
+  return (input / Packed<BITS>::kWordInputs * kPanelOutputs + output) * 4;
 }
-
-// The bit position of an input's integer in the 32-bit word of 8 inputs.
-int nibble_at(int64_t input) { return static_cast<int>(input / 2 * 4 + input % 2 * 16); }
 
 // Packs one chunk of one output. values: [kChunkInputs].
-void pack_chunk(const IntegerPanels& p, const uint8_t* values, int64_t output, uint8_t* chunk) {
-  if (p.bits == 8) {
-    for (int64_t i = 0; i < kChunkInputs; ++i) chunk[byte_at(output, i)] = values[i];
-    return;
+template <int BITS>
+void pack_chunk(const uint8_t* values, int64_t output, uint8_t* chunk) {
+  constexpr int64_t kWordInputs = Packed<BITS>::kWordInputs;
+  for (int64_t first = 0; first < kChunkInputs; first += kWordInputs) {
+    uint32_t word = 0;
+    for (int64_t i = 0; i < kWordInputs; ++i)
+      word |= uint32_t{values[first + i]} << Packed<BITS>::shift(i);
+    std::memcpy(chunk + word_at<BITS>(output, first), &word, sizeof word);
   }
-  uint32_t word = 0;
-  for (int64_t i = 0; i < kChunkInputs; ++i) word |= uint32_t{values[i]} << nibble_at(i);
-  std::memcpy(chunk + 4 * output, &word, sizeof word);
 }
 
-uint8_t integer_at(const IntegerPanels& p, const uint8_t* chunk, int64_t output, int64_t input) {
-  if (p.bits == 8) return chunk[byte_at(output, input)];
+template <int BITS>
+int integer_at(const uint8_t* chunk, int64_t output, int64_t input) {
   uint32_t word;
-  std::memcpy(&word, chunk + 4 * output, sizeof word);
-  return word >> nibble_at(input) & 15;
+  std::memcpy(&word, chunk + word_at<BITS>(output, input), sizeof word);
+  return static_cast<int>(unpacked<BITS>(word, input % Packed<BITS>::kWordInputs));
 }
 
 void pack_group_parts(const IntegerPanels& p, const GroupParts& parts, int64_t row, int64_t output,
@@ -85,6 +85,7 @@ bool fit_bf16(const float* scales, int64_t count) {
 void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupParts& parts,
                    uint8_t* panels, const ParallelFor& parallel) {
   const auto middle = static_cast<uint8_t>(1 << (p.bits - 1));
+  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * p.bits / 8;
   parallel(0, panels_of(p.n), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.panel_bytes)),
            [&](int64_t begin, int64_t end) {
              for (int64_t index = begin; index < end; ++index) {
@@ -98,7 +99,9 @@ void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupPar
                    if (row < p.n)
                      std::copy_n(values + row * p.k + c * kChunkInputs,
                                  std::min(kChunkInputs, p.k - c * kChunkInputs), chunk);
-                   pack_chunk(p, chunk, j, panel + c * kChunkInputs * kPanelOutputs * p.bits / 8);
+                   with_bits(p.bits, [&](auto bits) {
+                     pack_chunk<bits>(chunk, j, panel + c * chunk_bytes);
+                   });
                  }
                  if (row < p.n) pack_group_parts(p, parts, row, j, panel);
                }
@@ -126,8 +129,10 @@ void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parall
                  const int zero = p.zeros ? panel[p.zeros_at + part] : usual_zero(p);
                  float minimum = 0;
                  if (p.minimums) std::memcpy(&minimum, panel + p.zeros_at + 4 * part, 4);
-                 const int value = integer_at(p, panel + i / kChunkInputs * chunk_bytes, output,
-                                              i % kChunkInputs);
+                 const uint8_t* chunk = panel + i / kChunkInputs * chunk_bytes;
+                 const int value = with_bits(p.bits, [&](auto bits) {
+                   return integer_at<bits>(chunk, output, i % kChunkInputs);
+                 });
                  w[row * p.k + i] = static_cast<float>(value - zero) * scale + minimum;
                }
              }

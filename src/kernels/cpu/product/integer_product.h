@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/product/integer_panels.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 
@@ -50,9 +51,9 @@ struct ChunkRange {
 // Panels decoded together; also the widest tile.
 inline constexpr int64_t kIntegerPanels = 4;
 
-// True if the product needs IntegerProduct::group_sums. nibble_offset: KernelSet::nibble_offset.
-inline bool needs_group_sums(const IntegerPanels& w, int nibble_offset) {
-  return w.zeros || w.minimums || (w.bits == 4 && nibble_offset != -8);
+// True if the product needs IntegerProduct::group_sums. offsets: KernelSet::integer_offsets.
+inline bool needs_group_sums(const IntegerPanels& w, const PerBits<int>& offsets) {
+  return w.zeros || w.minimums || offsets[w.bits] != -usual_zero(w);
 }
 
 // The sums of each row's inputs per group: [m, ceil(k / group)]. T is float or bf16.

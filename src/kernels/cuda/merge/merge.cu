@@ -134,11 +134,10 @@ Status merge(Dtype dtype, const MergePlan& plan, const DeviceMerge* merges, Stre
   if (plan.tile.width == kWideMergeRows) return merge_wide(dtype, plan, merges, stream);
   return with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
-    const auto kernel = plan.bits == 0   ? merge_kernel<T, 0>
-                        : plan.bits == 4 ? merge_kernel<T, 4>
-                                         : merge_kernel<T, 8>;
-    return launch(kernel, static_cast<unsigned>(plan.tiles), kThreads, 0, stream, merges,
-                  static_cast<int>(plan.merges.size()));
+    return with_weights(plan.bits, [&](auto bits) {
+      return launch(merge_kernel<T, bits>, static_cast<unsigned>(plan.tiles), kThreads, 0, stream,
+                    merges, static_cast<int>(plan.merges.size()));
+    });
   });
 }
 

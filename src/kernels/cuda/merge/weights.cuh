@@ -4,6 +4,7 @@
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/merge.h"
 #include "kernels/cuda/product/decode.cuh"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels::cuda {
 
@@ -50,6 +51,12 @@ struct EightWeights<T, 0> {
   }
 };
 
+// Calls body with the bits of a launch's weights as a std::integral_constant; 0: floats.
+template <typename Body>
+Status with_weights(int bits, const Body& body) {
+  return bits == 0 ? body(std::integral_constant<int, 0>()) : with_bits(bits, body);
+}
+
 // One weight.
 __device__ inline float decode_one(const IntegerMatrix& w, int out, int input) {
   const GroupOfPair group = group_of(w, out / kStripOuts, input, out % kStripOuts / 2);
@@ -57,11 +64,8 @@ __device__ inline float decode_one(const IntegerMatrix& w, int out, int input) {
   const float zero = odd ? group.zero.y : group.zero.x, scale = odd ? group.scale.y : group.scale.x,
               least = odd ? group.least.y : group.least.x;
   const int i = input % 8;
-  uint32_t value;
-  if (w.bits == 4)
-    value = load_eight<4>(w, out, input).words[0] >> (i / 2 * 4 + i % 2 * 16) & 0xfu;
-  else
-    value = load_eight<8>(w, out, input).words[i / 4] >> (i % 4 * 8) & 0xffu;
+  const uint32_t value = w.bits == 4 ? integer_of<4>(load_eight<4>(w, out, input), i)
+                                     : integer_of<8>(load_eight<8>(w, out, input), i);
   return fmaf(static_cast<float>(value) - zero, scale, least);
 }
 

@@ -176,12 +176,11 @@ __global__ void __launch_bounds__(kThreads, 2) wide_kernel(const DeviceMerge* me
 
 template <typename T, int kStages>
 Status wide_with(const MergePlan& plan, const DeviceMerge* merges, Stream stream) {
-  const auto kernel = plan.bits == 0   ? wide_kernel<T, 0, kStages>
-                      : plan.bits == 4 ? wide_kernel<T, 4, kStages>
-                                       : wide_kernel<T, 8, kStages>;
   const int elements = kWideMergeRows * b_stride(plan.max_rank) + kStages * kStageSize;
-  return launch(kernel, static_cast<unsigned>(plan.tiles), kThreads, elements * sizeof(T), stream,
-                merges, static_cast<int>(plan.merges.size()));
+  return with_weights(plan.bits, [&](auto bits) {
+    return launch(wide_kernel<T, bits, kStages>, static_cast<unsigned>(plan.tiles), kThreads,
+                  elements * sizeof(T), stream, merges, static_cast<int>(plan.merges.size()));
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device/launch.cuh"
 #include "kernels/cuda/integer_product.h"
 #include "kernels/cuda/product/decode.cuh"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels::cuda {
 
@@ -91,11 +92,9 @@ Status integer_plain(const IntegerCall& call, Stream stream);
 template <typename Body>
 Status with_integer_kind(const IntegerCall& call, const Body& body) {
   const IntegerMatrix& w = call.slices[0].w;
-  const auto with_bits = [&](auto bits) {
+  return with_bits(w.bits, [&](auto bits) {
     return w.minimums ? body(bits, std::true_type{}) : body(bits, std::false_type{});
-  };
-  return w.bits == 4 ? with_bits(std::integral_constant<int, 4>{})
-                     : with_bits(std::integral_constant<int, 8>{});
+  });
 }
 
 // The largest number of strips in any slice.

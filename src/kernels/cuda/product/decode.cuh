@@ -42,6 +42,15 @@ __device__ inline Eight<kBits> load_eight(const IntegerMatrix& w, int out, int i
   return eight;
 }
 
+// Integer i, as kernels/types/packed.h lays it out.
+template <int kBits>
+__device__ inline uint32_t integer_of(const Eight<kBits>& from, int i) {
+  if constexpr (kBits == 8)
+    return from.words[i / 4] >> (i % 4 * 8) & 0xffu;
+  else
+    return from.words[0] >> (i / 2 * 4 + i % 2 * 16) & 0xfu;
+}
+
 // Byte i of a word as a float plus 2^23: exact, and needs no conversion.
 __device__ inline float raised_byte(uint32_t word, int i) {
   return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440u + static_cast<unsigned>(i)));
@@ -58,7 +67,7 @@ __device__ inline void decode(const Eight<kBits>& from, float zero, float (&valu
   } else {
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      values[i] = static_cast<float>(from.words[0] >> (i / 2 * 4 + i % 2 * 16) & 0xfu) - zero;
+      values[i] = static_cast<float>(integer_of(from, i)) - zero;
   }
 }
 

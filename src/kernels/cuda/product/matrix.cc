@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/integer_matrix.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels::cuda {
 namespace {
@@ -15,18 +16,17 @@ constexpr int64_t kLaneInputs = 8;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// A chunk has 16 bytes of each lane, of two outputs' inputs.
+int64_t chunk_inputs_of(int bits) { return 4 * kLaneBytes / 2 * 8 / bits; }
+
 // The byte offset of an output's eight inputs from the first integer.
 int64_t place_of(const IntegerMatrix& m, int64_t out, int64_t in) {
-  const int64_t chunk_inputs = m.bits == 8 ? kStepInputs : kPadInputs,
-                word_bytes = kLaneInputs * m.bits / 8;
+  const int64_t chunk_inputs = chunk_inputs_of(m.bits), word_bytes = kLaneInputs * m.bits / 8;
   const int64_t row = out % kStripOuts, lane = row / 2 * 4 + in % kStepInputs / kLaneInputs;
   const int64_t chunk = out / kStripOuts * m.chunks + in / chunk_inputs;
   const int64_t word = row % 2 + in % chunk_inputs / kStepInputs * 2;
   return chunk * kChunkBytes + lane * kLaneBytes + word * word_bytes;
 }
-
-// The bit offset of input i of eight in their 4-bit word.
-int shift_of(int64_t i) { return static_cast<int>(i / 2 * 4 + i % 2 * 16); }
 
 void write_scale(Dtype dtype, float value, std::byte* to) {
   if (dtype == Dtype::kFloat) {
@@ -64,14 +64,26 @@ void pack_eight(const IntegerMatrix& m, const uint8_t* values, int64_t out, int6
   uint8_t eight[kLaneInputs];
   for (int64_t i = 0; i < kLaneInputs; ++i)
     eight[i] = out < m.n && in + i < m.k ? values[out * m.k + in + i] : middle_of(m);
-  std::byte* const place = to + place_of(m, out, in);
-  if (m.bits == 8) {
-    std::memcpy(place, eight, sizeof eight);
-    return;
-  }
-  uint32_t word = 0;
-  for (int64_t i = 0; i < kLaneInputs; ++i) word |= uint32_t{eight[i]} << shift_of(i);
-  std::memcpy(place, &word, sizeof word);
+  with_bits(m.bits, [&](auto bits) {
+    constexpr int64_t kWordInputs = Packed<bits>::kWordInputs;
+    std::byte* place = to + place_of(m, out, in);
+    for (int64_t first = 0; first < kLaneInputs; first += kWordInputs, place += 4) {
+      uint32_t word = 0;
+      for (int64_t i = 0; i < kWordInputs; ++i)
+        word |= uint32_t{eight[first + i]} << Packed<bits>::shift(i);
+      std::memcpy(place, &word, sizeof word);
+    }
+  });
+}
+
+// The integer of an output and an input. place: of the output's eight inputs.
+int integer_at(const IntegerMatrix& m, const std::byte* place, int64_t input) {
+  return with_bits(m.bits, [&](auto bits) {
+    constexpr int64_t kWordInputs = Packed<bits>::kWordInputs;
+    uint32_t word;
+    std::memcpy(&word, place + input % kLaneInputs / kWordInputs * 4, sizeof word);
+    return static_cast<int>(unpacked<bits>(word, input % kWordInputs));
+  });
 }
 
 void pack_groups(const IntegerMatrix& m, const IntegerGroups& groups, int64_t out, std::byte* to) {
@@ -100,7 +112,8 @@ IntegerMatrix integer_matrix(int32_t n, int32_t k, int32_t bits, int32_t group, 
                   .zeros = zeros,
                   .minimums = minimums};
   m.strips = (n + kStripOuts - 1) / kStripOuts;
-  m.chunks = (k + kPadInputs - 1) / kPadInputs * (bits == 8 ? 2 : 1);
+  m.chunks =
+      static_cast<int32_t>((k + kPadInputs - 1) / kPadInputs * kPadInputs / chunk_inputs_of(bits));
   m.groups = (k + group - 1) / group;
   if (m.groups <= 1)
     m.group_shift = 31;
@@ -143,16 +156,13 @@ void decode_matrix(const IntegerMatrix& m, float* w, const ParallelFor& parallel
       for (int64_t in = 0; in < m.k; ++in) {
         const int64_t at =
             (out / kStripOuts * m.groups + in / m.group) * kStripOuts + out % kStripOuts;
-        const std::byte* const place = m.data + place_of(m, out, in);
-        uint32_t value = 0;
-        std::memcpy(&value, m.bits == 8 ? place + in % kLaneInputs : place, m.bits == 8 ? 1 : 4);
-        if (m.bits == 4) value = value >> shift_of(in % kLaneInputs) & 0xf;
+        const int value = integer_at(m, m.data + place_of(m, out, in), in);
         float least = 0;
         if (m.minimums) std::memcpy(&least, m.data + m.zeros_at + at * 4, sizeof least);
         const int zero = m.minimums ? 0
                          : m.zeros  ? std::to_integer<int>(m.data[m.zeros_at + at])
                                     : middle_of(m);
-        w[out * m.k + in] = static_cast<float>(static_cast<int>(value) - zero) *
+        w[out * m.k + in] = static_cast<float>(value - zero) *
                                 read_scale(m.scales, m.data + m.scales_at + at * size) +
                             least;
       }

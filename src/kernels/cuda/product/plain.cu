@@ -71,9 +71,9 @@ Status integer_plain(const IntegerCall& call, Stream stream) {
   return with_type(call.dtype, [&](auto type) {
     using T = decltype(type);
     const IntegerArguments<T> arguments = integer_arguments<T>(call);
-    return call.slices[0].w.bits == 4
-               ? launch(plain_kernel<T, 4>, grid, kThreads, 0, stream, arguments)
-               : launch(plain_kernel<T, 8>, grid, kThreads, 0, stream, arguments);
+    return with_bits(call.slices[0].w.bits, [&](auto bits) {
+      return launch(plain_kernel<T, bits>, grid, kThreads, 0, stream, arguments);
+    });
   });
 }
 

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 namespace {
@@ -97,7 +99,16 @@ struct Avx512Bf16 : Avx512Floats {
     sums = _mm512_dpbf16_ps(sums, value, w);
   }
 
-  static constexpr int kIntegerInputs = 2, kNibbleOffset = -8;
+  static constexpr int kIntegerInputs = 2;
+  template <int BITS>
+  static constexpr int kIntegerOffset = BITS == 4 ? -8 : -128;
+  template <int BITS, int I>
+  static Weights integers(const uint8_t* chunk) {
+    if constexpr (BITS == 4)
+      return nibbles<I>(chunk);
+    else
+      return bytes<I>(chunk);
+  }
   // Looks up both inputs of a pair; the instruction uses only the low 5 bits of each 16-bit index.
   template <int I>
   static Weights nibbles(const uint8_t* chunk) {
@@ -202,16 +213,18 @@ struct Avx512Float : Avx512Floats {
     sums = _mm512_fmadd_ps(value, w, sums);
   }
 
-  static constexpr int kIntegerInputs = 1, kNibbleOffset = -8;
-  template <int I>
-  static Weights nibbles(const uint8_t* chunk) {
-    const __m512i words = _mm512_srli_epi32(_mm512_loadu_si512(chunk), I / 2 * 4 + I % 2 * 16);
-    const __m512 integers = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm512_permutexvar_ps(words, integers);
-  }
-  template <int I>
-  static Weights bytes(const uint8_t* chunk) {
-    return bytes_of<I>(chunk);
+  static constexpr int kIntegerInputs = 1;
+  template <int BITS>
+  static constexpr int kIntegerOffset = BITS == 4 ? -8 : -128;
+  template <int BITS, int I>
+  static Weights integers(const uint8_t* chunk) {
+    if constexpr (BITS == 8) {
+      return bytes_of<I>(chunk);
+    } else {
+      const __m512i words = _mm512_srli_epi32(_mm512_loadu_si512(chunk), Packed<4>::shift(I));
+      const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+      return _mm512_permutexvar_ps(words, table);
+    }
   }
   static void store_decoded(float* p, Weights w, Sums zeros, Sums scales, Sums minimums) {
     _mm512_storeu_ps(p, _mm512_fmadd_ps(_mm512_sub_ps(w, zeros), scales, minimums));
@@ -221,6 +234,47 @@ struct Avx512Float : Avx512Floats {
   static void add_to_weights(float* out, const float* w, float c, const Sums* sums) {
     store_vector<STREAM>(out, _mm512_castps_si512(scale_add(c, sums[0], _mm512_loadu_ps(w))));
   }
+};
+
+// The KvVectors (attention/byte_sums.h), without VNNI.
+struct Avx512Kv : Avx512Float {
+  static constexpr int kRows = 8;
+  template <KvFormat FORMAT>
+  static constexpr RowCode kCode = FORMAT == KvFormat::kInt8 ? RowCode::kWords : RowCode::kFloats;
+
+  static __m512i load_quads(const uint8_t* quad) { return _mm512_loadu_si512(quad); }
+
+  template <KvFormat FORMAT, int I>
+  static Sums numbers(const uint8_t* quad) {
+    __m512i x = load_quads(quad);
+    if constexpr (I < 3) x = _mm512_slli_epi32(x, 24 - 8 * I);
+    if constexpr (FORMAT == KvFormat::kInt8) return _mm512_cvtepi32_ps(_mm512_srai_epi32(x, 24));
+    // e4m3 in the upper bits of fp32, less 120 in the exponent.
+    x = _mm512_and_si512(_mm512_srai_epi32(x, 4), _mm512_set1_epi32(static_cast<int>(0x87f00000u)));
+    return _mm512_mul_ps(_mm512_castsi512_ps(x), _mm512_set1_ps(0x1p112f));
+  }
+  static __m512i joined(Sums even, Sums odd) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(even), 16),
+                                   _mm512_castps_si512(odd));
+  }
+  template <KvFormat FORMAT>
+  static void decode(const uint8_t* quad, bf16* panels) {
+    _mm512_storeu_si512(panels, joined(numbers<FORMAT, 0>(quad), numbers<FORMAT, 1>(quad)));
+    _mm512_storeu_si512(panels + 32, joined(numbers<FORMAT, 2>(quad), numbers<FORMAT, 3>(quad)));
+  }
+
+  using Ints = __m512i;
+  using Words = __m512i;
+  template <int I>
+  static Words words(const uint8_t* quad) {
+    const __m512i x = load_quads(quad);
+    return _mm512_srai_epi16(I == 0 ? _mm512_slli_epi16(x, 8) : x, 8);
+  }
+  static Ints no_ints() { return _mm512_setzero_si512(); }
+  static void dot(Ints& ints, Words w, int32_t two) {
+    ints = _mm512_add_epi32(ints, _mm512_madd_epi16(w, _mm512_set1_epi32(two)));
+  }
+  static Sums floats_of(Ints ints) { return _mm512_cvtepi32_ps(ints); }
 };
 
 }  // namespace

@@ -1,14 +1,42 @@
-// The KvVectors (attention/byte_sums.h) of AVX-512 with VNNI, BF16 and VBMI, which looks up the
-// bytes of bf16 in tables of 128.
+// AVX-512 with BF16, VNNI and VBMI, which looks up the bytes of bf16 in tables of 128.
 #pragma once
 
 #include "kernels/cpu/attention/byte_softmax_kernels.h"
+#include "kernels/cpu/isa/avx512.h"
 #include "kernels/cpu/isa/bf16_lookup.h"
-#include "kernels/cpu/isa/kv_vnni.h"
+#include "kernels/cpu/isa/vnni.h"
 
 namespace valora::kernels {
 namespace {
 
+// The Vectors decode 8-bit integers by look-ups: half as many instructions, but most of them wait
+// for the same execution units as the products. So only a few rows, which decode more than they
+// multiply, gain.
+// Magnitudes of -128 to 127. Code 0 is that of -128: zero is told apart by its own mask.
+inline constexpr Bf16Table kMagnitudes =
+    bf16_table([](int code) { return code == 0 ? 128 : code; });
+
+struct VbmiBf16 : Avx512Bf16 {
+  static constexpr int kLookUpRows = 3;
+
+  template <int BITS, int I>
+  static Weights integers(const uint8_t* chunk) {
+    static_assert(BITS == 8);
+    // In each 128 bits: the first pairs of inputs of four outputs, then their second pairs.
+    const __m512i pairs =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const __m512i stored = _mm512_loadu_si512(chunk + I / 2 * 64),
+                  values = _mm512_xor_si512(_mm512_shuffle_epi8(stored, pairs), sign_bits()),
+                  codes = _mm512_abs_epi8(values), lower = looked_up(kMagnitudes.lower, codes),
+                  magnitude =
+                      looked_up(kMagnitudes.upper, codes, _mm512_test_epi8_mask(values, values)),
+                  upper = or_and(magnitude, values, sign_bits());
+    return (__m512bh)(I % 2 == 0 ? _mm512_unpacklo_epi8(lower, upper)
+                                 : _mm512_unpackhi_epi8(lower, upper));
+  }
+};
+
+// The KvVectors (attention/byte_sums.h).
 // Magnitudes by their codes: of int8, the integers; of e4m3, the numbers divided by 256.
 inline constexpr Bf16Table kInt8Magnitudes = bf16_table([](int code) { return code; });
 inline constexpr Bf16Table kFp8Magnitudes = bf16_table([](int code) {

@@ -1,4 +1,5 @@
-// The Vectors (product/product_kernels.h) of AVX2: 16 outputs in two registers.
+// AVX2: 16 outputs in two registers. Vectors: product/product_kernels.h; ByteVectors:
+// product/byte_kernels.h; KvVectors: attention/byte_sums.h.
 #pragma once
 
 #include <immintrin.h>
@@ -6,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/attention/byte_attention.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 namespace {
@@ -146,8 +149,10 @@ struct Avx2Float : Avx2Floats {
     return _mm256_set1_ps(*x);
   }
 
+  static constexpr int kIntegerInputs = 1;
   // Nibbles keep their offset, which the sums of the inputs correct: this saves an instruction.
-  static constexpr int kIntegerInputs = 1, kNibbleOffset = 0;
+  template <int BITS>
+  static constexpr int kIntegerOffset = BITS == 4 ? 0 : -128;
   template <int BIT>
   static __m256 eight_nibbles(const __m256i* words) {
     __m256i nibbles = _mm256_loadu_si256(words);
@@ -156,22 +161,22 @@ struct Avx2Float : Avx2Floats {
     return _mm256_cvtepi32_ps(nibbles);
   }
   template <int I>
-  static Weights nibbles(const uint8_t* chunk) {
-    constexpr int kBit = I / 2 * 4 + I % 2 * 16;
-    const auto* words = reinterpret_cast<const __m256i*>(chunk);
-    return {eight_nibbles<kBit>(words), eight_nibbles<kBit>(words + 1)};
-  }
-  template <int I>
   static __m256 eight_bytes(const uint8_t* words) {
     const __m256i values =
         _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
                          _mm256_set1_epi8(static_cast<char>(0x80)));
     return _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(values, 24 - I % 4 * 8), 24));
   }
-  template <int I>
-  static Weights bytes(const uint8_t* chunk) {
-    const uint8_t* words = chunk + I / 4 * 64;
-    return {eight_bytes<I>(words), eight_bytes<I>(words + 32)};
+  template <int BITS, int I>
+  static Weights integers(const uint8_t* chunk) {
+    if constexpr (BITS == 4) {
+      constexpr int kBit = Packed<4>::shift(I);
+      const auto* words = reinterpret_cast<const __m256i*>(chunk);
+      return {eight_nibbles<kBit>(words), eight_nibbles<kBit>(words + 1)};
+    } else {
+      const uint8_t* words = chunk + I / 4 * 64;
+      return {eight_bytes<I>(words), eight_bytes<I>(words + 32)};
+    }
   }
   static void store_decoded(float* p, Weights w, Sums zeros, Sums scales, Sums minimums) {
     store_whole(p,
@@ -184,6 +189,134 @@ struct Avx2Float : Avx2Floats {
     const Sums sum = scale_add(c, sums[0], load_whole(w));
     store_half<STREAM>(out, _mm256_castps_si256(sum.low));
     store_half<STREAM>(out + 8, _mm256_castps_si256(sum.high));
+  }
+};
+
+// The ByteVectors.
+// 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight sums fit without overflow. 8
+// bits: inputs and weights are widened to 16 bits for vpmaddwd.
+struct Avx2Bytes : Avx2Floats {
+  static constexpr int kTileSums = 5;
+  static constexpr int kBlockSums = 0;
+  static constexpr bool kStarts = false;  // a start value would overflow 16 bits
+  template <int BITS>
+  static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;
+  template <int BITS>
+  static constexpr int kInputBytes = BITS == 4 ? 1 : 2;
+  template <int BITS>
+  static constexpr int kOffset = BITS == 4 ? 0 : -128;
+  struct Ints {
+    __m256i low, high;  // outputs 0–7 and 8–15
+  };
+  using Weights = Ints;
+
+  static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  template <int BITS, int STEP>
+  static Weights weights(const uint8_t* chunk) {
+    if constexpr (BITS == 4) {
+      const auto* words = reinterpret_cast<const __m256i*>(chunk);
+      const __m256i mask = _mm256_set1_epi8(15);
+      const auto nibbles = [&](const __m256i* p) __attribute__((always_inline)) {
+        const __m256i bits = _mm256_loadu_si256(p);
+        return _mm256_and_si256(STEP == 0 ? bits : _mm256_srli_epi16(bits, 4), mask);
+      };
+      return {nibbles(words), nibbles(words + 1)};
+    }
+    // The two inputs of a step move to the high bytes of 16 bits, which a shift widens.
+    constexpr char kA = STEP % 2 * 2, kB = kA + 1;
+    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(
+        -1, kA, -1, kB, -1, kA + 4, -1, kB + 4, -1, kA + 8, -1, kB + 8, -1, kA + 12, -1, kB + 12));
+    const auto pairs = [&](const uint8_t* words) __attribute__((always_inline)) {
+      const __m256i values =
+          _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
+                           _mm256_set1_epi8(static_cast<char>(0x80)));
+      return _mm256_srai_epi16(_mm256_shuffle_epi8(values, order), 8);
+    };
+    const uint8_t* words = chunk + STEP / 2 * 64;
+    return {pairs(words), pairs(words + 32)};
+  }
+  static __m256i inputs(const uint8_t* x) {
+    int32_t four;
+    std::memcpy(&four, x, sizeof four);
+    return _mm256_set1_epi32(four);
+  }
+  template <int BITS>
+  static void dot(Ints& ints, Weights w, __m256i x) {
+    if constexpr (BITS == 4) {
+      ints.low = _mm256_add_epi16(ints.low, _mm256_maddubs_epi16(w.low, x));
+      ints.high = _mm256_add_epi16(ints.high, _mm256_maddubs_epi16(w.high, x));
+    } else {
+      ints.low = _mm256_add_epi32(ints.low, _mm256_madd_epi16(w.low, x));
+      ints.high = _mm256_add_epi32(ints.high, _mm256_madd_epi16(w.high, x));
+    }
+  }
+  template <int BITS>
+  static Sums floats_of(Ints ints) {
+    if constexpr (BITS == 4) {
+      const __m256i ones = _mm256_set1_epi16(1);
+      ints = {_mm256_madd_epi16(ints.low, ones), _mm256_madd_epi16(ints.high, ones)};
+    }
+    return {_mm256_cvtepi32_ps(ints.low), _mm256_cvtepi32_ps(ints.high)};
+  }
+};
+
+// The KvVectors.
+struct Avx2Kv : Avx2Float {
+  static constexpr int kRows = 5;
+
+  template <KvFormat FORMAT>
+  static constexpr RowCode kCode = FORMAT == KvFormat::kInt8 ? RowCode::kWords : RowCode::kFloats;
+
+  static __m256i half_quad(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  template <KvFormat FORMAT, int I>
+  static __m256 numbers_of_half(__m256i x) {
+    if constexpr (I < 3) x = _mm256_slli_epi32(x, 24 - 8 * I);
+    if constexpr (FORMAT == KvFormat::kInt8) return _mm256_cvtepi32_ps(_mm256_srai_epi32(x, 24));
+    // e4m3 in the upper bits of fp32, less 120 in the exponent.
+    x = _mm256_and_si256(_mm256_srai_epi32(x, 4), _mm256_set1_epi32(static_cast<int>(0x87f00000u)));
+    return _mm256_mul_ps(_mm256_castsi256_ps(x), _mm256_set1_ps(0x1p112f));
+  }
+  template <KvFormat FORMAT, int I>
+  static Sums numbers(const uint8_t* quad) {
+    return {numbers_of_half<FORMAT, I>(half_quad(quad)),
+            numbers_of_half<FORMAT, I>(half_quad(quad + 32))};
+  }
+  static void store_pairs(bf16* p, Sums even, Sums odd) {
+    const auto joined = [](__m256 e, __m256 o) {
+      return _mm256_blend_epi16(_mm256_srli_epi32(_mm256_castps_si256(e), 16),
+                                _mm256_castps_si256(o), 0xaa);
+    };
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), joined(even.low, odd.low));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), joined(even.high, odd.high));
+  }
+  template <KvFormat FORMAT>
+  static void decode(const uint8_t* quad, bf16* panels) {
+    store_pairs(panels, numbers<FORMAT, 0>(quad), numbers<FORMAT, 1>(quad));
+    store_pairs(panels + 32, numbers<FORMAT, 2>(quad), numbers<FORMAT, 3>(quad));
+  }
+
+  struct Ints {
+    __m256i low, high;  // outputs 0–7 and 8–15
+  };
+  using Words = Ints;
+  template <int I>
+  static __m256i words_of_half(__m256i x) {
+    return _mm256_srai_epi16(I == 0 ? _mm256_slli_epi16(x, 8) : x, 8);
+  }
+  template <int I>
+  static Words words(const uint8_t* quad) {
+    return {words_of_half<I>(half_quad(quad)), words_of_half<I>(half_quad(quad + 32))};
+  }
+  static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static void dot(Ints& ints, Words w, int32_t two) {
+    const __m256i x = _mm256_set1_epi32(two);
+    ints.low = _mm256_add_epi32(ints.low, _mm256_madd_epi16(w.low, x));
+    ints.high = _mm256_add_epi32(ints.high, _mm256_madd_epi16(w.high, x));
+  }
+  static Sums floats_of(Ints ints) {
+    return {_mm256_cvtepi32_ps(ints.low), _mm256_cvtepi32_ps(ints.high)};
   }
 };
 
