@@ -10,6 +10,7 @@
 
 #include "api/answer_form.h"
 #include "api/media_limits.h"
+#include "api/retrieval.h"
 #include "base/digest.h"
 #include "base/labels.h"
 #include "base/tool_call_style.h"
@@ -30,6 +31,7 @@ struct ModelCard {
   MediaLimits media_limits;    // limits per request
   int max_logprobs = 20;       // EngineOptions::max_logprobs
   int64_t embedding_size = 0;  // numbers of an embedding
+  RetrievalCard retrieval;
   // The style in which prompts with tools ask for calls.
   ToolCallStyle tool_calls = ToolCallStyle::kHermes;
   bool template_takes_tools = false;  // otherwise the system message describes the tools

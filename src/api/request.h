@@ -47,6 +47,8 @@ struct ChatPrompt {
   // Open the assistant's turn. Absent: true for generation; for classification, the value that the
   // head was trained with.
   std::optional<bool> add_generation_prompt;
+  // Add the tokens that the tokenizer puts around a text, which templates usually write themselves.
+  bool add_special_tokens = false;
   // The last message is the beginning of the answer, so the prompt ends with its text.
   bool continue_final_message = false;
   Json template_variables;  // "chat_template_kwargs": an object or null
@@ -88,6 +90,7 @@ struct SamplingParams {
   bool skip_special_tokens = true;
   // alternatives per token, up to EngineOptions::max_logprobs; the chosen token is always included
   std::optional<int> logprobs;
+  std::vector<int32_t> logprob_token_ids = {};  // these are the alternatives, in this order
   // The same for the prompt's tokens; bypasses the prefix cache (OutputChunk::prompt).
   std::optional<int> prompt_logprobs = {};
 };
@@ -97,8 +100,8 @@ struct AdapterUse {
   float scale = 1;  // factor on the adapter's own scale
 };
 
-// kTokenize: returns only FinalInfo::prompt_token_ids. kEmbed: the hidden state of the last prompt
-// token after the final norm.
+// kTokenize: returns only FinalInfo::prompt_token_ids. kEmbed: the hidden state after the final
+// norm, of the last prompt token or as the mean over the prompt (ModelCard::retrieval).
 enum class Task { kGenerate, kClassify, kTokenize, kEmbed };
 
 // Requests that a client sent as one, such as the prompts of a completion. Limits for a request

@@ -125,6 +125,9 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
     VALORA_CHECK(PromptLogprobs::check(prompt->tokens.size(), *top));
     request->prompt_logprobs = std::make_unique<PromptLogprobs>(prompt->tokens.size(), *top);
   }
+  if (request->request.task == Task::kEmbed &&
+      frontend_.retrieval().embedding.pooling == EmbeddingRecipe::Pooling::kMean)
+    request->state_sum = std::make_unique<StateSum>();
   const int sequences = !request->generates() ? 1 : sampling.n;
   for (int i = 0; i < sequences; ++i) {
     auto sequence = std::make_shared<Sequence>(request, i, prompt, request->language->tokenizer,

@@ -93,11 +93,12 @@ Sequence::Sequence(std::shared_ptr<ActiveRequest> owner_, int index_,
   prompt_tokens = static_cast<int>(tokens.size());
   identity = prompt->identity;
   joint = prompt->joint;
-  // A prompt whose tokens are scored must not use the prefix cache of other requests, but the
-  // request's own sequences share their blocks.
+  // A prompt whose tokens are scored or summed must not use the prefix cache of other requests, but
+  // the request's own sequences share their blocks.
   const std::string& salt = owner->request.cache_salt;
   identity.adapter =
-      salted(identity.adapter, owner->prompt_logprobs ? salt_of_one(salt, owner->handle) : salt);
+      salted(identity.adapter,
+             owner->prompt_logprobs || owner->state_sum ? salt_of_one(salt, owner->handle) : salt);
   scores_prompt = owner->prompt_logprobs != nullptr;
   if (owner->generates()) most_tokens = prompt_tokens + std::max(max_tokens, 1);
   priority = owner->request.priority;

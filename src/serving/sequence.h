@@ -30,6 +30,13 @@ class EngineCore;
 // Commands for the engine thread. Lists can be spliced without allocating.
 using EngineCommands = std::list<std::function<void(EngineCore&)>>;
 
+// The sum of a prompt's states, collected while the prompt is computed. Tokens that are computed
+// again, after a preemption, count once.
+struct StateSum {
+  int counted = 0;  // tokens
+  std::vector<float> sum;
+};
+
 struct ActiveRequest {
   RequestHandle handle = 0;
   GenerateRequest request;
@@ -64,6 +71,7 @@ struct ActiveRequest {
   bool ended = false;
   int open_sequences = 0;
   std::unique_ptr<PromptLogprobs> prompt_logprobs;  // null: not requested
+  std::unique_ptr<StateSum> state_sum;              // null: it answers with one token's state
   Usage usage;
   int preemptions = 0;
   TimePoint first_scheduled{}, first_token{};

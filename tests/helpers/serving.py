@@ -5,6 +5,7 @@ import base64
 import http.client
 import io
 import json
+import shutil
 import subprocess
 import time
 
@@ -29,6 +30,15 @@ def make_folders(root):
         if name in LABELS:
             checkpoints.add_head(folders[name], base.config.get_text_config().hidden_size, LABELS[name], seed, bias=True)
     return folders
+
+
+def as_reranker(source, root, yes=5, no=6):
+    """A copy of a model's folder that says that it judges pairs by these two tokens."""
+    shutil.copytree(source, root)
+    (root / "1_LogitScore").mkdir()
+    (root / "1_LogitScore" / "config.json").write_text(json.dumps({"true_token_id": yes, "false_token_id": no}))
+    (root / "modules.json").write_text('[{"path": "1_LogitScore", "type": "sentence_transformers.cross_encoder.modules.LogitScore"}]')
+    return root
 
 
 class ServedProcess:

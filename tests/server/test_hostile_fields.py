@@ -7,7 +7,7 @@ import time
 import pytest
 
 from programs import REPOSITORY
-from serving import Server
+from serving import Server, as_reranker
 
 TABLE = json.loads((REPOSITORY / "src/server/openai/request_fields.json").read_text())
 FEW_TOKENS = {"/v1/chat/completions": "max_tokens", "/v1/completions": "max_tokens", "/v1/responses": "max_output_tokens"}
@@ -31,9 +31,10 @@ def variants(value):
 
 
 @pytest.fixture(scope="module")
-def served(folders):
+def served(folders, tmp_path_factory):
+    reranker = as_reranker(folders["model"], tmp_path_factory.mktemp("reranker") / "model")
     # The adapter names used in the table.
-    server = Server({"model": folders["model"], "lens": folders["one"], "birds": folders["three"], "fake": folders["two"]})
+    server = Server({"model": reranker, "lens": folders["one"], "birds": folders["three"], "fake": folders["two"]})
     yield server
     assert server.stop() == 0
 

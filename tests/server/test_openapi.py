@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from serving import Server, chat_body, image_part, picture, text_part
+from serving import Server, as_reranker, chat_body, image_part, picture, text_part
 
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "null": type(None)}
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -57,7 +57,8 @@ def places(schema, place=""):
 def server(folders, tmp_path_factory):
     applications = tmp_path_factory.mktemp("openapi") / "applications.yaml"
     applications.write_text("applications:\n  - {name: mine, models: [two], ttft: 60, tpot: 60, e2e: 60, rate: 100, max_waiting: 50}\n")
-    made = Server(folders, "--applications", applications, "--enable-tokenizer-info-endpoint")
+    reranker = as_reranker(folders["model"], tmp_path_factory.mktemp("reranker") / "model")
+    made = Server(folders | {"model": reranker}, "--applications", applications, "--enable-tokenizer-info-endpoint")
     yield made
     assert made.stop() == 0
 
@@ -100,6 +101,8 @@ def answers(server):
             yield path, "post", EVENTS, event
     yield "/classify", "post", JSON, server.post("/classify", {"model": "three", "input": ["Hi", "Ho"]})
     yield "/v1/embeddings", "post", JSON, server.post("/v1/embeddings", {"input": "Hi"})
+    yield "/rerank", "post", JSON, server.post("/rerank", {"query": "Hi", "documents": ["Ho"]})
+    yield "/score", "post", JSON, server.post("/score", {"text_1": "Hi", "text_2": "Ho"})
     yield "/tokenize", "post", JSON, server.post("/tokenize", {"prompt": "Hi"})
     yield "/detokenize", "post", JSON, server.post("/detokenize", {"tokens": [5, 6]})
     for path, template in {"/v1/models": None, "/v1/models/three": "/v1/models/{model}", "/v1/lora_adapters": None, "/v1/applications": None,

@@ -41,6 +41,11 @@ RELAYED = {
     "/v1/embeddings",
     "/classify",
     "/v1/classify",
+    "/rerank",
+    "/v1/rerank",
+    "/v2/rerank",
+    "/score",
+    "/v1/score",
     "/tokenize",
     "/detokenize",
 }

@@ -22,6 +22,7 @@ ModelCard fake_model() {
           .images = true,
           .videos = true,
           .embedding_size = 3,
+          .retrieval = {.judge = JudgeRecipe{.yes = 1, .no = 2}},
           .kv_block_tokens = 16,
           .kv_blocks = 256,
           .kv_dtype = "int8",

@@ -4,6 +4,18 @@
 #include "api/testing/fake_engine.h"
 
 namespace valora::testing {
+namespace {
+
+float prompt_bytes(const Prompt& prompt) {
+  size_t bytes = 1;
+  if (const auto* chat = std::get_if<ChatPrompt>(&prompt))
+    for (const ChatMessage& message : chat->messages)
+      for (const ContentPart& part : message.parts)
+        if (const auto* text = std::get_if<std::string>(&part)) bytes += text->size();
+  return static_cast<float>(bytes);
+}
+
+}  // namespace
 
 bool FakeEngine::hangs(const Open& open) const {
   return !released_ && open.next >= open.reply.hangs_after;
@@ -99,6 +111,12 @@ bool FakeEngine::say_next(Open& open, ResponseSink& sink) {
   }
   if (open.next < reply.chunks.size()) {
     OutputChunk chunk = reply.chunks[open.next];
+    // As if longer prompts were likelier to get the first of the tokens.
+    for (const int32_t id : open.request.sampling.logprob_token_ids)
+      for (TokenOutput& token : chunk.tokens)
+        token.top.push_back(
+            {.id = id,
+             .logprob = token.top.empty() ? -1.0f / prompt_bytes(open.request.prompt) : -1.0f});
     for (chunk.index = 0; chunk.index < n; ++chunk.index) sink.on_output(chunk);
     if (reply.endless && open.next + 1 == reply.chunks.size()) return false;
     if (++open.next < reply.chunks.size() || reply.error) return false;

@@ -158,6 +158,7 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
     const kernels::QuerySpan& span = message.tokens.spans[i];
     const serving::ActiveRequest& owner = *sequence_of(item).owner;
     if (owner.prompt_logprobs) score_prompt(item, span.begin);
+    if (owner.state_sum) add_states(item, hidden.slice(0, span.begin, span.begin + span.queries));
     if (!item.yields) continue;
     outputs.push_back({item.request, {}, {}, {}});
     if (!owner.generates()) read_state(outputs.back(), hidden[span.begin + span.queries - 1]);
@@ -171,11 +172,29 @@ std::vector<StepOutput> Runner::forward(const StepPlan& plan) {
   return outputs;
 }
 
-// Computes the output of a task head or an embedding from the last prompt token's state.
+// states: of the item's tokens.
+void Runner::add_states(const StepItem& item, const at::Tensor& states) {
+  const serving::Sequence& s = sequence_of(item);
+  serving::StateSum& total = *s.owner->state_sum;
+  const int again = std::max(total.counted - s.computed_tokens, 0);
+  if (again >= item.tokens) return;
+  const at::Tensor sum = states.slice(0, again).to(at::kFloat).sum(0).cpu();
+  total.sum.resize(static_cast<size_t>(sum.numel()));
+  const float* values = sum.const_data_ptr<float>();
+  for (size_t i = 0; i < total.sum.size(); ++i) total.sum[i] += values[i];
+  total.counted = s.computed_tokens + item.tokens;
+}
+
+// Computes the output of a task head or an embedding, from the last prompt token's state or the
+// mean of all.
 void Runner::read_state(StepOutput& output, const at::Tensor& state) {
   for_output(output, [&] {
-    const serving::LoadedHead* head = sequence_of(output).owner->head;
-    auto values = head ? label_logits(*head, state) : embedding_of(state);
+    const serving::ActiveRequest& owner = *sequence_of(output).owner;
+    const serving::LoadedHead* head = owner.head;
+    auto values = head ? label_logits(*head, state)
+                  : owner.state_sum
+                      ? embedding_of(at::tensor(owner.state_sum->sum) / owner.state_sum->counted)
+                      : embedding_of(state);
     if (values.ok())
       output.values = std::move(values).value();
     else

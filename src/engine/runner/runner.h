@@ -78,6 +78,7 @@ class Runner final : public serving::ModelRunner {
   void fill_masks(const scheduler::StepPlan& plan);
   static void read_state(scheduler::StepOutput& output, const at::Tensor& state);
   void score_prompt(const scheduler::StepItem& item, int64_t first);
+  static void add_states(const scheduler::StepItem& item, const at::Tensor& states);
   void sample(const scheduler::StepPlan& plan, std::vector<scheduler::StepOutput>& outputs,
               const at::Tensor& logits);
 

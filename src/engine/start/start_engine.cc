@@ -295,6 +295,7 @@ void EngineStart::fill_card() {
   card_.media_limits = options_.media_limits;
   card_.max_logprobs = options_.max_logprobs;
   card_.embedding_size = spec.hidden;
+  card_.retrieval = frontend_->retrieval();
   card_.tool_calls = frontend_->chat_format().tool_call_style();
   card_.template_takes_tools = frontend_->chat_format().takes_tools();
   card_.kv_block_tokens = memory::kBlockTokens;

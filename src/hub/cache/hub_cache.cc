@@ -37,16 +37,21 @@ Status write_ref(const std::string& repository, const std::string& revision,
   return {};
 }
 
-std::string link_target(const std::string& digest) { return "../../blobs/" + digest; }
+// name: within the snapshot, below at most one folder.
+std::string link_target(const std::string& name, const std::string& digest) {
+  return (name.find('/') == std::string::npos ? "../../blobs/" : "../../../blobs/") + digest;
+}
 
-// Makes a link, or replaces one that leads to nothing or to another blob.
-Status link_file(const std::string& path, const std::string& digest) {
+// Makes a snapshot's link, or replaces one that leads to nothing or to another blob.
+Status link_file(const std::string& snapshot, const RemoteFile& file) {
+  const std::string path = snapshot + "/" + file.name, target = link_target(file.name, file.digest);
   std::error_code error;
-  if (fs::is_symlink(path, error) && fs::read_symlink(path, error) == link_target(digest))
-    return {};
+  if (fs::is_symlink(path, error) && fs::read_symlink(path, error) == target) return {};
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error) return cannot_write(path, error);
   const std::string staged = path + ".part" + std::to_string(::getpid());
   fs::remove(staged, error);
-  fs::create_symlink(link_target(digest), staged, error);
+  fs::create_symlink(target, staged, error);
   if (!error) fs::rename(staged, path, error);
   if (error) return cannot_write(path, error);
   return {};
@@ -97,16 +102,14 @@ Result<std::string> CachedRepository::publish(const std::string& commit,
     fs::remove_all(parent, error);
     fs::create_directories(staged, error);
     if (error) return cannot_write(folder, error);
-    for (const RemoteFile& file : files)
-      VALORA_CHECK(link_file(staged + "/" + file.name, file.digest));
+    for (const RemoteFile& file : files) VALORA_CHECK(link_file(staged, file));
     fs::rename(staged, folder, error);
     const bool taken = error && fs::is_directory(folder);  // by another process, meanwhile
     const std::error_code fault = error;
     fs::remove_all(parent, error);
     if (fault && !taken) return cannot_write(folder, fault);
   }
-  for (const RemoteFile& file : files)
-    VALORA_CHECK(link_file(folder + "/" + file.name, file.digest));
+  for (const RemoteFile& file : files) VALORA_CHECK(link_file(folder, file));
   if (revision != commit) VALORA_CHECK(write_ref(path_, revision, commit));
   return folder;
 }

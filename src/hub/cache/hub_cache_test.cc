@@ -49,6 +49,18 @@ TEST(HubCache, PublishedSnapshotIsFoundByItsRevisions) {
     EXPECT_FALSE(entry.path().filename().string().starts_with('.')) << entry.path();
 }
 
+TEST(HubCache, FilesOfSubfoldersAreLinked) {
+  const TempDir dir;
+  const CachedRepository repository(dir.path(), kName);
+  ASSERT_TRUE(repository.make_folders().ok());
+  const RemoteFile pooling{"1_Pooling/config.json", 2, std::string(40, 'c')};
+  write(repository.blob(pooling.digest), "{}");
+  const auto folder = repository.publish(kCommit, "main", {pooling});
+  ASSERT_TRUE(folder.ok()) << folder.error().message;
+  EXPECT_EQ(content(fs::path(*folder) / pooling.name), "{}");
+  EXPECT_EQ(fs::read_symlink(fs::path(*folder) / pooling.name), "../../../blobs/" + pooling.digest);
+}
+
 TEST(HubCache, SnapshotInPartIsCompleted) {
   const TempDir dir;
   const CachedRepository repository(dir.path(), kName);

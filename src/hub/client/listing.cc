@@ -46,8 +46,10 @@ Result<Listing> listing_of(const Json& json) {
   for (const Json& sibling : *siblings) {
     if (!sibling.is_object()) return invalid("a file is not an object");
     VALORA_TRY(name, field_or<std::string>(sibling, "rfilename", ""));
-    if (name.find('/') != std::string::npos) continue;  // no file of a subfolder is needed
-    if (!is_file_name(name)) return invalid("a file is named \"" + shown_name(name) + "\"");
+    const bool below = name.find('/') != std::string::npos;
+    if (below && !is_module_file(name)) continue;
+    if (!below && !is_file_name(name))
+      return invalid("a file is named \"" + shown_name(name) + "\"");
     if (!names.insert(name).second) return invalid("it lists " + shown_name(name) + " twice");
     VALORA_TRY(file, read_sibling(sibling, name));
     listing.files.push_back(std::move(file));

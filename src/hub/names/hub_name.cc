@@ -47,6 +47,15 @@ bool is_file_name(std::string_view text) {
          !has_hidden_characters(text);
 }
 
+bool is_module_file(std::string_view text) {
+  const size_t slash = std::min(text.find('/'), text.size());
+  const std::string_view folder = text.substr(0, slash),
+                         file = text.substr(std::min(slash + 1, text.size()));
+  if (!is_file_name(folder) || !is_file_name(file)) return false;
+  if (folder == "additional_chat_templates") return file.ends_with(".jinja");
+  return folder.front() >= '0' && folder.front() <= '9' && file == "config.json";
+}
+
 bool is_revision(std::string_view text) {
   if (text.empty() || text.size() > kMostPathBytes || text.back() == '/') return false;
   for (size_t begin = 0; begin < text.size();) {

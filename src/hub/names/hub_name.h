@@ -32,5 +32,8 @@ bool is_commit(std::string_view text);
 bool is_digest(std::string_view text);
 // True for a visible name of one file, without folders.
 bool is_file_name(std::string_view text);
+// True for a file of a subfolder that serving reads: the settings of a module of
+// sentence-transformers ("1_Pooling/config.json"), or an additional chat template.
+bool is_module_file(std::string_view text);
 
 }  // namespace valora::hub

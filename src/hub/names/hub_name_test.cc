@@ -48,5 +48,15 @@ TEST(HubName, DigestsAreLowerCaseHexadecimal) {
   EXPECT_FALSE(is_digest(std::string(39, '0') + "/"));
 }
 
+TEST(HubName, ModuleFilesLieInFoldersThatServingReads) {
+  for (const char* name : {"1_Pooling/config.json", "2_Normalize/config.json",
+                           "additional_chat_templates/reranker.jinja"})
+    EXPECT_TRUE(is_module_file(name)) << name;
+  for (const char* name :
+       {"config.json", "onnx/model.onnx", "1_Pooling/model.safetensors", "../config.json",
+        "1_Pooling/../config.json", "1_Pooling/", "/config.json", "1_A/b/config.json", ""})
+    EXPECT_FALSE(is_module_file(name)) << name;
+}
+
 }  // namespace
 }  // namespace valora::hub

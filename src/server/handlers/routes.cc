@@ -16,6 +16,7 @@
 #include "server/handlers/page/page_samples.h"
 #include "server/handlers/pooled/classify.h"
 #include "server/handlers/pooled/embeddings.h"
+#include "server/handlers/pooled/scores.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
 #include "server/handlers/tokens.h"
@@ -37,6 +38,12 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/classify", handle_classify, "Classify with an adapter's head", !kOpen,
           kModelWork},
     Route{"POST", "/v1/embeddings", handle_embeddings, "Embed texts or a conversation", !kOpen,
+          kModelWork},
+    Route{"POST", "/rerank", handle_rerank, "Order documents by a query", !kOpen, kModelWork},
+    Route{"POST", "/v1/rerank", handle_rerank, "Order documents by a query", !kOpen, kModelWork},
+    Route{"POST", "/v2/rerank", handle_rerank, "Order documents by a query", !kOpen, kModelWork},
+    Route{"POST", "/score", handle_score, "Score pairs of texts or pictures", !kOpen, kModelWork},
+    Route{"POST", "/v1/score", handle_score, "Score pairs of texts or pictures", !kOpen,
           kModelWork},
     Route{"GET", "/v1/models", handle_models, "List the base model and the adapters"},
     Route{"GET", kModelPrefix, handle_model, "Describe a model"},

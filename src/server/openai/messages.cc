@@ -48,7 +48,9 @@ Result<MediaRef> parse_media(Json& part, const std::string& type, const std::str
   return MediaRef{kind, take_string(value["url"])};
 }
 
-Result<ContentPart> parse_part(Json& part, const std::string& path) {
+}  // namespace
+
+Result<ContentPart> parse_content_part(Json& part, const std::string& path) {
   if (part.is_string()) return ContentPart(take_string(part));
   if (!part.is_object()) return wrong_message(path, "an object or a string");
   VALORA_TRY(type, part_type(part, path));
@@ -72,6 +74,8 @@ Result<ContentPart> parse_part(Json& part, const std::string& path) {
                              shortened(type, 40)),
                  path + ".type");
 }
+
+namespace {
 
 Result<ToolCall> parse_call(const Json& call, const std::string& path) {
   if (!call.is_object()) return wrong_message(path, "an object");
@@ -162,7 +166,7 @@ Result<ChatMessage> parse_message(Json& message, const std::string& path) {
   }
   if (!content.is_array()) return wrong_message(path + ".content", "a string or a list of parts");
   for (size_t i = 0; i < content.size(); ++i) {
-    VALORA_TRY(part, parse_part(content[i], fmt::format("{}.content[{}]", path, i)));
+    VALORA_TRY(part, parse_content_part(content[i], fmt::format("{}.content[{}]", path, i)));
     out.parts.push_back(std::move(part));
   }
   return out;

@@ -35,11 +35,18 @@ FieldTable read_table() {
 const EndpointFields& fields_of(std::string_view path) {
   static const FieldTable table = read_table();
   static const EndpointFields none;
-  const auto found = table.find(path);
+  const auto found = table.find(table_path(path));
   return found == table.end() ? none : found->second;
 }
 
 }  // namespace
+
+std::string_view table_path(std::string_view path) {
+  constexpr std::string_view kTwice[] = {"/classify", "/rerank", "/score"};
+  for (const std::string_view known : kTwice)
+    if (path.starts_with("/v") && path.ends_with(known)) return known;
+  return path;
+}
 
 const std::vector<RequestField>& request_fields(std::string_view path) {
   return fields_of(path).fields;

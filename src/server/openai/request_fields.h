@@ -26,6 +26,9 @@ struct RequestField {
   OrderedJson entry;  // of the file
 };
 
+// The path under which the tables have an endpoint with several.
+std::string_view table_path(std::string_view path);
+
 // By name; empty for an endpoint without a table.
 const std::vector<RequestField>& request_fields(std::string_view path);
 

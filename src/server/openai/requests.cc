@@ -46,6 +46,8 @@ Result<AdapterUse> parse_adapter_use(const Json& item, const std::string& path) 
   return AdapterUse{name.get<std::string>(), scale.is_null() ? 1.0f : scale.get<float>()};
 }
 
+}  // namespace
+
 Result<Target> parse_target(const Json& body) {
   Target target;
   VALORA_TRY(model, field_or<std::string>(body, "model", ""));
@@ -91,6 +93,15 @@ Result<Sharing> parse_sharing(const Json& body) {
                  user.is_string() ? user.get<std::string>() : ""};
 }
 
+Result<std::optional<int>> parse_truncation(const Json& body) {
+  VALORA_TRY(most, integer_in(body, "truncate_prompt_tokens", -1, INT32_MAX));
+  if (most == 0)
+    return invalid("\"truncate_prompt_tokens\" must be -1 or at least 1", "truncate_prompt_tokens");
+  return most;
+}
+
+namespace {
+
 Status parse_stream(const Json& body, GenerationBody& out) {
   VALORA_TRY(stream, flag(body, "stream", false));
   out.stream = stream;
@@ -105,13 +116,6 @@ Status parse_stream(const Json& body, GenerationBody& out) {
   out.include_usage = include_usage;
   out.continuous_usage = include_usage && continuous_usage;
   return {};
-}
-
-Result<std::optional<int>> parse_truncation(const Json& body) {
-  VALORA_TRY(most, integer_in(body, "truncate_prompt_tokens", -1, INT32_MAX));
-  if (most == 0)
-    return invalid("\"truncate_prompt_tokens\" must be -1 or at least 1", "truncate_prompt_tokens");
-  return most;
 }
 
 Result<GenerationBody> parse_shared(const Json& body, std::string_view text) {
@@ -179,13 +183,26 @@ Result<std::vector<Prompt>> parse_prompts(const Json& body, const std::string& k
 
 }  // namespace
 
-// Bodies without messages do not use a chat template.
-Status refuse_chat_fields(const Json& body) {
-  for (const char* field : {"chat_template", "chat_template_kwargs", "continue_final_message",
-                            "media_io_kwargs", "mm_processor_kwargs"})
+namespace {
+
+Status needs_messages(const Json& body, std::initializer_list<const char*> fields) {
+  for (const char* field : fields)
     if (!unused(body, field))
       return invalid(fmt::format("\"{}\" needs \"messages\"", field), field);
   return {};
+}
+
+// Fields of conversations that a client sent.
+Status refuse_conversation_fields(const Json& body) {
+  return needs_messages(body, {"chat_template", "chat_template_kwargs", "continue_final_message"});
+}
+
+}  // namespace
+
+// Bodies without messages do not use a chat template.
+Status refuse_chat_fields(const Json& body) {
+  VALORA_CHECK(refuse_conversation_fields(body));
+  return needs_messages(body, {"media_io_kwargs", "mm_processor_kwargs"});
 }
 
 Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits) {
@@ -280,14 +297,26 @@ Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits
   VALORA_TRY(use_activation, flag(body, "use_activation", true));  // vLLM's later name
   VALORA_TRY(normalize, flag(body, "normalize", use_activation));
   VALORA_TRY(truncate, parse_truncation(body));
-  VALORA_TRY(prompts, parse_inputs(body, limits));
+  VALORA_TRY(fields, parse_item_fields(body));
+  if (!member(body, "messages").is_null()) {
+    if (fields.instruction || fields.prompt_name)
+      return invalid("an instruction to \"messages\" is a message of the role system",
+                     fields.instruction ? "instruction" : "prompt_name");
+    VALORA_TRY(conversation, parse_messages(body, limits));
+    out.conversation = std::move(conversation);
+  } else {
+    VALORA_CHECK(refuse_conversation_fields(body));
+    VALORA_TRY(items, parse_items(body, "input", /*ids=*/true));
+    VALORA_CHECK(check_rendering(fields, {items}));
+    out.items = std::move(items);
+  }
+  out.fields = std::move(fields);
   out.truncate_prompt_tokens = truncate;
   out.target = std::move(target);
   out.sharing = std::move(sharing);
   out.base64 = format == "base64";
   out.dimensions = dimensions;
   out.normalize = normalize;
-  out.prompts = std::move(prompts);
   return out;
 }
 

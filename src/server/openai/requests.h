@@ -11,7 +11,9 @@
 #include "api/request.h"
 #include "base/json/json.h"
 #include "base/result.h"
+#include "server/openai/content_items.h"
 #include "server/openai/messages.h"
+#include "server/openai/retrieval_prompts.h"
 #include "server/openai/thinking_fields.h"
 #include "server/openai/tools.h"
 
@@ -69,7 +71,9 @@ struct ClassifyBody {
 struct EmbedBody {
   Target target;
   Sharing sharing;
-  std::vector<Prompt> prompts;
+  std::optional<ChatPrompt> conversation;  // "messages"; absent: the items of "input"
+  std::vector<ContentItem> items;
+  ItemFields fields;
   std::optional<int> truncate_prompt_tokens;
   bool base64 = false;  // send little-endian floats as base64 instead of numbers
   bool normalize = true;
@@ -86,6 +90,11 @@ struct DetokenizeBody {
   Target target;
   std::vector<int32_t> tokens;
 };
+
+Result<Target> parse_target(const Json& body);
+Result<Sharing> parse_sharing(const Json& body);
+// "truncate_prompt_tokens".
+Result<std::optional<int>> parse_truncation(const Json& body);
 
 Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits);
 // The same for a body that is already parsed; `text` contains the fields for which key order

@@ -110,8 +110,7 @@ Status check_classify_fields(const Json& body) {
 
 Status check_embed_fields(const Json& body) {
   VALORA_CHECK(refuse_fields(body, "/v1/embeddings"));
-  VALORA_CHECK(check_truncation_side(body));
-  return check_special_tokens(body);
+  return check_truncation_side(body);
 }
 
 }  // namespace valora::server

@@ -8,6 +8,7 @@
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
+#include "serving/prompts/retrieval_recipe.h"
 #include "text/chat_template.h"
 
 namespace valora::serving {
@@ -57,18 +58,17 @@ Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
 }
 
 // The template from the options, else from the folder, else the family's built-in format.
-Result<std::unique_ptr<text::ChatFormat>> make_chat_format(const EngineOptions& options,
-                                                           const models::Family& family,
-                                                           const text::Tokenizer& tokenizer,
-                                                           const models::ConfigReader& config) {
-  std::optional<text::ChatTemplateSource> source;
-  if (options.chat_template.empty()) {
-    VALORA_TRY(found, text::find_chat_template(options.model_path));
-    source = std::move(found);
-  } else {
-    VALORA_TRY(given, text::read_chat_template(options.chat_template));
-    source = std::move(given);
-  }
+// That of the options, else the folder's; absent: none.
+Result<std::optional<text::ChatTemplateSource>> template_of(const EngineOptions& options) {
+  if (options.chat_template.empty()) return text::find_chat_template(options.model_path);
+  VALORA_TRY(given, text::read_chat_template(options.chat_template));
+  return std::optional(std::move(given));
+}
+
+Result<std::unique_ptr<text::ChatFormat>> make_chat_format(
+    const EngineOptions& options, const std::optional<text::ChatTemplateSource>& source,
+    const models::Family& family, const text::Tokenizer& tokenizer,
+    const models::ConfigReader& config) {
   if (!source) {
     try {
       return family.chat_format(tokenizer, config);
@@ -117,7 +117,8 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   std::vector<int32_t>& ends = frontend->generation_.eos_token_ids;
   if (end && std::ranges::find(ends, *end) == ends.end()) ends.push_back(*end);
   base.eos_token_ids = ends;
-  VALORA_TRY(chat_format, make_chat_format(options, family, *tokenizer, config));
+  VALORA_TRY(source, template_of(options));
+  VALORA_TRY(chat_format, make_chat_format(options, source, family, *tokenizer, config));
   base.chat_format = std::move(chat_format);
   if (family.excludes_mixed_media && options.chat_template.empty())
     base.video_format = family.chat_format(*tokenizer, config);
@@ -130,6 +131,15 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
     VALORA_CHECK(check_media_text(family, *tokenizer, *frontend->spec_.image_token));
   VALORA_TRY(loader, make_loader(options, family, config));
   frontend->loader_ = std::move(loader);
+  auto retrieval =
+      read_retrieval(options.model_path, *tokenizer,
+                     {source ? source->text : std::string(), !options.chat_template.empty()},
+                     frontend->spec_.hidden);
+  // Such files concern these answers alone, so the model is served without them.
+  if (retrieval.ok())
+    frontend->retrieval_ = std::move(*retrieval);
+  else
+    frontend->retrieval_.embedding.refusal = retrieval.error().message;
   frontend->limit_tokens(static_cast<int>(frontend->spec_.max_positions));
   VALORA_CHECK(frontend->check_media_defaults());
   return frontend;

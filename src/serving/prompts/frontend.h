@@ -13,6 +13,7 @@
 
 #include "api/options.h"
 #include "api/request.h"
+#include "api/retrieval.h"
 #include "base/position_range.h"
 #include "media/fetch/loader.h"
 #include "memory/identity.h"
@@ -95,6 +96,7 @@ class Frontend {
   const models::ModelSpec& spec() const { return spec_; }
   // How the model writes boxes without an adapter; absent: it was not trained to.
   const std::optional<BoxNotation>& boxes() const { return family_->boxes; }
+  const RetrievalCard& retrieval() const { return retrieval_; }
   const GenerationConfig& generation() const { return generation_; }
   media::LoaderStats media_stats() const {
     return loader_ ? loader_->stats() : media::LoaderStats{};
@@ -116,7 +118,7 @@ class Frontend {
                                                                 const MediaSettings& request) const;
   // mark: see Tokenizer::encode().
   std::vector<int32_t> encode_chat(const std::string& text, const std::string& mark,
-                                   const Language& language) const;
+                                   bool add_special_tokens, const Language& language) const;
   bool is_placeholder(int32_t token) const;
   std::optional<int32_t> placeholder_of(MediaRef::Kind kind) const;
   Status match_media(const RenderedPrompt& rendered) const;
@@ -143,6 +145,7 @@ class Frontend {
   Language base_;
   bool template_given_ = false;  // by the options; then it also applies to adapters
   FormLimits form_limits_;
+  RetrievalCard retrieval_;
   ReasoningParser reasoning_parser_ = ReasoningParser::kAuto;
   Json template_defaults_;  // an object or null
   mutable std::mutex languages_mutex_;

@@ -111,7 +111,7 @@ Status Frontend::render_chat(ChatPrompt chat, bool add_generation_prompt, const 
   if (!mark.empty()) text = text::with_marks_unescaped(text, mark);
   VALORA_CHECK(check_text(text::without_marks(text, mark).size(), rendered.field, language));
   if (language.thoughts) rendered.thought = place_of(text, continued, *language.thoughts);
-  rendered.tokens = encode_chat(text, mark, language);
+  rendered.tokens = encode_chat(text, mark, chat.add_special_tokens, language);
   return {};
 }
 
@@ -155,6 +155,7 @@ Result<std::unique_ptr<text::ChatFormat>> Frontend::own_format(const ChatPrompt&
 }
 
 std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::string& mark,
+                                           bool add_special_tokens,
                                            const Language& language) const {
   const bool has_bos = language.around.empty() ||
                        text.starts_with(language.tokenizer->token_bytes(language.around.front()));
@@ -162,7 +163,7 @@ std::vector<int32_t> Frontend::encode_chat(const std::string& text, const std::s
       family_->image_text.empty()
           ? text
           : with_replaced(text, family_->image_placeholder, family_->image_text),
-      /*add_special_tokens=*/family_->chat_adds_bos && !has_bos, mark);
+      /*add_special_tokens=*/add_special_tokens || (family_->chat_adds_bos && !has_bos), mark);
 }
 
 }  // namespace valora::serving

@@ -134,7 +134,8 @@ Result<SamplingSettings> resolve_sampling(const SamplingParams& params,
   s.logit_bias = params.logit_bias;
   s.allowed = bits_of(params.allowed_token_ids);
   s.seed = params.seed ? static_cast<uint64_t>(*params.seed) : default_seed;
-  s.top_logprobs = params.logprobs.value_or(-1);
+  s.reported = params.logprob_token_ids;
+  s.top_logprobs = params.logprobs.value_or(s.reported.empty() ? -1 : 0);
 
   // The conditions are written so that NaN fails.
   if (!(s.temperature >= 0 && std::isfinite(s.temperature)))
@@ -150,6 +151,10 @@ Result<SamplingSettings> resolve_sampling(const SamplingParams& params,
     return out_of_range("frequency_penalty", "between -2 and 2");
   for (const int32_t id : params.allowed_token_ids)
     if (id < 0) return out_of_range("allowed_token_ids", "token ids");
+  if (std::ranges::any_of(s.reported, [](int32_t id) { return id < 0; }) ||
+      s.reported.size() > static_cast<size_t>(max_logprobs))
+    return out_of_range("logprob_token_ids",
+                        "at most " + std::to_string(max_logprobs) + " token ids");
   for (const auto& [id, bias] : s.logit_bias)
     if (!std::isfinite(bias)) return out_of_range("logit_bias", "finite");
   if (params.logprobs && (*params.logprobs < 0 || *params.logprobs > max_logprobs))

@@ -110,6 +110,7 @@ std::optional<kernels::CandidateQuery> Sampler::query(int32_t vocab,
   query.listed = changed_;
   for (const int32_t id : ends_of_bad_words()) insert(query.listed, id);
   for (const int32_t id : forbidden) insert(query.listed, id);
+  for (const int32_t id : settings_.reported) insert(query.listed, id);
   std::erase_if(query.listed, [&](int32_t id) { return id < 0 || id >= vocab; });
   if (query.listed.size() > static_cast<size_t>(vocab) / 4) return std::nullopt;
   query.allowed.assign(allowed.begin(), allowed.end());
@@ -148,6 +149,11 @@ std::optional<Result<SampledToken>> Sampler::sample(LogitRow& row,
       const auto top = row.best_tokens(static_cast<size_t>(settings_.top_logprobs));
       if (!top) return row.lacks({.all = true});
       token.top = ranked(*top, normaliser);
+    }
+    for (const int32_t id : settings_.reported) {
+      const float* logit = row.find(id);
+      if (!logit) return unprocessable("\"logprob_token_ids\" names a token that the model lacks");
+      token.top.push_back({id, static_cast<float>(*logit - normaliser)});
     }
     row.remember();
   }

@@ -21,7 +21,8 @@ struct SamplingSettings {
   std::vector<uint32_t> allowed;
   std::vector<std::vector<int32_t>> bad_words;  // token sequences that must not occur
   uint64_t seed = 0;
-  int top_logprobs = -1;  // number of alternatives to report; -1: no logprobs
+  std::vector<int32_t> reported = {};  // tokens whose log probabilities are reported
+  int top_logprobs = -1;               // number of alternatives to report; -1: no logprobs
 };
 
 }  // namespace valora::serving

@@ -56,7 +56,7 @@ OrderedJson schema_of_shape(const OrderedJson& shape) {
 
 OrderedJson answer_content(std::string_view path) {
   static const OrderedJson table = OrderedJson::parse(answer_shapes_text());
-  const auto found = table.find(std::string(path == "/v1/classify" ? "/classify" : path));
+  const auto found = table.find(std::string(table_path(path)));
   OrderedJson out = OrderedJson::object();
   if (found == table.end()) return out;
   for (const auto& [type, shape] : found->items()) out[type]["schema"] = schema_of_shape(shape);

@@ -80,8 +80,7 @@ OrderedJson field_schema(const RequestField& field) {
 OrderedJson body_schema(std::string_view route) {
   if (route == kUploadPath) return upload_schema();
   if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
-  const std::vector<RequestField>& fields =
-      request_fields(route == "/v1/classify" ? "/classify" : route);
+  const std::vector<RequestField>& fields = request_fields(route);
   OrderedJson out = {{"type", "object"}};
   if (fields.empty()) return out;
   OrderedJson& properties = out["properties"] = OrderedJson::object();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "server/handlers/service.h"
 
@@ -10,5 +11,8 @@ namespace valora::server {
 
 void handle_embeddings(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
+
+// Scales to unit length; a zero vector stays zero.
+void normalize(std::vector<float>& values);
 
 }  // namespace valora::server

@@ -48,7 +48,7 @@ TEST_F(Handlers, EmbeddingsHaveTheModelsOwnSizeAlone) {
 }
 
 TEST_F(Handlers, SpecialTokensOfConversationsAreThoseOfTheTemplate) {
-  for (const char* path : {"/v1/embeddings", "/classify", "/v1/chat/completions"}) {
+  for (const char* path : {"/classify", "/v1/chat/completions"}) {
     const auto status = [&](const std::string& fields) {
       const auto answer = call("POST", path, R"({"model":"birds",)" + fields + "}");
       if (answer->response.status != 200)
@@ -64,11 +64,45 @@ TEST_F(Handlers, SpecialTokensOfConversationsAreThoseOfTheTemplate) {
   }
 }
 
+TEST_F(Handlers, EmbeddingsTakePicturesAsInputs) {
+  const auto answer = call(
+      "POST", "/v1/embeddings",
+      R"({"instruction":"Find it.","add_special_tokens":true,"input":["text","data:image/png;base64,AA==",
+          {"text":"a","image":"data:b"},{"content":[{"type":"text","text":"c"}]}]})");
+  ASSERT_EQ(answer->response.status, 200) << answer->response.body;
+  EXPECT_EQ(answer->json()["data"].size(), 4u);
+  const auto requests = engine_.requests();
+  const auto chat = [&](size_t i) {
+    return std::get<ChatPrompt>(requests[requests.size() - 4 + i].prompt);
+  };
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(chat(i).add_special_tokens && chat(i).add_generation_prompt.value());
+    EXPECT_EQ(chat(i).messages.at(0).role, "system");
+    EXPECT_EQ(std::get<std::string>(chat(i).messages[0].parts.at(0)), "Find it.");
+  }
+  EXPECT_EQ(std::get<std::string>(chat(0).messages.at(1).parts.at(0)), "text");
+  EXPECT_EQ(std::get<MediaRef>(chat(1).messages.at(1).parts.at(0)).url,
+            "data:image/png;base64,AA==");
+  EXPECT_EQ(std::get<MediaRef>(chat(2).messages.at(1).parts.at(0)).url, "data:b");
+  EXPECT_EQ(std::get<std::string>(chat(2).messages.at(1).parts.at(1)), "a");
+}
+
+TEST_F(Handlers, EmbeddingsOfTextsCanLeaveOutSpecialTokens) {
+  call("POST", "/v1/embeddings", R"({"input":"ab"})");
+  EXPECT_TRUE(std::holds_alternative<std::string>(engine_.requests().back().prompt));
+  call("POST", "/v1/embeddings", R"({"input":"ab","add_special_tokens":false})");
+  EXPECT_TRUE(std::holds_alternative<std::vector<int32_t>>(engine_.requests().back().prompt));
+}
+
 TEST_F(Handlers, EmbeddingsNameUnsupportedFields) {
   for (const auto& [fields, param] :
        {std::pair{R"("input":"x","dimensions":2)", "dimensions"},
         std::pair{R"("input":"x","encoding_format":"int8")", "encoding_format"},
         std::pair{R"("model":"fake")", "input"},
+        std::pair{R"("input":[{"video":"x"}])", "input[0]"},
+        std::pair{R"("input":"x","prompt_name":"query")", "prompt_name"},
+        std::pair{R"("input":"x","mm_processor_kwargs":{"max_pixels":4})", "mm_processor_kwargs"},
+        std::pair{R"("messages":[{"role":"user","content":"x"}],"instruction":"a")", "instruction"},
         std::pair{R"("input":"x","truncation_side":"right")", "truncation_side"}}) {
     const auto refused = call("POST", "/v1/embeddings", std::string("{") + fields + "}");
     EXPECT_EQ(refused->response.status, 400) << fields;
