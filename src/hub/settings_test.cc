@@ -34,6 +34,13 @@ TEST(HubSettings, CacheIsHuggingFaces) {
               ::testing::Contains("/m/hub/models"));
 }
 
+TEST(HubSettings, CertificatesAreThoseOfRequests) {
+  EXPECT_EQ(settings_from({{"SSL_CERT_FILE", "/s"}})->certificates, "/s");
+  EXPECT_EQ(settings_from({{"SSL_CERT_FILE", "/s"}, {"REQUESTS_CA_BUNDLE", "/r"}})->certificates,
+            "/r");
+  EXPECT_EQ(settings_from({})->certificates, "");
+}
+
 TEST(HubSettings, TokenIsOfTheEnvironmentOrItsFile) {
   const TempDir dir;
   dir.write("token", " hf_file \n");

@@ -35,6 +35,8 @@ TEST_F(YamlFields, ReadsValuesByType) {
   EXPECT_EQ(*fields.text("a"), "7");
   EXPECT_THAT(*fields.texts("b"), ElementsAre("x", "2"));
   EXPECT_EQ(*open("b: 1\n").integer("a", 0, 7), std::nullopt);
+  EXPECT_THAT(*open("a: [0.5, 2]\n").numbers("a"), ElementsAre(0.5, 2));
+  EXPECT_THAT(*open("b: 1\n").numbers("a"), ElementsAre());
 }
 
 TEST_F(YamlFields, WrongValueErrorNamesLineAndKey) {
@@ -47,6 +49,9 @@ TEST_F(YamlFields, WrongValueErrorNamesLineAndKey) {
             "f:1: \"a\" must be a number from 0 to 7, not \"1\"");
   EXPECT_EQ(of(open("a: yes\n").flag("a")), "f:1: \"a\" must be true or false, not \"yes\"");
   EXPECT_EQ(of(open("a:\n  - x\n  - x\n").texts("a")), "f:3: \"a\" has \"x\" twice");
+  EXPECT_EQ(of(open("a: 5\n").numbers("a")), "f:1: \"a\" must be a list of numbers, not \"5\"");
+  EXPECT_EQ(of(open("a: [1, .inf]\n").numbers("a")),
+            "f:1: \"a\" must be a list of numbers; one of them is \".inf\"");
   EXPECT_EQ(of(open("b: x\n").required_text("a")), "f:1: \"a\" is missing");
 }
 

@@ -195,6 +195,22 @@ TEST(Sampler, LogprobsIgnoreSamplingSettings) {
   EXPECT_EQ(none.sample(logits, {})->logprob, 0);
 }
 
+TEST(Sampler, NamedTokensAreReportedInTheirOrder) {
+  auto settings = greedy();
+  settings.reported = {2, 0};
+  settings.top_logprobs = 0;
+  std::vector<float> logits = {1, 3, 2};
+  Sampler sampler(settings, {});
+  const auto token = sampler.sample(logits, {});
+  ASSERT_TRUE(token.ok());
+  ASSERT_EQ(token->top.size(), 2u);
+  EXPECT_EQ(token->top[0].id, 2);
+  EXPECT_NEAR(token->top[0].logprob - token->top[1].logprob, 1, 1e-6);
+  EXPECT_NEAR(token->logprob - token->top[0].logprob, 1, 1e-6);
+  settings.reported = {3};
+  EXPECT_EQ(Sampler(settings, {}).sample(logits, {}).error().code, ErrorCode::kUnprocessable);
+}
+
 TEST(Sampler, OnlyAllowedTokensAreChosenAndCounted) {
   auto settings = greedy();
   settings.top_logprobs = 3;
