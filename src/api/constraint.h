@@ -7,6 +7,19 @@
 
 namespace valora {
 
+// How answers of the kinds kLabels and kBoxes are written.
+struct ShapeOutput {
+  enum class Boxes : uint8_t {
+    kCorners,  // "box": [x0, y0, x1, y1] in pixels
+    kBbox2d,   // the same as "bbox_2d", which supervision reads
+    kCoco,     // "bbox": [x, y, width, height] in pixels
+    kYolo,     // "xywhn": [centre x, centre y, width, height] as shares of the picture's sides
+  };
+  Boxes boxes = Boxes::kCorners;
+  bool confidence = false;  // with probabilities of labels and boxes
+  bool sizes = false;       // boxes within an object that has the sizes of the picture
+};
+
 struct AnswerConstraint {
   enum class Kind : uint8_t {
     kJsonObject,     // any JSON object
@@ -26,6 +39,7 @@ struct AnswerConstraint {
   std::string param;   // request field named in errors
   // A weaker description of the same kind, used if no grammar can express `text`; empty: none.
   std::string fallback = {};
+  ShapeOutput output = {};
 };
 
 }  // namespace valora

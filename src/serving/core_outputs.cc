@@ -124,7 +124,9 @@ void EngineCore::handle_token(Sequence& sequence, const SampledToken& token) {
   request.usage.thought_tokens += chunk.thought_tokens;
   const bool last = chunk.finish.has_value();
   if (sequence.shape) {
-    chunk.text = sequence.shape->push(chunk.text);
+    if (!in_thought) sequence.unshaped_logprob += token.logprob;
+    if (!chunk.text.empty())
+      chunk.text = sequence.shape->push(chunk.text, std::exchange(sequence.unshaped_logprob, 0));
     if (last) chunk.text += sequence.shape->finish();
   }
   request.sink->on_output(std::move(chunk));
@@ -137,7 +139,8 @@ void EngineCore::handle_classification(Sequence& sequence, Classification result
     // The label does not depend on sampling, so all n choices get the same one.
     const bool json = request.request.constraint.has_value();
     const std::string label =
-        json ? label_answer(*request.head, result) : label_text(*request.head, result);
+        json ? label_answer(*request.head, result, request.request.constraint->output.confidence)
+             : label_text(*request.head, result);
     request.sink->on_classification(std::move(result));
     for (int i = 0; i < request.request.sampling.n; ++i)
       request.sink->on_output({i, label, {}, Finish{FinishReason::kStop, {}}});

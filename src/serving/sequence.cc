@@ -17,11 +17,14 @@ SamplingSettings seeded(SamplingSettings settings, int index) {
 std::unique_ptr<AnswerShape> shape_of(const ActiveRequest& owner, const PreparedPrompt& prompt) {
   if (!owner.request.constraint) return nullptr;
   using Kind = AnswerConstraint::Kind;
-  if (owner.request.constraint->kind == Kind::kLabels) return label_shape(owner.form);
+  if (owner.request.constraint->kind == Kind::kLabels)
+    return label_shape(owner.form, owner.request.constraint->output);
   if (owner.request.constraint->kind != Kind::kBoxes) return nullptr;
   const media::VisualInput& picture = *prompt.visual.front().input;
-  return box_shape(*owner.boxes, {.sent = {picture.width, picture.height},
-                                  .seen = {picture.seen_width, picture.seen_height}});
+  return box_shape(
+      *owner.boxes,
+      {.sent = {picture.width, picture.height}, .seen = {picture.seen_width, picture.seen_height}},
+      owner.request.constraint->output);
 }
 
 // The marks of boxes are special tokens in some tokenizers.

@@ -96,6 +96,7 @@ struct Sequence final : scheduler::Request {
   // After the tokens chosen so far; absent: the answer has no thought, or nothing depends on it.
   std::optional<ThoughtProgress> thought;
   OutputText output;
+  double unshaped_logprob = 0;         // of tokens whose text is not written yet
   std::unique_ptr<AnswerShape> shape;  // converts the text to JSON; null: the text is the answer
   int max_tokens = 0;
   // End-of-sequence and stop tokens; not allowed before min_tokens.

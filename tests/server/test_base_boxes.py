@@ -2,14 +2,17 @@
 
 import io
 import json
+import math
 import re
 
+import numpy as np
 import pytest
 import transformers
 from PIL import Image
 
 import checkpoints
 from serving import ServedProcess, image_part, picture, text_part
+from supervision_parsers import parsers
 
 CHAT = "/v1/chat/completions"
 WIDTH, HEIGHT = 150, 90
@@ -123,3 +126,82 @@ def test_other_families(name, tmp_path):
             assert status == 400 and "held to a list" in text
     finally:
         assert server.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def found(json_family):
+    """Options of a request whose answer has boxes."""
+    _, _, server = json_family
+    (comma,) = server.post("/tokenize", {"model": "tiny", "prompt": ","})["tokens"]
+    for seed in range(20):
+        options = {"seed": seed, "messages": body()["messages"], "logit_bias": {str(comma): 3}}
+        if boxes_in(server, options, "corners"):
+            return options
+    raise AssertionError("no answer has boxes")
+
+
+def boxes_in(server, options, form, **more):
+    form = {"type": "boxes", "format": form, "labels": ["car", "a person"]} | more
+    return json.loads(server.post(CHAT, body(**options, response_format=form))["choices"][0]["message"]["content"])
+
+
+def test_other_forms_say_the_same(json_family, found):
+    _, folder, server = json_family
+    corners = boxes_in(server, found, "corners")
+    for plain, coco, yolo in zip(corners, boxes_in(server, found, "coco"), boxes_in(server, found, "yolo"), strict=True):
+        x0, y0, x1, y1 = plain["box"]
+        assert coco["bbox"] == pytest.approx([x0, y0, x1 - x0, y1 - y0], abs=0.11)
+        shares = [(x0 + x1) / 2 / WIDTH, (y0 + y1) / 2 / HEIGHT, (x1 - x0) / WIDTH, (y1 - y0) / HEIGHT]
+        assert yolo["xywhn"] == pytest.approx(shares, abs=0.002)
+    around = boxes_in(server, found, "corners", sizes=True)
+    assert around["boxes"] == corners and around["size"] == [WIDTH, HEIGHT]
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    pixels = processor(images=Image.open(io.BytesIO(picture(3, WIDTH, HEIGHT))), return_tensors="pt")
+    _, rows, columns = pixels["image_grid_thw"][0].tolist()
+    assert around["seen"] == [columns * processor.patch_size, rows * processor.patch_size]
+
+
+def test_supervision_reads_the_boxes(json_family, found):
+    _, _, server = json_family
+    text = json.dumps(boxes_in(server, found, "bbox_2d"))
+    boxes, _, labels = parsers().from_qwen_2_5_vl(text, (WIDTH, HEIGHT), (WIDTH, HEIGHT))
+    corners = boxes_in(server, found, "corners")
+    assert boxes == pytest.approx(np.array([box["box"] for box in corners])) and labels.tolist() == [box["label"] for box in corners]
+
+
+def probabilities(tokens):
+    """(of the label, mean of the corners) for each object; a token counts for the first of them that it has a part of."""
+    objects, quotes = [], 0
+    for token in tokens:
+        counted = False
+        for char in bytes(token["bytes"] or []).decode(errors="replace"):
+            if char == "{":
+                objects.append(([], []))
+                quotes = 0
+            elif char == '"':
+                quotes += 1
+            elif objects and not counted and (quotes == 5 or quotes % 2 == 0 and char.isdigit()):
+                objects[-1][quotes != 5].append(token["logprob"])
+                counted = True
+    return [(math.exp(sum(label)), math.exp(sum(box) / max(len(box), 1))) for label, box in objects]
+
+
+def test_confidences_are_those_of_the_tokens(json_family, found):
+    _, _, server = json_family
+    form = {"type": "boxes", "confidence": True, "labels": ["car", "a person"]}
+    choice = server.post(CHAT, body(**found, response_format=form))["choices"][0]
+    tokens = choice["logprobs"]["content"]
+    written = b"".join(bytes(token["bytes"] or []) for token in tokens).decode(errors="replace")
+    wanted = [both for both, (x0, y0, x1, y1, _) in zip(probabilities(tokens), OBJECT.findall(written)) if x0 != x1 and y0 != y1]
+    boxes = json.loads(choice["message"]["content"])
+    assert boxes and len(boxes) == len(wanted)
+    for box, (label, corners) in zip(boxes, wanted):
+        assert box["label_confidence"] == pytest.approx(label, rel=2e-3)
+        assert box["confidence"] == pytest.approx(corners, rel=2e-3)
+
+
+def test_unknown_forms_are_refused(json_family):
+    _, _, server = json_family
+    for wrong in ({"format": "x"}, {"confidence": 1}, {"sizes": "yes"}):
+        status, text = server.request("POST", CHAT, body(response_format={"type": "boxes"} | wrong))
+        assert status == 400 and '"param":"response_format"' in text, wrong

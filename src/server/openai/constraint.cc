@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -116,7 +117,7 @@ class ConstraintFields {
       return add({Kind::kJsonObject, {}, {}, true, field});
     if (type == "json_object") return read_schema({field, "schema"}, true);
     if (type == "structural_tag") return read_tag({field});
-    if (type == "labels") return add({Kind::kLabels, {}, {}, true, field});
+    if (type == "labels") return read_labels(format);
     if (type == "boxes") return read_boxes(format);
     if (type != "json_schema")
       return not_implemented(
@@ -128,10 +129,48 @@ class ConstraintFields {
 
   static constexpr size_t kMostBoxLabels = 1000;
 
-  // {"type": "boxes"}, with "labels" of which each box has one.
+  Result<bool> format_flag(const Json& format, const char* key) const {
+    const Json& value = member(format, key);
+    if (!value.is_null() && !value.is_boolean())
+      return invalid(fmt::format("\"response_format.{}\" must be a boolean", key),
+                     "response_format");
+    return value == true;
+  }
+
+  Status read_labels(const Json& format) {
+    AnswerConstraint constraint{Kind::kLabels, {}, {}, true, "response_format"};
+    VALORA_TRY(confidence, format_flag(format, "confidence"));
+    constraint.output.confidence = confidence;
+    return add(std::move(constraint));
+  }
+
+  Result<ShapeOutput> read_output(const Json& format) const {
+    using Boxes = ShapeOutput::Boxes;
+    constexpr std::array kForms = {
+        std::pair{"corners", Boxes::kCorners}, std::pair{"bbox_2d", Boxes::kBbox2d},
+        std::pair{"coco", Boxes::kCoco}, std::pair{"yolo", Boxes::kYolo}};
+    ShapeOutput out;
+    VALORA_TRY(confidence, format_flag(format, "confidence"));
+    VALORA_TRY(sizes, format_flag(format, "sizes"));
+    out.confidence = confidence;
+    out.sizes = sizes;
+    const Json& form = member(format, "format");
+    if (form.is_null()) return out;
+    for (const auto& [name, boxes] : kForms)
+      if (form == name) {
+        out.boxes = boxes;
+        return out;
+      }
+    return invalid("\"response_format.format\" must be corners, bbox_2d, coco or yolo",
+                   "response_format");
+  }
+
+  // {"type": "boxes"}, with "labels" of which each box has one, and how boxes are written.
   Status read_boxes(const Json& format) {
     const char* const field = "response_format";
     AnswerConstraint constraint{Kind::kBoxes, {}, {}, true, field};
+    VALORA_TRY(output, read_output(format));
+    constraint.output = output;
     const Json& labels = member(format, "labels");
     if (labels.is_null()) return add(std::move(constraint));
     if (!labels.is_array() || labels.empty() || labels.size() > kMostBoxLabels)

@@ -192,6 +192,12 @@ Status needs_messages(const Json& body, std::initializer_list<const char*> field
   return {};
 }
 
+// Confidences are computed from the log probabilities of the tokens that were chosen.
+void ask_for_confidence(GenerationBody& out) {
+  if (out.constraint && out.constraint->output.confidence && !out.sampling.logprobs)
+    out.sampling.logprobs = 0;
+}
+
 // Fields of conversations that a client sent.
 Status refuse_conversation_fields(const Json& body) {
   return needs_messages(body, {"chat_template", "chat_template_kwargs", "continue_final_message"});
@@ -216,6 +222,7 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
   VALORA_CHECK(check_chat_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
   VALORA_CHECK(parse_chat_logprobs(body, limits, out));
+  ask_for_confidence(out);
   VALORA_TRY(max_completion_tokens, integer_in(body, "max_completion_tokens", 1, INT32_MAX));
   if (max_completion_tokens) out.sampling.max_tokens = max_completion_tokens;
   VALORA_TRY(tools, parse_tools(body, text));
@@ -239,6 +246,7 @@ Result<GenerationBody> parse_completion(std::string_view text, const RequestLimi
   VALORA_CHECK(check_completion_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
   VALORA_CHECK(parse_completion_logprobs(body, limits, out));
+  ask_for_confidence(out);
   if (!out.sampling.max_tokens) out.sampling.max_tokens = kDefaultCompletionTokens;
   VALORA_TRY(prompts, parse_prompts(body, "prompt"));
   if (prompts.size() * out.sampling.n > kMaxChoices)

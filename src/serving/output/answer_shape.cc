@@ -1,6 +1,9 @@
 #include "serving/output/answer_shape.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "base/json/json.h"
 #include "serving/output/box_grammar.h"
@@ -28,19 +31,24 @@ bool has_one_picture(const Prompt& prompt) {
 
 class LabelShape final : public AnswerShape {
  public:
-  explicit LabelShape(const AnswerForm& form) : labels_(form.labels) {}
-  std::string push(const std::string& text) override {
+  LabelShape(const AnswerForm& form, bool confidence)
+      : labels_(form.labels), confidence_(confidence) {}
+  std::string push(const std::string& text, double logprob) override {
     text_ += text;
+    logprob_ += logprob;
     return {};
   }
   std::string finish() override {
     const bool whole = std::ranges::find(labels_, text_) != labels_.end();
-    return whole ? label_json(text_) : "{\"label\": null}";
+    if (!whole) return "{\"label\": null}";
+    return label_json(text_, confidence_ ? std::optional(std::exp(logprob_)) : std::nullopt);
   }
 
  private:
   const Labels labels_;
+  const bool confidence_;
   std::string text_;
+  double logprob_ = 0;
 };
 
 Status check_boxes(const AnswerConstraint& constraint, const AnswerForm& form,
@@ -79,16 +87,23 @@ AnswerConstraint constraint_on_text(const AnswerConstraint& constraint, const An
   return {Kind::kEbnf, box_grammar(*form.boxes, labels), {}, true, constraint.param};
 }
 
-std::unique_ptr<AnswerShape> label_shape(const AnswerForm& form) {
-  return std::make_unique<LabelShape>(form);
+std::unique_ptr<AnswerShape> label_shape(const AnswerForm& form, const ShapeOutput& output) {
+  return std::make_unique<LabelShape>(form, output.confidence);
 }
 
-std::string label_json(const std::string& label) { return "{\"label\": " + quoted(label) + "}"; }
+std::string label_json(const std::string& label, std::optional<double> confidence) {
+  const std::string more = confidence ? fmt::format(", \"confidence\": {:.4g}", *confidence) : "";
+  return fmt::format("{{\"label\": {}{}}}", quoted(label), more);
+}
 
-std::string labels_json(const std::vector<std::string>& labels) {
-  std::string out;
+std::string labels_json(const std::vector<std::string>& labels,
+                        const std::vector<double>& confidences) {
+  std::string out, more;
   for (const std::string& label : labels) out += (out.empty() ? "" : ", ") + quoted(label);
-  return "{\"labels\": [" + out + "]}";
+  for (const double one : confidences)
+    more += fmt::format("{}{:.4g}", more.empty() ? "" : ", ", one);
+  if (!confidences.empty()) more = ", \"confidences\": [" + more + "]";
+  return "{\"labels\": [" + out + "]" + more + "}";
 }
 
 }  // namespace valora::serving

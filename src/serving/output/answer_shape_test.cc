@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "base/json/json.h"
 #include "grammar/matcher.h"
 #include "grammar/testing/byte_vocabulary.h"
@@ -71,6 +75,71 @@ TEST(AnswerShape, BoxesBecomeJsonInPixels) {
   EXPECT_EQ(plain->push("1,2,3"), "");
   EXPECT_EQ(plain->finish(), "]") << "what was cut is left out";
   EXPECT_EQ(shaped(*box_shape(*kThings.boxes, {{9, 9}, {}}), "none", 2), "[]");
+}
+
+Json json_of(const std::string& text) { return Json::parse(text); }
+
+TEST(AnswerShape, BoxesAreWrittenInOtherForms) {
+  using Boxes = ShapeOutput::Boxes;
+  const std::string text = "<ref>coin</ref><box>(10,20),(30,60)</box>";
+  const auto in_form = [&](Boxes boxes) {
+    return json_of(shaped(*box_shape(*kThings.boxes, {{200, 100}, {}}, {.boxes = boxes}), text, 3));
+  };
+  EXPECT_EQ(in_form(Boxes::kBbox2d),
+            json_of(R"([{"label": "coin", "bbox_2d": [20, 20, 60, 60]}])"));
+  EXPECT_EQ(in_form(Boxes::kCoco), json_of(R"([{"label": "coin", "bbox": [20, 20, 40, 40]}])"));
+  EXPECT_EQ(in_form(Boxes::kYolo),
+            json_of(R"([{"label": "coin", "xywhn": [0.2, 0.4, 0.2, 0.4]}])"));
+  const ShapeOutput sizes{.sizes = true};
+  const auto around = [&](const std::string& answer) {
+    return json_of(shaped(*box_shape(*kThings.boxes, {{200, 100}, {56, 28}}, sizes), answer, 3));
+  };
+  EXPECT_EQ(around(text), json_of(R"({"size": [200, 100], "seen": [56, 28],
+                                      "boxes": [{"label": "coin", "box": [20, 20, 60, 60]}]})"));
+  EXPECT_EQ(around(""), json_of(R"({"size": [200, 100], "seen": [56, 28], "boxes": []})"));
+}
+
+TEST(AnswerShape, ConfidencesAreThoseOfTheTokensOfTheLabelAndOfTheBox) {
+  const ShapeOutput output{.confidence = true};
+  using Pieces = std::vector<std::pair<const char*, double>>;
+  const auto of = [&](const BoxNotation& notation, const Pieces& pieces) {
+    const auto shape = box_shape(notation, {{100, 100}, {100, 100}}, output);
+    std::string out;
+    for (const auto& [text, probability] : pieces) out += shape->push(text, std::log(probability));
+    return json_of(out + shape->finish());
+  };
+  const Json marked = of(*kThings.boxes, {{"<ref>", 0.1},
+                                          {"co", 0.5},
+                                          {"in", 0.5},
+                                          {"</ref><box>(", 1},
+                                          {"1", 0.9},
+                                          {"0", 0.4},
+                                          {",20),(30", 1},
+                                          {",40)</box>", 1},
+                                          {"<ref>", 1},
+                                          {"post \"card\"", 0.8},
+                                          {"</ref><box>(", 1},
+                                          {"1,2),(3,4", 0.7},
+                                          {")</box>", 0.2}});
+  EXPECT_NEAR(marked[0]["label_confidence"], 0.25, 1e-3);
+  EXPECT_NEAR(marked[0]["confidence"], std::pow(0.9 * 0.4, 0.25), 1e-3);
+  EXPECT_NEAR(marked[1]["label_confidence"], 0.8, 1e-3);
+  EXPECT_NEAR(marked[1]["confidence"], 0.7, 1e-3);
+  const BoxNotation json{.scale = 100, .style = BoxStyle::kJson};
+  const Json boxes = of(json, {{R"([{"bbox_2d": [)", 0.3},
+                               {"10", 0.5},
+                               {", ", 0.9},
+                               {"20, 30, 40", 0.5},
+                               {R"(], "label": ")", 0.2},
+                               {"a car", 0.6},
+                               {R"("})", 0.9},
+                               {"]", 0.9}});
+  EXPECT_NEAR(boxes[0]["label_confidence"], 0.6, 1e-3);
+  EXPECT_NEAR(boxes[0]["confidence"], 0.5, 1e-3);
+  const auto label = label_shape(kThings, output);
+  label->push("co", std::log(0.5));
+  label->push("in", std::log(0.5));
+  EXPECT_EQ(label->finish(), R"({"label": "coin", "confidence": 0.25})");
 }
 
 const AnswerForm kSeenPixels{{}, BoxNotation{.scale = 0, .style = BoxStyle::kJson}};

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json/json.h"
@@ -16,30 +18,83 @@ using Corners = std::array<int64_t, 4>;  // x0, y0, x1, y1 in the model's units
 
 constexpr int64_t kMostUnits = 1'000'000;  // numbers of models are cut there
 
+// Log probabilities of the tokens of a label and of a box. A token counts for the first of the two
+// that its text belongs to; what the notation demands around them counts for neither.
+class Confidence {
+ public:
+  void begin_text(double logprob) { pending_ = logprob; }
+  void in_label() {
+    if (pending_) label_ += *std::exchange(pending_, std::nullopt);
+  }
+  void in_box() {
+    if (!pending_) return;
+    box_ += *std::exchange(pending_, std::nullopt);
+    ++box_tokens_;
+  }
+  void begin_label() { label_ = 0; }
+  void begin_box() { box_ = 0, box_tokens_ = 0; }
+  double of_label() const { return std::exp(label_); }
+  double of_box() const { return box_tokens_ > 0 ? std::exp(box_ / box_tokens_) : 1; }
+
+ private:
+  std::optional<double> pending_;  // of a text whose place is not known yet
+  double label_ = 0, box_ = 0;
+  int box_tokens_ = 0;
+};
+
 // The JSON of boxes in pixels.
 class PixelBoxes {
  public:
-  PixelBoxes(const BoxNotation& notation, const PictureSizes& sizes)
+  PixelBoxes(const BoxNotation& notation, const PictureSizes& sizes, const ShapeOutput& output)
       : sent_(sizes.sent),
+        seen_(sizes.seen),
+        output_(output),
         units_{notation.scale > 0 ? notation.scale : sizes.seen.width,
                notation.scale > 0 ? notation.scale : sizes.seen.height} {}
 
   // The text that continues the list; empty if the box has no area within the picture.
-  std::string add(const Corners& corners, const std::string& label) {
+  std::string add(const Corners& corners, const std::string& label, const Confidence& confidence) {
     if (units_.width <= 0 || units_.height <= 0) return {};
     const auto [left, right] = across(corners[0], corners[2], units_.width, sent_.width);
     const auto [top, bottom] = across(corners[1], corners[3], units_.height, sent_.height);
     const bool clipped = std::max(corners[0], corners[2]) > units_.width ||
                          std::max(corners[1], corners[3]) > units_.height;
     if (left >= right || top >= bottom) return {};
-    const char* begin = any_ ? ", " : "[";
+    const std::string begin = any_ ? ", " : opening();
     any_ = true;
-    return fmt::format("{}{{\"label\": {}, \"box\": [{:.1f}, {:.1f}, {:.1f}, {:.1f}]{}}}", begin,
-                       label, left, top, right, bottom, clipped ? ", \"clipped\": true" : "");
+    return fmt::format("{}{{\"label\": {}, {}{}{}}}", begin, label, place(left, top, right, bottom),
+                       probabilities(label, confidence), clipped ? ", \"clipped\": true" : "");
   }
-  std::string finish() const { return any_ ? "]" : "[]"; }
+  std::string finish() const { return (any_ ? "" : opening()) + "]" + (output_.sizes ? "}" : ""); }
 
  private:
+  std::string opening() const {
+    if (!output_.sizes) return "[";
+    return fmt::format("{{\"size\": [{}, {}], \"seen\": [{}, {}], \"boxes\": [", sent_.width,
+                       sent_.height, seen_.width, seen_.height);
+  }
+  std::string place(double left, double top, double right, double bottom) const {
+    const auto four = [](const char* key, double a, double b, double c, double d) {
+      return fmt::format("\"{}\": [{:.1f}, {:.1f}, {:.1f}, {:.1f}]", key, a, b, c, d);
+    };
+    switch (output_.boxes) {
+      case ShapeOutput::Boxes::kBbox2d: return four("bbox_2d", left, top, right, bottom);
+      case ShapeOutput::Boxes::kCoco: return four("bbox", left, top, right - left, bottom - top);
+      case ShapeOutput::Boxes::kYolo:
+        return fmt::format("\"xywhn\": [{:.6f}, {:.6f}, {:.6f}, {:.6f}]",
+                           (left + right) / 2 / sent_.width, (top + bottom) / 2 / sent_.height,
+                           (right - left) / sent_.width, (bottom - top) / sent_.height);
+      case ShapeOutput::Boxes::kCorners: break;
+    }
+    return four("box", left, top, right, bottom);
+  }
+  std::string probabilities(const std::string& label, const Confidence& confidence) const {
+    if (!output_.confidence) return {};
+    std::string out = fmt::format(", \"confidence\": {:.4g}", confidence.of_box());
+    if (label != "null")
+      out += fmt::format(", \"label_confidence\": {:.4g}", confidence.of_label());
+    return out;
+  }
   // Two sides of a box in pixels, in order and within the picture.
   static std::pair<double, double> across(int64_t a, int64_t b, int units, int pixels) {
     const auto place = [&](int64_t at) {
@@ -48,7 +103,9 @@ class PixelBoxes {
     return {place(std::min(a, b)), place(std::max(a, b))};
   }
 
-  PictureSize sent_, units_;
+  PictureSize sent_, seen_;
+  ShapeOutput output_;
+  PictureSize units_;
   bool any_ = false;
 };
 
@@ -60,11 +117,12 @@ std::string quoted_label(std::string_view text) {
 // text may stand around it if no grammar holds the model to it.
 class MarkedBoxes final : public AnswerShape {
  public:
-  MarkedBoxes(const BoxNotation& notation, const PictureSizes& sizes)
-      : boxes_(notation, sizes), marked_(notation.labels) {}
+  MarkedBoxes(const BoxNotation& notation, const PictureSizes& sizes, const ShapeOutput& output)
+      : boxes_(notation, sizes, output), marked_(notation.labels) {}
 
-  std::string push(const std::string& text) override {
+  std::string push(const std::string& text, double logprob) override {
     std::string out;
+    confidence_.begin_text(logprob);
     for (const char c : text) take(c, out);
     return out;
   }
@@ -74,6 +132,7 @@ class MarkedBoxes final : public AnswerShape {
   void take(char c, std::string& out) {
     if (in_label_) return take_label(c);
     if (in_box_ && c >= '0' && c <= '9') {
+      confidence_.in_box();
       number_ = std::min(number_.value_or(0) * 10 + (c - '0'), kMostUnits);
       return;
     }
@@ -86,6 +145,7 @@ class MarkedBoxes final : public AnswerShape {
   }
 
   void take_label(char c) {
+    confidence_.in_label();
     label_text_ += c;
     for (const std::string_view end : {"</ref>", "<|object_ref_end|>"})
       if (label_text_.ends_with(end)) {
@@ -100,6 +160,7 @@ class MarkedBoxes final : public AnswerShape {
     if (c != '>') return;
     if (mark_ == "<ref>" || mark_ == "<|object_ref_start|>") {
       in_label_ = true;
+      confidence_.begin_label();
       label_text_.clear();
     } else if (mark_ == "<box>" || mark_ == "<|box_start|>") {
       open();
@@ -115,18 +176,21 @@ class MarkedBoxes final : public AnswerShape {
 
   void open() {
     in_box_ = true;
+    confidence_.begin_box();
     numbers_.clear();
   }
 
   void close(std::string& out) {
     in_box_ = false;
     for (size_t i = 0; i + 4 <= numbers_.size(); i += 4)
-      out += boxes_.add({numbers_[i], numbers_[i + 1], numbers_[i + 2], numbers_[i + 3]}, label_);
+      out += boxes_.add({numbers_[i], numbers_[i + 1], numbers_[i + 2], numbers_[i + 3]}, label_,
+                        confidence_);
   }
 
   static constexpr size_t kLongestMark = 32;
 
   PixelBoxes boxes_;
+  Confidence confidence_;
   const bool marked_;
   bool in_label_ = false, in_box_ = false;
   std::string mark_, label_text_, label_ = "null";
@@ -137,10 +201,12 @@ class MarkedBoxes final : public AnswerShape {
 // [{"bbox_2d": [12, 30, 55, 61], "label": "car"}] as box_grammar() allows it, object by object.
 class JsonBoxes final : public AnswerShape {
  public:
-  JsonBoxes(const BoxNotation& notation, const PictureSizes& sizes) : boxes_(notation, sizes) {}
+  JsonBoxes(const BoxNotation& notation, const PictureSizes& sizes, const ShapeOutput& output)
+      : boxes_(notation, sizes, output) {}
 
-  std::string push(const std::string& text) override {
+  std::string push(const std::string& text, double logprob) override {
     std::string out;
+    confidence_.begin_text(logprob);
     for (const char c : text) take(c, out);
     return out;
   }
@@ -149,8 +215,16 @@ class JsonBoxes final : public AnswerShape {
  private:
   void take(char c, std::string& out) {
     if (object_.empty() && c != '{') return;
+    if (object_.empty()) begin();
     object_ += c;
-    if (c == '"' && !escaped_) quoted_ = !quoted_;
+    if (c == '"' && !escaped_) {
+      quoted_ = !quoted_;
+      ++quotes_;
+    } else if (quotes_ == kLabelBegins) {
+      confidence_.in_label();
+    } else if (!quoted_ && c >= '0' && c <= '9') {
+      confidence_.in_box();
+    }
     escaped_ = c == '\\' && !escaped_;
     if (c != '}' || quoted_) return;
     add(std::exchange(object_, {}), out);
@@ -163,19 +237,32 @@ class JsonBoxes final : public AnswerShape {
     Corners corners{};
     for (size_t i = 0; i < corners.size(); ++i)
       corners[i] = std::min(box[i].get<int64_t>(), kMostUnits);
-    out += boxes_.add(corners, quoted_label((*object)["label"].get<std::string>()));
+    out += boxes_.add(corners, quoted_label((*object)["label"].get<std::string>()), confidence_);
   }
 
+  void begin() {
+    quotes_ = 0;
+    confidence_.begin_label();
+    confidence_.begin_box();
+  }
+
+  // The quotes of two keys, and the first of the label.
+  static constexpr int kLabelBegins = 5;
+
   PixelBoxes boxes_;
+  Confidence confidence_;
+  int quotes_ = 0;
   std::string object_;
   bool quoted_ = false, escaped_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerShape> box_shape(const BoxNotation& notation, const PictureSizes& sizes) {
-  if (notation.style == BoxStyle::kJson) return std::make_unique<JsonBoxes>(notation, sizes);
-  return std::make_unique<MarkedBoxes>(notation, sizes);
+std::unique_ptr<AnswerShape> box_shape(const BoxNotation& notation, const PictureSizes& sizes,
+                                       const ShapeOutput& output) {
+  if (notation.style == BoxStyle::kJson)
+    return std::make_unique<JsonBoxes>(notation, sizes, output);
+  return std::make_unique<MarkedBoxes>(notation, sizes, output);
 }
 
 }  // namespace valora::serving

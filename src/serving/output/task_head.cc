@@ -56,19 +56,25 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request,
 
 namespace {
 
+constexpr float kAccepted = 0.5f;  // the least probability of a label among several
+
 std::vector<std::string> accepted(const Classification& result) {
   std::vector<std::string> chosen;
   for (size_t i = 0; i < result.probs.size(); ++i)
-    if (result.probs[i] >= 0.5f) chosen.push_back(result.labels[i]);
+    if (result.probs[i] >= kAccepted) chosen.push_back(result.labels[i]);
   return chosen;
 }
 
 }  // namespace
 
-std::string label_answer(const LoadedHead& head, const Classification& result) {
-  return head.problem_type == adapters::ProblemType::kMultiLabel
-             ? labels_json(accepted(result))
-             : label_json(result.labels[result.best]);
+std::string label_answer(const LoadedHead& head, const Classification& result, bool confidence) {
+  if (head.problem_type != adapters::ProblemType::kMultiLabel)
+    return label_json(result.labels[result.best],
+                      confidence ? std::optional<double>(result.probs[result.best]) : std::nullopt);
+  std::vector<double> probabilities;
+  for (const float one : result.probs)
+    if (confidence && one >= kAccepted) probabilities.push_back(one);
+  return labels_json(accepted(result), probabilities);
 }
 
 std::string label_text(const LoadedHead& head, const Classification& result) {

@@ -23,7 +23,8 @@ Result<const LoadedHead*> choose_head(const GenerateRequest& request,
                                       std::span<const AppliedAdapter> adapters);
 
 // As JSON: {"label": "car"}, or {"labels": […]} for a multi-label head. Not for regressions.
-std::string label_answer(const LoadedHead& head, const Classification& result);
+std::string label_answer(const LoadedHead& head, const Classification& result,
+                         bool confidence = false);
 // The answer as text, for chat completions: the label, several labels joined by ", ", or a
 // regression's values.
 std::string label_text(const LoadedHead& head, const Classification& result);
