@@ -70,6 +70,7 @@ void add_server_flags(Command c, server::ServerOptions& s) {
              "Let requests bring their own chat template");
   c.add_flag("!--no-special-tokens-in-content", s.special_tokens_in_content,
              "Read the spellings of special tokens in the texts of conversations as plain text");
+  c.add_flag("--ollama-api", s.ollama_api, "Answer Ollama's API below /api/ as well");
   c.add_flag("!--no-ui", s.page, "No page to try the server at /, and none of its API at /docs");
   c.add_flag("--allow-runtime-lora-updating", s.allow_runtime_lora_updating,
              "Enable the endpoints that load, unload and pin adapters");

@@ -88,6 +88,7 @@ struct ServerOptions {
   std::vector<std::string> cors_allowed_origins;  // "*": any; empty: no CORS headers
 
   bool trust_request_chat_template = false;  // requests may bring their own chat template
+  bool ollama_api = false;                   // Ollama's API below "/api/"
   bool page = true;                          // the page at "/", its files below "/ui/", and "/docs"
   std::vector<Sample> samples;               // that the page offers, as from read_samples()
   // recognise special tokens in the texts of conversations: !ChatPrompt::plain_texts

@@ -25,6 +25,7 @@ TEST_F(Handlers, ModelsListsBaseAndAdapters) {
   EXPECT_EQ(base["root"], "/models/fake");
   EXPECT_TRUE(base["parent"].is_null());
   EXPECT_EQ(base["max_model_len"], 4096);
+  EXPECT_EQ(base["input_modalities"], Json({"text", "image", "video"}));
   EXPECT_EQ(base["permission"].size(), 1u);
   const Json lens = call("GET", "/v1/models/lens")->json();
   EXPECT_EQ(lens["id"], "lens");
@@ -269,6 +270,7 @@ int status_of(const std::optional<HttpResponse>& refused) { return refused ? ref
 
 // Each endpoint, by what a browser sends for a page of another origin without asking first.
 TEST_F(Access, PagesOfOtherOriginsChangeNothing) {
+  options_.ollama_api = true;
   const Headers foreign[] = {{{"Host", "here:1"}, {"Origin", "http://elsewhere"}},
                              {{"Host", "here:1"}, {"Origin", "null"}},
                              {{"Host", "here:1"}, {"Origin", "http://here:2"}},

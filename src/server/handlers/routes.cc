@@ -11,6 +11,7 @@
 #include "server/handlers/applications/applications.h"
 #include "server/handlers/generation/generation.h"
 #include "server/handlers/generation/responses_api.h"
+#include "server/handlers/ollama/ollama.h"
 #include "server/handlers/openapi/openapi.h"
 #include "server/handlers/page/page.h"
 #include "server/handlers/page/page_samples.h"
@@ -27,6 +28,7 @@ namespace {
 constexpr bool kOpen = true, kModelWork = true, kChanges = true;
 
 bool has_page(const ServerOptions& options) { return options.page; }
+bool has_ollama(const ServerOptions& options) { return options.ollama_api; }
 
 constexpr std::array kRoutes = {
     Route{"POST", "/v1/chat/completions", handle_chat, "Answer a conversation", !kOpen, kModelWork},
@@ -73,6 +75,22 @@ constexpr std::array kRoutes = {
     Route{"GET", "/tokenizer_info", handle_tokenizer_info, "Settings of the tokenizer", !kOpen,
           !kModelWork, !kChanges,
           [](const ServerOptions& options) { return options.tokenizer_info.has_value(); }},
+    Route{"POST", "/api/chat", ollama::handle_chat, "Ollama: answer a conversation", !kOpen,
+          kModelWork, !kChanges, has_ollama},
+    Route{"POST", "/api/generate", ollama::handle_generate, "Ollama: answer a prompt", !kOpen,
+          kModelWork, !kChanges, has_ollama},
+    Route{"POST", "/api/embed", ollama::handle_embed, "Ollama: embed texts", !kOpen, kModelWork,
+          !kChanges, has_ollama},
+    Route{"POST", "/api/embeddings", ollama::handle_embed, "Ollama: embed a text", !kOpen,
+          kModelWork, !kChanges, has_ollama},
+    Route{"GET", "/api/tags", ollama::handle_tags, "Ollama: list the models", !kOpen, !kModelWork,
+          !kChanges, has_ollama},
+    Route{"GET", "/api/ps", ollama::handle_tags, "Ollama: list the models", !kOpen, !kModelWork,
+          !kChanges, has_ollama},
+    Route{"POST", "/api/show", ollama::handle_show, "Ollama: describe a model", !kOpen, !kModelWork,
+          !kChanges, has_ollama},
+    Route{"GET", "/api/version", ollama::handle_version, "Ollama: version of the server", !kOpen,
+          !kModelWork, !kChanges, has_ollama},
     Route{"GET", "/", handle_page, "", kOpen, !kModelWork, !kChanges, has_page},
     Route{"GET", "/docs", handle_page, "", kOpen, !kModelWork, !kChanges, has_page},
     Route{"GET", "/ui/samples", handle_samples, "", !kOpen, !kModelWork, !kChanges, has_page},

@@ -27,7 +27,7 @@ OrderedJson permission(const std::string& model, int64_t created) {
 }
 
 OrderedJson card(const std::string& id, int64_t created, const std::string& root,
-                 const OrderedJson& parent, const OrderedJson& max_model_len) {
+                 const OrderedJson& parent, const ModelCard& model) {
   OrderedJson out = OrderedJson::object();
   out["id"] = id;
   out["object"] = "model";
@@ -35,15 +35,17 @@ OrderedJson card(const std::string& id, int64_t created, const std::string& root
   out["owned_by"] = "valora";
   out["root"] = root;
   out["parent"] = parent;
-  out["max_model_len"] = max_model_len;
+  out["max_model_len"] = model.max_model_len;
+  OrderedJson& modalities = out["input_modalities"] = OrderedJson::array({"text"});
+  if (model.images) modalities.push_back("image");
+  if (model.videos) modalities.push_back("video");
   out["permission"] = OrderedJson::array({permission(id, created)});
   return out;
 }
 
 OrderedJson base_card(const Service& service, const Viewer& viewer, const std::string& name) {
   const ModelCard& model = service.engine.model();
-  return card(name, model.created, viewer.sees_model_folder() ? model.path : name, nullptr,
-              model.max_model_len);
+  return card(name, model.created, viewer.sees_model_folder() ? model.path : name, nullptr, model);
 }
 
 // A head may have half a million labels, so lists of adapters only say how many there are.
@@ -73,7 +75,7 @@ OrderedJson adapter_card(const Service& service, const Viewer& viewer, const Ada
                          LabelsAs as) {
   const std::string folder = viewer.folder_of(adapter);
   OrderedJson out = card(adapter.name, adapter.created, folder.empty() ? adapter.name : folder,
-                         service.base_name(), nullptr);
+                         service.base_name(), service.engine.model());
   add_heads(out, adapter, as);
   if (as == LabelsAs::kList && !adapter.form.labels.empty())
     add_labels(out, adapter.form.labels, as);
