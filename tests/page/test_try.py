@@ -1,6 +1,7 @@
 """The chat view: models, pictures, answers, and what it stores."""
 
 import json
+import re
 import pathlib
 import subprocess
 import sys
@@ -51,6 +52,9 @@ def test_two_adapters_answer_and_boxes_are_drawn(page):
     rectangles.first.wait_for(state="attached")
     assert len(json.loads(both.nth(0).locator(".answer-text").text_content())) == rectangles.count()
     assert "in pixels" in both.nth(0).locator("figcaption").text_content()
+    labels = both.nth(0).locator(".box-label")
+    labels.first.wait_for(state="attached")
+    assert all(re.fullmatch(r"\S.* \d{1,3} %", text) for text in labels.all_text_contents())
     assert both.nth(1).locator(".boxed").count() == 0
 
 

@@ -8,14 +8,14 @@ function fromJson(text) {
   const value = JSON.parse(text);
   if (!Array.isArray(value)) return [];
   return value.filter((item) => Array.isArray(item?.box) && item.box.length === 4 && item.box.every(Number.isFinite))
-    .map((item) => ({ label: item.label ?? "", corners: item.box }));
+    .map((item) => ({ label: item.label ?? "", corners: item.box, share: item.label_confidence ?? item.confidence }));
 }
 
 const NUMBER = "(-?\\d+(?:\\.\\d+)?)";
 const LIST = new RegExp(`\\[\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*,\\s*${NUMBER}\\s*\\]`, "g");
 const PAIRS = new RegExp(`(?:<ref>([^<]{0,200})</ref>)?<box>\\(${NUMBER},${NUMBER}\\),\\(${NUMBER},${NUMBER}\\)</box>`, "g");
 
-// Returns [{label, corners: [x0, y0, x1, y1]}] as written in the answer, and whether they are in
+// Returns [{label, corners: [x0, y0, x1, y1], share: its probability, if known}] as written in the answer, and whether they are in
 // pixels.
 export function boxesIn(text, inPixels) {
   if (text.length > 100000) return { boxes: [], inPixels };
@@ -41,6 +41,11 @@ function unitsOf(boxes, inPixels, width, height) {
   return scale === null ? { x: width, y: height, text: "pixels" } : { x: scale, y: scale, text: scale === 1 ? "shares of the sides" : `${scale} to a side` };
 }
 
+function textOf(label, share) {
+  const name = visible(String(label)).slice(0, 60);
+  return share === undefined ? name : `${name} ${(100 * share).toFixed(0)} %`;
+}
+
 // The picture with the boxes drawn over it; they appear when the picture has loaded.
 export function drawBoxes(url, { boxes, inPixels }) {
   const image = el("img", { src: url, alt: `The picture with ${boxes.length} ${boxes.length === 1 ? "box" : "boxes"}` });
@@ -60,7 +65,7 @@ export function drawBoxes(url, { boxes, inPixels }) {
     });
     frame.append(over);
     if (boxes.length > 1 || kinds[0])
-      labelBoxes(frame, boxes.map(({ label }, at) => ({ text: visible(String(label || at + 1)).slice(0, 60), hue: hue(label, at), corners: shares[at] })));
+      labelBoxes(frame, boxes.map(({ label, share }, at) => ({ text: textOf(label || at + 1, share), hue: hue(label, at), corners: shares[at] })));
     caption.textContent = `${boxes.length} ${boxes.length === 1 ? "box" : "boxes"}, in ${units.text}`;
   });
   return el("figure", { class: "boxes" }, frame, caption);

@@ -44,7 +44,7 @@ export function isAskedAlone(entry) {
 function formOf(entry, turn, fields) {
   if (!entry || fields.response_format || fields.tools) return {};
   const pictures = turn.media.filter((medium) => medium.kind === "image").length;
-  if (entry.boxes && pictures === 1 && turn.media.length === 1) return { response_format: { type: "boxes" } };
+  if (entry.boxes && pictures === 1 && turn.media.length === 1) return { response_format: { type: "boxes", confidence: true } };
   if (!entry.head && entry.labels && !entry.boxes) return { response_format: { type: "labels" } };
   return {};
 }

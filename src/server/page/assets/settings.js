@@ -10,7 +10,7 @@ const NUMBERS = [
   ["seed", "Seed", { step: 1, placeholder: "random" }],
   ["repetition_penalty", "Repetition penalty", { min: 0.1, max: 2, step: 0.05, placeholder: "1" }],
 ];
-const FORMS = [["text", "free text"], ["form", "the task's: labels, boxes"], ["json", "any JSON"], ["schema", "a JSON schema"]];
+const FORMS = [["text", "free text"], ["form", "the task's: labels, boxes"], ["boxes", "boxes on the picture"], ["json", "any JSON"], ["schema", "a JSON schema"]];
 
 function read() {
   try {
@@ -63,6 +63,7 @@ export function makeSettings() {
     }
     const stops = (values.stop ?? "").split("\n").filter(Boolean);
     if (stops.length) out.stop = stops;
+    if (values.form === "boxes") out.response_format = { type: "boxes", confidence: true };
     if (values.form === "json") out.response_format = { type: "json_object" };
     if (values.form === "schema")
       out.response_format = { type: "json_schema", json_schema: { name: "answer", schema: parsed(values.schema ?? "", "The JSON schema") } };
