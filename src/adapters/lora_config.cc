@@ -83,6 +83,11 @@ Status check_initialisation(const Json& value) {
 }
 
 Status check_options(const Json& config, std::vector<std::string>& warnings) {
+  if (!config.contains("peft_type") && config.contains("lora_parameters"))
+    return unprocessable(
+        "it is an adapter of MLX (\"lora_parameters\"), whose tensors are stored transposed under "
+        "other names: export it in PEFT's format",
+        "lora_parameters");
   VALORA_TRY(peft_type, required_field<std::string>(config, "peft_type"));
   if (peft_type != "LORA")
     return unprocessable("peft_type \"" + shortened(peft_type) + "\" is not supported, only LORA",

@@ -97,6 +97,10 @@ std::optional<QuantisedConfig> read_quantised_config(const ConfigReader& config)
   if (method == "auto-round" || method == "intel/auto-round") return read_auto_round_config(*found);
   if (method == "fp8") return read_fp8_config(*found);
   if (method == "bitsandbytes") return read_bitsandbytes_config(*found);
+  if (method.empty() && config.has("quantization"))
+    config.refuse(
+        "this is a folder of MLX: its \"quantization\" packs weights in MLX's own layout, which is "
+        "not read; take the original folder, or one in another format");
   found->refuse(method.empty()
                     ? "quant_method is missing, so the stored integers would be read as weights"
                     : "quant_method \"" + method +

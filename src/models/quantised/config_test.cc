@@ -98,6 +98,17 @@ TEST(QuantisedConfig, InputActivationsMatchingWeightsAreAccepted) {
     EXPECT_THAT(with(refused), HasSubstr("config.json: quantization_config")) << refused;
 }
 
+TEST(QuantisedConfig, FoldersOfMlxAreRefusedByThatName) {
+  const Json packed = {{"group_size", 64}, {"bits", 4}};
+  const Json config = {{"quantization", packed}, {"quantization_config", packed}};
+  try {
+    read_quantised_config(ConfigReader(config, "config.json"));
+    ADD_FAILURE() << "it was read";
+  } catch (const LoadError& e) {
+    EXPECT_THAT(e.error().message, HasSubstr("a folder of MLX"));
+  }
+}
+
 TEST(QuantisedConfig, RefusesUnsupportedSettingsByKey) {
   const auto refused = [](Json section, const char* path, const Json& value, const char* word) {
     section[Json::json_pointer(path)] = value;
