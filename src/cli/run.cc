@@ -6,7 +6,7 @@
 
 #include "api/find_adapter.h"
 #include "api/waiting_calls.h"
-#include "base/log/log.h"
+#include "base/clock.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/named_folders.h"
@@ -202,6 +202,7 @@ class Run {
 struct RunSummary {
   size_t rows = 0, errors = 0, missing = 0, left_out = 0;
   int exit_status = 0;
+  double rate = 0;  // rows per second of this run
 };
 
 Result<RunSummary> run_all(RunFlags& flags) {
@@ -223,9 +224,13 @@ Result<RunSummary> run_all(RunFlags& flags) {
   VALORA_TRY(output, RunOutput::open({flags.output, format, kind, settings_of(flags, inputs),
                                       flags.fresh, std::move(coco)}));
   VALORA_CHECK(drop_done(inputs, output.done()));
+  const size_t before = output.done().size();
+  const TimePoint began = real_clock().now();
   VALORA_CHECK(Run(flags, inputs, output, *engine).ask_all(signals.token()));
+  const double took = seconds(real_clock().now() - began);
   RunSummary summary{output.done().size(), output.failed(), 0, inputs.left_out,
-                     signals.exit_status()};
+                     signals.exit_status(),
+                     static_cast<double>(output.done().size() - before) / std::max(took, 1e-9)};
   summary.missing = inputs.total - std::min(inputs.total, summary.rows);
   if (summary.missing == 0) VALORA_CHECK(output.finish());
   return summary;
@@ -250,8 +255,8 @@ int run_run(RunFlags& flags) {
                summary->rows, flags.output, summary->missing);
     return summary->exit_status != 0 ? summary->exit_status : 1;
   }
-  fmt::print(stderr, "{} rows in {}, {} of them with errors\n", summary->rows, flags.output,
-             summary->errors);
+  fmt::print(stderr, "{} rows in {}, {} of them with errors; {:.1f} rows/s\n", summary->rows,
+             flags.output, summary->errors, summary->rate);
   return 0;
 }
 

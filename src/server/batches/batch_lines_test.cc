@@ -69,7 +69,7 @@ class BatchInputTest : public ::testing::Test {
     return *read_batch_input(*file_, "/v1/completions", most, done);
   }
 
-  testing::TempDir dir_;
+  valora::testing::TempDir dir_;
   std::optional<InputFile> file_;
 };
 

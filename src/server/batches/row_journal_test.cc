@@ -35,7 +35,7 @@ class JournalTest : public ::testing::Test {
   }
   std::string content() const { return *read_file(path_, 1 << 20); }
 
-  testing::TempDir dir_;
+  valora::testing::TempDir dir_;
   const std::string path_ = dir_.file("rows");
   std::vector<std::string> rows_;
 };

@@ -56,7 +56,7 @@ Status RowRun::run() {
     }
     const bool all_asked = end != Ending::kNo || (next_ == parts_.count && repeats_.empty());
     if (flights_.empty() && all_asked) return {};
-    const std::vector<AnsweredRow> answers = take_answers(wait());
+    const std::vector<AnsweredRow> answers = take_answers(wait(end));
     if (answers.empty()) continue;
     if (const Status written = parts_.write(answers); !written.ok()) {
       leave_flights();
@@ -117,7 +117,7 @@ void RowRun::ask(const Repeat& row, Row asked) {
   }
 }
 
-std::vector<RowRun::Ended> RowRun::wait() {
+std::vector<RowRun::Ended> RowRun::wait(Ending seen) {
   auto until = Steady::now() + std::chrono::seconds(1);
   if (!repeats_.empty()) until = std::min(until, repeats_.front().due);
   if (parts_.deadline)
@@ -125,9 +125,8 @@ std::vector<RowRun::Ended> RowRun::wait() {
                                                 *parts_.deadline -
                                                 std::chrono::system_clock::now()));
   std::unique_lock lock(shared_->mutex);
-  const Ending before = shared_->ending;
   shared_->changed.wait_until(
-      lock, until, [&] { return !shared_->ended.empty() || shared_->ending != before; });
+      lock, until, [&] { return !shared_->ended.empty() || shared_->ending != seen; });
   return std::exchange(shared_->ended, {});
 }
 

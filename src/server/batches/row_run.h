@@ -86,7 +86,8 @@ class RowRun {
   std::optional<Repeat> next_row();
   void ask(const Repeat& row, Row asked);
   bool has_room(size_t bytes) const;
-  std::vector<Ended> wait();
+  // For ended rows, or another ending than the one that was seen.
+  std::vector<Ended> wait(Ending seen);
   std::vector<AnsweredRow> take_answers(std::vector<Ended> ended);
   void leave_flights();
   void end_with(Ending ending);
