@@ -86,7 +86,8 @@ AnswerKind kind_of(const RunFlags& flags, const std::optional<AdapterCard>& card
   if (flags.answers == "boxes") return AnswerKind::kBoxes;
   if (!card) return AnswerKind::kText;
   if (card->form.boxes) return AnswerKind::kBoxes;
-  const bool by_head = card->head ? !card->head->empty() && card->head != "lm" : card->heads.size() == 1;
+  const bool by_head =
+      card->head ? !card->head->empty() && card->head != "lm" : card->heads.size() == 1;
   return by_head || !card->form.labels.empty() ? AnswerKind::kLabels : AnswerKind::kText;
 }
 
@@ -177,16 +178,16 @@ class Run {
   }
 
   Status write(const std::vector<server::AnsweredRow>& rows) {
-    VALORA_CHECK(output_.write(
-        rows, [this](const std::string& name) { return pictures_.at(name); }));
+    VALORA_CHECK(
+        output_.write(rows, [this](const std::string& name) { return pictures_.at(name); }));
     show();
     return {};
   }
 
   void show() {
-    const std::string note = output_.failed() == 0
-                                 ? flags_.output
-                                 : fmt::format("{}, {} with errors", flags_.output, output_.failed());
+    const std::string note =
+        output_.failed() == 0 ? flags_.output
+                              : fmt::format("{}, {} with errors", flags_.output, output_.failed());
     bar_.show(static_cast<int64_t>(output_.done().size()), static_cast<int64_t>(inputs_.total),
               note);
   }
@@ -228,7 +229,10 @@ Result<RunSummary> run_all(RunFlags& flags) {
   const TimePoint began = real_clock().now();
   VALORA_CHECK(Run(flags, inputs, output, *engine).ask_all(signals.token()));
   const double took = seconds(real_clock().now() - began);
-  RunSummary summary{output.done().size(), output.failed(), 0, inputs.left_out,
+  RunSummary summary{output.done().size(),
+                     output.failed(),
+                     0,
+                     inputs.left_out,
                      signals.exit_status(),
                      static_cast<double>(output.done().size() - before) / std::max(took, 1e-9)};
   summary.missing = inputs.total - std::min(inputs.total, summary.rows);
@@ -290,17 +294,15 @@ void add_run(Command app, std::function<int()>& run) {
                "Form of the answers; auto: labels or boxes if the task has them")
       .one_of({"auto", "text", "labels", "boxes"})
       .capture_default_str();
-  c.add_option("--max-tokens", flags->question.max_tokens,
-               "Highest number of tokens in an answer");
+  c.add_option("--max-tokens", flags->question.max_tokens, "Highest number of tokens in an answer");
   c.add_option("--temperature", flags->question.temperature, "Sampling temperature; 0: greedy")
       .capture_default_str();
   c.add_option("--seed", flags->question.seed, "Random seed of each answer");
   c.add_option("--in-flight", flags->in_flight,
                "Rows that are asked at once (default: twice --max-num-seqs)")
       .range(1, 100'000);
-  c.add_option(
-      "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-      R"(Highest number of media per row: {"image": 16, "video": 4})");
+  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
+               R"(Highest number of media per row: {"image": 16, "video": 4})");
   add_media_defaults(c, flags->media_defaults);
   c.callback([flags, &run] { run = [flags] { return run_run(*flags); }; });
 }

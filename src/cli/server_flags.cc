@@ -41,13 +41,15 @@ void add_address(Command c, server::ServerOptions& s) {
 }
 
 void add_batches(Command c, server::ServerOptions& s) {
-  c.add_option("--batches-dir", s.batches_dir,
-               "Take files and batches (/v1/files, /v1/batches), and keep them in this folder, made "
-               "if it is not there");
+  s.batches.in_flight = 0;  // run_serve() chooses
+  c.add_option(
+      "--batches-dir", s.batches_dir,
+      "Take files and batches (/v1/files, /v1/batches), and keep them in this folder, made "
+      "if it is not there");
   c.add_option("--batch-concurrency", s.batches.in_flight,
                "Rows of all batches that are answered at once; below --max-num-seqs, places stay "
-               "free for live requests")
-      .capture_default_str();
+               "free for live requests (default: three quarters of it)")
+      .range(1, 100'000);
   c.add_option("--batches-per-user", s.batches.batches,
                "Highest number of batches of a user that have not ended")
       .capture_default_str();

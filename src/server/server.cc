@@ -132,8 +132,8 @@ Status Server::serve(Engine& engine) {
   impl_->service = std::make_shared<Service>(impl_->options, engine);
   engine.set_observer(&impl_->service->metrics);
   if (impl_->batch_store) {
-    impl_->batches = std::make_unique<BatchRunner>(
-        *impl_->batch_store, ask_through(impl_->service), identities_of(*impl_->service));
+    impl_->batches = std::make_unique<BatchRunner>(*impl_->batch_store, ask_through(impl_->service),
+                                                   identities_of(*impl_->service));
     impl_->service->batches = impl_->batches.get();
     impl_->batches->resume();
   }

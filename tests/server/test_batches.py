@@ -135,11 +135,13 @@ def test_faulty_lines_fail_with_their_numbers(client):
     assert [(fault.line, fault.code) for fault in empty.errors.data] == [(None, "empty_file")]
 
 
-def test_cancelled_batch_keeps_what_is_done(client):
+def test_cancelled_batch_keeps_what_is_done(server, client):
     bodies = {str(i): coins(i) for i in range(400)}
     batch = begin(client, lines_of(bodies))
     while client.batches.retrieve(batch.id).request_counts.completed < 5:
         time.sleep(0.01)
+    assert live(server, chat("Hello"))[0] == 200  # a live request does not wait for the batch
+    assert client.batches.retrieve(batch.id).status == "in_progress"
     assert client.batches.cancel(batch.id).status in ("cancelling", "cancelled")
     batch = wait_for(client, batch)
     assert batch.status == "cancelled" and batch.cancelling_at <= batch.cancelled_at

@@ -51,7 +51,8 @@ OrderedJson annotation(const OrderedJson& box, int id, int image, int category) 
 }  // namespace
 
 Result<OrderedJson> coco_of(std::vector<OrderedJson> rows, const CocoNames& names) {
-  std::ranges::sort(rows, {}, [](const OrderedJson& row) { return row.at("name").get<std::string>(); });
+  std::ranges::sort(rows, {},
+                    [](const OrderedJson& row) { return row.at("name").get<std::string>(); });
   OrderedJson images = OrderedJson::array(), annotations = OrderedJson::array(),
               categories = OrderedJson::array(), errors = OrderedJson::array();
   const std::map<std::string, int> ids = category_ids(rows, names, categories);

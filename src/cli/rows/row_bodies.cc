@@ -59,8 +59,8 @@ Result<server::Row> openai_row(const std::string& line, const RowQuestion& quest
   auto& [name, url, body] = std::get<server::BatchLine>(parsed);
   if (!question.model.empty() && !Json::parse(body).contains("model")) {
     const bool others = body.find('"') != body.npos;
-    body.insert(1, fmt::format("\"model\":{}{}",
-                               server::to_text(OrderedJson(question.model)), others ? "," : ""));
+    body.insert(1, fmt::format("\"model\":{}{}", server::to_text(OrderedJson(question.model)),
+                               others ? "," : ""));
   }
   return post(std::move(name), std::move(url), std::move(body));
 }

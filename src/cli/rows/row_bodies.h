@@ -13,7 +13,7 @@ namespace valora::cli {
 
 // What all rows of a run ask.
 struct RowQuestion {
-  std::string model;   // a name of the server; empty: the base model
+  std::string model;  // a name of the server; empty: the base model
   std::string prompt;
   AnswerKind answers = AnswerKind::kText;
   std::optional<int> max_tokens;

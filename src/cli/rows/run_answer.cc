@@ -83,8 +83,7 @@ std::vector<std::string> csv_head(AnswerKind kind) {
 
 std::vector<std::string> csv_of(const RunAnswer& answer, AnswerKind kind) {
   if (kind == AnswerKind::kText) return {answer.name, answer.text, answer.error};
-  if (kind == AnswerKind::kLabels)
-    return {answer.name, answer.text, answer.text, answer.error};
+  if (kind == AnswerKind::kLabels) return {answer.name, answer.text, answer.text, answer.error};
   const std::string boxes = answer.error.empty() ? to_text(answer.value) : "";
   return {answer.name, answer.text, boxes, answer.error};
 }

@@ -117,7 +117,8 @@ Result<RunInputs> read_table(const std::string& path) {
         return at_line(invalid(
             fmt::format("the row has {} fields, and the first line {}", fields->size(), width)));
       } else {
-        auto media = table_row(*columns, *fields, fs::path(path).parent_path(), out.media.size() + 1);
+        auto media =
+            table_row(*columns, *fields, fs::path(path).parent_path(), out.media.size() + 1);
         if (!media.ok()) return at_line(media.error());
         out.media.push_back(std::move(*media));
       }

@@ -25,8 +25,8 @@ struct RunInputs {
   std::optional<InputFile> lines;
   std::vector<server::LinePlace> places;
 
-  size_t total = 0;            // rows, with those that are done
-  size_t left_out = 0;         // files that are neither pictures nor videos
+  size_t total = 0;     // rows, with those that are done
+  size_t left_out = 0;  // files that are neither pictures nor videos
   bool is_openai() const { return lines.has_value(); }
   size_t size() const { return is_openai() ? places.size() : media.size(); }
 };

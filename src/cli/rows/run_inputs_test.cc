@@ -58,7 +58,8 @@ TEST_F(InputsTest, FoldersAndPatternsGiveEachPictureAndVideoOnce) {
 }
 
 TEST_F(InputsTest, TablesNameFilesFromTheirOwnFolder) {
-  (void)dir_.write("t.csv", "name,image,other,prompt\r\none,p/a.png,,\"What,\nis it?\"\n,p/b.jpg,,\n");
+  (void)dir_.write("t.csv",
+                   "name,image,other,prompt\r\none,p/a.png,,\"What,\nis it?\"\n,p/b.jpg,,\n");
   const auto inputs = read_run_inputs({dir_.file("t.csv")});
   ASSERT_TRUE(inputs.ok()) << inputs.error().message;
   ASSERT_EQ(inputs->media.size(), 2u);

@@ -109,7 +109,8 @@ Result<RunOutput> RunOutput::open(Options options) {
 // The next row of an output that is continued.
 Status RunOutput::read_row(std::string_view row, size_t number) {
   const auto refused = [&](const std::string& why) {
-    return other_run(options_.path, fmt::format("has a row {} that is none of a run: {}", number, why));
+    return other_run(options_.path,
+                     fmt::format("has a row {} that is none of a run: {}", number, why));
   };
   std::string name;
   bool failed = false;
@@ -134,7 +135,7 @@ Status RunOutput::read_row(std::string_view row, size_t number) {
   return {};
 }
 
-std::string RunOutput::row_of(const server::AnsweredRow& row, const PicturePath& picture) {
+std::string RunOutput::row_of(const server::AnsweredRow& row, const PicturePath& picture) const {
   if (options_.format == OutputFormat::kOpenAi)
     return server::answer_row(row.name, row.request_id, row.response);
   RunAnswer answer = read_answer(row.name, row.response, options_.answers);

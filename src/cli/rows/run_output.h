@@ -59,7 +59,7 @@ class RunOutput {
       : options_(std::move(options)), journal_(std::move(journal)) {}
 
   Status read_row(std::string_view row, size_t number);
-  std::string row_of(const server::AnsweredRow& row, const PicturePath& picture);
+  std::string row_of(const server::AnsweredRow& row, const PicturePath& picture) const;
 
   Options options_;
   server::RowJournal journal_;

@@ -40,8 +40,8 @@ std::string failure_row(std::string_view custom_id, std::string_view code,
 }
 
 Result<std::string> custom_id_of(std::string_view row) {
-  VALORA_TRY(json, parse_json(row, "the row", {.max_bytes = SIZE_MAX, .max_depth = 128,
-                                               .max_values = SIZE_MAX}));
+  VALORA_TRY(json, parse_json(row, "the row",
+                              {.max_bytes = SIZE_MAX, .max_depth = 128, .max_values = SIZE_MAX}));
   if (!json.is_object()) return invalid("the row is not a JSON object");
   return required_field<std::string>(json, "custom_id");
 }

@@ -72,9 +72,9 @@ LineFault wrong(std::string code, std::string key, std::string message) {
 
 std::optional<LineFault> fault_of_url(const std::string& url, std::string_view endpoint) {
   if (!endpoint.empty() && url != endpoint)
-    return wrong("invalid_url", "url",
-                 fmt::format("\"url\" is {}, but the batch's endpoint is {}", shortened(url, 60),
-                             endpoint));
+    return wrong(
+        "invalid_url", "url",
+        fmt::format("\"url\" is {}, but the batch's endpoint is {}", shortened(url, 60), endpoint));
   if (!is_batch_endpoint(url))
     return wrong("invalid_url", "url",
                  fmt::format("\"url\" is {}; batches may ask {}", shortened(url, 60),
@@ -101,9 +101,9 @@ bool is_batch_endpoint(std::string_view url) {
 
 std::variant<BatchLine, LineFault> parse_batch_line(std::string_view text,
                                                     std::string_view endpoint) {
-  const auto line = parse_json(
-      text, "the line",
-      {.max_bytes = kMostBatchLineBytes, .max_depth = JsonLimits().max_depth + 1});
+  const auto line =
+      parse_json(text, "the line",
+                 {.max_bytes = kMostBatchLineBytes, .max_depth = JsonLimits().max_depth + 1});
   if (!line.ok()) return LineFault{"invalid_json_line", line.error().message, ""};
   if (!line->is_object())
     return LineFault{"invalid_json_line", "the line must be a JSON object", ""};
@@ -117,8 +117,7 @@ std::variant<BatchLine, LineFault> parse_batch_line(std::string_view text,
   if (custom_id.empty() || custom_id.size() > kMostCustomIdBytes)
     return wrong("invalid_custom_id", "custom_id",
                  fmt::format("\"custom_id\" must have 1 to {} bytes", kMostCustomIdBytes));
-  if (method != "POST")
-    return wrong("invalid_method", "method", "\"method\" must be POST");
+  if (method != "POST") return wrong("invalid_method", "method", "\"method\" must be POST");
   if (auto fault = fault_of_url(url, endpoint)) return std::move(*fault);
   const auto body = line->find("body");
   if (body == line->end()) return missing("body");
@@ -160,7 +159,8 @@ Status each_line(const InputFile& file, size_t max_bytes,
     held.erase(0, used);
     if (held.size() > max_bytes)
       return Error{ErrorCode::kPayloadTooLarge,
-                   fmt::format("line {} is longer than {} bytes", number + 1, max_bytes), {}};
+                   fmt::format("line {} is longer than {} bytes", number + 1, max_bytes),
+                   {}};
   }
   return held.empty() ? Status() : give(held);
 }

@@ -57,8 +57,8 @@ inline constexpr size_t kMostCustomIdBytes = 512;
 // The rows of an input.
 struct BatchInput {
   size_t total = 0;
-  std::vector<LinePlace> rows;     // without those that are done
-  std::vector<LineFault> faults;   // the first kMostLineFaults; none: the input is valid
+  std::vector<LinePlace> rows;    // without those that are done
+  std::vector<LineFault> faults;  // the first kMostLineFaults; none: the input is valid
 };
 
 // is_done: whether a row has its answer. Errors: those of reading the file.

@@ -23,13 +23,12 @@ LineFault fault_of(const std::string& text, std::string_view endpoint = {}) {
 }
 
 TEST(BatchLines, BodyIsGivenAsItIsWritten) {
-  for (const std::string body :
-       {R"({"z": 1, "a": 1.50, "s": "} , \" {", "l": [{"body": 2}, "]"]})", "{}",
-        R"({"body":{"body":"x"}})"}) {
-    const auto parsed = parse_batch_line(
-        R"( { "body" : )" + body +
-            R"( , "url":"/v1/completions", "method":"POST","custom_id":"a\"b"} )",
-        "/v1/completions");
+  for (const std::string body : {R"({"z": 1, "a": 1.50, "s": "} , \" {", "l": [{"body": 2}, "]"]})",
+                                 "{}", R"({"body":{"body":"x"}})"}) {
+    const auto parsed =
+        parse_batch_line(R"( { "body" : )" + body +
+                             R"( , "url":"/v1/completions", "method":"POST","custom_id":"a\"b"} )",
+                         "/v1/completions");
     ASSERT_TRUE(std::holds_alternative<BatchLine>(parsed)) << std::get<1>(parsed).message;
     EXPECT_EQ(std::get<BatchLine>(parsed).body, body);
     EXPECT_EQ(std::get<BatchLine>(parsed).custom_id, "a\"b");
@@ -61,10 +60,11 @@ TEST(BatchLines, FaultsNameTheKey) {
 
 class BatchInputTest : public ::testing::Test {
  protected:
-  BatchInput read(const std::string& text, size_t most = 100,
-                  const std::function<bool(const std::string&)>& done = [](const std::string&) {
-                    return false;
-                  }) {
+  BatchInput read(
+      const std::string& text, size_t most = 100,
+      const std::function<bool(const std::string&)>& done = [](const std::string&) {
+        return false;
+      }) {
     file_.emplace(*InputFile::open(dir_.write("in.jsonl", text)));
     return *read_batch_input(*file_, "/v1/completions", most, done);
   }
@@ -74,9 +74,8 @@ class BatchInputTest : public ::testing::Test {
 };
 
 TEST_F(BatchInputTest, RowsAreFoundAgainAtTheirPlaces) {
-  const BatchInput input =
-      read(line("a") + "\r\n\n" + line("b") + "\n" + line("c"), 100,
-           [](const std::string& id) { return id == "b"; });
+  const BatchInput input = read(line("a") + "\r\n\n" + line("b") + "\n" + line("c"), 100,
+                                [](const std::string& id) { return id == "b"; });
   EXPECT_TRUE(input.faults.empty());
   EXPECT_EQ(input.total, 3u);
   ASSERT_EQ(input.rows.size(), 2u);

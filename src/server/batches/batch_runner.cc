@@ -31,8 +31,7 @@ void BatchRunner::begin(const BatchRecord& batch) {
   auto job = std::make_unique<Job>();
   job->id = batch.id;
   job->owner = batch.owner;
-  if (batch.status == BatchStatus::kCancelling)
-    job->control.wish(BatchControl::Wish::kCancel);
+  if (batch.status == BatchStatus::kCancelling) job->control.wish(BatchControl::Wish::kCancel);
   Job& begun = *job;
   jobs_.emplace(batch.id, std::move(job));
   begun.thread = std::thread([this, &begun] { work(begun); });
@@ -122,10 +121,10 @@ Result<BatchRecord> BatchRunner::cancel(const std::string& id) {
   const Status changed = store_.change(id, [&](BatchRecord& batch) {
     if (batch.status == BatchStatus::kCancelling) return;
     if (batch.status != BatchStatus::kValidating && batch.status != BatchStatus::kInProgress) {
-      refused = Error{ErrorCode::kConflict,
-                      fmt::format("the batch is {} and cannot be cancelled",
-                                  batch_status_name(batch.status)),
-                      {}};
+      refused = Error{
+          ErrorCode::kConflict,
+          fmt::format("the batch is {} and cannot be cancelled", batch_status_name(batch.status)),
+          {}};
       return;
     }
     batch.status = BatchStatus::kCancelling;

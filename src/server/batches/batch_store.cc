@@ -50,8 +50,8 @@ Result<std::unique_ptr<BatchStore>> BatchStore::open(const std::string& dir,
   if (access(real.c_str(), W_OK | X_OK) != 0) return refused("the server cannot write it");
   auto lock = FolderLock::take(real.string());
   if (!lock.ok())
-    return Error{lock.error().code,
-                 fmt::format("--batches-dir {}: another server has it", dir), "batches-dir"};
+    return Error{lock.error().code, fmt::format("--batches-dir {}: another server has it", dir),
+                 "batches-dir"};
   std::unique_ptr<BatchStore> store(new BatchStore(real.string(), limits, std::move(*lock)));
   if (const Status read = store->read(); !read.ok()) return refused(read.error().message);
   return store;
@@ -122,8 +122,8 @@ Status BatchStore::keep(const BatchRecord& batch) {
 
 Result<FileRecord> BatchStore::add_file(const std::string& owner, const std::string& filename,
                                         std::string_view bytes) {
-  const FileRecord file{new_record_id("file-"), owner,       filename, "batch",
-                        bytes.size(),           std::time(nullptr)};
+  const FileRecord file{new_record_id("file-"), owner, filename, "batch", bytes.size(),
+                        std::time(nullptr)};
   {
     const std::lock_guard lock(mutex_);
     size_t there = being_written_[owner];
@@ -169,10 +169,10 @@ Status BatchStore::remove_file(const std::string& id) {
   for (const auto& [batch_id, batch] : batches_)
     if (!has_ended(batch.status) &&
         (batch.input_file_id == id || batch.output_id == id || batch.error_id == id))
-      return Error{ErrorCode::kConflict,
-                   fmt::format("the file is one of {}, which has not ended; cancel that first",
-                               batch_id),
-                   {}};
+      return Error{
+          ErrorCode::kConflict,
+          fmt::format("the file is one of {}, which has not ended; cancel that first", batch_id),
+          {}};
   files_.erase(id);
   std::error_code error;
   fs::remove(file_record_path(id), error);
@@ -251,8 +251,8 @@ Status BatchStore::publish(const std::string& file_id, const BatchRecord& batch,
   std::error_code error;
   const uintmax_t bytes = fs::file_size(content_path(file_id), error);
   if (error) return internal("the answers of " + batch.id + " are gone: " + error.message());
-  const FileRecord file{file_id, batch.owner, std::string(filename), "batch_output",
-                        bytes,   std::time(nullptr)};
+  const FileRecord file{file_id,        batch.owner, std::string(filename),
+                        "batch_output", bytes,       std::time(nullptr)};
   const std::lock_guard lock(mutex_);
   if (files_.contains(file_id)) return {};
   if (const Status kept = keep(file); !kept.ok()) return not_kept("file", kept.error());

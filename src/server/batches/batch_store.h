@@ -18,11 +18,11 @@
 namespace valora::server {
 
 struct BatchLimits {
-  size_t file_bytes = size_t{200} << 20;      // of one uploaded file
-  size_t storage_bytes = size_t{8} << 30;     // of all files of one user
-  size_t rows = 50'000;                       // of a batch
-  int batches = 20;                           // of one user that have not ended
-  int in_flight = 48;                         // rows of all batches together
+  size_t file_bytes = size_t{200} << 20;   // of one uploaded file
+  size_t storage_bytes = size_t{8} << 30;  // of all files of one user
+  size_t rows = 50'000;                    // of a batch
+  int batches = 20;                        // of one user that have not ended
+  int in_flight = 48;                      // rows of all batches together
 };
 
 class BatchStore {

@@ -96,13 +96,13 @@ bool BatchWork::fail(std::vector<LineFault> faults) {
 std::optional<RowJournal> BatchWork::open_journal(const std::string& id, size_t& rows) {
   while (!parts_.control.stops()) {
     rows = 0;
-    auto journal = RowJournal::open(
-        parts_.store.content_path(id), [&](std::string_view row, size_t) -> Status {
-          VALORA_TRY(custom_id, custom_id_of(row));
-          ++rows;
-          done_.insert(std::move(custom_id));
-          return {};
-        });
+    auto journal = RowJournal::open(parts_.store.content_path(id),
+                                    [&](std::string_view row, size_t) -> Status {
+                                      VALORA_TRY(custom_id, custom_id_of(row));
+                                      ++rows;
+                                      done_.insert(std::move(custom_id));
+                                      return {};
+                                    });
     if (journal.ok()) return std::move(*journal);
     spdlog::error("{}: {}", id_, journal.error().message);
     if (journal.error().code != ErrorCode::kUnavailable) return std::nullopt;
@@ -161,19 +161,20 @@ BatchWork::Outcome BatchWork::why_ended() const {
 }
 
 BatchWork::Outcome BatchWork::ask_rows() {
-  RowRunParts parts{
-      .count = rows_.size(),
-      .row = [this](size_t index) -> Result<Row> {
-        VALORA_TRY(text, line_at(*input_, rows_[index]));
-        auto line = parse_batch_line(text, batch_.endpoint);
-        if (auto* fault = std::get_if<LineFault>(&line)) return invalid(fault->message);
-        std::string name = std::get<BatchLine>(line).custom_id;
-        return Row{std::move(name), parts_.request(std::get<BatchLine>(std::move(line)))};
-      },
-      .write = [this](const std::vector<AnsweredRow>& rows) { return write(rows); },
-      .ask = parts_.ask,
-      .most_in_flight = parts_.most_in_flight,
-      .deadline = deadline()};
+  RowRunParts parts{.count = rows_.size(),
+                    .row = [this](size_t index) -> Result<Row> {
+                      VALORA_TRY(text, line_at(*input_, rows_[index]));
+                      auto line = parse_batch_line(text, batch_.endpoint);
+                      if (auto* fault = std::get_if<LineFault>(&line))
+                        return invalid(fault->message);
+                      std::string name = std::get<BatchLine>(line).custom_id;
+                      return Row{std::move(name),
+                                 parts_.request(std::get<BatchLine>(std::move(line)))};
+                    },
+                    .write = [this](const std::vector<AnsweredRow>& rows) { return write(rows); },
+                    .ask = parts_.ask,
+                    .most_in_flight = parts_.most_in_flight,
+                    .deadline = deadline()};
   RowRun run(std::move(parts), parts_.queue);
   parts_.control.attach(&run);
   const Status ran = run.run();
@@ -191,8 +192,7 @@ bool BatchWork::append(RowJournal& journal, const std::string& text) {
     const Status appended = journal.append(text);
     if (appended.ok()) return true;
     if (!std::exchange(told, true))
-      spdlog::error("{} waits until its answers can be written: {}", id_,
-                    appended.error().message);
+      spdlog::error("{} waits until its answers can be written: {}", id_, appended.error().message);
     if (parts_.control.stops()) return false;
     parts_.control.wait_for(kPauseAfterFault);
   }

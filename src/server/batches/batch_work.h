@@ -52,9 +52,9 @@ class BatchWork {
   struct Parts {
     BatchStore& store;
     BatchControl& control;
-    std::mutex& validation;               // held while an input is read: one at a time
-    std::function<bool()> has_turn;       // whether the batch may ask its rows now
-    std::function<int()> most_in_flight;  // its part of all rows
+    std::mutex& validation;                         // held while an input is read: one at a time
+    std::function<bool()> has_turn;                 // whether the batch may ask its rows now
+    std::function<int()> most_in_flight;            // its part of all rows
     std::function<HttpRequest(BatchLine)> request;  // a row as its owner's request
     AskRow ask;
     std::shared_ptr<RowThread::Queue> queue;

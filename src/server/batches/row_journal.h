@@ -55,8 +55,8 @@ class RowJournal {
 
   std::string path_;
   std::unique_ptr<JournalFile> file_;
-  uint64_t size_;       // of the whole rows
-  bool torn_ = false;   // an append failed, and what it wrote could not be cut off
+  uint64_t size_;      // of the whole rows
+  bool torn_ = false;  // an append failed, and what it wrote could not be cut off
 };
 
 }  // namespace valora::server

@@ -121,12 +121,12 @@ std::vector<RowRun::Ended> RowRun::wait(Ending seen) {
   auto until = Steady::now() + std::chrono::seconds(1);
   if (!repeats_.empty()) until = std::min(until, repeats_.front().due);
   if (parts_.deadline)
-    until = std::min(until, Steady::now() + std::chrono::duration_cast<Steady::duration>(
-                                                *parts_.deadline -
-                                                std::chrono::system_clock::now()));
+    until =
+        std::min(until, Steady::now() + std::chrono::duration_cast<Steady::duration>(
+                                            *parts_.deadline - std::chrono::system_clock::now()));
   std::unique_lock lock(shared_->mutex);
-  shared_->changed.wait_until(
-      lock, until, [&] { return !shared_->ended.empty() || shared_->ending != seen; });
+  shared_->changed.wait_until(lock, until,
+                              [&] { return !shared_->ended.empty() || shared_->ending != seen; });
   return std::exchange(shared_->ended, {});
 }
 

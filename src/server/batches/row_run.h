@@ -42,8 +42,8 @@ struct RowRunParts {
   // a later run.
   std::function<Status(const std::vector<AnsweredRow>&)> write;
   AskRow ask;
-  std::function<int()> most_in_flight;     // at least 1
-  size_t most_bytes = size_t{256} << 20;   // of the bodies in flight, unless it is one row
+  std::function<int()> most_in_flight;    // at least 1
+  size_t most_bytes = size_t{256} << 20;  // of the bodies in flight, unless it is one row
   // At this time the rows in flight are left; absent: never.
   std::optional<std::chrono::system_clock::time_point> deadline = {};
 };

@@ -24,24 +24,24 @@ class RunTest : public ::testing::Test {
               return Row{std::to_string(i), {.body = std::to_string(i)}};
             },
             .write = [this](const std::vector<AnsweredRow>& rows) -> Status {
-              for (const AnsweredRow& row : rows)
-                written_[row.name].push_back(row.response.status);
+              for (const AnsweredRow& row : rows) written_[row.name].push_back(row.response.status);
               return {};
             },
-            .ask = [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
-              ++asked_[request.body];
-              {
-                const std::lock_guard lock(mutex_);
-                most_ = std::max(most_, ++now_);
-              }
-              thread_.queue()->post([this, body = request.body, exchange] {
-                {
-                  const std::lock_guard lock(mutex_);
-                  --now_;
-                }
-                answer_(body, exchange);
-              });
-            },
+            .ask =
+                [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+                  ++asked_[request.body];
+                  {
+                    const std::lock_guard lock(mutex_);
+                    most_ = std::max(most_, ++now_);
+                  }
+                  thread_.queue()->post([this, body = request.body, exchange] {
+                    {
+                      const std::lock_guard lock(mutex_);
+                      --now_;
+                    }
+                    answer_(body, exchange);
+                  });
+                },
             .most_in_flight = [] { return 4; }};
   }
 

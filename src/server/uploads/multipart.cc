@@ -114,8 +114,7 @@ Result<std::vector<FormPart>> parse_form(std::string_view body, std::string_view
     body.remove_prefix(headers + 2 * kLine.size());
     const size_t end = find_bytes(body, between);
     if (end == body.npos) return cut_off();
-    parts.push_back(
-        {std::move(*name), body.substr(0, end), std::move(filename).value_or("")});
+    parts.push_back({std::move(*name), body.substr(0, end), std::move(filename).value_or("")});
     body.remove_prefix(end + between.size());
   }
   return parts;

@@ -25,8 +25,8 @@ Result<int64_t> page_size(std::string_view query, ListLimits limits) {
 
 std::optional<HttpResponse> refuse_without_batches(const Service& service) {
   if (service.batches != nullptr) return std::nullopt;
-  return error_response(
-      403, "this server takes no files and batches; start it with --batches-dir DIR");
+  return error_response(403,
+                        "this server takes no files and batches; start it with --batches-dir DIR");
 }
 
 std::string owner_of(const Service& service, const HttpRequest& request) {
@@ -49,16 +49,15 @@ Result<OrderedJson> list_page(const std::vector<std::string>& ids, std::string_v
                               const std::function<OrderedJson(const std::string&)>& object) {
   VALORA_TRY(limit, page_size(query, limits));
   const std::string order = query_value(query, "order").value_or("desc");
-  if (order != "asc" && order != "desc")
-    return invalid("\"order\" must be asc or desc", "order");
+  if (order != "asc" && order != "desc") return invalid("\"order\" must be asc or desc", "order");
   std::vector<std::string> ordered = ids;
   if (order == "desc") std::ranges::reverse(ordered);
   auto begin = ordered.begin();
   if (const auto after = query_value(query, "after")) {
     const auto found = std::ranges::find(ordered, *after);
     if (found == ordered.end())
-      return invalid(fmt::format("\"after\" is {}, which is not in the list", shortened(*after, 60)),
-                     "after");
+      return invalid(
+          fmt::format("\"after\" is {}, which is not in the list", shortened(*after, 60)), "after");
     begin = found + 1;
   }
   const auto end = begin + std::min<int64_t>(limit, ordered.end() - begin);

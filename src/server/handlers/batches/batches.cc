@@ -30,8 +30,9 @@ Result<OrderedJson> read_metadata(const Json& body) {
     if (!value.is_string() || key.size() > kMostMetadataKey ||
         value.get_ref<const std::string&>().size() > kMostMetadataValue)
       return invalid(
-          fmt::format("\"metadata.{}\" must be a text of at most {} bytes, with a key of at most {}",
-                      shortened(visible(key), 60), kMostMetadataValue, kMostMetadataKey),
+          fmt::format(
+              "\"metadata.{}\" must be a text of at most {} bytes, with a key of at most {}",
+              shortened(visible(key), 60), kMostMetadataValue, kMostMetadataKey),
           "metadata");
     metadata[key] = value.get<std::string>();
   }
@@ -52,9 +53,10 @@ Result<BatchRecord> read_batch(const Json& body) {
   VALORA_TRY(seconds, window_seconds(window));
   VALORA_TRY(metadata, read_metadata(body));
   if (!is_batch_endpoint(endpoint))
-    return invalid(fmt::format("\"endpoint\" is {}; batches may ask {}",
-                               shortened(visible(endpoint), 60), fmt::join(batch_endpoints(), ", ")),
-                   "endpoint");
+    return invalid(
+        fmt::format("\"endpoint\" is {}; batches may ask {}", shortened(visible(endpoint), 60),
+                    fmt::join(batch_endpoints(), ", ")),
+        "endpoint");
   batch.input_file_id = std::move(input);
   batch.endpoint = std::move(endpoint);
   batch.completion_window = std::move(window);
@@ -85,11 +87,10 @@ std::optional<BatchRecord> visible_batch(const Service& service, const HttpReque
 }
 
 HttpResponse no_such_batch(const HttpRequest& request) {
-  return error_response(
-      404,
-      fmt::format("No batch found with id '{}'.",
-                  shortened(visible(id_in_path(request.path, kBatchesPath)), 60)),
-      "id");
+  return error_response(404,
+                        fmt::format("No batch found with id '{}'.",
+                                    shortened(visible(id_in_path(request.path, kBatchesPath)), 60)),
+                        "id");
 }
 
 }  // namespace

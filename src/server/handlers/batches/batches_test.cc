@@ -14,9 +14,9 @@
 namespace valora::server {
 namespace {
 
+using testing::Handlers;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
-using testing::Handlers;
 
 class BatchesTest : public Handlers {
  protected:
@@ -66,12 +66,10 @@ class BatchesTest : public Handlers {
     std::vector<std::string> names;
     const auto opened = InputFile::open(store_->content_path(file));
     if (!opened.ok()) return names;
-    (void)each_line(*opened, SIZE_MAX,
-                    [&](std::string_view row, LinePlace, size_t) -> Status {
-                      names.push_back(Json::parse(row)["custom_id"]);
-                      return {};
-                    })
-        .ok();
+    (void)each_line(*opened, SIZE_MAX, [&](std::string_view row, LinePlace, size_t) -> Status {
+      names.push_back(Json::parse(row)["custom_id"]);
+      return {};
+    }).ok();
     return names;
   }
 
@@ -91,8 +89,8 @@ TEST_F(BatchesTest, OffWithoutAFolderAndSaysSo) {
 
 TEST_F(BatchesTest, RowsRunBehindLiveRequestsAndKeepTheirOwnOrder) {
   start();
-  const std::string id = create(upload(line("a", R"({"prompt":"x","priority":3})") +
-                                       line("b", R"({"prompt":"y"})")))["id"];
+  const std::string id = create(
+      upload(line("a", R"({"prompt":"x","priority":3})") + line("b", R"({"prompt":"y"})")))["id"];
   EXPECT_EQ(wait_until_ended(id)["status"], "completed");
   (void)chat("live");
   std::vector<int> priorities;
@@ -104,8 +102,8 @@ TEST_F(BatchesTest, EveryRowEndsInOneOfTheFiles) {
   start();
   std::string text;
   for (int i = 0; i < 200; ++i)
-    text += line(std::to_string(i), i % 10 == 0 ? R"({"prompt":"x","model":"nobody"})"
-                                                : R"({"prompt":"x"})");
+    text += line(std::to_string(i),
+                 i % 10 == 0 ? R"({"prompt":"x","model":"nobody"})" : R"({"prompt":"x"})");
   const Json batch = wait_until_ended(create(upload(text))["id"]);
   EXPECT_EQ(batch["request_counts"], Json({{"total", 200}, {"completed", 180}, {"failed", 20}}));
   std::vector<std::string> names = names_in(batch["output_file_id"]);
@@ -119,14 +117,14 @@ TEST_F(BatchesTest, EveryRowEndsInOneOfTheFiles) {
 // What a kill leaves behind: a record in progress, and answers of which the last is torn.
 TEST_F(BatchesTest, AnotherProcessGoesOnBehindATornRow) {
   start();
-  const std::string file =
-      upload(line("a", R"({"prompt":"x"})") + line("b", R"({"prompt":"y"})"));
+  const std::string file = upload(line("a", R"({"prompt":"x"})") + line("b", R"({"prompt":"y"})"));
   BatchRecord record{.endpoint = "/v1/completions", .input_file_id = file};
   record.status = BatchStatus::kInProgress;
   record.expires_at = std::time(nullptr) + 1000;
   const BatchRecord batch = *store_->add_batch(record);
   end();
-  const std::string kept = R"({"custom_id":"a","response":{"status_code":200}})" "\n";
+  const std::string kept = R"({"custom_id":"a","response":{"status_code":200}})"
+                           "\n";
   (void)dir_.write("kept/files/" + batch.output_id, kept + R"({"custom_id":"b","resp)");
   start();
   const Json ended = wait_until_ended(batch.id);
@@ -142,11 +140,14 @@ TEST_F(BatchesTest, ARestartBetweenFinalizingAndTheEndPublishesOnce) {
   start();
   const std::string id = create(upload(line("a", R"({"prompt":"x"})")))["id"];
   const Json first = wait_until_ended(id);
-  ASSERT_TRUE(store_->change(id, [](BatchRecord& batch) {
-    batch.status = BatchStatus::kFinalizing;
-    batch.has_output = false;
-    batch.times.erase("completed_at");
-  }).ok());
+  ASSERT_TRUE(store_
+                  ->change(id,
+                           [](BatchRecord& batch) {
+                             batch.status = BatchStatus::kFinalizing;
+                             batch.has_output = false;
+                             batch.times.erase("completed_at");
+                           })
+                  .ok());
   end();
   start();
   const Json second = wait_until_ended(id);

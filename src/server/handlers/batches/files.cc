@@ -71,10 +71,10 @@ struct ByteRange {
 std::optional<ByteRange> range_of(std::string_view header, uint64_t size) {
   constexpr std::string_view kBytes = "bytes=";
   if (!header.starts_with(kBytes)) return std::nullopt;
-  header.remove_prefix(kBytes.size());
+  const std::string text(header.substr(kBytes.size()));
   ByteRange range{0, size};
-  const char* const last = header.data() + header.size();
-  auto [at, fault] = std::from_chars(header.data(), last, range.begin);
+  const char* const last = text.data() + text.size();
+  auto [at, fault] = std::from_chars(text.data(), last, range.begin);
   if (fault != std::errc() || at == last || *at != '-') return std::nullopt;
   if (++at == last) return range;
   uint64_t final = 0;
@@ -102,8 +102,8 @@ HttpResponse content_of(const std::string& path, std::string_view range_header) 
     return error_response(500, "the file cannot be read");
   response.headers.emplace_back("Accept-Ranges", "bytes");
   if (range)
-    response.headers.emplace_back("Content-Range", fmt::format("bytes {}-{}/{}", asked.begin,
-                                                               asked.end - 1, file->size()));
+    response.headers.emplace_back(
+        "Content-Range", fmt::format("bytes {}-{}/{}", asked.begin, asked.end - 1, file->size()));
   return response;
 }
 
@@ -175,8 +175,7 @@ void handle_delete_file(const std::shared_ptr<Service>& service, HttpRequest req
   if (!file) return exchange->respond(no_such_file(request));
   if (const Status removed = service->batches->store().remove_file(file->id); !removed.ok())
     return exchange->respond(error_response(removed.error()));
-  exchange->respond(
-      {.body = to_text({{"id", file->id}, {"object", "file"}, {"deleted", true}})});
+  exchange->respond({.body = to_text({{"id", file->id}, {"object", "file"}, {"deleted", true}})});
 }
 
 }  // namespace valora::server

@@ -41,10 +41,8 @@ OrderedJson operation(const Route& route, bool keys) {
   out["operationId"] = operation_id(route);
   OrderedJson parameters = OrderedJson::array();
   if (const std::string name = parameter_of(route); !name.empty())
-    parameters.push_back({{"name", name},
-                          {"in", "path"},
-                          {"required", true},
-                          {"schema", {{"type", "string"}}}});
+    parameters.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
   if (route.method == "GET")
     for (OrderedJson& parameter : query_parameters(route.path))
       parameters.push_back(std::move(parameter));

@@ -167,10 +167,8 @@ std::vector<OrderedJson> query_parameters(std::string_view route) {
   std::vector<OrderedJson> out;
   if (route != kFilesPath && route != kBatchesPath) return out;
   const auto add = [&](const char* name, const char* type, const char* meaning) {
-    out.push_back({{"name", name},
-                   {"in", "query"},
-                   {"description", meaning},
-                   {"schema", {{"type", type}}}});
+    out.push_back(
+        {{"name", name}, {"in", "query"}, {"description", meaning}, {"schema", {{"type", type}}}});
   };
   add("limit", "integer", "the most of one answer");
   add("after", "string", "the id behind which the list goes on");
@@ -188,7 +186,8 @@ OrderedJson responses_of(const Route& route, bool keys) {
          {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
   };
   const bool sends = takes_body(route);
-  const bool of_batches = route.path.starts_with(kFilesPath) || route.path.starts_with(kBatchesPath);
+  const bool of_batches =
+      route.path.starts_with(kFilesPath) || route.path.starts_with(kBatchesPath);
   const bool changes = route.path.ends_with("_lora_adapter");
   out["200"] = {{"description", "The answer"}};
   if (OrderedJson content = answer_content(route.method, route.path); !content.empty())
@@ -222,7 +221,8 @@ OrderedJson responses_of(const Route& route, bool keys) {
   else if (route.model_work)
     add("503", "The server loads its model, drains, or a limit of its memory is reached");
   if (route.path == kUploadPath) add("507", "The folder of uploads is full");
-  if (of_batches && route.method == "POST") add("507", "The disk, or the user's part of it, is full");
+  if (of_batches && route.method == "POST")
+    add("507", "The disk, or the user's part of it, is full");
   add("default",
       "405: another method; 408: the request came too slowly; 414, 431: its target or its header "
       "is too long; 421: the host is not allowed; 500: a fault of the server");
