@@ -521,6 +521,12 @@ def task_seeds():
     put("hub_listing", "index", text({"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}))
     put("hub_listing", "name", "owner/name/file.gguf@refs/pr/1")
 
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": [{"role": "user", "content": "} \" {"}]}}
+    put("batch_line", "chat", text(line))
+    put("batch_line", "spaces", json.dumps(line | {"url": "/v1/embeddings", "body": {"input": ["a", "\N{DOG}"]}}, indent=1))
+    put("batch_line", "faulty", text(line | {"method": "GET"}))
+    put("csv_row", "plain", "a,b,,c")
+    put("csv_row", "quoted", 'a,"b,""c""\nd",')
     put("jsonl_line", "label", b"\0" + text({"image": "a.png", "label": "cat"}).encode())
     put("jsonl_line", "labels", b"\6" + text({"images": ["a.png", "b.png"], "labels": ["cat", "dog"]}).encode())
     put("jsonl_line", "question", b"\1" + text({"image": "a.png", "prompt": "q", "answers": ["1", "2", "1"]}).encode())

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   add_generate(app, run);
   add_inspect(app, run);
   add_eval(app, run);
+  add_run(app, run);
   add_fuse(app, run);
   add_quantize(app, run);
   add_tune(app, run);

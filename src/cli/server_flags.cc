@@ -40,6 +40,32 @@ void add_address(Command c, server::ServerOptions& s) {
       "as well");
 }
 
+void add_batches(Command c, server::ServerOptions& s) {
+  s.batches.in_flight = 0;  // run_serve() chooses
+  c.add_option(
+      "--batches-dir", s.batches_dir,
+      "Take files and batches (/v1/files, /v1/batches), and keep them in this folder, made "
+      "if it is not there");
+  c.add_option("--batch-concurrency", s.batches.in_flight,
+               "Rows of all batches that are answered at once; below --max-num-seqs, places stay "
+               "free for live requests (default: three quarters of it)")
+      .range(1, 100'000);
+  c.add_option("--batches-per-user", s.batches.batches,
+               "Highest number of batches of a user that have not ended")
+      .capture_default_str();
+  c.add_option("--batch-rows", s.batches.rows, "Highest number of rows of a batch")
+      .human_integer()
+      .capture_default_str();
+  c.add_option("--batch-file-limit", s.batches.file_bytes,
+               "Bytes of one file for batches, which is in memory until it is whole")
+      .human_integer()
+      .default_str("200M");
+  c.add_option("--batch-storage", s.batches.storage_bytes,
+               "Bytes of all files of a user, beyond which no more are taken")
+      .human_integer()
+      .default_str("8G");
+}
+
 void add_tls(Command c, server::TlsOptions& tls) {
   c.add_option(
       "--ssl-certfile", tls.certificate_file,
@@ -84,6 +110,7 @@ void add_server_flags(Command c, server::ServerOptions& s) {
   c.add_option("--adapter-upload-total", s.uploads.all, "Bytes of all uploaded adapters together")
       .human_integer()
       .default_str("4G");
+  add_batches(c, s);
   c.add_option("--allowed-lora-path", s.allowed_lora_paths,
                "Load adapters at run time from folders in this one alone; repeatable");
   c.add_option(

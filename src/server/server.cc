@@ -8,8 +8,10 @@
 #include <mutex>
 
 #include "base/text/strings.h"
+#include "server/batches/batch_runner.h"
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/app.h"
+#include "server/handlers/batches/ask_row.h"
 #include "server/handlers/service.h"
 #include "server/handlers/starting_app.h"
 #include "server/handlers/status/stats_ticker.h"
@@ -60,12 +62,29 @@ Status check(const ServerOptions& options) {
   if (!options.adapter_upload_dir.empty() && !options.allow_runtime_lora_updating)
     return invalid("--adapter-upload-dir needs --allow-runtime-lora-updating",
                    "adapter-upload-dir");
+  if (options.batches.in_flight < 1 || options.batches.batches < 1)
+    return invalid("--batch-concurrency and --batches-per-user must be at least 1",
+                   "batch-concurrency");
   const std::string& root = options.root_path;
   if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
     return invalid("the root path must begin with a slash and not end with one", "root_path");
   if (options.tls.on()) VALORA_CHECK(TlsContexts::load(options.tls));
   return {};
 }
+
+namespace {
+
+// What the requests of a batch's owner have in their headers.
+BatchRunner::Identity identities_of(const Service& service) {
+  return [&service](const std::string& owner) -> std::optional<Headers> {
+    if (owner.empty()) return Headers();
+    const ServedUser* user = service.users.named(owner);
+    if (user == nullptr) return std::nullopt;
+    return Headers{{"Authorization", "Bearer " + user->settings.key}};
+  };
+}
+
+}  // namespace
 
 struct Server::Impl {
   explicit Impl(ServerOptions server_options)
@@ -74,6 +93,8 @@ struct Server::Impl {
   const ServerOptions options;
   const std::shared_ptr<StartingApp> app;
   std::shared_ptr<Service> service;  // set by serve()
+  std::unique_ptr<BatchStore> batch_store;
+  std::unique_ptr<BatchRunner> batches;  // set by serve(); uses both
   // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
   std::atomic<int> signals{0};
@@ -91,7 +112,16 @@ Result<std::unique_ptr<Server>> Server::listen(ServerOptions options) {
     options.limits.max_unfinished_body_bytes =
         std::max(options.limits.max_unfinished_body_bytes, options.uploads.one);
   }
+  std::unique_ptr<BatchStore> batch_store;
+  if (!options.batches_dir.empty()) {
+    VALORA_TRY(store, BatchStore::open(options.batches_dir, options.batches));
+    batch_store = std::move(store);
+    options.limits.max_total_body_bytes += options.batches.file_bytes;
+    options.limits.max_unfinished_body_bytes =
+        std::max(options.limits.max_unfinished_body_bytes, options.batches.file_bytes);
+  }
   auto impl = std::make_unique<Impl>(std::move(options));
+  impl->batch_store = std::move(batch_store);
   VALORA_TRY(server, HttpServer::start(http_options(impl->options), impl->app));
   impl->http = std::move(server);
   return std::unique_ptr<Server>(new Server(std::move(impl)));
@@ -101,6 +131,12 @@ Status Server::serve(Engine& engine) {
   VALORA_CHECK(check_default_adapters(impl_->options.default_adapters, engine));
   impl_->service = std::make_shared<Service>(impl_->options, engine);
   engine.set_observer(&impl_->service->metrics);
+  if (impl_->batch_store) {
+    impl_->batches = std::make_unique<BatchRunner>(*impl_->batch_store, ask_through(impl_->service),
+                                                   identities_of(*impl_->service));
+    impl_->service->batches = impl_->batches.get();
+    impl_->batches->resume();
+  }
   impl_->app->serve(std::make_shared<App>(impl_->service));
   return {};
 }
@@ -132,6 +168,7 @@ void Server::drain() {
   impl_->http->close_after_responses();
   if (const auto limit = impl_->options.drain_timeout; limit.count() > 0)
     impl_->http->stop_after(limit);
+  if (impl_->batches) impl_->batches->drain();
   impl_->service->engine.drain([weak = std::weak_ptr(impl_->http)] {
     if (auto http = weak.lock())
       http->when_idle([weak] {
@@ -143,6 +180,7 @@ void Server::drain() {
 void Server::stop() {
   impl_->http->begin_stop();
   impl_->http->wait();
+  if (impl_->batches) impl_->batches->stop();
   if (impl_->service) impl_->service->ticker->stop();  // it holds exchanges, which hold the service
 }
 

@@ -12,6 +12,7 @@
 #include "api/engine.h"
 #include "base/result.h"
 #include "server/applications/application.h"
+#include "server/batches/batch_store.h"
 #include "server/page/samples.h"
 #include "server/uploads/upload_store.h"
 #include "server/users/user.h"
@@ -102,6 +103,9 @@ struct ServerOptions {
   // where uploaded adapters are stored (UploadStore::prepare()); empty: no uploads
   std::string adapter_upload_dir;
   UploadLimits uploads;
+  // where files and batches are kept (BatchStore::open()); empty: neither /v1/files nor /v1/batches
+  std::string batches_dir;
+  BatchLimits batches;
   // directory in which an unknown model name is looked up as an adapter folder; empty: off
   std::string lora_resolver_dir;
   // 429; choices waiting: n times the prompts of each request that the engine has not started

@@ -113,15 +113,16 @@ def test_man_page_covers_every_subcommand():
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The server of `make serve`, with a different port and thread count, and with applications."""
+    """The server of `make serve`, with a different port and thread count, with applications, and with batches."""
     page = blocks(REPOSITORY / "docs/applications.md")
-    applications = tmp_path_factory.mktemp("demo") / "applications.yaml"
+    folder = tmp_path_factory.mktemp("demo")
+    applications = folder / "applications.yaml"
     applications.write_text(next(text for language, text in page if language == "yaml"))
     listed = subprocess.run(["make", "--silent", "--eval", "shown: ; @echo $(DEMO_SERVE)", "shown"], cwd=REPOSITORY, check=True,
                             capture_output=True, text=True).stdout.split()
     port = listed.index("--port")
     server = ServedProcess(*listed[1:port], *listed[port + 2:], "--threads", "1",
-                           "--applications", str(applications), cwd=REPOSITORY)
+                           "--applications", str(applications), "--batches-dir", str(folder / "batches"), cwd=REPOSITORY)
     yield server
     assert server.stop() == 0
 

@@ -16,6 +16,8 @@ CALL = [{"type": "function", "name": "weather", "parameters": NOTHING}]
 RARE = {("/v1/stats", JSON, "steps.last"): "none", ("/v1/responses", EVENTS, "code"): "an error", ("/v1/responses", EVENTS, "message"): "an error",
         ("/v1/responses", EVENTS, "param"): "an error",
         ("/v1/models/{model}", JSON, "num_labels"): "labels of a task", ("/v1/models/{model}", JSON, "labels"): "labels of a task"}
+ERRORS = ["errors.object", "errors.data", "errors.data.code", "errors.data.message", "errors.data.param", "errors.data.line"]
+RARE |= {(path, JSON, place): "a batch with faults" for path in ("/v1/batches", "/v1/batches/{batch_id}/cancel") for place in ERRORS}
 # Only models that think send these; test_thoughts.py asks them.
 THOUGHTS = [f"{part}.{field}" for part in ("choices.message", "choices.delta") for field in ("reasoning", "reasoning_content")]
 THOUGHTS += ["usage.completion_tokens_details", "usage.completion_tokens_details.reasoning_tokens", "output.summary"]
@@ -58,7 +60,8 @@ def server(folders, tmp_path_factory):
     applications = tmp_path_factory.mktemp("openapi") / "applications.yaml"
     applications.write_text("applications:\n  - {name: mine, models: [two], ttft: 60, tpot: 60, e2e: 60, rate: 100, max_waiting: 50}\n")
     reranker = as_reranker(folders["model"], tmp_path_factory.mktemp("reranker") / "model")
-    made = Server(folders | {"model": reranker}, "--applications", applications, "--enable-tokenizer-info-endpoint")
+    made = Server(folders | {"model": reranker}, "--applications", applications, "--enable-tokenizer-info-endpoint",
+                  "--batches-dir", applications.parent / "batches")
     yield made
     assert made.stop() == 0
 
@@ -90,6 +93,40 @@ def bodies(stream):
     yield "/v1/responses", dict(model="tiny", input="Hi", max_output_tokens=300, tools=CALL, tool_choice="required", **plain)
 
 
+def upload(server, text):
+    form = "".join(f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="a"\r\n\r\n{value}\r\n'
+                   for name, value in {"purpose": "batch", "file": text}.items())
+    status, text = server.request("POST", "/v1/files", (form + "--b--").encode(), {"Content-Type": "multipart/form-data; boundary=b"})
+    assert status == 200, text
+    return json.loads(text)
+
+
+def ended(server, batch):
+    def current():
+        return json.loads(server.request("GET", f"/v1/batches/{batch['id']}")[1])
+    server.wait_until(lambda: current()["status"] in ("completed", "failed", "cancelled"), "the batch ends")
+    return current()
+
+
+def batch_answers(server):
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "Hi", "max_tokens": 2}}
+    for text in (json.dumps(line), "{"):
+        file = upload(server, text)
+        yield "/v1/files", "post", JSON, file
+        yield "/v1/files/{file_id}", "get", JSON, json.loads(server.request("GET", f"/v1/files/{file['id']}")[1])
+        batch = server.post("/v1/batches", {"input_file_id": file["id"], "endpoint": line["url"], "metadata": {"a": "b"}})
+        yield "/v1/batches", "post", JSON, batch
+        yield "/v1/batches/{batch_id}", "get", JSON, ended(server, batch)
+        yield "/v1/files/{file_id}", "delete", JSON, json.loads(server.request("DELETE", f"/v1/files/{file['id']}")[1])
+    slow = [line | {"custom_id": str(i), "body": line["body"] | {"max_tokens": 500, "ignore_eos": True}} for i in range(100)]
+    file = upload(server, "\n".join(map(json.dumps, slow)))
+    batch = server.post("/v1/batches", {"input_file_id": file["id"], "endpoint": line["url"]})
+    yield "/v1/batches/{batch_id}/cancel", "post", JSON, server.post(f"/v1/batches/{batch['id']}/cancel", None)
+    ended(server, batch)
+    for path in ("/v1/files", "/v1/batches"):
+        yield path, "get", JSON, json.loads(server.request("GET", path)[1])
+
+
 def answers(server):
     """Yields (path as in the document, method, content type, answer)."""
     for path, body in bodies(stream=False):
@@ -105,6 +142,7 @@ def answers(server):
     yield "/score", "post", JSON, server.post("/score", {"text_1": "Hi", "text_2": "Ho"})
     yield "/tokenize", "post", JSON, server.post("/tokenize", {"prompt": "Hi"})
     yield "/detokenize", "post", JSON, server.post("/detokenize", {"tokens": [5, 6]})
+    yield from batch_answers(server)
     for path, template in {"/v1/models": None, "/v1/models/three": "/v1/models/{model}", "/v1/lora_adapters": None, "/v1/applications": None,
                            "/v1/stats": None, "/load": None, "/version": None, "/openapi.json": None, "/tokenizer_info": None}.items():
         yield template or path, "get", JSON, json.loads(server.request("GET", path)[1])

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/text/strings.h"
 #include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/batches/files.h"
 #include "server/handlers/cross_site.h"
 #include "server/handlers/routes.h"
 #include "server/http/allowed_hosts.h"
@@ -15,6 +16,9 @@
 
 namespace valora::server {
 namespace {
+
+// Of an uploaded file's form, around the file.
+constexpr size_t kFormBytes = size_t{64} << 10;
 
 bool is_json(std::string_view content_type) {
   std::string type(content_type.substr(0, content_type.find(';')));
@@ -69,7 +73,7 @@ void App::add_cors_headers(const HttpRequest& head, Headers& common) const {
   common.emplace_back("Access-Control-Allow-Origin", any ? "*" : origin);
   common.emplace_back("Access-Control-Expose-Headers", "X-Request-Id");
   if (head.method != "OPTIONS") return;
-  common.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
+  common.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE, OPTIONS");
   common.emplace_back("Access-Control-Max-Age", "600");
   if (const auto asked = head.header("access-control-request-headers"); !asked.empty())
     common.emplace_back("Access-Control-Allow-Headers", asked);
@@ -111,9 +115,11 @@ std::optional<HttpResponse> App::screen(const HttpRequest& head, Headers& common
 }
 
 std::optional<size_t> App::max_body_bytes(const HttpRequest& head) const {
-  if (head.method != "POST" || served_path(service_->options, head.path) != kUploadPath)
-    return std::nullopt;
-  return service_->uploads.limits().one;
+  if (head.method != "POST") return std::nullopt;
+  const std::string_view path = served_path(service_->options, head.path);
+  if (path == kUploadPath) return service_->uploads.limits().one;
+  if (path == kFilesPath) return service_->options.batches.file_bytes + kFormBytes;
+  return std::nullopt;
 }
 
 bool App::is_status(const HttpRequest& head) const {

@@ -37,6 +37,12 @@ int highest_priority(const Service& service, const Caller& caller, int by_defaul
   return caller.user == nullptr ? INT_MIN : by_default;  // with users, --api-key has all rights
 }
 
+// Rows of batches keep their order among one another.
+int behind_live_requests(int priority) {
+  constexpr int64_t kBehind = int64_t{1} << 30;
+  return static_cast<int>(std::min<int64_t>(INT_MAX, priority + kBehind));
+}
+
 Result<int> priority_of(const Service& service, const Caller& caller, const Sharing& sharing) {
   const int by_default = caller.application ? caller.application->settings.priority : 0;
   const int highest = highest_priority(service, caller, by_default);
@@ -59,7 +65,8 @@ Result<Caller> caller_of(const Service& service, const HttpRequest& request, con
   VALORA_TRY(application, application_of(service, request, caller.user, target, sharing));
   caller.application = application;
   VALORA_TRY(priority, priority_of(service, caller, sharing));
-  caller.priority = priority;
+  caller.background = request.background;
+  caller.priority = request.background ? behind_live_requests(priority) : priority;
   return caller;
 }
 
@@ -73,6 +80,9 @@ void set_caller(std::vector<GenerateRequest>& requests, const Sharing& sharing,
                 const Caller& caller) {
   set_sharing(requests, sharing, caller.application);
   for (GenerateRequest& request : requests) request.priority = caller.priority;
+  if (caller.background)  // nobody waits for it: its targets are those of no one
+    for (GenerateRequest& request : requests)
+      request.ttft_target = request.tpot_target = std::nullopt;
   if (caller.application != nullptr || caller.user == nullptr) return;
   for (GenerateRequest& request : requests) {
     request.tenant = "user " + caller.user->settings.name;

@@ -11,6 +11,7 @@ struct Caller {
   ServedApplication* application = nullptr;  // null: none
   ServedUser* user = nullptr;                // null: no particular user
   int priority = 0;                          // of the caller's requests
+  bool background = false;                   // HttpRequest::background
 };
 
 // Errors: those of application_of(); kNotFound for a model that the user may not use, as if it did

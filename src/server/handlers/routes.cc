@@ -9,6 +9,8 @@
 #include "server/handlers/adapters/models.h"
 #include "server/handlers/adapters/upload_lora.h"
 #include "server/handlers/applications/applications.h"
+#include "server/handlers/batches/batches.h"
+#include "server/handlers/batches/files.h"
 #include "server/handlers/generation/generation.h"
 #include "server/handlers/generation/responses_api.h"
 #include "server/handlers/ollama/ollama.h"
@@ -59,6 +61,19 @@ constexpr std::array kRoutes = {
           !kOpen, kModelWork, kChanges},
     Route{"POST", kUploadPath, handle_upload_lora, "Upload an adapter and load it", !kOpen,
           kModelWork, kChanges, nullptr, check_upload_header},
+    Route{"POST", kFilesPath, handle_upload_file, "Upload the input of a batch", !kOpen, kModelWork,
+          kChanges, nullptr, check_file_header},
+    Route{"GET", kFilesPath, handle_files, "List files"},
+    Route{"GET", "/v1/files/{file_id}", handle_file, "Describe a file"},
+    Route{"GET", "/v1/files/{file_id}/content", handle_file_content, "The content of a file"},
+    Route{"DELETE", "/v1/files/{file_id}", handle_delete_file, "Delete a file", !kOpen, !kModelWork,
+          kChanges},
+    Route{"POST", kBatchesPath, handle_create_batch, "Begin a batch of requests", !kOpen,
+          kModelWork, kChanges},
+    Route{"GET", kBatchesPath, handle_batches, "List batches"},
+    Route{"GET", "/v1/batches/{batch_id}", handle_batch, "Describe a batch"},
+    Route{"POST", "/v1/batches/{batch_id}/cancel", handle_cancel_batch, "Cancel a batch", !kOpen,
+          !kModelWork, kChanges},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
@@ -111,6 +126,15 @@ bool method_matches(const Route& route, std::string_view method) {
 std::span<const Route> all_routes() { return kRoutes; }
 
 bool path_matches(const Route& route, std::string_view path) {
+  if (const size_t open = route.path.find('{'); open != route.path.npos) {
+    const std::string_view before = route.path.substr(0, open);
+    const std::string_view after = route.path.substr(route.path.find('}') + 1);
+    if (path.size() <= before.size() + after.size() || !path.starts_with(before) ||
+        !path.ends_with(after))
+      return false;
+    path = path.substr(before.size(), path.size() - before.size() - after.size());
+    return path.find('/') == path.npos;
+  }
   return route.path.size() > 1 && route.path.ends_with('/') ? path.starts_with(route.path)
                                                             : path == route.path;
 }

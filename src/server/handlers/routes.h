@@ -12,7 +12,8 @@ namespace valora::server {
 
 struct Route {
   std::string_view method;  // GET also matches HEAD
-  std::string_view path;    // a trailing '/' matches any suffix; "/" alone matches itself
+  // A trailing '/' matches any suffix; "/" alone matches itself; "{name}" matches one part.
+  std::string_view path;
   ServiceHandler handler;
   std::string_view summary;  // for /openapi.json; empty: not part of the API
   bool open = false;         // needs no API key

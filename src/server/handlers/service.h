@@ -24,6 +24,7 @@
 namespace valora::server {
 
 class AdapterResolver;
+class BatchRunner;
 class StatsTicker;
 
 class Service {
@@ -47,6 +48,8 @@ class Service {
   std::atomic<int> load{0};  // running requests that use the model
   const std::unique_ptr<StatsTicker> ticker;
   UploadStore uploads;
+  // Set before requests come, and valid until the last one is handled; null: batches are off.
+  BatchRunner* batches = nullptr;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -197,6 +197,8 @@ void Connection::on_header(ErrorCode error) {
   if (!path) return refuse(400, "the request target has a malformed percent escape");
   path_ = *path;
   request_.path = std::move(*path);
+  const size_t query = target.find('?');
+  request_.query = query == target.npos ? "" : std::string(target.substr(query + 1));
   if (status_only_) {
     keep_alive_ = false;
     if (!core_->handler->is_status(request_))

@@ -46,6 +46,17 @@ std::optional<std::string> percent_decode(std::string_view text) {
   return out;
 }
 
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    if (pair.substr(0, equals) == name)
+      return percent_decode(pair.substr(std::min(equals + 1, pair.size())));
+  }
+  return std::nullopt;
+}
+
 std::string request_id_from(std::string_view header) {
   const auto printable = [](char c) { return c > ' ' && c < 127; };
   if (!header.empty() && header.size() <= 128 &&

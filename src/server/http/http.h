@@ -18,9 +18,11 @@ struct HttpRequest {
   std::string id;      // the client's X-Request-Id, or a random one
   std::string method;  // "GET"
   std::string path;    // percent-decoded, without the query
+  std::string query;   // as sent, without the '?'
   Headers headers;
   std::string body;
-  std::string peer;  // "127.0.0.1:52113"
+  std::string peer;         // "127.0.0.1:52113"
+  bool background = false;  // a row of a batch: live requests go before it
 
   // The first header with this name, case-insensitive; empty if absent.
   std::string_view header(std::string_view name) const;
@@ -95,6 +97,9 @@ bool same_header_name(std::string_view a, std::string_view b);
 
 // "%2F" becomes "/". Returns nullopt for a malformed escape.
 std::optional<std::string> percent_decode(std::string_view text);
+
+// The decoded value of a parameter, the first of this name; nullopt if it is absent or malformed.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 // Returns `header` if it is a printable id of at most 128 characters, else a random id.
 std::string request_id_from(std::string_view header);

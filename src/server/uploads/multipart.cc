@@ -66,7 +66,8 @@ HeaderValue read_value(std::string_view text, std::string_view parameter) {
   return out;
 }
 
-std::optional<std::string> field_name(std::string_view headers) {
+// A parameter of Content-Disposition.
+std::optional<std::string> disposition(std::string_view headers, std::string_view parameter) {
   while (!headers.empty()) {
     const size_t end = std::min(headers.find(kLine), headers.size());
     const std::string_view line = headers.substr(0, end);
@@ -74,7 +75,7 @@ std::optional<std::string> field_name(std::string_view headers) {
     const size_t colon = line.find(':');
     if (colon == line.npos || !same_header_name(line.substr(0, colon), "content-disposition"))
       continue;
-    HeaderValue value = read_value(line.substr(colon + 1), "name");
+    HeaderValue value = read_value(line.substr(colon + 1), parameter);
     if (same_header_name(value.type, "form-data")) return value.parameter;
   }
   return std::nullopt;
@@ -107,12 +108,13 @@ Result<std::vector<FormPart>> parse_form(std::string_view body, std::string_view
     if (headers == body.npos)
       return invalid("the headers of a part of the form do not end within " +
                      std::to_string(kMostPartHeaderBytes) + " bytes");
-    auto name = field_name(body.substr(0, headers));
+    auto name = disposition(body.substr(0, headers), "name");
+    auto filename = disposition(body.substr(0, headers), "filename");
     if (!name || name->empty()) return invalid("a part of the form has no name");
     body.remove_prefix(headers + 2 * kLine.size());
     const size_t end = find_bytes(body, between);
     if (end == body.npos) return cut_off();
-    parts.push_back({std::move(*name), body.substr(0, end)});
+    parts.push_back({std::move(*name), body.substr(0, end), std::move(filename).value_or("")});
     body.remove_prefix(end + between.size());
   }
   return parts;

@@ -10,8 +10,9 @@
 namespace valora::server {
 
 struct FormPart {
-  std::string name;           // of the field; the file name is ignored
+  std::string name;           // of the field
   std::string_view contents;  // within the body
+  std::string filename = {};  // as the client says; empty: none
 };
 
 inline constexpr size_t kMostFormParts = 32;

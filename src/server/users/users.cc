@@ -78,6 +78,12 @@ ServedUser* Users::find(std::string_view key) const {
   return found;
 }
 
+const ServedUser* Users::named(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      users_, [&](const ServedUser& user) { return user.settings.name == name; });
+  return found == users_.end() ? nullptr : &*found;
+}
+
 bool same_secret(std::string_view given, std::string_view secret) {
   unsigned char difference = given.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i)

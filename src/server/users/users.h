@@ -57,6 +57,8 @@ class Users {
   bool empty() const { return users_.empty(); }
   // Null if the key belongs to nobody. Takes the same time for all wrong keys of one length.
   ServedUser* find(std::string_view key) const;
+  // Null if there is no user of this name.
+  const ServedUser* named(std::string_view name) const;
 
  private:
   mutable std::deque<ServedUser> users_;

@@ -14,6 +14,14 @@ namespace {
 
 constexpr const char* kJsonType = "application/json";
 
+// The name of the route's parameter; empty: none.
+std::string parameter_of(const Route& route) {
+  if (route.path.size() > 1 && route.path.ends_with('/')) return "model";
+  const size_t open = route.path.find('{');
+  if (open == route.path.npos) return {};
+  return std::string(route.path.substr(open + 1, route.path.find('}') - open - 1));
+}
+
 // A route that ends in "/" takes the rest of the path as the parameter {model}.
 std::string template_of(const Route& route) {
   return std::string(route.path) + (route.path.ends_with('/') ? "{model}" : "");
@@ -31,12 +39,15 @@ OrderedJson operation(const Route& route, bool keys) {
   OrderedJson out = OrderedJson::object();
   out["summary"] = route.summary;
   out["operationId"] = operation_id(route);
-  if (route.path.ends_with('/'))
-    out["parameters"] = OrderedJson::array({{{"name", "model"},
-                                             {"in", "path"},
-                                             {"required", true},
-                                             {"schema", {{"type", "string"}}}}});
-  if (route.method == "POST" && !route.open) {
+  OrderedJson parameters = OrderedJson::array();
+  if (const std::string name = parameter_of(route); !name.empty())
+    parameters.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+  if (route.method == "GET")
+    for (OrderedJson& parameter : query_parameters(route.path))
+      parameters.push_back(std::move(parameter));
+  if (!parameters.empty()) out["parameters"] = std::move(parameters);
+  if (takes_body(route)) {
     const char* type = route.screen ? "multipart/form-data" : kJsonType;
     out["requestBody"] = {{"required", true},
                           {"content", {{type, {{"schema", body_schema(route.path)}}}}}};

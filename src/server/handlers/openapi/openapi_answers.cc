@@ -1,5 +1,7 @@
 #include "server/handlers/openapi/openapi_answers.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "server/openai/request_fields.h"
@@ -54,9 +56,10 @@ OrderedJson schema_of_shape(const OrderedJson& shape) {
   return schema_of_object(shape);
 }
 
-OrderedJson answer_content(std::string_view path) {
+OrderedJson answer_content(std::string_view method, std::string_view path) {
   static const OrderedJson table = OrderedJson::parse(answer_shapes_text());
-  const auto found = table.find(std::string(table_path(path)));
+  auto found = table.find(fmt::format("{} {}", method, path));
+  if (found == table.end()) found = table.find(std::string(table_path(path)));
   OrderedJson out = OrderedJson::object();
   if (found == table.end()) return out;
   for (const auto& [type, shape] : found->items()) out[type]["schema"] = schema_of_shape(shape);

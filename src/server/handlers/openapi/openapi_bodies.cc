@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/batches/batches.h"
+#include "server/handlers/batches/files.h"
 #include "server/handlers/openapi/openapi_answers.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
@@ -54,6 +56,32 @@ OrderedJson upload_schema() {
   return out;
 }
 
+OrderedJson text_field(const char* meaning) {
+  return {{"type", "string"}, {"description", meaning}};
+}
+
+OrderedJson file_form() {
+  OrderedJson file = text_field("the lines of a batch");
+  file["format"] = "binary";
+  return {{"type", "object"},
+          {"properties", {{"purpose", text_field("batch")}, {"file", std::move(file)}}},
+          {"required", OrderedJson::array({"purpose", "file"})}};
+}
+
+OrderedJson batch_schema() {
+  return {
+      {"type", "object"},
+      {"properties",
+       {{"input_file_id", text_field("an uploaded file; its lines have custom_id, method, url, "
+                                     "body")},
+        {"endpoint", text_field("that the lines ask: /v1/chat/completions, /v1/completions, "
+                                "/v1/embeddings or /v1/responses")},
+        {"completion_window", text_field("after which rows are given up, such as 24h or 30m; 24h "
+                                         "if absent")},
+        {"metadata", {{"type", "object"}, {"description", "up to 16 texts, given back"}}}}},
+      {"required", OrderedJson::array({"input_file_id", "endpoint"})}};
+}
+
 OrderedJson type_of(const OrderedJson& example) {
   if (example.is_boolean()) return "boolean";
   if (example.is_string()) return "string";
@@ -79,6 +107,8 @@ OrderedJson field_schema(const RequestField& field) {
 
 OrderedJson body_schema(std::string_view route) {
   if (route == kUploadPath) return upload_schema();
+  if (route == kFilesPath) return file_form();
+  if (route == kBatchesPath) return batch_schema();
   if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
   const std::vector<RequestField>& fields = request_fields(route);
   OrderedJson out = {{"type", "object"}};
@@ -96,6 +126,24 @@ OrderedJson body_schema(std::string_view route) {
   return out;
 }
 
+bool takes_body(const Route& route) {
+  return route.method == "POST" && !route.open && !route.path.ends_with("/cancel");
+}
+
+std::vector<OrderedJson> query_parameters(std::string_view route) {
+  std::vector<OrderedJson> out;
+  if (route != kFilesPath && route != kBatchesPath) return out;
+  const auto add = [&](const char* name, const char* type, const char* meaning) {
+    out.push_back(
+        {{"name", name}, {"in", "query"}, {"description", meaning}, {"schema", {{"type", type}}}});
+  };
+  add("limit", "integer", "the most of one answer");
+  add("after", "string", "the id behind which the list goes on");
+  add("order", "string", "desc, the newest first, or asc");
+  if (route == kFilesPath) add("purpose", "string", "batch or batch_output");
+  return out;
+}
+
 OrderedJson responses_of(const Route& route, bool keys) {
   OrderedJson out = OrderedJson::object();
   const auto add = [&](const char* status, const char* meaning) {
@@ -104,21 +152,29 @@ OrderedJson responses_of(const Route& route, bool keys) {
         {"content",
          {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}}};
   };
-  const bool sends = route.method == "POST" && !route.open;
+  const bool sends = takes_body(route);
+  const bool of_batches =
+      route.path.starts_with(kFilesPath) || route.path.starts_with(kBatchesPath);
   const bool changes = route.path.ends_with("_lora_adapter");
   out["200"] = {{"description", "The answer"}};
-  if (OrderedJson content = answer_content(route.path); !content.empty())
+  if (OrderedJson content = answer_content(route.method, route.path); !content.empty())
     out["200"]["content"] = std::move(content);
   if (sends) add("400", "A field is wrong or not supported; `param` names it");
   if (keys && !route.open) add("401", "The API key is missing or wrong");
-  if (changes)
+  if (of_batches)
+    add("403", "The server was started without --batches-dir");
+  else if (changes)
     add("403", "An option of the server, the key's user or, for uploads, the origin forbids it");
   else if (keys && !route.open)
     add("403", "The key's user may not do this");
   if (changes)
     add("404", "There is no such adapter, or no such folder");
+  else if (of_batches)
+    add("404", "There is no such file or batch");
   else if (route.model_work || route.path.ends_with('/'))
     add("404", "There is no such model");
+  if (route.method == "DELETE") add("409", "A batch that has not ended needs the file");
+  if (route.path.ends_with("/cancel")) add("409", "The batch has ended");
   if (changes) add("409", "The name has another generation than `expected_generation`");
   if (sends) {
     add("413", "The body is too large");
@@ -132,6 +188,8 @@ OrderedJson responses_of(const Route& route, bool keys) {
   else if (route.model_work)
     add("503", "The server loads its model, drains, or a limit of its memory is reached");
   if (route.path == kUploadPath) add("507", "The folder of uploads is full");
+  if (of_batches && route.method == "POST")
+    add("507", "The disk, or the user's part of it, is full");
   add("default",
       "405: another method; 408: the request came too slowly; 414, 431: its target or its header "
       "is too long; 421: the host is not allowed; 500: a fault of the server");
