@@ -18,8 +18,10 @@
 #include "server/handlers/viewer.h"
 #include "server/ollama/ollama_body.h"
 #include "server/openai/errors.h"
+#include "server/openai/fields.h"
 #include "server/openai/json_text.h"
 #include "server/openai/requests.h"
+#include "server/openai/responses.h"
 
 namespace valora::server::ollama {
 namespace {
