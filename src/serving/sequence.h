@@ -30,7 +30,7 @@ class EngineCore;
 // Commands for the engine thread. Lists can be spliced without allocating.
 using EngineCommands = std::list<std::function<void(EngineCore&)>>;
 
-struct ActiveRequest {
+struct ActiveRequest : std::enable_shared_from_this<ActiveRequest> {
   RequestHandle handle = 0;
   GenerateRequest request;
   std::shared_ptr<ResponseSink> sink;
