@@ -11,7 +11,7 @@
 #include "lab/cli/command.h"
 #include "lab/cli/experiment_flags.h"
 #include "lab/cli/memory_scenarios.h"
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 namespace valora::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "lab/memory/comparison.h"
 #include "lab/policies/policies.h"
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 namespace valora::bench {
 namespace {

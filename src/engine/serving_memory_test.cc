@@ -7,7 +7,7 @@
 #include <random>
 
 #include "engine/testing/engine_fixture.h"
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 namespace valora {
 namespace {

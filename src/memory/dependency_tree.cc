@@ -1,10 +1,49 @@
 #include "memory/dependency_tree.h"
 
+#include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/reserve.h"
 
 namespace valora::memory {
+namespace {
+
+KvNode* deepest(KvNode* node) {
+  while (!node->children.empty()) node = node->children.back();
+  return node;
+}
+
+// Visits these siblings and their descendants, children before parents and the last sibling first.
+// body may remove the node it is called with.
+template <typename Body>
+void visit_upwards(const std::vector<KvNode*>& top, Body&& body) {
+  if (top.empty()) return;
+  const KvNode* const above = top.front()->parent;
+  KvNode* at = deepest(top.back());
+  while (true) {
+    KvNode* const parent = at->parent;
+    const size_t place = at->place;
+    body(*at);
+    if (place > 0)
+      at = deepest((parent == above ? top : parent->children)[place - 1]);
+    else if (parent == above)
+      return;  // `top` may have been freed
+    else
+      at = parent;
+  }
+}
+
+template <typename List, typename Item>
+void erase_from(List& list, const Item& item) {
+  const auto it = std::ranges::find(list, item);
+  *it = list.back();
+  list.pop_back();
+}
+
+bool is_idle(const AdapterNode& node) { return node.resident() && !node.pinned(); }
+
+}  // namespace
 
 DependencyTree::DependencyTree(BlockArena& arena, BlockArena& swap, bool dependencies)
     : arena_(arena),
@@ -229,6 +268,188 @@ int32_t DependencyTree::invalid_kv() const {
   for (const auto& [identity, root] : roots_)
     if (root.blocks > 0 && !root.usable()) blocks += root.blocks;
   return blocks;
+}
+
+// ---- removal of KV nodes, and of roots that have become empty ----
+
+void DependencyTree::evict(KvNode& node) {
+  assert(node.leaf >= 0 && node.flight == Flight::kNone);
+  remove_from_pool(node);
+  if (node.saved()) return;
+  remove_below(node);
+  remove(node);
+}
+
+void DependencyTree::unswap(KvNode& node) {
+  assert(node.saved() && node.flight == Flight::kNone);
+  drop_copy(node);
+  if (node.present()) return;
+  remove_below(node);
+  remove(node);
+}
+
+// Everything below a node outside the pool is also outside the pool and not in flight.
+void DependencyTree::remove_below(KvNode& node) {
+  visit_upwards(node.children, [this](KvNode& one) {
+    assert(!one.present());
+    drop_copy(one);
+    remove(one);
+  });
+}
+
+// Unlinks a node that has neither children nor blocks.
+void DependencyTree::remove(KvNode& node) {
+  assert(node.children.empty() && !node.present());
+  KvRoot& root = *node.root;
+  auto& siblings = node.parent ? node.parent->children : root.children;
+  siblings.back()->place = node.place;
+  siblings[node.place] = siblings.back();
+  siblings.pop_back();
+  kv_nodes_.erase(Digest(node.key));
+  if (root.children.empty()) erase_root(root);
+}
+
+void DependencyTree::clear(KvRoot& root) {
+  // Removing the last node also removes the root.
+  visit_upwards(root.children, [this](KvNode& node) {
+    if (node.busy() || node.flight != Flight::kNone || !node.children.empty()) return;
+    if (node.present() && node.saved()) unswap(node);
+    if (node.present())
+      evict(node);
+    else
+      unswap(node);
+  });
+}
+
+void DependencyTree::erase_if_empty(KvRoot& root) {
+  if (root.children.empty()) erase_root(root);
+}
+
+void DependencyTree::erase_root(KvRoot& root) {
+  for (AdapterNode* adapter : root.adapters) erase_from(adapter->roots, &root);
+  roots_.erase(Digest(root.identity));
+}
+
+// ---- adapter nodes ----
+
+template <typename Change>
+void DependencyTree::change(AdapterNode& node, Change&& apply) {
+  const auto account = [&](int sign) {
+    const auto blocks = static_cast<int32_t>(node.blocks.size());
+    counts_.adapter_blocks += sign * blocks;
+    counts_.adapters += sign * (node.present() ? 1 : 0);
+    if (is_idle(node)) counts_.idle_adapter_blocks += sign * blocks;
+  };
+  account(-1);
+  apply();
+  account(1);
+}
+
+AdapterNode& DependencyTree::adapter(const AdapterNeed& need) {
+  const auto [it, added] = adapters_.try_emplace(need.digest);
+  if (added) {
+    it->second.key = need.digest;
+    it->second.size = need.blocks;
+  }
+  return it->second;
+}
+
+AdapterNode* DependencyTree::find_adapter(const Digest& digest) {
+  const auto it = adapters_.find(digest);
+  return it == adapters_.end() ? nullptr : &it->second;
+}
+
+const AdapterNode* DependencyTree::find_adapter(const Digest& digest) const {
+  const auto it = adapters_.find(digest);
+  return it == adapters_.end() ? nullptr : &it->second;
+}
+
+void DependencyTree::begin_load(AdapterNode& node, std::vector<BlockId> blocks) {
+  assert(!node.present());
+  change(node, [&] {
+    node.blocks = std::move(blocks);
+    node.flight = Flight::kIn;
+  });
+}
+
+void DependencyTree::end_load(AdapterNode& node) {
+  change(node, [&] { node.flight = Flight::kNone; });
+}
+
+void DependencyTree::release_blocks(AdapterNode& node) {
+  change(node, [&] {
+    for (const BlockId block : node.blocks) arena_.release(block);
+    node.blocks.clear();
+    node.flight = Flight::kNone;
+  });
+}
+
+bool DependencyTree::evictable(const AdapterNode& node) const {
+  return is_idle(node) && !(dependencies_ && node.present_roots > 0);
+}
+
+void DependencyTree::pin(AdapterNode& node, int step) {
+  change(node, [&] { node.pins += step; });
+}
+
+void DependencyTree::keep(AdapterNode& node, bool kept) {
+  change(node, [&] { node.kept = kept; });
+}
+
+bool DependencyTree::erase(AdapterNode& node) {
+  // Backwards, because a removed root is replaced by the last one.
+  for (size_t i = node.roots.size(); i-- > 0;) clear(*node.roots[i]);
+  if (node.pinned() || node.flight != Flight::kNone || !node.roots.empty()) return false;
+  if (node.present()) release_blocks(node);
+  adapters_.erase(Digest(node.key));
+  return true;
+}
+
+// ---- checkpoints: the states of sequences at the ends of the nodes' blocks ----
+
+bool DependencyTree::idle_checkpoint(const KvNode& node) const {
+  return !node.checkpoint.empty() && arena_.references(node.checkpoint.front()) == 1;
+}
+
+void DependencyTree::set_checkpoint(KvNode& node, std::vector<BlockId> blocks) {
+  assert(node.resident() && node.checkpoint.empty() && !blocks.empty());
+  const auto count = static_cast<int32_t>(blocks.size());
+  by_checkpoint_[blocks.front()] = &node;
+  node.checkpoint = std::move(blocks);
+  node.checkpoint_place = static_cast<int32_t>(checkpoints_.size());
+  checkpoints_.push_back(&node);  // the constructor reserved capacity
+  counts_.checkpoint_blocks += count;
+  counts_.idle_checkpoint_blocks += idle_checkpoint(node) ? count : 0;
+}
+
+void DependencyTree::drop_checkpoint(KvNode& node) {
+  const auto count = static_cast<int32_t>(node.checkpoint.size());
+  counts_.checkpoint_blocks -= count;
+  counts_.idle_checkpoint_blocks -= idle_checkpoint(node) ? count : 0;
+  by_checkpoint_[node.checkpoint.front()] = nullptr;
+  for (const BlockId block : node.checkpoint) arena_.release(block);
+  node.checkpoint.clear();
+  KvNode* const last = checkpoints_.back();
+  checkpoints_[node.checkpoint_place] = last;
+  last->checkpoint_place = node.checkpoint_place;
+  checkpoints_.pop_back();
+  node.checkpoint_place = -1;
+}
+
+std::vector<BlockId> DependencyTree::hold_checkpoint(const KvNode& node) {
+  std::vector<BlockId> blocks = node.checkpoint;
+  if (idle_checkpoint(node)) counts_.idle_checkpoint_blocks -= static_cast<int32_t>(blocks.size());
+  for (const BlockId block : blocks) arena_.retain(block);
+  return blocks;
+}
+
+void DependencyTree::release_checkpoint(std::vector<BlockId>& blocks) {
+  if (blocks.empty()) return;
+  const KvNode* node = by_checkpoint_[blocks.front()];
+  for (const BlockId block : blocks) arena_.release(block);
+  if (node && idle_checkpoint(*node))
+    counts_.idle_checkpoint_blocks += static_cast<int32_t>(blocks.size());
+  blocks.clear();
 }
 
 }  // namespace valora::memory

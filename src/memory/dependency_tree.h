@@ -140,7 +140,6 @@ class DependencyTree {
   std::string check() const;
 
  private:
-  // dependency_tree.cc
   template <typename Change>
   void change(KvNode& node, Change&& apply);
   void update_lists(KvNode& node);
@@ -148,12 +147,12 @@ class DependencyTree {
   void remove_from_pool(KvNode& node);
   void drop_copy(KvNode& node);
 
-  // dependency_tree_removal.cc
+  // Removal.
   void remove_below(KvNode& node);
   void remove(KvNode& node);
   void erase_root(KvRoot& root);
 
-  // dependency_tree_adapters.cc
+  // Adapters.
   template <typename Change>
   void change(AdapterNode& node, Change&& apply);
 

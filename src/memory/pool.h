@@ -191,13 +191,6 @@ class Pool {
   Slot slot() const { return VisitWindow::slot_of(now_, config_.window); }
   SwapStatistics statistics() const;
 
-  // pool_reuse.cc
-  void sample_idle_times();
-  void visit(TreeNode& node);
-  void visit_adapter(AdapterNode& node);
-  void visit_prefix(const BlockTable& table, Claim& claim);
-  void record_reuse(const BlockTable& prefix);
-
   class HeldPrefix;
 
   // pool.cc
@@ -209,20 +202,20 @@ class Pool {
   void evict(AdapterNode& node);
   Error pinned_limit_error(int32_t blocks, int32_t wanted) const;
 
-  // pool_states.cc
+  // pool.cc: states
   static void truncate_to_checkpoint(std::vector<KvNode*>& prefix);
   void drop_states(BlockTable& table);
   void release_all(std::vector<BlockId>& blocks);
   bool drop_oldest_checkpoint();
 
-  // pool_claims.cc
+  // pool.cc: claims
   Readiness claim_adapters(Claim& claim, const KvIdentity& identity);
   Readiness claim_kv(const KvIdentity& identity, std::span<const Digest> keys);
   KvNode* next_of(std::span<KvNode* const> path, const KvIdentity& identity,
                   std::span<const Digest> keys);
   void drop_if_unused(AdapterNode& node);
 
-  // pool_room.cc
+  // pool_moves.cc: room
   int32_t free_for(Kind kind) const;
   int32_t idle_for(Kind kind) const;
   int32_t over_capacity() const;
@@ -235,7 +228,7 @@ class Pool {
   void evict(KvNode& node);
   void evict_ancestors(KvNode* node);
 
-  // pool_moves.cc
+  // pool_moves.cc: moves
   void start_move(Move move, AnyNode node);
   Room load(AdapterNode& node, Urgency urgency);
   bool fill(KvNode& node, Urgency urgency);
@@ -249,6 +242,13 @@ class Pool {
   void plan();
   void plan_for(Kinds kinds, int32_t used, int32_t capacity);
   void retry_pinned_and_removed();
+
+  // pool_moves.cc: reuse
+  void sample_idle_times();
+  void visit(TreeNode& node);
+  void visit_adapter(AdapterNode& node);
+  void visit_prefix(const BlockTable& table, Claim& claim);
+  void record_reuse(const BlockTable& prefix);
 
   const PoolConfig config_;
   Mover& mover_;

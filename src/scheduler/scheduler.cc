@@ -12,6 +12,9 @@
 namespace valora::scheduler {
 namespace {
 
+using memory::BlockTable;
+using memory::kBlockTokens;
+
 bool media_in_order(const Request& request) {
   int64_t end = 0;
   for (const memory::MediaSpan& span : request.identity.media) {
@@ -29,6 +32,19 @@ void group_by_adapter(std::vector<StepItem>& items) {
   std::ranges::stable_sort(items, {},
                            [&](const StepItem& item) { return rank.at(item.request->adapter); });
 }
+
+int64_t media_tokens(const Request& request) {
+  int64_t sum = 0;
+  for (const memory::MediaSpan& span : request.identity.media) sum += span.tokens;
+  return sum;
+}
+
+// Relative to the KV of as many blocks, the share of computation that a checkpoint must save per
+// block it takes: 1 in this many.
+constexpr int kLeastShare = 8;
+// Tokens at a prompt's end that the conversation's next turn may not repeat: the start of the
+// assistant's turn, such as a thought.
+constexpr int kTurnBegin = 8;
 
 }  // namespace
 
@@ -334,6 +350,109 @@ SchedulerStats Scheduler::stats() const {
           drafts_,
           draft_tokens_,
           accepted_drafts_};
+}
+
+// ---- requests whose tokens wait for images and videos to be encoded ----
+
+// The cached prefix of a waiting request is not known yet, so it may need fewer media in the end.
+bool Scheduler::waits_for_media(const Request& request, const MediaReady& media) const {
+  if (!media || !has_pending_media(request)) return false;
+  const int tokens = std::min(request.remaining_tokens(), config_.max_num_batched_tokens);
+  return !media(request, request.computed_tokens, request.computed_tokens + tokens);
+}
+
+// The running requests that a policy may choose from, in order of admission.
+std::vector<Request*> Scheduler::find_runnable(const MediaReady& media) {
+  std::vector<Request*> runnable;
+  runnable.reserve(running_.size());
+  for (const auto& request : running_) {
+    request->preparing = waits_for_media(*request, media);
+    if (!request->preparing) runnable.push_back(request.get());
+  }
+  return runnable;
+}
+
+// Admits, in their turn, requests that must wait for their media, and returns the others. The
+// latter keep their room if they are ahead in the queue; if a request finds no room, nothing behind
+// it may overtake.
+std::vector<Request*> Scheduler::start_preparing(Step& step, const std::vector<Request*>& ready) {
+  int64_t tokens = 0;
+  for (const auto& request : running_) {
+    if (!request->preparing) continue;
+    step.prepares = true;
+    tokens += media_tokens(*request);
+  }
+  std::vector<Request*> others;
+  others.reserve(ready.size());
+  int64_t reserved = 0;  // blocks for the first `counted` of `others`
+  size_t counted = 0;
+  for (Request* request : ready) {
+    if (!waits_for_media(*request, *step.media)) {
+      others.push_back(request);
+      continue;
+    }
+    if (tokens >= config_.max_preparing_tokens) continue;
+    for (; counted < others.size(); ++counted) {
+      const Request& before = *others[counted];
+      reserved += 1 + pool_.blocks_to_start(before.identity, before.block_keys,
+                                            static_cast<int>(before.tokens.size()));
+    }
+    step.refused = request;
+    culprit_ = request;
+    if (!fits(step, *request, reserved)) break;
+    admit(step, *request);
+    if (request->state != RequestState::kRunning) break;
+    step.refused = nullptr;
+    if (request->preparing) tokens += media_tokens(*request);
+  }
+  culprit_ = nullptr;
+  return others;
+}
+
+void Scheduler::list_preparing(StepPlan& plan) const {
+  for (const auto& request : running_)
+    if (request->last_plan != plans_ && has_pending_media(*request))
+      plan.preparing.push_back(
+          {.request = request.get(),
+           .tokens = std::min(request->remaining_tokens(), config_.max_num_batched_tokens)});
+}
+
+// ---- states that a step keeps as checkpoints, for later requests with the same prefix ----
+
+// Keeps a state where the stored prefix goes on beyond its last checkpoint, because other sequences
+// branch there, and at the end of the last whole block before the prompt's last tokens, for the
+// same prompt or one that continues it. Never takes memory that a request waits for.
+void Scheduler::keep_states(const Step& step, StepItem& item) {
+  Request& request = *item.request;
+  if (!pool_.prefix_caching()) return;
+  int wanted[BlockTable::kMostKept] = {
+      request.table.branch * kBlockTokens,
+      (request.prompt_tokens - 1 - kTurnBegin) / kBlockTokens * kBlockTokens};
+  std::ranges::sort(wanted);
+  const int least = std::max(1, pool_.state_blocks() / kLeastShare) * kBlockTokens;
+  // Where the request started, or its last checkpoint.
+  int last = request.cached_from;
+  for (const int tokens : wanted) {
+    if (tokens - last < least) continue;
+    last = tokens;
+    const int rows = tokens - request.computed_tokens;
+    if (rows > 0 && rows <= item.tokens) item.kept.push_back(rows);
+  }
+  if (step.short_of_memory || lacks_memory_) item.kept.clear();
+  // If there is room for fewer, keep the first ones.
+  item.kept.resize(pool_.reserve_checkpoints(request.table, static_cast<int>(item.kept.size())));
+}
+
+// Frees kept states for a running request that needs memory. Returns false if the plan keeps none.
+bool Scheduler::drop_kept_states(Step& step) {
+  bool any = false;
+  for (StepItem& item : step.plan.items) {
+    if (item.kept.empty()) continue;
+    item.kept.clear();
+    (void)pool_.reserve_checkpoints(item.request->table, 0);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace valora::scheduler

@@ -155,19 +155,19 @@ class Scheduler {
   size_t window_size() const { return std::max<size_t>(256, 4 * config_.max_num_seqs); }
   void fill(Step& step, const MediaReady& media);
   void begin_step(Step& step, const MediaReady& media, TimePoint now);
-  // scheduler_media.cc
+  // Media.
   bool waits_for_media(const Request& request, const MediaReady& media) const;
   std::vector<Request*> find_runnable(const MediaReady& media);
   std::vector<Request*> start_preparing(Step& step, const std::vector<Request*>& ready);
   void list_preparing(StepPlan& plan) const;
-  // scheduler_costs.cc
+  // Costs (scheduler_costs.cc).
   void count_passed(TimePoint now);
   void keep_others_exact(Step& step);
   void finalize_shape(StepPlan& plan);
   double price(const StepItem& item) const;
   double prefill_seconds(int tokens) const;
   double running_prefill() const;
-  // scheduler_gap.cc
+  // Gaps (scheduler_costs.cc).
   double gap_bound(const Request& request) const;  // seconds; 0: none
   bool bounds_gaps() const;
   void limit_prefill(Step& step, std::span<Request* const> running) const;
@@ -176,7 +176,7 @@ class Scheduler {
   static void count_prefill(Step& step, const Request& request, int tokens);
   void record_gap(const StepPlan& plan, double seconds);
   void record_step_end(TimePoint now);
-  // scheduler_drafts.cc
+  // Drafts (scheduler_costs.cc).
   void add_drafts(Step& step, StepItem& item);
   double acceptance_rate(const Request& request) const;
   int worthwhile(const Step& step, const Request& request, int drafts) const;
@@ -185,7 +185,7 @@ class Scheduler {
   struct Ahead;
   struct Asked;
   bool misses_target(Request& request, Ahead& ahead, TimePoint now);
-  // scheduler_claims.cc
+  // Claims (scheduler_claims.cc).
   void update_window();
   std::vector<Request*> claim_waiting(Step& step);
   bool may_ask(const Request& request, Asked& asked) const;
@@ -206,7 +206,7 @@ class Scheduler {
   void preempt(Step& step, Request& victim);
   void requeue(const Step& step);
   void share(const StepItem& item);
-  // scheduler_states.cc
+  // States.
   void keep_states(const Step& step, StepItem& item);
   bool drop_kept_states(Step& step);
   std::string check_request(const Request& request) const;

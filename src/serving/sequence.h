@@ -37,7 +37,7 @@ struct StateSum {
   std::vector<float> sum;
 };
 
-struct ActiveRequest {
+struct ActiveRequest : std::enable_shared_from_this<ActiveRequest> {
   RequestHandle handle = 0;
   GenerateRequest request;
   std::shared_ptr<ResponseSink> sink;

@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "engine/memory_faults/faults_fixture.h"
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 namespace valora {
 namespace {

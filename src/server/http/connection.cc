@@ -20,6 +20,8 @@ constexpr std::chrono::milliseconds kStatusTime{1'000};
 // How long to read and discard input after an early answer. Closing with unread input would send a
 // TCP reset, which can destroy the answer.
 constexpr std::chrono::milliseconds kLingerTime{5'000};
+// The part of it that a server which stops leaves for telling a client that its answer has ended.
+constexpr std::chrono::milliseconds kFinishTime{1'000};
 
 std::string_view as_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -47,12 +49,12 @@ bool Connection::is_disconnect(ErrorCode error) {
          error.category() != make_error_code(http::error::end_of_stream).category();
 }
 
-Connection::Connection(Socket socket, const PeerName& peer, std::shared_ptr<HttpCore> core,
+Connection::Connection(ClientStream stream, const PeerName& peer, std::shared_ptr<HttpCore> core,
                        bool status_only)
     : core_(std::move(core)),
-      socket_(std::move(socket)),
-      read_timer_(socket_.get_executor()),
-      write_timer_(socket_.get_executor()),
+      stream_(std::move(stream)),
+      read_timer_(stream_.get_executor()),
+      write_timer_(stream_.get_executor()),
       buffer_(core_->limits.max_header_bytes + kMaxPipelinedBytes + kDrainBytes),
       count_extensions_([this](uint64_t, boost::beast::string_view text, ErrorCode& error) {
         if ((chunk_extension_bytes_ += text.size()) > core_->limits.max_header_bytes)
@@ -69,7 +71,7 @@ Connection::~Connection() {
   core_->remove(this);
   release_budgets();
   core_->rescue.release_slot();
-  core_->strands.give_back(socket_.get_executor());
+  core_->strands.give_back(stream_.get_executor());
 }
 
 void Connection::give_up() noexcept {
@@ -90,28 +92,33 @@ void Connection::release_budgets() noexcept {
 }
 
 void Connection::start() {
-  asio::dispatch(socket_.get_executor(), [pending = pending()]() mutable {
+  asio::dispatch(stream_.get_executor(), [pending = pending()]() mutable {
     const auto self = pending.take();
     self->guarded([&] { self->next_request(); });
   });
 }
 
 void Connection::stop_reading() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
-    error_code ignored;
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
     if (self->state_ == State::kIdle || self->state_ == State::kHeader)
       self->close();
     else if (self->state_ == State::kBody)
-      self->socket_.cancel(ignored);
+      self->cancel_read();
   });
 }
 
 void Connection::close_now() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
+    if (self->state_ == State::kLingering && !self->stream_.has_finished())
+      self->guarded(
+          [&] { self->arm(self->read_timer_, kFinishTime, &Connection::read_timed_out); });
+    else
+      self->close();
+  });
 }
 
 void Connection::close_if_idle() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
     if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
   });
 }
@@ -127,8 +134,7 @@ void Connection::next_request() {
   if (read_pending_) {
     // Pipelined bytes are already buffered. Cancel the pending read; on_watch_read() continues with
     // them.
-    error_code ignored;
-    if (buffer_.size() > 0) socket_.cancel(ignored);
+    if (buffer_.size() > 0) cancel_read();
     return;
   }
   if (buffer_.size() > 0)
@@ -155,11 +161,11 @@ void Connection::read_header() {
   parser_->body_limit(boost::none);  // on_header() checks the limit, so that it can report it
   parser_->on_chunk_header(count_extensions_);
   chunk_extension_bytes_ = 0;
-  http::async_read_header(socket_, buffer_, *parser_,
-                          [pending = pending()](error_code error, size_t) mutable {
+  http::async_read_header(stream_, buffer_, *parser_,
+                          cancellable([pending = pending()](error_code error, size_t) mutable {
                             const auto self = pending.take();
                             self->guarded([&] { self->on_header(error); });
-                          });
+                          }));
 }
 
 void Connection::on_header(ErrorCode error) {
@@ -223,11 +229,17 @@ void Connection::on_header(ErrorCode error) {
 // ---- ending ----
 
 void Connection::linger() {
-  if (half_closed_) return close();
   state_ = State::kLingering;
-  error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
   arm(read_timer_, kLingerTime, &Connection::read_timed_out);
+  stream_.async_finish([pending = pending()]() mutable {
+    const auto self = pending.take();
+    self->guarded([&] { self->on_finished(); });
+  });
+}
+
+void Connection::on_finished() {
+  if (state_ != State::kLingering) return;
+  if (half_closed_) return close();
   if (!read_pending_) drain_input();
 }
 
@@ -242,8 +254,7 @@ void Connection::close() noexcept {
   core_->end_waiting(place_, element_);
   disarm(read_timer_);
   disarm(write_timer_);
-  error_code ignored;
-  socket_.close(ignored);
+  stream_.close(writing_);
   core_->remove(this);
   const bool was_in_exchange = in_exchange_;
   const auto left = std::exchange(left_, nullptr);
@@ -279,8 +290,7 @@ void Connection::disarm(Timer& timer) {
 void Connection::read_timed_out() {
   if (state_ != State::kHeader && state_ != State::kBody) return close();
   timed_out_ = true;
-  error_code ignored;
-  socket_.cancel(ignored);
+  cancel_read();
 }
 
 }  // namespace valora::server

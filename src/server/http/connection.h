@@ -4,10 +4,9 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <boost/asio/basic_stream_socket.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -18,20 +17,19 @@
 #include <string>
 #include <utility>
 
+#include "server/http/client_stream.h"
 #include "server/http/core.h"
 #include "server/http/http.h"
 #include "server/http/listener.h"
 
 namespace valora::server {
 
-// All work runs on the socket's strand. Methods for other threads post to it.
+// All work runs on the stream's strand. Methods for other threads post to it.
 class Connection final : public std::enable_shared_from_this<Connection>, public Rescuable {
  public:
-  using Executor = boost::asio::strand<boost::asio::io_context::executor_type>;
-  using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol, Executor>;
-
   // status_only: the connection is beyond the limit and serves a single request for a status page.
-  Connection(Socket socket, const PeerName& peer, std::shared_ptr<HttpCore> core, bool status_only);
+  Connection(ClientStream stream, const PeerName& peer, std::shared_ptr<HttpCore> core,
+             bool status_only);
   ~Connection() override;
 
   void start();
@@ -51,8 +49,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
 
  private:
   friend class SocketExchange;
-  using Timer = boost::asio::basic_waitable_timer<
-      std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
+  using Timer =
+      boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                        boost::asio::wait_traits<std::chrono::steady_clock>,
+                                        ClientStream::Executor>;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   using ErrorCode = boost::system::error_code;
   static constexpr size_t kDrainBytes = size_t{64} << 10;
@@ -123,8 +123,15 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     std::shared_ptr<Connection> connection_;
   };
   Pending pending() { return Pending(shared_from_this()); }
+  // A handler of reads, which cancel_read() ends.
+  template <typename Handler>
+  auto cancellable(Handler handler) {
+    return boost::asio::bind_cancellation_slot(reading_.slot(), std::move(handler));
+  }
+  void cancel_read() { reading_.emit(boost::asio::cancellation_type::terminal); }
   void release_budgets() noexcept;
   void linger();
+  void on_finished();
   void drain_input();
   void close() noexcept;
 
@@ -137,7 +144,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   HttpCore::Places place_{this};  // guarded by core_, like its element
   const HttpCore::Places::iterator element_ = place_.begin();
   std::atomic<bool> given_up_ = false;
-  Socket socket_;
+  ClientStream stream_;
+  boost::asio::cancellation_signal reading_;
   Timer read_timer_;
   Timer write_timer_;
   boost::beast::flat_buffer buffer_;

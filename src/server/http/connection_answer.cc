@@ -168,7 +168,7 @@ void Connection::flush() {
   }
   writing_ = true;
   arm(write_timer_, core_->limits.write_timeout, &Connection::write_timed_out);
-  socket_.async_write_some(asio::buffer(sending_) + sent_,
+  stream_.async_write_some(asio::buffer(sending_) + sent_,
                            [pending = pending()](error_code error, size_t bytes) mutable {
                              const auto self = pending.take();
                              self->guarded([&] { self->on_written(error, bytes); });
@@ -178,8 +178,7 @@ void Connection::flush() {
 void Connection::on_written(ErrorCode error, size_t bytes) {
   writing_ = false;
   if (state_ == State::kClosed) return;
-  // Cancelling the pending read also cancels the write. The rest is sent again.
-  if (error && error != asio::error::operation_aborted) return close();
+  if (error) return close();
   sent_ += bytes;
   bytes_out_ += bytes;
   flush();

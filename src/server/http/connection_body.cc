@@ -87,11 +87,11 @@ void Connection::read_body() {
   }
   state_ = State::kBody;
   arm(read_timer_, body_time_left(), &Connection::read_timed_out);
-  http::async_read_some(socket_, buffer_, *parser_,
-                        [pending = pending()](error_code error, size_t) mutable {
+  http::async_read_some(stream_, buffer_, *parser_,
+                        cancellable([pending = pending()](error_code error, size_t) mutable {
                           const auto self = pending.take();
                           self->guarded([&] { self->on_body(error); });
-                        });
+                        }));
 }
 
 void Connection::on_body(ErrorCode error) {

@@ -21,11 +21,12 @@ void Connection::watch() {
   if (buffer_.size() >= kMaxPipelinedBytes)
     return arm(read_timer_, kDepartureCheck, &Connection::check_for_disconnect);
   read_pending_ = true;
-  socket_.async_read_some(buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
-                          [pending = pending()](error_code error, size_t bytes) mutable {
-                            const auto self = pending.take();
-                            self->guarded([&] { self->on_watch_read(error, bytes); });
-                          });
+  stream_.async_read_some(
+      buffer_.prepare(state_ == State::kLingering ? kDrainBytes : kWatchBytes),
+      cancellable([pending = pending()](error_code error, size_t bytes) mutable {
+        const auto self = pending.take();
+        self->guarded([&] { self->on_watch_read(error, bytes); });
+      }));
 }
 
 void Connection::on_watch_read(ErrorCode error, size_t bytes) {
@@ -47,6 +48,7 @@ void Connection::on_watch_read(ErrorCode error, size_t bytes) {
         watch();
       break;
     case State::kLingering:
+      if (!stream_.has_finished()) break;  // on_finished() goes on
       if (error)
         close();
       else
@@ -78,10 +80,11 @@ void Connection::check_for_disconnect() {
 // interim response, or an empty comment in an event stream.
 void Connection::probe_peer() {
   if (!std::exchange(error_wait_pending_, true))
-    socket_.async_wait(Socket::wait_error, [self = shared_from_this()](error_code error) {
-      self->error_wait_pending_ = false;
-      if (!error && self->state_ == State::kAnswering) self->close();
-    });
+    stream_.socket().async_wait(ClientStream::Socket::wait_error,
+                                [self = shared_from_this()](error_code error) {
+                                  self->error_wait_pending_ = false;
+                                  if (!error && self->state_ == State::kAnswering) self->close();
+                                });
   if (answer_complete_) return;
   pending_ += head_sent_ ? "3\r\n:\n\n\r\n" : "HTTP/1.1 100 Continue\r\n\r\n";
   flush();

@@ -67,16 +67,16 @@ class StrandPool {
 
 class HttpCore {
  public:
+  // handshakes: the most clients without a connection (TlsAcceptor).
   HttpCore(HttpLimits limits, std::shared_ptr<HttpHandler> handler, int io_threads,
-           int handler_threads, size_t strands_per_connection)
+           int handler_threads, size_t handshakes)
       : limits(limits),
         handler(std::move(handler)),
         bodies(limits.max_total_body_bytes),
         unfinished_bodies(limits.max_unfinished_body_bytes),
         outbound(limits.max_total_outbound_bytes),
         io(io_threads),
-        strands(io,
-                strands_per_connection * (limits.max_connections + limits.status_connections + 1)),
+        strands(io, limits.max_connections + limits.status_connections + handshakes + 1),
         handlers(handler_threads) {}
 
   const HttpLimits limits;

@@ -31,20 +31,24 @@ constexpr std::chrono::milliseconds kAcceptRetry{50};
 // Faults in quicker succession are logged as one.
 constexpr std::chrono::seconds kFaultPause{10};
 
-// Does not block: bytes that do not fit into the socket's buffer are dropped.
-void reject(Connection::Socket socket) {
+std::string rejection() {
   const std::string body = error_json(503, "the server has too many connections; try again later");
-  const std::string response = fmt::format(
+  return fmt::format(
       "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
       "Content-Length: {}\r\nConnection: close\r\n\r\n{}",
       body.size(), body);
+}
+
+// Does not block: bytes that do not fit into the socket's buffer are dropped.
+void reject(ClientStream::Socket socket) {
+  const std::string response = rejection();
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.write_some(asio::buffer(response), ignored);
-  socket.shutdown(Connection::Socket::shutdown_send, ignored);
+  socket.shutdown(ClientStream::Socket::shutdown_send, ignored);
 }
 
-PeerName prepare(Connection::Socket& socket) {
+PeerName prepare(ClientStream::Socket& socket) {
   error_code ignored;
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -68,7 +72,8 @@ void run_io(HttpCore& core) {
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescuable {
   Impl(const HttpServerOptions& options, std::shared_ptr<HttpHandler> handler)
       : core(std::make_shared<HttpCore>(options.limits, std::move(handler), options.io_threads,
-                                        options.handler_threads, options.tls.on() ? 2 : 1)),
+                                        options.handler_threads,
+                                        options.tls.on() ? TlsAcceptor::kMaxHandshakes : 0)),
         work(core->io.get_executor()),
         accept_strand(asio::make_strand(core->io)),
         acceptor(accept_strand),
@@ -88,8 +93,8 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl>, Rescua
 
   Status bind(const HttpServerOptions& options);
   void accept();
-  void on_accept(error_code error, Connection::Socket socket);
-  void admit(Connection::Socket socket, const PeerName& peer);
+  void on_accept(error_code error, ClientStream::Socket socket);
+  void admit(ClientStream stream, const PeerName& peer);
   void wait_signal();
   void begin_stop();
   void join();
@@ -125,11 +130,12 @@ Status HttpServer::Impl::bind(const HttpServerOptions& options) {
   if (!options.tls.on()) return {};
   VALORA_TRY(contexts, TlsContexts::load(options.tls));
   tls.emplace(std::move(contexts), core,
-              [weak = weak_from_this()](Connection::Socket plain, const PeerName& peer) {
+              [weak = weak_from_this()](ClientStream stream, const PeerName& peer) {
                 if (const auto self = weak.lock())
-                  asio::post(self->accept_strand, [self, plain = std::move(plain), peer]() mutable {
-                    if (self->acceptor.is_open()) self->admit(std::move(plain), peer);
-                  });
+                  asio::post(self->accept_strand,
+                             [self, stream = std::move(stream), peer]() mutable {
+                               if (self->acceptor.is_open()) self->admit(std::move(stream), peer);
+                             });
               });
   return {};
 }
@@ -153,12 +159,12 @@ void HttpServer::Impl::accept() {
   Turn turn(shared_from_this());
   acceptor.async_accept(
       core->strands.take(),
-      [turn = std::move(turn)](error_code error, Connection::Socket socket) mutable {
+      [turn = std::move(turn)](error_code error, ClientStream::Socket socket) mutable {
         turn.take()->on_accept(error, std::move(socket));
       });
 }
 
-void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
+void HttpServer::Impl::on_accept(error_code error, ClientStream::Socket socket) {
   if (!acceptor.is_open()) return;
   if (error) core->strands.give_back(socket.get_executor());
   if (error) {
@@ -181,21 +187,22 @@ void HttpServer::Impl::on_accept(error_code error, Connection::Socket socket) {
     if (tls)
       tls->take(std::move(socket), peer);
     else
-      admit(std::move(socket), peer);
+      admit(ClientStream(std::move(socket)), peer);
   } catch (const std::exception& e) {
     spdlog::error("a connection was refused: {}", e.what());
   }
   accept();
 }
 
-void HttpServer::Impl::admit(Connection::Socket socket, const PeerName& peer) {
+void HttpServer::Impl::admit(ClientStream stream, const PeerName& peer) {
   const size_t count = core->connection_count();
   const bool full = count >= core->limits.max_connections && !core->close_longest_idle();
   if (full && count >= core->limits.max_connections + core->limits.status_connections) {
-    core->strands.give_back(socket.get_executor());
-    reject(std::move(socket));
+    if (tls) return tls->refuse(std::move(stream), peer, rejection());
+    core->strands.give_back(stream.get_executor());
+    reject(std::move(stream.socket()));
   } else {
-    auto connection = std::make_shared<Connection>(std::move(socket), peer, core, full);
+    auto connection = std::make_shared<Connection>(std::move(stream), peer, core, full);
     core->add(connection);
     connection->start();
   }
@@ -229,10 +236,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpServerOptions& o
   if (options.io_threads < 1 || options.handler_threads < 1)
     return invalid("the server needs at least one thread");
   HttpServerOptions fitting = options;
-  fitting.limits.max_connections =
-      options.tls.on() ? connections_within_descriptors(options.limits, TlsAcceptor::kDescriptors,
-                                                        TlsAcceptor::kMaxHandshakes)
-                       : connections_within_descriptors(options.limits, 1, 0);
+  fitting.limits.max_connections = connections_within_descriptors(
+      options.limits, options.tls.on() ? TlsAcceptor::kMaxHandshakes : 0);
   auto impl = std::make_shared<Impl>(fitting, std::move(handler));
   VALORA_CHECK(impl->bind(fitting));
   impl->accept();

@@ -21,7 +21,7 @@ void SocketExchange::dispatch(Work work) noexcept {
   if (connection_->core_->stopped) return;
   try {
     boost::asio::dispatch(
-        connection_->socket_.get_executor(),
+        connection_->stream_.get_executor(),
         [pending = connection_->pending(), serial = serial_, work = std::move(work)]() mutable {
           const auto connection = pending.take();
           connection->guarded([&] { work(*connection, serial); });
@@ -33,7 +33,7 @@ void SocketExchange::dispatch(Work work) noexcept {
 
 void SocketExchange::post(std::function<void()> work) {
   if (connection_->core_->stopped) return;
-  boost::asio::post(connection_->socket_.get_executor(),
+  boost::asio::post(connection_->stream_.get_executor(),
                     [pending = connection_->pending(), work = std::move(work)]() mutable {
                       const auto connection = pending.take();
                       connection->guarded([&] { work(); });

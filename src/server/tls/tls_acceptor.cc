@@ -2,35 +2,36 @@
 
 namespace valora::server {
 
-void TlsAcceptor::take(TlsRelay::Socket client, PeerName peer) {
-  auto relay = std::make_shared<TlsRelay>(std::move(client), std::move(peer), contexts_.current(),
-                                          core_, ready_);
-  {
-    const std::lock_guard lock(mutex_);
-    make_room();
-    relays_.push_back(relay);
-  }
-  relay->start();
+void TlsAcceptor::take(ClientStream::Socket client, const PeerName& peer) {
+  add(ClientStream(std::move(client), *contexts_.current()), peer)->start(ready_);
 }
 
-void TlsAcceptor::make_room() {
-  std::shared_ptr<TlsRelay> longest;
-  size_t handshakes = 0;
-  for (auto it = relays_.begin(); it != relays_.end();) {
-    const auto relay = it->lock();
-    if (relay && relay->is_handshaking()) {
-      if (!longest) longest = relay;
-      ++handshakes;
+void TlsAcceptor::refuse(ClientStream client, const PeerName& peer, std::string answer) {
+  add(std::move(client), peer)->refuse(std::move(answer));
+}
+
+std::shared_ptr<TlsHandshake> TlsAcceptor::add(ClientStream client, const PeerName& peer) {
+  auto added = std::make_shared<TlsHandshake>(std::move(client), peer, core_);
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<TlsHandshake> longest;
+  size_t open = 0;
+  for (auto it = handshakes_.begin(); it != handshakes_.end();) {
+    const auto handshake = it->lock();
+    if (handshake && handshake->is_open()) {
+      if (!longest) longest = handshake;
+      ++open;
     }
-    it = relay ? std::next(it) : relays_.erase(it);
+    it = handshake ? std::next(it) : handshakes_.erase(it);
   }
-  if (handshakes >= kMaxHandshakes) longest->end_handshake();
+  if (open >= kMaxHandshakes) longest->end();
+  handshakes_.push_back(added);
+  return added;
 }
 
 void TlsAcceptor::finish() {
   const std::lock_guard lock(mutex_);
-  for (const auto& weak : relays_)
-    if (const auto relay = weak.lock()) relay->finish();
+  for (const auto& weak : handshakes_)
+    if (const auto handshake = weak.lock()) handshake->end();
 }
 
 }  // namespace valora::server

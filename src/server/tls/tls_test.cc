@@ -102,6 +102,52 @@ TEST_F(TlsTest, RefusedBodyStillGetsAResponse) {
   EXPECT_TRUE(client.ended_well());
 }
 
+TEST_F(TlsTest, PipelinedRequestsKeepTheConnection) {
+  start();
+  TlsClient client = this->client();
+  EXPECT_EQ(client.get("/health").status, 200);  // reads the session tickets, too
+  engine_.hold_requests(true);
+  client.send(SocketClient::post_text(kChat, chat_body("one")));
+  engine_.wait_for_running(1);
+  client.send(SocketClient::post_text(kChat, chat_body("two")) +
+              SocketClient::post_text(kChat, chat_body("three")));
+  EXPECT_FALSE(client.readable(100)) << "the server has read them ahead of the first answer";
+  engine_.hold_requests(false);
+  for (const char* text : {"one", "two", "three"})
+    EXPECT_THAT(client.read_response().body, HasSubstr(text));
+  EXPECT_EQ(client.get("/health").status, 200) << "a cancelled read has lost nothing";
+}
+
+TEST_F(TlsTest, TimeoutAndDrainAreToldDuringTheBody) {
+  options_.limits.body_idle_timeout = milliseconds(100);
+  start();
+  const std::string begun =
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{";
+  TlsClient slow = client();
+  slow.send(begun);
+  EXPECT_THAT(slow.read_all(), HasSubstr("408"));
+  EXPECT_TRUE(slow.ended_well());
+  server_->stop();
+  options_.limits.body_idle_timeout = std::chrono::minutes(10);
+  start();
+  TlsClient late = client();
+  EXPECT_EQ(late.get("/health").status, 200);
+  late.send(begun);
+  EXPECT_FALSE(late.readable(100)) << "the server has read it";
+  server_->drain();
+  EXPECT_THAT(late.read_all(), HasSubstr("the server is draining"));
+  EXPECT_TRUE(late.ended_well());
+}
+
+TEST_F(TlsTest, IdleConnectionIsClosedInOrder) {
+  options_.limits.keep_alive_timeout = milliseconds(50);
+  start();
+  TlsClient client = this->client();
+  EXPECT_EQ(client.get("/health").status, 200);
+  EXPECT_EQ(client.read_all(), "");
+  EXPECT_TRUE(client.ended_well());
+}
+
 TEST_F(TlsTest, StalledReaderTimesOut) {
   options_.limits.write_timeout = milliseconds(50);
   options_.limits.max_outbound_bytes = size_t{1} << 30;
@@ -142,9 +188,13 @@ TEST_F(TlsTest, NewClientReplacesAnIdleTlsConnection) {
   TlsClient second = client();
   EXPECT_EQ(second.post(kChat, chat_body("x")).status, 200) << "the first one only waited";
   EXPECT_EQ(first.read_all(), "");
+  EXPECT_TRUE(first.ended_well());
   second.send(SocketClient::post_text(kChat, chat_body("!hang", kStream)));
   second.read_until("!hang");
-  EXPECT_EQ(client().get("/health").status, 503);
+  TlsClient third = client();
+  third.send(SocketClient::post_text(kChat, std::string(size_t{1} << 20, 'x')));
+  EXPECT_THAT(third.read_all(), HasSubstr("503 Service Unavailable")) << "in spite of its body";
+  EXPECT_TRUE(third.ended_well());
 }
 
 TEST_F(TlsTest, DrainSendsTheWholeAnswer) {

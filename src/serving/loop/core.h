@@ -1,14 +1,14 @@
-// The engine thread's state: scheduler, memory pool and active requests. Not thread-safe; only the
-// engine thread calls these functions. If an allocation fails, expect(), pin(), forget_adapter(),
-// poll_memory(), fill() and check() throw std::bad_alloc and change nothing; the others end
-// requests, which does not allocate.
+// The engine thread's state: scheduler, memory pool and the requests that are admitted, each with
+// at least one sequence in the scheduler. Not thread-safe; only the engine thread calls these
+// functions. If an allocation fails, expect(), pin(), forget_adapter(), poll_memory(), fill() and
+// check() throw std::bad_alloc and change nothing; the others end requests, which does not
+// allocate.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "api/stats.h"
@@ -43,8 +43,8 @@ class EngineCore final : scheduler::StepListener {
   // Adds a prepared request to the scheduler. On an error, the request ends and its sink gets the
   // error.
   void admit(const std::shared_ptr<ActiveRequest>& request);
-  // Ends a request; its sink is not called. Unknown handles are ignored.
-  void cancel(RequestHandle handle);
+  // Ends a request; its sink is not called. No effect before it is admitted.
+  void cancel(ActiveRequest& request);
   // Ends every request with this error.
   void fail_all(const Error& error);
   bool idle() const { return scheduler_.idle(); }
@@ -101,8 +101,6 @@ class EngineCore final : scheduler::StepListener {
   void handle_classification(Sequence& sequence, Classification result);
   void end_sequence(Sequence& sequence);
   void fail(ActiveRequest& request, const Error& error);
-  // Null if the request could not be added for lack of memory; the caller then still owns it.
-  std::shared_ptr<ActiveRequest> shared(const ActiveRequest& request) const;
   void admit_prepared(const std::shared_ptr<ActiveRequest>& request);
   void release(ActiveRequest& request);
   Result<int> room_for(const PreparedPrompt& prompt) const;
@@ -116,7 +114,6 @@ class EngineCore final : scheduler::StepListener {
   scheduler::Scheduler scheduler_;
   ModelRunner& runner_;
   scheduler::StepLoop loop_;
-  std::unordered_map<RequestHandle, std::shared_ptr<ActiveRequest>> active_;
   scheduler::RequestId next_sequence_ = 1;
   std::map<std::string, scheduler::TenantId> tenants_;
   bool queues_changed_ = false;

@@ -1,12 +1,14 @@
-// Turns a client's submission into an accepted request, or refuses it with an error.
+#include "serving/intake/intake.h"
+
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/fault.h"
 #include "serving/output/task_head.h"
 #include "serving/sampling/bad_words.h"
-#include "serving/serving_engine.h"
 
 namespace valora::serving {
 namespace {
@@ -74,28 +76,33 @@ std::shared_ptr<grammar::MaskAccount> account_of(const GenerateRequest& request,
 
 }  // namespace
 
-Result<std::vector<AppliedAdapter>> ServingEngine::applied(
-    const std::vector<AdapterUse>& uses) const {
-  std::vector<AppliedAdapter> adapters;
-  for (const AdapterUse& use : uses) {
-    VALORA_TRY(served, adapters_.find(use.name));
-    if (!std::isfinite(use.scale))
-      return invalid("the scale of adapter " + use.name + " is not finite", "lora");
-    adapters.push_back({served.adapter, use.scale, served.head, served.form});
-  }
-  return adapters;
+Intake::Intake(const EngineOptions& options, const Frontend& frontend,
+               const AdapterManager& adapters, RequestTable& requests, EngineLoop& loop,
+               const Clock& clock)
+    : options_(options),
+      frontend_(frontend),
+      adapters_(adapters),
+      requests_(requests),
+      loop_(loop),
+      clock_(clock),
+      seeds_(options.seed),
+      prompt_workers_(frontend, std::max(1, options.media_workers), options.fetch.allow_http) {}
+
+Intake::~Intake() {
+  for (const auto& request : requests_.all()) request->stop.request_stop();
+  prompt_workers_.finish();
 }
 
-Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
-    GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
+Result<std::shared_ptr<ActiveRequest>> Intake::make_request(GenerateRequest request,
+                                                            std::shared_ptr<ResponseSink> sink) {
   auto active = std::make_shared<ActiveRequest>();
-  VALORA_TRY(uses, applied(request.adapters));
+  VALORA_TRY(uses, adapters_.applied(request.adapters));
   active->adapters = std::move(uses);
   VALORA_CHECK(check_uses(active->adapters));
   VALORA_TRY(head, choose_head(request, active->adapters));
   active->head = head;
   if (!active->adapters.empty()) active->form = active->adapters.front().form;
-  active->boxes = active->form.boxes ? active->form.boxes : frontend_->boxes();
+  active->boxes = active->form.boxes ? active->form.boxes : frontend_.boxes();
   if (request.constraint)
     VALORA_CHECK(check_constraint(request, head, active->form.labels, active->boxes));
   if (request.sampling.prompt_logprobs && (head || request.task != Task::kGenerate))
@@ -103,17 +110,17 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
         "\"prompt_logprobs\" needs an answer of the language model; a task head gives "
         "none",
         "prompt_logprobs");
-  const Language& language = frontend_->language_of(active->adapters);
+  const Language& language = frontend_.language_of(active->adapters);
   active->language = &language;
   VALORA_CHECK(check_named_tokens(request.sampling, language));
   VALORA_CHECK(check_budget(request, language));
   // Allocates one bit for each id up to the highest allowed one.
-  VALORA_TRY(sampling, resolve_sampling(request.sampling, frontend_->generation(),
+  VALORA_TRY(sampling, resolve_sampling(request.sampling, frontend_.generation(),
                                         options_.max_logprobs, /*default_seed=*/0));
   sampling.bad_words = tokens_of(request.sampling.bad_words, *language.tokenizer);
   active->sampling = std::move(sampling);
   if (request.constraint) active->masks = account_of(request, options_.form_limits);
-  VALORA_CHECK(frontend_->check(request.prompt, active->adapters));
+  VALORA_CHECK(frontend_.check(request.prompt, active->adapters));
   active->stop_strings = make_stop_strings(std::exchange(request.sampling.stop, {}));
   // Last, so that refused requests do not use up seeds.
   if (request.task == Task::kGenerate && !request.sampling.seed)
@@ -127,26 +134,16 @@ Result<std::shared_ptr<ActiveRequest>> ServingEngine::make_request(
   active->client =
       client.empty() ? "request " + std::to_string(active->handle) : "client " + client;
   const RequestHandle handle = active->handle;
+  // They may run after the intake has ended.
   active->admission.emplace_back(
-      [this, handle](EngineCore& core) { core.admit(accepted(handle)); });
-  active->cancellation.emplace_back([handle](EngineCore& core) { core.cancel(handle); });
+      [requests = &requests_, handle](EngineCore& core) { core.admit(requests->find(handle)); });
+  active->cancellation.emplace_back([requests = &requests_, handle](EngineCore& core) {
+    if (const auto open = requests->find(handle)) core.cancel(*open);
+  });
   return active;
 }
 
-Status ServingEngine::accepting() const {
-  if (draining_ || stopping_)
-    return Error{ErrorCode::kUnavailable, "the server is shutting down", {}};
-  if (!healthy_)
-    return Error{ErrorCode::kUnavailable, "the engine has stopped after an internal fault", {}};
-  if (queued_ < options_.max_waiting) return {};
-  return Error{ErrorCode::kQueueFull,
-               "the queue is full (" + std::to_string(options_.max_waiting) +
-                   " requests wait); try again later",
-               {}};
-}
-
-Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
-                                            std::shared_ptr<ResponseSink> sink) {
+Result<RequestHandle> Intake::submit(GenerateRequest request, std::shared_ptr<ResponseSink> sink) {
   try {
     VALORA_TRY(active, make_request(std::move(request), std::move(sink)));
     VALORA_CHECK(accept(active));
@@ -156,44 +153,84 @@ Result<RequestHandle> ServingEngine::submit(GenerateRequest request,
   }
 }
 
-Status ServingEngine::accept(const std::shared_ptr<ActiveRequest>& request) {
-  {
-    // Under one lock, so that no request is accepted during a drain or beyond the limit.
-    const std::lock_guard lock(mutex_);
-    VALORA_CHECK(accepting());
-    requests_.emplace(request->handle, request);
-    ++queued_;
-    ++preparing_;
-  }
+Status Intake::accept(const std::shared_ptr<ActiveRequest>& request) {
+  VALORA_CHECK(requests_.add(request));
   const bool constrained = request->constrained();
   request->preparations = constrained ? 2 : 1;
   try {
     // Start loading adapters while the prompt is prepared.
     if (auto needs = needs_of(request->adapters); !needs.empty())
-      post_best_effort([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
-    prepare(request);
+      loop_.post_best_effort([needs = std::move(needs)](EngineCore& core) { core.expect(needs); });
+    prepare_prompt(request);
   } catch (...) {
-    undo_accept(*request);
+    requests_.take_back(request->handle);
+    loop_.wake();  // a drain may be waiting for it
     throw;
   }
-  if (constrained) begin_grammar(request);
+  if (constrained) prepare_form(request);
   return {};
 }
 
-// Undoes accept() for a request that no worker has.
-void ServingEngine::undo_accept(const ActiveRequest& request) {
-  {
-    const std::lock_guard lock(mutex_);
-    requests_.erase(request.handle);
-    --queued_;
-    --preparing_;
-  }
-  wake_.notify_one();  // a drain may be waiting for it
+void Intake::prepare_prompt(const std::shared_ptr<ActiveRequest>& request) {
+  PromptJob job;
+  job.id = request->handle;
+  job.client = request->client;
+  job.prompt = std::exchange(request->request.prompt, {});  // data: URLs may hold megabytes
+  // A head needs the prompt format it was trained with, for chat as well as classification.
+  job.add_generation_prompt =
+      request->head ? request->head->add_generation_prompt : request->generates();
+  job.keep_tokens = request->request.truncate_prompt_tokens;
+  job.adapters = request->adapters;
+  job.stop = request->stop.get_token();
+  job.done = [this, request](Result<PreparedPrompt> result) {
+    request->prompt = std::move(result);
+    prepared(*request);
+  };
+  prompt_workers_.prepare(std::move(job));
 }
 
-std::shared_ptr<ActiveRequest> ServingEngine::accepted(RequestHandle handle) {
-  const std::lock_guard lock(mutex_);
-  return requests_.at(handle);
+// A failure here must not end the request, because its prompt is already being prepared: the error
+// is reported when both are done.
+void Intake::prepare_form(const std::shared_ptr<ActiveRequest>& request) {
+  try {
+    const GenerateRequest& asked = request->request;
+    FormJob job;
+    job.id = request->handle;
+    job.client = request->client;
+    job.grammars = request->language->grammars;
+    // Labels of a task without boxes are classes, not names of things.
+    const Labels labels =
+        asked.constraint->kind == AnswerConstraint::Kind::kBoxes && !request->form.boxes
+            ? Labels()
+            : request->form.labels;
+    job.form = constraint_on_text(*asked.constraint, {labels, request->boxes});
+    job.spacing = asked.json_whitespace.value_or(options_.json_whitespace);
+    job.stop = request->stop.get_token();
+    job.done = [this, request](Result<grammar::GrammarMatcher> result) {
+      request->grammar = std::move(result);
+      prepared(*request);
+    };
+    form_workers_.prepare(std::move(job));
+  } catch (const std::exception& e) {
+    request->grammar = fault("the form of the answer could not be prepared", e);
+    prepared(*request);
+  }
+}
+
+void Intake::prepared(ActiveRequest& request) {
+  if (--request.preparations > 0) return;
+  requests_.prepared();
+  loop_.hand_over(request.admission);
+}
+
+void Intake::cancel(RequestHandle handle) {
+  const std::shared_ptr<ActiveRequest> request = requests_.find(handle);
+  if (!request) return;
+  request->cancelled = true;  // takes effect at once: no further calls to its sink
+  loop_.hand_over(request->cancellation);
+  request->stop.request_stop();
+  prompt_workers_.stopped(request->client, handle);
+  form_workers_.stopped(handle);
 }
 
 }  // namespace valora::serving

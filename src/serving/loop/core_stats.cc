@@ -1,7 +1,7 @@
 // The core's part of the engine's statistics.
 #include <algorithm>
 
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 namespace valora::serving {
 namespace {

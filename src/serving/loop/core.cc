@@ -1,4 +1,4 @@
-#include "serving/core.h"
+#include "serving/loop/core.h"
 
 #include <fmt/format.h>
 
@@ -56,8 +56,7 @@ void EngineCore::admit(const std::shared_ptr<ActiveRequest>& request) {
 }
 
 void EngineCore::admit_prepared(const std::shared_ptr<ActiveRequest>& request) {
-  active_[request->handle] = request;
-  if (request->cancelled) return cancel(request->handle);
+  if (request->cancelled) return release(*request);
   Result<PreparedPrompt>& prompt = *request->prompt;
   if (!prompt.ok()) return fail(*request, prompt.error());
   if (request->grammar && !request->grammar->ok()) return fail(*request, request->grammar->error());
@@ -148,40 +147,31 @@ Status EngineCore::enqueue(const std::shared_ptr<ActiveRequest>& request,
   return {};
 }
 
-std::shared_ptr<ActiveRequest> EngineCore::shared(const ActiveRequest& request) const {
-  const auto found = active_.find(request.handle);
-  return found == active_.end() ? nullptr : found->second;
-}
-
 // Ends a request and releases everything it holds.
 void EngineCore::release(ActiveRequest& request) {
-  const auto keep = shared(request);
+  const auto keep = request.shared_from_this();
   request.ended = true;
   queues_changed_ = true;
   for (const auto& sequence : request.sequences) scheduler_.finish(*sequence);
   request.sequences.clear();  // request and sequences own each other
-  active_.erase(request.handle);
   if (!request.started) events_.started();
   events_.ended(request.handle);
 }
 
-void EngineCore::cancel(RequestHandle handle) {
-  const auto it = active_.find(handle);
-  if (it == active_.end()) return;
-  const auto request = it->second;
-  release(*request);
+void EngineCore::cancel(ActiveRequest& request) {
+  if (!request.sequences.empty()) release(request);
 }
 
 void EngineCore::fail(ActiveRequest& request, const Error& error) {
   if (request.ended) return;
-  const auto keep = shared(request);
+  const auto keep = request.shared_from_this();
   const Error told = error_for_client(error, request.adapters);
   release(request);
   if (!request.cancelled) request.sink->on_error(told);
 }
 
 void EngineCore::fail_all(const Error& error) {
-  while (!active_.empty()) fail(*active_.begin()->second, error);
+  while (scheduler::Request* const last = scheduler_.last()) on_failed(*last, error);
 }
 
 void EngineCore::on_planned(const StepPlan& plan) {

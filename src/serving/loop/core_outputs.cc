@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/fault.h"
-#include "serving/core.h"
+#include "serving/loop/core.h"
 #include "serving/output/task_head.h"
 
 namespace valora::serving {
@@ -43,7 +43,7 @@ RequestTimings timings_of(const ActiveRequest& request, TimePoint now) {
 // A failure for one output, such as a failed allocation, ends only its own request.
 void EngineCore::on_output(StepOutput& output) {
   ActiveRequest& request = *static_cast<Sequence&>(*output.request).owner;
-  const auto alive = active_.at(request.handle);
+  const auto alive = request.shared_from_this();
   try {
     answer(output);
   } catch (const std::exception& e) {
@@ -156,7 +156,7 @@ void EngineCore::end_sequence(Sequence& sequence) {
   queues_changed_ = true;
   scheduler_.finish(sequence);
   if (--request.open_sequences > 0) return;
-  const auto keep = active_.at(request.handle);
+  const auto keep = request.shared_from_this();
   FinalInfo info{request.usage, timings_of(request, clock_.now()), request.preemptions,
                  sequence.prompt->tokens};
   release(request);
