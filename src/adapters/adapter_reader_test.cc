@@ -156,8 +156,9 @@ TEST(AdapterReader, ErrorNamesMissingFile) {
 
 TEST(AdapterReader, AdaptersOfMlxAreRefusedByThatName) {
   testing::TempDir dir;
-  dir.write("adapter_config.json",
-            R"({"fine_tune_type":"lora","num_layers":16,"lora_parameters":{"rank":8,"scale":20.0}})");
+  dir.write(
+      "adapter_config.json",
+      R"({"fine_tune_type":"lora","num_layers":16,"lora_parameters":{"rank":8,"scale":20.0}})");
   dir.write("adapters.safetensors", "x");
   EXPECT_THAT(read_adapter(dir.path(), testing::small_table(), {}).error().message,
               HasSubstr("an adapter of MLX"));
