@@ -1,8 +1,8 @@
 """The chat view: models, pictures, answers, and what it stores."""
 
 import json
-import re
 import pathlib
+import re
 import subprocess
 import sys
 
