@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/files/file.h"
 #include "base/files/write_file.h"
@@ -22,7 +23,7 @@ constexpr JsonLimits kLimits{
 
 template <typename T>
 struct Name {
-  const char* name;
+  std::string_view name;
   T value;
 };
 constexpr auto kKinds = std::to_array<Name<ProductKind>>({{"dense", ProductKind::kDense},
@@ -74,7 +75,7 @@ class Fields {
     std::string all;
     for (const auto& known : names) {
       if (name == known.name) return known.value;
-      all += std::string(all.empty() ? "" : ", ") + known.name;
+      all += std::string(all.empty() ? "" : ", ") + std::string(known.name);
     }
     fault(std::string(": \"") + key + "\" must be one of " + all);
     return names.begin()->value;
@@ -108,7 +109,7 @@ Result<Hardware> parse_hardware_field(const Json& json, const std::string& where
 }
 
 template <typename T, size_t N>
-const char* name_of(T value, const std::array<Name<T>, N>& names) {
+std::string_view name_of(T value, const std::array<Name<T>, N>& names) {
   for (const auto& known : names)
     if (known.value == value) return known.name;
   return names[0].name;
@@ -121,7 +122,7 @@ std::string processor_name(Processor processor) {
 
 std::vector<Name<Isa>> isa_names() {
   std::vector<Name<Isa>> names;
-  for (const Isa isa : all_isas()) names.push_back({isa_name(isa).data(), isa});
+  for (const Isa isa : all_isas()) names.push_back({isa_name(isa), isa});
   return names;
 }
 

@@ -37,6 +37,17 @@ struct Off {
 };
 constexpr std::array kSamplers = {Off{"mirostat", 0}, Off{"tfs_z", 1}, Off{"typical_p", 1}};
 
+OrderedJson field_of(const OrderedJson& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? OrderedJson() : *found;
+}
+
+// Clients send these for fields that they do not use.
+bool is_blank(const OrderedJson& value) {
+  return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
+         (value.is_array() && value.empty());
+}
+
 Error in_ollama(Error error) {
   for (const Renamed& name : kRenamed)
     if (error.param == name.openai) error.param = name.ollama;
@@ -67,7 +78,7 @@ Status set_options(const OrderedJson& from, OrderedJson& to) {
 
 Status set_format(const OrderedJson& from, OrderedJson& to) {
   const auto format = from.find("format");
-  if (format == from.end() || format->is_null() || *format == "") return {};
+  if (format == from.end() || is_blank(*format)) return {};
   if (*format == "json") {
     to["response_format"] = {{"type", "json_object"}};
     return {};
@@ -126,13 +137,8 @@ Result<OrderedJson> content_of(const OrderedJson& text, const OrderedJson& image
   OrderedJson parts = OrderedJson::array();
   VALORA_CHECK(add_pictures(images, path, parts));
   if (parts.empty()) return text.is_null() ? OrderedJson("") : text;
-  if (text.is_string() && text != "") parts.push_back({{"type", "text"}, {"text", text}});
+  if (text.is_string() && !is_blank(text)) parts.push_back({{"type", "text"}, {"text", text}});
   return parts;
-}
-
-OrderedJson field_of(const OrderedJson& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? OrderedJson() : *found;
 }
 
 // Arguments are objects there and texts here.
@@ -224,8 +230,7 @@ Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLim
   OrderedJson chat = OrderedJson::object();
   VALORA_CHECK(set_common(body, chat));
   for (const char* field : {"suffix", "template", "context"})
-    if (const OrderedJson value = field_of(body, field);
-        !value.is_null() && !value.empty() && value != "")
+    if (!is_blank(field_of(body, field)))
       return not_implemented(
           fmt::format("\"{}\" is not supported by this server; send the conversation to /api/chat",
                       field),
@@ -233,7 +238,7 @@ Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLim
   const OrderedJson prompt = field_of(body, "prompt");
   if (!prompt.is_null() && !prompt.is_string())
     return invalid("\"prompt\" must be a string", "prompt");
-  if (prompt.is_null() || prompt == "") {
+  if (is_blank(prompt)) {
     OllamaBody out{.loads = true};
     out.body.target.model = chat["model"];
     return out;
@@ -252,7 +257,7 @@ Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLim
     return out;
   }
   chat["messages"] = OrderedJson::array();
-  if (const OrderedJson system = field_of(body, "system"); system.is_string() && system != "")
+  if (const OrderedJson system = field_of(body, "system"); system.is_string() && !is_blank(system))
     chat["messages"].push_back({{"role", "system"}, {"content", system}});
   VALORA_TRY(content, content_of(prompt, field_of(body, "images"), "images"));
   chat["messages"].push_back({{"role", "user"}, {"content", std::move(content)}});

@@ -55,7 +55,7 @@ Result<PairsBody> parse_rerank(std::string_view text) {
   VALORA_TRY(top_n, integer_in(body, "top_n", 0, INT32_MAX));  // 0: all, as in vLLM
   VALORA_TRY(return_documents, flag(body, "return_documents", true));
   VALORA_TRY(out, parse_pairs(body, {"query", "documents"}, "/rerank"));
-  if (top_n && *top_n > 0) out.top_n = *top_n;
+  if (top_n.value_or(0) > 0) out.top_n = top_n;
   out.return_documents = return_documents;
   return out;
 }

@@ -81,7 +81,7 @@ class OllamaAnswer final : public GenerationAnswer {
   // Calls are sent whole, with the last line, since arguments are objects here.
   void add_calls(ChoicePart& part) {
     for (AnswerCallDelta& call : part.calls) {
-      if (call.name) calls_.push_back({std::move(*call.name), {}});
+      if (call.name) calls_.emplace_back(std::move(*call.name), std::string());
       calls_.back().second += call.arguments;
     }
   }
