@@ -20,9 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Json whole = Json::parse(text);
   FUZZ_CHECK(is_batch_endpoint(line.url) && whole.at("url") == line.url);
   FUZZ_CHECK(Json::parse(line.body) == whole.at("body"));
-  for (const std::string& row :
-       {answer_row(line.custom_id, "id", {.body = line.body}),
-        failure_row(line.custom_id, "batch_expired", line.body)}) {
+  for (const std::string& row : {answer_row(line.custom_id, "id", {.body = line.body}),
+                                 failure_row(line.custom_id, "batch_expired", line.body)}) {
     FUZZ_CHECK(row.find('\n') == row.size() - 1);
     FUZZ_CHECK(*custom_id_of(row) == line.custom_id);
   }
