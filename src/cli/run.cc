@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "api/find_adapter.h"
+#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/clock.h"
 #include "cli/adapters_at_start.h"

@@ -13,6 +13,7 @@
 #include "cli/rows/run_answer.h"
 #include "generator/data/media_files.h"
 #include "server/batches/answer_rows.h"
+#include "server/batches/batch_lines.h"
 #include "server/openai/json_text.h"
 
 namespace valora::cli {

@@ -8,7 +8,6 @@
 namespace valora::server {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string line(const std::string& id, const std::string& body = "{}") {
