@@ -48,7 +48,14 @@ class ConstraintFields {
   }
 
  private:
+  // The same form under an older and a newer name is one form: clients send both.
+  bool is_known(const AnswerConstraint& constraint) const {
+    return found_ && found_->kind == constraint.kind && found_->text == constraint.text &&
+           found_->choices == constraint.choices && found_->strict == constraint.strict;
+  }
+
   Status add(AnswerConstraint constraint) {
+    if (is_known(constraint)) return {};
     if (found_)
       return invalid(fmt::format("\"{}\" and \"{}\" both define the form of the answer; send one",
                                  found_->param, constraint.param),

@@ -64,6 +64,17 @@ TEST(ParseConstraint, ReadsVllmFieldsInBothSpellings) {
   EXPECT_EQ(found(R"({"guided_choice": ["a", "b"]})").param, "guided_choice");
 }
 
+TEST(ParseConstraint, AcceptsOneFormUnderTwoNames) {
+  EXPECT_EQ(found(R"({"guided_json": {"a": 1}, "structured_outputs": {"json": {"a": 1}}})").text,
+            R"({"a":1})");
+  EXPECT_EQ(found(R"({"guided_choice": ["a"], "structured_outputs": {"choice": ["a"]}})").choices,
+            std::vector<std::string>{"a"});
+  EXPECT_FALSE(
+      constraint_of(R"({"guided_choice": ["a"], "structured_outputs": {"choice": ["b"]}})").ok());
+  EXPECT_FALSE(
+      constraint_of(R"({"guided_regex": "a", "structured_outputs": {"grammar": "a"}})").ok());
+}
+
 TEST(ParseConstraint, AcceptsASchemaOutsideOpenAIsPlace) {
   for (const char* body :
        {R"({"response_format": {"type": "json_object", "schema": {"b": 1, "a": 2}}})",
