@@ -7,7 +7,7 @@
 namespace valora {
 
 struct MediaLimits {
-  int images = 16;
+  int images = 64;  // applications that watch cameras send up to 30 thumbnails
   int videos = 4;
 };
 

@@ -303,7 +303,7 @@ void add_run(Command app, std::function<int()>& run) {
                "Rows that are asked at once (default: twice --max-num-seqs)")
       .range(1, 100'000);
   c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-               R"(Highest number of media per row: {"image": 16, "video": 4})");
+               R"(Highest number of media per row: {"image": 64, "video": 4})");
   add_media_defaults(c, flags->media_defaults);
   c.callback([flags, &run] { run = [flags] { return run_run(*flags); }; });
 }

@@ -318,7 +318,7 @@ void add_serve(Command app, std::function<int()>& run) {
                R"(false})");
   c.add_option(
       "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-      R"(Highest number of media per prompt: {"image": 16, "video": 4}, or image=16,video=4)");
+      R"(Highest number of media per prompt: {"image": 64, "video": 4}, or image=64,video=4)");
   add_media_defaults(c, flags->media_defaults);
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");

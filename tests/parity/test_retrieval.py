@@ -117,6 +117,17 @@ def test_pictures_are_inputs(embedder, reference):
         torch.testing.assert_close(one, mean(reference, messages=messages), rtol=1e-3, atol=1e-4)
 
 
+def test_a_last_empty_answer_is_where_an_embedding_ends(embedder, reference):
+    """Frigate writes the end of the prompt as an answer to be continued."""
+    asked = [{"role": "system", "content": [text_part("Represent the user's input.")]}]
+    for content, parts in [([image_part(URL), text_part("")], [{"image": URL}]), ([text_part("a red car")], ["a red car"])]:
+        question = [{"role": "user", "content": content}, {"role": "assistant", "content": [text_part("")]}]
+        (got,) = embeddings(embedder, model="tiny", messages=asked + question, encoding_format="float", dimensions=6,
+                            continue_final_message=True, add_special_tokens=False)
+        messages = [{"role": "system", "content": ["Represent the user's input."]}, {"role": "user", "content": parts}]
+        torch.testing.assert_close(got, mean(reference, 6, messages=messages), rtol=1e-3, atol=1e-4)
+
+
 def test_scores_of_an_embedder_are_cosines(embedder, reference):
     documents = ["a circle", "a red square", URL]
     answer = embedder.post("/v1/rerank", {"query": "red", "documents": documents})
