@@ -134,6 +134,12 @@ def test_score_endpoint_is_404(served):
         assert served.request("POST", path, {"model": "adapter-2", "query": "ping", "documents": ["pong"]})[0] == 404
 
 
+def test_classifiers_judge_pairs_without_their_head(served):
+    (scored,) = served.post("/score", {"model": "adapter-2", "text_1": "ping", "text_2": "pong"})["data"]
+    (ranked,) = served.post("/rerank", {"model": "adapter-2", "query": "ping", "documents": ["pong"]})["results"]
+    assert 0 < ranked["relevance_score"] == scored["score"] < 1
+
+
 @peer(SEEN, "test_classify_accepts_chat_text_only")
 def test_text_parts_are_classified(served, tokenizer):
     content = "Please classify this text request."

@@ -147,7 +147,7 @@ void Answer::start(Target target, std::vector<GenerateRequest> requests, const C
     part.generated.resize(static_cast<size_t>(request.sampling.n));
     part.max_tokens = request.sampling.max_tokens;
     request.adapters = uses;
-    request.head = target_.head;
+    if (!request.head) request.head = target_.head;  // judges ask the language model
     choices += request.sampling.n;
   }
   if (const Status admitted = user_.begin(caller.user, most_tokens(requests)); !admitted.ok())

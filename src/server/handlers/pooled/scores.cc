@@ -215,7 +215,7 @@ void answer_pairs(const std::shared_ptr<Service>& service, const HttpRequest& re
       part.task = Task::kEmbed;
     else
       part.sampling = judgement(*model.retrieval.judge);
-    if (!embeds) part.head = "lm";
+    if (!embeds) part.head = "";  // the language model, whatever head the adapter has
     parts.push_back(std::move(part));
   }
   set_caller(parts, body->sharing, *caller);

@@ -26,6 +26,7 @@ TEST_F(Handlers, RerankOrdersDocuments) {
   EXPECT_EQ(asked.adapters.at(0).name, "lens");
   EXPECT_EQ(asked.sampling.max_tokens, 1);
   EXPECT_EQ(asked.sampling.logprob_token_ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(asked.head, "");
 }
 
 TEST_F(Handlers, RerankGivesTheBestAlone) {
