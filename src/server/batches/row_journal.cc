@@ -128,6 +128,4 @@ Status RowJournal::append(std::string_view rows) {
   return journal_error(path_, "cannot be written", fault);
 }
 
-Status RowJournal::clear() { return cut_to(0); }
-
 }  // namespace valora::server

@@ -45,8 +45,6 @@ class RowJournal {
   // Appends whole rows, with their line breaks, and returns once they are on the disk. After an
   // error (kUnavailable) none of them is in the file, and they can be appended again.
   Status append(std::string_view rows);
-  // Removes all rows.
-  Status clear();
   uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
 

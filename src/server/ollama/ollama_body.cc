@@ -179,15 +179,20 @@ Result<bool> boolean(const OrderedJson& body, const char* key, bool fallback) {
   return value.get<bool>();
 }
 
-Result<OllamaBody> as_chat(const OrderedJson& chat, const OrderedJson& body,
-                           const RequestLimits& limits) {
+// The body with these OpenAI fields.
+Result<OllamaBody> finished(Result<GenerationBody> parsed, const OrderedJson& body) {
   OllamaBody out;
   VALORA_TRY(stream, boolean(body, "stream", true));
   out.stream = stream;
-  const std::string text = to_text(chat);
-  auto parsed = parse_chat(text, limits);
   if (!parsed.ok()) return in_ollama(parsed.error());
   out.body = std::move(*parsed);
+  return out;
+}
+
+// A body that only has the model loaded.
+OllamaBody load_of(const OrderedJson& chat) {
+  OllamaBody out{.loads = true};
+  out.body.target.model = chat["model"];
   return out;
 }
 
@@ -211,18 +216,14 @@ Result<OllamaBody> parse_ollama_chat(std::string_view text, const RequestLimits&
   const OrderedJson messages = field_of(body, "messages");
   if (!messages.is_null() && !messages.is_array())
     return invalid("\"messages\" must be a list", "messages");
-  if (messages.empty()) {
-    OllamaBody out{.loads = true};
-    out.body.target.model = chat["model"];
-    return out;
-  }
+  if (messages.empty()) return load_of(chat);
   chat["messages"] = OrderedJson::array();
   for (size_t i = 0; i < messages.size(); ++i) {
     VALORA_TRY(message, message_of(messages[i], fmt::format("messages[{}]", i)));
     chat["messages"].push_back(std::move(message));
   }
   if (const OrderedJson tools = field_of(body, "tools"); !tools.is_null()) chat["tools"] = tools;
-  return as_chat(chat, body, limits);
+  return finished(parse_chat(to_text(chat), limits), body);
 }
 
 Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLimits& limits) {
@@ -238,21 +239,12 @@ Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLim
   const OrderedJson prompt = field_of(body, "prompt");
   if (!prompt.is_null() && !prompt.is_string())
     return invalid("\"prompt\" must be a string", "prompt");
-  if (is_blank(prompt)) {
-    OllamaBody out{.loads = true};
-    out.body.target.model = chat["model"];
-    return out;
-  }
+  if (is_blank(prompt)) return load_of(chat);
   VALORA_TRY(raw, boolean(body, "raw", false));
   if (raw) {
     chat["prompt"] = prompt;
     const bool bounded = chat.contains("max_tokens");
-    OllamaBody out;
-    VALORA_TRY(stream, boolean(body, "stream", true));
-    out.stream = stream;
-    auto parsed = parse_completion(to_text(chat), limits);
-    if (!parsed.ok()) return in_ollama(parsed.error());
-    out.body = std::move(*parsed);
+    VALORA_TRY(out, finished(parse_completion(to_text(chat), limits), body));
     if (!bounded) out.body.sampling.max_tokens.reset();
     return out;
   }
@@ -261,7 +253,7 @@ Result<OllamaBody> parse_ollama_generate(std::string_view text, const RequestLim
     chat["messages"].push_back({{"role", "system"}, {"content", system}});
   VALORA_TRY(content, content_of(prompt, field_of(body, "images"), "images"));
   chat["messages"].push_back({{"role", "user"}, {"content", std::move(content)}});
-  return as_chat(chat, body, limits);
+  return finished(parse_chat(to_text(chat), limits), body);
 }
 
 Result<std::string> embed_body_of_ollama(std::string_view text) {

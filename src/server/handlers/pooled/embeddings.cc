@@ -42,9 +42,7 @@ Status check_size(const std::optional<int64_t>& asked, const ModelCard& model) {
 }
 
 Status check_embeddings(const EmbedBody& body, const ModelCard& model) {
-  const std::string& refusal = model.retrieval.embedding.refusal;
-  if (!refusal.empty())
-    return not_implemented("this model's embeddings are not supported: " + refusal, "model");
+  VALORA_CHECK(check_embeds(model.retrieval.embedding));
   return check_size(body.dimensions, model);
 }
 
@@ -112,6 +110,11 @@ class EmbeddingsAnswer final : public Answer {
 };
 
 }  // namespace
+
+Status check_embeds(const EmbeddingRecipe& recipe) {
+  if (recipe.refusal.empty()) return {};
+  return not_implemented("this model's embeddings are not supported: " + recipe.refusal, "model");
+}
 
 void normalize(std::vector<float>& values) {
   double squares = 0;

@@ -12,6 +12,9 @@ namespace valora::server {
 void handle_embeddings(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
 
+// kNotImplemented if the folder describes embeddings that are not supported.
+Status check_embeds(const EmbeddingRecipe& recipe);
+
 // Scales to unit length; a zero vector stays zero.
 void normalize(std::vector<float>& values);
 

@@ -18,8 +18,6 @@
 namespace valora::server {
 namespace {
 
-constexpr size_t kMaxPairs = 1024;
-
 bool compares_embeddings(const RetrievalCard& card) {
   return card.embedding.described && !(card.judge && card.judge->described);
 }
@@ -178,13 +176,9 @@ Result<std::vector<Prompt>> pair_embedding_prompts(const PairsBody& body, const 
   return prompts;
 }
 
-Status check_pairs(const PairsBody& body, const ModelCard& model, bool embeds) {
-  if (body.second.size() > kMaxPairs)
-    return invalid("a request takes at most 1024 pairs", "documents");
-  if (embeds && !model.retrieval.embedding.refusal.empty())
-    return not_implemented(
-        "this model's embeddings are not supported: " + model.retrieval.embedding.refusal, "model");
-  if (!embeds && !model.retrieval.judge)
+Status check_model(const RetrievalCard& card, bool embeds) {
+  if (embeds) return check_embeds(card.embedding);
+  if (!card.judge)
     return not_implemented(
         "this model cannot judge pairs: \"yes\" and \"no\" are not tokens of its vocabulary",
         "model");
@@ -198,7 +192,7 @@ void answer_pairs(const std::shared_ptr<Service>& service, const HttpRequest& re
   const ModelCard& model = service->engine.model();
   const RequestLimits limits = service->request_limits(request);
   const bool embeds = compares_embeddings(model.retrieval);
-  if (const Status known = check_pairs(*body, model, embeds); !known.ok())
+  if (const Status known = check_model(model.retrieval, embeds); !known.ok())
     return exchange->respond(error_response(known.error()));
   const auto caller = caller_of(*service, request, body->target, body->sharing);
   if (!caller.ok()) return exchange->respond(refuse_caller(caller.error()));
@@ -211,11 +205,12 @@ void answer_pairs(const std::shared_ptr<Service>& service, const HttpRequest& re
                          .client = service->client_of(request),
                          .prompt = std::move(prompt),
                          .truncate_prompt_tokens = body->truncate_prompt_tokens};
-    if (embeds)
+    if (embeds) {
       part.task = Task::kEmbed;
-    else
+    } else {
       part.sampling = judgement(*model.retrieval.judge);
-    if (!embeds) part.head = "";  // the language model, whatever head the adapter has
+      part.head = "";  // the language model, whatever head the adapter has
+    }
     parts.push_back(std::move(part));
   }
   set_caller(parts, body->sharing, *caller);
