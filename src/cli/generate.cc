@@ -4,13 +4,13 @@
 #include <future>
 #include <iostream>
 
-#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/json/json.h"
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/named_folders.h"
 #include "cli/options/hub_flags.h"
+#include "cli/options/media_flags.h"
 #include "cli/progress/format.h"
 #include "engine/start/start_engine.h"
 
@@ -25,7 +25,7 @@ struct GenerateFlags {
   std::string prompt, system, head;
   SamplingParams sampling;
   AnswerFormFlags form;
-  MediaDefaultTexts media_defaults;
+  MediaFlags media;
   int max_tokens = 256;
   double temperature = 0;
   bool raw = false, json = false, classify = false;
@@ -179,10 +179,7 @@ int run_generate(GenerateFlags& flags) {
   flags.engine.max_num_seqs = std::max(1, flags.sampling.n);
   auto constraint = constraint_of(flags.form);
   if (!constraint.ok()) return fail(constraint.error());
-  const auto defaults =
-      read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io);
-  if (!defaults.ok()) return fail(defaults.error());
-  flags.engine.media_defaults = *defaults;
+  if (const Status s = apply_media(flags.media, flags.engine); !s.ok()) return fail(s.error());
   NamedFolders folders(flags.hub);
   if (const Status s = folders.set_model(flags.engine); !s.ok()) return fail(s.error());
   const auto given = find_adapters(flags.adapters, folders);
@@ -228,7 +225,7 @@ void add_generate(Command app, std::function<int()>& run) {
                "several are summed");
   c.add_option("--image", flags->images, "Image file or URL; repeatable").allow_extra_args(false);
   c.add_option("--video", flags->videos, "Video file or URL; repeatable").allow_extra_args(false);
-  add_media_defaults(c, flags->media_defaults);
+  add_media_defaults(c, flags->media);
   c.add_option("--prompt", flags->prompt, "The user's text").required();
   c.add_option("--system", flags->system, "System prompt, instead of the model family's default");
   c.add_flag("--raw", flags->raw, "Send the prompt as plain text, without the chat format");

@@ -5,14 +5,13 @@
 #include <limits>
 
 #include "api/find_adapter.h"
-#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/clock.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/named_folders.h"
 #include "cli/options/hub_flags.h"
-#include "cli/options/media_limits.h"
+#include "cli/options/media_flags.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
 #include "cli/progress/stop_signals.h"
@@ -31,9 +30,9 @@ struct RunFlags {
   HubFlags hub;
   AdapterSources adapters;
   std::vector<std::string> input;
-  std::string output, task, adapter, answers = "auto", limit_mm_per_prompt;
+  std::string output, task, adapter, answers = "auto";
   RowQuestion question;
-  MediaDefaultTexts media_defaults;
+  MediaFlags media;
   std::optional<int> in_flight;
   bool fresh = false;
 };
@@ -244,13 +243,7 @@ Result<RunSummary> run_all(RunFlags& flags) {
 int run_run(RunFlags& flags) {
   if (const Status s = check_flags(flags); !s.ok()) return fail(s.error());
   set_engine(flags);
-  const auto limits = read_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits);
-  if (!limits.ok()) return fail(limits.error());
-  flags.engine.media_limits = *limits;
-  const auto defaults =
-      read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io);
-  if (!defaults.ok()) return fail(defaults.error());
-  flags.engine.media_defaults = *defaults;
+  if (const Status s = apply_media(flags.media, flags.engine); !s.ok()) return fail(s.error());
   const auto summary = run_all(flags);
   if (!summary.ok()) return fail(summary.error());
   if (summary->left_out > 0)
@@ -302,9 +295,8 @@ void add_run(Command app, std::function<int()>& run) {
   c.add_option("--in-flight", flags->in_flight,
                "Rows that are asked at once (default: twice --max-num-seqs)")
       .range(1, 100'000);
-  c.add_option("--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-               R"(Highest number of media per row: {"image": 64, "video": 4})");
-  add_media_defaults(c, flags->media_defaults);
+  add_media_limits(c, flags->media);
+  add_media_defaults(c, flags->media);
   c.callback([flags, &run] { run = [flags] { return run_run(*flags); }; });
 }
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 
-#include "api/media_fields.h"
 #include "api/waiting_calls.h"
 #include "base/json/json.h"
 #include "base/log/log.h"
@@ -19,7 +18,7 @@
 #include "cli/end_engine.h"
 #include "cli/named_folders.h"
 #include "cli/options/hub_flags.h"
-#include "cli/options/media_limits.h"
+#include "cli/options/media_flags.h"
 #include "cli/options/named_option.h"
 #include "cli/options/structured_outputs.h"
 #include "cli/options/vllm_flags.h"
@@ -40,8 +39,8 @@ struct ServeFlags {
   server::ServerOptions server;
   AdapterSources adapters;
   HubFlags hub;
-  std::string limit_mm_per_prompt, structured_outputs;
-  MediaDefaultTexts media_defaults;
+  std::string structured_outputs;
+  MediaFlags media;
   std::string applications, users, ui_samples;
   std::string generation_config = "auto";
   std::string tool_call_parser = "auto";
@@ -139,15 +138,6 @@ Status set_tokenizer_info(ServeFlags& flags) {
   return {};
 }
 
-Status apply_media(ServeFlags& flags) {
-  VALORA_TRY(limits, read_media_limits(flags.limit_mm_per_prompt, flags.engine.media_limits));
-  flags.engine.media_limits = limits;
-  VALORA_TRY(defaults,
-             read_media_defaults(flags.media_defaults.processor, flags.media_defaults.io));
-  flags.engine.media_defaults = defaults;
-  return {};
-}
-
 Status apply_structured_outputs(ServeFlags& flags) {
   VALORA_TRY(spacing, read_structured_outputs(flags.structured_outputs));
   if (!spacing) return {};
@@ -186,7 +176,7 @@ std::vector<std::string> base_names(const ServeFlags& flags) {
 int run_serve(ServeFlags& flags) {
   outlive_output_readers();
   for (const std::string& note : flags.notes) spdlog::info("{}", note);
-  if (const Status s = apply_media(flags); !s.ok()) return fail(s.error());
+  if (const Status s = apply_media(flags.media, flags.engine); !s.ok()) return fail(s.error());
   if (const Status s = apply_structured_outputs(flags); !s.ok()) return fail(s.error());
   if (const Status s = apply_generation_config(flags); !s.ok()) return fail(s.error());
   if (const Status s = read_applications(flags.applications, flags.server); !s.ok())
@@ -316,10 +306,8 @@ void add_serve(Command app, std::function<int()>& run) {
   c.add_option("--default-chat-template-kwargs", e.template_variables,
                R"(Variables of the chat template that requests do not set: {"enable_thinking": )"
                R"(false})");
-  c.add_option(
-      "--limit-mm-per-prompt", flags->limit_mm_per_prompt,
-      R"(Highest number of media per prompt: {"image": 64, "video": 4}, or image=64,video=4)");
-  add_media_defaults(c, flags->media_defaults);
+  add_media_limits(c, flags->media);
+  add_media_defaults(c, flags->media);
   c.add_option("--allowed-local-media-path", e.fetch.allowed_local_path,
                "Allow file:// media URLs for files in this folder");
   c.add_flag(

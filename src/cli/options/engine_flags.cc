@@ -214,13 +214,4 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   add_memory(command, o.memory);
 }
 
-void add_media_defaults(Command command, MediaDefaultTexts& texts) {
-  command.add_option("--mm-processor-kwargs", texts.processor,
-                     R"(Settings of images and videos that have none: {"max_pixels": 100352, )"
-                     R"("fps": 1})");
-  command.add_option("--media-io-kwargs", texts.io,
-                     R"(Frames of video files, spread evenly over them, at most: {"video": )"
-                     R"({"num_frames": 16, "fps": 2}}; -1: all)");
-}
-
 }  // namespace valora::cli

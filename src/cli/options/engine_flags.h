@@ -17,11 +17,4 @@ void add_rank_flags(Command command, EngineOptions& options);
 // lengths, memory, and the options above.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
 
-// Options of serve and generate for media without their own settings: JSON objects, for
-// read_media_defaults().
-struct MediaDefaultTexts {
-  std::string processor, io;
-};
-void add_media_defaults(Command command, MediaDefaultTexts& texts);
-
 }  // namespace valora::cli

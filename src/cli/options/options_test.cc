@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "base/testing/temp_dir.h"
-#include "cli/options/media_limits.h"
+#include "cli/options/media_flags.h"
 #include "cli/options/parser.h"
 #include "cli/options/testing/serve_program.h"
 #include "cli/options/vllm_flags.h"

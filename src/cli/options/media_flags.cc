@@ -1,7 +1,8 @@
-#include "cli/options/media_limits.h"
+#include "cli/options/media_flags.h"
 
 #include <fmt/format.h>
 
+#include "api/media_fields.h"
 #include "base/json/json.h"
 #include "base/text/strings.h"
 
@@ -37,6 +38,31 @@ Result<int> count_of(const std::string& modality, const Json& value) {
 }
 
 }  // namespace
+
+void add_media_limits(Command command, MediaFlags& flags) {
+  constexpr MediaLimits kDefault;
+  command.add_option(kLimitOption, flags.limits,
+                     fmt::format(R"(Highest number of media per prompt: {{"image": {0}, )"
+                                 R"("video": {1}}}, or image={0},video={1})",
+                                 kDefault.images, kDefault.videos));
+}
+
+void add_media_defaults(Command command, MediaFlags& flags) {
+  command.add_option("--mm-processor-kwargs", flags.processor,
+                     R"(Settings of images and videos that have none: {"max_pixels": 100352, )"
+                     R"("fps": 1})");
+  command.add_option("--media-io-kwargs", flags.io,
+                     R"(Frames of video files, spread evenly over them, at most: {"video": )"
+                     R"({"num_frames": 16, "fps": 2}}; -1: all)");
+}
+
+Status apply_media(const MediaFlags& flags, EngineOptions& options) {
+  VALORA_TRY(limits, read_media_limits(flags.limits, options.media_limits));
+  VALORA_TRY(defaults, read_media_defaults(flags.processor, flags.io));
+  options.media_limits = limits;
+  options.media_defaults = defaults;
+  return {};
+}
 
 Result<MediaLimits> read_media_limits(const std::string& text, MediaLimits limits) {
   if (text.empty()) return limits;
