@@ -2,7 +2,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "adapters/adapter_parts.h"
+#include "adapters/folder/adapter_parts.h"
 #include "adapters/testing/adapter_folder.h"
 #include "check.h"
 #include "input.h"

@@ -1,6 +1,6 @@
 // Renders a chat template. Input parts: template, variables (JSON), conversation. Each line of the
 // conversation is a message whose first character is the role.
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 #include "check.h"
 #include "input.h"

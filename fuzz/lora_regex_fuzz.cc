@@ -1,6 +1,6 @@
 // Matches a regular expression from an adapter's configuration against module names.
-#include "adapters/regex.h"
-#include "adapters/target_rules.h"
+#include "adapters/targets/regex.h"
+#include "adapters/targets/target_rules.h"
 #include "check.h"
 #include "input.h"
 

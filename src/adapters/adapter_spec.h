@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 #include "base/digest.h"
 #include "base/files/input_folder.h"
 #include "base/labels.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "adapters/tensor_values.h"
+#include "adapters/tensors/tensor_values.h"
 #include "base/text/strings.h"
 #include "base/text/visible_text.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "adapters/adapter_contents.h"
 #include "adapters/adapter_spec.h"
-#include "adapters/sidecar.h"
+#include "adapters/folder/adapter_contents.h"
+#include "adapters/folder/sidecar.h"
 
 namespace valora::adapters {
 

@@ -2,7 +2,7 @@
 
 #include "base/files/file.h"
 #include "base/json/json.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace valora::cli {
 namespace {

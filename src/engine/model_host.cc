@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "adapters/read_at_rest.h"
+#include "adapters/folder/read_at_rest.h"
 #include "base/log/log.h"
 #include "engine/adapters/build_adapter.h"
 #include "engine/adapters/value_range.h"

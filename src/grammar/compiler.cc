@@ -11,9 +11,9 @@
 #include "grammar/ebnf.h"
 #include "grammar/matcher.h"
 #include "grammar/parts.h"
-#include "grammar/shortest_answer.h"
+#include "grammar/schema/shortest_answer.h"
+#include "grammar/schema/spec_rewrite.h"
 #include "grammar/spacing.h"
-#include "grammar/spec_rewrite.h"
 
 namespace valora::grammar {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/json/json.h"
 #include "base/text/unicode.h"
-#include "grammar/schema_check.h"
-#include "grammar/text_check.h"
+#include "grammar/schema/schema_check.h"
+#include "grammar/schema/text_check.h"
 
 namespace valora::grammar {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "grammar/schema_check.h"
-#include "grammar/text_check.h"
+#include "grammar/schema/schema_check.h"
+#include "grammar/schema/text_check.h"
 
 namespace valora::grammar {
 namespace {

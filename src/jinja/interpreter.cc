@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "base/text/strings.h"
-#include "jinja/arguments.h"
+#include "jinja/builtins/arguments.h"
+#include "jinja/builtins/filters.h"
 #include "jinja/evaluating.h"
-#include "jinja/filters.h"
-#include "jinja/format.h"
 #include "jinja/interpreter_state.h"
 #include "jinja/loop.h"
+#include "jinja/values/format.h"
 
 namespace valora::jinja {
 namespace {

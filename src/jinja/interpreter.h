@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "jinja/ast.h"
 #include "jinja/runtime.h"
+#include "jinja/syntax/ast.h"
 
 namespace valora::jinja {
 

@@ -1,7 +1,7 @@
 #include "jinja/loop.h"
 
-#include "jinja/compare.h"
 #include "jinja/runtime.h"
+#include "jinja/values/compare.h"
 
 namespace valora::jinja {
 

@@ -4,7 +4,7 @@
 #include <deque>
 #include <functional>
 
-#include "jinja/iterate.h"
+#include "jinja/values/iterate.h"
 
 namespace valora::jinja {
 

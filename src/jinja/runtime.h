@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "jinja/value.h"
+#include "jinja/values/value.h"
 
 namespace valora::jinja {
 

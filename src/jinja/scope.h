@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "jinja/value.h"
+#include "jinja/values/value.h"
 
 namespace valora::jinja {
 

@@ -5,8 +5,7 @@
 #include <set>
 #include <string>
 
-#include "models/families/idefics3.h"
-#include "models/families/internvl.h"
+#include "models/families/families.h"
 #include "models/families/number_words.h"
 #include "models/registry.h"
 #include "models/spec/load_error.h"

@@ -1,7 +1,7 @@
-"""Writes src/jinja/casing_table.cc: case properties of Python's str that do not follow from simple case mappings
+"""Writes src/jinja/values/casing_table.cc: case properties of Python's str that do not follow from simple case mappings
 and categories.
 
-Usage: python tests/parity/make_casing_table.py > src/jinja/casing_table.cc
+Usage: python tests/parity/make_casing_table.py > src/jinja/values/casing_table.cc
 """
 
 import unicodedata
@@ -34,7 +34,7 @@ OTHERS = [("Upper", lambda c: c.isupper() and unicodedata.category(c) != "Lu"),
 
 def main():
     print("// Written by tests/parity/make_casing_table.py.")
-    print('#include "jinja/casing_table.h"\n')
+    print('#include "jinja/values/casing_table.h"\n')
     print("namespace valora::jinja {\n")
     for name, convert in [("Upper", str.upper), ("Title", str.title)]:
         lines = list(entries(convert))

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 namespace valora::text {
 

@@ -14,10 +14,10 @@
 
 #include "chat_parts.h"
 #include "jinja/interpreter.h"
-#include "jinja/parser.h"
-#include "jinja/value_json.h"
-#include "text/chat_template.h"
-#include "text/content_use.h"
+#include "jinja/syntax/parser.h"
+#include "jinja/values/value_json.h"
+#include "text/chat/chat_template.h"
+#include "text/chat/content_use.h"
 
 namespace valora::text {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/json/json.h"
 #include "base/log/log.h"
 #include "chat_parts.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/base_weights.h"
+#include "adapters/tensors/base_weights.h"
 
 namespace valora::adapters::testing {
 

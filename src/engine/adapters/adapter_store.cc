@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "adapters/adapter_parts.h"
-#include "adapters/base_weights.h"
-#include "adapters/read_at_rest.h"
+#include "adapters/folder/adapter_parts.h"
+#include "adapters/folder/read_at_rest.h"
+#include "adapters/tensors/base_weights.h"
 #include "base/log/log.h"
 #include "engine/adapters/adapter_tensors.h"
 #include "engine/adapters/value_range.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "adapters/adapter_parts.h"
+#include "adapters/folder/adapter_parts.h"
 #include "engine/adapters/adapter_tensors.h"
 #include "engine/adapters/rank_share.h"
 #include "models/weights/weights.h"

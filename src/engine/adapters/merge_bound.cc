@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "adapters/tensor_values.h"
+#include "adapters/tensors/tensor_values.h"
 #include "models/decoder/layers.h"
 
 namespace valora {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "adapters/tensor_values.h"
+#include "adapters/tensors/tensor_values.h"
 #include "engine/start/dtype.h"
 
 namespace valora {

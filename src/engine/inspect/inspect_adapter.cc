@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <map>
 
-#include "adapters/tensor_names.h"
+#include "adapters/tensors/tensor_names.h"
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "engine/inspect/inspect.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "adapters/stored_experts.h"
+#include "adapters/tensors/stored_experts.h"
 #include "models/weights/expert_tensors.h"
 #include "models/weights/weight_files.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 #include "base/json/json.h"
 #include "base/result.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "jinja/interpreter.h"
-#include "jinja/parser.h"
-#include "jinja/value_json.h"
+#include "jinja/syntax/parser.h"
+#include "jinja/values/value_json.h"
 
 namespace valora::jinja::testing {
 

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/families/gemma3.h"
-#include "models/families/mistral.h"
-#include "models/families/qwen3.h"
+#include "models/families/families.h"
 #include "models/spec/load_error.h"
 
 namespace valora::models {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 #include "models/batch.h"
 #include "models/weights/weights.h"
 #include "ops/linear/linear.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 #include "models/decoder/layers.h"
 
 namespace valora::models {

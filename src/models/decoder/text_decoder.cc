@@ -5,10 +5,7 @@
 
 #include <fmt/ranges.h>
 
-#include "models/families/llama.h"
-#include "models/families/mistral.h"
-#include "models/families/qwen2.h"
-#include "models/families/qwen3.h"
+#include "models/families/families.h"
 
 namespace valora::models {
 

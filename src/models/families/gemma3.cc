@@ -1,9 +1,9 @@
-#include "models/families/gemma3.h"
+#include "models/families/families.h"
 
 #include <cmath>
 
 #include "models/families/causal_lm.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

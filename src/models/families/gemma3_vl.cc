@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "models/families/causal_lm.h"
-#include "models/families/gemma3.h"
+#include "models/families/families.h"
 #include "models/towers/siglip_vision.h"
 #include "models/vision_language_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/families/idefics3.h"
+#include "models/families/families.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,11 +8,10 @@
 #include "models/decoder/table_linear.h"
 #include "models/decoder/text_decoder.h"
 #include "models/families/causal_lm.h"
-#include "models/families/llama.h"
 #include "models/families/number_words.h"
 #include "models/towers/siglip_vision.h"
 #include "models/vision_language_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/families/internlm2.h"
+#include "models/families/families.h"
 
 namespace valora::models {
 namespace {

@@ -1,8 +1,8 @@
-#include "models/families/internvl.h"
+#include "models/families/families.h"
 
 #include "models/families/causal_lm.h"
 #include "models/families/internvl_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,11 +1,10 @@
-#include "models/families/internvl_chat.h"
+#include "models/families/families.h"
 
 #include <array>
 
 #include "models/families/causal_lm.h"
-#include "models/families/internlm2.h"
 #include "models/families/internvl_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,7 +1,7 @@
-#include "models/families/llama.h"
+#include "models/families/families.h"
 
 #include "models/families/causal_lm.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,9 +1,8 @@
-#include "models/families/llava.h"
+#include "models/families/families.h"
 
 #include "models/families/causal_lm.h"
-#include "models/families/llama.h"
 #include "models/families/llava_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -2,8 +2,8 @@
 // pictures.
 #include <gtest/gtest.h>
 
+#include "models/families/families.h"
 #include "models/families/llava_rows.h"
-#include "models/families/pixtral.h"
 #include "models/testing/tiny_towers.h"
 
 namespace valora::models {

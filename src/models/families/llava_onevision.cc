@@ -1,4 +1,4 @@
-#include "models/families/llava_onevision.h"
+#include "models/families/families.h"
 
 #include <charconv>
 

@@ -1,11 +1,9 @@
-#include "models/families/pixtral.h"
+#include "models/families/families.h"
 
 #include <algorithm>
 
 #include "models/families/causal_lm.h"
-#include "models/families/llama.h"
 #include "models/families/llava_model.h"
-#include "models/families/mistral.h"
 
 namespace valora::models {
 namespace {

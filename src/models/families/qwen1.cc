@@ -1,4 +1,4 @@
-#include "models/families/qwen1.h"
+#include "models/families/families.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include "models/quantised/config.h"
 #include "models/towers/qwen1_vision.h"
 #include "models/vision_language_model.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

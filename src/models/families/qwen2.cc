@@ -1,4 +1,4 @@
-#include "models/families/qwen2.h"
+#include "models/families/families.h"
 
 #include "models/families/causal_lm.h"
 

@@ -1,4 +1,4 @@
-#include "models/families/qwen2_vl.h"
+#include "models/families/families.h"
 
 #include "models/families/qwen_vl_family.h"
 #include "models/towers/qwen2_vl_vision.h"

@@ -1,4 +1,4 @@
-#include "models/families/qwen3_5.h"
+#include "models/families/families.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -7,7 +7,7 @@
 #include "models/families/causal_lm.h"
 #include "models/families/qwen_vl_family.h"
 #include "models/towers/qwen3_vl_vision.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

@@ -1,5 +1,5 @@
 // Reading the configurations of Qwen3.5.
-#include "models/families/qwen3_5.h"
+#include "models/families/families.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "models/families/qwen3_moe.h"
+#include "models/families/families.h"
 
 #include "models/decoder/mixture_config.h"
 #include "models/families/causal_lm.h"
-#include "text/chat_formats.h"
+#include "text/chat/chat_formats.h"
 
 namespace valora::models {
 namespace {

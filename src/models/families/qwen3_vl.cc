@@ -1,4 +1,4 @@
-#include "models/families/qwen3_vl.h"
+#include "models/families/families.h"
 
 #include "models/decoder/mixture_config.h"
 #include "models/families/qwen_vl_family.h"

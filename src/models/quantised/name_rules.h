@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "adapters/regex.h"
+#include "adapters/targets/regex.h"
 
 namespace valora::models {
 

@@ -13,7 +13,7 @@
 #include "models/spec/config_reader.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/positions.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/tokenizer.h"
 
 namespace c10 {

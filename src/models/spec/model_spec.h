@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 
 namespace valora::models {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "adapters/tensor_values.h"
+#include "adapters/tensors/tensor_values.h"
 #include "models/registry.h"
 
 namespace valora::models {

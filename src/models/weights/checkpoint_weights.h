@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/base_weights.h"
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
+#include "adapters/tensors/base_weights.h"
 #include "models/weights/weights.h"
 
 namespace valora::models {

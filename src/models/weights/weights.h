@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/module_table.h"
+#include "adapters/targets/module_table.h"
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/tensors/gguf.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/thought_marks.h"
+#include "text/chat/thought_marks.h"
 
 namespace valora::serving {
 

@@ -9,7 +9,7 @@
 #include "serving/prompts/media_text.h"
 #include "serving/prompts/prompt_tokens.h"
 #include "serving/prompts/retrieval_recipe.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace valora::serving {
 namespace {

@@ -21,7 +21,7 @@
 #include "serving/adapters/loaded_adapter.h"
 #include "serving/prompts/language.h"
 #include "serving/sampling/generation_config.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {

@@ -5,8 +5,8 @@
 #include "base/json/parse_ordered.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/frontend.h"
-#include "text/chat_template.h"
-#include "text/tool_prompt.h"
+#include "text/chat/chat_template.h"
+#include "text/chat/tool_prompt.h"
 
 namespace valora::serving {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/log/log.h"
 #include "base/text/strings.h"
 #include "serving/prompts/prompt_tokens.h"
-#include "text/chat_template.h"
+#include "text/chat/chat_template.h"
 
 namespace valora::serving {
 namespace {

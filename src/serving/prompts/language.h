@@ -12,8 +12,8 @@
 #include "base/files/input_folder.h"
 #include "serving/prompts/thoughts.h"
 #include "serving/sampling/answer_grammars.h"
-#include "text/chat.h"
-#include "text/content_marks.h"
+#include "text/chat/chat.h"
+#include "text/chat/content_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {

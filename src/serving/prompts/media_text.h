@@ -12,7 +12,7 @@
 #include "media/processors/processor.h"
 #include "models/spec/family.h"
 #include "models/spec/positions.h"
-#include "text/content_marks.h"
+#include "text/chat/content_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "text/content_marks.h"
+#include "text/chat/content_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {

@@ -8,8 +8,8 @@
 
 #include "api/constraint.h"
 #include "api/options.h"
-#include "text/chat.h"
-#include "text/thought_marks.h"
+#include "text/chat/chat.h"
+#include "text/chat/thought_marks.h"
 #include "text/tokenizer.h"
 
 namespace valora::serving {

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 namespace valora::text::testing {
 

@@ -1,0 +1,28 @@
+// An adapter's changes other than low-rank products on linears: embeddings, output layers, rows of
+// tokens, and biases.
+#pragma once
+
+#include <vector>
+
+#include "adapters/adapter_spec.h"
+#include "adapters/folder/adapter_contents.h"
+#include "adapters/tensors/base_copies.h"
+
+namespace valora::adapters {
+
+// Fills in `spec`'s parts, vocabulary, shifts, gains and `replaces`. Its targets must be resolved
+// already; take_vocabulary_targets() removes some of them, which become parts and gains. base: null
+// if there is no base model to compare with. Error: kUnprocessable naming the module.
+Status resolve_whole_values(const SafeTensors& file, const AdapterContents& contents,
+                            const LoraConfig& config, const ModuleTable& modules,
+                            const std::vector<ChangedCopy>& changed, const BaseWeights* base,
+                            AdapterSpec& spec);
+
+// True for a target on an output layer whose vocabulary size differs from the base model's.
+bool is_of_resized_head(const LoraTarget& target, const ModuleTable& modules);
+// Removes the targets of low-rank products on the embedding, or on such an output layer, and
+// returns them.
+std::vector<LoraTarget> take_vocabulary_targets(std::vector<LoraTarget>& targets,
+                                                const ModuleTable& modules);
+
+}  // namespace valora::adapters

@@ -1,0 +1,22 @@
+// Values as text: Python's str(), repr() and json.dumps().
+#pragma once
+
+#include "jinja/values/value.h"
+
+namespace valora::jinja {
+
+// Values that Python prints with their address (functions, iterators) are faults.
+Result<std::string> to_text(Budget& budget, const Value& value);
+Result<std::string> to_repr(Budget& budget, const Value& value);
+std::string float_text(double value);  // 1.0, 1e-05, inf
+std::string string_repr(std::string_view text);
+
+struct JsonStyle {
+  bool ensure_ascii = false;
+  bool sort_keys = false;
+  std::optional<std::string> indent;  // indentation per level; nullopt: everything on one line
+  std::string item_separator = ", ", key_separator = ": ";
+};
+Result<std::string> to_json(Budget& budget, const Value& value, const JsonStyle& style);
+
+}  // namespace valora::jinja
