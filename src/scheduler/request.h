@@ -78,9 +78,11 @@ struct Request : std::enable_shared_from_this<Request> {
   int cached_from = 0;      // tokens found in the prefix cache at its last admission
   int preemptions = 0;
   bool scheduled_once = false;
+  bool follows = false;    // waits for the prefix that another request computes
   bool preparing = false;  // admitted, but its next tokens wait for the embeddings of media
   TimePoint first_scheduled{};
   TimePoint last_scheduled{};  // start of its last step, if any
+  TimePoint advanced{};        // it ran, or its media were encoded
   Duration passed{};           // total time of the steps that the mode left it out of
   int expected_cached = -1;    // prompt tokens in the prefix cache on arrival; -1: not looked up
   DraftRecord drafts;

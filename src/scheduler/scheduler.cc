@@ -124,8 +124,10 @@ void Scheduler::begin_step(Step& step, const MediaReady& media, TimePoint now) {
   step.media = &media;
   step.budget = config_.max_num_batched_tokens;
   count_passed(now);
-  const std::vector<Request*> running = find_runnable(media);
-  const std::vector<Request*> ready = start_preparing(step, claim_waiting(step));
+  const std::vector<Request*> running = find_runnable(media, now);
+  std::vector<Request*> claimed = claim_waiting(step);
+  hold_followers(claimed, now);
+  const std::vector<Request*> ready = start_preparing(step, claimed);
   int64_t free_blocks = pool_.available_blocks();  // plus those that ready requests hold
   for (const Request* request : ready)
     free_blocks += static_cast<int64_t>(request->claim.prefix.blocks.size());
@@ -206,6 +208,7 @@ void Scheduler::admit(Step& step, Request& request) {
     request.cached_tokens = std::min(cached, request.prompt_tokens);
   }
   step.admitted.push_back(request.shared_from_this());
+  request.advanced = step.now;
   request.preparing = waits_for_media(request, *step.media);
   step.prepares |= request.preparing;
   if (step.placing && !request.preparing) place(step, request);
@@ -237,7 +240,7 @@ void Scheduler::place(Step& step, Request& request) {
   if (tokens == 0) return;  // no time left for the tokens after its cached prefix
   count_prefill(step, request, tokens);
   request.last_plan = plans_;
-  request.last_scheduled = step.now;
+  request.last_scheduled = request.advanced = step.now;
   StepItem item{
       .request = &request, .tokens = tokens, .yields = tokens == request.remaining_tokens()};
   if (pool_.state_blocks() > 0)
@@ -362,10 +365,11 @@ bool Scheduler::waits_for_media(const Request& request, const MediaReady& media)
 }
 
 // The running requests that a policy may choose from, in order of admission.
-std::vector<Request*> Scheduler::find_runnable(const MediaReady& media) {
+std::vector<Request*> Scheduler::find_runnable(const MediaReady& media, TimePoint now) {
   std::vector<Request*> runnable;
   runnable.reserve(running_.size());
   for (const auto& request : running_) {
+    if (request->preparing) request->advanced = now;
     request->preparing = waits_for_media(*request, media);
     if (!request->preparing) runnable.push_back(request.get());
   }

@@ -87,6 +87,10 @@ struct Waits {
 // prepares: policies do not see it, so it delays no step, and it is the first to be preempted.
 // Later requests may overtake it, but none may take the memory it waits for.
 //
+// Prefixes: a ready request waits while another one computes tokens that both begin with, unless
+// that one is less urgent or does not advance. So the pool stores them once, and each request that
+// follows takes them from there.
+//
 // No sequence may have more than Pool::max_tokens(its adapters) tokens, since no preemption could
 // make room for it. The engine limits answers accordingly; check() reports violations.
 //
@@ -157,7 +161,7 @@ class Scheduler {
   void begin_step(Step& step, const MediaReady& media, TimePoint now);
   // Media.
   bool waits_for_media(const Request& request, const MediaReady& media) const;
-  std::vector<Request*> find_runnable(const MediaReady& media);
+  std::vector<Request*> find_runnable(const MediaReady& media, TimePoint now);
   std::vector<Request*> start_preparing(Step& step, const std::vector<Request*>& ready);
   void list_preparing(StepPlan& plan) const;
   // Costs (scheduler_costs.cc).
@@ -193,6 +197,10 @@ class Scheduler {
   memory::Readiness claim(Request& request);
   memory::Readiness force_claim(Request& request);
   void force_first_request(Step& step);
+  // Shared prefixes (scheduler_prefix.cc).
+  void hold_followers(std::vector<Request*>& ready, TimePoint now);
+  bool follows(const Request& request, std::span<const Request* const> leaders, TimePoint now);
+  bool is_advancing(const Request& leader, TimePoint now) const;
   bool revoke_last_claim(const Request& before);
   void claim_merged_adapter(Step& step);
   void schedule_running(Step& step, size_t position);

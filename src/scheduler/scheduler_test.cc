@@ -8,6 +8,7 @@
 
 #include "memory/simulated_mover.h"
 #include "scheduler/testing/fake_runner.h"
+#include "scheduler/testing/scripted_policy.h"
 
 namespace valora::scheduler {
 namespace {
@@ -16,18 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-// A policy whose order the test sets.
-class ScriptedPolicy final : public Policy {
- public:
-  using Script = std::function<PolicyPlan(const PolicyState&)>;
-  explicit ScriptedPolicy(Script script) : script_(std::move(script)) {}
-  std::string name() const override { return "scripted"; }
-  PolicyPlan plan(const PolicyState& state, TimePoint) const override { return script_(state); }
-
- private:
-  Script script_;
-};
+using testing::ScriptedPolicy;
 
 class SchedulerTest : public ::testing::Test {
  protected:

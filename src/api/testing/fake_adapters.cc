@@ -36,6 +36,7 @@ Result<AdapterCard> FakeAdapters::load(const LoadAdapter& request) {
                                  .rank = 4,
                                  .bytes = 512,
                                  .pinned = request.pinned,
+                                 .question = request.question,
                                  .heads = heads_};
 }
 

@@ -98,8 +98,9 @@ Status RowRun::fill() {
 
 void RowRun::ask(const Repeat& row, Row asked) {
   const size_t index = row.index;
-  const auto exchange = std::make_shared<RowExchange>(
-      queue_, [shared = shared_, index](std::optional<HttpResponse> response) {
+  const auto exchange = std::make_shared<InnerExchange>(
+      [queue = queue_](std::function<void()> work) { queue->post(std::move(work)); },
+      [shared = shared_, index](std::optional<HttpResponse> response) {
         const std::lock_guard lock(shared->mutex);
         shared->ended.push_back({index, std::move(response)});
         shared->changed.notify_all();

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/batches/row_exchange.h"
+#include "server/batches/row_thread.h"
 #include "server/http/http.h"
+#include "server/http/inner_exchange.h"
 
 namespace valora::server {
 
@@ -68,7 +69,7 @@ class RowRun {
     std::string name, request_id;
     size_t bytes = 0;
     int attempts = 0;
-    std::weak_ptr<RowExchange> exchange;
+    std::weak_ptr<InnerExchange> exchange;
   };
   struct Ended {
     size_t index;

@@ -13,6 +13,7 @@
 #include "server/handlers/batches/files.h"
 #include "server/handlers/generation/generation.h"
 #include "server/handlers/generation/responses_api.h"
+#include "server/handlers/generation/skills.h"
 #include "server/handlers/ollama/ollama.h"
 #include "server/handlers/openapi/openapi.h"
 #include "server/handlers/page/page.h"
@@ -37,6 +38,8 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/completions", handle_completion, "Complete a text", !kOpen, kModelWork},
     Route{"POST", "/v1/responses", handle_responses, "Answer a conversation as a response", !kOpen,
           kModelWork},
+    Route{"POST", "/v1/analyze", handle_analyze, "Ask several models about a picture or a clip",
+          !kOpen, kModelWork},
     Route{"POST", "/classify", handle_classify, "Classify with an adapter's head", !kOpen,
           kModelWork},
     Route{"POST", "/v1/classify", handle_classify, "Classify with an adapter's head", !kOpen,

@@ -218,7 +218,8 @@ Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& li
 }
 
 Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
-                                       const RequestLimits& limits) {
+                                       const RequestLimits& limits,
+                                       std::optional<ChatPrompt> conversation) {
   VALORA_CHECK(check_chat_fields(body));
   VALORA_TRY(out, parse_shared(body, text));
   VALORA_CHECK(parse_chat_logprobs(body, limits, out));
@@ -231,7 +232,11 @@ Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
                                "send \"tool_choice\": \"none\" for the first",
                                out.constraint->param),
                    out.constraint->param);
-  VALORA_TRY(prompt, parse_messages(body, limits));
+  if (!conversation) {
+    VALORA_TRY(parsed, parse_messages(body, limits));
+    conversation = std::move(parsed);
+  }
+  ChatPrompt& prompt = *conversation;
   VALORA_TRY(thinking, parse_thinking(body, prompt));
   out.thinking = thinking;
   prompt.tools = tools.json;

@@ -98,9 +98,10 @@ Result<std::optional<int>> parse_truncation(const Json& body);
 
 Result<GenerationBody> parse_chat(std::string_view text, const RequestLimits& limits);
 // The same for a body that is already parsed; `text` contains the fields for which key order
-// matters.
+// matters. conversation: used instead of the body's messages and their settings.
 Result<GenerationBody> parse_chat_body(Json body, std::string_view text,
-                                       const RequestLimits& limits);
+                                       const RequestLimits& limits,
+                                       std::optional<ChatPrompt> conversation = {});
 Result<GenerationBody> parse_completion(std::string_view text, const RequestLimits& limits = {});
 Result<ClassifyBody> parse_classify(std::string_view text, const RequestLimits& limits);
 Result<EmbedBody> parse_embed(std::string_view text, const RequestLimits& limits);

@@ -6,6 +6,7 @@
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/caller.h"
 #include "server/handlers/generation/generation_answer.h"
+#include "server/handlers/generation/skills.h"
 #include "server/openai/errors.h"
 #include "server/tools/call_constraint.h"
 
@@ -48,10 +49,20 @@ void generate(const std::shared_ptr<Service>& service, const HttpRequest& reques
 
 }  // namespace
 
+void answer_chat(const std::shared_ptr<Service>& service, const HttpRequest& request,
+                 std::shared_ptr<Exchange> exchange, Result<GenerationBody> body) {
+  generate(service, request, std::move(exchange), chat_format(), std::move(body));
+}
+
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
-  generate(service, request, std::move(exchange), chat_format(),
-           parse_chat(request.body, service->request_limits(request)));
+  const RequestLimits limits = service->request_limits(request);
+  if (mentions_skills(request.body)) {
+    auto skills = parse_skills(request.body, limits);
+    if (!skills.ok()) return exchange->respond(error_response(skills.error()));
+    if (*skills) return answer_skills(service, request, std::move(exchange), std::move(**skills));
+  }
+  answer_chat(service, request, std::move(exchange), parse_chat(request.body, limits));
 }
 
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,

@@ -15,6 +15,10 @@ void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
 void handle_completion(const std::shared_ptr<Service>& service, HttpRequest request,
                        std::shared_ptr<Exchange> exchange);
 
+// Answers a chat that is already parsed.
+void answer_chat(const std::shared_ptr<Service>& service, const HttpRequest& request,
+                 std::shared_ptr<Exchange> exchange, Result<GenerationBody> body);
+
 // Submits the body's prompts, constrained to the form that its tools require. Also used by
 // /v1/responses.
 void start_generation(const Service& service, const HttpRequest& request, GenerationBody body,

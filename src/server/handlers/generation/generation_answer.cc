@@ -116,11 +116,7 @@ size_t GenerationAnswer::text_bytes(const ChoicePart& part) {
   return bytes;
 }
 
-void GenerationAnswer::begin_events() {
-  exchange_->begin_stream(
-      {.content_type = "text/event-stream; charset=utf-8",
-       .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
-}
+void GenerationAnswer::begin_events() { exchange_->begin_stream(event_stream()); }
 
 // Otherwise a choice that the engine left out would look like an empty answer.
 void GenerationAnswer::on_all_done() {

@@ -1,11 +1,9 @@
-#include "server/batches/row_exchange.h"
+#include "server/batches/row_thread.h"
 
 #include <spdlog/spdlog.h>
 
 #include <exception>
 #include <utility>
-
-#include "server/openai/errors.h"
 
 namespace valora::server {
 
@@ -45,44 +43,6 @@ void RowThread::run() {
     work = nullptr;
     lock.lock();
   }
-}
-
-void RowExchange::begin_stream(HttpResponse) {
-  end(error_response(400, "rows of a batch are not streamed; leave \"stream\" out", "stream"));
-  leave();
-}
-
-void RowExchange::on_disconnect(std::function<void()> left) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!leaving_) {
-      if (done_) left_ = std::move(left);
-      return;
-    }
-  }
-  queue_->post(std::move(left));
-}
-
-void RowExchange::leave() {
-  std::function<void()> left;
-  {
-    const std::lock_guard lock(mutex_);
-    leaving_ = true;
-    left.swap(left_);
-  }
-  if (left) queue_->post(std::move(left));
-  end(std::nullopt);
-}
-
-void RowExchange::end(std::optional<HttpResponse> response) {
-  Done done;
-  std::function<void()> dropped;
-  {
-    const std::lock_guard lock(mutex_);
-    done.swap(done_);
-    dropped.swap(left_);
-  }
-  if (done) done(std::move(response));
 }
 
 }  // namespace valora::server
