@@ -47,9 +47,9 @@ void print_step(const FusionStep& step) {
   std::vector<std::string> values;
   for (const auto& [task, accuracy] : step.accuracies)
     values.push_back(fmt::format("{} {:.3f}", task, accuracy));
-  fmt::print("{} + {} (rank {}): {} — {}; {:.0f} s, loss {:.3f} to {:.3f}\n", step.adapter,
-             step.task, step.rank, fmt::join(values, ", "), step.why,
-             step.seconds + step.evaluation_seconds, step.first_loss, step.last_loss);
+  fmt::print("{} + {} (rank {}{}): {} — {}; {:.0f} s, loss {:.3f} to {:.3f}\n", step.adapter,
+             step.task, step.rank, step.activated ? ", activated" : "", fmt::join(values, ", "),
+             step.why, step.seconds + step.evaluation_seconds, step.first_loss, step.last_loss);
   std::fflush(stdout);
 }
 
@@ -198,6 +198,9 @@ void add_fuse(Command app, std::function<int()>& run) {
        "--packing", flags->packing,
        "Existing adapters to try for a task before it gets a new one: last, or first-fit (all)")
       .capture_default_str();
+  c.add_flag("--activated", o.activated,
+             "Try adapters first that act from the answer's turn on, so that they share the base "
+             "model's KV of picture and question; a task whose floor they miss gets a plain one");
   c.add_flag("--alone", o.alone, "Also train one adapter per task, for comparison");
   c.add_flag("!--heads-only", o.language_with_head,
              "Train tasks that have a head on the head only, not on the answer's text");

@@ -56,6 +56,35 @@ def test_tasks_without_floors_share_one_adapter(model, root):
     assert {n for n in written if "lora" in n} == set(peft.get_peft_model_state_dict(loaded)) - {n for n in written if "score" in n}
 
 
+def test_activated_adapters_come_first_and_plain_ones_where_floors_need_them(model, root):
+    """The floors are chosen so that no activated adapter of these few steps holds `second`."""
+    tasks = [write_task(root, "first", seed=1), write_task(root, "second", seed=2) | {"head": True},
+             write_task(root, "third", seed=3) | {"activation": False}]
+    fuse(model, write_tasks(root, tasks), root / "all", "--activated")
+    report = report_of(root / "all")
+    assert [(a["tasks"], a["activated"]) for a in report["adapters"]] == [(["first", "second"], True), (["third"], False)]
+    config = json.loads((root / "all" / "adapters" / "adapter-1" / "adapter_config.json").read_text())
+    plain = json.loads((root / "all" / "adapters" / "adapter-2" / "adapter_config.json").read_text())
+    assert len(config["alora_invocation_tokens"]) > 1 and "alora_invocation_tokens" not in plain
+    accuracy = {name: value for adapter in report["adapters"] for name, value in adapter["accuracies"].items()}
+    tasks = [tasks[0] | {"activation": True}, tasks[1] | {"activation": {"invocation": "colour"}, "floor": 1.0}]
+    done = fuse(model, write_tasks(root, tasks), root / "floors", status=None)
+    assert done.returncode in (0, 3)
+    steps = report_of(root / "floors")["steps"]
+    assert [s["activated"] for s in steps if s["task"] == "first"] == [True]
+    tried = [s["activated"] for s in steps if s["task"] == "second"]
+    assert tried == sorted(tried, reverse=True) and (len(tried) > 1 or steps[-1]["kept"])
+    assert accuracy.keys() == {"first", "second", "third"}
+
+
+def test_invocation_that_a_prompt_lacks_is_refused(model, root):
+    tasks = [write_task(root, "first", seed=1) | {"activation": {"invocation": "zebra"}}]
+    done = fuse(model, write_tasks(root, tasks), root / "out", status=1)
+    assert "first-train.jsonl:1: its prompt does not have the tokens of the invocation" in done.stderr
+    done = fuse(model, write_tasks(root, [write_task(root, "first", seed=1)]), root / "out", "--activated", status=1, targets="decoder,vision")
+    assert "--targets decoder" in done.stderr
+
+
 def test_report_equals_what_eval_measures(model, root):
     tasks = write_tasks(root, [write_task(root, "first", seed=1), write_task(root, "second", seed=2) | {"head": True}])
     fuse(model, tasks, root / "out")

@@ -62,6 +62,7 @@ class ReferenceTraining:
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
         self.heads = heads
+        self.activated = bool(self.model.peft_config["default"].alora_invocation_tokens)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad] + list(heads.values())
         for parameter in self.parameters:  # unused parameters have a zero gradient, as in our trainer
             parameter.grad = torch.zeros_like(parameter)
@@ -75,6 +76,9 @@ class ReferenceTraining:
         prompt = self.reference.prompt(sample)
         answer = [*family.tokenizer().encode(sample["answer"], add_special_tokens=False).ids, family.special_id(family.eos)] if "answer" in sample else []
         ids = torch.tensor([prompt.ids + answer])
+        if self.activated:  # offsets count from the end, and the invocation is the prompt's
+            offset = peft.tuners.lora.variants.calculate_alora_offsets(self.model.peft_config, "default", torch.tensor([prompt.ids]))[0]
+            prompt.inputs["alora_offsets"] = [offset and offset + len(answer)]
         out = self.model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True, use_cache=False, **family.token_types(ids),
                          **prompt.inputs)
         begin = len(prompt.ids)
@@ -152,6 +156,23 @@ def test_twenty_steps_equal_peft(setting):
     made = samples(reference)
     answer = train(request_of(folder, init, output, made))
     compare(reference, init, made, answer, output, {})
+
+
+@pytest.mark.parametrize("name", ["vl-grouped-tied", "llama3-scaled"])
+def test_activated_adapters_are_trained_from_their_invocation_on(models, tmp_path, name):
+    """A third of the samples lacks the invocation: the adapter has no part in their losses."""
+    reference, output = Reference(models[name]), tmp_path / "out"
+    made = samples(reference)
+    ids = [reference.prompt(sample).ids for sample in made]
+    end = next(i for i in range(1, len(ids[1])) if ids[1][-i] != ids[0][-i])
+    invocation = ids[1][-end - 1:len(ids[1]) - end + 1]
+    found = [any(one[k:k + 2] == invocation for k in range(len(one))) for one in ids]
+    assert found == [i % 3 != 0 for i in range(len(made))]
+    init = save_adapter(models.memory[name], tmp_path / "init", 11, rank=4, task_type="CAUSAL_LM", alora_invocation_tokens=invocation,
+                        **targets_of(name, "decoder"))
+    answer = train(request_of(models[name], init, output, made, invocation=invocation))
+    compare(reference, init, made, answer, output, {})
+    assert json.loads((output / "adapter_config.json").read_text())["alora_invocation_tokens"] == invocation
 
 
 @pytest.mark.parametrize("setting", sample([*MODELS, "vl3-grouped-tied"], 4), indirect=True)

@@ -87,6 +87,7 @@ Result<AdapterShape> read_shape(const Json& json, const adapters::ModuleTable& m
   if (json.contains("heads"))
     for (const Json& head : json.at("heads"))
       shape.heads.push_back({head.at("name"), head.at("labels"), head.value("multi_label", false)});
+  shape.invocation = json.value("invocation", std::vector<int32_t>());
   return shape;
 }
 

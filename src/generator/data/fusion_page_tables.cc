@@ -62,9 +62,14 @@ std::string names(const FusionReport& report, const ReportedAdapter& adapter) {
   return out;
 }
 
+std::string rank_text(int rank, bool activated) {
+  return std::to_string(rank) + (activated ? ", activated" : "");
+}
+
 std::string adapter_row(const FusionReport& report, const ReportedAdapter& adapter) {
   return "<tr>" + row_name(escaped(adapter.name)) + cell(names(report, adapter), "wide") +
-         number_cell(std::to_string(adapter.rank)) + number_cell(report::byte_size(adapter.bytes)) +
+         number_cell(rank_text(adapter.rank, adapter.activated)) +
+         number_cell(report::byte_size(adapter.bytes)) +
          cell("<code>" + escaped(adapter.path) + "</code>") + "</tr>\n";
 }
 
@@ -78,9 +83,9 @@ std::string step_row(const FusionReport& report, size_t i) {
   return fmt::format("<tr{}>", step.kept ? "" : " class=\"undone\"") +
          cell(std::to_string(i + 1), "n") + row_name(step.kept ? name : "<s>" + name + "</s>") +
          cell(escaped(step.adapter)) + cell(outcome(step)) + cell(escaped(step.why), "wide") +
-         number_cell(std::to_string(step.rank)) + number_cell(std::to_string(step.samples_before)) +
-         number_cell(duration(step.seconds)) + number_cell(duration(step.evaluation_seconds)) +
-         number_cell(std::to_string(step.steps)) +
+         number_cell(rank_text(step.rank, step.activated)) +
+         number_cell(std::to_string(step.samples_before)) + number_cell(duration(step.seconds)) +
+         number_cell(duration(step.evaluation_seconds)) + number_cell(std::to_string(step.steps)) +
          number_cell(decimal(step.first_loss) + " → " + decimal(step.last_loss)) + "</tr>\n";
 }
 

@@ -33,6 +33,7 @@ Json to_json(const FusionStep& step) {
   return {{"task", step.task},
           {"adapter", step.adapter},
           {"rank", step.rank},
+          {"activated", step.activated},
           {"samples_before", step.samples_before},
           {"accuracies", numbers(step.accuracies)},
           {"failed", step.failed},
@@ -49,6 +50,7 @@ Json to_json(const ReportedAdapter& adapter) {
   return {{"name", adapter.name},
           {"path", adapter.path},
           {"rank", adapter.rank},
+          {"activated", adapter.activated},
           {"bytes", adapter.bytes},
           {"tasks", adapter.tasks},
           {"accuracies", numbers(adapter.accuracies)},
@@ -174,6 +176,7 @@ void Fields::read_fields(Fields& fields, FusionStep& step) {
   fields.read("task", step.task);
   fields.read("adapter", step.adapter);
   fields.read("rank", step.rank);
+  fields.read("activated", step.activated);
   fields.read("samples_before", step.samples_before);
   fields.read("accuracies", step.accuracies);
   fields.read("failed", step.failed);
@@ -190,6 +193,7 @@ void Fields::read_fields(Fields& fields, ReportedAdapter& adapter) {
   fields.read("name", adapter.name);
   fields.read("path", adapter.path);
   fields.read("rank", adapter.rank);
+  fields.read("activated", adapter.activated);
   fields.read("bytes", adapter.bytes);
   fields.read("tasks", adapter.tasks);
   fields.read("accuracies", adapter.accuracies);

@@ -26,6 +26,7 @@ struct ReportedTask {
 struct FusionStep {
   std::string task, adapter;
   int rank = 0;
+  bool activated = false;                    // the adapter acts from an invocation on
   int samples_before = 0;                    // replayed samples of the adapter's earlier tasks
   std::map<std::string, double> accuracies;  // of all the adapter's tasks after the step
   std::vector<std::string> failed;           // tasks below their floors
@@ -39,6 +40,7 @@ struct FusionStep {
 struct ReportedAdapter {
   std::string name, path;
   int rank = 0;
+  bool activated = false;
   size_t bytes = 0;
   std::vector<std::string> tasks;
   std::map<std::string, double> accuracies;

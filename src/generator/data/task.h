@@ -79,6 +79,13 @@ struct HeadSpec {
   bool multi_label = false;
 };
 
+// Whether activated adapters are tried for a task before plain ones: they act from the last
+// occurrence of a text in the prompt on, so that skills of one picture share the KV before it.
+struct Activation {
+  bool tried = true;
+  std::string invocation;  // the text; empty: the start of the answer's turn
+};
+
 struct Task {
   std::string name;  // letters, digits, "-", "_", "."
   TaskType type = TaskType::kClassification;
@@ -91,6 +98,7 @@ struct Task {
   double weight = 1;     // of its samples in mixed batches
   std::string question;  // for samples without their own; {labels} and {label} are filled in
   BoxFormat boxes;
+  std::optional<Activation> activation;  // absent: FusionOptions::activated decides
   int max_answer_tokens = 64;
   std::string where;  // "tasks.yaml:12", for errors
 };

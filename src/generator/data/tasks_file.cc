@@ -91,13 +91,16 @@ Status read_labels(const yaml::Fields& fields, Task& task) {
   return {};
 }
 
+bool is_flag(const yaml::Node& node) {
+  return node.kind == yaml::Node::Kind::kText && !node.quoted &&
+         (node.text == "true" || node.text == "false");
+}
+
 Result<std::optional<HeadSpec>> parse_head(const yaml::Fields& fields) {
   const yaml::Node* node = fields.find("head");
   if (!node) return std::optional<HeadSpec>{};
   HeadSpec head;
-  if (node->kind == yaml::Node::Kind::kText && !node->quoted &&
-      (node->text == "true" || node->text == "false"))
-    return node->text == "true" ? std::optional(head) : std::nullopt;
+  if (is_flag(*node)) return node->text == "true" ? std::optional(head) : std::nullopt;
   if (node->kind == yaml::Node::Kind::kText) {
     VALORA_CHECK(check_name(fields, "head", head.name = node->text));
     return std::optional(head);
@@ -153,6 +156,21 @@ Status read_boxes(const yaml::Fields& fields, Task& task) {
   return {};
 }
 
+Status read_activation(const yaml::Fields& fields, Task& task) {
+  const yaml::Node* node = fields.find("activation");
+  if (!node) return {};
+  Activation activation;
+  if (is_flag(*node)) {
+    activation.tried = node->text == "true";
+  } else {
+    VALORA_TRY(keys, yaml::Fields::open(fields.file(), *node, "activation.", {"invocation"}));
+    VALORA_TRY(invocation, keys.required_text("invocation"));
+    activation.invocation = std::move(invocation);
+  }
+  task.activation = std::move(activation);
+  return {};
+}
+
 Status read_numbers(const yaml::Fields& fields, Task& task) {
   VALORA_TRY(floor, fields.number("floor", 0, 1));
   VALORA_TRY(weight, fields.number("weight", 0, kLargestWeight));
@@ -165,10 +183,10 @@ Status read_numbers(const yaml::Fields& fields, Task& task) {
 }
 
 Result<Task> read_task(const std::string& file, const yaml::Node& node) {
-  VALORA_TRY(fields, yaml::Fields::open(
-                         file, node, "",
-                         {"name", "type", "train", "validation", "teacher", "metric", "floor",
-                          "labels", "head", "weight", "question", "boxes", "max_answer_tokens"}));
+  VALORA_TRY(fields, yaml::Fields::open(file, node, "",
+                                        {"name", "type", "train", "validation", "teacher", "metric",
+                                         "floor", "labels", "head", "weight", "question", "boxes",
+                                         "activation", "max_answer_tokens"}));
   Task task;
   task.where = fmt::format("{}:{}", file, fields.line());
   VALORA_TRY(name, fields.required_text("name"));
@@ -184,6 +202,7 @@ Result<Task> read_task(const std::string& file, const yaml::Node& node) {
   VALORA_CHECK(read_head(fields, task));
   VALORA_CHECK(read_question(fields, task));
   VALORA_CHECK(read_boxes(fields, task));
+  VALORA_CHECK(read_activation(fields, task));
   VALORA_CHECK(read_numbers(fields, task));
   return task;
 }

@@ -45,8 +45,9 @@ std::vector<const TaskData*> with(std::vector<const TaskData*> tasks, const Task
 }  // namespace
 
 Result<AdapterShape> AttemptRunner::shape_of(const std::vector<const TaskData*>& tasks,
-                                             int64_t rank) const {
-  AdapterShape shape{rank, options_.alpha_per_rank * static_cast<double>(rank), {}, {}};
+                                             int64_t rank, std::vector<int32_t> invocation) const {
+  AdapterShape shape{
+      rank, options_.alpha_per_rank * static_cast<double>(rank), {}, {}, std::move(invocation)};
   VALORA_TRY(modules, target_modules(model_.loaded.model->spec().modules, options_.targets));
   shape.modules = std::move(modules);
   for (const TaskData* data : tasks)
@@ -127,7 +128,7 @@ Result<std::map<std::string, double>> AttemptRunner::accuracies(
 Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
   const std::vector<const TaskData*> tasks = with(attempt.held, attempt.task);
   const uint64_t seed = seed_of(options_.seed, tasks, attempt.rank);
-  VALORA_TRY(shape, shape_of(tasks, attempt.rank));
+  VALORA_TRY(shape, shape_of(tasks, attempt.rank, attempt.invocation));
   VALORA_TRY(parameters, load(shape, attempt.from, seed));
   const std::vector<TrainingSource> sources = sources_of(attempt, tasks);
   TrainingOptions training = options_.training;
@@ -135,7 +136,8 @@ Result<FusionStep> AttemptRunner::run(const Attempt& attempt) {
 
   FusionStep step{.task = attempt.task->task.name,
                   .adapter = attempt.adapter,
-                  .rank = static_cast<int>(attempt.rank)};
+                  .rank = static_cast<int>(attempt.rank),
+                  .activated = !attempt.invocation.empty()};
   const std::string what = "training " + attempt.adapter + " on " + step.task;
   TrainingCallbacks callbacks;
   callbacks.progress = [&](const TrainingProgress& p) {

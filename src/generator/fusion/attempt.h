@@ -19,6 +19,7 @@ namespace valora::generator {
 struct Attempt {
   std::string adapter;  // its name
   int64_t rank = 16;
+  std::vector<int32_t> invocation;    // AdapterShape::invocation
   std::vector<const TaskData*> held;  // tasks already in the adapter, in the order of fusion
   const TaskData* task = nullptr;     // the task to add
   std::string from;    // folder with the current values, of this rank or a lower one; empty: none
@@ -45,7 +46,8 @@ class AttemptRunner {
   // The accuracy of an adapter folder, or of the base model if `folder` is empty.
   Result<double> accuracy(const TaskData& data, const std::string& folder);
   // The shape of an adapter for these tasks, with heads in the order of the tasks.
-  Result<AdapterShape> shape_of(const std::vector<const TaskData*>& tasks, int64_t rank) const;
+  Result<AdapterShape> shape_of(const std::vector<const TaskData*>& tasks, int64_t rank,
+                                std::vector<int32_t> invocation) const;
   // Loads a folder's values as parameters of that shape. New heads and ranks start with initial
   // values.
   Result<AdapterParameters> load(const AdapterShape& shape, const std::string& folder,

@@ -143,19 +143,27 @@ Status Fusion::train_separately() {
 
 // In the order to try: each open adapter at its current rank, then at higher ranks; finally a new
 // one.
-std::vector<Fusion::Candidate> Fusion::candidates() const {
-  std::vector<Candidate> list;
+void Fusion::add_candidates(const std::vector<int32_t>& invocation,
+                            std::vector<Candidate>& list) const {
   std::vector<int> open;
   for (size_t i = 0; i < adapters_.size(); ++i)
-    if (!adapters_[i].closed) open.push_back(static_cast<int>(i));
+    if (!adapters_[i].closed && adapters_[i].invocation == invocation)
+      open.push_back(static_cast<int>(i));
   if (options_.packing == FusionPacking::kLast && open.size() > 1) open = {open.back()};
   for (const int i : open) {
     const int64_t rank = adapters_[static_cast<size_t>(i)].rank;
-    list.push_back({i, rank});
+    list.push_back({i, rank, invocation});
     for (const int64_t higher : options_.ranks)
-      if (higher > rank) list.push_back({i, higher});
+      if (higher > rank) list.push_back({i, higher, invocation});
   }
-  for (const int64_t rank : options_.ranks) list.push_back({-1, rank});
+  for (const int64_t rank : options_.ranks) list.push_back({-1, rank, invocation});
+}
+
+// Activated adapters, if the task wants them, before plain ones.
+std::vector<Fusion::Candidate> Fusion::candidates(const TaskData& data) const {
+  std::vector<Candidate> list;
+  if (!data.invocation.empty()) add_candidates(data.invocation, list);
+  add_candidates({}, list);
   return list;
 }
 
@@ -166,16 +174,23 @@ int64_t Fusion::max_attempts(int64_t tasks, int64_t adapters) const {
     const int64_t open = adapters + i;
     most += (options_.packing == FusionPacking::kLast ? std::min<int64_t>(open, 1) : open) + 1;
   }
-  return most * static_cast<int64_t>(options_.ranks.size());
+  const bool both_kinds =
+      std::ranges::any_of(data_, [](const TaskData& data) { return !data.invocation.empty(); });
+  return most * static_cast<int64_t>(options_.ranks.size()) * (both_kinds ? 2 : 1);
 }
 
 // The candidate's adapter after learning the task.
 Fusion::OpenAdapter Fusion::grown(const TaskData& data, const Candidate& candidate) const {
-  if (candidate.adapter < 0)
+  if (candidate.adapter < 0) {
+    const std::string activation = candidate.invocation.empty()
+                                       ? ""
+                                       : fmt::format("[{}] ", fmt::join(candidate.invocation, ","));
     return {fmt::format("adapter-{}", adapters_.size() + 1),
-            fmt::format("{}@{}", key_of(data), candidate.rank),
+            activation + fmt::format("{}@{}", key_of(data), candidate.rank),
             candidate.rank,
+            candidate.invocation,
             {data.task.name}};
+  }
   OpenAdapter adapter = adapters_[static_cast<size_t>(candidate.adapter)];
   adapter.tasks.push_back(data.task.name);
   adapter.lineage += " > " + key_of(data);
@@ -191,6 +206,7 @@ Result<FusionStep> Fusion::run_attempt(const TaskData& data, const Candidate& ca
   ++attempts_;
   Attempt attempt{.adapter = adapter.name,
                   .rank = candidate.rank,
+                  .invocation = adapter.invocation,
                   .task = &data,
                   .folder = folder_of(adapter.lineage)};
   for (const std::string& task : adapter.tasks)
@@ -227,7 +243,7 @@ void Fusion::keep(const Candidate& candidate, OpenAdapter adapter) {
 }
 
 Status Fusion::place(const TaskData& data, int64_t later) {
-  const std::vector<Candidate> all = candidates();
+  const std::vector<Candidate> all = candidates(data);
   max_attempts_ = attempts_ + static_cast<int64_t>(all.size()) +
                   max_attempts(later, static_cast<int64_t>(adapters_.size()) + 1);
   std::vector<size_t> own;
@@ -255,7 +271,8 @@ void Fusion::keep_best(const TaskData& data, const std::vector<size_t>& own) {
   const size_t best = *std::ranges::max_element(own, {}, accuracy);
   if (best != own.back()) events_.step(report_.steps.back());
   FusionStep& step = report_.steps[best];
-  const Candidate candidate{-1, step.rank};
+  Candidate candidate{-1, step.rank};
+  if (step.activated) candidate.invocation = data.invocation;
   OpenAdapter adapter = grown(data, candidate);
   adapter.closed = true;
   keep(candidate, std::move(adapter));

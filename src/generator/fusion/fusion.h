@@ -33,11 +33,12 @@ class Fusion {
  private:
   // An adapter during fusion. Its lineage and the options determine its values:
   // "digits:1f…@16", then " > defects:09…" per further task, followed by "@32" if its rank grew to
-  // 32 for that task.
+  // 32 for that task. An activated one begins with its invocation: "[7,8] digits:1f…@16".
   struct OpenAdapter {
     std::string name, lineage;
     int64_t rank = 0;
-    std::vector<std::string> tasks;  // in the order of fusion
+    std::vector<int32_t> invocation;  // AdapterShape::invocation
+    std::vector<std::string> tasks;   // in the order of fusion
     // The adapter holds a task that misses its floor in every adapter. No further tasks are tried
     // in it.
     bool closed = false;
@@ -45,6 +46,7 @@ class Fusion {
   struct Candidate {
     int adapter = -1;  // index of an open adapter; -1: a new one
     int64_t rank = 0;
+    std::vector<int32_t> invocation = {};
   };
   Status check_other_tasks(const std::vector<Task>& tasks) const;
   Status prepare_folder(const std::vector<Task>& tasks) const;
@@ -54,7 +56,8 @@ class Fusion {
   Status train_separately();
   // later: number of tasks that come after this one.
   Status place(const TaskData& data, int64_t later);
-  std::vector<Candidate> candidates() const;
+  void add_candidates(const std::vector<int32_t>& invocation, std::vector<Candidate>& list) const;
+  std::vector<Candidate> candidates(const TaskData& data) const;
   int64_t max_attempts(int64_t tasks, int64_t adapters) const;
   OpenAdapter grown(const TaskData& data, const Candidate& candidate) const;
   Result<FusionStep> run_attempt(const TaskData& data, const Candidate& candidate);

@@ -37,6 +37,7 @@ struct FusionOptions {
   double replay = 0.5;
   FusionOrder order = FusionOrder::kGiven;
   FusionPacking packing = FusionPacking::kLast;
+  bool activated = false;                   // Task::activation of tasks that do not set it
   bool alone = false;                       // also trains one adapter per task, for comparison
   bool language_with_head = true;           // also trains the language model on tasks with a head
   std::optional<int64_t> validation_limit;  // samples per task

@@ -36,8 +36,12 @@ Status Fusion::save_state() {
 
 ReportedAdapter Fusion::reported(const OpenAdapter& adapter, const std::string& folder) const {
   const std::string path = "adapters/" + folder;
-  ReportedAdapter reported{adapter.name, path, static_cast<int>(adapter.rank),
-                           folder_bytes(options_.output + "/" + path), adapter.tasks};
+  ReportedAdapter reported{adapter.name,
+                           path,
+                           static_cast<int>(adapter.rank),
+                           !adapter.invocation.empty(),
+                           folder_bytes(options_.output + "/" + path),
+                           adapter.tasks};
   for (const FusionStep& step : report_.steps)
     if (step.kept && step.adapter == adapter.name)
       reported.accuracies = step.accuracies, reported.below_floor = step.failed;

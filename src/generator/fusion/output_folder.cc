@@ -89,7 +89,7 @@ std::set<std::string> Fusion::folders_in_use() const {
 // folder's name.
 Result<std::string> Fusion::install(const OpenAdapter& adapter,
                                     const std::vector<const TaskData*>& tasks) const {
-  VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank));
+  VALORA_TRY(shape, runner_->shape_of(tasks, adapter.rank, adapter.invocation));
   VALORA_TRY(parameters, runner_->load(shape, folder_of(adapter.lineage), 0));
   const std::string root = options_.output + "/adapters/", staged = root + adapter.name + ".new";
   VALORA_CHECK(runner_->write(staged, parameters, tasks,

@@ -9,6 +9,7 @@
 #include "generator/evaluator.h"
 #include "generator/fusion/task_digest.h"
 #include "generator/teacher.h"
+#include "serving/adapters/loaded_adapter.h"
 
 namespace valora::generator {
 namespace {
@@ -75,6 +76,48 @@ Status resolve_texts(TaskData& data, Sets& sets) {
   if (has_labels(task.type)) task.labels = data.labels;
   VALORA_CHECK(apply_templates(task, sets.train, asked_labels));
   return apply_templates(task, sets.validation, asked_labels);
+}
+
+// The tokens that open the answer's turn: those that a generation prompt has in addition.
+Result<std::vector<int32_t>> answer_turn(const serving::Frontend& frontend) {
+  ChatPrompt turns;
+  turns.messages = {{"user", {std::string("a")}}};
+  turns.add_generation_prompt = false;
+  VALORA_TRY(without, frontend.tokenize(turns, /*add_special_tokens=*/false));
+  turns.add_generation_prompt = true;
+  VALORA_TRY(with, frontend.tokenize(turns, /*add_special_tokens=*/false));
+  const auto [end, begin] = std::ranges::mismatch(without, with);
+  if (end != without.end() || begin == with.end())
+    return unprocessable(
+        "the chat template does not open the answer's turn with tokens of its "
+        "own; name the text from which on adapters act (activation.invocation)",
+        "activation");
+  return std::vector<int32_t>(begin, with.end());
+}
+
+// The invocation of the task's activated adapters; empty: none are wanted.
+Result<std::vector<int32_t>> invocation_of(const Task& task, const FusionOptions& options,
+                                           const serving::Frontend& frontend) {
+  const Activation activation = task.activation.value_or(Activation{options.activated, {}});
+  if (!activation.tried) return std::vector<int32_t>();
+  if (options.targets != std::vector{TargetPart::kDecoder})
+    return invalid("activated adapters act on the decoder only; use --targets decoder", "targets");
+  if (activation.invocation.empty()) return answer_turn(frontend);
+  return frontend.tokenizer()->encode(activation.invocation, /*add_special_tokens=*/false);
+}
+
+// Every prompt must have the invocation, or the adapter would not act on it.
+Status check_invocation(const std::vector<int32_t>& invocation, std::span<const Example> examples) {
+  for (const Example& example : examples)
+    if (serving::acts_from(
+            invocation,
+            std::span(example.tokens).first(static_cast<size_t>(example.prompt_tokens))) ==
+        serving::kNever)
+      return invalid(example.origin +
+                         ": its prompt does not have the tokens of the invocation, "
+                         "so an activated adapter would never act",
+                     "activation");
+  return {};
 }
 
 // Adds the properties of a task that affect its results, apart from the samples.
@@ -155,6 +198,9 @@ Result<TaskData> load_task(const Task& task, const FusionOptions& options,
   for (const Sample& sample : sets.train)
     requests.push_back(request_of(sample, data, !task.head || options.language_with_head));
   VALORA_TRY(examples, model.examples(std::move(requests), threads, reading, stop));
+  VALORA_TRY(invocation, invocation_of(task, options, *model.frontend));
+  VALORA_CHECK(check_invocation(invocation, examples));
+  data.invocation = std::move(invocation);
   DigestBuilder builder;
   add_training(builder, sets.train, examples);
   VALORA_CHECK(add_validation(builder, sets.validation, threads, reading, stop));

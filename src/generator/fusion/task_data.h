@@ -21,6 +21,8 @@ struct TaskData {
   std::shared_ptr<const std::vector<Example>> examples;  // of the training samples
   int64_t train_samples = 0, dropped = 0;
   std::string head;  // of its head in an adapter; empty: none
+  // Of the activated adapters that are tried for it; empty: none are.
+  std::vector<int32_t> invocation;
   // For the manifest (datasets.h: common_question, answer_labels).
   std::string question;
   std::vector<std::string> labels;

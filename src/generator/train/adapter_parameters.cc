@@ -100,6 +100,7 @@ Status AdapterParameters::assign(const adapters::AdapterSpec& spec,
     if (begins_at_zero(slot)) values.zero_();
     values.narrow(0, 0, view.shape[0]).narrow(1, 0, view.shape[1]).copy_(models::tensor_of(view));
   };
+  if (spec.invocation != shape_.invocation) return differs("its invocation");
   if (spec.targets.size() != shape_.modules.size())
     return differs("it adapts " + std::to_string(spec.targets.size()) + " linears");
   for (size_t i = 0; i < spec.targets.size(); ++i) {

@@ -62,8 +62,10 @@ Json to_json(const AdapterShape& shape) {
   for (const HeadShape& head : shape.heads)
     heads.push_back(
         {{"name", head.name}, {"labels", head.labels}, {"multi_label", head.multi_label}});
-  return {
+  Json out{
       {"rank", shape.rank}, {"alpha", shape.alpha}, {"modules", shape.modules}, {"heads", heads}};
+  if (!shape.invocation.empty()) out["invocation"] = shape.invocation;
+  return out;
 }
 
 Result<AdapterShape> shape_from_json(const Json& json, const std::string& what) {
@@ -71,6 +73,7 @@ Result<AdapterShape> shape_from_json(const Json& json, const std::string& what) 
     AdapterShape shape{json.at("rank"), json.at("alpha"), json.at("modules"), {}};
     for (const Json& head : json.at("heads"))
       shape.heads.push_back({head.at("name"), head.at("labels"), head.at("multi_label")});
+    shape.invocation = json.value("invocation", std::vector<int32_t>());
     return shape;
   } catch (const Json::exception& e) {
     return unprocessable(what + " holds no adapter's shape: " + e.what(), what);

@@ -22,6 +22,9 @@ struct AdapterShape {
   double alpha = 32;             // products are scaled by alpha / rank
   std::vector<int> modules;      // indices in the model's module table, ascending
   std::vector<HeadShape> heads;  // ascending by name
+  // Activated LoRA: the adapter acts from the last occurrence of these tokens in a prompt on, so
+  // the KV before it is the base model's. Empty: it acts on all tokens.
+  std::vector<int32_t> invocation = {};
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 

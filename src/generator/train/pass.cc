@@ -9,6 +9,7 @@
 #include "engine/runner/flat_tensors.h"
 #include "models/spec/positions.h"
 #include "ops/elementwise/recompute.h"
+#include "serving/adapters/loaded_adapter.h"
 
 namespace valora::generator {
 namespace {
@@ -25,6 +26,20 @@ bool touches_visuals(const AdapterParameters& parameters, const models::Model& m
   for (const int module : parameters.shape().modules)
     if (model.spec().modules.modules()[module].visual) return true;
   return false;
+}
+
+// Applies the adapter to the rows on which it acts when it is served (serving::acts_from).
+void add_adapter(std::span<const Example* const> examples, const AdapterParameters& parameters,
+                 ops::LoraBatch& lora) {
+  const std::vector<int32_t>& invocation = parameters.shape().invocation;
+  int64_t begin = 0;
+  for (const Example* example : examples) {
+    const auto end = begin + static_cast<int64_t>(example->tokens.size());
+    const int64_t from = serving::acts_from(
+        invocation, std::span(example->tokens).first(static_cast<size_t>(example->prompt_tokens)));
+    if (from != serving::kNever) lora.add(begin + from, end, parameters.weights(), 1);
+    begin = end;
+  }
 }
 
 // Each example is a single pass over prompt and answer, so all its tokens use the same length.
@@ -158,7 +173,7 @@ Result<double> TrainingPass::run(std::span<const Example* const> examples,
                                  const PassOptions& options) {
   const c10::AutoGradMode gradients(true);
   models::Batch batch = example_batch(model_.spec(), examples, device_);
-  batch.adaptation.lora.add(0, batch.tokens.size(0), parameters.weights(), 1);
+  add_adapter(examples, parameters, batch.adaptation.lora);
   batch.adaptation.lora.set_dropout(options.dropout);
   batch.recompute = options.recompute;
   VALORA_TRY(visual,

@@ -38,22 +38,24 @@ Json config_of(const AdapterParameters& parameters, const adapters::ModuleTable&
   const AdapterShape& shape = parameters.shape();
   Json saved;
   for (const HeadShape& head : shape.heads) saved.push_back(head.name);
-  return {{"peft_type", "LORA"},
-          {"task_type", "CAUSAL_LM"},
-          {"base_model_name_or_path", notes.base_model},
-          {"r", shape.rank},
-          {"lora_alpha", shape.alpha},
-          {"lora_dropout", notes.dropout},
-          {"target_modules", target_names(shape, table)},
-          {"modules_to_save", saved},
-          {"bias", "none"},
-          {"fan_in_fan_out", false},
-          {"inference_mode", true},
-          {"init_lora_weights", true},
-          {"use_rslora", false},
-          {"use_dora", false},
-          {"rank_pattern", Json::object()},
-          {"alpha_pattern", Json::object()}};
+  Json config{{"peft_type", "LORA"},
+              {"task_type", "CAUSAL_LM"},
+              {"base_model_name_or_path", notes.base_model},
+              {"r", shape.rank},
+              {"lora_alpha", shape.alpha},
+              {"lora_dropout", notes.dropout},
+              {"target_modules", target_names(shape, table)},
+              {"modules_to_save", saved},
+              {"bias", "none"},
+              {"fan_in_fan_out", false},
+              {"inference_mode", true},
+              {"init_lora_weights", true},
+              {"use_rslora", false},
+              {"use_dora", false},
+              {"rank_pattern", Json::object()},
+              {"alpha_pattern", Json::object()}};
+  if (!shape.invocation.empty()) config["alora_invocation_tokens"] = shape.invocation;
+  return config;
 }
 
 Json sidecar_of(const AdapterParameters& parameters, const AdapterNotes& notes) {

@@ -47,13 +47,15 @@ std::vector<memory::AdapterNeed> needs_of(std::span<const AppliedAdapter> adapte
   return needs;
 }
 
+int acts_from(const std::vector<int32_t>& invocation, std::span<const int32_t> prompt) {
+  if (invocation.empty()) return 0;
+  const auto last = std::ranges::find_end(prompt, invocation);
+  return last.empty() ? kNever : static_cast<int>(last.begin() - prompt.begin());
+}
+
 int acts_from(std::span<const AppliedAdapter> adapters, std::span<const int32_t> prompt) {
-  for (const AppliedAdapter& use : adapters) {
-    const std::vector<int32_t>& invocation = use.adapter->invocation;
-    if (invocation.empty()) continue;
-    const auto last = std::ranges::find_end(prompt, invocation);
-    return last.empty() ? kNever : static_cast<int>(last.begin() - prompt.begin());
-  }
+  for (const AppliedAdapter& use : adapters)
+    if (!use.adapter->invocation.empty()) return acts_from(use.adapter->invocation, prompt);
   return 0;
 }
 

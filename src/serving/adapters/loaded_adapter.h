@@ -96,6 +96,8 @@ Digest identity_of(std::span<const AppliedAdapter> adapters);
 // invocation; kNever if there is none, because generated tokens cannot invoke it.
 inline constexpr int kNever = std::numeric_limits<int>::max();
 int acts_from(std::span<const AppliedAdapter> adapters, std::span<const int32_t> prompt);
+// The same for one adapter with this invocation; empty: it always acts.
+int acts_from(const std::vector<int32_t>& invocation, std::span<const int32_t> prompt);
 // kInvalidArgument if a combination of adapters has no exact answer.
 Status check_uses(std::span<const AppliedAdapter> adapters);
 // Needs of the adapters in the pool, parts included, each content once.

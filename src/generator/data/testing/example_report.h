@@ -39,7 +39,7 @@ inline generator::FusionReport example_report(int tasks) {
     step.seconds = 40 + 7 * i, step.evaluation_seconds = 6.5, step.first_loss = 2.31,
     step.last_loss = 0.114, step.steps = 250;
     if (report.adapters.empty())
-      report.adapters.push_back({"adapter-1", "fused/adapter-1", 16, 3'145'728, {}, {}, {}});
+      report.adapters.push_back({"adapter-1", "fused/adapter-1", 16, false, 3'145'728, {}, {}, {}});
     for (size_t k = 0; k < held.size(); ++k)
       step.accuracies[held[k]] = report.adapters.back().accuracies[held[k]] - 0.008 * (i % 3);
     step.accuracies[name] = reached;
@@ -50,7 +50,7 @@ inline generator::FusionReport example_report(int tasks) {
       step.why = "rolled back: " + held[0] + " fell below its floor";
       report.steps.push_back(step);
       report.adapters.push_back(
-          {"adapter-" + std::to_string(report.adapters.size() + 1), "", 16, 3'145'728, {}, {}, {}});
+          {"adapter-" + std::to_string(report.adapters.size() + 1), "", 16, false, 3'145'728, {}, {}, {}});
       report.adapters.back().path = "fused/" + report.adapters.back().name;
       held.clear();
       step.adapter = report.adapters.back().name;

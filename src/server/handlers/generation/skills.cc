@@ -91,8 +91,7 @@ class SkillAnswers : public std::enable_shared_from_this<SkillAnswers> {
   }
 
   void send(Part& part) {
-    if (!std::exchange(begun_, true))
-      exchange_->begin_stream(event_stream());
+    if (!std::exchange(begun_, true)) exchange_->begin_stream(event_stream());
     OrderedJson event = head("chat.completion.skill");
     event["skill"] = part.name;
     event["answer"] = answer_of(part);
@@ -130,6 +129,9 @@ Result<std::optional<std::string>> question_of(const Service& service, const Ski
   if (skill.question || has_question(conversation)) return skill.question;
   const auto adapter =
       service.engine.adapter(std::string(service.adapter_of(skill.body.target.model)));
+  if (!adapter && !service.is_base(skill.body.target.model) &&
+      service.options.lora_resolver_dir.empty())
+    return model_not_found(skill.body.target.model);
   if (!adapter || adapter->question.empty()) return std::optional<std::string>();
   if (adapter->question.find("{label}") != std::string::npos)
     return invalid("the question of \"" + skill.name +

@@ -95,7 +95,7 @@ TEST_F(Skills, FailAlone) {
       std::string(R"({"messages":[{"role":"user","content":[)") + kPicture +
       R"(]}],"skills":["nobody","lens","cars",{"model":"lens","name":"ok","question":"a b"}]})";
   const Json answers = call("POST", "/v1/chat/completions", picture)->json()["skills"];
-  EXPECT_EQ(answers["nobody"]["error"]["code"], 400);
+  EXPECT_EQ(answers["nobody"]["error"]["code"], 404);
   EXPECT_THAT(answers["lens"]["error"]["message"], HasSubstr("send \"question\""));
   EXPECT_THAT(answers["cars"]["error"]["message"], HasSubstr("the name of an object"));
   EXPECT_THAT(content(answers["ok"]), HasSubstr("a b"));
