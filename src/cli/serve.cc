@@ -190,6 +190,7 @@ int run_serve(ServeFlags& flags) {
   flags.server.max_loras = flags.engine.max_loras;
   if (flags.server.batches.in_flight == 0)
     flags.server.batches.in_flight = std::max(1, flags.engine.max_num_seqs * 3 / 4);
+  flags.server.media = flags.engine.fetch;
   flags.server.max_waiting = flags.engine.max_waiting;
   flags.engine.max_waiting = std::numeric_limits<int>::max();  // the server limits the queue
   if (const Status s = server::check(flags.server); !s.ok()) return fail(s.error());

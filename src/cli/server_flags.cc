@@ -66,6 +66,18 @@ void add_batches(Command c, server::ServerOptions& s) {
       .default_str("8G");
 }
 
+void add_streams(Command c, server::ServerOptions& s) {
+  c.add_option("--streams-dir", s.streams_dir,
+               "Take live streams (/v1/streams), and keep their descriptions in this folder, made "
+               "if it is not there. Their sources and webhooks obey the rules of media");
+  c.add_option("--max-streams", s.streams.streams, "Highest number of streams")
+      .range(1, 10'000)
+      .capture_default_str();
+  c.add_option("--streams-per-user", s.streams.per_user, "Highest number of streams of a user")
+      .range(1, 10'000)
+      .capture_default_str();
+}
+
 void add_tls(Command c, server::TlsOptions& tls) {
   c.add_option(
       "--ssl-certfile", tls.certificate_file,
@@ -111,6 +123,7 @@ void add_server_flags(Command c, server::ServerOptions& s) {
       .human_integer()
       .default_str("4G");
   add_batches(c, s);
+  add_streams(c, s);
   c.add_option("--allowed-lora-path", s.allowed_lora_paths,
                "Load adapters at run time from folders in this one alone; repeatable");
   c.add_option(

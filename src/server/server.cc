@@ -12,9 +12,11 @@
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/app.h"
 #include "server/handlers/batches/ask_row.h"
+#include "server/handlers/batches/batch_access.h"
 #include "server/handlers/service.h"
 #include "server/handlers/starting_app.h"
 #include "server/handlers/status/stats_ticker.h"
+#include "server/handlers/streams/stream_asker.h"
 #include "server/http/allowed_hosts.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
@@ -72,20 +74,6 @@ Status check(const ServerOptions& options) {
   return {};
 }
 
-namespace {
-
-// What the requests of a batch's owner have in their headers.
-BatchRunner::Identity identities_of(const Service& service) {
-  return [&service](const std::string& owner) -> std::optional<Headers> {
-    if (owner.empty()) return Headers();
-    const ServedUser* user = service.users.named(owner);
-    if (user == nullptr) return std::nullopt;
-    return Headers{{"Authorization", "Bearer " + user->settings.key}};
-  };
-}
-
-}  // namespace
-
 struct Server::Impl {
   explicit Impl(ServerOptions server_options)
       : options(std::move(server_options)), app(std::make_shared<StartingApp>(options)) {}
@@ -95,6 +83,8 @@ struct Server::Impl {
   std::shared_ptr<Service> service;  // set by serve()
   std::unique_ptr<BatchStore> batch_store;
   std::unique_ptr<BatchRunner> batches;  // set by serve(); uses both
+  std::unique_ptr<StreamAsker> asker;    // set by serve()
+  std::unique_ptr<streams::StreamSet> streams;
   // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
   std::atomic<int> signals{0};
@@ -120,7 +110,13 @@ Result<std::unique_ptr<Server>> Server::listen(ServerOptions options) {
     options.limits.max_unfinished_body_bytes =
         std::max(options.limits.max_unfinished_body_bytes, options.batches.file_bytes);
   }
+  std::unique_ptr<streams::StreamSet> stream_set;
+  if (!options.streams_dir.empty()) {
+    VALORA_TRY(set, streams::StreamSet::open(options.streams_dir, options.streams));
+    stream_set = std::move(set);
+  }
   auto impl = std::make_unique<Impl>(std::move(options));
+  impl->streams = std::move(stream_set);
   impl->batch_store = std::move(batch_store);
   VALORA_TRY(server, HttpServer::start(http_options(impl->options), impl->app));
   impl->http = std::move(server);
@@ -132,10 +128,18 @@ Status Server::serve(Engine& engine) {
   impl_->service = std::make_shared<Service>(impl_->options, engine);
   engine.set_observer(&impl_->service->metrics);
   if (impl_->batch_store) {
-    impl_->batches = std::make_unique<BatchRunner>(*impl_->batch_store, ask_through(impl_->service),
-                                                   identities_of(*impl_->service));
+    impl_->batches =
+        std::make_unique<BatchRunner>(*impl_->batch_store, ask_through(impl_->service),
+                                      [service = impl_->service.get()](const std::string& owner) {
+                                        return headers_of_owner(*service, owner);
+                                      });
     impl_->service->batches = impl_->batches.get();
     impl_->batches->resume();
+  }
+  if (impl_->streams) {
+    impl_->asker = std::make_unique<StreamAsker>(impl_->service);
+    impl_->streams->resume(impl_->asker->parts(impl_->options.media));
+    impl_->service->streams = impl_->streams.get();
   }
   impl_->app->serve(std::make_shared<App>(impl_->service));
   return {};
@@ -169,6 +173,7 @@ void Server::drain() {
   if (const auto limit = impl_->options.drain_timeout; limit.count() > 0)
     impl_->http->stop_after(limit);
   if (impl_->batches) impl_->batches->drain();
+  if (impl_->streams) impl_->streams->stop();
   impl_->service->engine.drain([weak = std::weak_ptr(impl_->http)] {
     if (auto http = weak.lock())
       http->when_idle([weak] {
@@ -181,6 +186,7 @@ void Server::stop() {
   impl_->http->begin_stop();
   impl_->http->wait();
   if (impl_->batches) impl_->batches->stop();
+  if (impl_->streams) impl_->streams->stop();
   if (impl_->service) impl_->service->ticker->stop();  // it holds exchanges, which hold the service
 }
 

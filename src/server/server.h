@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "api/engine.h"
+#include "api/options.h"
 #include "base/result.h"
 #include "server/applications/application.h"
 #include "server/batches/batch_store.h"
 #include "server/page/samples.h"
 #include "server/uploads/upload_store.h"
 #include "server/users/user.h"
+#include "streams/stream_set.h"
 
 namespace valora::server {
 
@@ -106,6 +108,10 @@ struct ServerOptions {
   // where files and batches are kept (BatchStore::open()); empty: neither /v1/files nor /v1/batches
   std::string batches_dir;
   BatchLimits batches;
+  // where streams are kept (streams::StreamSet::open()); empty: no /v1/streams
+  std::string streams_dir;
+  streams::StreamLimits streams;
+  MediaAccess media;  // of the sources of streams, and their webhooks: that of the engine
   // directory in which an unknown model name is looked up as an adapter folder; empty: off
   std::string lora_resolver_dir;
   // 429; choices waiting: n times the prompts of each request that the engine has not started

@@ -122,7 +122,8 @@ def demo(tmp_path_factory):
                             capture_output=True, text=True).stdout.split()
     port = listed.index("--port")
     server = ServedProcess(*listed[1:port], *listed[port + 2:], "--threads", "1",
-                           "--applications", str(applications), "--batches-dir", str(folder / "batches"), cwd=REPOSITORY)
+                           "--applications", str(applications), "--batches-dir", str(folder / "batches"),
+                           "--streams-dir", str(folder / "streams"), cwd=REPOSITORY)
     yield server
     assert server.stop() == 0
 

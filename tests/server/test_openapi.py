@@ -18,6 +18,9 @@ RARE = {("/v1/stats", JSON, "steps.last"): "none", ("/v1/responses", EVENTS, "co
         ("/v1/models/{model}", JSON, "num_labels"): "labels of a task", ("/v1/models/{model}", JSON, "labels"): "labels of a task"}
 ERRORS = ["errors.object", "errors.data", "errors.data.code", "errors.data.message", "errors.data.param", "errors.data.line"]
 RARE |= {(path, JSON, place): "a batch with faults" for path in ("/v1/batches", "/v1/batches/{batch_id}/cancel") for place in ERRORS}
+STREAMS = ["/v1/streams", "/v1/streams/{stream_id}", "/v1/streams/{stream_id}/pause", "/v1/streams/{stream_id}/resume"]
+RARE |= {(path, JSON, place): "webhooks and waiting sources: test_streams.py" for path in STREAMS for place in ("webhook", "reason", "data.webhook", "data.reason")}
+RARE |= {("/v1/streams/{stream_id}/events", JSON, place): "faults: test_streams.py" for place in ("data.reason", "data.error")}
 # Only models that think send these; test_thoughts.py asks them.
 THOUGHTS = [f"{part}.{field}" for part in ("choices.message", "choices.delta") for field in ("reasoning", "reasoning_content")]
 THOUGHTS += ["usage.completion_tokens_details", "usage.completion_tokens_details.reasoning_tokens", "output.summary"]
@@ -61,7 +64,7 @@ def server(folders, tmp_path_factory):
     applications.write_text("applications:\n  - {name: mine, models: [two], ttft: 60, tpot: 60, e2e: 60, rate: 100, max_waiting: 50}\n")
     reranker = as_reranker(folders["model"], tmp_path_factory.mktemp("reranker") / "model")
     made = Server(folders | {"model": reranker}, "--applications", applications, "--enable-tokenizer-info-endpoint",
-                  "--batches-dir", applications.parent / "batches")
+                  "--batches-dir", applications.parent / "batches", "--streams-dir", applications.parent / "streams")
     yield made
     assert made.stop() == 0
 
@@ -127,6 +130,25 @@ def batch_answers(server):
         yield path, "get", JSON, json.loads(server.request("GET", path)[1])
 
 
+def stream_answers(server):
+    path = "/v1/streams"
+    begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "window": {"frames": 1}, "max_tokens": 2, "skills": [
+        {"model": "one", "question": "Hi", "event": {"when": {"not": {"label": "x"}}}}]})
+    yield path, "post", JSON, begun
+    one, known = f"{path}/{begun['id']}", path + "/{stream_id}"
+    status, text = server.request("POST", f"{one}/frames", picture(1), {"Content-Type": "image/png"})
+    assert status == 200, text
+    yield known + "/frames", "post", JSON, json.loads(text)
+    read = lambda place: json.loads(server.request("GET", place)[1])
+    server.wait_until(lambda: len(read(f"{one}/events")["data"]) > 2, "its events")
+    yield known + "/events", "get", JSON, read(f"{one}/events")
+    yield known, "get", JSON, read(one)
+    yield path, "get", JSON, read(path)
+    for change in ("pause", "resume"):
+        yield f"{known}/{change}", "post", JSON, server.post(f"{one}/{change}", None)
+    yield known, "delete", JSON, json.loads(server.request("DELETE", one)[1])
+
+
 def answers(server):
     """Yields (path as in the document, method, content type, answer)."""
     for path, body in bodies(stream=False):
@@ -143,6 +165,11 @@ def answers(server):
     yield "/tokenize", "post", JSON, server.post("/tokenize", {"prompt": "Hi"})
     yield "/detokenize", "post", JSON, server.post("/detokenize", {"tokens": [5, 6]})
     yield from batch_answers(server)
+    yield from stream_answers(server)
+    skills = {"skills": ["one", "two"], "image": image_part(picture(1))["image_url"]["url"], "prompt": "Hi", "max_tokens": 2}
+    yield "/v1/analyze", "post", JSON, server.post("/v1/analyze", skills)
+    for event in events(server.request("POST", "/v1/analyze", skills | {"stream": True})[1]):
+        yield "/v1/analyze", "post", EVENTS, event
     for path, template in {"/v1/models": None, "/v1/models/three": "/v1/models/{model}", "/v1/lora_adapters": None, "/v1/applications": None,
                            "/v1/stats": None, "/load": None, "/version": None, "/openapi.json": None, "/tokenizer_info": None}.items():
         yield template or path, "get", JSON, json.loads(server.request("GET", path)[1])

@@ -1,23 +1,12 @@
 #include "media/video/video_stream.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-#include <libavutil/display.h>
-#include <libavutil/imgutils.h>
-#include <libavutil/opt.h>
-#include <libswscale/swscale.h>
-}
 
 #include <fmt/format.h>
 
 #include "media/fetch/memory_file.h"
 #include "media/image/decoders.h"
-#include "media/image/orientation.h"
+#include "media/video/libav.h"
 #include "media/video/stop.h"
 
 namespace valora::media {
@@ -30,23 +19,6 @@ constexpr char kContainers[] =
 constexpr int kIoBuffer = 64 << 10;
 constexpr int kMaxStreams = 64;
 
-struct Free {
-  void operator()(AVFrame* p) const { av_frame_free(&p); }
-  void operator()(AVPacket* p) const { av_packet_free(&p); }
-  void operator()(AVCodecContext* p) const { avcodec_free_context(&p); }
-  void operator()(SwsContext* p) const { sws_freeContext(p); }
-};
-
-std::string reason(int code) {
-  char text[AV_ERROR_MAX_STRING_SIZE] = "";
-  av_strerror(code, text, sizeof text);
-  return text;
-}
-
-Error broken_video(std::string_view why) {
-  return invalid(fmt::format("the video cannot be decoded: {}", why));
-}
-
 // A file of this many packets lasts ten hours.
 constexpr size_t kMaxPackets = size_t{1} << 21;
 
@@ -57,35 +29,6 @@ int refuse_open(AVFormatContext*, AVIOContext**, const char*, int, AVDictionary*
 int spent(void* opaque) {
   const auto& budget = *static_cast<const DecodeBudget*>(opaque);
   return budget.stop.stop_requested() || std::chrono::steady_clock::now() > budget.deadline;
-}
-
-// The EXIF orientation equivalent to the quarter turns that a player applies.
-int display_orientation(const AVStream& stream) {
-  size_t size = 0;
-  const uint8_t* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
-  if (!matrix || size < 9 * sizeof(int32_t)) return 1;
-  int32_t values[9];
-  std::memcpy(values, matrix, sizeof values);
-  const double counter_clockwise = av_display_rotation_get(values);
-  if (std::isnan(counter_clockwise)) return 1;
-  switch ((std::lround(-counter_clockwise / 90) % 4 + 4) % 4) {
-    case 1: return 6;
-    case 2: return 3;
-    case 3: return 8;
-    default: return 1;
-  }
-}
-
-// The deprecated full-range pixel formats equal the plain ones with a range flag.
-AVPixelFormat plain_format(AVPixelFormat format, bool& full_range) {
-  switch (format) {
-    case AV_PIX_FMT_YUVJ420P: full_range = true; return AV_PIX_FMT_YUV420P;
-    case AV_PIX_FMT_YUVJ411P: full_range = true; return AV_PIX_FMT_YUV411P;
-    case AV_PIX_FMT_YUVJ422P: full_range = true; return AV_PIX_FMT_YUV422P;
-    case AV_PIX_FMT_YUVJ440P: full_range = true; return AV_PIX_FMT_YUV440P;
-    case AV_PIX_FMT_YUVJ444P: full_range = true; return AV_PIX_FMT_YUV444P;
-    default: return format;
-  }
 }
 
 // The first bits of a VP9 frame outside a superframe, which always shows a frame.
@@ -139,10 +82,10 @@ struct VideoStream::Impl {
   AVFormatContext* format = nullptr;
   AVStream* stream = nullptr;
   int orientation = 1;
-  std::unique_ptr<AVCodecContext, Free> decoder;
-  std::unique_ptr<AVPacket, Free> packet{av_packet_alloc()};
-  std::unique_ptr<AVFrame, Free> frame{av_frame_alloc()};
-  std::unique_ptr<SwsContext, Free> scaler;
+  std::unique_ptr<AVCodecContext, FreeLibav> decoder;
+  std::unique_ptr<AVPacket, FreeLibav> packet{av_packet_alloc()};
+  std::unique_ptr<AVFrame, FreeLibav> frame{av_frame_alloc()};
+  RgbConverter converter;
   int64_t packets_read = 0;
   bool drained = false;
 };
@@ -169,7 +112,7 @@ Status VideoStream::Impl::open_file() {
   format->protocol_whitelist = av_strdup("");
   const int code = avformat_open_input(&format, nullptr, nullptr, nullptr);
   if (spent(&budget)) return over_time();
-  if (code < 0) return broken_video(reason(code));
+  if (code < 0) return broken_video(libav_reason(code));
   return {};
 }
 
@@ -191,7 +134,7 @@ Status VideoStream::Impl::probe() {
   const int probed = avformat_find_stream_info(format, all.data());
   for (AVDictionary*& each : all) av_dict_free(&each);
   if (spent(&budget)) return over_time();
-  if (probed < 0) return broken_video(reason(probed));
+  if (probed < 0) return broken_video(libav_reason(probed));
   return {};
 }
 
@@ -214,7 +157,7 @@ Status VideoStream::Impl::open_decoder() {
   decoder->max_pixels = limits.max_pixels;
   decoder->pkt_timebase = stream->time_base;
   const int code = avcodec_open2(decoder.get(), codec, nullptr);
-  if (code < 0) return broken_video(reason(code));
+  if (code < 0) return broken_video(libav_reason(code));
   return {};
 }
 
@@ -255,9 +198,7 @@ VideoStream::~VideoStream() = default;
 
 Result<std::unique_ptr<VideoStream>> VideoStream::open(std::span<const uint8_t> bytes,
                                                        const Limits& limits, DecodeBudget& budget) {
-  // libav logs every damaged packet to stderr; the errors returned here are enough.
-  static const bool quiet = (av_log_set_level(AV_LOG_QUIET), true);
-  (void)quiet;
+  silence_libav();
   auto impl = std::make_unique<Impl>(bytes, limits, budget);
   VALORA_CHECK(impl->open_file());
   VALORA_CHECK(impl->probe());
@@ -328,35 +269,7 @@ Result<const AVFrame*> VideoStream::next_frame() {
 }
 
 Result<Image> VideoStream::to_rgb(const AVFrame& frame) {
-  VALORA_CHECK(check_size("video", frame.width, frame.height, impl_->limits));
-  bool full_range = frame.color_range == AVCOL_RANGE_JPEG;
-  const AVPixelFormat format = plain_format(static_cast<AVPixelFormat>(frame.format), full_range);
-  // Interpolates chroma at full resolution with exact rounding, identical on every CPU. The default
-  // is visibly coarser.
-  constexpr int kFlags =
-      SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT;
-  impl_->scaler.reset(sws_getCachedContext(impl_->scaler.release(), frame.width, frame.height,
-                                           format, frame.width, frame.height, AV_PIX_FMT_RGB24,
-                                           kFlags, nullptr, nullptr, nullptr));
-  if (!impl_->scaler) return broken_video("its pixel format is not known");
-  // As in other readers, an unspecified matrix means BT.601.
-  sws_setColorspaceDetails(impl_->scaler.get(), sws_getCoefficients(frame.colorspace), full_range,
-                           sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
-
-  Image image = blank_image(frame.width, frame.height);
-  // swscale's vector code may write past the end of a row, so rows are padded here and packed
-  // afterwards.
-  const int stride = (frame.width * 3 + 63) / 64 * 64 + 64;
-  std::vector<uint8_t> padded(size_t(stride) * frame.height + 64);
-  uint8_t* planes[4] = {padded.data()};
-  const int strides[4] = {stride};
-  if (sws_scale(impl_->scaler.get(), frame.data, frame.linesize, 0, frame.height, planes,
-                strides) != frame.height)
-    return broken_video("its frames cannot be converted to RGB");
-  for (int y = 0; y < frame.height; ++y)
-    std::memcpy(&image.rgb[size_t(y) * frame.width * 3], &padded[size_t(y) * stride],
-                size_t(frame.width) * 3);
-  return upright(std::move(image), impl_->orientation);
+  return impl_->converter.to_rgb(frame, impl_->orientation, impl_->limits);
 }
 
 }  // namespace valora::media

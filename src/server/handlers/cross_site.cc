@@ -40,7 +40,7 @@ std::optional<HttpResponse> refuse_cross_site(const ServerOptions& options, cons
   if (route.method == "GET" || route.open || !is_cross_site(options, head)) return std::nullopt;
   if (route.changes)
     return error_response(403,
-                          "pages of other origins cannot change adapters, files or batches; "
+                          "pages of other origins cannot change adapters, files, batches or streams; "
                           "--allowed-origins names those that may");
   if (head.header("content-type").empty())
     return error_response(415,

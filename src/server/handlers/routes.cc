@@ -23,6 +23,7 @@
 #include "server/handlers/pooled/scores.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
+#include "server/handlers/streams/streams.h"
 #include "server/handlers/tokens.h"
 
 namespace valora::server {
@@ -77,6 +78,20 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/batches/{batch_id}", handle_batch, "Describe a batch"},
     Route{"POST", "/v1/batches/{batch_id}/cancel", handle_cancel_batch, "Cancel a batch", !kOpen,
           !kModelWork, kChanges},
+    Route{"POST", kStreamsPath, handle_create_stream, "Begin a stream", !kOpen, kModelWork,
+          kChanges},
+    Route{"GET", kStreamsPath, handle_streams, "List streams"},
+    Route{"GET", "/v1/streams/{stream_id}", handle_stream, "Describe a stream"},
+    Route{"DELETE", "/v1/streams/{stream_id}", handle_delete_stream, "End a stream", !kOpen,
+          !kModelWork, kChanges},
+    Route{"POST", "/v1/streams/{stream_id}/pause", handle_pause_stream, "Pause a stream", !kOpen,
+          !kModelWork, kChanges},
+    Route{"POST", "/v1/streams/{stream_id}/resume", handle_resume_stream, "Go on with a stream",
+          !kOpen, !kModelWork, kChanges},
+    Route{"POST", "/v1/streams/{stream_id}/frames", handle_push_frame, "Push a frame", !kOpen,
+          !kModelWork, kChanges, nullptr, check_frame_header},
+    Route{"GET", "/v1/streams/{stream_id}/frames/{frame_id}", handle_frame, "A frame"},
+    Route{"GET", "/v1/streams/{stream_id}/events", handle_stream_events, "Events of a stream"},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
@@ -124,20 +139,30 @@ bool method_matches(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
+// The part up to the next slash, which it takes off.
+std::string_view next_segment(std::string_view& path) {
+  const size_t slash = std::min(path.find('/'), path.size());
+  const std::string_view segment = path.substr(0, slash);
+  path.remove_prefix(std::min(path.size(), slash + 1));
+  return segment;
+}
+
+// "{…}" in the pattern stands for any segment that is not empty.
+bool segments_match(std::string_view pattern, std::string_view path) {
+  if (std::ranges::count(pattern, '/') != std::ranges::count(path, '/')) return false;
+  while (!pattern.empty() || !path.empty()) {
+    const std::string_view wanted = next_segment(pattern), segment = next_segment(path);
+    if (wanted.starts_with('{') ? segment.empty() : wanted != segment) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::span<const Route> all_routes() { return kRoutes; }
 
 bool path_matches(const Route& route, std::string_view path) {
-  if (const size_t open = route.path.find('{'); open != route.path.npos) {
-    const std::string_view before = route.path.substr(0, open);
-    const std::string_view after = route.path.substr(route.path.find('}') + 1);
-    if (path.size() <= before.size() + after.size() || !path.starts_with(before) ||
-        !path.ends_with(after))
-      return false;
-    path = path.substr(before.size(), path.size() - before.size() - after.size());
-    return path.find('/') == path.npos;
-  }
+  if (route.path.find('{') != route.path.npos) return segments_match(route.path, path);
   return route.path.size() > 1 && route.path.ends_with('/') ? path.starts_with(route.path)
                                                             : path == route.path;
 }

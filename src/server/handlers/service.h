@@ -50,6 +50,8 @@ class Service {
   UploadStore uploads;
   // Set before requests come, and valid until the last one is handled; null: batches are off.
   BatchRunner* batches = nullptr;
+  // The same; null: streams are off.
+  streams::StreamSet* streams = nullptr;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -39,6 +39,13 @@ bool sees_records_of(const Service& service, const HttpRequest& request, const s
   return user == nullptr || user->settings.name == owner;
 }
 
+std::optional<Headers> headers_of_owner(const Service& service, const std::string& owner) {
+  if (owner.empty()) return Headers();
+  const ServedUser* user = service.users.named(owner);
+  if (user == nullptr) return std::nullopt;
+  return Headers{{"Authorization", "Bearer " + user->settings.key}};
+}
+
 std::string id_in_path(std::string_view path, std::string_view prefix) {
   path.remove_prefix(std::min(path.size(), prefix.size() + 1));
   return std::string(path.substr(0, path.find('/')));

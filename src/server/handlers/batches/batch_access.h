@@ -1,4 +1,4 @@
-// What the handlers of files and batches share: whose they are, and lists of them.
+// What the handlers of files, batches and streams share: whose they are, and lists of them.
 #pragma once
 
 #include <functional>
@@ -21,6 +21,9 @@ std::optional<HttpResponse> refuse_without_batches(const Service& service);
 std::string owner_of(const Service& service, const HttpRequest& request);
 // Users see what is theirs; whoever has no user sees all.
 bool sees_records_of(const Service& service, const HttpRequest& request, const std::string& owner);
+
+// The headers of requests in an owner's name; nullopt: there is no such user any more.
+std::optional<Headers> headers_of_owner(const Service& service, const std::string& owner);
 
 // The part of the path behind `prefix` and '/', up to the next '/'.
 std::string id_in_path(std::string_view path, std::string_view prefix);

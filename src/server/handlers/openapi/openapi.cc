@@ -14,17 +14,18 @@ namespace {
 
 constexpr const char* kJsonType = "application/json";
 
-// The name of the route's parameter; empty: none.
-std::string parameter_of(const Route& route) {
-  if (route.path.size() > 1 && route.path.ends_with('/')) return "model";
-  const size_t open = route.path.find('{');
-  if (open == route.path.npos) return {};
-  return std::string(route.path.substr(open + 1, route.path.find('}') - open - 1));
-}
-
 // A route that ends in "/" takes the rest of the path as the parameter {model}.
 std::string template_of(const Route& route) {
   return std::string(route.path) + (route.path.ends_with('/') ? "{model}" : "");
+}
+
+// The names in braces.
+std::vector<std::string> parameters_of(const Route& route) {
+  std::vector<std::string> names;
+  const std::string path = template_of(route);
+  for (size_t open = 0; (open = path.find('{', open)) != path.npos; ++open)
+    names.push_back(path.substr(open + 1, path.find('}', open) - open - 1));
+  return names;
 }
 
 // For example "post_v1_chat_completions".
@@ -40,7 +41,7 @@ OrderedJson operation(const Route& route, bool keys) {
   out["summary"] = route.summary;
   out["operationId"] = operation_id(route);
   OrderedJson parameters = OrderedJson::array();
-  if (const std::string name = parameter_of(route); !name.empty())
+  for (const std::string& name : parameters_of(route))
     parameters.push_back(
         {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
   if (route.method == "GET")
@@ -48,7 +49,9 @@ OrderedJson operation(const Route& route, bool keys) {
       parameters.push_back(std::move(parameter));
   if (!parameters.empty()) out["parameters"] = std::move(parameters);
   if (takes_body(route)) {
-    const char* type = route.screen ? "multipart/form-data" : kJsonType;
+    const char* type = !route.screen                     ? kJsonType
+                       : route.path.ends_with("/frames") ? "image/*"
+                                                         : "multipart/form-data";
     out["requestBody"] = {{"required", true},
                           {"content", {{type, {{"schema", body_schema(route.path)}}}}}};
   }

@@ -13,6 +13,7 @@
 #include "server/handlers/openapi/openapi_answers.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
+#include "server/handlers/streams/streams.h"
 #include "server/openai/request_fields.h"
 
 namespace valora::server {
@@ -82,6 +83,44 @@ OrderedJson batch_schema() {
       {"required", OrderedJson::array({"input_file_id", "endpoint"})}};
 }
 
+OrderedJson typed_field(const char* type, const char* meaning) {
+  return {{"type", type}, {"description", meaning}};
+}
+
+OrderedJson skills_field() {
+  OrderedJson out = typed_field("array", "names of models, or objects with model (docs/skills.md)");
+  out["items"] = OrderedJson::object();
+  return out;
+}
+
+OrderedJson analyze_schema() {
+  return {{"type", "object"},
+          {"description", "Other fields are those of a chat, for every skill."},
+          {"properties",
+           {{"skills", skills_field()},
+            {"image", text_field("a URL, or a list of them")},
+            {"video", text_field("a URL, or a list of them")},
+            {"prompt", text_field("the question of all skills; theirs if absent")},
+            {"stream", typed_field("boolean", "send each answer once it is whole")}}},
+          {"required", OrderedJson::array({"skills"})}};
+}
+
+OrderedJson stream_schema() {
+  return {
+      {"type", "object"},
+      {"description", "Other fields are those of a chat, for every frame (docs/streams.md)."},
+      {"properties",
+       {{"source", text_field("a URL (rtsp, http, file), or push")},
+        {"skills", skills_field()},
+        {"name", text_field("for people")},
+        {"fps", typed_field("number", "most frames per second that are looked at; 1 if absent")},
+        {"realtime", typed_field("boolean", "false: a file is read as fast as it is answered")},
+        {"window", typed_field("object", "frames or seconds that a question is about")},
+        {"webhook", typed_field("object", "url, secret, answers: where events are sent")},
+        {"paused", typed_field("boolean", "begin later, by resume")}}},
+      {"required", OrderedJson::array({"source", "skills"})}};
+}
+
 OrderedJson type_of(const OrderedJson& example) {
   if (example.is_boolean()) return "boolean";
   if (example.is_string()) return "string";
@@ -109,6 +148,9 @@ OrderedJson body_schema(std::string_view route) {
   if (route == kUploadPath) return upload_schema();
   if (route == kFilesPath) return file_form();
   if (route == kBatchesPath) return batch_schema();
+  if (route == "/v1/analyze") return analyze_schema();
+  if (route == kStreamsPath) return stream_schema();
+  if (route.ends_with("/frames")) return {{"type", "string"}, {"format", "binary"}};
   if (route.ends_with("_lora_adapter")) return lora_schema(route == "/v1/load_lora_adapter");
   const std::vector<RequestField>& fields = request_fields(route);
   OrderedJson out = {{"type", "object"}};
@@ -127,12 +169,13 @@ OrderedJson body_schema(std::string_view route) {
 }
 
 bool takes_body(const Route& route) {
-  return route.method == "POST" && !route.open && !route.path.ends_with("/cancel");
+  return route.method == "POST" && !route.open && !route.path.ends_with("/cancel") &&
+         !route.path.ends_with("/pause") && !route.path.ends_with("/resume");
 }
 
 std::vector<OrderedJson> query_parameters(std::string_view route) {
   std::vector<OrderedJson> out;
-  if (route != kFilesPath && route != kBatchesPath) return out;
+  if (route != kFilesPath && route != kBatchesPath && route != kStreamsPath) return out;
   const auto add = [&](const char* name, const char* type, const char* meaning) {
     out.push_back(
         {{"name", name}, {"in", "query"}, {"description", meaning}, {"schema", {{"type", type}}}});
@@ -155,6 +198,7 @@ OrderedJson responses_of(const Route& route, bool keys) {
   const bool sends = takes_body(route);
   const bool of_batches =
       route.path.starts_with(kFilesPath) || route.path.starts_with(kBatchesPath);
+  const bool of_streams = route.path.starts_with(kStreamsPath);
   const bool changes = route.path.ends_with("_lora_adapter");
   out["200"] = {{"description", "The answer"}};
   if (OrderedJson content = answer_content(route.method, route.path); !content.empty())
@@ -163,6 +207,8 @@ OrderedJson responses_of(const Route& route, bool keys) {
   if (keys && !route.open) add("401", "The API key is missing or wrong");
   if (of_batches)
     add("403", "The server was started without --batches-dir");
+  else if (of_streams)
+    add("403", "The server was started without --streams-dir");
   else if (changes)
     add("403", "An option of the server, the key's user or, for uploads, the origin forbids it");
   else if (keys && !route.open)
@@ -171,9 +217,12 @@ OrderedJson responses_of(const Route& route, bool keys) {
     add("404", "There is no such adapter, or no such folder");
   else if (of_batches)
     add("404", "There is no such file or batch");
+  else if (of_streams)
+    add("404", "There is no such stream, or frame");
   else if (route.model_work || route.path.ends_with('/'))
     add("404", "There is no such model");
-  if (route.method == "DELETE") add("409", "A batch that has not ended needs the file");
+  if (of_batches && route.method == "DELETE")
+    add("409", "A batch that has not ended needs the file");
   if (route.path.ends_with("/cancel")) add("409", "The batch has ended");
   if (changes) add("409", "The name has another generation than `expected_generation`");
   if (sends) {
@@ -188,7 +237,9 @@ OrderedJson responses_of(const Route& route, bool keys) {
   else if (route.model_work)
     add("503", "The server loads its model, drains, or a limit of its memory is reached");
   if (route.path == kUploadPath) add("507", "The folder of uploads is full");
-  if (of_batches && route.method == "POST")
+  if (of_streams && route.path.ends_with("/frames"))
+    add("409", "The stream reads a source, or is paused");
+  if ((of_batches || of_streams) && route.method == "POST")
     add("507", "The disk, or the user's part of it, is full");
   add("default",
       "405: another method; 408: the request came too slowly; 414, 431: its target or its header "

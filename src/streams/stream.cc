@@ -1,0 +1,358 @@
+#include "streams/stream.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+
+#include "base/text/base64.h"
+#include "media/image/encode_jpeg.h"
+
+namespace valora::streams {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+constexpr milliseconds kTurn = 500ms;                             // a stop comes at once
+constexpr milliseconds kPatience = 10s;                           // with a silent camera
+constexpr milliseconds kFirstPause = 500ms, kLongestPause = 30s;  // before a camera is tried again
+constexpr int kJpegQuality = 92;
+constexpr double kEarly = 0.02;  // seconds that a frame may come before it is due
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void sleep_for(milliseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  changed.wait_for(lock, stop, time, [] { return false; });
+}
+
+const char* type_of(std::string_view bytes) {
+  if (bytes.starts_with("\xff\xd8")) return "image/jpeg";
+  if (bytes.starts_with("\x89PNG")) return "image/png";
+  if (bytes.starts_with("GIF8")) return "image/gif";
+  if (bytes.starts_with("RIFF")) return "image/webp";
+  return "application/octet-stream";
+}
+
+std::string data_url(const Frame& frame) {
+  return "data:" + frame.type + ";base64," + encode_base64(frame.bytes);
+}
+
+OrderedJson picture_part(const Frame& frame) {
+  return {{"type", "image_url"}, {"image_url", {{"url", data_url(frame)}}}};
+}
+
+}  // namespace
+
+const char* state_name(StreamState state) {
+  switch (state) {
+    case StreamState::kWaiting: return "waiting";
+    case StreamState::kRunning: return "running";
+    case StreamState::kPaused: return "paused";
+    case StreamState::kEnded: return "ended";
+    case StreamState::kFailed: return "failed";
+  }
+  return "";
+}
+
+Stream::Stream(std::string id, std::string owner, StreamSpec spec, bool paused, StreamParts parts)
+    : id_(std::move(id)),
+      owner_(std::move(owner)),
+      spec_(std::move(spec)),
+      parts_(std::move(parts)),
+      window_(spec_.frames, spec_.seconds) {
+  for (const StandingSkill& skill : spec_.skills)
+    standing_.push_back({0, EventMachine(skill.start_after, skill.end_after), {}});
+  if (spec_.webhook) webhook_ = std::make_unique<WebhookSender>(*spec_.webhook, parts_.policy);
+  if (!paused) start();
+}
+
+Stream::~Stream() { stop(); }
+
+void Stream::start() {
+  const std::lock_guard lock(control_);
+  if (asker_) return;
+  set_state(StreamState::kWaiting, spec_.pushed() ? "no frame has come" : "connecting", false);
+  asker_.emplace([this](const std::stop_token& token) { ask_loop(token); });
+  if (!spec_.pushed())
+    camera_.emplace([this](const std::stop_token& token) { camera_loop(token); });
+}
+
+void Stream::stop() {
+  const std::lock_guard lock(control_);
+  for (auto* thread : {&camera_, &asker_})
+    if (*thread) (*thread)->request_stop();
+  camera_.reset();  // joins
+  asker_.reset();
+}
+
+void Stream::pause() {
+  stop();
+  set_state(StreamState::kPaused, "");
+}
+
+void Stream::end() {
+  stop();
+  events_.close();
+}
+
+bool Stream::paused() const { return state() == StreamState::kPaused; }
+
+Result<int64_t> Stream::push(std::string bytes) {
+  if (!spec_.pushed())
+    return Error{ErrorCode::kConflict, "the stream reads its source; frames cannot be pushed", {}};
+  if (paused()) return Error{ErrorCode::kConflict, "the stream is paused", {}};
+  VALORA_TRY(size, media::image_size({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                                     parts_.limits));
+  Frame frame{.time = unix_time(), .width = size.width, .height = size.height};
+  frame.type = type_of(bytes);
+  frame.bytes = std::move(bytes);
+  const FramePtr kept = window_.push(std::move(frame));
+  if (state() == StreamState::kWaiting) set_state(StreamState::kRunning, "");
+  return kept->id;
+}
+
+void Stream::set_state(StreamState state, const std::string& reason, bool as_event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ == state && reason_ == reason) return;
+    state_ = state;
+    reason_ = reason;
+  }
+  if (!as_event) return;
+  OrderedJson fields{{"stream", id_}, {"time", unix_time()}, {"state", state_name(state)}};
+  if (!reason.empty()) fields["reason"] = reason;
+  tell("state", std::move(fields), true);
+}
+
+StreamState Stream::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::string Stream::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+StreamCounts Stream::counts() const {
+  const std::lock_guard lock(mutex_);
+  StreamCounts counts = counts_;
+  counts.frames = window_.counts();
+  return counts;
+}
+
+FramePtr Stream::frame(int64_t id) const {
+  const std::lock_guard lock(mutex_);
+  if (id == 0) return newest_;
+  if (newest_ && newest_->id == id) return newest_;
+  const auto found = kept_.find(id);
+  return found == kept_.end() ? nullptr : found->second;
+}
+
+void Stream::keep(const FramePtr& frame) {
+  const std::lock_guard lock(mutex_);
+  kept_[frame->id] = frame;
+  if (kept_.size() > kKeptFrames) kept_.erase(kept_.begin());
+}
+
+void Stream::tell(const std::string& type, OrderedJson fields, bool to_webhook) {
+  const EventPtr event = events_.add(type, std::move(fields));
+  if (webhook_ && to_webhook) webhook_->send(event->json);
+}
+
+// ---- the camera ----
+
+// Reads frames, at most `fps` per second, until the source ends or fails. True at the end of a
+// file.
+Result<bool> Stream::read_camera(const std::stop_token& stop) {
+  VALORA_TRY(video,
+             media::LiveVideo::open(spec_.source, parts_.policy, parts_.limits, kPatience, stop));
+  const bool is_file = spec_.source.starts_with("file:");
+  const double begun = unix_time(), period = 1 / spec_.fps;
+  double next = 0;  // in the time that frames are chosen by
+  while (true) {
+    VALORA_TRY(more, video->next());
+    if (!more) return true;
+    if (is_file && spec_.realtime) {
+      const double early = video->time() - (unix_time() - begun);
+      if (early > 0) sleep_for(milliseconds(static_cast<int64_t>(early * 1000)), stop);
+    }
+    const double now = is_file ? video->time() : unix_time() - begun;
+    if (now + kEarly < next) continue;
+    next = std::max(next + period, now);
+    VALORA_TRY(image, video->image());
+    Frame frame{
+        .time = unix_time(), .type = "image/jpeg", .width = image.width, .height = image.height};
+    VALORA_TRY(bytes, media::encode_jpeg(image, kJpegQuality));
+    frame.bytes = std::move(bytes);
+    window_.push(std::move(frame), !spec_.realtime, stop);
+    if (stop.stop_requested()) return false;
+    set_state(StreamState::kRunning, "");
+  }
+}
+
+void Stream::camera_loop(const std::stop_token& stop) {
+  milliseconds pause = kFirstPause;
+  while (!stop.stop_requested()) {
+    const int64_t before = window_.counts().came;
+    const auto ended = read_camera(stop);
+    if (stop.stop_requested()) return;
+    if (ended.ok() && spec_.source.starts_with("file:")) {
+      window_.end();
+      return;
+    }
+    const std::string why = ended.ok() ? "the source ended" : ended.error().message;
+    if (!ended.ok() && ended.error().code != ErrorCode::kUnavailable) {
+      set_state(StreamState::kFailed, why);
+      window_.end();
+      return;
+    }
+    if (window_.counts().came > before) pause = kFirstPause;
+    set_state(StreamState::kWaiting, why);
+    {
+      const std::lock_guard lock(mutex_);
+      ++counts_.reconnects;
+    }
+    sleep_for(pause, stop);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+}
+
+// ---- the questions ----
+
+std::vector<size_t> Stream::due_skills(double now) {
+  std::vector<size_t> due;
+  for (size_t i = 0; i < standing_.size(); ++i) {
+    const double every = spec_.skills[i].every;
+    if (now + kEarly < standing_[i].due) continue;
+    standing_[i].due = std::max(standing_[i].due + every, now);
+    if (every > 0 && standing_[i].due <= now) standing_[i].due = now + every;
+    due.push_back(i);
+  }
+  return due;
+}
+
+// Several frames are a video if the model takes one.
+OrderedJson Stream::media_parts(const std::vector<FramePtr>& window) const {
+  OrderedJson parts = OrderedJson::array();
+  const bool jpeg = std::ranges::all_of(
+      window, [](const FramePtr& frame) { return frame->type == "image/jpeg"; });
+  if (window.size() == 1 || !parts_.videos || !jpeg) {
+    for (const FramePtr& frame : window) parts.push_back(picture_part(*frame));
+    return parts;
+  }
+  std::string url = "data:video/jpeg;base64,";
+  for (const FramePtr& frame : window) {
+    if (frame != window.front()) url += ',';
+    url += encode_base64(frame->bytes);
+  }
+  parts.push_back({{"type", "video_url"}, {"video_url", {{"url", std::move(url)}}}});
+  return parts;
+}
+
+std::optional<ChatAnswer> Stream::ask(std::string body, const std::stop_token& stop) {
+  struct Waiting {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::optional<ChatAnswer> answer;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  const auto cancel = parts_.ask(owner_, std::move(body), [waiting](ChatAnswer answer) {
+    const std::lock_guard lock(waiting->mutex);
+    waiting->answer = std::move(answer);
+    waiting->changed.notify_all();
+  });
+  std::unique_lock lock(waiting->mutex);
+  if (!waiting->changed.wait(lock, stop, [&] { return waiting->answer.has_value(); })) {
+    lock.unlock();
+    cancel();
+    return std::nullopt;
+  }
+  return std::move(waiting->answer);
+}
+
+void Stream::ask_loop(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const std::vector<FramePtr> window = window_.take(kTurn, stop);
+    if (window.empty()) {
+      if (!window_.ended()) continue;
+      if (state() != StreamState::kFailed) set_state(StreamState::kEnded, "the file ended");
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      newest_ = window.back();
+    }
+    const std::vector<size_t> skills = due_skills(spec_.realtime ? unix_time() : 0);
+    if (skills.empty()) {
+      const std::lock_guard lock(mutex_);
+      ++counts_.skipped;
+      continue;
+    }
+    const auto answer = ask(chat_text(spec_, skills, media_parts(window)), stop);
+    if (answer) take(window, skills, *answer);
+  }
+}
+
+void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>& skills,
+                  const ChatAnswer& answer) {
+  const Frame& frame = *window.back();
+  const double now = unix_time();
+  OrderedJson fields{{"stream", id_},
+                     {"time", now},
+                     {"frame", frame.id},
+                     {"frame_time", frame.time},
+                     {"lag", now - frame.time}};
+  auto results = answer.status == 200
+                     ? read_skill_answers(answer.body, frame.width, frame.height)
+                     : Result<std::map<std::string, SkillResult>>(internal("no answer"));
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.lag = now - frame.time;
+    ++(results.ok() ? counts_.answered : counts_.failed);
+  }
+  if (!results.ok()) {
+    const auto error = parse_json(answer.body, "an answer");
+    const bool told = error.ok() && error->is_object() && error->contains("error");
+    fields["error"] = told ? OrderedJson::parse((*error)["error"].dump())
+                           : OrderedJson{{"message", "the answer was lost"}};
+    return tell("answers", std::move(fields), spec_.webhook && spec_.webhook->answers);
+  }
+  OrderedJson& shown = fields["answers"] = OrderedJson::object();
+  for (auto& [name, result] : *results) shown[name] = result.shown;
+  tell("answers", std::move(fields), spec_.webhook && spec_.webhook->answers);
+  for (const size_t i : skills) {
+    const auto found = results->find(spec_.skills[i].name);
+    if (found != results->end() && !found->second.failed) {
+      if (spec_.skills[i].when) {
+        const Edge edge = standing_[i].machine.step(spec_.skills[i].when->holds(
+            found->second.answer, standing_[i].before ? &*standing_[i].before : nullptr));
+        if (edge != Edge::kNone) {
+          keep(window.back());
+          tell(edge == Edge::kStart ? "start" : "end",
+               {{"stream", id_},
+                {"time", now},
+                {"skill", spec_.skills[i].name},
+                {"frame", frame.id},
+                {"frame_time", frame.time},
+                {"frame_url", fmt::format("/v1/streams/{}/frames/{}", id_, frame.id)},
+                {"answer", found->second.shown}},
+               true);
+          const std::lock_guard lock(mutex_);
+          counts_.events += edge == Edge::kStart ? 1 : 0;
+        }
+      }
+      standing_[i].before = std::move(found->second.answer);
+    }
+  }
+}
+
+}  // namespace valora::streams

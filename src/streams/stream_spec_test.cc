@@ -1,0 +1,71 @@
+#include "streams/stream_spec.h"
+
+#include <gtest/gtest.h>
+
+namespace valora::streams {
+namespace {
+
+std::string param(const std::string& text) {
+  const auto spec = parse_stream_spec(text);
+  return spec.ok() ? "no error" : spec.error().param;
+}
+
+TEST(StreamSpecs, AreRead) {
+  const auto spec = parse_stream_spec(R"({"name":"gate","source":"rtsp://u:p@cam/1","fps":0.5,
+      "window":{"seconds":4},"max_tokens":8,
+      "skills":["people",{"model":"base","name":"door","question":"Open?","every":5,
+        "event":{"when":{"contains":"yes"},"start_after":2}}],
+      "webhook":{"url":"https://x:y@hook/","secret":"s"}})");
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->fps, 0.5);
+  EXPECT_EQ(spec->seconds, 4);
+  ASSERT_EQ(spec->skills.size(), 2u);
+  EXPECT_EQ(spec->skills[1].name, "door");
+  EXPECT_EQ(spec->skills[1].every, 5);
+  EXPECT_EQ(spec->skills[1].start_after, 2);
+  EXPECT_EQ(spec->skills[1].end_after, 2);
+  EXPECT_TRUE(spec->skills[1].when);
+  EXPECT_EQ(chat_text(*spec, {1}, OrderedJson::array()),
+            R"({"max_tokens":8,"skills":[{"model":"base","name":"door","question":"Open?"}],)"
+            R"("messages":[{"role":"user","content":[]}]})");
+  EXPECT_EQ(chat_text(*spec, {0}, OrderedJson::array()),
+            R"({"max_tokens":8,"skills":["people"],"messages":[{"role":"user","content":[]}]})");
+  const std::string shown = public_json(*spec).dump();
+  EXPECT_NE(shown.find(R"("source":"rtsp://***@cam/1")"), shown.npos);
+  EXPECT_NE(shown.find(R"("url":"https://***@hook/","secret":"***")"), shown.npos);
+  EXPECT_EQ(shown.find("u:p"), shown.npos);
+}
+
+TEST(StreamSpecs, FaultsAreNamed) {
+  const auto with = [](const std::string& fields) {
+    return param(R"({"source":"push","skills":["a"],)" + fields + "}");
+  };
+  EXPECT_EQ(param(R"({"skills":["a"]})"), "source");
+  EXPECT_EQ(param(R"({"source":"push"})"), "skills");
+  EXPECT_EQ(param(R"({"source":"push","skills":[]})"), "skills");
+  EXPECT_EQ(param(R"({"source":"push","skills":[{}]})"), "skills[0]");
+  EXPECT_EQ(param(R"({"source":"push","skills":["a","a"]})"), "skills[1]");
+  EXPECT_EQ(param(R"({"source":"push","skills":[{"model":"a","every":-1}]})"), "skills[0].every");
+  EXPECT_EQ(param(R"({"source":"push","skills":[{"model":"a","event":{}}]})"),
+            "skills[0].event.when");
+  EXPECT_EQ(param(R"({"source":"push","skills":[{"model":"a","event":{"when":{"label":7}}}]})"),
+            "skills[0].event.when.label");
+  EXPECT_EQ(with(R"("fps":0)"), "fps");
+  EXPECT_EQ(with(R"("window":3)"), "window");
+  EXPECT_EQ(with(R"("window":{"frames":65})"), "window.frames");
+  EXPECT_EQ(with(R"("realtime":false)"), "realtime");
+  EXPECT_EQ(with(R"("webhook":{"url":"ftp://x"})"), "webhook.url");
+  EXPECT_EQ(with(R"("webhook":{})"), "url");
+  EXPECT_EQ(with(R"("messages":[])"), "messages");
+  EXPECT_EQ(with(R"("window":{"frames":64})"), "no error");
+}
+
+TEST(StreamSpecs, PasswordsAreHidden) {
+  EXPECT_EQ(without_password("rtsp://a:b@c/d@e"), "rtsp://***@c/d@e");
+  EXPECT_EQ(without_password("rtsp://a@b@c"), "rtsp://***@c");
+  EXPECT_EQ(without_password("rtsp://c/d@e"), "rtsp://c/d@e");
+  EXPECT_EQ(without_password("file:///a@b"), "file:///a@b");
+}
+
+}  // namespace
+}  // namespace valora::streams
