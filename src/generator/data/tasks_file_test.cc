@@ -88,8 +88,7 @@ TEST_F(TasksFile, ActivationAcceptsThreeForms) {
   EXPECT_FALSE(with("    activation: false\n")->at(0).activation->tried);
   EXPECT_EQ(with("    activation: {invocation: \"<judge>\"}\n")->at(0).activation->invocation,
             "<judge>");
-  EXPECT_EQ(error(with("    activation: {}\n")),
-            at(6) + "\"activation.invocation\" is missing");
+  EXPECT_EQ(error(with("    activation: {}\n")), at(6) + "\"activation.invocation\" is missing");
   EXPECT_EQ(error(with("    activation: yes\n")),
             at(6) + "\"activation\": expected keys with values (invocation), not \"yes\"");
 }
@@ -165,7 +164,8 @@ TEST_F(TasksFile, MissingFieldsAreNamed) {
   EXPECT_EQ(error(read("tasks:\n- a\n")),
             at(2) +
                 "expected keys with values (name, type, train, validation, teacher, metric, "
-                "floor, labels, head, weight, question, boxes, activation, max_answer_tokens), not \"a\"");
+                "floor, labels, head, weight, question, boxes, activation, max_answer_tokens), not "
+                "\"a\"");
   EXPECT_EQ(error(read("tasks:\n\n- type: video\n")), at(3) + "\"name\" is missing");
   EXPECT_EQ(error(read("tasks:\n- name: a\n")), at(2) + "\"type\" is missing");
   EXPECT_EQ(error(taught("video", "")), at(2) + "\"train\" is missing, and there is no teacher");

@@ -39,9 +39,10 @@ std::optional<HttpResponse> refuse_cross_site(const ServerOptions& options, cons
                                               const HttpRequest& head) {
   if (route.method == "GET" || route.open || !is_cross_site(options, head)) return std::nullopt;
   if (route.changes)
-    return error_response(403,
-                          "pages of other origins cannot change adapters, files, batches or streams; "
-                          "--allowed-origins names those that may");
+    return error_response(
+        403,
+        "pages of other origins cannot change adapters, files, batches or streams; "
+        "--allowed-origins names those that may");
   if (head.header("content-type").empty())
     return error_response(415,
                           "pages of other origins must send the content type application/json");

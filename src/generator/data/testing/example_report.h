@@ -49,8 +49,14 @@ inline generator::FusionReport example_report(int tasks) {
       step.failed = {held[0]};
       step.why = "rolled back: " + held[0] + " fell below its floor";
       report.steps.push_back(step);
-      report.adapters.push_back(
-          {"adapter-" + std::to_string(report.adapters.size() + 1), "", 16, false, 3'145'728, {}, {}, {}});
+      report.adapters.push_back({"adapter-" + std::to_string(report.adapters.size() + 1),
+                                 "",
+                                 16,
+                                 false,
+                                 3'145'728,
+                                 {},
+                                 {},
+                                 {}});
       report.adapters.back().path = "fused/" + report.adapters.back().name;
       held.clear();
       step.adapter = report.adapters.back().name;
