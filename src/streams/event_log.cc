@@ -2,7 +2,7 @@
 
 namespace valora::streams {
 
-EventPtr EventLog::add(const std::string& type, OrderedJson fields) {
+EventPtr EventLog::add(const std::string& type, const OrderedJson& fields) {
   const std::lock_guard lock(mutex_);
   OrderedJson whole{{"id", ++last_}, {"type", type}};
   whole.update(fields);

@@ -28,7 +28,7 @@ class EventLog {
   explicit EventLog(size_t keeps) : keeps_(keeps) {}
 
   // Adds "id" and "type" to the fields.
-  EventPtr add(const std::string& type, OrderedJson fields);
+  EventPtr add(const std::string& type, const OrderedJson& fields);
   // Kept events with ids above `after`, ascending, up to `most`.
   std::vector<EventPtr> after(int64_t after, size_t most) const;
   int64_t last() const;

@@ -129,7 +129,7 @@ void Stream::set_state(StreamState state, const std::string& reason, bool as_eve
   if (!as_event) return;
   OrderedJson fields{{"stream", id_}, {"time", unix_time()}, {"state", state_name(state)}};
   if (!reason.empty()) fields["reason"] = reason;
-  tell("state", std::move(fields), true);
+  tell("state", fields, true);
 }
 
 StreamState Stream::state() const {
@@ -163,8 +163,8 @@ void Stream::keep(const FramePtr& frame) {
   if (kept_.size() > kKeptFrames) kept_.erase(kept_.begin());
 }
 
-void Stream::tell(const std::string& type, OrderedJson fields, bool to_webhook) {
-  const EventPtr event = events_.add(type, std::move(fields));
+void Stream::tell(const std::string& type, const OrderedJson& fields, bool to_webhook) {
+  const EventPtr event = events_.add(type, fields);
   if (webhook_ && to_webhook) webhook_->send(event->json);
 }
 
@@ -324,11 +324,11 @@ void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>
     const bool told = error.ok() && error->is_object() && error->contains("error");
     fields["error"] = told ? OrderedJson::parse((*error)["error"].dump())
                            : OrderedJson{{"message", "the answer was lost"}};
-    return tell("answers", std::move(fields), spec_.webhook && spec_.webhook->answers);
+    return tell("answers", fields, spec_.webhook && spec_.webhook->answers);
   }
   OrderedJson& shown = fields["answers"] = OrderedJson::object();
   for (auto& [name, result] : *results) shown[name] = result.shown;
-  tell("answers", std::move(fields), spec_.webhook && spec_.webhook->answers);
+  tell("answers", fields, spec_.webhook && spec_.webhook->answers);
   for (const size_t i : skills) {
     const auto found = results->find(spec_.skills[i].name);
     if (found != results->end() && !found->second.failed) {

@@ -33,6 +33,9 @@ using AskChat = std::function<std::function<void()>(const std::string& owner, st
                                                     std::function<void(ChatAnswer)> done)>;
 
 enum class StreamState { kWaiting, kRunning, kPaused, kEnded, kFailed };
+inline constexpr StreamState kStreamStates[] = {StreamState::kWaiting, StreamState::kRunning,
+                                                StreamState::kPaused, StreamState::kEnded,
+                                                StreamState::kFailed};
 const char* state_name(StreamState state);
 
 struct StreamCounts {
@@ -101,7 +104,7 @@ class Stream {
             const ChatAnswer& answer);
   void step_event(size_t skill, const SkillResult& result, const Frame& frame);
   OrderedJson media_parts(const std::vector<FramePtr>& window) const;
-  void tell(const std::string& type, OrderedJson fields, bool to_webhook);
+  void tell(const std::string& type, const OrderedJson& fields, bool to_webhook);
   void set_state(StreamState state, const std::string& reason, bool as_event = true);
   void keep(const FramePtr& frame);
 
