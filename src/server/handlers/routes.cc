@@ -20,6 +20,7 @@
 #include "server/handlers/pooled/classify.h"
 #include "server/handlers/pooled/embeddings.h"
 #include "server/handlers/pooled/scores.h"
+#include "server/handlers/status/llama_props.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
 #include "server/handlers/tokens.h"
@@ -74,6 +75,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/batches/{batch_id}", handle_batch, "Describe a batch"},
     Route{"POST", "/v1/batches/{batch_id}/cancel", handle_cancel_batch, "Cancel a batch", !kOpen,
           !kModelWork, kChanges},
+    Route{"GET", "/props", handle_props, "Describe a model as llama.cpp's server does"},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},
     Route{"GET", "/v1/applications", handle_applications, "Attainment of latency targets"},
     Route{"POST", "/tokenize", handle_tokenize, "Tokens of a prompt"},
