@@ -54,8 +54,8 @@ class Backend:
         return regions
 
     def predict(self, body):
-        """A prediction for each task. One that fails is an error of the request if it is the only one; among others it
-        has no result, and the log says why."""
+        """A prediction for each task. One that fails has an error instead of a result, so that Label Studio keeps none;
+        if all fail, the request does."""
         controls = read_config(body.get("label_config") or "")
         version, tasks = self._version(controls), body.get("tasks") or []
         asked = [self.pool.submit(self._ask, controls, task) for task in tasks]
@@ -66,7 +66,8 @@ class Backend:
             except AskError as error:
                 print(f"task {task.get('id')}: {error}", file=sys.stderr, flush=True)
                 failures.append(error)
-                regions = []
+                results.append({"error": str(error)})
+                continue
             scores = [region["score"] for region in regions]
             results.append({"result": regions, "score": sum(scores) / len(scores) if scores else 0.0,
                             "model_version": version})
