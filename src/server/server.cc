@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/text/strings.h"
+#include "server/batches/batch_metrics.h"
 #include "server/batches/batch_runner.h"
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/app.h"
@@ -135,6 +136,8 @@ Status Server::serve(Engine& engine) {
     impl_->batches = std::make_unique<BatchRunner>(*impl_->batch_store, ask_through(impl_->service),
                                                    identities_of(*impl_->service));
     impl_->service->batches = impl_->batches.get();
+    Metrics& metrics = impl_->service->metrics;
+    metrics.add(std::make_unique<BatchCollector>(*impl_->batches, metrics.labels()));
     impl_->batches->resume();
   }
   impl_->app->serve(std::make_shared<App>(impl_->service));
