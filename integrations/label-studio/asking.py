@@ -70,6 +70,14 @@ def _origin(address):
     return parts.scheme, parts.hostname, parts.port
 
 
+@dataclass
+class Terms:
+    """How a control is asked: the labels of its model's task ([]: it takes any), the question."""
+
+    own: list
+    question: str
+
+
 class Valora:
     """A server, and which of its models answer which controls."""
 
@@ -102,13 +110,13 @@ class Valora:
     def ready(self):
         self._request("/models")
 
-    def own_labels(self, control):
-        """The labels of the task that the model answers, and [] if it takes any."""
+    def terms(self, control):
+        """Asked once for all tasks of a request. AskError if the model does not fit the control."""
         own = self.card(self.model_of(control)).get("labels", [])
         if own and not set(own) & set(control.labels):
             raise AskError(f'"{control.name}" and the model "{self.model_of(control)}" have no '
                            f"label in common: {', '.join(control.labels)} and {', '.join(own)}")
-        return own
+        return Terms(own, self._question(control, own))
 
     def _question(self, control, own):
         if control.prompt or self.prompt:
@@ -129,10 +137,10 @@ class Valora:
                 "messages": [{"role": "user", "content": content}]}
         return self._request("/chat/completions", body | extra)["choices"][0]
 
-    def _boxes(self, control, picture, own):
+    def _boxes(self, control, picture, terms):
         asked = {"type": "boxes", "confidence": True, "sizes": True}
-        question, model = self._question(control, own), self.model_of(control)
-        if not own and model not in self._without_labels:
+        question, model = terms.question, self.model_of(control)
+        if not terms.own and model not in self._without_labels:
             try:
                 labelled = asked | {"labels": list(control.labels)}
                 choice = self._chat(control, picture, question, response_format=labelled)
@@ -142,14 +150,14 @@ class Valora:
                 if getattr(error, "status", None) != 400:
                     raise
         choice = self._chat(control, picture, question, response_format=asked)
-        if not own:
+        if not terms.own:
             self._without_labels.add(model)
         return json.loads(choice["message"]["content"])
 
-    def rectangles(self, control, task, picture):
+    def rectangles(self, control, terms, task, picture):
         """The regions of a RectangleLabels. Boxes with labels that it lacks are left out; boxes
         without labels have its only one."""
-        answer = self._boxes(control, picture, self.own_labels(control))
+        answer = self._boxes(control, picture, terms)
         regions = []
         for index, box in enumerate(answer["boxes"]):
             label = control.labels.get(box["label"])
@@ -164,25 +172,24 @@ class Valora:
                                                  answer["size"]))
         return regions
 
-    def _chosen(self, control, picture):
+    def _chosen(self, control, terms, picture):
         """(label, probability) pairs."""
-        own = self.own_labels(control)
-        question = self._question(control, own)
-        if own:
+        if terms.own:
             form = {"type": "labels", "confidence": True}
-            choice = self._chat(control, picture, question, response_format=form)
+            choice = self._chat(control, picture, terms.question, response_format=form)
             answer = json.loads(choice["message"]["content"])
             if "labels" in answer:
                 return list(zip(answer["labels"], answer["confidences"]))
             return [(answer["label"], answer["confidence"])]
-        choice = self._chat(control, picture, question, logprobs=True,
+        choice = self._chat(control, picture, terms.question, logprobs=True,
                             structured_outputs={"choice": list(control.labels)})
         sum_of = sum(token["logprob"] for token in choice["logprobs"]["content"])
         return [(choice["message"]["content"], math.exp(sum_of))]
 
-    def choices(self, control, task, picture):
+    def choices(self, control, terms, task, picture):
         """The region of a Choices, or none if the model's label is none of its."""
-        chosen = [(control.labels[label], score) for label, score in self._chosen(control, picture)
+        chosen = [(control.labels[label], score)
+                  for label, score in self._chosen(control, terms, picture)
                   if label in control.labels]
         if not chosen:
             return []

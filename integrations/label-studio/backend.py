@@ -39,18 +39,18 @@ class Backend:
         """Checks the configuration against the models, so that a mistake shows when it is made."""
         controls = read_config(body.get("schema") or body.get("label_config") or "")
         for control in controls:
-            self.valora.own_labels(control)
+            self.valora.terms(control)
         return {"model_version": self._version(controls)}
 
     def _ask(self, controls, task):
         regions = []
-        for control in controls:
+        for control, terms in controls:
             address = task.get("data", {}).get(control.data_key)
             if not isinstance(address, str):
                 raise AskError(f'task {task.get("id")} has no "{control.data_key}"')
             picture = self.label_studio.picture(address)
             ask = self.valora.rectangles if control.type == "RectangleLabels" else self.valora.choices
-            regions += ask(control, task, picture)
+            regions += ask(control, terms, task, picture)
         return regions
 
     def predict(self, body):
@@ -58,7 +58,8 @@ class Backend:
         if all fail, the request does."""
         controls = read_config(body.get("label_config") or "")
         version, tasks = self._version(controls), body.get("tasks") or []
-        asked = [self.pool.submit(self._ask, controls, task) for task in tasks]
+        known = [(control, self.valora.terms(control)) for control in controls]
+        asked = [self.pool.submit(self._ask, known, task) for task in tasks]
         results, failures = [], []
         for task, future in zip(tasks, asked):
             try:
