@@ -36,15 +36,17 @@ bool is_rate(const Json& value) {
 }
 
 // A number, or a list with one number for all videos or one per video, as Qwen's client sends it.
-Status read_rates(const Json& value, const std::string& field, ProcessorKwargs& out) {
+Status read_rates(const Json& value, const std::string& field, const std::string& name,
+                  ProcessorKwargs& out) {
   if (is_rate(value)) {
     out.settings.fps = value.get<double>();
     return {};
   }
   if (!value.is_array() || !std::ranges::all_of(value, is_rate))
-    return wrong_key(field, "fps",
+    return wrong_key(field, name,
                      fmt::format("a number above 0 and at most {}, or a list of them", kMaxFps));
   out.rates = value.get<std::vector<double>>();
+  out.rates_key = name;
   return {};
 }
 
@@ -93,7 +95,7 @@ Status read_processor_key(const KeyName& named, const Json& value, const std::st
     return invalid(
         fmt::format("\"{0}.{1}\" and \"{0}.{2}\" are both given; send one", field, name, key),
         field);
-  if (rate) return read_rates(value, field, *frames);
+  if (rate) return read_rates(value, field, name, *frames);
   if (!value.is_boolean()) return wrong_key(field, name, "a boolean");
   settings.do_sample_frames = value.get<bool>();
   return {};

@@ -16,6 +16,7 @@ struct ProcessorKwargs {
   MediaSettings settings;
   MediaSettings images, videos;  // sizes for one kind of media, which replace those of `settings`
   std::vector<double> rates;     // a list in "fps"; settings.fps is then absent
+  std::string rates_key;         // of the list, or "videos_kwargs.fps"
 };
 
 // "mm_processor_kwargs": min_pixels and max_pixels, or both as "size"; fps, do_sample_frames; the

@@ -60,7 +60,8 @@ struct ChatPrompt {
   std::string chat_template = {};  // Jinja, instead of the model's; empty: none
   // Treat the spellings of special tokens in messages, tools and template variables as plain text.
   bool plain_texts = false;
-  MediaSettings media_settings = {};  // settings for media without their own
+  MediaSettings media_settings = {};                       // settings for media without their own
+  MediaSettings image_settings = {}, video_settings = {};  // the same for one kind, which go first
 };
 
 // Plain text, token ids, or a conversation.

@@ -38,13 +38,14 @@ struct EvalFlags {
   std::optional<int64_t> limit;
   int concurrency = 64;
   AnswerFormFlags form;
-  bool base = false, no_head = false, json = false;
+  bool base = false, no_head = false, json = false, boxes = false;
 };
 
 // A task and the model that answers it: an adapter's folder, or the base model.
 struct Exam {
   GeneratorTask task;
   std::string adapter;
+  bool of_manifest = false;
 };
 
 Status check(const EvalFlags& flags) {
@@ -52,7 +53,9 @@ Status check(const EvalFlags& flags) {
     return invalid("--adapter and --manifest exclude each other");
   if (flags.limit && *flags.limit < 1) return invalid("--limit must be at least 1");
   if (flags.concurrency < 1) return invalid("--concurrency must be at least 1");
-  VALORA_CHECK(constraint_of(flags.form));  // before the model is loaded
+  VALORA_TRY(constraint, constraint_of(flags.form));  // before the model is loaded
+  if (constraint && flags.boxes)
+    return invalid("--boxes and " + constraint->param + " exclude each other");
   return {};
 }
 
@@ -67,7 +70,7 @@ Result<Exam> manifest_exam(const Manifest& manifest, const std::string& path, Ge
   task.head.reset();
   if (entry.head) task.head = generator::HeadSpec{*entry.head, multi_label};
   if (!entry.prompt.empty()) task.question = entry.prompt;
-  return Exam{std::move(task), entry.adapter};
+  return Exam{std::move(task), entry.adapter, true};
 }
 
 Result<std::vector<Exam>> exams_of(const EvalFlags& flags, const Manifest& manifest,
@@ -124,6 +127,18 @@ Result<std::vector<std::string>> resolve_labels(GeneratorTask& task) {
   return generator::question_labels(task, train);
 }
 
+// What --boxes asks of this model; nullopt if it writes the task's own notation.
+std::optional<AnswerConstraint> box_constraint(const Exam& exam) {
+  using generator::TaskType;
+  const bool boxes =
+      exam.task.type == TaskType::kDetection || exam.task.type == TaskType::kGrounding;
+  if (!boxes || exam.of_manifest) return std::nullopt;
+  AnswerConstraint constraint{AnswerConstraint::Kind::kBoxes, {}, {}, true, "--boxes"};
+  if (exam.task.boxes.labels) constraint.choices = exam.task.labels;
+  constraint.output.sizes = true;
+  return constraint;
+}
+
 // Evaluates all tasks.
 class Examination {
  public:
@@ -140,7 +155,8 @@ class Examination {
     for (const Exam& exam : exams) {
       std::vector<Sample> asked = samples;
       VALORA_CHECK(generator::apply_templates(exam.task, asked, labels));
-      const bool in_text = !task.head || flags_.no_head;
+      const bool in_text =
+          (!task.head || flags_.no_head) && !(flags_.boxes && box_constraint(exam));
       if (in_text && &exam == &exams.front())
         VALORA_CHECK(generator::check_answer_lengths(engine_, exam.task, asked, "validation"));
       VALORA_TRY(result, examine(exam, std::move(asked)));
@@ -173,10 +189,18 @@ class Examination {
     options.use_head = !flags_.no_head;
     options.concurrency = flags_.concurrency;
     VALORA_TRY(constraint, constraint_of(flags_.form));
-    options.constraint = std::move(constraint);
+    options.constraint = flags_.boxes ? box_constraint(exam) : std::move(constraint);
+    if (flags_.boxes && options.constraint) options.use_head = false;
     options.progress = [&](int done, int total) { bar_.show(done, total, exam.task.name); };
-    VALORA_TRY(evaluation, generator::evaluate(engine_, exam.task, samples, options));
-    return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(evaluation)};
+    auto evaluation = generator::evaluate(engine_, exam.task, samples, options);
+    // Some families write labels as they were trained to.
+    if (!evaluation.ok() && evaluation.error().param == "--boxes" &&
+        !options.constraint->choices.empty()) {
+      options.constraint->choices.clear();
+      evaluation = generator::evaluate(engine_, exam.task, samples, options);
+    }
+    if (!evaluation.ok()) return evaluation.error();
+    return TaskResult{exam.task, exam.adapter, std::move(samples), std::move(*evaluation)};
   }
 
   const EvalFlags& flags_;
@@ -242,6 +266,9 @@ void add_eval(Command app, std::function<int()>& run) {
   c.add_flag("--no-head", flags->no_head,
              "Answer with the language model even if the adapter has a head for the task");
   add_answer_form_flags(c, flags->form);
+  c.add_flag("--boxes", flags->boxes,
+             "Ask the base model and --adapter for boxes in the notation of the model's family, as "
+             "response_format boxes does, in tasks with boxes");
   c.add_option("--limit", flags->limit, "Evaluate only the first N samples per task");
   c.add_option("--concurrency", flags->concurrency, "Highest number of concurrent samples")
       .capture_default_str();

@@ -136,8 +136,8 @@ Result<std::vector<EngineAnswer>> ask_all(Engine& engine, const EngineRequests& 
   if (const auto& failure = round->failure(); failure && failure->index == kNoRequest)
     return failure->error;
   if (const auto& failure = round->failure())
-    return Error{
-        failure->error.code, requests.name(failure->index) + ": " + failure->error.message, {}};
+    return Error{failure->error.code, requests.name(failure->index) + ": " + failure->error.message,
+                 failure->error.param};
   return round->take_answers();
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/find_adapter.h"
 #include "base/quantile.h"
+#include "generator/data/box_text.h"
 #include "generator/engine_requests.h"
 
 namespace valora::generator {
@@ -22,12 +23,26 @@ Result<std::string> choose_head(const Engine& engine, const Task& task,
   return has ? task.head->name : std::string();
 }
 
-GenerateRequest request_of(const Task& task, const EvaluationOptions& options,
+// Boxes in a family's own notation are longer than in the tasks'.
+constexpr int kBoxAnswerTokens = 1024;
+
+bool asks_for_boxes(const EvaluationOptions& options) {
+  return options.constraint && options.constraint->kind == AnswerConstraint::Kind::kBoxes;
+}
+
+// The most tokens of an answer.
+int most_tokens(const Engine& engine, const Task& task, const EvaluationOptions& options) {
+  if (!asks_for_boxes(options)) return task.max_answer_tokens;
+  const int fitting = std::min(kBoxAnswerTokens, engine.model().max_model_len / 2);
+  return std::max(task.max_answer_tokens, fitting);
+}
+
+GenerateRequest request_of(const Engine& engine, const Task& task, const EvaluationOptions& options,
                            const std::string& head, Prompt prompt) {
   GenerateRequest request;
   request.prompt = std::move(prompt);
   if (!options.adapter.empty()) request.adapters.push_back({options.adapter, 1});
-  request.sampling.max_tokens = task.max_answer_tokens;
+  request.sampling.max_tokens = most_tokens(engine, task, options);
   request.sampling.temperature = 0;
   request.task = head.empty() ? valora::Task::kGenerate : valora::Task::kClassify;
   request.head = head;
@@ -73,7 +88,7 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
   requests.concurrency = options.concurrency;
   requests.make = [&](int i) -> Result<GenerateRequest> {
     VALORA_TRY(prompt, prompt_of(samples[i]));
-    return request_of(task, options, head, std::move(prompt));
+    return request_of(engine, task, options, head, std::move(prompt));
   };
   requests.name = [&](int i) { return samples[i].origin; };
   requests.progress = options.progress;
@@ -86,6 +101,11 @@ Result<Evaluation> evaluate(Engine& engine, const Task& task, std::span<const Sa
   evaluation.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   describe(answers, task.head && task.head->multi_label, evaluation);
+  if (asks_for_boxes(options))
+    for (Prediction& prediction : evaluation.predictions) {
+      VALORA_TRY(boxes, read_box_answer(prediction.text));
+      prediction.boxes = std::move(boxes);
+    }
   VALORA_TRY(scored, score(task, samples, evaluation.predictions));
   evaluation.score = std::move(scored);
   evaluation.confusion = confusion(task, samples, evaluation.predictions);

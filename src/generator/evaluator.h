@@ -19,7 +19,8 @@ struct EvaluationOptions {
   std::string adapter;   // name in the engine; empty: the base model
   bool use_head = true;  // if the task and the adapter have one; false: the language model answers
   int concurrency = 64;  // in the engine at the same time
-  // Applies to every answer. kInvalidArgument if a head answers.
+  // Applies to every answer. kInvalidArgument if a head answers. Boxes (kBoxes, as corners and with
+  // sizes) are scored as such.
   std::optional<AnswerConstraint> constraint;
   std::function<void(int done, int total)> progress;
   std::stop_token stop;  // ends the evaluation with kCancelled

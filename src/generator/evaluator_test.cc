@@ -72,6 +72,32 @@ TEST(Evaluator, ScoresTheBaseModel) {
   }
 }
 
+// Answers are 200 x 100 pixels, so a box of the whole picture's left half ends at 100.
+TEST(Evaluator, ScoresBoxesInPixels) {
+  FakeEngine engine({.script = [](const GenerateRequest& request) {
+    EXPECT_EQ(request.constraint->kind, AnswerConstraint::Kind::kBoxes);
+    EXPECT_EQ(request.sampling.max_tokens, 1024);
+    const bool first = text_of(request.prompt) == "0";
+    return say(first ? R"({"size": [200, 100], "seen": [20, 10], "boxes": [)"
+                       R"({"label": "car", "box": [0, 0, 100, 100]},)"
+                       R"({"label": null, "box": [0, 0, 20, 20]}]})"
+                     : R"({"size": [200, 100], "seen": [20, 10], "boxes": []})",
+               {-1});
+  }});
+  Task task = parity_task();
+  task.type = TaskType::kDetection;
+  task.metric = Metric::kF1AtIou;
+  auto samples = numbers(2);
+  samples[0].boxes = {{"car", {0, 0, 0.5, 1}}};
+  AnswerConstraint constraint{AnswerConstraint::Kind::kBoxes, {}, {}, true, "--boxes"};
+  const auto evaluation = evaluate(engine, task, samples, {.constraint = constraint});
+  ASSERT_TRUE(evaluation.ok()) << evaluation.error().message;
+  ASSERT_EQ(evaluation->predictions[0].boxes->size(), 2u);
+  EXPECT_EQ(evaluation->predictions[0].boxes->front().box.x1, 0.5);
+  EXPECT_EQ(evaluation->score.of_samples[1], 1);
+  EXPECT_NEAR(evaluation->score.value, 2.0 / 3, 1e-9);
+}
+
 Reply by_head(const GenerateRequest& request) {
   if (request.task == valora::Task::kGenerate) return parity(request);
   const bool odd = std::stoi(text_of(request.prompt)) % 2;

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/text/strings.h"
+#include "server/batches/batch_metrics.h"
 #include "server/batches/batch_runner.h"
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/app.h"
@@ -17,6 +18,7 @@
 #include "server/handlers/starting_app.h"
 #include "server/handlers/status/stats_ticker.h"
 #include "server/handlers/streams/stream_asker.h"
+#include "server/handlers/streams/stream_metrics.h"
 #include "server/http/allowed_hosts.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
@@ -134,12 +136,16 @@ Status Server::serve(Engine& engine) {
                                         return headers_of_owner(*service, owner);
                                       });
     impl_->service->batches = impl_->batches.get();
+    Metrics& metrics = impl_->service->metrics;
+    metrics.add(std::make_unique<BatchCollector>(*impl_->batches, metrics.labels()));
     impl_->batches->resume();
   }
   if (impl_->streams) {
     impl_->asker = std::make_unique<StreamAsker>(impl_->service);
     impl_->streams->resume(impl_->asker->parts(impl_->options.media));
     impl_->service->streams = impl_->streams.get();
+    Metrics& metrics = impl_->service->metrics;
+    metrics.add(std::make_unique<StreamCollector>(*impl_->streams, metrics.labels()));
   }
   impl_->app->serve(std::make_shared<App>(impl_->service));
   return {};

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import checkpoints
 import serving
 from programs import find_program, generate
 
@@ -100,6 +101,37 @@ def test_constrained_answers_are_scored(folders, tasks, tmp_path):
     assert all(len(answer) == 2 and set(answer) <= set("xy") for answer in answers("--regex", "[xy]{2}"))
     (tmp_path / "schema.json").write_text('{"type": "null"}')
     assert set(answers("--json-schema", tmp_path / "schema.json")) == {"null"}
+
+
+def test_base_models_are_scored_by_their_own_boxes(folders, tmp_path):
+    """A family that writes boxes as JSON, held to the task's labels; one whose marks take no list of them."""
+    base = checkpoints.make_model("vl3-grouped-tied")
+    grouped = {"model": checkpoints.save_model(base, tmp_path / "grouped")}
+    pictures = [serving.picture(seed, 150, 90) for seed in (1, 2, 3)]
+    for i, data in enumerate(pictures):
+        (tmp_path / f"{i}.png").write_bytes(data)
+    server = serving.Server(grouped)
+    try:
+        form = {"type": "boxes", "labels": ["car", "person"]}
+        asked = [[serving.image_part(data), serving.text_part("Find every car, person.")] for data in pictures]
+        answers = [server.chat("tiny", content, max_tokens=512, ignore_eos=False, response_format=form) for content in asked]
+        truths = [json.loads(answer["choices"][0]["message"]["content"]) for answer in answers]
+    finally:
+        assert server.stop() == 0
+    assert any(truths)
+    lines = [{"image": f"{i}.png", "boxes": boxes, "box_unit": "pixels"} for i, boxes in enumerate(truths)]
+    (tmp_path / "things.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task = {"name": "things", "type": "detection", "train": "things.jsonl", "validation": "things.jsonl", "labels": ["car", "person"],
+            "question": "Find every {labels}."}
+    (tmp_path / "tasks.yaml").write_text(json.dumps({"tasks": [task]}))
+    result, = evaluate(grouped, tmp_path, "--boxes")
+    assert result["score"] == 1  # what the server answers is found
+    without, = evaluate(grouped, tmp_path)
+    assert without["score"] < 1  # the base does not write the task's notation
+    marks, = evaluate(folders, tmp_path, "--boxes")
+    assert 0 <= marks["score"] <= 1
+    done = run(grouped, tmp_path, "--boxes", "--regex", "a")
+    assert done.returncode == 1 and "--boxes and --regex exclude each other" in done.stderr
 
 
 def test_invalid_arguments_are_refused(folders, tasks, tmp_path):

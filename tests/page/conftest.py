@@ -31,8 +31,8 @@ def demo_server(*options):
 
 
 @pytest.fixture(scope="session")
-def server():
-    made = demo_server("--allow-runtime-lora-updating", "--swap-space", "16M")
+def server(tmp_path_factory):
+    made = demo_server("--allow-runtime-lora-updating", "--swap-space", "16M", "--batches-dir", tmp_path_factory.mktemp("batches") / "kept")
     yield made
     made.stop()
 

@@ -21,8 +21,9 @@ from conftest import (
     until,
 )
 
-VIEWS = {"try": "/", "adapters": "/#adapters", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
-READY = {"try": ".empty button", "adapters": "tbody tr", "now": ".panels .figures", "charts": "main input[type=file]", "docs": ".endpoint"}
+VIEWS = {"try": "/", "adapters": "/#adapters", "batches": "/#batches", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
+READY = {"try": ".empty button", "adapters": "tbody tr", "batches": ".totals dd", "now": ".panels .figures", "charts": "main input[type=file]",
+         "docs": ".endpoint"}
 
 
 def try_states(page):

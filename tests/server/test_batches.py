@@ -154,6 +154,32 @@ def test_cancelled_batch_keeps_what_is_done(server, client):
         client.batches.cancel(batch.id)
 
 
+def metric(server, name, **labels):
+    """The value of a series with these labels."""
+    _, text = server.request("GET", "/metrics")
+    return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+               if line.startswith(name + "{") and all(f'{key}="{value}"' in line for key, value in labels.items()))
+
+
+def test_metrics_count_rows_and_batches(server, client):
+    def rows():
+        return {name: metric(server, f"valora:batch_rows_{name}") for name in ("waiting", "in_flight", "completed_total", "failed_total")}
+
+    before, cancelled = rows(), metric(server, "valora:batches", status="cancelled")
+    bodies = {str(i): chat("Hi", max_tokens=400, ignore_eos=True) for i in range(300)} | {"wrong": chat("Hi", model="nobody")}
+    batch = begin(client, lines_of(bodies))
+    server.wait_until(lambda: rows()["in_flight"] > 0, "rows are in flight")
+    now = rows()
+    assert now["waiting"] > 0 and 0 < now["in_flight"] <= 301 and metric(server, "valora:batches", status="in_progress") == 1
+    client.batches.cancel(batch.id)
+    batch = wait_for(client, batch)
+    after = rows()
+    assert (after["waiting"], after["in_flight"]) == (0, 0)
+    assert after["completed_total"] - before["completed_total"] == batch.request_counts.completed
+    assert after["failed_total"] - before["failed_total"] == batch.request_counts.failed > 0
+    assert metric(server, "valora:batches", status="cancelled") == cancelled + 1
+
+
 def test_expired_batch_names_the_rows_that_were_not_asked(client):
     bodies = {str(i): coins(i) for i in range(300)}
     batch = wait_for(client, begin(client, lines_of(bodies), window="1s"))
@@ -255,7 +281,7 @@ def test_full_disk_loses_nothing(tmp_path):
     full = BatchServer(folder, "--batch-concurrency", 4, preexec_fn=small_disk, stderr=(tmp_path / "log").open("w"))
     bodies = {str(i): chat(f"Say {i}") for i in range(80)}
     batch = begin(full.client(), lines_of(bodies))
-    full.wait_until(lambda: "waits until its answers can be written" in (tmp_path / "log").read_text(), "the disk is full")
+    full.wait_until(lambda: "waits until it can be written" in (tmp_path / "log").read_text(), "the disk is full")
     now = full.client().batches.retrieve(batch.id)
     assert now.status == "in_progress" and 0 < now.request_counts.completed < 80
     assert live(full, chat("Hello"))[0] == 200

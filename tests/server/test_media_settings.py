@@ -85,6 +85,20 @@ def test_parts_may_have_different_sizes(served, layout):
         refused(served, [parts[1], image_part(picture(3)) | wrong, QUESTION], "messages[0].content[1]")
 
 
+@pytest.mark.parametrize("kind, part", [("images_kwargs", image_part(picture(3))), ("videos_kwargs", frames(4))])
+def test_faults_of_one_kind_name_their_field(served, kind, part):
+    """Not the part, which has no settings; and the part's own go first."""
+    def fault(*parts, **sizes):
+        status, text = served.request("POST", "/v1/chat/completions", chat_body("tiny", [*parts, QUESTION], mm_processor_kwargs={kind: sizes}))
+        return json.loads(text)["error"] if status == 400 else None
+
+    for sizes in ({"max_pixels": 10**9}, {"min_pixels": 2048, "max_pixels": 1024}, {"size": {"shortest_edge": 0, "longest_edge": 1024}}):
+        found = fault(part, **sizes)
+        assert found["param"] == "mm_processor_kwargs" and found["message"].startswith(f'"mm_processor_kwargs.{kind}": '), found
+    assert fault(part | {"max_pixels": 1024}, max_pixels=10**9) is None
+    refused(served, [part, QUESTION], "mm_processor_kwargs", mm_processor_kwargs={"max_pixels": 10**9, kind: {"min_pixels": 1}})
+
+
 def test_pictures_with_other_limits_are_cached_separately(served):
     def ask(part):
         return served.chat("tiny", [part, QUESTION], max_tokens=8, logprobs=True)["choices"][0]["logprobs"]["content"]

@@ -15,6 +15,7 @@ CALL = [{"type": "function", "name": "weather", "parameters": NOTHING}]
 # Fields that need a state which these requests do not bring about.
 RARE = {("/v1/stats", JSON, "steps.last"): "none", ("/v1/responses", EVENTS, "code"): "an error", ("/v1/responses", EVENTS, "message"): "an error",
         ("/v1/responses", EVENTS, "param"): "an error",
+        ("/props", JSON, "chat_template"): "a chat template",
         ("/v1/models/{model}", JSON, "num_labels"): "labels of a task", ("/v1/models/{model}", JSON, "labels"): "labels of a task"}
 ERRORS = ["errors.object", "errors.data", "errors.data.code", "errors.data.message", "errors.data.param", "errors.data.line"]
 RARE |= {(path, JSON, place): "a batch with faults" for path in ("/v1/batches", "/v1/batches/{batch_id}/cancel") for place in ERRORS}
@@ -172,7 +173,7 @@ def answers(server):
     for event in events(server.request("POST", "/v1/analyze", skills | {"stream": True})[1]):
         yield "/v1/analyze", "post", EVENTS, event
     for path, template in {"/v1/models": None, "/v1/models/three": "/v1/models/{model}", "/v1/lora_adapters": None, "/v1/applications": None,
-                           "/v1/stats": None, "/load": None, "/version": None, "/openapi.json": None, "/tokenizer_info": None}.items():
+                           "/v1/stats": None, "/load": None, "/version": None, "/openapi.json": None, "/tokenizer_info": None, "/props": None}.items():
         yield template or path, "get", JSON, json.loads(server.request("GET", path)[1])
 
 

@@ -161,6 +161,7 @@ def test_file_is_read_to_its_end_without_a_drop(server):
     stream = server.begin((SAMPLES / "clip-1.mp4").as_uri(), ["actions"], fps=4, realtime=False, window={"frames": 2})
     server.wait_until(lambda: server.ask("GET", stream)[1]["state"] == "ended", "the file ends")
     counts = server.ask("GET", stream)[1]["counts"]
+    assert server.metric('valora:stream_frames') >= counts["frames"] and server.metric("valora:streams") >= 1
     assert counts["dropped"] == 0 and counts["frames"] == counts["answered"] > 3
     assert all("content" in e["answers"]["actions"] for e in server.events(stream, "answers"))
     assert server.ask("DELETE", stream)[0] == 200 and server.ask("GET", stream)[0] == 404

@@ -342,6 +342,14 @@ def test_page_and_statistics_come_from_one_replica():
     assert asked(ingress, "/ready")[0] == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/files", "/v1/files/file-1/content", "/v1/batches"])
+def test_batches_are_refused_with_the_reason(path):
+    ingress, calls = page_ingress([])
+    status, body, _ = asked(ingress, path, "GET")
+    assert status == 403 and b"ask one that was started with --batches-dir" in body and not calls
+    assert asked(ingress, path, "POST")[0] == 403
+
+
 def test_statistics_stream_passes_through_and_ends_with_its_replica():
     ingress, calls = page_ingress(
         [head(body=b"data: 1\n\n", more=True), b"data: 2\n\n", ServerLost()]

@@ -56,6 +56,11 @@ ASKED = {"/version", "/v1/applications", STATS} | PAGE  # any replica can answer
 PINS = {"/v1/pin_lora_adapter", "/v1/unpin_lora_adapter"}
 CHANGES = {"/v1/load_lora_adapter", "/v1/unload_lora_adapter"}
 LOST = (ServerLost, ReplicaUnavailableError, RayError)
+BATCHES = ("/v1/files", "/v1/batches")  # and everything below them
+NO_BATCHES = (
+    "files and batches belong to one server: ask one that was started with --batches-dir, "
+    "not this endpoint of several servers"
+)
 BODY_BYTES = 64 * 2**20  # the limit of `valora serve`
 LARGE_BODY = 2**18
 BROADCAST_SECONDS = 300
@@ -109,6 +114,8 @@ class ValoraIngress:
             return await self._change(request)
         if path in PINS:
             return await self._pin(request)
+        if path.startswith(BATCHES) and method != "OPTIONS":
+            return failure(403, NO_BATCHES)
         return (
             failure(404, f"the path {path} does not exist")
             if method != "OPTIONS"

@@ -10,6 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "base/fault.h"
+#include "base/json/json.h"
+
 namespace valora::generator {
 namespace {
 
@@ -155,6 +158,24 @@ std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& 
     }
   }
   return boxes;
+}
+
+Result<std::vector<LabelledBox>> read_box_answer(const std::string& answer) {
+  VALORA_TRY(json, parse_json(answer, "the answer"));
+  try {
+    const double width = json.at("size").at(0), height = json.at("size").at(1);
+    std::vector<LabelledBox> boxes;
+    for (const Json& box : json.at("boxes")) {
+      const Json &label = box.at("label"), &corners = box.at("box");
+      boxes.push_back(
+          {label.is_string() ? label.get<std::string>() : std::string(),
+           {corners.at(0).get<double>() / width, corners.at(1).get<double>() / height,
+            corners.at(2).get<double>() / width, corners.at(3).get<double>() / height}});
+    }
+    return boxes;
+  } catch (const Json::exception& e) {
+    return fault("the answer is no list of boxes", e);
+  }
 }
 
 double overlap(const Box& a, const Box& b) {

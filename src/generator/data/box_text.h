@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "generator/data/task.h"
 
 namespace valora::generator {
@@ -18,6 +19,8 @@ std::string write_boxes(const std::vector<LabelledBox>& boxes, const BoxFormat& 
 // edge. Both forms are parsed, whatever the format. A box's label is that of the preceding <ref>,
 // if any.
 std::vector<LabelledBox> read_boxes(const std::string& answer, const BoxFormat& format);
+// The boxes of an answer of kind AnswerConstraint::Kind::kBoxes, as corners and with its sizes.
+Result<std::vector<LabelledBox>> read_box_answer(const std::string& answer);
 double overlap(const Box& a, const Box& b);  // intersection over union
 
 }  // namespace valora::generator

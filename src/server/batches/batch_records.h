@@ -1,6 +1,7 @@
 // Files and batches as records: what the API shows of them, and what the disk keeps.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -33,6 +34,10 @@ enum class BatchStatus : uint8_t {
   kCancelling,
   kCancelled
 };
+inline constexpr std::array kBatchStatuses = {BatchStatus::kValidating, BatchStatus::kFailed,
+                                              BatchStatus::kInProgress, BatchStatus::kFinalizing,
+                                              BatchStatus::kCompleted,  BatchStatus::kExpired,
+                                              BatchStatus::kCancelling, BatchStatus::kCancelled};
 std::string_view batch_status_name(BatchStatus status);
 // No row is asked any more, and its files do not change.
 bool has_ended(BatchStatus status);

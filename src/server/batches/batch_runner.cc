@@ -47,7 +47,8 @@ void BatchRunner::work(Job& job) {
                     .request = [this, owner = job.owner](
                                    BatchLine line) { return request_of(owner, std::move(line)); },
                     .ask = ask_of(job.owner),
-                    .queue = thread_.queue()},
+                    .queue = thread_.queue(),
+                    .totals = totals_},
                    job.id);
     work.run();
   } catch (const std::exception& e) {

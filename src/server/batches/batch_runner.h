@@ -28,6 +28,8 @@ class BatchRunner {
   BatchRunner& operator=(const BatchRunner&) = delete;
 
   BatchStore& store() { return store_; }
+  const BatchStore& store() const { return store_; }
+  const RowTotals& totals() const { return totals_; }
 
   // Goes on with the batches that an earlier process has not ended. Called once.
   void resume();
@@ -60,6 +62,7 @@ class BatchRunner {
   BatchStore& store_;
   const AskRow ask_;
   const Identity identity_;
+  RowTotals totals_;
   std::mutex validation_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Job>> jobs_;  // by id: in the order of their creation

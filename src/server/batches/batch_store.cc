@@ -226,6 +226,17 @@ std::vector<BatchRecord> BatchStore::batches() const {
   return out;
 }
 
+BatchTally BatchStore::tally() const {
+  const std::lock_guard lock(mutex_);
+  BatchTally out;
+  for (const auto& [id, batch] : batches_) {
+    ++out.by_status[batch.status];
+    const size_t done = batch.completed + batch.failed;
+    if (!has_ended(batch.status) && done < batch.total) out.rows_left += batch.total - done;
+  }
+  return out;
+}
+
 Status BatchStore::change(const std::string& id, const std::function<void(BatchRecord&)>& change) {
   const std::lock_guard lock(mutex_);
   const auto found = batches_.find(id);

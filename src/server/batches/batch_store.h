@@ -25,6 +25,12 @@ struct BatchLimits {
   int in_flight = 48;                      // rows of all batches together
 };
 
+// All batches together.
+struct BatchTally {
+  std::map<BatchStatus, size_t> by_status;
+  size_t rows_left = 0;  // of batches that have not ended: without an answer, in flight or not
+};
+
 class BatchStore {
  public:
   // Ended batches of a user beyond this number are forgotten, the oldest first; their files stay.
@@ -51,6 +57,7 @@ class BatchStore {
   Result<BatchRecord> add_batch(BatchRecord batch);
   std::optional<BatchRecord> batch(std::string_view id) const;
   std::vector<BatchRecord> batches() const;  // the oldest first
+  BatchTally tally() const;
   // Changes a batch and keeps that; if it cannot be kept, nothing changes.
   Status change(const std::string& id, const std::function<void(BatchRecord&)>& change);
   // Changes a batch in memory: what a restart finds anew.

@@ -69,14 +69,25 @@ void BatchWork::run() {
   finish(outcome);
 }
 
-bool BatchWork::change(const std::function<void(BatchRecord&)>& change) {
-  while (!parts_.control.stops()) {
-    const Status changed = parts_.store.change(id_, change);
-    if (changed.ok()) return true;
-    if (changed.error().code == ErrorCode::kNotFound) return false;
+// Again and again while the disk has no room, until it is kept (true) or the process ends.
+bool BatchWork::until_kept(const std::function<Status()>& keep) {
+  bool told = false;
+  while (true) {
+    const Status kept = keep();
+    if (kept.ok()) return true;
+    if (kept.error().code != ErrorCode::kUnavailable) {
+      spdlog::error("{}: {}", id_, kept.error().message);
+      return false;
+    }
+    if (!std::exchange(told, true))
+      spdlog::error("{} waits until it can be written: {}", id_, kept.error().message);
+    if (parts_.control.stops()) return false;
     parts_.control.wait_for(kPauseAfterFault);
   }
-  return false;
+}
+
+bool BatchWork::change(const std::function<void(BatchRecord&)>& change) {
+  return until_kept([&] { return parts_.store.change(id_, change); });
 }
 
 bool BatchWork::fail(std::vector<LineFault> faults) {
@@ -94,21 +105,20 @@ bool BatchWork::fail(std::vector<LineFault> faults) {
 }
 
 std::optional<RowJournal> BatchWork::open_journal(const std::string& id, size_t& rows) {
-  while (!parts_.control.stops()) {
+  std::optional<RowJournal> opened;
+  until_kept([&]() -> Status {
     rows = 0;
-    auto journal = RowJournal::open(parts_.store.content_path(id),
-                                    [&](std::string_view row, size_t) -> Status {
-                                      VALORA_TRY(custom_id, custom_id_of(row));
-                                      ++rows;
-                                      done_.insert(std::move(custom_id));
-                                      return {};
-                                    });
-    if (journal.ok()) return std::move(*journal);
-    spdlog::error("{}: {}", id_, journal.error().message);
-    if (journal.error().code != ErrorCode::kUnavailable) return std::nullopt;
-    parts_.control.wait_for(kPauseAfterFault);
-  }
-  return std::nullopt;
+    VALORA_TRY(journal, RowJournal::open(parts_.store.content_path(id),
+                                         [&](std::string_view row, size_t) -> Status {
+                                           VALORA_TRY(custom_id, custom_id_of(row));
+                                           ++rows;
+                                           done_.insert(std::move(custom_id));
+                                           return {};
+                                         }));
+    opened.emplace(std::move(journal));
+    return {};
+  });
+  return opened;
 }
 
 bool BatchWork::open() {
@@ -134,7 +144,7 @@ bool BatchWork::check_input() {
   if (!input->faults.empty()) return fail(std::move(input->faults));
   rows_ = std::move(input->rows);
   total_ = input->total;
-  count();
+  count(0, 0);
   return change([&](BatchRecord& batch) {
     if (batch.status == BatchStatus::kValidating) {
       batch.status = BatchStatus::kInProgress;
@@ -174,7 +184,8 @@ BatchWork::Outcome BatchWork::ask_rows() {
                     .write = [this](const std::vector<AnsweredRow>& rows) { return write(rows); },
                     .ask = parts_.ask,
                     .most_in_flight = parts_.most_in_flight,
-                    .deadline = deadline()};
+                    .deadline = deadline(),
+                    .in_flight = &parts_.totals.in_flight};
   RowRun run(std::move(parts), parts_.queue);
   parts_.control.attach(&run);
   const Status ran = run.run();
@@ -183,19 +194,13 @@ BatchWork::Outcome BatchWork::ask_rows() {
   return why_ended();
 }
 
-void BatchWork::count() { parts_.store.count(id_, total_, completed_, failed_); }
-
-// Until there is room, or the process ends.
-bool BatchWork::append(RowJournal& journal, const std::string& text) {
-  bool told = false;
-  while (true) {
-    const Status appended = journal.append(text);
-    if (appended.ok()) return true;
-    if (!std::exchange(told, true))
-      spdlog::error("{} waits until its answers can be written: {}", id_, appended.error().message);
-    if (parts_.control.stops()) return false;
-    parts_.control.wait_for(kPauseAfterFault);
-  }
+// So many more rows are written.
+void BatchWork::count(size_t completed, size_t failed) {
+  completed_ += completed;
+  failed_ += failed;
+  parts_.totals.completed += completed;
+  parts_.totals.failed += failed;
+  parts_.store.count(id_, total_, completed_, failed_);
 }
 
 Status BatchWork::write(const std::vector<AnsweredRow>& rows) {
@@ -206,12 +211,11 @@ Status BatchWork::write(const std::vector<AnsweredRow>& rows) {
     completed += ok ? 1 : 0;
     (ok ? answered : refused) += answer_row(row.name, row.request_id, row.response);
   }
-  if (!append(*output_, answered) || !append(*errors_, refused))
+  if (!until_kept([&] { return output_->append(answered); }) ||
+      !until_kept([&] { return errors_->append(refused); }))
     return {Error{ErrorCode::kUnavailable, "its answers cannot be written", {}}};
   for (const AnsweredRow& row : rows) done_.insert(row.name);
-  completed_ += completed;
-  failed_ += rows.size() - completed;
-  count();
+  count(completed, rows.size() - completed);
   return {};
 }
 
@@ -225,10 +229,9 @@ bool BatchWork::give_up_rest(Outcome outcome) {
   std::string text;
   size_t given_up = 0;
   const auto flush = [&] {
-    if (!append(*errors_, text)) return false;
-    failed_ += std::exchange(given_up, 0);
+    if (!until_kept([&] { return errors_->append(text); })) return false;
+    count(0, std::exchange(given_up, 0));
     text.clear();
-    count();
     return true;
   };
   for (const LinePlace place : rows_) {
@@ -250,13 +253,9 @@ bool BatchWork::publish() {
   const auto keep = [&](bool has, const std::string& id, const char* kind) {
     std::error_code ignored;
     if (!has) std::filesystem::remove(parts_.store.content_path(id), ignored);
-    while (has && !parts_.control.stops()) {
-      const Status kept =
-          parts_.store.publish(id, batch_, fmt::format("{}_{}.jsonl", batch_.id, kind));
-      if (kept.ok()) return true;
-      parts_.control.wait_for(kPauseAfterFault);
-    }
-    return !has;
+    return !has || until_kept([&] {
+      return parts_.store.publish(id, batch_, fmt::format("{}_{}.jsonl", batch_.id, kind));
+    });
   };
   if (!keep(has_output, batch_.output_id, "output")) return false;
   if (!keep(has_errors, batch_.error_id, "error")) return false;

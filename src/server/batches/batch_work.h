@@ -2,6 +2,7 @@
 // on the disk at each moment, so that another process goes on with it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -19,6 +20,12 @@
 #include "server/batches/row_run.h"
 
 namespace valora::server {
+
+// Rows of all batches since the process began.
+struct RowTotals {
+  std::atomic<int64_t> in_flight{0};
+  std::atomic<uint64_t> completed{0}, failed{0};
+};
 
 // Tells a batch's work what others want of it. Thread-safe.
 class BatchControl {
@@ -58,6 +65,7 @@ class BatchWork {
     std::function<HttpRequest(BatchLine)> request;  // a row as its owner's request
     AskRow ask;
     std::shared_ptr<RowThread::Queue> queue;
+    RowTotals& totals;
   };
 
   BatchWork(Parts parts, std::string id) : parts_(std::move(parts)), id_(std::move(id)) {}
@@ -75,7 +83,7 @@ class BatchWork {
   Outcome ask_rows();
   Outcome why_ended() const;
   Status write(const std::vector<AnsweredRow>& rows);
-  bool append(RowJournal& journal, const std::string& text);
+  bool until_kept(const std::function<Status()>& keep);
   bool give_up_rest(Outcome outcome);
   void finish(Outcome outcome);
   bool publish();
@@ -86,7 +94,7 @@ class BatchWork {
     return std::chrono::system_clock::from_time_t(batch_.expires_at);
   }
   bool is_expired() const;
-  void count();
+  void count(size_t completed, size_t failed);
 
   const Parts parts_;
   const std::string id_;

@@ -106,8 +106,9 @@ void RowRun::ask(const Repeat& row, Row asked) {
         shared->changed.notify_all();
       });
   if (asked.request.id.empty()) asked.request.id = request_id_from({});
+  if (parts_.in_flight) ++*parts_.in_flight;
   flights_[index] = {std::move(asked.name), asked.request.id, asked.request.body.size(),
-                     row.attempts, exchange};
+                     row.attempts,          exchange,         {parts_.in_flight, {}}};
   bytes_ += flights_[index].bytes;
   try {
     parts_.ask(std::move(asked.request), exchange);

@@ -1,6 +1,7 @@
 // Asks the rows of one input, a bounded number at once, and writes their answers in groups.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -47,6 +48,7 @@ struct RowRunParts {
   size_t most_bytes = size_t{256} << 20;  // of the bodies in flight, unless it is one row
   // At this time the rows in flight are left; absent: never.
   std::optional<std::chrono::system_clock::time_point> deadline = {};
+  std::atomic<int64_t>* in_flight = nullptr;  // counts the rows in flight, if given
 };
 
 // A row whose answer is 429 (a limit of the server, the user or the application) is asked again
@@ -65,11 +67,15 @@ class RowRun {
   void leave();
 
  private:
+  struct Uncount {
+    void operator()(std::atomic<int64_t>* count) const { --*count; }
+  };
   struct Flight {
     std::string name, request_id;
     size_t bytes = 0;
     int attempts = 0;
     std::weak_ptr<InnerExchange> exchange;
+    std::unique_ptr<std::atomic<int64_t>, Uncount> counted;
   };
   struct Ended {
     size_t index;

@@ -26,6 +26,7 @@ TEST_F(Handlers, ModelsListsBaseAndAdapters) {
   EXPECT_TRUE(base["parent"].is_null());
   EXPECT_EQ(base["max_model_len"], 4096);
   EXPECT_EQ(base["input_modalities"], Json({"text", "image", "video"}));
+  EXPECT_EQ(base["architecture"]["input_modalities"], base["input_modalities"]);
   EXPECT_EQ(base["permission"].size(), 1u);
   const Json lens = call("GET", "/v1/models/lens")->json();
   EXPECT_EQ(lens["id"], "lens");
@@ -61,6 +62,16 @@ TEST_F(Handlers, ListsCountLabelsInsteadOfNamingThem) {
     EXPECT_EQ(head["num_labels"], 3);
     EXPECT_FALSE(head.contains("labels"));
   }
+}
+
+TEST_F(Handlers, PropsDescribeAModelAsLlamaCppDoes) {
+  const Json base = call("GET", "/props")->json();
+  EXPECT_EQ(base["default_generation_settings"]["n_ctx"], 4096);
+  EXPECT_EQ(base["modalities"]["vision"], true);
+  EXPECT_FALSE(base.contains("chat_template"));
+  options_.tokenizer_info = R"({"chat_template":"{{ enable_thinking }}","bos_token":"x"})";
+  service_.reset();
+  EXPECT_EQ(call("GET", "/props")->json()["chat_template"], "{{ enable_thinking }}");
 }
 
 TEST_F(Handlers, TokenizeAndDetokenizeAnswer) {
@@ -139,9 +150,10 @@ TEST_F(Handlers, OpenApiDescribesEveryRoute) {
       ASSERT_NE(route, nullptr) << method << " " << path;
       EXPECT_EQ(operation["summary"], route->summary);
       EXPECT_EQ(operation.contains("security"), !route->open);
-      const bool lists =
-          name == "GET" && (path == "/v1/files" || path == "/v1/batches" || path == "/v1/streams");
-      EXPECT_EQ(operation.contains("parameters"), path.find('{') != path.npos || lists);
+      const bool asked =
+          path == "/props" || path == "/v1/files" || path == "/v1/batches" || path == "/v1/streams";
+      EXPECT_EQ(operation.contains("parameters"),
+                path.find('{') != path.npos || (name == "GET" && asked));
       EXPECT_TRUE(operation["responses"].contains("default"));
       ++operations;
     }

@@ -9,6 +9,7 @@
 #include "server/handlers/adapters/models.h"
 #include "server/handlers/adapters/upload_lora.h"
 #include "server/handlers/applications/applications.h"
+#include "server/handlers/batches/batch_access.h"
 #include "server/handlers/batches/batches.h"
 #include "server/handlers/batches/files.h"
 #include "server/handlers/generation/generation.h"
@@ -21,6 +22,7 @@
 #include "server/handlers/pooled/classify.h"
 #include "server/handlers/pooled/embeddings.h"
 #include "server/handlers/pooled/scores.h"
+#include "server/handlers/status/llama_props.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
 #include "server/handlers/streams/streams.h"
@@ -65,19 +67,21 @@ constexpr std::array kRoutes = {
           !kOpen, kModelWork, kChanges},
     Route{"POST", kUploadPath, handle_upload_lora, "Upload an adapter and load it", !kOpen,
           kModelWork, kChanges, nullptr, check_upload_header},
-    Route{"POST", kFilesPath, handle_upload_file, "Upload the input of a batch", !kOpen, kModelWork,
-          kChanges, nullptr, check_file_header},
-    Route{"GET", kFilesPath, handle_files, "List files"},
-    Route{"GET", "/v1/files/{file_id}", handle_file, "Describe a file"},
-    Route{"GET", "/v1/files/{file_id}/content", handle_file_content, "The content of a file"},
-    Route{"DELETE", "/v1/files/{file_id}", handle_delete_file, "Delete a file", !kOpen, !kModelWork,
-          kChanges},
-    Route{"POST", kBatchesPath, handle_create_batch, "Begin a batch of requests", !kOpen,
-          kModelWork, kChanges},
-    Route{"GET", kBatchesPath, handle_batches, "List batches"},
-    Route{"GET", "/v1/batches/{batch_id}", handle_batch, "Describe a batch"},
-    Route{"POST", "/v1/batches/{batch_id}/cancel", handle_cancel_batch, "Cancel a batch", !kOpen,
-          !kModelWork, kChanges},
+    Route{"POST", kFilesPath, with_batches<handle_upload_file>, "Upload the input of a batch",
+          !kOpen, kModelWork, kChanges, nullptr, check_file_header},
+    Route{"GET", kFilesPath, with_batches<handle_files>, "List files"},
+    Route{"GET", "/v1/files/{file_id}", with_batches<handle_file>, "Describe a file"},
+    Route{"GET", "/v1/files/{file_id}/content", with_batches<handle_file_content>,
+          "The content of a file"},
+    Route{"DELETE", "/v1/files/{file_id}", with_batches<handle_delete_file>, "Delete a file",
+          !kOpen, !kModelWork, kChanges},
+    Route{"POST", kBatchesPath, with_batches<handle_create_batch>, "Begin a batch of requests",
+          !kOpen, kModelWork, kChanges},
+    Route{"GET", kBatchesPath, with_batches<handle_batches>, "List batches"},
+    Route{"GET", "/v1/batches/{batch_id}", with_batches<handle_batch>, "Describe a batch"},
+    Route{"POST", "/v1/batches/{batch_id}/cancel", with_batches<handle_cancel_batch>,
+          "Cancel a batch", !kOpen, !kModelWork, kChanges},
+    Route{"GET", "/props", handle_props, "Describe a model as llama.cpp's server does"},
     Route{"POST", kStreamsPath, handle_create_stream, "Begin a stream", !kOpen, kModelWork,
           kChanges},
     Route{"GET", kStreamsPath, handle_streams, "List streams"},

@@ -1,9 +1,17 @@
 #include "server/handlers/viewer.h"
 
+#include "api/find_adapter.h"
+
 namespace valora::server {
 
 bool Viewer::may_ask(std::string_view model) const {
   return !stranger_ && (user_ == nullptr || user_->may_ask(model));
+}
+
+bool Viewer::knows(const std::string& model) const {
+  if (service_.is_base(model)) return may_ask(service_.base_name());
+  const auto adapter = find_adapter(service_.engine, service_.adapter_of(model));
+  return adapter && may_ask(adapter->name);
 }
 
 bool Viewer::sees_adapter(std::string_view adapter) const {

@@ -20,6 +20,8 @@ class Viewer {
   // Null: the request has no key of a user.
   const ServedUser* user() const { return user_; }
   bool may_ask(std::string_view model) const;
+  // True for the base model and adapters that are loaded, if it may ask them.
+  bool knows(const std::string& model) const;
   // Adapters that it may ask or load.
   bool sees_adapter(std::string_view adapter) const;
   bool sees_application(std::string_view application) const;

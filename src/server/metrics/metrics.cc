@@ -159,6 +159,8 @@ std::vector<prometheus::MetricFamily> Metrics::families() const {
   for (auto& family : process_.Collect()) families.push_back(std::move(family));
   for (auto& family : registry_.Collect()) families.push_back(std::move(family));
   for (auto& family : http_.sizes()) families.push_back(std::move(family));
+  for (const auto& more : more_)
+    for (auto& family : more->Collect()) families.push_back(std::move(family));
   return families;
 }
 

@@ -2,6 +2,7 @@
 // these names too.
 #pragma once
 
+#include <prometheus/collectable.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
@@ -10,6 +11,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "api/engine.h"
 #include "server/metrics/adapter_activity.h"
@@ -56,6 +59,13 @@ class Metrics final : public StepObserver {
   void choice_finished(FinishReason reason);
 
   void on_step(const StepRecord& step) override;
+
+  // Of every series.
+  const prometheus::Labels& labels() const { return labels_; }
+  // Further metrics, read at each scrape. Called before the first one.
+  void add(std::unique_ptr<const prometheus::Collectable> more) {
+    more_.push_back(std::move(more));
+  }
 
   // Prometheus text exposition format; `names`: what its reader may see.
   std::string text() const;
@@ -111,6 +121,7 @@ class Metrics final : public StepObserver {
   prometheus::Counter& computed_source_;
   prometheus::Counter& cached_source_;
   HttpMetrics http_;
+  std::vector<std::unique_ptr<const prometheus::Collectable>> more_;
   std::atomic<int> first_tokens_{0};
 };
 

@@ -36,25 +36,17 @@ std::vector<MediaRef*> videos_of(ChatPrompt& prompt) {
   return videos;
 }
 
-// Sizes for one kind of media go before those for all, and behind those of a content part.
-void apply_sizes(const ProcessorKwargs& kwargs, ChatPrompt& prompt) {
-  for (ChatMessage& message : prompt.messages)
-    for (ContentPart& part : message.parts)
-      if (auto* media = std::get_if<MediaRef>(&part))
-        media->settings = in_request(
-            media->settings, media->kind == MediaRef::Kind::kImage ? kwargs.images : kwargs.videos);
-}
-
 // One rate for all videos, or one per video.
-Status apply_rates(const std::vector<double>& rates, const std::vector<MediaRef*>& videos,
+Status apply_rates(const ProcessorKwargs& kwargs, const std::vector<MediaRef*>& videos,
                    MediaSettings& request) {
+  const std::vector<double>& rates = kwargs.rates;
   if (rates.empty()) return {};
   request.fps = rates.front();
   if (rates.size() == 1) return {};
   if (rates.size() != videos.size())
     return invalid(
-        fmt::format("\"{}.fps\" must be one number, or one for each of the {} videos, not {}",
-                    kKwargs, videos.size(), rates.size()),
+        fmt::format("\"{}.{}\" must be one number, or one for each of the {} videos, not {}",
+                    kKwargs, kwargs.rates_key, videos.size(), rates.size()),
         kKwargs);
   for (size_t i = 0; i < videos.size(); ++i) videos[i]->settings.fps = rates[i];
   return {};
@@ -82,11 +74,12 @@ Status check_lists(const MediaSettings& request, const std::vector<MediaRef*>& v
 Status parse_media_settings(const Json& body, ChatPrompt& prompt) {
   VALORA_TRY(kwargs, read_processor_kwargs(member(body, kKwargs), kKwargs));
   VALORA_CHECK(read_io_kwargs(member(body, kIoKwargs), kIoKwargs, kwargs.settings));
-  apply_sizes(kwargs, prompt);
   const std::vector<MediaRef*> videos = videos_of(prompt);
-  VALORA_CHECK(apply_rates(kwargs.rates, videos, kwargs.settings));
+  VALORA_CHECK(apply_rates(kwargs, videos, kwargs.settings));
   VALORA_CHECK(check_lists(kwargs.settings, videos));
   prompt.media_settings = kwargs.settings;
+  prompt.image_settings = kwargs.images;
+  prompt.video_settings = kwargs.videos;
   return {};
 }
 

@@ -88,8 +88,11 @@ TEST(RenderingFields, SizesOfOneKindOfMediaGoBeforeThoseOfAll) {
   const Status status = parse_rendering(body, {}, prompt);
   ASSERT_TRUE(status.ok()) << status.error().message;
   const auto settings = [&](size_t part) {
-    return in_request(std::get<MediaRef>(prompt.messages[0].parts[part]).settings,
-                      prompt.media_settings);
+    const auto& media = std::get<MediaRef>(prompt.messages[0].parts[part]);
+    const bool image = media.kind == MediaRef::Kind::kImage;
+    return in_request(
+        media.settings,
+        in_request(image ? prompt.image_settings : prompt.video_settings, prompt.media_settings));
   };
   EXPECT_EQ(settings(0), (MediaSettings{.min_pixels = 1, .max_pixels = 2}));
   EXPECT_EQ(settings(1), (MediaSettings{.max_pixels = 3}));

@@ -24,11 +24,13 @@ bool has_own(const MediaRef& ref) {
   return settings != MediaSettings{};
 }
 
+constexpr const char* kProcessorKwargs = "mm_processor_kwargs";
+
 // The request's field that these settings come from.
 const char* field_of(MediaSettings request) {
   const bool loader = request.loader.has_value();
   request.loader.reset();
-  return loader && request == MediaSettings{} ? "media_io_kwargs" : "mm_processor_kwargs";
+  return loader && request == MediaSettings{} ? "media_io_kwargs" : kProcessorKwargs;
 }
 
 }  // namespace
@@ -208,6 +210,8 @@ Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) co
   Processors processors;
   if (!loader_) return processors;
   const MediaSettings request = with_defaults(chat.media_settings, media_defaults_);
+  const MediaSettings of_images = in_request(chat.image_settings, request);
+  const MediaSettings of_videos = in_request(chat.video_settings, request);
   const bool several = count_media(chat, MediaRef::Kind::kImage) > 1;
   for (size_t m = 0; m < chat.messages.size(); ++m) {
     const std::vector<ContentPart>& parts = chat.messages[m].parts;
@@ -215,14 +219,19 @@ Result<Frontend::Processors> Frontend::own_processors(const ChatPrompt& chat) co
       const auto* ref = std::get_if<MediaRef>(&parts[i]);
       if (ref == nullptr) continue;
       processors.emplace_back();
-      if (several && ref->kind == MediaRef::Kind::kImage)
-        processors.back() = loader_->processor().of_several();
-      if (ref->settings == MediaSettings{} && request == MediaSettings{}) continue;
-      auto own = own_processor(*ref, request);
+      const bool image = ref->kind == MediaRef::Kind::kImage;
+      if (several && image) processors.back() = loader_->processor().of_several();
+      const MediaSettings& of_kind = image ? of_images : of_videos;
+      if (ref->settings == MediaSettings{} && of_kind == MediaSettings{}) continue;
+      auto own = own_processor(*ref, of_kind);
       // A part's settings and the request's may be invalid in combination; the part is named.
-      if (!own.ok())
-        return in_field(own.error(),
-                        has_own(*ref) ? part_path(m, i) : field_of(chat.media_settings));
+      if (!own.ok() && has_own(*ref)) return in_field(own.error(), part_path(m, i));
+      if (!own.ok() && own_processor(*ref, request).ok())
+        return Error{own.error().code,
+                     fmt::format("\"{}.{}_kwargs\": {}", kProcessorKwargs,
+                                 image ? "images" : "videos", own.error().message),
+                     kProcessorKwargs};
+      if (!own.ok()) return in_field(own.error(), field_of(chat.media_settings));
       if (*own) processors.back() = std::move(own).value();
     }
   }

@@ -51,6 +51,10 @@ class Matching {
   std::vector<bool> tried_;
 };
 
+std::vector<LabelledBox> boxes_of(const Prediction& prediction, const BoxFormat& format) {
+  return prediction.boxes ? *prediction.boxes : read_boxes(prediction.text, format);
+}
+
 // With nothing to find and nothing found, the score is 1.
 double f1(int64_t pairs, int64_t boxes) {
   return boxes == 0 ? 1 : 2 * static_cast<double>(pairs) / static_cast<double>(boxes);
@@ -62,7 +66,7 @@ Result<Score> score_f1_at_iou(const Task& task, Samples samples, Predictions pre
   Score score;
   int64_t all_pairs = 0, all_boxes = 0;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const std::vector<LabelledBox> answers = read_boxes(predictions[i].text, task.boxes);
+    const std::vector<LabelledBox> answers = boxes_of(predictions[i], task.boxes);
     const int64_t pairs = Matching(samples[i].boxes, answers, task.boxes.labels).pairs();
     const auto boxes = static_cast<int64_t>(samples[i].boxes.size() + answers.size());
     score.of_samples.push_back(f1(pairs, boxes));
@@ -77,7 +81,7 @@ Result<Score> score_accuracy_at_iou(const Task& task, Samples samples, Predictio
   std::vector<double> right;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].boxes.empty()) return lacking(samples[i], "box to compare with");
-    const std::vector<LabelledBox> answers = read_boxes(predictions[i].text, task.boxes);
+    const std::vector<LabelledBox> answers = boxes_of(predictions[i], task.boxes);
     right.push_back(!answers.empty() &&
                     overlap(samples[i].boxes.front().box, answers.front().box) >= kOverlap);
   }

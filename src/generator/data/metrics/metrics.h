@@ -16,6 +16,8 @@ struct Prediction {
   std::string text;  // from the language model
   // A head's labels: the best one, or all that a multi-label head accepts.
   std::vector<std::string> labels;
+  // Of an answer in boxes (AnswerConstraint::Kind::kBoxes); absent: they are in the text.
+  std::optional<std::vector<LabelledBox>> boxes = {};
 };
 
 struct Score {

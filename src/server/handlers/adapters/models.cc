@@ -39,6 +39,7 @@ OrderedJson card(const std::string& id, int64_t created, const std::string& root
   OrderedJson& modalities = out["input_modalities"] = OrderedJson::array({"text"});
   if (model.images) modalities.push_back("image");
   if (model.videos) modalities.push_back("video");
+  out["architecture"] = {{"input_modalities", modalities}};  // as llama.cpp's server has them
   out["permission"] = OrderedJson::array({permission(id, created)});
   return out;
 }

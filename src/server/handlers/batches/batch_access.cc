@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "base/text/strings.h"
 
@@ -52,16 +53,16 @@ std::string id_in_path(std::string_view path, std::string_view prefix) {
 }
 
 Result<OrderedJson> list_page(const std::vector<std::string>& ids, std::string_view query,
-                              ListLimits limits,
-                              const std::function<OrderedJson(const std::string&)>& object) {
+                              ListLimits limits, const std::function<OrderedJson(size_t)>& object) {
   VALORA_TRY(limit, page_size(query, limits));
   const std::string order = query_value(query, "order").value_or("desc");
   if (order != "asc" && order != "desc") return invalid("\"order\" must be asc or desc", "order");
-  std::vector<std::string> ordered = ids;
+  std::vector<size_t> ordered(ids.size());
+  std::iota(ordered.begin(), ordered.end(), size_t{0});
   if (order == "desc") std::ranges::reverse(ordered);
   auto begin = ordered.begin();
   if (const auto after = query_value(query, "after")) {
-    const auto found = std::ranges::find(ordered, *after);
+    const auto found = std::ranges::find(ordered, *after, [&](size_t index) { return ids[index]; });
     if (found == ordered.end())
       return invalid(
           fmt::format("\"after\" is {}, which is not in the list", shortened(*after, 60)), "after");
@@ -70,10 +71,9 @@ Result<OrderedJson> list_page(const std::vector<std::string>& ids, std::string_v
   const auto end = begin + std::min<int64_t>(limit, ordered.end() - begin);
   OrderedJson data = OrderedJson::array();
   for (auto it = begin; it != end; ++it) data.push_back(object(*it));
-  const auto id_or_null = [&](auto at) { return begin == end ? OrderedJson() : OrderedJson(*at); };
   OrderedJson out = {{"object", "list"}, {"data", std::move(data)}};
-  out["first_id"] = id_or_null(begin);
-  out["last_id"] = begin == end ? OrderedJson() : OrderedJson(*(end - 1));
+  out["first_id"] = begin == end ? OrderedJson() : OrderedJson(ids[*begin]);
+  out["last_id"] = begin == end ? OrderedJson() : OrderedJson(ids[*(end - 1)]);
   out["has_more"] = end != ordered.end();
   return out;
 }

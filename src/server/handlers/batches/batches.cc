@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <ctime>
-#include <map>
 
 #include "base/json/parse_ordered.h"
 #include "base/text/strings.h"
@@ -97,8 +96,6 @@ HttpResponse no_such_batch(const HttpRequest& request) {
 
 void handle_create_batch(const std::shared_ptr<Service>& service, HttpRequest request,
                          std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto body = parse_json(request.body, "the body", {.max_bytes = size_t{1} << 20});
   if (!body.ok()) return exchange->respond(error_response(body.error()));
   auto batch = read_batch(*body);
@@ -116,25 +113,12 @@ void handle_create_batch(const std::shared_ptr<Service>& service, HttpRequest re
 
 void handle_batches(const std::shared_ptr<Service>& service, HttpRequest request,
                     std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
-  std::vector<std::string> ids;
-  std::map<std::string, BatchRecord> batches;
-  for (BatchRecord& batch : service->batches->store().batches()) {
-    if (!sees_records_of(*service, request, batch.owner)) continue;
-    ids.push_back(batch.id);
-    batches.emplace(batch.id, std::move(batch));
-  }
-  const auto page = list_page(ids, request.query, kBatchLists,
-                              [&](const std::string& id) { return batch_json(batches.at(id)); });
-  if (!page.ok()) return exchange->respond(error_response(page.error()));
-  exchange->respond({.body = to_text(*page)});
+  respond_page(*service, request, *exchange, service->batches->store().batches(), kBatchLists,
+               batch_json);
 }
 
 void handle_batch(const std::shared_ptr<Service>& service, HttpRequest request,
                   std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto batch = visible_batch(*service, request);
   if (!batch) return exchange->respond(no_such_batch(request));
   exchange->respond({.body = to_text(batch_json(*batch))});
@@ -142,8 +126,6 @@ void handle_batch(const std::shared_ptr<Service>& service, HttpRequest request,
 
 void handle_cancel_batch(const std::shared_ptr<Service>& service, HttpRequest request,
                          std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto batch = visible_batch(*service, request);
   if (!batch) return exchange->respond(no_such_batch(request));
   const auto cancelled = service->batches->cancel(batch->id);

@@ -131,27 +131,14 @@ void handle_upload_file(const std::shared_ptr<Service>& service, HttpRequest req
 
 void handle_files(const std::shared_ptr<Service>& service, HttpRequest request,
                   std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto purpose = query_value(request.query, "purpose");
-  std::vector<std::string> ids;
-  std::map<std::string, FileRecord> files;
-  for (FileRecord& file : service->batches->store().files()) {
-    if (!sees_records_of(*service, request, file.owner)) continue;
-    if (purpose && file.purpose != *purpose) continue;
-    ids.push_back(file.id);
-    files.emplace(file.id, std::move(file));
-  }
-  const auto page = list_page(ids, request.query, kFileLists,
-                              [&](const std::string& id) { return file_json(files.at(id)); });
-  if (!page.ok()) return exchange->respond(error_response(page.error()));
-  exchange->respond({.body = to_text(*page)});
+  std::vector<FileRecord> files = service->batches->store().files();
+  if (purpose) std::erase_if(files, [&](const FileRecord& f) { return f.purpose != *purpose; });
+  respond_page(*service, request, *exchange, std::move(files), kFileLists, file_json);
 }
 
 void handle_file(const std::shared_ptr<Service>& service, HttpRequest request,
                  std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto file = visible_file(*service, request);
   if (!file) return exchange->respond(no_such_file(request));
   exchange->respond({.body = to_text(file_json(*file))});
@@ -159,8 +146,6 @@ void handle_file(const std::shared_ptr<Service>& service, HttpRequest request,
 
 void handle_file_content(const std::shared_ptr<Service>& service, HttpRequest request,
                          std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto file = visible_file(*service, request);
   if (!file) return exchange->respond(no_such_file(request));
   exchange->respond(
@@ -169,8 +154,6 @@ void handle_file_content(const std::shared_ptr<Service>& service, HttpRequest re
 
 void handle_delete_file(const std::shared_ptr<Service>& service, HttpRequest request,
                         std::shared_ptr<Exchange> exchange) {
-  if (auto refused = refuse_without_batches(*service))
-    return exchange->respond(std::move(*refused));
   const auto file = visible_file(*service, request);
   if (!file) return exchange->respond(no_such_file(request));
   if (const Status removed = service->batches->store().remove_file(file->id); !removed.ok())

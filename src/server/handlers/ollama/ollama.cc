@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/find_adapter.h"
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/caller.h"
 #include "server/handlers/generation/generation.h"
@@ -195,12 +194,6 @@ OrderedJson tag(const std::string& name, std::time_t created, size_t bytes,
           {"size", bytes}, {"digest", digest}, {"details", details_of(model)}};
 }
 
-bool knows(const Service& service, const Viewer& viewer, const std::string& name) {
-  if (service.is_base(name)) return viewer.may_ask(service.base_name());
-  const auto adapter = find_adapter(service.engine, service.adapter_of(name));
-  return adapter && viewer.may_ask(adapter->name);
-}
-
 }  // namespace
 
 void handle_chat(const std::shared_ptr<Service>& service, HttpRequest request,
@@ -288,7 +281,7 @@ void handle_show(const std::shared_ptr<Service>& service, HttpRequest request,
   if (!named.is_string()) return refuse(*exchange, invalid("\"model\" must be a string", "model"));
   const std::string name = without_latest(named.get<std::string>());
   const Viewer viewer(*service, request);
-  if (!knows(*service, viewer, name)) return refuse(*exchange, model_not_found(name));
+  if (!viewer.knows(name)) return refuse(*exchange, model_not_found(name));
   const ModelCard& model = service->engine.model();
   OrderedJson capabilities = OrderedJson::array({"completion", "tools", "embedding"});
   if (model.images) capabilities.push_back("vision");

@@ -11,6 +11,7 @@
 #include "server/handlers/batches/batches.h"
 #include "server/handlers/batches/files.h"
 #include "server/handlers/openapi/openapi_answers.h"
+#include "server/handlers/status/llama_props.h"
 #include "server/handlers/status/stats.h"
 #include "server/handlers/status/status.h"
 #include "server/handlers/streams/streams.h"
@@ -175,11 +176,13 @@ bool takes_body(const Route& route) {
 
 std::vector<OrderedJson> query_parameters(std::string_view route) {
   std::vector<OrderedJson> out;
-  if (route != kFilesPath && route != kBatchesPath && route != kStreamsPath) return out;
   const auto add = [&](const char* name, const char* type, const char* meaning) {
     out.push_back(
         {{"name", name}, {"in", "query"}, {"description", meaning}, {"schema", {{"type", type}}}});
   };
+  if (route == "/props")
+    add("model", "string", "the base model, which is the default, or an adapter");
+  if (route != kFilesPath && route != kBatchesPath && route != kStreamsPath) return out;
   add("limit", "integer", "the most of one answer");
   add("after", "string", "the id behind which the list goes on");
   add("order", "string", "desc, the newest first, or asc");
@@ -219,7 +222,7 @@ OrderedJson responses_of(const Route& route, bool keys) {
     add("404", "There is no such file or batch");
   else if (of_streams)
     add("404", "There is no such stream, or frame");
-  else if (route.model_work || route.path.ends_with('/'))
+  else if (route.model_work || route.path.ends_with('/') || route.handler == handle_props)
     add("404", "There is no such model");
   if (of_batches && route.method == "DELETE")
     add("409", "A batch that has not ended needs the file");

@@ -56,7 +56,8 @@ OrderedJson rights_json(const Service& service, const ServedUser* user) {
   return {{"user", user == nullptr ? OrderedJson() : OrderedJson(user->settings.name)},
           {"load", why.is_null()},
           {"upload", uploads ? OrderedJson(service.uploads.limits().one) : OrderedJson()},
-          {"reason", why}};
+          {"reason", why},
+          {"batches", service.batches != nullptr}};
 }
 
 OrderedJson step_json(const StepRing::Step& step) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <map>
 
 #include "base/text/strings.h"
 #include "base/text/visible_text.h"
@@ -135,15 +134,14 @@ void handle_streams(const std::shared_ptr<Service>& service, HttpRequest request
                     std::shared_ptr<Exchange> exchange) {
   if (auto refused = refuse_without_streams(*service))
     return exchange->respond(std::move(*refused));
+  std::vector<StreamPtr> seen = service->streams->all();
+  std::erase_if(seen, [&](const StreamPtr& stream) {
+    return !sees_records_of(*service, request, stream->owner());
+  });
   std::vector<std::string> ids;
-  std::map<std::string, StreamPtr> streams;
-  for (const StreamPtr& stream : service->streams->all()) {
-    if (!sees_records_of(*service, request, stream->owner())) continue;
-    ids.push_back(stream->id());
-    streams.emplace(stream->id(), stream);
-  }
+  for (const StreamPtr& stream : seen) ids.push_back(stream->id());
   const auto page = list_page(ids, request.query, kStreamLists,
-                              [&](const std::string& id) { return stream_json(*streams.at(id)); });
+                              [&](size_t index) { return stream_json(*seen[index]); });
   if (!page.ok()) return exchange->respond(error_response(page.error()));
   exchange->respond({.body = to_text(*page)});
 }

@@ -118,10 +118,10 @@ export async function* stats(signal, ask = true) {
 }
 
 // Returns /v1/stats once, without the adapters.
-export async function snapshot() {
+export async function snapshot(ask = true) {
   const control = new AbortController();
   try {
-    for await (const event of stats(control.signal)) return event;
+    for await (const event of stats(control.signal, ask)) return event;
     throw new ApiError(0, "The server ended its answer.");
   } finally {
     control.abort();

@@ -1,14 +1,15 @@
 // The frame of the page: selects views by the URL hash, asks for the API key, and shows whether the
 // server is up.
 import * as adaptersView from "./adapters.js";
-import { key, onKeyNeeded, address, setKey } from "./api.js";
+import { key, onKeyNeeded, address, setKey, snapshot } from "./api.js";
+import * as batchesView from "./batches.js";
 import * as catalog from "./catalog.js";
 import * as chartsView from "./charts.js";
 import * as nowView from "./now.js";
 import * as tryView from "./try.js";
 
-const VIEWS = { try: tryView, adapters: adaptersView, now: nowView, charts: chartsView };
-const TITLES = { try: "Try", adapters: "Adapters", now: "Now", charts: "Charts" };
+const VIEWS = { try: tryView, adapters: adaptersView, batches: batchesView, now: nowView, charts: chartsView };
+const TITLES = { try: "Try", adapters: "Adapters", batches: "Batches", now: "Now", charts: "Charts" };
 const CHECK_EVERY = 5000;
 
 const main = document.getElementById("main");
@@ -35,6 +36,14 @@ function show() {
   if (!first) main.focus();
 }
 
+// The view of batches is for servers that take them.
+async function findBatches() {
+  try {
+    const { rights } = await snapshot(false);
+    document.getElementById("batches-link").hidden = !rights.batches;
+  } catch { /* asked again once there is a key, or the server is ready */ }
+}
+
 function askForKey(wasWrong) {
   const dialog = document.getElementById("key-dialog");
   const input = document.getElementById("key-input");
@@ -46,6 +55,7 @@ function askForKey(wasWrong) {
     dialog.addEventListener("close", () => {
       const given = dialog.returnValue === "use" && input.value.trim() !== "";
       if (given) setKey(input.value.trim());
+      if (given) findBatches();
       resolve(given);
     }, { once: true });
     dialog.returnValue = "";
@@ -66,7 +76,9 @@ function setState(kind, text) {
   const wasAway = state.classList.contains("gone") || state.textContent === "loading";
   state.className = `state ${kind}`;
   state.textContent = text;
-  if (wasAway && kind === "ready") catalog.reload();
+  if (!wasAway || kind !== "ready") return;
+  catalog.reload();
+  findBatches();
 }
 
 async function check() {
@@ -90,4 +102,5 @@ window.addEventListener("server-lost", check);
 setInterval(() => { if (!document.hidden) check(); }, CHECK_EVERY);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) check(); });
 check();
+findBatches();
 show();

@@ -47,6 +47,13 @@ export function button(text, onclick, properties = {}) {
   return el("button", { type: "button", text, onclick, ...properties });
 }
 
+// Lets the browser save a blob as a file of this name.
+export function saveAs(blob, name) {
+  const link = el("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
 let fields = 0;
 export function freshId(prefix) {
   fields += 1;

@@ -4,11 +4,11 @@ import { button, el, replace } from "./dom.js";
 const PAGE = 100;
 
 // columns: {name, title, value(row) for sorting, cell(row): node or text, number: boolean}. A row is
-// one line: cells that are too long are cut.
-export function makeTable(caption, columns) {
+// one line: cells that are too long are cut. The first column orders at first, from the top or `down`.
+export function makeTable(caption, columns, down = false) {
   let rows = [];
   let page = 0;
-  let sorted = { column: columns[0], down: false };
+  let sorted = { column: columns[0], down };
   const head = el("tr");
   const body = el("tbody");
   const previous = button("Previous", () => turn(-1), { class: "small" });

@@ -1,6 +1,6 @@
 // The chat view: models, settings, conversations, and the question field.
 import * as catalog from "./catalog.js";
-import { button, el, named, nameText, replace } from "./dom.js";
+import { button, el, named, nameText, replace, saveAs } from "./dom.js";
 import { makeFollow } from "./follow.js";
 import { ago } from "./format.js";
 import * as history from "./history.js";
@@ -123,9 +123,7 @@ export function show(main) {
     if (list.length === 0) kept.append(el("li", { class: "hint", text: "None so far. They stay in this browser." }));
   }
   function exportIt() {
-    const link = el("a", { href: URL.createObjectURL(history.exported(current)), download: `valora-${current.id}.json` });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    saveAs(history.exported(current), `valora-${current.id}.json`);
   }
 
   text.addEventListener("keydown", (event) => {
