@@ -163,11 +163,10 @@ def write_language(path, config, tensors, architecture, kind_of, tokenizer, seed
     tokenizer(writer)
     if llama3:
         writer.add_tensor("rope_freqs.weight", rope_factors(llama3, llama3.get("rope_theta") or config.rope_theta, config.head_dim))
-    for name, tensor in tensors.items():
+    for name, whole in tensors.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
-        if rows and name in ("model.embed_tokens.weight", "lm_head.weight"):
-            tensor = tensor[:rows]
+        tensor = whole[:rows] if rows and name in ("model.embed_tokens.weight", "lm_head.weight") else whole
         stored_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
         values = tensor.float().numpy()
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
