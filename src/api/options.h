@@ -108,6 +108,8 @@ struct FormLimits {
 
 struct EngineOptions {
   std::string model_path;
+  // The vision part of a model in a GGUF file; "none": none; empty: the one in the file's folder
+  std::string mmproj;
   // Jinja template file; empty: the model folder's template, else the family's format
   std::string chat_template;
   // JSON object: variables of chat templates that requests do not set; empty: none

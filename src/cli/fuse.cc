@@ -163,6 +163,7 @@ void add_fuse(Command app, std::function<int()>& run) {
   c.add_option("--model", o.engine.model_path,
                "Folder of a Hugging Face checkpoint, or OWNER/NAME on its hub")
       .required();
+  add_mmproj_flag(c, o.engine.mmproj);
   add_hub_flags(c, flags->hub);
   c.add_option("--tasks", flags->tasks, "Tasks file, YAML or JSON (docs/tasks.md)").required();
   c.add_option("--output", o.output,

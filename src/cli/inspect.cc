@@ -18,7 +18,7 @@ namespace {
 
 struct InspectFlags {
   std::vector<std::string> folders;
-  std::string model;
+  std::string model, mmproj;
   std::string prove;  // as `model`, which it replaces
   HubFlags hub;
   ComputeDtype dtype = ComputeDtype::kAuto;
@@ -47,7 +47,7 @@ int print(const AdapterReport& report, const AdapterProof* proof, bool json) {
 
 int inspect_adapter_folder(const std::string& folder, const InspectFlags& flags,
                            AdapterProver* prover) {
-  const AdapterReport report = inspect_adapter(folder, flags.model, flags.limits);
+  const AdapterReport report = inspect_adapter(folder, {flags.model, flags.mmproj}, flags.limits);
   if (!prover || !report.problems.empty()) return print(report, nullptr, flags.json);
   const auto proof = prover->prove(report);
   return proof.ok() ? print(report, &*proof, flags.json) : fail(proof.error());
@@ -62,7 +62,8 @@ int inspect_folder(const std::string& given, const InspectFlags& flags, AdapterP
   if (*kind == FolderKind::kAdapter) return inspect_adapter_folder(folder, flags, prover);
   if (!flags.model.empty())
     return fail(invalid("--model is for adapters, but " + folder + " is a model"));
-  return print(inspect_model(folder, flags.dtype, flags.kv_cache_dtype), flags.json);
+  return print(inspect_model({folder, flags.mmproj}, flags.dtype, flags.kv_cache_dtype),
+               flags.json);
 }
 
 // The revision is that of what is inspected.
@@ -78,6 +79,7 @@ Status find_model(InspectFlags& flags) {
 EngineOptions prover_options(const InspectFlags& flags) {
   EngineOptions options;
   options.model_path = flags.model;
+  options.mmproj = flags.mmproj;
   options.dtype = flags.dtype;
   options.kv_cache_dtype = flags.kv_cache_dtype;
   options.max_lora_rank = flags.limits.max_rank;
@@ -117,6 +119,7 @@ void add_inspect(Command app, std::function<int()>& run) {
                "For adapters: as --model, and ask this model a text and a picture with and without "
                "each: prints how the answers differ, and ends with status 1 if an adapter changes "
                "nothing");
+  add_mmproj_flag(c, flags->mmproj);
   add_hub_flags(c, flags->hub);
   add_named_option(
       c, "--dtype", flags->dtype, parse_dtype,

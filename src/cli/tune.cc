@@ -100,6 +100,7 @@ void add_tune(Command app, std::function<int()>& run) {
   c.add_option("--model", flags->engine.model_path,
                "Folder of a Hugging Face checkpoint, or OWNER/NAME on its hub")
       .required();
+  add_mmproj_flag(c, flags->engine.mmproj);
   add_hub_flags(c, flags->hub);
   add_named_option(
       c, "--dtype", flags->engine.dtype, parse_dtype,

@@ -46,7 +46,7 @@ Result<models::ModelSpec> spec_of(const TuneFlags& flags, const models::ConfigRe
 // The groups of a decoder layer's linears that are projected together: adjacent ones in the same
 // block with inputs of one size.
 Result<kernels::CudaTuneSpace> cuda_space_of(const TuneFlags& flags) {
-  VALORA_TRY(config, models::read_model_config(flags.engine.model_path));
+  VALORA_TRY(config, models::read_model_config({flags.engine.model_path, flags.engine.mmproj}));
   VALORA_TRY(spec, spec_of(flags, config));
   kernels::CudaTuneSpace space{.projections = {},
                                .weights = 0,
@@ -73,11 +73,11 @@ Result<kernels::CudaTuneSpace> cuda_space_of(const TuneFlags& flags) {
 Result<kernels::TuneSpace> space_of(const TuneFlags& flags) {
   const EngineOptions& options = flags.engine;
   const int ranks = options.tensor_parallel_size;
-  VALORA_TRY(config, models::read_model_config(options.model_path));
+  VALORA_TRY(config, models::read_model_config({options.model_path, options.mmproj}));
   VALORA_TRY(spec, spec_of(flags, config));
   at::ScalarType stored = at::kFloat;
   if (options.dtype == ComputeDtype::kAuto) {
-    VALORA_TRY(weights, models::Weights::open(options.model_path));
+    VALORA_TRY(weights, models::Weights::open({options.model_path, options.mmproj}));
     stored = weights->stored_dtype();
   }
   VALORA_TRY(dtype, models::resolve_dtype(scalar_type(options.dtype), config, stored,

@@ -162,13 +162,14 @@ Status check_inputs(const std::string& dir, const Weights& weights) {
 
 }  // namespace
 
-Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
+Result<LoadedModel> load_model(const ModelSource& source, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use, Rounding rounding,
                                const ModelRanks& ranks) {
   const bool quantises = rounding.weights != Quantise::kNone;
-  VALORA_TRY(config, read_model_config(dir));
+  const std::string& dir = source.path;
+  VALORA_TRY(config, read_model_config(source));
   VALORA_TRY(family, find_family(config));
-  VALORA_TRY(weights, Weights::open(dir));
+  VALORA_TRY(weights, Weights::open(source));
   try {
     VALORA_TRY(type, resolve_dtype(dtype, config, weights->stored_dtype(), device));
     weights->set_target(type, device);

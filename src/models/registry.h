@@ -48,7 +48,7 @@ struct ModelRanks {
 // Loads a model folder. rounding: for ModelUse::kServing on CPUs. dtype: defaults to config.json's,
 // then to the checkpoint's. kNotFound: no folder or no weights. kUnprocessable: unknown family,
 // missing tensor or wrong shape, kHalf on a CPU, or an impossible `rounding`.
-Result<LoadedModel> load_model(const std::string& dir, std::optional<at::ScalarType> dtype,
+Result<LoadedModel> load_model(const ModelSource& source, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use = ModelUse::kServing,
                                Rounding rounding = {}, const ModelRanks& ranks = {});
 // kInvalidArgument, with the numbers, if the heads cannot be divided among `ranks`.

@@ -6,6 +6,7 @@
 #include "base/files/file.h"
 #include "base/log/log.h"
 #include "base/tensors/gguf.h"
+#include "base/tensors/gguf_files.h"
 #include "base/text/unicode.h"
 #include "text/added_tokens.h"
 #include "text/chat/content_marks.h"
@@ -267,10 +268,11 @@ Error no_tokenizer(const InputFolder& folder) {
 
 // Includes the added tokens listed in the folder's other files.
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const FolderPath& dir,
-                                                         const Tokenizer* other) {
+                                                         const Tokenizer* other,
+                                                         const std::string& gguf_token) {
   if (const auto gguf = dir.root.empty() ? find_gguf(dir.path) : std::nullopt) {
     VALORA_TRY(file, Gguf::open(*gguf));
-    VALORA_TRY(json, gguf_tokenizer(file->metadata()));
+    VALORA_TRY(json, gguf_tokenizer(file->metadata(), gguf_token));
     return make_tokenizer(json, *gguf, {}, other);
   }
   const std::string path = dir.path + "/tokenizer.json", ranks = dir.path + "/" + kTiktokenFile;

@@ -24,9 +24,11 @@ class Tokenizer {
 
   // Reads DIR/tokenizer.json, else DIR/qwen.tiktoken (tiktoken_folder.h), or the metadata of a GGUF
   // file (find_gguf()). Refuses, by name, any setting it cannot apply exactly. other: if its
-  // vocabulary without added tokens is the same, both share it in memory.
+  // vocabulary without added tokens is the same, both share it in memory. gguf_token: a special
+  // token that comes after those of a GGUF file; empty: none.
   static Result<std::shared_ptr<const Tokenizer>> load(const FolderPath& dir,
-                                                       const Tokenizer* other = nullptr);
+                                                       const Tokenizer* other = nullptr,
+                                                       const std::string& gguf_token = {});
   static Result<std::shared_ptr<const Tokenizer>> from_json(const Json& json,
                                                             const std::string& what);
 

@@ -68,7 +68,7 @@ class ScratchFolder {
 // Writes adapters on all the decoder's linears.
 Result<std::vector<RandomAdapter>> write_adapters(const EngineOptions& options,
                                                   const std::string& folder) {
-  VALORA_TRY(config, models::read_model_config(options.model_path));
+  VALORA_TRY(config, models::read_model_config({options.model_path, options.mmproj}));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   VALORA_TRY(modules, generator::target_modules(spec.modules, {generator::TargetPart::kDecoder}));

@@ -57,15 +57,18 @@ FLOATS = {"F32": np.float32, "F16": np.float16}
 
 
 def random_blocks(rng, shape, kind):
-    """Super-blocks, which the package can decode but not create: random integers, with scales that yield values around
+    """Blocks that the package can decode but not create: random integers, with scales that yield values around
     0.1."""
     per_block, size = gguf.GGML_QUANT_SIZES[kind]
     raw = rng.integers(0, 256, (*shape[:-1], shape[-1] // per_block, size), dtype=np.uint8)
 
     def put(at, low, high):
         raw[..., at:at + 2] = rng.uniform(low, high, (*raw.shape[:-1], 1)).astype(np.float16).view(np.uint8)
-    if kind == gguf.GGMLQuantizationType.Q6_K:
-        put(208, 0.5e-4, 1.2e-4)
+    scales = {"Q6_K": [(208, 0.5e-4)], "Q2_K": [(80, 5e-3), (82, 7e-3)], "Q3_K": [(108, 2e-3)], "IQ4_NL": [(0, 1e-3)],
+              "IQ4_XS": [(0, 0.5e-4)]}
+    if kind.name in scales:
+        for at, low in scales[kind.name]:
+            put(at, low, 2.4 * low)
     else:
         wide = 1 if kind == gguf.GGMLQuantizationType.Q4_K else 0.5
         put(0, 2e-4 * wide, 5e-4 * wide)  # 6-bit scales, times 4- or 5-bit values
@@ -79,7 +82,8 @@ def stored(values, kind, rng):
         raw = values.astype(FLOATS[kind])
         return raw, raw.astype(np.float32)
     kind = gguf.GGMLQuantizationType[kind]
-    raw = random_blocks(rng, values.shape, kind) if kind.name.endswith("_K") else quantize(values, kind)
+    only_decoded = kind.name.endswith("_K") or kind.name.startswith("IQ")
+    raw = random_blocks(rng, values.shape, kind) if only_decoded else quantize(values, kind)
     return raw, dequantize(raw, kind)
 
 
@@ -112,6 +116,8 @@ def add_settings(writer, config):
     if kind in ("linear", "yarn"):
         writer.add_rope_scaling_type(gguf.RopeScalingType(kind))
         writer.add_rope_scaling_factor(full["factor"])
+    if sections := rope.get("mrope_section"):
+        writer.add_rope_dimension_sections([*sections, 0])
     if kind == "yarn":
         writer.add_rope_scaling_orig_ctx_len(full["original_max_position_embeddings"])
     return full if kind == "llama3" else None
@@ -140,9 +146,15 @@ def write_model(path, model, kind_of, tokenizer, seed=0):
     kind_of: maps the name of a two-dimensional tensor in the file to its type. tokenizer(writer): adds
     the tokenizer.
     """
-    config, rng = model.config, np.random.default_rng(seed)
-    kind = config.model_type
-    architecture = ARCHITECTURES[kind]
+    write_language(path, model.config, model.state_dict(), ARCHITECTURES[model.config.model_type], kind_of, tokenizer, seed)
+    model.tie_weights()
+    return path
+
+
+@torch.no_grad()
+def write_language(path, config, tensors, architecture, kind_of, tokenizer, seed=0, rows=None):
+    """Writes a language model of these tensors. rows: of tokens; those after them are left out, as the converter does for Gemma 3."""
+    rng, kind = np.random.default_rng(seed), config.model_type
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
     writer = gguf.GGUFWriter(str(path), gguf.MODEL_ARCH_NAMES[architecture])
     llama3 = add_settings(writer, config)
@@ -151,14 +163,14 @@ def write_model(path, model, kind_of, tokenizer, seed=0):
     tokenizer(writer)
     if llama3:
         writer.add_tensor("rope_freqs.weight", rope_factors(llama3, llama3.get("rope_theta") or config.rope_theta, config.head_dim))
-    tensors = model.state_dict()
-    for name, tensor in tensors.items():
+    for name, whole in tensors.items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
+        tensor = whole[:rows] if rows and name in ("model.embed_tokens.weight", "lm_head.weight") else whole
         stored_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
         values = tensor.float().numpy()
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
-        turned = kind == "llama" and heads
+        turned = architecture in (gguf.MODEL_ARCH.LLAMA, gguf.MODEL_ARCH.MISTRAL3) and heads
         norm = kind == "gemma3_text" and "norm" in name
         values = interleaved(values, heads) if turned else values + 1 if norm else values
         type_name = kind_of(stored_name) if values.ndim == 2 else "F32"
@@ -167,5 +179,3 @@ def write_model(path, model, kind_of, tokenizer, seed=0):
         decoded = back_in_halves(decoded, heads) if turned else decoded - 1 if norm else decoded
         tensor.copy_(torch.from_numpy(np.ascontiguousarray(decoded)))
     finish(writer)
-    model.tie_weights()
-    return path

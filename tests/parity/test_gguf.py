@@ -45,6 +45,8 @@ CASES = {
                                                     rope_scaling={"rope_type": "linear", "factor": 2.5}), kinds("F16", "F16")),
     "llama3-k": (lambda: checkpoints.llama(LLAMA3, 256, 4, 2, 2, 512, False),
                  kinds("Q4_K", "Q4_K", attn_v="Q6_K", ffn_down="Q6_K", ffn_up="Q5_K", output="Q6_K")),
+    "llama3-mixed": (lambda: checkpoints.llama(LLAMA3, 256, 4, 2, 1, 512, False),
+                     kinds("IQ4_XS", "Q3_K", attn_v="IQ4_NL", ffn_down="Q3_K", ffn_up="Q2_K", output="Q6_K")),
     "qwen2-q4_1-tied": (lambda: checkpoints.qwen2(64, 4, 2, 3, 96, True), kinds("Q4_1", "Q8_0")),
     "qwen2-bf16": (lambda: checkpoints.qwen2(48, 6, 2, 2, 37, False), kinds("BF16", "BF16", ffn_up="F32")),
     "qwen3-q5": (lambda: checkpoints.qwen3(64, 4, 2, 2, 96, True, head_dim=32, rope_scaling={
@@ -136,6 +138,34 @@ def test_folder_with_one_gguf_file_is_served(cases, tmp_path):
         expect_same(case.reference, case.requests[0], engine.one(case.requests[0]), tolerance=1e-3)
 
 
+def split_in_two(file, folder):
+    """The parts that llama-gguf-split writes: the metadata is in the first."""
+    reader, paths = gguf_files.gguf.GGUFReader(file), [folder / f"part-{i:05}-of-00002.gguf" for i in (1, 2)]
+    half = len(reader.tensors) // 2
+    for number, (path, tensors) in enumerate(zip(paths, (reader.tensors[:half], reader.tensors[half:]), strict=True)):
+        writer = gguf_files.gguf.GGUFWriter(str(path), "llama")
+        for field in reader.fields.values() if number == 0 else ():
+            if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+                writer.add_key_value(field.name, field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+        for key, value in (("split.no", number), ("split.count", 2)):
+            writer.add_uint16(key, value)
+        writer.add_int32("split.tensors.count", len(reader.tensors))
+        for tensor in tensors:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+        gguf_files.finish(writer)
+    return paths
+
+
+def test_split_file_equals_reference(cases, tmp_path):
+    case = cases("llama3-q4_0")
+    first, second = split_in_two(case.file, tmp_path)
+    with Engine(tmp_path) as engine:
+        expect_same(case.reference, case.requests[0], engine.one(case.requests[0]), tolerance=1e-3)
+    assert "is part 2 of 2 of a model: give the first part, " + str(first) in refusal(second)
+    second.rename(tmp_path / "elsewhere")
+    assert f"{second} is missing, one of the 2 parts of the model in {first}" in refusal(first)
+
+
 def test_rounded_inputs_stay_close(cases):
     """With adapters and rounded inputs: close to the unrounded answer, but not equal."""
     case = cases("llama3-k")
@@ -171,7 +201,7 @@ def test_unsupported_file_is_refused_by_name(cases, tmp_path):
     case, path = cases("llama3-q4_0"), tmp_path / "x.gguf"
     kind = b"general.architecture\x08\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00"
     rewritten(case, path, kind + b"llama", kind + b"bloom")
-    assert '"general.architecture" is "bloom", which is not supported, only llama, qwen2, qwen3, gemma3' in refusal(path)
+    assert '"general.architecture" is "bloom", which is not supported, only llama, mistral3, qwen2, qwen2vl, qwen3, qwen3vl, gemma3' in refusal(path)
     rewritten(case, path, b"llama.attention.key_length", b"llama.attention.kex_length")
     assert '"llama.attention.kex_length" is not supported' in refusal(path)
     rewritten(case, path, b"blk.1.attn_q.weight", b"blk.1.attn_z.weight")
@@ -186,8 +216,9 @@ def test_unsupported_file_is_refused_by_name(cases, tmp_path):
 
 
 @pytest.mark.parametrize("settings, message", [
-    ({"split.count": 3}, "is one of 3 files of a model: join them with llama-gguf-split --merge"),
-    ({"general.type": "mmproj"}, r"is the vision part of a model (mmproj), which is not served"),
+    ({"split.count": 3}, "is the first of 3 files of a model, but its name does not end in -00001-of-00003.gguf"),
+    ({"split.count": 3, "split.no": 1}, "is part 2 of 3 of a model: give the first part"),
+    ({"general.type": "mmproj"}, r"is the vision part of a model (mmproj): give the language model's file as the model"),
     ({"general.type": "adapter"}, "is a LoRA adapter: give a folder of PEFT as the adapter"),
     ({"llama.expert_count": 8}, '"llama.expert_count" is not supported with this value'),
 ], ids=str)
@@ -211,7 +242,8 @@ def test_inspect_describes_the_file(cases):
     assert "linears of Q4_K and Q5_K and Q6_K (GGUF), served in integers" in done.stdout
 
 
-HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
+          "Q2_K": [80, 82], "Q3_K": [108], "IQ4_NL": [0], "IQ4_XS": [0]}
 
 
 @pytest.mark.parametrize("name", HALVES)

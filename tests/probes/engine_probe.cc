@@ -1,6 +1,7 @@
 // Drives one engine over stdin and stdout, for comparison with transformers and PEFT.
 //
-// First line: {"model", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share", "merge",
+// First line: {"model", "mmproj", "dtype", "kernels", "mode", "costs", "tolerance", "merged_share",
+// "merge",
 //              "threads", "max_model_len", "max_num_seqs", "max_num_batched_tokens",
 //              "max_waiting", "pool_memory", "swap_space", "prefix_caching", "max_logprobs",
 //              "max_images", "media_workers", "device", "tensor_parallel_size"}; all but "model"
@@ -73,6 +74,8 @@ Result<EngineOptions> read_options(const Json& json) {
   EngineOptions o;
   VALORA_TRY(model, required_field<std::string>(json, "model"));
   o.model_path = model;
+  VALORA_TRY(mmproj, field_or<std::string>(json, "mmproj", ""));
+  o.mmproj = mmproj;
   const auto integer = [&](const char* key, int& value) -> Status {
     VALORA_TRY(given, field_or<int32_t>(json, key, value));
     value = given;

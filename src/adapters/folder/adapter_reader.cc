@@ -6,6 +6,7 @@
 #include "adapters/folder/adapter_contents.h"
 #include "adapters/folder/adapter_digest.h"
 #include "adapters/folder/lora_config.h"
+#include "adapters/folder/mlx_adapter.h"
 #include "adapters/folder/read_at_rest.h"
 #include "adapters/folder/sidecar.h"
 #include "adapters/targets/lora_targets.h"
@@ -175,19 +176,49 @@ struct Reading {
   bool compare = true;  // read values twice: nothing else tells whether they were changed meanwhile
 };
 
+struct AdapterSources {
+  LoraConfig config;
+  std::shared_ptr<const SafeTensors> file;
+};
+
+// Changes what is read if the configuration requires it.
+Result<AdapterSources> open_peft(const InputFolder& folder, const ModuleTable& modules,
+                                 const AdapterLimits& limits, const BaseCopies& copies,
+                                 Reading& reading) {
+  VALORA_TRY(config, read_lora_config(folder));
+  // Norms need the values.
+  reading.values = reading.values || (config.dora && !copies.pass_over);
+  VALORA_CHECK(check_tensor_file(folder));
+  VALORA_TRY(tensors, folder.file(kTensors, limits.max_file_bytes));
+  VALORA_TRY(file, SafeTensors::read(tensors, [&](const std::string& tensor) {
+               return is_read(tensor, config, modules, copies, reading.values);
+             }));
+  if (reading.compare) VALORA_CHECK(compare_again(tensors, *file));
+  return AdapterSources{std::move(config), std::move(file)};
+}
+
+// Reads all values, because they are transposed.
+Result<AdapterSources> open_mlx(const InputFolder& folder, const AdapterLimits& limits,
+                                Reading& reading) {
+  reading.values = true;
+  if (!folder.has(kMlxTensors))
+    return not_found(folder.path() + " has no " + kMlxTensors + ", as adapters of MLX have",
+                     folder.path());
+  VALORA_TRY(tensors, folder.file(kMlxTensors, limits.max_file_bytes));
+  VALORA_TRY(file, SafeTensors::read(tensors, [](const std::string&) { return true; }));
+  if (reading.compare) VALORA_CHECK(compare_again(tensors, *file));
+  VALORA_TRY(made, read_mlx_adapter(folder, *file));
+  return AdapterSources{std::move(made.config), std::move(made.tensors)};
+}
+
 Result<AdapterSpec> read_open_folder(const InputFolder& folder, const FolderPath& where,
                                      const ModuleTable& modules, const AdapterLimits& limits,
                                      const BaseCopies& copies, Reading reading) {
-  VALORA_TRY(config, read_lora_config(folder));
-  // Norms need the values.
-  const bool values = reading.values = reading.values || (config.dora && !copies.pass_over);
-  VALORA_CHECK(check_tensor_file(folder));
+  VALORA_TRY(sources, is_mlx_adapter(folder) ? open_mlx(folder, limits, reading)
+                                             : open_peft(folder, modules, limits, copies, reading));
+  auto& [config, file] = sources;
+  const bool values = reading.values;
   VALORA_TRY(sidecar, read_sidecar(folder));
-  VALORA_TRY(tensors, folder.file(kTensors, limits.max_file_bytes));
-  VALORA_TRY(file, SafeTensors::read(tensors, [&](const std::string& tensor) {
-               return is_read(tensor, config, modules, copies, values);
-             }));
-  if (reading.compare) VALORA_CHECK(compare_again(tensors, *file));
   VALORA_TRY(contents, sort_tensors(*file, config, modules, copies));
   VALORA_CHECK(check_saved_modules(config, contents, modules));
 

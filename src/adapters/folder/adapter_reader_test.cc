@@ -154,16 +154,6 @@ TEST(AdapterReader, ErrorNamesMissingFile) {
   EXPECT_THAT(read(dir.path()).message, HasSubstr("adapter_model.bin"));
 }
 
-TEST(AdapterReader, AdaptersOfMlxAreRefusedByThatName) {
-  testing::TempDir dir;
-  dir.write(
-      "adapter_config.json",
-      R"({"fine_tune_type":"lora","num_layers":16,"lora_parameters":{"rank":8,"scale":20.0}})");
-  dir.write("adapters.safetensors", "x");
-  EXPECT_THAT(read_adapter(dir.path(), testing::small_table(), {}).error().message,
-              HasSubstr("an adapter of MLX"));
-}
-
 TEST(AdapterReader, RefusesWrongShapes) {
   const auto refusal = [](const std::string& parameter, const std::vector<int64_t>& shape) {
     AdapterFolder folder;

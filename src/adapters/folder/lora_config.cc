@@ -83,11 +83,6 @@ Status check_initialisation(const Json& value) {
 }
 
 Status check_options(const Json& config, std::vector<std::string>& warnings) {
-  if (!config.contains("peft_type") && config.contains("lora_parameters"))
-    return unprocessable(
-        "it is an adapter of MLX (\"lora_parameters\"), whose tensors are stored transposed under "
-        "other names: export it in PEFT's format",
-        "lora_parameters");
   VALORA_TRY(peft_type, required_field<std::string>(config, "peft_type"));
   if (peft_type != "LORA")
     return unprocessable("peft_type \"" + shortened(peft_type) + "\" is not supported, only LORA",
@@ -271,6 +266,10 @@ Result<LoraConfig> parse_lora_config(const Json& config, const std::string& text
 }
 
 }  // namespace
+
+Result<LoraConfig> lora_config_of(const Json& config) {
+  return parse_lora_config(config, config.dump());
+}
 
 Result<LoraConfig> read_lora_config(const InputFolder& folder) {
   constexpr const char* kName = "adapter_config.json";

@@ -6,6 +6,7 @@
 
 #include "adapters/targets/target_rules.h"
 #include "base/files/input_folder.h"
+#include "base/json/json.h"
 #include "base/result.h"
 
 namespace valora::adapters {
@@ -34,5 +35,7 @@ struct LoraConfig {
 // Errors: kNotFound; kInvalidArgument for broken JSON and wrong types; kUnprocessable for options
 // that change results and are not implemented (message and param name the option).
 Result<LoraConfig> read_lora_config(const InputFolder& folder);
+// The same for the contents of an adapter_config.json.
+Result<LoraConfig> lora_config_of(const Json& config);
 
 }  // namespace valora::adapters

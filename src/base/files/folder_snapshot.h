@@ -47,7 +47,8 @@ Error changed_while_read(const std::string& path);
 
 // The files of an adapter's folder.
 inline std::vector<std::string> adapter_files() {
-  return {"adapter_config.json", "adapter_model.safetensors", "valora.json"};
+  return {"adapter_config.json", "adapter_model.safetensors", "adapters.safetensors",
+          "valora.json"};
 }
 
 }  // namespace valora

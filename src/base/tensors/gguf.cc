@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
 #include "base/files/lfs_pointer.h"
+#include "base/tensors/gguf_files.h"
 #include "base/tensors/gguf_types.h"
 #include "base/text/strings.h"
 #include "base/text/unicode.h"
@@ -214,26 +217,77 @@ class GgufReader {
 
 Result<std::shared_ptr<const Gguf>> Gguf::open(const std::string& path) {
   VALORA_TRY(file, MappedFile::open(path));
-  return parse(path, file->bytes(), file);
+  VALORA_TRY(whole, parse(path, file->bytes(), file));
+  VALORA_CHECK(whole->add_parts());
+  return std::shared_ptr<const Gguf>(std::move(whole));
 }
 
 Result<std::shared_ptr<const Gguf>> Gguf::from_bytes(std::string bytes, const std::string& path) {
   const auto owner = std::make_shared<const std::string>(std::move(bytes));
-  return parse(path, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner);
+  VALORA_TRY(file,
+             parse(path, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner));
+  return std::shared_ptr<const Gguf>(std::move(file));
 }
 
-Result<std::shared_ptr<const Gguf>> Gguf::parse(const std::string& path,
-                                                std::span<const uint8_t> bytes,
-                                                std::shared_ptr<const void> owner) {
+Result<std::shared_ptr<Gguf>> Gguf::parse(const std::string& path, std::span<const uint8_t> bytes,
+                                          std::shared_ptr<const void> owner) {
   auto file = std::make_shared<Gguf>();
-  file->bytes_ = bytes;
-  file->owner_ = std::move(owner);
+  file->parts_ = {path};
+  file->owners_ = {std::move(owner)};
   file->metadata_ = GgufMetadata(path);
   GgufReader reader(path, bytes);
   VALORA_CHECK(reader.read_header());
   VALORA_CHECK(reader.read_metadata(file->metadata_));
   VALORA_CHECK(reader.read_tensors(file->tensors_, file->index_));
-  return std::shared_ptr<const Gguf>(std::move(file));
+  return file;
+}
+
+Status Gguf::add_parts() {
+  const std::string first = path();
+  VALORA_TRY(count, metadata_.integer("split.count", 1));
+  if (count <= 1) return {};
+  VALORA_TRY(number, metadata_.integer("split.no", 0));
+  const auto name = gguf_part_name(first);
+  const auto is = [&](const std::string& what) {
+    return unprocessable(first + " is " + what, first);
+  };
+  if (number != 0)
+    return is(fmt::format("part {} of {} of a model: give the first part{}", number + 1, count,
+                          name ? ", " + name->path(1) : std::string()));
+  if (!name || name->number != 1 || name->count != count)
+    return is(
+        fmt::format("the first of {} files of a model, but its name does not end in {}, from "
+                    "which the names of the others follow",
+                    count, GgufPartName{"", 1, count}.path(1)));
+  for (int64_t part = 2; part <= count; ++part) {
+    const std::string path = name->path(part);
+    if (!file_exists(path))
+      return unprocessable(
+          fmt::format("{} is missing, one of the {} parts of the model in {}", path, count, first),
+          path);
+    VALORA_TRY(file, MappedFile::open(path));
+    VALORA_TRY(read, parse(path, file->bytes(), file));
+    VALORA_TRY(own, read->metadata_.integer("split.no", -1));
+    if (own != part - 1)
+      return read->metadata_.wrong("split.no",
+                                   fmt::format("must be {}, as its name says", part - 1));
+    for (GgufTensor tensor : read->tensors_) {
+      tensor.part = parts_.size();
+      if (!index_.emplace(tensor.name, tensors_.size()).second)
+        return unprocessable(
+            path + ": tensor " + printable(tensor.name) + " is in another part, too", path);
+      tensors_.push_back(std::move(tensor));
+    }
+    parts_.push_back(path);
+    owners_.push_back(std::move(file));
+  }
+  VALORA_TRY(tensors,
+             metadata_.integer("split.tensors.count", static_cast<int64_t>(tensors_.size())));
+  if (tensors != static_cast<int64_t>(tensors_.size()))
+    return metadata_.wrong(
+        "split.tensors.count",
+        fmt::format("is {}, but the parts have {} tensors", tensors, tensors_.size()));
+  return {};
 }
 
 const GgufTensor* Gguf::find(const std::string& name) const {

@@ -1,7 +1,8 @@
 // A GGUF file of version 2 or 3, mapped or read: a header, metadata (keys and values), the names,
 // shapes, types and offsets of tensors, then their data. All numbers are little-endian. Every
 // length, count and offset is checked before use. As in the reference reader, tensors follow one
-// another in the data, each at the next multiple of the alignment.
+// another in the data, each at the next multiple of the alignment. A model may be split into
+// several such files; the metadata is in the first.
 #pragma once
 
 #include <map>
@@ -28,9 +29,13 @@ enum class GgufType : uint8_t {
   kQ5_0,
   kQ5_1,
   kQ8_0,
+  kQ2_K,
+  kQ3_K,
   kQ4_K,
   kQ5_K,
-  kQ6_K
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS
 };
 
 struct GgufBlock {
@@ -44,8 +49,9 @@ struct GgufTensor {
   std::string name;
   GgufType type = GgufType::kF32;
   std::vector<int64_t> shape;      // row-major: the last dimension is contiguous
-  size_t begin = 0;                // offset of its bytes in the file
-  std::span<const uint8_t> bytes;  // within the file's bytes
+  size_t part = 0;                 // index into Gguf::parts()
+  size_t begin = 0;                // offset of its bytes in that file
+  std::span<const uint8_t> bytes;  // within that file's bytes
 };
 
 // The format's number for the string type, and the value of a number of any numeric type.
@@ -90,33 +96,31 @@ class GgufMetadata {
 
 class Gguf {
  public:
-  // Maps the file. Only for files that do not change, like SafeTensors::open(). kUnprocessable
-  // names the offending key or tensor.
+  // Maps the file, and the other parts of a split model. Only for files that do not change, like
+  // SafeTensors::open(). kUnprocessable names the offending key or tensor, or the missing part;
+  // `path` must be the first part.
   static Result<std::shared_ptr<const Gguf>> open(const std::string& path);
-  // `path` names the source in errors.
+  // One file, without other parts. `path` names the source in errors.
   static Result<std::shared_ptr<const Gguf>> from_bytes(std::string bytes, const std::string& path);
 
   const GgufMetadata& metadata() const { return metadata_; }
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the file's order
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the files' order
   const GgufTensor* find(const std::string& name) const;
   const std::string& path() const { return metadata_.path(); }
-  std::span<const uint8_t> bytes() const { return bytes_; }
+  const std::vector<std::string>& parts() const { return parts_; }  // the files' paths
 
  private:
-  static Result<std::shared_ptr<const Gguf>> parse(const std::string& path,
-                                                   std::span<const uint8_t> bytes,
-                                                   std::shared_ptr<const void> owner);
+  static Result<std::shared_ptr<Gguf>> parse(const std::string& path,
+                                             std::span<const uint8_t> bytes,
+                                             std::shared_ptr<const void> owner);
+  // Adds the other files of a split model.
+  Status add_parts();
 
-  std::span<const uint8_t> bytes_;
-  std::shared_ptr<const void> owner_;  // keeps the bytes alive
+  std::vector<std::string> parts_;
+  std::vector<std::shared_ptr<const void>> owners_;  // keep the bytes alive
   GgufMetadata metadata_;
   std::vector<GgufTensor> tensors_;
   std::map<std::string, size_t> index_;  // name → index into tensors_
 };
-
-// The GGUF file that a model path denotes: the path itself if it is a file with GGUF's magic number
-// or the extension .gguf; or the only .gguf file in a folder without config.json,
-// adapter_config.json and tokenizer.json. Absent in all other cases, several .gguf files included.
-std::optional<std::string> find_gguf(const std::string& path);
 
 }  // namespace valora

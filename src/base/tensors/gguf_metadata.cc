@@ -1,7 +1,6 @@
-// Reads GGUF metadata and locates GGUF files.
+// Reads GGUF metadata.
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 #include "base/tensors/gguf.h"
 #include "base/text/strings.h"
@@ -91,28 +90,6 @@ std::vector<std::string> GgufMetadata::keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : values_) keys.push_back(key);
   return keys;
-}
-
-std::optional<std::string> find_gguf(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (fs::is_regular_file(path, error)) {
-    const auto file = InputFile::open(path);
-    std::string begin(4, '\0');
-    const auto size = file.ok() ? file->read(0, begin) : Result<size_t>(size_t{0});
-    const bool is_gguf = size.ok() && *size == begin.size() && begin == "GGUF";
-    return is_gguf || path.ends_with(".gguf") ? std::optional(path) : std::nullopt;
-  }
-  if (!fs::is_directory(path, error)) return std::nullopt;
-  for (const char* name : {"/config.json", "/adapter_config.json", "/tokenizer.json"})
-    if (file_exists(path + name)) return std::nullopt;
-  std::optional<std::string> found;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (entry.path().extension() != ".gguf") continue;
-    if (found) return std::nullopt;
-    found = entry.path().string();
-  }
-  return found;
 }
 
 }  // namespace valora

@@ -1,4 +1,5 @@
 #include "base/tensors/gguf.h"
+#include "base/tensors/gguf_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::gguf_bytes;
 using testing::gguf_text;
+using testing::gguf_u32;
 using testing::GgufRawTensor;
 using ::testing::HasSubstr;
 
@@ -128,8 +130,8 @@ TEST(GgufTest, RefusesHostileTensors) {
   EXPECT_THAT(one({"w", {uint64_t{1} << 40, uint64_t{1} << 40}, 0, ""}), HasSubstr("overflows"));
   EXPECT_THAT(one({"w", {UINT64_MAX}, 0, ""}), HasSubstr("overflows"));
   EXPECT_THAT(one({"w", {uint64_t{1} << 62}, 0, ""}), HasSubstr("overflows"));
-  EXPECT_EQ(one({"w", {256}, 10, std::string(84, 'a')}),
-            "x.gguf: tensor w has the type Q2_K, which is not supported");
+  EXPECT_EQ(one({"w", {256}, 16, std::string(66, 'a')}),
+            "x.gguf: tensor w has the type IQ2_XXS, which is not supported");
   EXPECT_EQ(one({"w", {256}, 99, ""}), "x.gguf: tensor w has the type 99, which is unknown");
   EXPECT_EQ(one({"w", {48}, 8, std::string(68, 'a')}),
             "x.gguf: tensor w has rows of 48 values, which blocks of Q8_0 (32) do not divide");
@@ -164,10 +166,57 @@ TEST(GgufTest, FindsTheFileOfAModel) {
   dir.write("adapter_config.json", "{}");
   EXPECT_EQ(find_gguf(dir.path()), std::nullopt);
 
+  testing::TempDir parts;
+  const std::string first = parts.write("m-00001-of-00002.gguf", "");
+  parts.write("m-00002-of-00002.gguf", "");
+  parts.write("MMPROJ-m-F16.gguf", "");
+  EXPECT_EQ(find_gguf(parts.path()), first);
+
   testing::TempDir two;
   two.write("a.gguf", "");
   two.write("b.gguf", "");
   EXPECT_EQ(find_gguf(two.path()), std::nullopt);
+}
+
+TEST(GgufTest, ReadsThePartsOfASplitModel) {
+  testing::TempDir dir;
+  const auto part = [](uint32_t number, const char* tensor) {
+    return gguf_text({gguf_u32("split.no", number), gguf_u32("split.count", 2)},
+                     {{tensor, {1}, 0, "abcd"}});
+  };
+  const std::string first = dir.write("m-00001-of-00002.gguf", part(0, "a"));
+  EXPECT_THAT(Gguf::open(first).error().message,
+              HasSubstr("m-00002-of-00002.gguf is missing, one of the 2 parts"));
+  const std::string second = dir.write("m-00002-of-00002.gguf", part(1, "b"));
+  const auto whole = Gguf::open(first);
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_EQ((*whole)->parts(), (std::vector<std::string>{first, second}));
+  ASSERT_EQ((*whole)->tensors().size(), 2u);
+  EXPECT_EQ((*whole)->find("b")->part, 1u);
+  EXPECT_THAT(Gguf::open(second).error().message, HasSubstr("is part 2 of 2 of a model"));
+  dir.write("m-00002-of-00002.gguf", part(1, "a"));
+  EXPECT_THAT(Gguf::open(first).error().message, HasSubstr("tensor a is in another part, too"));
+  dir.write("m-00002-of-00002.gguf", part(0, "b"));
+  EXPECT_THAT(Gguf::open(first).error().message, HasSubstr("\"split.no\" must be 1"));
+  EXPECT_THAT(Gguf::open(dir.write("m.gguf", part(0, "a"))).error().message,
+              HasSubstr("its name does not end in -00001-of-00002.gguf"));
+}
+
+TEST(GgufTest, FindsTheVisionPart) {
+  testing::TempDir dir;
+  const std::string model = dir.write("m-Q4_K_M.gguf", "");
+  EXPECT_EQ(find_mmproj(model, "").value(), "");
+  dir.write("mmproj-m-BF16.gguf", "");
+  EXPECT_EQ(find_mmproj(model, "").value(), dir.path() + "/mmproj-m-BF16.gguf");
+  const std::string half = dir.write("m-mmproj-f16.gguf", "");
+  EXPECT_EQ(find_mmproj(model, "").value(), half) << "F16 before BF16";
+  EXPECT_EQ(find_mmproj(model, "none").value(), "");
+  EXPECT_EQ(find_mmproj(model, model).value(), model);
+  EXPECT_THAT(find_mmproj(model, "absent").error().message, HasSubstr("absent does not exist"));
+  dir.write("mmproj-other-F16.gguf", "");
+  EXPECT_THAT(find_mmproj(model, "").error().message,
+              HasSubstr("is next to several files that may be its vision part, such as "
+                        "m-mmproj-f16.gguf: name one with --mmproj FILE"));
 }
 
 }  // namespace

@@ -366,6 +366,17 @@ Result<std::shared_ptr<const SafeTensors>> SafeTensors::from_bytes(std::string b
   return parse(path, {reinterpret_cast<const uint8_t*>(owner->data()), owner->size()}, owner);
 }
 
+std::shared_ptr<const SafeTensors> SafeTensors::changed(const SafeTensors& file,
+                                                        std::map<std::string, TensorView> tensors,
+                                                        std::shared_ptr<const void> owner) {
+  auto made = std::make_shared<SafeTensors>();
+  made->path_ = file.path_;
+  made->identity_ = file.identity_;
+  made->owner_ = std::move(owner);
+  made->tensors_ = std::move(tensors);
+  return made;
+}
+
 Result<std::shared_ptr<const SafeTensors>> SafeTensors::parse(const std::string& path,
                                                               std::span<const uint8_t> bytes,
                                                               std::shared_ptr<const void> owner) {

@@ -61,6 +61,12 @@ class SafeTensors {
   static Result<std::shared_ptr<const SafeTensors>> from_bytes(std::string bytes,
                                                                const std::string& path);
 
+  // Other names and values for a file that was read: the same path and identity, no bytes(). owner:
+  // keeps the memory of `tensors`.
+  static std::shared_ptr<const SafeTensors> changed(const SafeTensors& file,
+                                                    std::map<std::string, TensorView> tensors,
+                                                    std::shared_ptr<const void> owner);
+
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const TensorView* find(const std::string& name) const;
   const std::string& path() const { return path_; }

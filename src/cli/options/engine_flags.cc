@@ -175,11 +175,19 @@ void add_rank_flags(Command command, EngineOptions& o) {
       .capture_default_str();
 }
 
+void add_mmproj_flag(Command command, std::string& mmproj) {
+  command.add_option(
+      "--mmproj", mmproj,
+      "Vision part (mmproj) of a model in a GGUF file, or none; by default the one in "
+      "the folder of the model's file");
+}
+
 void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
   Option model = command.add_option("model,--model", o.model_path,
                                     "Folder of a Hugging Face checkpoint, a GGUF file, or "
                                     "OWNER/NAME[@REVISION] on the Hugging Face Hub");
   if (model_required) model.required();
+  add_mmproj_flag(command, o.mmproj);
   command.add_option("--chat-template", o.chat_template,
                      "Jinja chat template file, instead of the model folder's template");
   add_named_option(

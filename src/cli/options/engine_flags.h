@@ -13,6 +13,7 @@ namespace valora::cli {
 void add_quantization_flag(Command command, EngineOptions& options);
 void add_rounding_flags(Command command, EngineOptions& options);
 void add_rank_flags(Command command, EngineOptions& options);
+void add_mmproj_flag(Command command, std::string& mmproj);
 // Options shared by all commands with an engine: model, dtype, device, kernels, policy, threads,
 // lengths, memory, and the options above.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);

@@ -52,7 +52,7 @@ Result<PartNorms> norms_of_part(const AdapterReport& report, const std::string& 
 }  // namespace
 
 Result<std::vector<PartNorms>> norms_of(const AdapterReport& report) {
-  const auto checkpoint = open_checkpoint(report.model_path);
+  const auto checkpoint = open_checkpoint({report.model_path, report.mmproj});
   if (!checkpoint) return unprocessable(report.model_path + " has no complete checkpoint");
   const models::CheckpointWeights base(*checkpoint);
   std::vector<PartNorms> norms;

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "engine/memory/memory_plan.h"
 #include "models/model.h"
+#include "models/spec/gguf_model.h"
 
 namespace valora {
 
@@ -41,6 +42,7 @@ struct ServedWeights {
 
 struct ModelReport {
   std::string path;
+  std::string mmproj;                 // models::ModelSource
   std::vector<std::string> problems;  // reasons why it cannot be served; empty if it can
   std::vector<std::string> warnings;
   // Filled in as far as possible even if there are problems.
@@ -54,7 +56,7 @@ struct ModelReport {
   std::optional<ServedWeights> served;  // absent if a tensor is missing or invalid
 };
 
-ModelReport inspect_model(const std::string& dir, ComputeDtype dtype,
+ModelReport inspect_model(const models::ModelSource& source, ComputeDtype dtype,
                           KvCacheDtype kv_cache_dtype = KvCacheDtype::kAuto);
 
 struct AdapterReport {
@@ -62,14 +64,15 @@ struct AdapterReport {
   std::vector<std::string> problems;
   std::string base_model;                     // from adapter_config.json; may be empty
   std::string model_path;                     // the model it was checked against; empty: none
+  std::string mmproj;                         // its models::ModelSource
   adapters::ModuleTable modules;              // indexed by the targets of `spec`
   std::optional<adapters::AdapterSpec> spec;  // absent if it cannot be served
   std::vector<ChangedPart> changes;           // in the order of serving::changed_parts()
   std::vector<std::string> idle_targets;      // "target_modules" without weights in the file
 };
 
-// Checks an adapter against a model's configuration, or on its own if model_dir is empty.
-AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,
+// Checks an adapter against a model's configuration, or on its own if the model's path is empty.
+AdapterReport inspect_adapter(const std::string& dir, const models::ModelSource& model,
                               const adapters::AdapterLimits& limits);
 
 }  // namespace valora

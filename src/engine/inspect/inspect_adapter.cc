@@ -16,8 +16,8 @@
 namespace valora {
 namespace {
 
-Result<adapters::ModuleTable> modules_of_model(const std::string& dir) {
-  VALORA_TRY(config, models::read_model_config(dir));
+Result<adapters::ModuleTable> modules_of_model(const models::ModelSource& model) {
+  VALORA_TRY(config, models::read_model_config(model));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   return std::move(spec.modules);
@@ -30,16 +30,17 @@ adapters::ModuleKind vocabulary_kind(const std::string& module) {
 }
 
 // Checks the adapter's own tokenizer and chat template. Faults of the model are ignored here.
-Status check_language(const adapters::AdapterSpec& spec, const std::string& model_dir) {
-  if (spec.parts.empty() || model_dir.empty()) return {};
-  const auto config = models::read_model_config(model_dir);
+Status check_language(const adapters::AdapterSpec& spec, const models::ModelSource& source) {
+  if (spec.parts.empty() || source.path.empty()) return {};
+  const auto config = models::read_model_config(source);
   if (!config.ok()) return {};
   const auto family = models::find_family(*config);
   if (!family.ok()) return {};
   auto model = models::read_model_spec(**family, *config);
   if (!model.ok()) return {};
   EngineOptions options;
-  options.model_path = model_dir;
+  options.model_path = source.path;
+  options.mmproj = source.mmproj;
   const auto frontend = serving::Frontend::open(options, **family, std::move(model).value());
   if (!frontend.ok()) return {};
   const auto language = (*frontend)->own_language(spec);
@@ -146,25 +147,26 @@ Result<FolderKind> folder_kind(const std::string& dir) {
   return FolderKind::kModel;
 }
 
-AdapterReport inspect_adapter(const std::string& dir, const std::string& model_dir,
+AdapterReport inspect_adapter(const std::string& dir, const models::ModelSource& model,
                               const adapters::AdapterLimits& limits) {
   AdapterReport report;
   report.path = dir;
-  report.model_path = model_dir;
+  report.model_path = model.path;
+  report.mmproj = model.mmproj;
   report.base_model = base_model_of(dir);
   Result<adapters::ModuleTable> modules =
-      model_dir.empty() ? modules_of_adapter(dir) : modules_of_model(model_dir);
+      model.path.empty() ? modules_of_adapter(dir) : modules_of_model(model);
   if (!modules.ok()) {
     report.problems.push_back(modules.error().message);
     return report;
   }
   report.modules = std::move(modules).value();
-  const auto checkpoint = model_dir.empty() ? std::nullopt : open_checkpoint(model_dir);
+  const auto checkpoint = model.path.empty() ? std::nullopt : open_checkpoint(model);
   auto spec = checkpoint ? adapters::read_adapter(dir, report.modules, limits,
                                                   models::CheckpointWeights(*checkpoint))
                          : adapters::read_adapter(dir, report.modules, limits);
   if (spec.ok())
-    if (const Status written = check_language(*spec, model_dir); !written.ok())
+    if (const Status written = check_language(*spec, model); !written.ok())
       report.problems.push_back(written.error().message);
   if (!spec.ok()) {
     report.problems.push_back(spec.error().message);

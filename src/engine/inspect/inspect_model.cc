@@ -33,6 +33,7 @@ void read_names(const models::ConfigReader& config, ModelReport& report) {
 void inspect_text(const models::Family& family, ModelReport& report) {
   EngineOptions options;
   options.model_path = report.path;
+  options.mmproj = report.mmproj;
   if (const auto tokenizer = text::Tokenizer::load(report.path); tokenizer.ok())
     report.tokenizer_size = (*tokenizer)->vocab_size();
   // Frontend::open() checks what the engine needs: the tokenizer and its size, the generation
@@ -47,7 +48,8 @@ void inspect_text(const models::Family& family, ModelReport& report) {
 Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType dtype,
                                      KvCacheDtype kv_cache_dtype) {
   // On the meta device, every tensor is looked up and its shape checked, but no values are read.
-  VALORA_TRY(loaded, models::load_model(report.path, dtype, at::Device(at::kMeta)));
+  VALORA_TRY(loaded,
+             models::load_model({report.path, report.mmproj}, dtype, at::Device(at::kMeta)));
   const models::ModelSpec& spec = *report.spec;
   ServedWeights served;
   served.dtype = dtype_name(dtype);
@@ -70,7 +72,7 @@ Result<ServedWeights> inspect_served(const ModelReport& report, at::ScalarType d
 
 void inspect_weights(const models::ConfigReader& config, ComputeDtype dtype,
                      KvCacheDtype kv_cache_dtype, ModelReport& report) {
-  const auto weights = keep(models::Weights::open(report.path), report);
+  const auto weights = keep(models::Weights::open({report.path, report.mmproj}), report);
   if (!weights) return;
   if (report.spec) models::set_quantisation(config, **weights);
   const at::ScalarType stored = (*weights)->stored_dtype();
@@ -94,10 +96,12 @@ void add_warnings(ModelReport& report) {
 
 }  // namespace
 
-ModelReport inspect_model(const std::string& dir, ComputeDtype dtype, KvCacheDtype kv_cache_dtype) {
+ModelReport inspect_model(const models::ModelSource& source, ComputeDtype dtype,
+                          KvCacheDtype kv_cache_dtype) {
   ModelReport report;
-  report.path = dir;
-  const auto config = keep(models::read_model_config(dir), report);
+  report.path = source.path;
+  report.mmproj = source.mmproj;
+  const auto config = keep(models::read_model_config(source), report);
   if (!config) return report;
   read_names(*config, report);
   const auto family = keep(models::find_family(*config), report);
@@ -107,7 +111,7 @@ ModelReport inspect_model(const std::string& dir, ComputeDtype dtype, KvCacheDty
     if (report.spec) inspect_text(**family, report);
     inspect_weights(*config, dtype, kv_cache_dtype, report);
   } catch (const std::exception& e) {
-    report.problems.push_back(dir + ": " + e.what());
+    report.problems.push_back(source.path + ": " + e.what());
   }
   add_warnings(report);
   return report;

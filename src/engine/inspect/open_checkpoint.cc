@@ -6,9 +6,9 @@
 
 namespace valora {
 
-std::optional<models::LoadedModel> open_checkpoint(const std::string& dir) {
-  const auto config = models::read_model_config(dir);
-  auto loaded = models::load_model(dir, std::nullopt, at::Device(at::kMeta));
+std::optional<models::LoadedModel> open_checkpoint(const models::ModelSource& source) {
+  const auto config = models::read_model_config(source);
+  auto loaded = models::load_model(source, std::nullopt, at::Device(at::kMeta));
   if (!config.ok() || !loaded.ok()) return std::nullopt;
   models::Weights& weights = *loaded->weights;
   const auto type =

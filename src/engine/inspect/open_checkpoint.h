@@ -10,6 +10,6 @@ namespace valora {
 
 // Loads no tensor in advance: the model is on the meta device. nullopt if the folder has no
 // complete checkpoint.
-std::optional<models::LoadedModel> open_checkpoint(const std::string& dir);
+std::optional<models::LoadedModel> open_checkpoint(const models::ModelSource& source);
 
 }  // namespace valora

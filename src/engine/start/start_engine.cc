@@ -144,7 +144,7 @@ Status EngineStart::load() {
 // Before the weights, which may take minutes, so that a broken tokenizer or chat template shows at
 // once.
 Status EngineStart::open_frontend() {
-  VALORA_TRY(config, models::read_model_config(options_.model_path));
+  VALORA_TRY(config, models::read_model_config({options_.model_path, options_.mmproj}));
   VALORA_TRY(family, models::find_family(config));
   VALORA_TRY(spec, models::read_model_spec(*family, config));
   VALORA_CHECK(models::check_ranks(spec, options_.tensor_parallel_size));
@@ -156,9 +156,10 @@ Status EngineStart::open_frontend() {
 
 Status EngineStart::load_weights() {
   communicator_ = make_communicator(options_);
-  VALORA_TRY(loaded, models::load_model(options_.model_path, scalar_type(options_.dtype), device_,
-                                        models::ModelUse::kServing, rounding_of(options_),
-                                        {communicator_.get(), rank_cores_}));
+  VALORA_TRY(loaded,
+             models::load_model({options_.model_path, options_.mmproj}, scalar_type(options_.dtype),
+                                device_, models::ModelUse::kServing, rounding_of(options_),
+                                {communicator_.get(), rank_cores_}));
   loaded_ = std::move(loaded);
   for (const std::string& name : loaded_.unused_tensors)
     spdlog::warn("{}: tensor {} is not used", options_.model_path, name);

@@ -10,6 +10,7 @@
 
 #include "base/files/write_file.h"
 #include "base/tensors/gguf.h"
+#include "base/tensors/gguf_files.h"
 #include "generator/quantise/input_moments.h"
 #include "generator/quantise/packed_linear.h"
 #include "generator/quantise/plan.h"

@@ -18,8 +18,8 @@ Result<std::unique_ptr<TrainableModel>> TrainableModel::open(const EngineOptions
         "training on --device " + name_of(options.device) + " is not supported yet, only on cpu",
         "device");
   VALORA_TRY(loaded,
-             models::load_model(options.model_path, scalar_type(options.dtype), model->device,
-                                models::ModelUse::kTraining, rounding_of(options)));
+             models::load_model({options.model_path, options.mmproj}, scalar_type(options.dtype),
+                                model->device, models::ModelUse::kTraining, rounding_of(options)));
   model->loaded = std::move(loaded);
   const models::ModelSpec& spec = model->loaded.model->spec();
   model->adaptive_threads = options.threads == 0;

@@ -198,10 +198,12 @@ at::Tensor Decoder::embed(const Batch& batch) const {
 }
 
 at::Tensor Decoder::own_embeddings(const Batch& batch) const {
-  // Adapters that add tokens use ids beyond the base table.
+  // Adapters that add tokens use ids beyond the base table; so may placeholders of pictures, whose
+  // rows are replaced below.
   const int64_t last = embed_tokens_.size(0) - 1;
-  at::Tensor x = at::embedding(
-      embed_tokens_, batch.vocabulary.empty() ? batch.tokens : batch.tokens.clamp_max(last));
+  const bool may_be_beyond = !batch.vocabulary.empty() || !batch.visual.empty();
+  at::Tensor x =
+      at::embedding(embed_tokens_, may_be_beyond ? batch.tokens.clamp_max(last) : batch.tokens);
   for (const VocabularyUse& use : batch.vocabulary)
     ops::adapt_embeddings(x.slice(0, use.begin, use.end),
                           batch.host_tokens.slice(0, use.begin, use.end), *use.weights,

@@ -3,6 +3,7 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ops/device/parallel.h"
@@ -104,6 +105,55 @@ void read_q6_k(const uint8_t* block, const BlockTarget& to) {
   }
 }
 
+// 256 values of two bits: each byte of a quarter of the 64 holds the values of four groups of 32.
+void read_two_bits(const uint8_t* bytes, uint8_t* values) {
+  for (int i = 0; i < 256; ++i)
+    values[i] = bytes[i / 128 * 32 + i % 32] >> (2 * (i % 128 / 32)) & 3;
+}
+void read_q2_k(const uint8_t* block, const BlockTarget& to) {
+  const float scale = half_at(block + 80), minimum = half_at(block + 82);
+  for (int g = 0; g < 16; ++g) {
+    to.scales[g] = scale * static_cast<float>(block[g] & 15);
+    to.minimums[g] = -(minimum * static_cast<float>(block[g] >> 4));
+  }
+  read_two_bits(block + 16, to.values);
+}
+// The third bit is in 32 bytes, one bit per group of 32; if it is unset, 4 is subtracted. The
+// scales have 6 bits: four in eight bytes, two in four.
+void read_q3_k(const uint8_t* block, const BlockTarget& to) {
+  const float scale = half_at(block + 108);
+  const uint8_t* const scales = block + 96;
+  for (int g = 0; g < 16; ++g) {
+    const int low = g < 8 ? scales[g] & 15 : scales[g - 8] >> 4,
+              high = scales[8 + g % 4] >> (2 * (g / 4)) & 3;
+    to.scales[g] = scale * static_cast<float>((low | high << 4) - 32);
+  }
+  read_two_bits(block + 32, to.values);
+  for (int i = 0; i < 256; ++i)
+    to.values[i] = static_cast<uint8_t>(to.values[i] + 4 + 4 * (block[i % 32] >> (i / 32) & 1));
+}
+
+// The values that four bits stand for.
+constexpr std::array<int8_t, 16> kUneven = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                            1,    13,   25,  38,  53,  69,  89,  113};
+void read_uneven(const uint8_t* bytes, uint8_t* values) {
+  read_nibbles(bytes, values);
+  for (int i = 0; i < 32; ++i) values[i] = static_cast<uint8_t>(kUneven[values[i]] + 128);
+}
+void read_iq4_nl(const uint8_t* block, const BlockTarget& to) {
+  to.scales[0] = half_at(block);
+  read_uneven(block + 2, to.values);
+}
+void read_iq4_xs(const uint8_t* block, const BlockTarget& to) {
+  const float scale = half_at(block);
+  for (int g = 0; g < 8; ++g) {
+    const int low = block[4 + g / 2] >> (g % 2 * 4) & 15,
+              high = block[2 + g / 4] >> (2 * (g % 4)) & 3;
+    to.scales[g] = scale * static_cast<float>((low | high << 4) - 32);
+    read_uneven(block + 8 + g * 16, to.values + g * 32);
+  }
+}
+
 using BlockReader = void (*)(const uint8_t* block, const BlockTarget& to);
 BlockReader reader_of(GgufType type) {
   switch (type) {
@@ -112,9 +162,13 @@ BlockReader reader_of(GgufType type) {
     case GgufType::kQ5_0: return read_q5_0;
     case GgufType::kQ5_1: return read_q5_1;
     case GgufType::kQ8_0: return read_q8_0;
+    case GgufType::kQ2_K: return read_q2_k;
+    case GgufType::kQ3_K: return read_q3_k;
     case GgufType::kQ4_K: return read_q4_k;
     case GgufType::kQ5_K: return read_q5_k;
     case GgufType::kQ6_K: return read_q6_k;
+    case GgufType::kIQ4_NL: return read_iq4_nl;
+    case GgufType::kIQ4_XS: return read_iq4_xs;
     default: return nullptr;
   }
 }
@@ -128,6 +182,8 @@ BlockIntegers integers_of_blocks(GgufType type) {
     case GgufType::kQ4_K: return {{4, 32}, true, true};
     case GgufType::kQ5_1:
     case GgufType::kQ5_K: return {{8, 32}, true, true};
+    case GgufType::kQ2_K: return {{4, 16}, true, true};
+    case GgufType::kQ3_K: return {{4, 16}, true, false};
     case GgufType::kQ6_K: return {{8, 16}, true, false};
     default: return {{8, 32}, true, false};
   }

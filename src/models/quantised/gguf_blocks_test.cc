@@ -43,14 +43,18 @@ struct Golden {
   std::vector<size_t> halves;
   uint64_t digest;  // as decoded by the gguf package: tests/parity/test_gguf.py
 };
-const std::array<Golden, 8> kGolden{{{GgufType::kQ4_0, {0}, 0xc8666b1561afe4fc},
-                                     {GgufType::kQ4_1, {0, 2}, 0xa4593fe7bbec8f90},
-                                     {GgufType::kQ5_0, {0}, 0xedd3fff685f02a0d},
-                                     {GgufType::kQ5_1, {0, 2}, 0xa5babc75cdb85b46},
-                                     {GgufType::kQ8_0, {0}, 0x5257c7d815015374},
-                                     {GgufType::kQ4_K, {0, 2}, 0x9267ada6311b6b1},
-                                     {GgufType::kQ5_K, {0, 2}, 0x8feb6d16c571d164},
-                                     {GgufType::kQ6_K, {208}, 0x6e4141da576e30a6}}};
+const std::array<Golden, 12> kGolden{{{GgufType::kQ4_0, {0}, 0xc8666b1561afe4fc},
+                                      {GgufType::kQ4_1, {0, 2}, 0xa4593fe7bbec8f90},
+                                      {GgufType::kQ5_0, {0}, 0xedd3fff685f02a0d},
+                                      {GgufType::kQ5_1, {0, 2}, 0xa5babc75cdb85b46},
+                                      {GgufType::kQ8_0, {0}, 0x5257c7d815015374},
+                                      {GgufType::kQ4_K, {0, 2}, 0x9267ada6311b6b1},
+                                      {GgufType::kQ5_K, {0, 2}, 0x8feb6d16c571d164},
+                                      {GgufType::kQ6_K, {208}, 0x6e4141da576e30a6},
+                                      {GgufType::kQ2_K, {80, 82}, 0x9f1b86eb1aab9e6d},
+                                      {GgufType::kQ3_K, {108}, 0xe06208d43a0428c4},
+                                      {GgufType::kIQ4_NL, {0}, 0x9872968075886089},
+                                      {GgufType::kIQ4_XS, {0}, 0xe913b6e07468d84a}}};
 
 TEST(GgufBlocks, DecodingIsBitExact) {
   for (const Golden& golden : kGolden) {

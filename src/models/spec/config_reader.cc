@@ -1,7 +1,5 @@
 #include "models/spec/config_reader.h"
 
-#include "base/tensors/gguf.h"
-#include "models/spec/gguf_config.h"
 #include "models/spec/load_error.h"
 #include "models/spec/model_path.h"
 #include "models/spec/older_files.h"
@@ -89,12 +87,13 @@ void ConfigReader::refuse(const std::string& why) const {
   throw LoadError(unprocessable(file_ + ": " + why, file_));
 }
 
-Result<ConfigReader> read_model_config(const std::string& dir) {
-  if (const auto gguf = find_gguf(dir)) {
-    VALORA_TRY(opened, Gguf::open(*gguf));
-    VALORA_TRY(made, gguf_config(*opened));
-    return ConfigReader(std::move(made), *gguf);
+Result<ConfigReader> read_model_config(const ModelSource& source) {
+  VALORA_TRY(gguf, open_gguf_model(source));
+  if (gguf) {
+    VALORA_TRY(made, gguf_model_config(*gguf));
+    return ConfigReader(std::move(made), gguf->language->path());
   }
+  const std::string& dir = source.path;
   VALORA_CHECK(check_model_folder(dir));
   const std::string file = dir + "/config.json";
   VALORA_TRY(json, read_json_file(file));

@@ -8,6 +8,7 @@
 
 #include "base/json/json.h"
 #include "base/result.h"
+#include "models/spec/gguf_model.h"
 
 namespace valora::models {
 
@@ -47,8 +48,8 @@ class ConfigReader {
   std::string file_;
 };
 
-// Reads a model folder's config.json, or the equivalent from a GGUF file's metadata (find_gguf()).
-// Errors name the folder or the file.
-Result<ConfigReader> read_model_config(const std::string& dir);
+// Reads a model folder's config.json, or the equivalent from the metadata of GGUF files
+// (open_gguf_model()). Errors name the folder or the file.
+Result<ConfigReader> read_model_config(const ModelSource& source);
 
 }  // namespace valora::models

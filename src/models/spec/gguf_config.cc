@@ -17,9 +17,14 @@ struct GgufFamily {
   const char* architecture;  // in config.json
   const char* type;
 };
-constexpr std::array<GgufFamily, 4> kGgufFamilies{{{"llama", "LlamaForCausalLM", "llama"},
+// The language models of Qwen's vision-language models are those without pictures: all axes of a
+// text's positions are equal.
+constexpr std::array<GgufFamily, 7> kGgufFamilies{{{"llama", "LlamaForCausalLM", "llama"},
+                                                   {"mistral3", "MistralForCausalLM", "mistral"},
                                                    {"qwen2", "Qwen2ForCausalLM", "qwen2"},
+                                                   {"qwen2vl", "Qwen2ForCausalLM", "qwen2"},
                                                    {"qwen3", "Qwen3ForCausalLM", "qwen3"},
+                                                   {"qwen3vl", "Qwen3ForCausalLM", "qwen3"},
                                                    {"gemma3", "Gemma3ForCausalLM", "gemma3_text"}}};
 
 // Keys after "ARCHITECTURE." that are read or have no effect on answers.
@@ -45,6 +50,9 @@ constexpr std::array kReadKeys = {"context_length",
 constexpr std::array kGemmaKeys = {"attention.sliding_window_pattern", "rope.freq_base_swa",
                                    "final_logit_softcapping", "attn_logit_softcapping"};
 
+// For qwen2vl and qwen3vl, read by gguf_vision_config().
+constexpr std::array kSectionKeys = {"rope.dimension_sections", "n_deepstack_layers"};
+
 // Settings that are supported only with their neutral value.
 struct NeutralKey {
   const char* name;
@@ -65,7 +73,8 @@ class GgufConfigReader {
       : file_(file),
         data_(file.metadata()),
         prefix_(std::string(family.name) + "."),
-        gemma_(family.name == std::string_view("gemma3")) {
+        gemma_(family.name == std::string_view("gemma3")),
+        sections_(std::string_view(family.name).ends_with("vl")) {
     config_ = {{"architectures", {family.architecture}}, {"model_type", family.type}};
   }
 
@@ -95,7 +104,8 @@ class GgufConfigReader {
       const auto is_in = [&](const auto& list) {
         return std::ranges::find(list, own) != list.end();
       };
-      if (is_in(kReadKeys) || (gemma_ && is_in(kGemmaKeys))) continue;
+      if (is_in(kReadKeys) || (gemma_ && is_in(kGemmaKeys)) || (sections_ && is_in(kSectionKeys)))
+        continue;
       const auto* const neutral =
           std::ranges::find_if(kNeutralKeys, [&](const NeutralKey& k) { return own == k.name; });
       if (neutral == kNeutralKeys.end()) return data_.wrong(name, "is not supported");
@@ -164,6 +174,7 @@ class GgufConfigReader {
 
   Status read_windows() {
     VALORA_TRY(window, data_.integer(key("attention.sliding_window"), 0));
+    if (config_["model_type"] == "mistral") config_["sliding_window"] = nullptr;
     if (!gemma_)
       return window == 0 ? Status()
                          : data_.wrong(key("attention.sliding_window"), "is not supported");
@@ -233,7 +244,7 @@ class GgufConfigReader {
   const Gguf& file_;
   const GgufMetadata& data_;
   const std::string prefix_;
-  const bool gemma_;
+  const bool gemma_, sections_;
   Json config_;
 };
 
@@ -243,16 +254,13 @@ Status check_kind(const Gguf& file) {
   const auto is = [&](const std::string& what) {
     return unprocessable(file.path() + " is " + what, file.path());
   };
-  VALORA_TRY(parts, data.integer("split.count", 1));
-  if (parts > 1)
-    return is("one of " + std::to_string(parts) +
-              " files of a model: join them with llama-gguf-split --merge");
   VALORA_TRY(type, data.text("general.type", "model"));
   VALORA_TRY(architecture, data.text("general.architecture"));
   if (type == "mmproj" || architecture == "clip")
     return is(
-        "the vision part of a model (mmproj), which is not served: give the language model's file, "
-        "or the Hugging Face folder for pictures");
+        "the vision part of a model (mmproj): give the language model's file as the model, and "
+        "this "
+        "one with --mmproj");
   if (type == "adapter") return is("a LoRA adapter: give a folder of PEFT as the adapter");
   if (type != "model") return is("of the type \"" + shortened(type, 40) + "\", not a model");
   return {};

@@ -7,6 +7,7 @@
 #include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/tensors/gguf.h"
+#include "base/tensors/gguf_files.h"
 #include "base/text/strings.h"
 
 namespace valora::models {

@@ -49,28 +49,46 @@ std::string module_name(const std::string& stored, bool gemma) {
   return name ? "model.layers." + number + "." + name : std::string();
 }
 
-}  // namespace
-
-Result<GgufSource> gguf_source(const Gguf& file, const GgufTensor& tensor, const Json& config) {
-  const std::string type = config["model_type"].get<std::string>();
-  const bool gemma = type == "gemma3_text";
+Result<GgufSource> language_source(const Gguf& file, const GgufTensor& tensor, const Json& text,
+                                   bool interleaved) {
+  const bool gemma = text["model_type"] == "gemma3_text";
   const size_t dot = tensor.name.rfind('.');
   const std::string stored = tensor.name.substr(0, dot),
                     end = dot == tensor.name.npos ? "" : tensor.name.substr(dot);
   const std::string module = module_name(stored, gemma);
-  if (module.empty()) return GgufSource{tensor.name};
-  GgufSource source{module + end};
+  GgufSource source{module.empty() ? tensor.name : module + end};
+  source.tensors = {&tensor};
+  if (module.empty()) return source;
   source.one_more = gemma && stored.ends_with("_norm");
-  const bool queries = module.ends_with(".q_proj"), keys = module.ends_with(".k_proj");
-  if (type != "llama" || !(queries || keys)) return source;
-  source.head_rows = config["head_dim"].get<int64_t>();
+  if (interleaved && (module.ends_with(".q_proj") || module.ends_with(".k_proj")))
+    VALORA_CHECK(set_head_rows(file, tensor, text["head_dim"].get<int64_t>(), source));
+  return source;
+}
+
+}  // namespace
+
+Status set_head_rows(const Gguf& file, const GgufTensor& tensor, int64_t head_rows,
+                     GgufSource& source) {
   const int64_t rows = tensor.shape.front();
-  if (source.head_rows < 2 || source.head_rows % 2 != 0 || rows % source.head_rows != 0)
+  if (head_rows < 2 || head_rows % 2 != 0 || rows % head_rows != 0)
     return unprocessable(file.path() + ": tensor " + tensor.name + " has " + std::to_string(rows) +
-                             " rows, which heads of " + std::to_string(source.head_rows) +
+                             " rows, which heads of " + std::to_string(head_rows) +
                              " do not divide",
                          file.path());
-  return source;
+  source.head_rows = head_rows;
+  return {};
+}
+
+Result<std::vector<GgufSource>> gguf_language_sources(const Gguf& file, const Json& config) {
+  const Json& text = config.contains("text_config") ? config["text_config"] : config;
+  VALORA_TRY(architecture, file.metadata().text("general.architecture"));
+  const bool interleaved = architecture == "llama" || architecture == "mistral3";
+  std::vector<GgufSource> sources;
+  for (const GgufTensor& tensor : file.tensors()) {
+    VALORA_TRY(source, language_source(file, tensor, text, interleaved));
+    sources.push_back(std::move(source));
+  }
+  return sources;
 }
 
 }  // namespace valora::models

@@ -70,10 +70,12 @@ at::Tensor tensor_of(const TensorView& view) {
   return copy;
 }
 
-Result<std::unique_ptr<Weights>> Weights::open(const std::string& dir) {
+Result<std::unique_ptr<Weights>> Weights::open(const ModelSource& source) {
   auto weights = std::make_unique<Weights>();
+  const std::string& dir = source.path;
   weights->dir_ = dir;
-  if (const auto gguf = find_gguf(dir)) {
+  VALORA_TRY(gguf, open_gguf_model(source));
+  if (gguf) {
     VALORA_CHECK(weights->open_gguf(*gguf));
     return weights;
   }
@@ -115,7 +117,10 @@ Status Weights::unmap() {
   shared_tensors_.clear();
   shared_linears_.clear();
   for (auto* entries : {&entries_, &parts_})
-    for (auto& [name, entry] : *entries) entry.view.bytes = {};
+    for (auto& [name, entry] : *entries) {
+      entry.view.bytes = {};
+      for (Entry& piece : entry.pieces) piece.view.bytes = {};
+    }
   for (File& file : files_) {
     file.mapped = nullptr;
     VALORA_CHECK(check_unchanged(file.input));
@@ -124,6 +129,7 @@ Status Weights::unmap() {
 }
 
 at::Tensor Weights::stored(const Entry& entry) const {
+  if (!entry.pieces.empty()) return stored_pieces(entry);
   const File& file = files_[entry.file];
   if (file.mapped) return tensor_of(entry.view);
   auto bytes = read_bytes(file.input, entry.begin, byte_size(entry.view));
@@ -206,7 +212,11 @@ void Weights::check_shape(const Entry& entry, const std::vector<int64_t>& requir
 
 Result<at::Tensor> Weights::stored_values(const std::string& name, size_t first,
                                           size_t count) const {
-  const Entry& entry = *find(name);
+  return values_of(*find(name), first, count);
+}
+
+Result<at::Tensor> Weights::values_of(const Entry& entry, size_t first, size_t count) const {
+  if (!entry.pieces.empty()) return piece_values(entry, first, count);
   if (entry.gguf) return restored_values(entry, first, count);
   if (entry.columns) return column_values(entry, first, count);
   const InputFile& file = files_[entry.file].input;
@@ -257,15 +267,19 @@ Digest Weights::sketch() const {
   constexpr size_t kPieces = 16, kPieceBytes = 64;
   DigestBuilder digest;
   if (quantisation_) digest.add(quantisation_->text());  // it gives the integers their meaning
-  for (const auto& [name, entry] : entries_) {
+  const auto add = [&](const Entry& entry) {
     const std::span<const uint8_t> bytes = entry.view.bytes;
+    const size_t length = std::min(kPieceBytes, bytes.size());
+    for (size_t i = 0; i < kPieces; ++i)
+      digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
+  };
+  for (const auto& [name, entry] : entries_) {
     digest.add(name)
         .add(dtype_name(entry.view.dtype))
         .add(std::span<const int64_t>(entry.view.shape));
     if (entry.gguf) digest.add(std::string_view(block_of(entry.gguf->type).name));
-    const size_t length = std::min(kPieceBytes, bytes.size());
-    for (size_t i = 0; i < kPieces; ++i)
-      digest.add(bytes.subspan((bytes.size() - length) * i / (kPieces - 1), length));
+    if (entry.pieces.empty()) add(entry);
+    for (const Entry& piece : entry.pieces) add(piece);
   }
   return digest.finish();
 }

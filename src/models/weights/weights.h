@@ -1,4 +1,4 @@
-// The tensors of a checkpoint: model.safetensors or its shards, or a GGUF file. Memory-mapped while
+// The tensors of a checkpoint: model.safetensors or its shards, or GGUF files. Memory-mapped while
 // a model is built, then read from the open files. Tensors are found under every name prefix that
 // versions of transformers have used.
 #pragma once
@@ -65,9 +65,9 @@ struct LinearSlice {
 
 class Weights {
  public:
-  // Opens DIR/model.safetensors.index.json and its shards, DIR/model.safetensors, or a GGUF file
-  // (find_gguf()).
-  static Result<std::unique_ptr<Weights>> open(const std::string& dir);
+  // Opens DIR/model.safetensors.index.json and its shards, DIR/model.safetensors, or GGUF files
+  // (open_gguf_model()).
+  static Result<std::unique_ptr<Weights>> open(const ModelSource& source);
 
   void set_target(at::ScalarType dtype, at::Device device) { dtype_ = dtype, device_ = device; }
   // For training: linears stay plain tensors that support gradients, instead of the fastest form
@@ -173,7 +173,8 @@ class Weights {
   struct GgufForm {
     GgufType type;
     std::vector<int64_t> shape;  // shape of the decoded values
-    GgufSource source;
+    int64_t head_rows = 0;       // GgufSource
+    bool one_more = false;
   };
   // A linear [out, in] stored as columns [first, first + out) of [in, columns].
   struct ColumnForm {
@@ -187,6 +188,9 @@ class Weights {
     size_t begin = 0;  // offset of its bytes in the file
     std::shared_ptr<const GgufForm> gguf = {};
     std::optional<ColumnForm> columns = {};
+    // The tensors of a file that are joined into this one; view has no bytes then.
+    std::vector<Entry> pieces = {};
+    GgufJoin join = GgufJoin::kRows;
 
     const std::vector<int64_t>& shape() const {
       return columns ? columns->shape : gguf ? gguf->shape : view.shape;
@@ -204,7 +208,13 @@ class Weights {
   Status open_file(const std::string& path);
   // A file that was merely renamed or removed counts as unchanged, because it is still open.
   static Status check_unchanged(const InputFile& file);
-  Status open_gguf(const std::string& path);
+  Status open_gguf(const GgufModel& model);
+  Status add_gguf(const std::shared_ptr<const Gguf>& file, const std::vector<GgufSource>& sources);
+  static Entry joined_entry(const GgufSource& source, size_t first);
+  at::Tensor stored_pieces(const Entry& entry) const;
+  // stored_values() of an entry, and of an entry with pieces.
+  Result<at::Tensor> values_of(const Entry& entry, size_t first, size_t count) const;
+  Result<at::Tensor> piece_values(const Entry& entry, size_t first, size_t count) const;
   // Converts whole rows of a tensor with a GgufForm to transformers' layout; if heads are
   // interleaved, whole heads. Blocks are decoded to `dtype`.
   static at::Tensor restored(const Entry& entry, const at::Tensor& rows, at::ScalarType dtype);

@@ -4,6 +4,8 @@
 
 #include "base/files/file.h"
 #include "base/json/json.h"
+#include "models/spec/gguf_model.h"
+#include "models/spec/gguf_vision.h"
 #include "models/spec/load_error.h"
 #include "serving/prompts/chat_media.h"
 #include "serving/prompts/media_text.h"
@@ -40,10 +42,15 @@ Result<media::ProcessorFiles> read_processor_files(const std::string& dir) {
 
 Result<std::unique_ptr<media::Loader>> make_loader(const EngineOptions& options,
                                                    const models::Family& family,
-                                                   const models::ConfigReader& config) {
+                                                   const models::ConfigReader& config,
+                                                   const std::optional<models::GgufModel>& gguf) {
   if (!family.processor) return std::unique_ptr<media::Loader>();
   media::ProcessorFiles files;
-  if (!family.settings_in_config) {
+  if (gguf) {
+    VALORA_TRY(image, models::gguf_image_processor(*gguf, config.json()));
+    files.image = std::move(image);
+    files.video = models::gguf_video_processor(config.json(), files.image);
+  } else if (!family.settings_in_config) {
     VALORA_TRY(read, read_processor_files(options.model_path));
     files = std::move(read);
   }
@@ -103,9 +110,15 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   Language& base = frontend->base_;
   base.folder = FolderPath(options.model_path);
   base.vocab = frontend->spec_.vocab;
-  VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path));
+  VALORA_TRY(gguf, models::open_gguf_model({options.model_path, options.mmproj}));
+  VALORA_TRY(config, models::read_model_config({options.model_path, options.mmproj}));
+  VALORA_TRY(tokenizer, text::Tokenizer::load(options.model_path, nullptr,
+                                              config.text(models::kAddedToken, "")));
   base.tokenizer = tokenizer;
-  VALORA_TRY(config, models::read_model_config(options.model_path));
+  if (gguf && !gguf->vision)
+    frontend->no_images_ += "; " + gguf->language->path() +
+                            " holds text alone: start with --mmproj FILE, if there is a file with "
+                            "its vision part";
   const auto end =
       family.end_of_turn.empty() ? std::nullopt : tokenizer->token_to_id(family.end_of_turn);
   const auto of_class =
@@ -129,7 +142,7 @@ Result<std::unique_ptr<Frontend>> Frontend::open(const EngineOptions& options,
   VALORA_CHECK(frontend->check_placeholders(*tokenizer));
   if (family.media_text)
     VALORA_CHECK(check_media_text(family, *tokenizer, *frontend->spec_.image_token));
-  VALORA_TRY(loader, make_loader(options, family, config));
+  VALORA_TRY(loader, make_loader(options, family, config, gguf));
   frontend->loader_ = std::move(loader);
   auto retrieval =
       read_retrieval(options.model_path, *tokenizer,

@@ -151,7 +151,8 @@ class Frontend {
   mutable std::mutex languages_mutex_;
   // By the digest of their folders' files.
   mutable std::map<Digest, std::weak_ptr<const Language>> languages_;
-  std::unique_ptr<media::Loader> loader_;  // null for text-only models
+  std::unique_ptr<media::Loader> loader_;                         // null for text-only models
+  std::string no_images_ = "this model does not support images";  // for text-only models
   MediaSettings media_defaults_;
 };
 

@@ -33,7 +33,7 @@ Status Frontend::check(const Prompt& prompt, std::span<const AppliedAdapter> ada
   if (chat->messages.empty()) return invalid("\"messages\" is empty", "messages");
   VALORA_CHECK(check_tools(*chat));
   if (!spec_.image_token && has_media(*chat, MediaRef::Kind::kImage))
-    return invalid("this model does not support images", "messages");
+    return invalid(no_images_, "messages");
   if (!spec_.video_token && has_media(*chat, MediaRef::Kind::kVideo))
     return invalid(family_->no_videos, "messages");
   if (family_->excludes_mixed_media && has_media(*chat, MediaRef::Kind::kImage) &&

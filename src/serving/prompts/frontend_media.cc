@@ -90,8 +90,11 @@ Result<RenderedPrompt> Frontend::begin(Prompt prompt, bool add_generation_prompt
   VALORA_TRY(rendered, render(std::move(prompt), add_generation_prompt, language));
   if (keep) VALORA_CHECK(truncate(rendered, *keep));
   VALORA_CHECK(check_length(rendered.tokens.size(), rendered.field));
-  VALORA_CHECK(check_tokens(rendered.tokens, *language.tokenizer, language.vocab, rendered.field,
-                            spec_.video_token));
+  std::vector<int32_t> replaced;
+  for (const auto& token : {spec_.image_token, spec_.video_token})
+    if (token) replaced.push_back(*token);
+  VALORA_CHECK(
+      check_tokens(rendered.tokens, *language.tokenizer, language.vocab, rendered.field, replaced));
   VALORA_CHECK(match_media(rendered));
   return rendered;
 }

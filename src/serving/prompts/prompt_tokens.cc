@@ -1,14 +1,17 @@
 #include "serving/prompts/prompt_tokens.h"
 
+#include <algorithm>
+
 #include "base/log/log.h"
 #include "base/text/strings.h"
 
 namespace valora::serving {
 
 Status check_tokens(std::span<const int32_t> tokens, const text::Tokenizer& tokenizer,
-                    int64_t vocab, const char* field, std::optional<int32_t> placeholder) {
+                    int64_t vocab, const char* field, std::span<const int32_t> placeholders) {
   for (const int32_t id : tokens) {
-    if ((id >= 0 && id < vocab) || id == placeholder) continue;
+    if (id >= 0 && (id < vocab || std::ranges::find(placeholders, id) != placeholders.end()))
+      continue;
     const std::string* text = tokenizer.token_text(id);
     return invalid("token id " + std::to_string(id) +
                        (text ? " (" + shortened(*text, 80) + ")" : std::string()) +

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -12,9 +11,9 @@
 namespace valora::serving {
 
 // kInvalidArgument, naming the request's field, for the first token beyond the model's `vocab`
-// embeddings. placeholder: a token that will be replaced by others.
+// embeddings. placeholders: tokens that media replace.
 Status check_tokens(std::span<const int32_t> tokens, const text::Tokenizer& tokenizer,
-                    int64_t vocab, const char* field, std::optional<int32_t> placeholder = {});
+                    int64_t vocab, const char* field, std::span<const int32_t> placeholders = {});
 // Fine-tunes often add tokens without resizing the embedding: only a warning, because only prompts
 // with such a token fail. kUnprocessable if the tokenizer adds one to every prompt. folder: for
 // messages.

@@ -45,7 +45,8 @@ Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int t
   const WholeRow row({const_cast<float*>(logits.data()), logits.size()});
   if (!row.numbers()) return not_finite("the model's logits");
   const double normaliser = row.log_sum_exp();
-  const float own = logits[static_cast<size_t>(id)];
+  const auto index = static_cast<size_t>(id);
+  const float own = index < logits.size() ? logits[index] : kForbidden;
   ScoredToken scored{{id, static_cast<float>(own - normaliser)}, 1, {}};
   for (const float logit : logits) scored.rank += logit > own;
   if (top > 0) scored.top = ranked(*row.best_tokens(static_cast<size_t>(top)), normaliser);

@@ -23,7 +23,8 @@ struct ScoredToken {
   int rank = 0;                  // 1: no token is more likely
   std::vector<RankedToken> top;  // most likely first
 };
-// Scores token `id` under these logits of the whole vocabulary, with the `top` most likely ones.
+// Scores token `id` under these logits of the whole vocabulary, with the `top` most likely ones. A
+// token beyond the vocabulary has no probability.
 // kInternal if a logit is NaN or plus infinity, or if all are minus infinity.
 Result<ScoredToken> score_token(std::span<const float> logits, int32_t id, int top);
 

@@ -27,19 +27,18 @@ Result<Json> vocabulary_of(const GgufMetadata& metadata, const GgufTokens& token
   return vocabulary;
 }
 
+Json added_token(size_t id, std::string_view text, bool special) {
+  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", special}};
+}
+
 Json added_tokens(const GgufTokens& tokens) {
   Json added = Json::array();
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     const GgufTokenKind kind = tokens.kinds[id];
     const bool special = kind == GgufTokenKind::kControl || kind == GgufTokenKind::kUnknown;
     if (!special && kind != GgufTokenKind::kUserDefined) continue;
-    added.push_back({{"id", id},
-                     {"content", tokens.texts[id]},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", special}});
+    added.push_back(added_token(id, tokens.texts[id], special));
   }
   return added;
 }
@@ -187,10 +186,13 @@ Result<Json> scored_tokenizer(const GgufMetadata& metadata, GgufTokens tokens) {
 
 }  // namespace
 
-Result<Json> gguf_tokenizer(const GgufMetadata& metadata) {
+Result<Json> gguf_tokenizer(const GgufMetadata& metadata, const std::string& more) {
   VALORA_TRY(tokens, read_gguf_tokens(metadata));
-  return tokens.scored ? scored_tokenizer(metadata, std::move(tokens))
-                       : byte_level_tokenizer(metadata, tokens);
+  const size_t count = tokens.texts.size();
+  VALORA_TRY(json, tokens.scored ? scored_tokenizer(metadata, std::move(tokens))
+                                 : byte_level_tokenizer(metadata, tokens));
+  if (!more.empty()) json["added_tokens"].push_back(added_token(count, more, true));
+  return json;
 }
 
 }  // namespace valora::text

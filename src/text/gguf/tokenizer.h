@@ -14,8 +14,8 @@ namespace valora::text {
 // The tokenizer.json of the original model: byte-level BPE (tokenizer.ggml.model "gpt2") with the
 // word pattern named by tokenizer.ggml.pre, or SentencePiece's BPE ("llama") with scores.
 // kUnprocessable for other kinds, for a missing or unknown word pattern, and for settings that
-// would be ignored.
-Result<Json> gguf_tokenizer(const GgufMetadata& metadata);
+// would be ignored. more: a special token that follows those of the file; empty: none.
+Result<Json> gguf_tokenizer(const GgufMetadata& metadata, const std::string& more = {});
 
 // bos_token, eos_token and the other special tokens by name, as from read_special_tokens().
 Result<Json> gguf_special_tokens(const GgufMetadata& metadata);
