@@ -111,7 +111,15 @@ def gguf_seeds():
         put("gguf", f"model-{kind}", gguf(
             {"general.architecture": kind, "tokenizer.ggml.model": "gpt2", **words} | {f"{kind}.{key}": value for key, value in sizes.items()},
             [("token_embd.weight", [32, 3], 8, bytes(102)), *([("rope_freqs.weight", [4], 0, struct.pack("<4f", 1, 2, 3, 4))] * (kind == "llama"))]))
-    put("gguf", "not-read", gguf({}, [("w", [256], 10, bytes(84))]))
+    put("gguf", "not-read", gguf({}, [("w", [256], 16, bytes(66))]))
+    for projector, last in (("gemma3", "mm.input_projection.weight"), ("mlp", "mm.2.weight"), ("qwen3vl_merger", "mm.2.weight")):
+        vision = {"image_size": 28, "patch_size": 7, "embedding_length": 8, "block_count": 1, "attention.head_count": 2,
+                  "projector.scale_factor": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
+        put("gguf", f"vision-{projector}", gguf(
+            {"general.architecture": "clip", "general.type": "mmproj", "clip.projector_type": projector, "clip.use_gelu": True}
+            | {f"clip.vision.{key}": value for key, value in vision.items()},
+            [(last, [32, 8] if projector == "gemma3" else [8, 32], 1, bytes(512)), ("v.blk.0.ffn_up.weight", [8, 12], 1, bytes(192)),
+             ("v.position_embd.weight", [8, 16], 0, bytes(512))]))
 
 
 def gguf_tokenizer_seeds():

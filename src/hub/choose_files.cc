@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "base/tensors/gguf_files.h"
+
 namespace valora::hub {
 namespace {
 
@@ -34,15 +36,38 @@ bool has_ending(const Listing& listing, std::string_view end) {
                              [&](const RemoteFile& file) { return file.name.ends_with(end); });
 }
 
+// The file with the other parts of its model, and its vision part.
+Result<ChosenFiles> with_parts(const Listing& listing, const RemoteFile& first) {
+  ChosenFiles chosen{{first}};
+  if (!is_gguf_model_name(first.name)) return chosen;
+  const auto part = gguf_part_name(first.name);
+  for (int64_t i = 2; part && i <= part->count; ++i) {
+    const RemoteFile* file = find_file(listing.files, part->path(i));
+    if (file == nullptr)
+      return unprocessable(fmt::format("{} is one of {} parts, of which {} is missing", first.name,
+                                       part->count, part->path(i)));
+    chosen.files.push_back(*file);
+  }
+  std::vector<std::string> names;
+  for (const RemoteFile& file : listing.files)
+    if (file.name.ends_with(".gguf")) names.push_back(file.name);
+  const MmprojChoice vision = choose_mmproj(names);
+  if (!vision.file.empty() && !vision.several)
+    chosen.files.push_back(*find_file(listing.files, vision.file));
+  return chosen;
+}
+
 Result<ChosenFiles> choose_gguf(const Listing& listing, const HubName& name) {
   std::vector<RemoteFile> found;
   for (const RemoteFile& file : listing.files)
-    if (file.name.ends_with(".gguf")) found.push_back(file);
+    if (is_gguf_model_name(file.name)) found.push_back(file);
   if (!name.file.empty()) {
-    if (const RemoteFile* file = find_file(found, name.file)) return ChosenFiles{{*file}};
+    if (const RemoteFile* file = find_file(listing.files, name.file))
+      return with_parts(listing, *file);
     return unprocessable(fmt::format("{} has no file {}", name.id(), name.file));
   }
-  if (found.size() == 1) return ChosenFiles{std::move(found)};
+  if (found.size() == 1) return with_parts(listing, found.front());
+  if (found.empty()) return unprocessable(name.id() + " has the vision part of a model alone");
   return unprocessable(
       fmt::format("{} has {} GGUF files: give one of them, such as {}/{}, as the model", name.id(),
                   found.size(), name.id(), found.front().name));

@@ -81,6 +81,20 @@ TEST(ChooseFiles, GgufFileIsChosenByName) {
   EXPECT_THAT(chosen({"README.md", "a.gguf"}, Kind::kModel), ElementsAre("a.gguf"));
 }
 
+TEST(ChooseFiles, GgufFileComesWithItsPartsAndItsVisionPart) {
+  const std::vector<std::string> split = {"a-00001-of-00002.gguf", "a-00002-of-00002.gguf"};
+  EXPECT_THAT(chosen(split, Kind::kModel), ElementsAre(split[0], split[1]));
+  EXPECT_THAT(reason({split[0]}, Kind::kModel), HasSubstr("a-00002-of-00002.gguf is missing"));
+  const std::vector<std::string> pair = {"a-Q4.gguf", "a-Q8.gguf", "mmproj-BF16.gguf",
+                                         "mmproj-F16.gguf"};
+  HubName name = kRepository;
+  name.file = "a-Q8.gguf";
+  EXPECT_THAT(chosen(pair, Kind::kModel, name), ElementsAre("a-Q8.gguf", "mmproj-F16.gguf"));
+  name.file = "mmproj-F16.gguf";
+  EXPECT_THAT(chosen(pair, Kind::kModel, name), ElementsAre("mmproj-F16.gguf"));
+  EXPECT_THAT(reason({"mmproj-F16.gguf"}, Kind::kModel), HasSubstr("vision part of a model alone"));
+}
+
 TEST(ChooseFiles, NothingThatIsReadIsSaid) {
   EXPECT_THAT(reason({"config.json", "pytorch_model.bin"}, Kind::kModel), HasSubstr("pickles"));
   EXPECT_THAT(reason({"README.md"}, Kind::kModel), HasSubstr("neither a model"));

@@ -93,12 +93,32 @@ std::optional<std::string> find_gguf(const std::string& path) {
     if (file_exists(path + name)) return std::nullopt;
   std::optional<std::string> found;
   for (const std::string& file : gguf_files_in(path)) {
-    const auto part = gguf_part_name(file);
-    if (is_mmproj_name(name_of(file)) || (part && part->number > 1)) continue;
+    if (!is_gguf_model_name(file)) continue;
     if (found) return std::nullopt;
     found = file;
   }
   return found;
+}
+
+MmprojChoice choose_mmproj(const std::vector<std::string>& files) {
+  MmprojChoice best;
+  size_t rank = 0;
+  for (const std::string& file : files) {
+    if (!is_mmproj_name(name_of(file))) continue;
+    const size_t own = rank_of_mmproj(file);
+    if (best.file.empty() || own < rank) {
+      best = {file, false};
+      rank = own;
+    } else if (own == rank) {
+      best.several = true;
+    }
+  }
+  return best;
+}
+
+bool is_gguf_model_name(const std::string& path) {
+  const auto part = gguf_part_name(path);
+  return path.ends_with(kGgufEnd) && !is_mmproj_name(name_of(path)) && !(part && part->number > 1);
 }
 
 Result<std::string> find_mmproj(const std::string& model_file, const std::string& given) {
@@ -107,28 +127,17 @@ Result<std::string> find_mmproj(const std::string& model_file, const std::string
     if (file_exists(given)) return given;
     return not_found("--mmproj " + given + " does not exist", given);
   }
-  std::string best;
-  size_t rank = 0;
-  bool alone = true;
   const std::string folder = fs::path(model_file).parent_path().string();
-  for (const std::string& file : gguf_files_in(folder.empty() ? "." : folder)) {
-    if (!is_mmproj_name(name_of(file)) || name_of(file) == name_of(model_file)) continue;
-    const size_t own = rank_of_mmproj(file);
-    if (!best.empty() && own > rank) continue;
-    if (!best.empty() && own == rank) {
-      alone = false;
-      continue;
-    }
-    best = file;
-    rank = own;
-    alone = true;
-  }
-  if (alone) return best;
+  std::vector<std::string> others = gguf_files_in(folder.empty() ? "." : folder);
+  std::erase_if(others,
+                [&](const std::string& file) { return name_of(file) == name_of(model_file); });
+  const MmprojChoice best = choose_mmproj(others);
+  if (!best.several) return best.file;
   return unprocessable(
       fmt::format("{} is next to several files that may be its vision part, such as "
                   "{}: name one with --mmproj FILE, or leave it out with --mmproj "
                   "none",
-                  model_file, name_of(best)),
+                  model_file, name_of(best.file)),
       model_file);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/files/file.h"
 #include "base/json/json.h"
+#include "base/tensors/gguf_files.h"
 #include "hub/cache/hub_cache.h"
 #include "hub/client/listing.h"
 
@@ -30,6 +31,13 @@ std::vector<std::string> files_with_ending(const std::string& folder, const char
   return files;
 }
 
+bool has_all_parts(const std::string& file) {
+  const auto part = gguf_part_name(file);
+  for (int64_t i = 1; part && i <= part->count; ++i)
+    if (!file_exists(part->path(i))) return false;
+  return true;
+}
+
 bool has_weights(const std::string& folder) {
   if (has(folder, kModelWeights)) return true;
   const std::string index = folder + "/" + kWeightsIndex;
@@ -40,9 +48,17 @@ bool has_weights(const std::string& folder) {
          std::ranges::all_of(*shards, [&](const std::string& shard) { return has(folder, shard); });
 }
 
+// The models in GGUF files, with all of their parts.
+std::vector<std::string> gguf_models(const std::string& folder) {
+  std::vector<std::string> models = files_with_ending(folder, ".gguf");
+  std::erase_if(models, [](const std::string& file) {
+    return !is_gguf_model_name(file) || !has_all_parts(file);
+  });
+  return models;
+}
+
 bool is_one_gguf(const std::string& folder) {
-  return files_with_ending(folder, ".gguf").size() == 1 &&
-         !has_any(folder, {kModelWeights, kWeightsIndex});
+  return gguf_models(folder).size() == 1 && !has_any(folder, {kModelWeights, kWeightsIndex});
 }
 
 // A model with a tower says in config.json that it has one, and needs the settings of pictures.
@@ -61,7 +77,7 @@ bool has_tokenizer(const std::string& folder) {
 }  // namespace
 
 bool has_tensors(const std::string& folder, Kind kind, const HubName& name) {
-  if (!name.file.empty()) return has(folder, name.file);
+  if (!name.file.empty()) return has(folder, name.file) && has_all_parts(folder + "/" + name.file);
   const bool adapter = has(folder, kAdapterConfig);
   const bool model = has(folder, kModelConfig);
   if (kind == Kind::kAdapter || (kind == Kind::kAny && adapter && !model))
@@ -77,7 +93,7 @@ bool is_complete(const std::string& folder, Kind kind, const HubName& name) {
 
 std::string path_in(const std::string& folder, const HubName& name) {
   if (!name.file.empty()) return folder + "/" + name.file;
-  return is_one_gguf(folder) ? files_with_ending(folder, ".gguf").front() : folder;
+  return is_one_gguf(folder) ? gguf_models(folder).front() : folder;
 }
 
 std::optional<std::string> find_modelscope(const std::vector<std::string>& folders, Kind kind,
