@@ -238,5 +238,16 @@ TEST(Sampler, TokensBeyondTheMaskAreNotAllowed) {
   EXPECT_FALSE(sampler.sample(logits, {}, std::vector<uint32_t>{0}).ok());
 }
 
+// A placeholder of pictures may have no row in the output layer.
+TEST(ScoreToken, TokenBeyondTheVocabularyHasNoProbability) {
+  const std::vector<float> logits{1, 3, 2};
+  const auto scored = score_token(logits, 3, 1);
+  ASSERT_TRUE(scored.ok());
+  EXPECT_EQ(scored->token.logprob, -kInf);
+  EXPECT_EQ(scored->rank, 4);
+  ASSERT_EQ(scored->top.size(), 1u);
+  EXPECT_EQ(scored->top[0].id, 1);
+}
+
 }  // namespace
 }  // namespace valora::serving
