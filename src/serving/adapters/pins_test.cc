@@ -43,14 +43,19 @@ TEST_F(PinsTest, PinsBeyondShareAreRefusedWithNumbers) {
 }
 
 TEST_F(PinsTest, APinnedAdapterIsLoadedAndStays) {
+  // KV fills the pool. What leaves first depends on measured times, so on the machine.
+  const auto fill_until_gone = [&](const char* name) {
+    for (int i = 0; i < 100 && card(name).place == WeightsPlace::kPool; ++i)
+      run(ask(numbered_prompt(400, 7 * i), 4));
+    EXPECT_NE(card(name).place, WeightsPlace::kPool);
+  };
   ASSERT_TRUE(pin("b").ok());
   wait_until([&] { return card("b").place == WeightsPlace::kPool; });
-  for (int i = 0; i < 6; ++i) run(ask(numbered_prompt(400, 50 * i), 4));  // KV fills the pool
+  for (int i = 0; i < 6; ++i) run(ask(numbered_prompt(400, 50 * i), 4));
+  fill_until_gone("a");
   EXPECT_EQ(card("b").place, WeightsPlace::kPool);
-  EXPECT_NE(card("a").place, WeightsPlace::kPool);
   ASSERT_TRUE(pin("b", false).ok());
-  for (int i = 0; i < 6; ++i) run(ask(numbered_prompt(400, 50 * i + 7), 4));
-  EXPECT_NE(card("b").place, WeightsPlace::kPool);
+  fill_until_gone("b");
   EXPECT_EQ(engine_->check(), "");
 }
 
