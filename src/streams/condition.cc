@@ -13,12 +13,6 @@ namespace {
 constexpr int kMaxDepth = 8;
 constexpr size_t kMaxParts = 32, kMaxLabels = 256, kMaxCorners = 64;
 
-std::string in_lower_case(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return text;
-}
-
 Error wrong(const std::string& path, const std::string& what) {
   return invalid(fmt::format("\"{}\" {}", path, what), path);
 }
@@ -142,7 +136,7 @@ Result<Condition> Condition::parse_at(const Json& json, const std::string& path,
   if (kind == Kind::kContains) {
     if (!value.is_string() || value.get_ref<const std::string&>().empty())
       return wrong(at, "must be a text");
-    out.text_ = in_lower_case(value.get<std::string>());
+    out.text_ = lower_case(value.get<std::string>());
   } else if (kind == Kind::kBoxes) {
     VALORA_CHECK(parse_boxes(value, at, out));
   } else if (kind == Kind::kChanges) {
@@ -184,7 +178,7 @@ bool Condition::holds(const SkillAnswer& answer, const SkillAnswer* before) cons
   const auto part_holds = [&](const Condition& part) { return part.holds(answer, before); };
   switch (kind_) {
     case Kind::kLabel: return has_label(answer.text) && answer.score.value_or(1) >= least_;
-    case Kind::kContains: return in_lower_case(answer.text).find(text_) != std::string::npos;
+    case Kind::kContains: return lower_case(answer.text).find(text_) != std::string::npos;
     case Kind::kBoxes: {
       const int64_t count =
           std::ranges::count_if(answer.boxes, [&](const AnswerBox& box) { return counts(box); });

@@ -331,28 +331,32 @@ void Stream::take(const std::vector<FramePtr>& window, const std::vector<size_t>
   tell("answers", fields, spec_.webhook && spec_.webhook->answers);
   for (const size_t i : skills) {
     const auto found = results->find(spec_.skills[i].name);
-    if (found != results->end() && !found->second.failed) {
-      if (spec_.skills[i].when) {
-        const Edge edge = standing_[i].machine.step(spec_.skills[i].when->holds(
-            found->second.answer, standing_[i].before ? &*standing_[i].before : nullptr));
-        if (edge != Edge::kNone) {
-          keep(window.back());
-          tell(edge == Edge::kStart ? "start" : "end",
-               {{"stream", id_},
-                {"time", now},
-                {"skill", spec_.skills[i].name},
-                {"frame", frame.id},
-                {"frame_time", frame.time},
-                {"frame_url", fmt::format("/v1/streams/{}/frames/{}", id_, frame.id)},
-                {"answer", found->second.shown}},
-               true);
-          const std::lock_guard lock(mutex_);
-          counts_.events += edge == Edge::kStart ? 1 : 0;
-        }
-      }
-      standing_[i].before = std::move(found->second.answer);
-    }
+    if (found == results->end() || found->second.failed) continue;
+    step_event(i, found->second, window.back(), now);
+    standing_[i].before = std::move(found->second.answer);
   }
+}
+
+void Stream::step_event(size_t skill, const SkillResult& result, const FramePtr& frame,
+                        double now) {
+  const StandingSkill& asked = spec_.skills[skill];
+  Standing& standing = standing_[skill];
+  if (!asked.when) return;
+  const SkillAnswer* before = standing.before ? &*standing.before : nullptr;
+  const Edge edge = standing.machine.step(asked.when->holds(result.answer, before));
+  if (edge == Edge::kNone) return;
+  keep(frame);
+  tell(edge == Edge::kStart ? "start" : "end",
+       {{"stream", id_},
+        {"time", now},
+        {"skill", asked.name},
+        {"frame", frame->id},
+        {"frame_time", frame->time},
+        {"frame_url", fmt::format("/v1/streams/{}/frames/{}", id_, frame->id)},
+        {"answer", result.shown}},
+       true);
+  const std::lock_guard lock(mutex_);
+  counts_.events += edge == Edge::kStart ? 1 : 0;
 }
 
 }  // namespace valora::streams

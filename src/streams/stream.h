@@ -102,7 +102,7 @@ class Stream {
   std::optional<ChatAnswer> ask(std::string body, const std::stop_token& stop);
   void take(const std::vector<FramePtr>& window, const std::vector<size_t>& skills,
             const ChatAnswer& answer);
-  void step_event(size_t skill, const SkillResult& result, const Frame& frame);
+  void step_event(size_t skill, const SkillResult& result, const FramePtr& frame, double now);
   OrderedJson media_parts(const std::vector<FramePtr>& window) const;
   void tell(const std::string& type, const OrderedJson& fields, bool to_webhook);
   void set_state(StreamState state, const std::string& reason, bool as_event = true);

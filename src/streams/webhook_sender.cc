@@ -38,16 +38,8 @@ WebhookSender::WebhookSender(Webhook webhook, media::FetchPolicy policy)
 void WebhookSender::send(std::string body) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(body));
-  if (waiting_.size() > kMostWaiting) {
-    waiting_.pop_front();
-    ++dropped_;
-  }
+  if (waiting_.size() > kMostWaiting) waiting_.pop_front();
   changed_.notify_all();
-}
-
-int64_t WebhookSender::dropped() const {
-  const std::lock_guard lock(mutex_);
-  return dropped_;
 }
 
 Status WebhookSender::post(const std::string& body, const std::stop_token& stop) const {
@@ -70,7 +62,6 @@ void WebhookSender::run(const std::stop_token& stop) {
       lock.lock();
       if (sent.ok()) break;
       if (attempt == kTries) {
-        ++dropped_;
         spdlog::warn("the webhook {} did not take an event: {}", without_password(webhook_.url),
                      sent.error().message);
         break;

@@ -26,7 +26,6 @@ class WebhookSender {
   WebhookSender(Webhook webhook, media::FetchPolicy policy);
 
   void send(std::string body);
-  int64_t dropped() const;
 
  private:
   void run(const std::stop_token& stop);
@@ -34,10 +33,9 @@ class WebhookSender {
 
   const Webhook webhook_;
   const media::FetchPolicy policy_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::string> waiting_;
-  int64_t dropped_ = 0;
   std::jthread thread_;
 };
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/files/file.h"
+#include "base/text/strings.h"
 
 namespace valora {
 namespace {
@@ -17,12 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kGgufEnd = ".gguf";
 constexpr size_t kPartDigits = 5;
-
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
 
 std::optional<int64_t> part_digits(std::string_view text) {
   int64_t value = 0;
@@ -47,7 +42,7 @@ std::string name_of(const std::string& path) { return fs::path(path).filename().
 // Lower is better. F32 holds the values of the other two exactly; F16 has more digits than BF16.
 size_t rank_of_mmproj(const std::string& path) {
   constexpr std::array<std::string_view, 3> kTypes = {"f32", "f16", "bf16"};
-  const std::string name = in_lower_case(name_of(path));
+  const std::string name = lower_case(name_of(path));
   for (size_t i = 0; i < kTypes.size(); ++i) {
     const size_t at = name.rfind(kTypes[i]);
     if (at != name.npos && (at == 0 || !std::isalnum(static_cast<unsigned char>(name[at - 1]))))
@@ -76,7 +71,7 @@ std::optional<GgufPartName> gguf_part_name(const std::string& path) {
 }
 
 bool is_mmproj_name(std::string_view name) {
-  return in_lower_case(name).find("mmproj") != std::string::npos;
+  return lower_case(name).find("mmproj") != std::string::npos;
 }
 
 std::optional<std::string> find_gguf(const std::string& path) {

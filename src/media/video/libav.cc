@@ -62,6 +62,37 @@ int display_orientation(const AVStream& stream) {
   }
 }
 
+int probe_streams(AVFormatContext* format, const Limits& limits) {
+  AVDictionary* options = nullptr;
+  av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
+  av_dict_set_int(&options, "threads", 1, 0);
+  std::vector<AVDictionary*> all(format->nb_streams, nullptr);
+  for (AVDictionary*& each : all) av_dict_copy(&each, options, 0);
+  av_dict_free(&options);
+  const int code = avformat_find_stream_info(format, all.data());
+  for (AVDictionary*& each : all) av_dict_free(&each);
+  return code;
+}
+
+AVStream* choose_video(AVFormatContext* format, const AVCodec** codec) {
+  const int index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, codec, 0);
+  if (index < 0 || !*codec) return nullptr;
+  for (unsigned i = 0; i < format->nb_streams; ++i)
+    if (static_cast<int>(i) != index) format->streams[i]->discard = AVDISCARD_ALL;
+  return format->streams[index];
+}
+
+std::unique_ptr<AVCodecContext, FreeLibav> make_decoder(const AVCodec* codec,
+                                                        const AVStream& stream,
+                                                        const Limits& limits) {
+  std::unique_ptr<AVCodecContext, FreeLibav> decoder(avcodec_alloc_context3(codec));
+  if (!decoder || avcodec_parameters_to_context(decoder.get(), stream.codecpar) < 0) return nullptr;
+  decoder->thread_count = 1;
+  decoder->max_pixels = limits.max_pixels;
+  decoder->pkt_timebase = stream.time_base;
+  return decoder;
+}
+
 Result<Image> RgbConverter::to_rgb(const AVFrame& frame, int orientation, const Limits& limits) {
   VALORA_CHECK(check_size("video", frame.width, frame.height, limits));
   bool full_range = frame.color_range == AVCOL_RANGE_JPEG;

@@ -29,6 +29,16 @@ Error broken_video(std::string_view why);
 // The EXIF orientation equivalent to the quarter turns that a player applies.
 int display_orientation(const AVStream& stream);
 
+// avformat_find_stream_info() with the decoders' limits, because probing decodes frames, too.
+int probe_streams(AVFormatContext* format, const Limits& limits);
+// The stream with the video, and its codec; the others are discarded. Null: there is none of a
+// known codec.
+AVStream* choose_video(AVFormatContext* format, const AVCodec** codec);
+// A decoder of one thread within the limits, which avcodec_open2() opens. Null: out of memory.
+std::unique_ptr<AVCodecContext, FreeLibav> make_decoder(const AVCodec* codec,
+                                                        const AVStream& stream,
+                                                        const Limits& limits);
+
 // Keeps its tables from one frame to the next of the same size.
 class RgbConverter {
  public:

@@ -234,34 +234,20 @@ Status LiveVideo::Impl::open(const std::string& url) {
     if (own) close_io(own);
     return error;
   }
-  AVDictionary* limited = nullptr;
-  av_dict_set_int(&limited, "max_pixels", limits.max_pixels, 0);
-  av_dict_set_int(&limited, "threads", 1, 0);
-  std::vector<AVDictionary*> all(format->nb_streams, nullptr);
-  for (AVDictionary*& each : all) av_dict_copy(&each, limited, 0);
-  av_dict_free(&limited);
   wait_again();
-  const int probed = avformat_find_stream_info(format, all.empty() ? nullptr : all.data());
-  for (AVDictionary*& each : all) av_dict_free(&each);
+  const int probed = probe_streams(format, limits);
   if (probed < 0) return why(probed);
   return open_decoder();
 }
 
 Status LiveVideo::Impl::open_decoder() {
   const AVCodec* codec = nullptr;
-  const int index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-  if (index < 0 || !codec)
+  stream = choose_video(format, &codec);
+  if (!stream)
     return Error{ErrorCode::kUnavailable, "the source has no video of a known codec", {}};
-  stream = format->streams[index];
-  for (unsigned i = 0; i < format->nb_streams; ++i)
-    if (static_cast<int>(i) != index) format->streams[i]->discard = AVDISCARD_ALL;
   orientation = display_orientation(*stream);
-  decoder.reset(avcodec_alloc_context3(codec));
-  if (!decoder || avcodec_parameters_to_context(decoder.get(), stream->codecpar) < 0)
-    return internal("out of memory for a video decoder");
-  decoder->thread_count = 1;
-  decoder->max_pixels = limits.max_pixels;
-  decoder->pkt_timebase = stream->time_base;
+  decoder = make_decoder(codec, *stream, limits);
+  if (!decoder) return internal("out of memory for a video decoder");
   const int code = avcodec_open2(decoder.get(), codec, nullptr);
   if (code < 0) return why(code);
   return {};

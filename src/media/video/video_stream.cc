@@ -124,15 +124,7 @@ Status VideoStream::Impl::probe() {
         parameters.height > 0)
       VALORA_CHECK(check_size("video", parameters.width, parameters.height, limits));
   }
-  // Probing also decodes frames, so the decoder's limits apply to it.
-  AVDictionary* options = nullptr;
-  av_dict_set_int(&options, "max_pixels", limits.max_pixels, 0);
-  av_dict_set_int(&options, "threads", 1, 0);
-  std::vector<AVDictionary*> all(format->nb_streams, nullptr);
-  for (AVDictionary*& each : all) av_dict_copy(&each, options, 0);
-  av_dict_free(&options);
-  const int probed = avformat_find_stream_info(format, all.data());
-  for (AVDictionary*& each : all) av_dict_free(&each);
+  const int probed = probe_streams(format, limits);
   if (spent(&budget)) return over_time();
   if (probed < 0) return broken_video(libav_reason(probed));
   return {};
@@ -140,22 +132,15 @@ Status VideoStream::Impl::probe() {
 
 Status VideoStream::Impl::open_decoder() {
   const AVCodec* codec = nullptr;
-  const int index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-  if (index < 0 || !codec) return broken_video("the file has no video stream of a known codec");
-  stream = format->streams[index];
-  for (unsigned i = 0; i < format->nb_streams; ++i)
-    if (static_cast<int>(i) != index) format->streams[i]->discard = AVDISCARD_ALL;
+  stream = choose_video(format, &codec);
+  if (!stream) return broken_video("the file has no video stream of a known codec");
   if (stream->codecpar->width <= 0 || stream->codecpar->height <= 0)
     return broken_video("its picture size is unknown or over the limit");
   VALORA_CHECK(check_size("video", stream->codecpar->width, stream->codecpar->height, limits));
   orientation = display_orientation(*stream);
 
-  decoder.reset(avcodec_alloc_context3(codec));
-  if (!decoder || avcodec_parameters_to_context(decoder.get(), stream->codecpar) < 0)
-    return internal("out of memory for a video decoder");
-  decoder->thread_count = 1;
-  decoder->max_pixels = limits.max_pixels;
-  decoder->pkt_timebase = stream->time_base;
+  decoder = make_decoder(codec, *stream, limits);
+  if (!decoder) return internal("out of memory for a video decoder");
   const int code = avcodec_open2(decoder.get(), codec, nullptr);
   if (code < 0) return broken_video(libav_reason(code));
   return {};

@@ -11,14 +11,6 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-MetricFamily batch_family(const char* name, const char* help, MetricType type) {
-  MetricFamily out;
-  out.name = name;
-  out.help = help;
-  out.type = type;
-  return out;
-}
-
 }  // namespace
 
 std::vector<MetricFamily> BatchCollector::Collect() const {
@@ -28,12 +20,12 @@ std::vector<MetricFamily> BatchCollector::Collect() const {
   const auto left = static_cast<double>(tally.rows_left);
   std::vector<MetricFamily> out;
   const auto gauge = [&](const char* name, const char* help, double value) {
-    out.push_back(batch_family(name, help, MetricType::Gauge));
+    out.push_back(MetricFamily{name, help, MetricType::Gauge, {}});
     out.back().metric.push_back(labelled(labels_));
     out.back().metric.back().gauge.value = value;
   };
   const auto counter = [&](const char* name, const char* help, uint64_t value) {
-    out.push_back(batch_family(name, help, MetricType::Counter));
+    out.push_back(MetricFamily{name, help, MetricType::Counter, {}});
     out.back().metric.push_back(labelled(labels_));
     out.back().metric.back().counter.value = static_cast<double>(value);
   };
@@ -44,7 +36,7 @@ std::vector<MetricFamily> BatchCollector::Collect() const {
           totals.completed);
   counter("valora:batch_rows_failed_total", "Rows of batches with an error.", totals.failed);
   out.push_back(
-      batch_family("valora:batches", "Batches that are kept, by status.", MetricType::Gauge));
+      MetricFamily{"valora:batches", "Batches that are kept, by status.", MetricType::Gauge, {}});
   for (const BatchStatus status : kBatchStatuses) {
     const auto found = tally.by_status.find(status);
     auto& metric = out.back().metric.emplace_back(

@@ -13,14 +13,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using streams::StreamState;
 
-MetricFamily stream_family(const char* name, const char* help, MetricType type) {
-  MetricFamily out;
-  out.name = name;
-  out.help = help;
-  out.type = type;
-  return out;
-}
-
 }  // namespace
 
 // Sums over all streams that are there: a stream that is deleted takes its counts away.
@@ -44,26 +36,29 @@ std::vector<MetricFamily> StreamCollector::Collect() const {
     auto& metric = out.back().metric.emplace_back(labelled(labels_, more));
     metric.gauge.value = value;
   };
-  out.push_back(stream_family("valora:streams", "Streams, by state.", MetricType::Gauge));
+  out.push_back(MetricFamily{"valora:streams", "Streams, by state.", MetricType::Gauge, {}});
   for (const auto& [state, count] : states) add({{"state", state_name(state)}}, count);
-  out.push_back(stream_family("valora:stream_frames",
-                              "Frames of the streams that are there, by what became of them.",
-                              MetricType::Gauge));
+  out.push_back(MetricFamily{"valora:stream_frames",
+                             "Frames of the streams that are there, by what became of them.",
+                             MetricType::Gauge,
+                             {}});
   add({{"outcome", "answered"}}, static_cast<double>(sum.answered));
   add({{"outcome", "dropped"}}, static_cast<double>(sum.frames.dropped));
   add({{"outcome", "skipped"}}, static_cast<double>(sum.skipped));
   add({{"outcome", "failed"}}, static_cast<double>(sum.failed));
   out.push_back(
-      stream_family("valora:stream_events", "Events that have begun.", MetricType::Gauge));
+      MetricFamily{"valora:stream_events", "Events that have begun.", MetricType::Gauge, {}});
   add({}, static_cast<double>(sum.events));
-  out.push_back(stream_family("valora:stream_reconnects",
-                              "Connections to sources that were made "
-                              "anew.",
-                              MetricType::Gauge));
+  out.push_back(MetricFamily{"valora:stream_reconnects",
+                             "Connections to sources that were made "
+                             "anew.",
+                             MetricType::Gauge,
+                             {}});
   add({}, static_cast<double>(sum.reconnects));
-  out.push_back(stream_family("valora:stream_lag_seconds",
-                              "Longest time from a stream's last answered frame to its answer.",
-                              MetricType::Gauge));
+  out.push_back(MetricFamily{"valora:stream_lag_seconds",
+                             "Longest time from a stream's last answered frame to its answer.",
+                             MetricType::Gauge,
+                             {}});
   add({}, sum.lag);
   return out;
 }
