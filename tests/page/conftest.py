@@ -32,7 +32,8 @@ def demo_server(*options):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    made = demo_server("--allow-runtime-lora-updating", "--swap-space", "16M", "--batches-dir", tmp_path_factory.mktemp("batches") / "kept")
+    kept = tmp_path_factory.mktemp("kept")
+    made = demo_server("--allow-runtime-lora-updating", "--swap-space", "16M", "--batches-dir", kept / "batches", "--streams-dir", kept / "streams")
     yield made
     made.stop()
 

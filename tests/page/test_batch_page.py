@@ -60,11 +60,14 @@ def test_ended_batches_keep_their_answers_and_faults(server, open_page):
     assert page.get_by_role("button", name=f"Cancel {short}").count() == 0
 
 
-def test_view_is_for_servers_that_take_batches(open_page):
+def test_views_are_for_servers_that_take_batches_and_streams(open_page):
     made = demo_server()
     try:
         page = open_page(made, "/#batches")
         page.get_by_text("start it with --batches-dir DIR").wait_for()
-        assert not page.get_by_role("link", name="Batches").is_visible()
+        page.goto(f"{made.url}/#streams")
+        page.get_by_text("start it with --streams-dir DIR").wait_for()
+        for view in ("Batches", "Streams"):
+            assert not page.get_by_role("link", name=view).is_visible()
     finally:
         made.stop()

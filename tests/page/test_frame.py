@@ -21,7 +21,7 @@ from conftest import (
     until,
 )
 
-VIEWS = {"try": "/", "adapters": "/#adapters", "batches": "/#batches", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
+VIEWS = {"try": "/", "adapters": "/#adapters", "batches": "/#batches", "streams": "/#streams", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
 READY = {"try": ".empty button", "adapters": "tbody tr", "batches": ".totals dd", "now": ".panels .figures", "charts": "main input[type=file]",
          "docs": ".endpoint"}
 

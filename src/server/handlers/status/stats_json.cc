@@ -57,7 +57,8 @@ OrderedJson rights_json(const Service& service, const ServedUser* user) {
           {"load", why.is_null()},
           {"upload", uploads ? OrderedJson(service.uploads.limits().one) : OrderedJson()},
           {"reason", why},
-          {"batches", service.batches != nullptr}};
+          {"batches", service.batches != nullptr},
+          {"streams", service.streams != nullptr}};
 }
 
 OrderedJson step_json(const StepRing::Step& step) {

@@ -1,6 +1,6 @@
 // The form that loads an adapter from a folder on the server or on this computer.
 import { request, upload } from "./api.js";
-import { el, nameText } from "./dom.js";
+import { el, field, nameText } from "./dom.js";
 import { bytes, seconds } from "./format.js";
 
 const FILES = ["adapter_config.json", "adapter_model.safetensors", "valora.json"];
@@ -17,10 +17,6 @@ function chosenFiles(input, limit) {
   const size = found.reduce((sum, file) => sum + file.size, 0);
   if (size > limit) throw new Error(`These files have ${bytes(size)}; the server accepts at most ${bytes(limit)}.`);
   return found;
-}
-
-function field(text, input) {
-  return el("label", { text }, input);
 }
 
 // uploadLimit: bytes, or null if the server accepts no uploads. after(): called when an adapter has

@@ -45,23 +45,25 @@ async function errorOf(response) {
   return new ApiError(response.status, message);
 }
 
-export async function request(path, { method = "GET", body, accept, signal, ask = true } = {}) {
+// body: sent as JSON; blob: sent as it is, with its own type.
+export async function request(path, { method = "GET", body, blob, accept, signal, ask = true } = {}) {
   const headers = {};
   if (key()) headers.Authorization = `Bearer ${key()}`;
   if (accept) headers.Accept = accept;
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (blob) headers["Content-Type"] = blob.type;
   const sent = key();
   let response;
   try {
     response = await fetch(address(path), {
-      method, headers, signal, cache: "no-store", body: body === undefined ? undefined : JSON.stringify(body),
+      method, headers, signal, cache: "no-store", body: body === undefined ? blob : JSON.stringify(body),
     });
   } catch (fault) {
     if (fault.name === "AbortError") throw fault;
     throw new ApiError(0, "The server cannot be reached.");
   }
   if (response.status === 401 && ask) {
-    if (key() !== sent || await askOnce(sent !== "")) return request(path, { method, body, accept, signal });
+    if (key() !== sent || await askOnce(sent !== "")) return request(path, { method, body, blob, accept, signal });
   }
   if (!response.ok) throw await errorOf(response);
   return response;

@@ -6,10 +6,11 @@ import * as batchesView from "./batches.js";
 import * as catalog from "./catalog.js";
 import * as chartsView from "./charts.js";
 import * as nowView from "./now.js";
+import * as streamsView from "./streams.js";
 import * as tryView from "./try.js";
 
-const VIEWS = { try: tryView, adapters: adaptersView, batches: batchesView, now: nowView, charts: chartsView };
-const TITLES = { try: "Try", adapters: "Adapters", batches: "Batches", now: "Now", charts: "Charts" };
+const VIEWS = { try: tryView, adapters: adaptersView, batches: batchesView, streams: streamsView, now: nowView, charts: chartsView };
+const TITLES = { try: "Try", adapters: "Adapters", batches: "Batches", streams: "Streams", now: "Now", charts: "Charts" };
 const CHECK_EVERY = 5000;
 
 const main = document.getElementById("main");
@@ -36,11 +37,11 @@ function show() {
   if (!first) main.focus();
 }
 
-// The view of batches is for servers that take them.
-async function findBatches() {
+// The views of batches and streams are for servers that take them.
+async function findViews() {
   try {
     const { rights } = await snapshot(false);
-    document.getElementById("batches-link").hidden = !rights.batches;
+    for (const view of ["batches", "streams"]) document.getElementById(`${view}-link`).hidden = !rights[view];
   } catch { /* asked again once there is a key, or the server is ready */ }
 }
 
@@ -55,7 +56,7 @@ function askForKey(wasWrong) {
     dialog.addEventListener("close", () => {
       const given = dialog.returnValue === "use" && input.value.trim() !== "";
       if (given) setKey(input.value.trim());
-      if (given) findBatches();
+      if (given) findViews();
       resolve(given);
     }, { once: true });
     dialog.returnValue = "";
@@ -78,7 +79,7 @@ function setState(kind, text) {
   state.textContent = text;
   if (!wasAway || kind !== "ready") return;
   catalog.reload();
-  findBatches();
+  findViews();
 }
 
 async function check() {
@@ -102,5 +103,5 @@ window.addEventListener("server-lost", check);
 setInterval(() => { if (!document.hidden) check(); }, CHECK_EVERY);
 document.addEventListener("visibilitychange", () => { if (!document.hidden) check(); });
 check();
-findBatches();
+findViews();
 show();

@@ -47,6 +47,10 @@ export function button(text, onclick, properties = {}) {
   return el("button", { type: "button", text, onclick, ...properties });
 }
 
+export function field(text, input) {
+  return el("label", { text }, input);
+}
+
 // Lets the browser save a blob as a file of this name.
 export function saveAs(blob, name) {
   const link = el("a", { href: URL.createObjectURL(blob), download: name });
