@@ -8,6 +8,9 @@ if int(importlib.metadata.version("transformers").split(".")[0]) >= 5:
     import visual_backend  # noqa: F401  must precede any import of a model
 
 
+collect_ignore = ["clients"]  # of another environment, .venv-clients
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """A tiny random model and adapters by name (serving.make_folders); tests copy folders before

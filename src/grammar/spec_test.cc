@@ -94,6 +94,7 @@ TEST(GrammarSpec, LimitsRegularExpressions) {
 TEST(GrammarSpec, LimitsGrammarsChoicesAndTags) {
   EXPECT_EQ(reason(EbnfSpec{"root ::= \"({\" [(] # ((\n x{3}"}), "");
   EXPECT_NE(reason(EbnfSpec{"root ::= ((\"a\"{200}){200})"}), "");
+  EXPECT_THAT(reason(EbnfSpec{" %llguidance {}\nstart: \"a\""}), HasSubstr("Lark"));
   EXPECT_NE(reason(EbnfSpec{std::string(kMaxEbnfBytes + 1, 'a')}), "");
   EXPECT_NE(reason(ChoiceSpec{}), "");
   EXPECT_NE(reason(ChoiceSpec{{"a", ""}}), "");

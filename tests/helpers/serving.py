@@ -12,7 +12,6 @@ import time
 import numpy
 from PIL import Image
 
-import checkpoints
 from programs import find_program
 
 MODEL = "vl-small-patch"
@@ -22,6 +21,8 @@ LABELS = {"three": ["red", "green", "blue"], "five": ["a", "b", "c", "d", "e"]}
 def make_folders(root):
     """Model and adapter folders: two adapters without heads, two with heads of different label
     counts."""
+    import checkpoints  # needs transformers, which tests of clients have not
+
     base = checkpoints.make_model(MODEL)
     folders = {"model": checkpoints.save_model(base, root / "model")}
     # Decoder only: no module of the vision tower has these names.

@@ -1,15 +1,12 @@
-"""Function calling over HTTP with a random model, which calls nothing sensible unless forced to; also real clients."""
+"""Function calling over HTTP with a random model, which calls nothing sensible unless forced to; also the openai client."""
 
 import json
 from typing import Annotated, Literal
 
-import instructor
 import jsonschema
-import langchain_openai
 import openai
 import pydantic
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
 
 from serving import Server, chat_body, data_url, image_part, picture, text_part
 
@@ -177,25 +174,3 @@ def test_responses_with_pictures_equal_chat(served, client):
     chat = served.chat("tiny", [text_part("What is it?"), image_part(url)], max_tokens=4, temperature=0, ignore_eos=False)
     assert answer.output_text == chat["choices"][0]["message"]["content"]
     assert answer.usage.input_tokens == chat["usage"]["prompt_tokens"]
-
-
-def test_instructor_returns_models_in_every_mode(served):
-    asked = {"model": "tiny", "messages": [{"role": "user", "content": "Tell me."}], "response_model": Picture, "max_tokens": 180,
-             "max_retries": 0, "seed": 4}
-    for mode in [instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON_SCHEMA]:
-        client = instructor.from_openai(openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0), mode=mode)
-        assert isinstance(client.chat.completions.create(**asked), Picture), mode
-
-
-def test_langchain_returns_models_and_calls(served):
-    model = langchain_openai.ChatOpenAI(model="tiny", base_url=f"{served.url}/v1", api_key="none", max_retries=0, max_tokens=180, seed=4)
-    for method in ["function_calling", "json_schema"]:
-        assert isinstance(model.with_structured_output(Picture, method=method).invoke("Tell me."), Picture), method
-    answer = model.bind_tools([Picture], tool_choice="any", parallel_tool_calls=False).invoke("Tell me.")
-    assert answer.tool_calls and all(Picture.model_validate(call["args"]) for call in answer.tool_calls)
-    merged = None
-    for chunk in model.bind_tools([Picture], tool_choice="any", parallel_tool_calls=False).stream("Tell me."):
-        merged = chunk if merged is None else merged + chunk
-    assert [call["args"] for call in merged.tool_calls] == [call["args"] for call in answer.tool_calls]
-    result = ToolMessage("a cat", tool_call_id=answer.tool_calls[0]["id"])
-    assert model.bind_tools([Picture]).invoke([HumanMessage("Tell me."), answer, result]).usage_metadata["input_tokens"] > 30

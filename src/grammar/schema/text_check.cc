@@ -126,6 +126,12 @@ Status check_text(std::string_view text, const std::string& what, size_t most) {
   return {};
 }
 
+// guidance writes its grammars so.
+bool is_lark(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \n");
+  return first != text.npos && text.substr(first).starts_with("%");
+}
+
 }  // namespace
 
 Status check_regex(std::string_view pattern, const std::string& what) {
@@ -135,6 +141,10 @@ Status check_regex(std::string_view pattern, const std::string& what) {
 
 Status check_ebnf(std::string_view text) {
   VALORA_CHECK(check_text(text, "the grammar", kMaxEbnfBytes));
+  if (is_lark(text))
+    return invalid(
+        "the grammar is written in Lark, which is not supported; write it in EBNF as llama.cpp "
+        "has it, with a rule \"root ::= …\"");
   return Scan(text, "the grammar", true).run();
 }
 
