@@ -45,6 +45,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # False positives of g++ 12 in std::string; it reports the last two only if <string> is in a precompiled header.
   target_compile_options(valora_flags INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # As on x86-64, whose baseline has no fused multiply-adds: with them, pictures would be resized to other pixels than PIL's.
+  target_compile_options(valora_flags INTERFACE -ffp-contract=off)
+endif()
 target_compile_definitions(valora_flags INTERFACE VALORA_VERSION="${PROJECT_VERSION}")
 if(VALORA_SANITIZE)
   # g++ 12 reports its own sanitizer checks as reads of uninitialised values. The null check is off because it takes a
@@ -166,7 +170,7 @@ function(valora_unite_now target)
     endif()
     set(folder ${next})
     string(APPEND "text_${united}" "#include \"${path}\"\n")
-    find_file(at ${path} PATHS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} NO_CACHE NO_DEFAULT_PATH)
+    find_file(at ${path} PATHS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
     file(SIZE ${at} size)
     unset(at)
     math(EXPR bytes "${bytes} + ${size}")

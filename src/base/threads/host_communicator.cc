@@ -4,9 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "base/threads/spin.h"
 
 namespace valora {
 namespace {
@@ -14,12 +12,6 @@ namespace {
 constexpr int64_t kLine = 16;        // floats per cache line; no two ranks write to the same line
 constexpr int64_t kBlock = 2048;     // floats reduced at a time, few enough to stay in cache
 constexpr int64_t kGrain = 1 << 15;  // floats per thread, at least
-
-void relax() {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
-}
 
 // The range [first, last) of values that a rank reduces.
 std::pair<int64_t, int64_t> reduced_by(int64_t count, int64_t rank, int64_t ranks) {
@@ -48,7 +40,7 @@ bool HostCommunicator::wait(Duration limit, const Done& done) {
   do {
     for (int i = 0; i < 64; ++i) {
       if (done()) return true;
-      relax();
+      spin_pause();
     }
   } while (real_clock().now() - begin < settings_.spin);
   // Each wait counts at most as one nap: if the whole process was suspended, that time does not

@@ -25,7 +25,8 @@ std::string field(const std::string& cpuinfo, std::string_view key) {
   return "";
 }
 
-int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
+// Decimal or, as ARM's kernels write it, 0x and hexadecimal.
+int64_t number(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 0); }
 
 // Parses "32K", "1M" or a plain number of bytes.
 int64_t bytes(const std::string& text) {
@@ -65,10 +66,17 @@ std::string Hardware::text() const {
 
 Hardware parse_hardware(const std::string& cpuinfo, const std::string& l1, const std::string& l2) {
   Hardware h;
-  h.name = field(cpuinfo, "model name");
-  h.vendor = field(cpuinfo, "vendor_id");
-  h.family = number(field(cpuinfo, "cpu family"));
-  h.model = number(field(cpuinfo, "model"));
+  if (const std::string arm = field(cpuinfo, "CPU implementer"); !arm.empty()) {
+    h.name = "ARM CPU, part " + field(cpuinfo, "CPU part");
+    h.vendor = "implementer " + arm;
+    h.family = number(field(cpuinfo, "CPU part"));
+    h.model = number(field(cpuinfo, "CPU variant"));
+  } else {
+    h.name = field(cpuinfo, "model name");
+    h.vendor = field(cpuinfo, "vendor_id");
+    h.family = number(field(cpuinfo, "cpu family"));
+    h.model = number(field(cpuinfo, "model"));
+  }
   h.isa = isa_name(supported_isas().front());
   h.l1 = bytes(l1);
   h.l2 = bytes(l2);

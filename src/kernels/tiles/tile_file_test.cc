@@ -202,6 +202,12 @@ TEST(Fingerprints, ParseSystemFiles) {
   other.model = 18;
   EXPECT_NE(other.digest(), h.digest());
   EXPECT_EQ(parse_hardware("", "", "").l1, 0);
+  const Hardware arm = parse_hardware(
+      "CPU implementer\t: 0x41\nCPU variant\t: 0x4\nCPU part\t: 0xd0b\n", "64K\n", "512K\n");
+  EXPECT_EQ(arm.vendor, "implementer 0x41");
+  EXPECT_EQ(arm.family, 0xd0b);
+  EXPECT_EQ(arm.model, 4);
+  EXPECT_NE(arm.name, "");
   EXPECT_EQ(this_hardware().isa, h.isa);
 }
 

@@ -10,6 +10,9 @@ enum class Isa : uint8_t {
   kAvx512,      // AVX-512 F, BW, VL and DQ
   kAvx2,        // AVX2 and FMA
   kPortable,    // the compiler's baseline
+  kNeonBf16,    // NEON of ARMv8.2 with dot products, BF16 and I8MM
+  kNeon,        // NEON of ARMv8.2 with dot products
+  kAvxVnni,     // AVX2, FMA and AVX-VNNI
 };
 
 enum class CudaArch : uint8_t {

@@ -1,6 +1,9 @@
 #include "kernels/cpu/isa/isa.h"
 
 #include <spdlog/spdlog.h>
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -25,11 +28,14 @@ struct IsaEntry {
 };
 
 bool always() { return true; }
+[[maybe_unused]] bool never() { return false; }
+
 #ifdef __x86_64__
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
 }
+bool has_avxvnni() { return has_avx2() && __builtin_cpu_supports("avxvnni"); }
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_avx2();
@@ -37,6 +43,12 @@ bool has_avx512() {
 bool has_avx512bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 bool has_vnni() { return __builtin_cpu_supports("avx512vnni"); }
 bool has_vbmi() { return has_vnni() && __builtin_cpu_supports("avx512vbmi"); }
+
+IsaKernels kernels_of_avxvnni() {
+  IsaKernels kernels = avx2_kernels();
+  add_avxvnni(kernels);
+  return kernels;
+}
 
 IsaKernels kernels_of_avx512() {
   IsaKernels kernels = avx512_kernels();
@@ -52,17 +64,39 @@ IsaKernels kernels_of_avx512bf16() {
   return kernels;
 }
 #else
-bool never() { return false; }
-constexpr auto has_avx2 = never, has_avx512 = never, has_avx512bf16 = never;
-constexpr IsaKernels (*avx2_kernels)() = nullptr, (*kernels_of_avx512)() = nullptr,
-                     (*kernels_of_avx512bf16)() = nullptr;
+constexpr auto has_avx2 = never, has_avxvnni = never, has_avx512 = never, has_avx512bf16 = never;
+constexpr IsaKernels (*avx2_kernels)() = nullptr, (*kernels_of_avxvnni)() = nullptr,
+                     (*kernels_of_avx512)() = nullptr, (*kernels_of_avx512bf16)() = nullptr;
+#endif
+
+#ifdef __aarch64__
+bool has_neon() {
+  const unsigned long caps = getauxval(AT_HWCAP);
+  return (caps & HWCAP_ASIMD) && (caps & HWCAP_ASIMDDP);
+}
+bool has_neonbf16() {
+  const unsigned long caps = getauxval(AT_HWCAP2);
+  return has_neon() && (caps & HWCAP2_BF16) && (caps & HWCAP2_I8MM);
+}
+
+IsaKernels kernels_of_neonbf16() {
+  IsaKernels kernels = neon_kernels();
+  add_neonbf16(kernels);
+  return kernels;
+}
+#else
+constexpr auto has_neon = never, has_neonbf16 = never;
+constexpr IsaKernels (*neon_kernels)() = nullptr, (*kernels_of_neonbf16)() = nullptr;
 #endif
 
 // Best first. Tile files name all of them, whatever the CPU's architecture.
 constexpr IsaEntry kEntries[] = {
     {Isa::kAvx512Bf16, "avx512bf16", 24, has_avx512bf16, kernels_of_avx512bf16},
     {Isa::kAvx512, "avx512", 24, has_avx512, kernels_of_avx512},
+    {Isa::kAvxVnni, "avxvnni", 5, has_avxvnni, kernels_of_avxvnni},
     {Isa::kAvx2, "avx2", 5, has_avx2, avx2_kernels},
+    {Isa::kNeonBf16, "neonbf16", 6, has_neonbf16, kernels_of_neonbf16},
+    {Isa::kNeon, "neon", 6, has_neon, neon_kernels},
     {Isa::kPortable, "portable", 3, always, portable_kernels},
 };
 

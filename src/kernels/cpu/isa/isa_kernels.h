@@ -18,10 +18,13 @@ struct IsaKernels {
 IsaKernels portable_kernels();
 IsaKernels avx2_kernels();
 IsaKernels avx512_kernels();  // without `bytes`
+IsaKernels neon_kernels();
 // Replace the kernels that these instructions make faster.
 void add_avx512bf16(IsaKernels& kernels);
 void add_vnni(IsaKernels& kernels);
 void add_vbmi(IsaKernels& kernels);
+void add_avxvnni(IsaKernels& kernels);
+void add_neonbf16(IsaKernels& kernels);
 
 // As in the set with add_avx512bf16() alone.
 void multiply_integers_avx512bf16(const IntegerProduct& product);

@@ -40,8 +40,9 @@ TEST(Isa, UnsupportedNameListsSupported) {
 TEST(Isa, UnknownNameListsAll) {
   const auto chosen = choose_isa("AVX2", kOlderCpu);
   ASSERT_FALSE(chosen.ok());
-  EXPECT_THAT(chosen.error().message,
-              HasSubstr("is not one of avx512bf16, avx512, avx2, portable"));
+  EXPECT_THAT(
+      chosen.error().message,
+      HasSubstr("is not one of avx512bf16, avx512, avxvnni, avx2, neonbf16, neon, portable"));
 }
 
 TEST(Isa, EnvironmentSelects) {

@@ -4,6 +4,8 @@
 
 #ifdef __AVX2__
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include <cstdint>
@@ -29,6 +31,15 @@ inline __attribute__((always_inline)) Lanes larger(Lanes a, Lanes b) {
   const auto x = __builtin_bit_cast(Halves, a), y = __builtin_bit_cast(Halves, b);
   return __builtin_bit_cast(Lanes,
                             Halves{_mm256_max_ps(x.low, y.low), _mm256_max_ps(x.high, y.high)});
+#elif defined(__ARM_NEON)
+  struct Quarters {
+    float32x4_t part[4];
+  };
+  auto x = __builtin_bit_cast(Quarters, a);
+  const auto y = __builtin_bit_cast(Quarters, b);
+  for (int i = 0; i < 4; ++i)
+    x.part[i] = vbslq_f32(vcgtq_f32(x.part[i], y.part[i]), x.part[i], y.part[i]);
+  return __builtin_bit_cast(Lanes, x);
 #else
   return a > b ? a : b;
 #endif
@@ -44,6 +55,14 @@ inline __attribute__((always_inline)) Lanes larger_bits(Lanes a, Lanes b) {
   const auto x = __builtin_bit_cast(Halves, a), y = __builtin_bit_cast(Halves, b);
   return __builtin_bit_cast(
       Lanes, Halves{_mm256_max_epi32(x.low, y.low), _mm256_max_epi32(x.high, y.high)});
+#elif defined(__ARM_NEON)
+  struct Quarters {
+    int32x4_t part[4];
+  };
+  auto x = __builtin_bit_cast(Quarters, a);
+  const auto y = __builtin_bit_cast(Quarters, b);
+  for (int i = 0; i < 4; ++i) x.part[i] = vmaxq_s32(x.part[i], y.part[i]);
+  return __builtin_bit_cast(Lanes, x);
 #else
   return (LaneBits)a > (LaneBits)b ? a : b;
 #endif

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/threads/spin.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/isa/kernel_set.h"
 #include "kernels/cpu/linear/partition.h"
@@ -235,9 +236,7 @@ class LowRankPieces {
 
   void wait_for_shrinks() const {
     while (shrunk_.load(std::memory_order_acquire) < shrinks()) {
-#ifdef __x86_64__
-      __builtin_ia32_pause();
-#endif
+      spin_pause();
     }
   }
 
