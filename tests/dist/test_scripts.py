@@ -13,6 +13,7 @@ import archive
 import image
 import libraries
 import licences
+import machines
 import names
 import sbom
 
@@ -34,7 +35,9 @@ def test_the_version_is_cmakes():
 
 def test_artefacts_carry_the_version():
     assert RELEASE.archive == "valora-1.2.3-linux-x86_64.tar.xz"
-    assert RELEASE.wheel("any") == "valora-1.2.3-py3-none-any.whl"
+    assert RELEASE.wheel == "valora-1.2.3-py3-none-manylinux_2_36_x86_64.whl"
+    arm = names.Release("1.2.3", "", 0, machines.MACHINES["aarch64"])
+    assert (arm.archive, arm.debian_package) == ("valora-1.2.3-linux-aarch64.tar.xz", "valora_1.2.3_arm64.deb")
     assert RELEASE.debian_package == "valora_1.2.3_amd64.deb"
 
 
@@ -57,7 +60,7 @@ def test_the_c_librarys_owner_is_known():
     path = pathlib.Path("/lib/x86_64-linux-gnu/libm.so.6")
     if not path.exists():
         pytest.skip("not a Debian system on x86-64")
-    assert libraries.owners([path, pathlib.Path(__file__)]) == {path: libraries.C_LIBRARY}
+    assert machines.X86_64.owners([path, pathlib.Path(__file__)]) == {path: libraries.C_LIBRARY}
 
 
 def test_licences_named_by_copyright_files():
@@ -78,7 +81,7 @@ def test_common_licences_are_copied(tmp_path):
 def test_the_list_of_parts_names_each_and_its_source():
     own = sbom.Part("valora", "1.2.3", "pkg:generic/valora@1.2.3", "Apache-2.0", ("bin/valora",))
     source = sbom.debian_purl("source", "zlib", "1:1.2.13.dfsg-1")
-    zlib = sbom.Part("zlib1g", "1:1.2.13.dfsg-1", sbom.debian_purl("deb", "zlib1g", "1:1.2.13.dfsg-1"), "NOASSERTION",
+    zlib = sbom.Part("zlib1g", "1:1.2.13.dfsg-1", sbom.debian_purl("amd64", "zlib1g", "1:1.2.13.dfsg-1"), "NOASSERTION",
                      ("lib/valora/libz.so.1",), f"source: {source}")
     made = sbom.document(RELEASE, own, [zlib])
     assert made["creationInfo"]["created"] == "2023-11-14T22:13:20Z"

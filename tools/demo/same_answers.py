@@ -9,13 +9,14 @@ import json
 import socket
 import sys
 
-from batch import ask_all
+import batch
 from server_process import ServerProcess
 from show import DEMO
 
 SERVE = ["--log-level", "warning", "serve", "--model", DEMO / "model", "--served-model-name", "valora-demo", "--manifest", DEMO / "manifest.json",
          "--allowed-local-media-path", DEMO, "--host", "127.0.0.1", "--threads", "1"]
 PATIENCE = 900  # seconds that a start under qemu may take
+batch.TIMEOUT = 7200
 
 
 def answers(command):
@@ -24,7 +25,7 @@ def answers(command):
         port = free.getsockname()[1]
     samples = json.loads((DEMO / "samples.json").read_text())
     with ServerProcess([*command, *SERVE, "--port", str(port)], port, PATIENCE) as server:
-        return ask_all(server.url, "valora-demo", DEMO, samples).answers
+        return batch.ask_all(server.url, "valora-demo", DEMO, samples).answers
 
 
 def main():

@@ -20,9 +20,9 @@ import ask
 import emulated
 import rooms
 from image import UNSAFE_IO, debian_sources
-from names import ROOT, Release, this_release
+from machines import ROOT
+from names import Release, this_release
 from tree import run
-from wheel import PLATFORM
 
 DEMO = "/share/valora/demo"
 SCRIPT = """
@@ -85,7 +85,7 @@ class Checks:
 
     def wheel(self) -> str:
         rooms.make_root(self.root, self.cache, "python3-venv")
-        name = self.release.wheel(PLATFORM)
+        name = self.release.wheel
         run("cp", self.output / name, self.root / name)
         start = time.monotonic()
         rooms.call(self.root, "python3", "-m", "venv", "/opt/venv")

@@ -5,12 +5,13 @@ import re
 import shutil
 from collections.abc import Iterable
 
-from libraries import DebianPackage
+from machines import DebianPackage
 
+DOC = pathlib.Path("/usr/share/doc")
 COMMON = pathlib.Path("/usr/share/common-licenses")
 
 
-def copy_debian(package: DebianPackage, to: pathlib.Path, doc: pathlib.Path = pathlib.Path("/usr/share/doc")) -> str:
+def copy_debian(package: DebianPackage, to: pathlib.Path, doc: pathlib.Path = DOC) -> str:
     """Returns the text of the package's copyright file."""
     text = (doc / package.name / "copyright").read_text(errors="replace")
     (to / package.name).mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the artefacts of a release: `make dist` calls it.
 
-    tools/dist/make.py [--build build] [--output dist] [tar wheel deb image …]
+    tools/dist/make.py [--machine x86_64] [--build build] [--output dist] [tar wheel deb image …]
 
 Everything goes by way of the tree, which is kept in the folder OUTPUT/work.
 """
@@ -19,7 +19,8 @@ import deb
 import image
 import tree
 import wheel
-from names import ROOT, Release, this_release
+from machines import MACHINES, ROOT, X86_64
+from names import Release, this_release
 
 
 def make_tar(release: Release, work: pathlib.Path, output: pathlib.Path) -> pathlib.Path:
@@ -60,10 +61,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "dist")
+    parser.add_argument("--machine", choices=[*MACHINES], default=X86_64.name, help="aarch64: what tools/arm built; no image")
     parser.add_argument("kinds", nargs="*", choices=[*MAKERS, []], default=[])
     options = parser.parse_args()
     try:
-        make(this_release(), options.build.resolve(), options.output.resolve(), options.kinds or list(MAKERS))
+        machine = MACHINES[options.machine]
+        kinds = options.kinds or [kind for kind in MAKERS if machine == X86_64 or kind != "image"]
+        make(this_release(machine), options.build.resolve(), options.output.resolve(), kinds)
     except (RuntimeError, ValueError, OSError) as error:
         print(f"dist: {error}", file=sys.stderr)
         return 1

@@ -1,12 +1,11 @@
 """The version, the commit and its date, and the artefacts' names."""
 
 import dataclasses
-import pathlib
 import re
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYSTEM = "linux-x86_64"
+from machines import ROOT, X86_64, Machine
+
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,11 +13,12 @@ class Release:
     version: str  # of project() in CMakeLists.txt
     commit: str
     epoch: int  # the commit's date; all files of all artefacts get it
+    machine: Machine = X86_64
 
     @property
     def name(self) -> str:
         """Also the folder in the archive."""
-        return f"valora-{self.version}-{SYSTEM}"
+        return f"valora-{self.version}-linux-{self.machine.name}"
 
     @property
     def archive(self) -> str:
@@ -30,14 +30,20 @@ class Release:
 
     @property
     def debian_package(self) -> str:
-        return f"valora_{self.version}_amd64.deb"
+        return f"valora_{self.version}_{self.machine.debian}.deb"
 
     @property
     def image(self) -> str:
         return f"valora-{self.version}-oci.tar"
 
-    def wheel(self, platform: str) -> str:
-        return f"valora-{self.version}-py3-none-{platform}.whl"
+    @property
+    def platform(self) -> str:
+        """Of the wheel: Debian 12's glibc, which the libraries were built against. `auditwheel show` checks it."""
+        return f"manylinux_2_36_{self.machine.name}"
+
+    @property
+    def wheel(self) -> str:
+        return f"valora-{self.version}-py3-none-{self.platform}.whl"
 
 
 def version_of(cmake_text: str) -> str:
@@ -52,6 +58,6 @@ def git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def this_release() -> Release:
+def this_release(machine: Machine = X86_64) -> Release:
     version = version_of((ROOT / "CMakeLists.txt").read_text())
-    return Release(version, git("rev-parse", "HEAD"), int(git("log", "-1", "--format=%ct")))
+    return Release(version, git("rev-parse", "HEAD"), int(git("log", "-1", "--format=%ct")), machine)

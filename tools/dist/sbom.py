@@ -24,10 +24,10 @@ class Part:
         return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", f"{self.name}-{self.version}")
 
 
-def debian_purl(kind: str, name: str, version: str) -> str:
-    """kind: deb for a binary package, source for its source."""
+def debian_purl(architecture: str, name: str, version: str) -> str:
+    """architecture: Debian's name of a machine, or "source"."""
     quoted = version.replace("+", "%2B").replace(":", "%3A").replace("~", "%7E")
-    return f"pkg:deb/debian/{name}@{quoted}?arch={'source' if kind == 'source' else 'amd64'}&distro=debian-12"
+    return f"pkg:deb/debian/{name}@{quoted}?arch={architecture}&distro=debian-12"
 
 
 def package_of(part: Part) -> dict[str, object]:

@@ -9,7 +9,8 @@ import subprocess
 
 import licences
 import sbom
-from libraries import DebianPackage, Library, libraries_of, packages
+from libraries import Library, libraries_of
+from machines import DebianPackage, Machine
 from names import ROOT, Release
 
 LIBRARIES = pathlib.Path("lib/valora")  # not lib: unpacked over /usr/local, they must not become everyone's
@@ -46,13 +47,13 @@ def set_run_path(path: pathlib.Path, run_path: str) -> None:
     run(TOOLS / "patchelf", "--force-rpath", "--set-rpath", run_path, path)
 
 
-def copy_libraries(libraries: list[Library], tree: pathlib.Path) -> None:
+def copy_libraries(libraries: list[Library], machine: Machine, tree: pathlib.Path) -> None:
     (tree / LIBRARIES).mkdir(parents=True)
     for library in libraries:
         to = tree / LIBRARIES / library.soname
         shutil.copyfile(library.path, to)
         to.chmod(0o755)
-        run("strip", "--strip-unneeded", to)  # before patchelf, whose changes strip can break
+        run(machine.strip, "--strip-unneeded", to)  # before patchelf, whose changes strip can break
         set_run_path(to, "$ORIGIN")
     set_run_path(tree / "bin/valora", f"$ORIGIN/../{LIBRARIES}")
 
@@ -96,14 +97,14 @@ def torch_version(folder: pathlib.Path) -> str:
     return found[1]
 
 
-def debian_parts(libraries: list[Library], texts: dict[DebianPackage, str]) -> list[sbom.Part]:
+def debian_parts(machine: Machine, libraries: list[Library], texts: dict[DebianPackage, str]) -> list[sbom.Part]:
     parts = []
     for package, text in texts.items():
         files = tuple(str(LIBRARIES / lib.soname) for lib in libraries if lib.package == package)
         named = licences.declared(text)
         source = sbom.debian_purl("source", package.source, package.source_version)
         notes = [f"source: {source}", *([f"licences named: {', '.join(named)}"] if named else [])]
-        purl = sbom.debian_purl("deb", package.name, package.version)
+        purl = sbom.debian_purl(machine.debian, package.name, package.version)
         parts.append(sbom.Part(package.name, package.version, purl, "NOASSERTION", files, "; ".join(notes)))
     return parts
 
@@ -114,7 +115,7 @@ def write_sbom(release: Release, libraries: list[Library], texts: dict[DebianPac
     of_torch = tuple(str(LIBRARIES / lib.soname) for lib in libraries if lib.package is None)
     own = sbom.Part("valora", release.version, f"pkg:generic/valora@{release.version}", "Apache-2.0", ("bin/valora",),
                     f"commit {release.commit}")
-    parts = debian_parts(libraries, texts)
+    parts = debian_parts(release.machine, libraries, texts)
     parts.append(sbom.Part("torch", version, f"pkg:pypi/torch@{version.replace('+', '%2B')}", "BSD-3-Clause", of_torch,
                            "its parts: share/doc/valora/parts/torch"))
     parts.append(sbom.Part("xgrammar", xgrammar_version(), f"pkg:pypi/xgrammar@{xgrammar_version()}", "Apache-2.0",
@@ -142,13 +143,14 @@ def check_no_paths(tree: pathlib.Path) -> None:
 def make_tree(release: Release, build: pathlib.Path, tree: pathlib.Path) -> None:
     if tree.exists():
         shutil.rmtree(tree)
-    libraries = libraries_of(build / "valora")
+    machine = release.machine
+    libraries = libraries_of(build / "valora", machine)
     install(build, tree)
-    copy_libraries(libraries, tree)
-    used = {lib.package for lib in libraries if lib.package} | set(packages(HEADERS).values())
+    copy_libraries(libraries, machine, tree)
+    used = {lib.package for lib in libraries if lib.package} | set(machine.packages(HEADERS).values())
     parts = tree / DOC / "parts"
     ordered = sorted(used, key=lambda package: package.name)
-    texts = {package: licences.copy_debian(package, parts) for package in ordered}
+    texts = {package: licences.copy_debian(package, parts, machine.file(licences.DOC)) for package in ordered}
     licences.copy_common(texts.values(), tree / DOC / "common-licenses")
     licences.copy_torch(torch_folder(libraries), parts / "torch")
     copy_documents(tree)

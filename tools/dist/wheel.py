@@ -8,9 +8,6 @@ import subprocess
 from names import ROOT, Release
 from tree import TOOLS
 
-# Debian 12's glibc, which the libraries were built against. `auditwheel show` checks it.
-PLATFORM = "manylinux_2_36_x86_64"
-
 
 def make_wheel(release: Release, work: pathlib.Path, output: pathlib.Path) -> pathlib.Path:
     source = work / "wheel"  # hatchling leaves nothing in the checkout
@@ -18,7 +15,7 @@ def make_wheel(release: Release, work: pathlib.Path, output: pathlib.Path) -> pa
     shutil.copytree(ROOT / "python/valora", source, ignore=shutil.ignore_patterns("tests", "__pycache__", ".*_cache"))
     environment = os.environ | {
         "VALORA_TREE": str(work / "tree"),
-        "VALORA_PLATFORM": PLATFORM,
+        "VALORA_PLATFORM": release.platform,
         "VALORA_VERSION": release.version,
         "SOURCE_DATE_EPOCH": str(release.epoch),
     }
@@ -26,16 +23,16 @@ def make_wheel(release: Release, work: pathlib.Path, output: pathlib.Path) -> pa
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the wheel was not built: {(done.stdout + done.stderr).strip()[-2000:]}")
-    made = output / release.wheel(PLATFORM)
-    check(made)
+    made = output / release.wheel
+    check(made, release.platform)
     return made
 
 
-def check(wheel: pathlib.Path) -> None:
+def check(wheel: pathlib.Path, platform: str) -> None:
     package = ROOT / "python/valora"
     for command in (["auditwheel", "show", str(wheel)], ["twine", "check", "--strict", str(wheel)],
                     ["mypy", "--config-file", str(package / "pyproject.toml"), str(package / "valora")]):
         done = subprocess.run([str(TOOLS / command[0]), *command[1:]], capture_output=True, text=True)
         text = done.stdout + done.stderr
-        if done.returncode or (command[0] == "auditwheel" and PLATFORM not in text):
+        if done.returncode or (command[0] == "auditwheel" and platform not in text):
             raise RuntimeError(f"{command[0]} does not accept {wheel.name}: {text.strip()[-2000:]}")
