@@ -9,6 +9,7 @@
 
 #include "base/text/base64.h"
 #include "media/image/encode_jpeg.h"
+#include "streams/sleep.h"
 
 namespace valora::streams {
 namespace {
@@ -24,13 +25,6 @@ constexpr double kEarly = 0.02;  // seconds that a frame may come before it is d
 
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-void sleep_for(milliseconds time, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
 }
 
 const char* type_of(std::string_view bytes) {
