@@ -56,7 +56,7 @@ const char* state_name(StreamState state) {
   return "";
 }
 
-Stream::Stream(std::string id, std::string owner, StreamSpec spec, bool paused, StreamParts parts)
+Stream::Stream(std::string id, std::string owner, StreamSpec spec, StreamParts parts)
     : id_(std::move(id)),
       owner_(std::move(owner)),
       spec_(std::move(spec)),
@@ -65,7 +65,6 @@ Stream::Stream(std::string id, std::string owner, StreamSpec spec, bool paused, 
   for (const StandingSkill& skill : spec_.skills)
     standing_.push_back({0, EventMachine(skill.start_after, skill.end_after), {}});
   if (spec_.webhook) webhook_ = std::make_unique<WebhookSender>(*spec_.webhook, parts_.policy);
-  if (!paused) start();
 }
 
 Stream::~Stream() { stop(); }
@@ -120,6 +119,7 @@ void Stream::set_state(StreamState state, const std::string& reason, bool as_eve
     state_ = state;
     reason_ = reason;
   }
+  if (parts_.output) parts_.output->changed(*this);
   if (!as_event) return;
   OrderedJson fields{{"stream", id_}, {"time", unix_time()}, {"state", state_name(state)}};
   if (!reason.empty()) fields["reason"] = reason;
@@ -160,6 +160,7 @@ void Stream::keep(const FramePtr& frame) {
 void Stream::tell(const std::string& type, const OrderedJson& fields, bool to_webhook) {
   const EventPtr event = events_.add(type, fields);
   if (webhook_ && to_webhook) webhook_->send(event->json);
+  if (parts_.output) parts_.output->told(*this, *event, fields);
 }
 
 // ---- the camera ----
