@@ -18,7 +18,7 @@ FROM debian:12-slim AS runtime
 # What the program links (tests/docs/test_container.py compares), curl for the health check, certificates for media URLs.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends \
-    ca-certificates curl libavcodec59 libavformat59 libavif15 libavutil57 libcurl4 libfmt9 libgcc-s1 libheif1 libjemalloc2 libjpeg62-turbo \
+    ca-certificates curl libavcodec59 libavformat59 libavif15 libavutil57 libcurl4 libfmt9 libgcc-s1 libheif1 libjemalloc2 libjpeg62-turbo libmosquitto1 \
     libpcre2-8-0 libpng16-16 libprometheus-cpp-core1.0 libspdlog1.10 libssl3 libstdc++6 libswscale6 libtiff6 libutf8proc2 libwebpdemux2 libxxhash0 \
     libyaml-cpp0.7 \
   && rm -rf /var/lib/apt/lists/* \

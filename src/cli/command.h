@@ -23,6 +23,7 @@ void add_generate(Command app, std::function<int()>& run);
 void add_inspect(Command app, std::function<int()>& run);
 void add_eval(Command app, std::function<int()>& run);
 void add_run(Command app, std::function<int()>& run);
+void add_watch(Command app, std::function<int()>& run);
 void add_fuse(Command app, std::function<int()>& run);
 void add_quantize(Command app, std::function<int()>& run);
 void add_tune(Command app, std::function<int()>& run);

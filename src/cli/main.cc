@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   add_inspect(app, run);
   add_eval(app, run);
   add_run(app, run);
+  add_watch(app, run);
   add_fuse(app, run);
   add_quantize(app, run);
   add_tune(app, run);

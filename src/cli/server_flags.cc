@@ -76,6 +76,21 @@ void add_streams(Command c, server::ServerOptions& s) {
   c.add_option("--streams-per-user", s.streams.per_user, "Highest number of streams of a user")
       .range(1, 10'000)
       .capture_default_str();
+  c.add_option("--mqtt-url", s.mqtt.url,
+               "Publish streams to this MQTT broker: mqtt[s]://[USER[:PASSWORD]@]HOST[:PORT]. "
+               "VALORA_MQTT_PASSWORD or --mqtt-password-file keep the password out of the command "
+               "line")
+      .envname("VALORA_MQTT_URL");
+  if (const char* password = std::getenv("VALORA_MQTT_PASSWORD")) s.mqtt.password = password;
+  c.add_option("--mqtt-password-file", s.mqtt.password_file,
+               "File whose first line is the password of --mqtt-url's user");
+  c.add_option("--mqtt-ca-file", s.mqtt.ca_file,
+               "Authorities of the broker's certificate, a PEM file (default: the system's)");
+  c.add_option("--mqtt-topic-prefix", s.mqtt.topic_prefix, "First levels of all topics")
+      .capture_default_str();
+  c.add_option("--mqtt-discovery-prefix", s.mqtt.discovery_prefix,
+               "Where Home Assistant looks for devices; \"\": publish none there")
+      .capture_default_str();
 }
 
 void add_tls(Command c, server::TlsOptions& tls) {

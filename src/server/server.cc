@@ -22,6 +22,7 @@
 #include "server/http/allowed_hosts.h"
 #include "server/http/http_server.h"
 #include "server/tls/tls_contexts.h"
+#include "streams/mqtt/mqtt_output.h"
 
 namespace valora::server {
 namespace {
@@ -69,6 +70,10 @@ Status check(const ServerOptions& options) {
   if (options.batches.in_flight < 1 || options.batches.batches < 1)
     return invalid("--batch-concurrency and --batches-per-user must be at least 1",
                    "batch-concurrency");
+  if (!options.mqtt.url.empty()) {
+    if (options.streams_dir.empty()) return invalid("--mqtt-url needs --streams-dir", "mqtt-url");
+    VALORA_CHECK(streams::read_mqtt_settings(options.mqtt));
+  }
   const std::string& root = options.root_path;
   if (!root.empty() && (!root.starts_with('/') || root.ends_with('/')))
     return invalid("the root path must begin with a slash and not end with one", "root_path");
@@ -84,8 +89,9 @@ struct Server::Impl {
   const std::shared_ptr<StartingApp> app;
   std::shared_ptr<Service> service;  // set by serve()
   std::unique_ptr<BatchStore> batch_store;
-  std::unique_ptr<BatchRunner> batches;  // set by serve(); uses both
-  std::unique_ptr<StreamAsker> asker;    // set by serve()
+  std::unique_ptr<BatchRunner> batches;       // set by serve(); uses both
+  std::unique_ptr<StreamAsker> asker;         // set by serve()
+  std::unique_ptr<streams::MqttOutput> mqtt;  // set by serve(); null: no broker
   std::unique_ptr<streams::StreamSet> streams;
   // Engine callbacks may run after the server is destroyed, so they hold a weak_ptr.
   std::shared_ptr<HttpServer> http;
@@ -142,10 +148,18 @@ Status Server::serve(Engine& engine) {
   }
   if (impl_->streams) {
     impl_->asker = std::make_unique<StreamAsker>(impl_->service);
-    impl_->streams->resume(impl_->asker->parts(impl_->options.media));
+    streams::StreamParts parts = impl_->asker->parts(impl_->options.media);
+    if (!impl_->options.mqtt.url.empty()) {
+      VALORA_TRY(broker, streams::read_mqtt_settings(impl_->options.mqtt));
+      impl_->mqtt = std::make_unique<streams::MqttOutput>(broker);
+      parts.output = &impl_->mqtt->streams();
+    }
+    impl_->streams->resume(std::move(parts));
     impl_->service->streams = impl_->streams.get();
+    impl_->service->mqtt = impl_->mqtt.get();
     Metrics& metrics = impl_->service->metrics;
-    metrics.add(std::make_unique<StreamCollector>(*impl_->streams, metrics.labels()));
+    metrics.add(
+        std::make_unique<StreamCollector>(*impl_->streams, impl_->mqtt.get(), metrics.labels()));
   }
   impl_->app->serve(std::make_shared<App>(impl_->service));
   return {};

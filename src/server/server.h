@@ -17,6 +17,7 @@
 #include "server/page/samples.h"
 #include "server/uploads/upload_store.h"
 #include "server/users/user.h"
+#include "streams/mqtt/mqtt_broker.h"
 #include "streams/stream_set.h"
 
 namespace valora::server {
@@ -111,7 +112,8 @@ struct ServerOptions {
   // where streams are kept (streams::StreamSet::open()); empty: no /v1/streams
   std::string streams_dir;
   streams::StreamLimits streams;
-  MediaAccess media;  // of the sources of streams, and their webhooks: that of the engine
+  streams::MqttSettings mqtt;  // of the broker that streams are published to
+  MediaAccess media;           // of the sources of streams, and their webhooks: that of the engine
   // directory in which an unknown model name is looked up as an adapter folder; empty: off
   std::string lora_resolver_dir;
   // 429; choices waiting: n times the prompts of each request that the engine has not started

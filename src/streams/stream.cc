@@ -9,6 +9,7 @@
 
 #include "base/text/base64.h"
 #include "media/image/encode_jpeg.h"
+#include "streams/sleep.h"
 
 namespace valora::streams {
 namespace {
@@ -24,13 +25,6 @@ constexpr double kEarly = 0.02;  // seconds that a frame may come before it is d
 
 double unix_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-void sleep_for(milliseconds time, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any changed;
-  std::unique_lock lock(mutex);
-  changed.wait_for(lock, stop, time, [] { return false; });
 }
 
 const char* type_of(std::string_view bytes) {
@@ -62,7 +56,7 @@ const char* state_name(StreamState state) {
   return "";
 }
 
-Stream::Stream(std::string id, std::string owner, StreamSpec spec, bool paused, StreamParts parts)
+Stream::Stream(std::string id, std::string owner, StreamSpec spec, StreamParts parts)
     : id_(std::move(id)),
       owner_(std::move(owner)),
       spec_(std::move(spec)),
@@ -71,7 +65,6 @@ Stream::Stream(std::string id, std::string owner, StreamSpec spec, bool paused, 
   for (const StandingSkill& skill : spec_.skills)
     standing_.push_back({0, EventMachine(skill.start_after, skill.end_after), {}});
   if (spec_.webhook) webhook_ = std::make_unique<WebhookSender>(*spec_.webhook, parts_.policy);
-  if (!paused) start();
 }
 
 Stream::~Stream() { stop(); }
@@ -126,6 +119,7 @@ void Stream::set_state(StreamState state, const std::string& reason, bool as_eve
     state_ = state;
     reason_ = reason;
   }
+  if (parts_.output) parts_.output->changed(*this);
   if (!as_event) return;
   OrderedJson fields{{"stream", id_}, {"time", unix_time()}, {"state", state_name(state)}};
   if (!reason.empty()) fields["reason"] = reason;
@@ -166,6 +160,7 @@ void Stream::keep(const FramePtr& frame) {
 void Stream::tell(const std::string& type, const OrderedJson& fields, bool to_webhook) {
   const EventPtr event = events_.add(type, fields);
   if (webhook_ && to_webhook) webhook_->send(event->json);
+  if (parts_.output) parts_.output->told(*this, *event, fields);
 }
 
 // ---- the camera ----

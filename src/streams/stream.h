@@ -18,6 +18,7 @@
 #include "streams/event_log.h"
 #include "streams/frame_window.h"
 #include "streams/skill_answers.h"
+#include "streams/stream_output.h"
 #include "streams/stream_spec.h"
 #include "streams/webhook_sender.h"
 
@@ -50,16 +51,18 @@ struct StreamCounts {
 
 struct StreamParts {
   AskChat ask;
-  media::FetchPolicy policy;  // of the source and the webhook
-  media::Limits limits;       // of frames
-  bool videos = false;        // the model takes several frames as a video
+  media::FetchPolicy policy;       // of the source and the webhook
+  media::Limits limits;            // of frames
+  bool videos = false;             // the model takes several frames as a video
+  StreamOutput* output = nullptr;  // outlives the streams; null: none
 };
 
 class Stream {
  public:
   static constexpr size_t kKeptEvents = 1000, kKeptFrames = 32;
 
-  Stream(std::string id, std::string owner, StreamSpec spec, bool paused, StreamParts parts);
+  // Paused.
+  Stream(std::string id, std::string owner, StreamSpec spec, StreamParts parts);
   ~Stream();  // stop()
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 
 #include "base/files/file.h"
 #include "base/files/write_file.h"
@@ -53,32 +54,42 @@ Status StreamSet::keep(const Stream& stream, bool paused) const {
   return write_file(path_of(stream.id()), record.dump(1) + "\n");
 }
 
-Result<StreamPtr> StreamSet::read(const std::string& path) const {
+Result<std::pair<StreamPtr, bool>> StreamSet::read(const std::string& path) const {
   VALORA_TRY(text, read_file(path, kMostRecordBytes));
   const OrderedJson record = parse_ordered(text);
   if (!record.is_object() || !record.contains("spec"))
     return unprocessable(path + " is no stream's record", "streams_dir");
   VALORA_TRY(spec, parse_stream_spec(record["spec"].dump()));
-  return std::make_shared<Stream>(record.value("id", std::string()),
-                                  record.value("owner", std::string()), std::move(spec),
-                                  record.value("paused", false), parts_);
+  auto stream =
+      std::make_shared<Stream>(record.value("id", std::string()),
+                               record.value("owner", std::string()), std::move(spec), parts_);
+  return std::pair{std::move(stream), record.value("paused", false)};
+}
+
+void StreamSet::begin(const StreamPtr& stream, bool paused) const {
+  if (parts_.output) parts_.output->added(*stream);
+  if (!paused) stream->start();
 }
 
 void StreamSet::resume(StreamParts parts) {
   parts_ = std::move(parts);
   if (dir_.empty()) return;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(dir_, ignored)) {
-    const std::string name = entry.path().filename();
+  std::set<fs::path> paths;  // the oldest stream first
+  for (const auto& entry : fs::directory_iterator(dir_, ignored)) paths.insert(entry.path());
+  for (const fs::path& path : paths) {
+    const std::string name = path.filename();
     if (!name.starts_with("stream_") || !name.ends_with(".json")) continue;
-    auto stream = read(entry.path());
-    if (!stream.ok() || (*stream)->id() + ".json" != name) {
-      spdlog::error("{} is left: {}", entry.path().string(),
-                    stream.ok() ? "its id is another" : stream.error().message);
+    auto found = read(path);
+    if (!found.ok() || found->first->id() + ".json" != name) {
+      spdlog::error("{} is left: {}", path.string(),
+                    found.ok() ? "its id is another" : found.error().message);
       continue;
     }
+    const auto& [stream, paused] = *found;
+    begin(stream, paused);
     const std::lock_guard lock(mutex_);
-    streams_[(*stream)->id()] = std::move(*stream);
+    streams_[stream->id()] = stream;
   }
 }
 
@@ -107,9 +118,9 @@ Result<StreamPtr> StreamSet::add(const std::string& owner, StreamSpec spec, bool
     next_ = std::max(next_ + 1, microseconds_now());
     id = fmt::format("stream_{:016x}", next_);
   }
-  auto stream = std::make_shared<Stream>(id, owner, std::move(spec), true, parts_);
+  auto stream = std::make_shared<Stream>(id, owner, std::move(spec), parts_);
   VALORA_CHECK(keep(*stream, paused));
-  if (!paused) stream->start();
+  begin(stream, paused);
   const std::lock_guard lock(mutex_);
   return streams_[id] = std::move(stream);
 }
@@ -145,6 +156,7 @@ Status StreamSet::remove(const std::string& id) {
     streams_.erase(found);
   }
   stream->end();  // others may still hold it
+  if (parts_.output) parts_.output->removed(id);
   return {};
 }
 

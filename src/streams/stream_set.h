@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files/folder_lock.h"
@@ -49,7 +50,10 @@ class StreamSet {
 
   std::string path_of(std::string_view id) const;
   Status keep(const Stream& stream, bool paused) const;
-  Result<StreamPtr> read(const std::string& path) const;
+  // Paused; also, whether it is to begin.
+  Result<std::pair<StreamPtr, bool>> read(const std::string& path) const;
+  // Its first start, of which the output is told.
+  void begin(const StreamPtr& stream, bool paused) const;
 
   const std::string dir_;
   const StreamLimits limits_;

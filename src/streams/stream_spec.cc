@@ -124,9 +124,26 @@ Status read_webhook(const Json& json, StreamSpec& spec) {
   return {};
 }
 
+Status read_mqtt(const Json& json, StreamSpec& spec) {
+  const auto found = json.find("mqtt");
+  if (found == json.end() || found->is_null()) return {};
+  if (!found->is_boolean() && !found->is_object())
+    return wrong_field("mqtt", "must be true, false, or an object with answers and snapshots");
+  spec.mqtt.on = spec.mqtt.asked = !found->is_boolean() || found->get<bool>();
+  if (found->is_boolean()) return {};
+  for (const auto& [key, value] : found->items()) {
+    const std::string path = "mqtt." + key;
+    if (key != "answers" && key != "snapshots")
+      return wrong_field(path, "is not known; known are answers, snapshots");
+    if (!value.is_boolean()) return wrong_field(path, "must be true or false");
+    (key == "answers" ? spec.mqtt.answers : spec.mqtt.snapshots) = value.get<bool>();
+  }
+  return {};
+}
+
 // Everything else is a field of the chats.
-constexpr const char* kOwnKeys[] = {"name",   "source", "fps",     "realtime",
-                                    "window", "skills", "webhook", "paused"};
+constexpr const char* kOwnKeys[] = {"name",   "source",  "fps",  "realtime", "window",
+                                    "skills", "webhook", "mqtt", "paused"};
 constexpr const char* kRefusedKeys[] = {"messages", "stream", "model", "n", "stream_options"};
 
 }  // namespace
@@ -152,6 +169,7 @@ Result<StreamSpec> parse_stream_spec(std::string_view text) {
   VALORA_CHECK(read_window(json, spec));
   VALORA_CHECK(read_skills(spec.json, spec));
   VALORA_CHECK(read_webhook(json, spec));
+  VALORA_CHECK(read_mqtt(json, spec));
   for (const char* key : kRefusedKeys)
     if (json.contains(key)) return wrong_field(key, "is no field of a stream");
   spec.shared = spec.json;

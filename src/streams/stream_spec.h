@@ -26,6 +26,14 @@ struct Webhook {
   bool answers = false;  // sends answers, too, and not only events
 };
 
+// What the server's MQTT broker is told, if it has one.
+struct MqttWishes {
+  bool on = true;
+  bool asked = false;      // the description has "mqtt", and not false
+  bool answers = false;    // events of the type answers, too
+  bool snapshots = false;  // the frames at which events begin
+};
+
 struct StreamSpec {
   std::string name;      // for people; may be empty
   std::string source;    // a URL; empty: frames are pushed
@@ -36,6 +44,7 @@ struct StreamSpec {
   std::vector<StandingSkill> skills;
   OrderedJson shared;  // fields of the chats that are asked: max_tokens, priority, …
   std::optional<Webhook> webhook;
+  MqttWishes mqtt;
   OrderedJson json;  // the whole, as sent
 
   bool pushed() const { return source.empty(); }

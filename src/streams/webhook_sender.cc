@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "media/fetch/http_post.h"
+#include "streams/sleep.h"
 
 namespace valora::streams {
 namespace {
@@ -35,13 +36,6 @@ WebhookSender::WebhookSender(Webhook webhook, media::FetchPolicy policy)
       policy_(std::move(policy)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-void WebhookSender::send(std::string body) {
-  const std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(body));
-  if (waiting_.size() > kMostWaiting) waiting_.pop_front();
-  changed_.notify_all();
-}
-
 Status WebhookSender::post(const std::string& body, const std::stop_token& stop) const {
   std::vector<std::string> headers{"Content-Type: application/json"};
   if (!webhook_.secret.empty())
@@ -50,25 +44,16 @@ Status WebhookSender::post(const std::string& body, const std::stop_token& stop)
 }
 
 void WebhookSender::run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, stop, [&] { return !waiting_.empty(); });
-    if (stop.stop_requested()) return;
-    const std::string body = std::move(waiting_.front());
-    waiting_.pop_front();
+  while (const auto body = waiting_.wait_and_take(stop))
     for (int attempt = 1; attempt <= kTries && !stop.stop_requested(); ++attempt) {
-      lock.unlock();
-      const Status sent = post(body, stop);
-      lock.lock();
+      const Status sent = post(*body, stop);
       if (sent.ok()) break;
-      if (attempt == kTries) {
+      if (attempt == kTries)
         spdlog::warn("the webhook {} did not take an event: {}", without_password(webhook_.url),
                      sent.error().message);
-        break;
-      }
-      changed_.wait_for(lock, stop, kShortestPause * (1 << (attempt - 1)), [] { return false; });
+      else
+        sleep_for(kShortestPause * (1 << (attempt - 1)), stop);
     }
-  }
 }
 
 }  // namespace valora::streams

@@ -1,14 +1,13 @@
 // Sends a stream's events to its webhook, in order, on a thread of its own.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "media/fetch/fetch.h"
+#include "streams/bounded_queue.h"
 #include "streams/stream_spec.h"
 
 namespace valora::streams {
@@ -25,7 +24,7 @@ class WebhookSender {
   // The policy's hosts bound where it may send.
   WebhookSender(Webhook webhook, media::FetchPolicy policy);
 
-  void send(std::string body);
+  void send(std::string body) { waiting_.push(std::move(body)); }
 
  private:
   void run(const std::stop_token& stop);
@@ -33,9 +32,7 @@ class WebhookSender {
 
   const Webhook webhook_;
   const media::FetchPolicy policy_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<std::string> waiting_;
+  BoundedQueue<std::string> waiting_{kMostWaiting};
   std::jthread thread_;
 };
 

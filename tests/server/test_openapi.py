@@ -22,6 +22,9 @@ RARE |= {(path, JSON, place): "a batch with faults" for path in ("/v1/batches", 
 STREAMS = ["/v1/streams", "/v1/streams/{stream_id}", "/v1/streams/{stream_id}/pause", "/v1/streams/{stream_id}/resume"]
 RARE |= {(path, JSON, place + field): "webhooks and waiting sources: test_streams.py" for path in STREAMS for place in ("", "data.")
          for field in ("webhook", "reason")}
+RARE |= {(path, JSON, place + "mqtt_topic"): "a broker: test_mqtt.py" for path in STREAMS for place in ("", "data.")}
+RARE |= {("/v1/streams", JSON, "mqtt" + field): "a broker: test_mqtt.py"
+         for field in ("", ".connected", ".reason", ".connections", ".sent", ".waiting", ".dropped")}
 RARE |= {("/v1/streams/{stream_id}/events", JSON, place): "faults: test_streams.py" for place in ("data.reason", "data.error")}
 # Only models that think send these; test_thoughts.py asks them.
 THOUGHTS = [f"{part}.{field}" for part in ("choices.message", "choices.delta") for field in ("reasoning", "reasoning_content")]
@@ -134,7 +137,7 @@ def batch_answers(server):
 
 def stream_answers(server):
     path = "/v1/streams"
-    begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "window": {"frames": 1}, "max_tokens": 2, "skills": [
+    begun = server.post(path, {"source": "push", "name": "x", "fps": 1, "realtime": True, "mqtt": False, "window": {"frames": 1}, "max_tokens": 2, "skills": [
         {"model": "one", "question": "Hi", "event": {"when": {"not": {"label": "x"}}}}]})
     yield path, "post", JSON, begun
     one, known = f"{path}/{begun['id']}", path + "/{stream_id}"

@@ -20,6 +20,7 @@
 #include "server/server.h"
 #include "server/uploads/upload_store.h"
 #include "server/users/users.h"
+#include "streams/mqtt/mqtt_output.h"
 
 namespace valora::server {
 
@@ -52,6 +53,8 @@ class Service {
   BatchRunner* batches = nullptr;
   // The same; null: streams are off.
   streams::StreamSet* streams = nullptr;
+  // Where they are published; null: nowhere.
+  const streams::MqttOutput* mqtt = nullptr;
 
   const std::string& base_name() const { return base_names.front(); }
   bool is_base(std::string_view model) const;

@@ -118,6 +118,9 @@ OrderedJson stream_schema() {
         {"realtime", typed_field("boolean", "false: a file is read as fast as it is answered")},
         {"window", typed_field("object", "frames or seconds that a question is about")},
         {"webhook", typed_field("object", "url, secret, answers: where events are sent")},
+        {"mqtt",
+         {{"description", "whether the server's broker is told; or answers, snapshots"},
+          {"type", OrderedJson::array({"boolean", "object"})}}},
         {"paused", typed_field("boolean", "begin later, by resume")}}},
       {"required", OrderedJson::array({"source", "skills"})}};
 }

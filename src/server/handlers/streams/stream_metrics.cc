@@ -1,8 +1,11 @@
 #include "server/handlers/streams/stream_metrics.h"
 
+#include <prometheus/metric_family.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "server/metrics/labelled.h"
 
@@ -60,7 +63,27 @@ std::vector<MetricFamily> StreamCollector::Collect() const {
                              MetricType::Gauge,
                              {}});
   add({}, sum.lag);
+  if (mqtt_) add_broker(out);
   return out;
+}
+
+void StreamCollector::add_broker(std::vector<MetricFamily>& out) const {
+  const streams::MqttStatus broker = mqtt_->status();
+  const streams::MqttCounts messages = mqtt_->counts();
+  const auto add = [&](const char* name, const char* help,
+                       const std::vector<std::pair<prometheus::Labels, double>>& values) {
+    out.push_back(MetricFamily{name, help, MetricType::Gauge, {}});
+    for (const auto& [more, value] : values)
+      out.back().metric.emplace_back(labelled(labels_, more)).gauge.value = value;
+  };
+  add("valora:mqtt_connected", "1 while the MQTT broker is connected.",
+      {{{}, broker.connected ? 1.0 : 0.0}});
+  add("valora:mqtt_connections", "Connections to the MQTT broker since the start.",
+      {{{}, static_cast<double>(broker.connections)}});
+  add("valora:mqtt_messages", "Messages to the MQTT broker, by what became of them.",
+      {{{{"outcome", "sent"}}, static_cast<double>(messages.sent)},
+       {{{"outcome", "waiting"}}, static_cast<double>(messages.waiting)},
+       {{{"outcome", "dropped"}}, static_cast<double>(messages.dropped)}});
 }
 
 }  // namespace valora::server

@@ -7,20 +7,26 @@
 #include <utility>
 #include <vector>
 
+#include "streams/mqtt/mqtt_output.h"
 #include "streams/stream_set.h"
 
 namespace valora::server {
 
 class StreamCollector final : public prometheus::Collectable {
  public:
-  // `streams` must outlive this object. `labels`: of every series.
-  StreamCollector(const streams::StreamSet& streams, prometheus::Labels labels)
-      : streams_(streams), labels_(std::move(labels)) {}
+  // `streams` and `mqtt` must outlive this object. mqtt: null: no broker. `labels`: of every
+  // series.
+  StreamCollector(const streams::StreamSet& streams, const streams::MqttOutput* mqtt,
+                  prometheus::Labels labels)
+      : streams_(streams), mqtt_(mqtt), labels_(std::move(labels)) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
+  void add_broker(std::vector<prometheus::MetricFamily>& out) const;
+
   const streams::StreamSet& streams_;
+  const streams::MqttOutput* const mqtt_;
   const prometheus::Labels labels_;
 };
 

@@ -38,7 +38,7 @@ OrderedJson counts_json(const streams::StreamCounts& counts) {
           {"reconnects", counts.reconnects}, {"lag", counts.lag}};
 }
 
-OrderedJson stream_json(streams::Stream& stream) {
+OrderedJson stream_json(const Service& service, streams::Stream& stream) {
   OrderedJson out{
       {"id", stream.id()}, {"object", "stream"}, {"state", streams::state_name(stream.state())}};
   if (const std::string reason = stream.reason(); !reason.empty()) out["reason"] = reason;
@@ -47,6 +47,20 @@ OrderedJson stream_json(streams::Stream& stream) {
   OrderedJson spec = public_json(stream.spec());
   spec.erase("paused");
   out.update(spec);
+  const std::string topic = service.mqtt ? service.mqtt->topic_of(stream.id()) : std::string();
+  if (!topic.empty()) out["mqtt_topic"] = topic;
+  return out;
+}
+
+OrderedJson mqtt_json(const streams::MqttOutput& mqtt) {
+  const streams::MqttStatus broker = mqtt.status();
+  const streams::MqttCounts messages = mqtt.counts();
+  OrderedJson out{{"connected", broker.connected}};
+  if (!broker.reason.empty()) out["reason"] = broker.reason;
+  out.update({{"connections", broker.connections},
+              {"sent", messages.sent},
+              {"waiting", messages.waiting},
+              {"dropped", messages.dropped}});
   return out;
 }
 
@@ -73,6 +87,8 @@ Status check_stream(const Service& service, const HttpRequest& request,
     const Status allowed = media::check_live_url(spec.webhook->url, policy);
     if (!allowed.ok()) return invalid("the webhook: " + allowed.error().message, "webhook.url");
   }
+  if (spec.mqtt.asked && service.mqtt == nullptr)
+    return invalid("this server has no MQTT broker; start it with --mqtt-url URL", "mqtt");
   std::vector<size_t> all(spec.skills.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = i;
   const OrderedJson picture =
@@ -109,7 +125,7 @@ void set_paused(const std::shared_ptr<Service>& service, const HttpRequest& requ
   if (!stream) return;
   const Status done = service->streams->set_paused(stream, paused);
   if (!done.ok()) return exchange.respond(error_response(507, done.error().message));
-  exchange.respond({.body = to_text(stream_json(*stream))});
+  exchange.respond({.body = to_text(stream_json(*service, *stream))});
 }
 
 }  // namespace
@@ -127,7 +143,7 @@ void handle_create_stream(const std::shared_ptr<Service>& service, HttpRequest r
   if (!added.ok() && added.error().code == ErrorCode::kUnavailable)
     return exchange->respond(error_response(507, added.error().message));
   if (!added.ok()) return exchange->respond(error_response(added.error(), 60));
-  exchange->respond({.body = to_text(stream_json(**added))});
+  exchange->respond({.body = to_text(stream_json(*service, **added))});
 }
 
 void handle_streams(const std::shared_ptr<Service>& service, HttpRequest request,
@@ -140,16 +156,17 @@ void handle_streams(const std::shared_ptr<Service>& service, HttpRequest request
   });
   std::vector<std::string> ids;
   for (const StreamPtr& stream : seen) ids.push_back(stream->id());
-  const auto page = list_page(ids, request.query, kStreamLists,
-                              [&](size_t index) { return stream_json(*seen[index]); });
+  auto page = list_page(ids, request.query, kStreamLists,
+                        [&](size_t index) { return stream_json(*service, *seen[index]); });
   if (!page.ok()) return exchange->respond(error_response(page.error()));
+  if (service->mqtt) (*page)["mqtt"] = mqtt_json(*service->mqtt);
   exchange->respond({.body = to_text(*page)});
 }
 
 void handle_stream(const std::shared_ptr<Service>& service, HttpRequest request,
                    std::shared_ptr<Exchange> exchange) {
   if (const StreamPtr stream = stream_of(*service, request, *exchange))
-    exchange->respond({.body = to_text(stream_json(*stream))});
+    exchange->respond({.body = to_text(stream_json(*service, *stream))});
 }
 
 void handle_delete_stream(const std::shared_ptr<Service>& service, HttpRequest request,
