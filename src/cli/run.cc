@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/find_adapter.h"
 #include "api/waiting_calls.h"
 #include "base/clock.h"
 #include "cli/adapters_at_start.h"
@@ -216,7 +215,7 @@ Result<RunSummary> run_all(RunFlags& flags) {
   VALORA_TRY(engine, start_engine(flags.engine));
   VALORA_CHECK(load_all(*engine, loads));
   const std::string& name = chosen_name(flags);
-  const auto card = name.empty() ? std::nullopt : find_adapter(*engine, name);
+  const auto card = name.empty() ? std::nullopt : engine->adapter(name);
   VALORA_CHECK(complete_question(flags, inputs, card));
   const AnswerKind kind = flags.question.answers;
   VALORA_TRY(format, output_format(flags.output, inputs.is_openai(), kind));
