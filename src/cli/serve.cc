@@ -8,10 +8,12 @@
 #include <limits>
 
 #include "api/waiting_calls.h"
+#include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/log/log.h"
-#include "base/log/write_now.h"
+#include "base/log/stderr_sink.h"
 #include "base/machine/service_manager.h"
+#include "base/result.h"
 #include "base/text/human_bytes.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
