@@ -1,6 +1,5 @@
 #include "server/handlers/viewer.h"
 
-
 namespace valora::server {
 
 bool Viewer::may_ask(std::string_view model) const {
