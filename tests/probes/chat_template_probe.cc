@@ -16,7 +16,7 @@
 #include "jinja/interpreter.h"
 #include "jinja/values/value_json.h"
 #include "text/chat/chat_template.h"
-#include "text/chat/content_use.h"
+#include "text/chat/template_use.h"
 
 namespace valora::text {
 namespace {

@@ -9,8 +9,7 @@
 #include "base/text/unicode.h"
 #include "jinja/interpreter.h"
 #include "jinja/values/value_json.h"
-#include "text/chat/content_use.h"
-#include "text/chat/tool_use.h"
+#include "text/chat/template_use.h"
 
 namespace valora::text {
 namespace {
