@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json/json.h"
-#include "grammar/ebnf.h"
+#include "grammar/spec.h"
 
 namespace valora::serving {
 namespace {
