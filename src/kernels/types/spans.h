@@ -1,13 +1,17 @@
-// The sequences of a flat batch over the paged KV cache, for the attention kernels of all devices.
+// The sequences of a flat batch, for the kernels of all devices: their tokens over the paged KV
+// cache, and the state that some layers have besides it.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "base/position_range.h"
 
 namespace valora::kernels {
+
+// The sequences of a flat batch over the paged KV cache, for the attention kernels of all devices.
 
 // Tokens per KV block.
 inline constexpr int64_t kBlockTokens = 16;
@@ -39,5 +43,20 @@ inline PositionRange visible_from(int64_t position, int64_t window,
   if (range != joint.end() && range->begin <= position) visible.end = range->end;
   return visible;
 }
+
+// What a step reads and writes of one sequence's state. Each list has as many pool blocks as a
+// state takes (state_layout.h). A step writes `to` and `kept`, which nothing else reads before the
+// step has ended.
+struct StateSpan {
+  static constexpr int kMostKept = 2;
+  struct Kept {
+    const int32_t* blocks = nullptr;  // null: none
+    int64_t after = 0;                // tokens of the step that the state includes
+  };
+
+  const int32_t* from = nullptr;          // state before the step; null: there is none
+  const int32_t* to = nullptr;            // state after the step's last token; may equal `from`
+  std::array<Kept, kMostKept> kept = {};  // ascending
+};
 
 }  // namespace valora::kernels
