@@ -8,7 +8,7 @@
 #include "base/testing/temp_dir.h"
 #include "models/registry.h"
 #include "models/testing/tiny_towers.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {
 namespace {

@@ -24,7 +24,7 @@
 #include "base/threads/communicator.h"
 #include "models/quantised/report.h"
 #include "models/weights/gguf_tensors.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 #include "ops/weights/weight.h"
 
 namespace valora::models {

@@ -4,7 +4,7 @@
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/quantise.h"
 #include "ops/device/parallel.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/launch/separate_launches.h"
+#include "ops/launch/compared_launches.h"
 
 #include <ATen/ATen.h>
 
@@ -38,6 +38,17 @@ SeparateLaunches read_names(const char* text) {
 const SeparateLaunches& separate_launches() {
   static const SeparateLaunches separate = read_names(std::getenv("VALORA_GPU_SEPARATE"));
   return separate;
+}
+
+bool prompts_by_flashinfer() {
+  static const bool asked = [] {
+    const char* const given = std::getenv("VALORA_GPU_PREFILL");
+    const std::string_view name = given ? given : "own";
+    TORCH_CHECK(name == "own" || name == "flashinfer", "VALORA_GPU_PREFILL: \"", given,
+                "\" is not own or flashinfer");
+    return name == "flashinfer";
+  }();
+  return asked;
 }
 
 }  // namespace valora::ops
