@@ -6,8 +6,6 @@
 
 #include <array>
 
-#include "scheduler/policies/policies.h"
-
 namespace valora::scheduler {
 namespace {
 
