@@ -29,9 +29,9 @@
 #include "cli/server_flags.h"
 #include "cli/tokenizer_info.h"
 #include "engine/start/start_engine.h"
-#include "server/applications/applications_file.h"
+#include "server/applications/application.h"
 #include "server/server.h"
-#include "server/users/users_file.h"
+#include "server/users/user.h"
 
 namespace valora::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/handlers/tokens.h"
+#include "server/handlers/handlers.h"
 
 #include <utility>
 

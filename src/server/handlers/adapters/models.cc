@@ -1,4 +1,4 @@
-#include "server/handlers/adapters/models.h"
+#include "server/handlers/handlers.h"
 
 #include "api/changed_parts_json.h"
 #include "server/handlers/viewer.h"
