@@ -95,10 +95,4 @@ std::span<const PolicyRow> policies();
 Result<std::unique_ptr<Policy>> make_policy(const std::string& name,
                                             const PolicyOptions& options = {});
 
-// The makers of the product's policies, one per source; policy.cc has their table.
-std::unique_ptr<Policy> make_unmerged_policy(const PolicyOptions& options);
-std::unique_ptr<Policy> make_merged_policy(const PolicyOptions& options);
-std::unique_ptr<Policy> make_mixture_policy(const PolicyOptions& options);
-std::unique_ptr<Policy> make_valora_policy(const PolicyOptions& options);
-
 }  // namespace valora::scheduler
