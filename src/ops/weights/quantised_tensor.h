@@ -13,14 +13,14 @@ struct QuantisedTensor {
   at::Tensor values;  // uint8 [out, in], each below 1 << bits; int8 is stored as value + 128
   int bits = 8;       // 4 or 8
   at::Tensor scales;  // float [out, groups()]
-  at::Tensor zeros;   // uint8 [out, groups()]; symmetric: 1 << (bits - 1); with minimums: undefined
+  at::Tensor zeros;   // uint8 [out, groups()]; symmetric: middle_of(bits); with minimums: undefined
   int64_t group = 0;  // inputs per group; the last may be shorter; in: one group per output
   at::Tensor minimums = {};  // float [out, groups()], or undefined
 
   int64_t out() const { return values.size(0); }
   int64_t in() const { return values.size(1); }
   int64_t groups() const { return (in() + group - 1) / group; }
-  // True if all zeros are 1 << (bits - 1). `zeros` must be defined.
+  // True if all zeros are kernels::middle_of(bits). `zeros` must be defined.
   bool symmetric() const;
   // Throws c10::Error if a tensor is not contiguous on the CPU or has the wrong dtype or shape, if
   // a value or zero is 1 << bits or above, or if a scale or minimum is not finite.
