@@ -72,9 +72,9 @@ macro(valora_mend_regex)
     if (res == "]" || res == "-") {]=])
 endmacro()
 
-# Two values of max_whitespace_cnt select spacings (src/grammar/spacing.h). Printed JSON: at most one space, or, after
-# "{", "[" and "," and before "}" and "]", a line break with indentation. Compact: ", " and ": ". The set of what may
-# follow a string is then a superset for both spacings; it only serves to rule out tokens early.
+# Two values of max_whitespace_cnt select spacings (src/grammar/schema/schema_rewrite.h). Printed JSON: at most one
+# space, or, after "{", "[" and "," and before "}" and "]", a line break with indentation. Compact: ", " and ": ". The
+# set of what may follow a string is then a superset for both spacings; it only serves to rule out tokens early.
 macro(valora_mend_spacing)
   valora_mend([=[// ==================== JSONSchemaConverter Implementation ====================
 ]=] [=[static constexpr int kPrintedSpacing = 1000001, kCompactSpacing = 1000002;

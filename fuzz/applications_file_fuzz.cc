@@ -3,7 +3,7 @@
 
 #include "base/json/json.h"
 #include "check.h"
-#include "server/applications/applications_file.h"
+#include "server/applications/application.h"
 #include "temp_folder.h"
 
 using namespace valora;

@@ -1,5 +1,5 @@
 // `valora-bench`, which `valora bench` runs: the benchmarks, each a subcommand.
-#include "cli/progress/output_readers.h"
+#include "cli/progress/stop_signals.h"
 #include "lab/cli/command.h"
 
 int main(int argc, char** argv) {

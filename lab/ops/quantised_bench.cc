@@ -8,7 +8,7 @@
 #include "lab/ops/cycle.h"
 #include "lab/ops/random_tensors.h"
 #include "ops/linear/linear.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::bench {
 namespace {

@@ -3,7 +3,6 @@
 // itself, and rises after one that did not.
 #include <algorithm>
 
-#include "scheduler/policies/fcfs_order.h"
 #include "scheduler/policies/step_batch.h"
 
 namespace valora::bench {

@@ -1,7 +1,7 @@
 // vLLM's scheduling: unmerged, first come, first served, with a fixed number of adapters per step.
 #include <algorithm>
 
-#include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::bench {
 

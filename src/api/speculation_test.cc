@@ -1,4 +1,4 @@
-#include "api/speculation.h"
+#include "api/options.h"
 
 #include <gtest/gtest.h>
 

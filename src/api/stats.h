@@ -53,7 +53,7 @@ struct EngineStats {
   MemoryStats memory;
   uint64_t preemptions = 0;
   uint64_t early_aborts = 0;  // sequences rejected because they would have missed their target
-  // Speculative decoding (api/speculation.h): draft tokens, accepted ones, and how often a request
+  // Speculative decoding (api/options.h): draft tokens, accepted ones, and how often a request
   // had any.
   uint64_t draft_tokens = 0, right_drafts = 0, drafts = 0;
   uint64_t prefix_queries = 0, prefix_hits = 0;  // in tokens

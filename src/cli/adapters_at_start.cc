@@ -8,7 +8,7 @@
 
 #include "base/json/json.h"
 #include "cli/options/adapter_folders.h"
-#include "cli/options/default_mm_loras.h"
+#include "cli/options/json_options.h"
 #include "generator/data/manifest.h"
 #include "server/base_names.h"
 

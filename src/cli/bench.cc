@@ -1,4 +1,4 @@
-#include "cli/bench.h"
+#include "cli/command.h"
 
 #include <unistd.h>
 

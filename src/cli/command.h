@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,13 @@ void add_fuse(Command app, std::function<int()>& run);
 void add_quantize(Command app, std::function<int()>& run);
 void add_tune(Command app, std::function<int()>& run);
 void add_doctor(Command app, std::function<int()>& run);
+
+// `valora bench …`: runs the program valora-bench, which measures and is built apart.
+// For --help alone: run_bench() has seen the command before.
+void add_bench(Command app);
+// Absent if the command is another one. Otherwise valora-bench replaces this process, with the same
+// arguments: the one in the program's folder, else the one on the PATH. Returns, with the exit
+// status, only if there is none; then it has said so.
+std::optional<int> run_bench(int argc, char** argv);
 
 }  // namespace valora::cli

@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/eval_report.h"
 #include "cli/named_folders.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
 #include "engine/start/start_engine.h"

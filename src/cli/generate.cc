@@ -9,7 +9,7 @@
 #include "cli/answer_form_flags.h"
 #include "cli/command.h"
 #include "cli/named_folders.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
 #include "cli/options/media_flags.h"
 #include "cli/progress/format.h"
 #include "engine/start/start_engine.h"

@@ -1,7 +1,6 @@
-#include "cli/bench.h"
 #include "cli/build_info.h"
 #include "cli/command.h"
-#include "cli/progress/output_readers.h"
+#include "cli/progress/stop_signals.h"
 
 int main(int argc, char** argv) {
   using namespace valora::cli;

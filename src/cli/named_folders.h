@@ -8,7 +8,7 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
 #include "hub/kind.h"
 #include "hub/resolve.h"
 

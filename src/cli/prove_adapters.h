@@ -8,7 +8,7 @@
 
 #include "api/options.h"
 #include "base/result.h"
-#include "engine/inspect/adapter_norms.h"
+#include "engine/inspect/inspect.h"
 #include "generator/engine_requests.h"
 #include "serving/local_engine.h"
 

@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/named_folders.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
 #include "cli/options/named_option.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "api/find_adapter.h"
 #include "api/waiting_calls.h"
 #include "base/clock.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/named_folders.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
 #include "cli/options/media_flags.h"
 #include "cli/progress/format.h"
 #include "cli/progress/progress_bar.h"
@@ -216,7 +215,7 @@ Result<RunSummary> run_all(RunFlags& flags) {
   VALORA_TRY(engine, start_engine(flags.engine));
   VALORA_CHECK(load_all(*engine, loads));
   const std::string& name = chosen_name(flags);
-  const auto card = name.empty() ? std::nullopt : find_adapter(*engine, name);
+  const auto card = name.empty() ? std::nullopt : engine->adapter(name);
   VALORA_CHECK(complete_question(flags, inputs, card));
   const AnswerKind kind = flags.question.answers;
   VALORA_TRY(format, output_format(flags.output, inputs.is_openai(), kind));

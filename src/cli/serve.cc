@@ -1,38 +1,65 @@
 // `valora serve`: the engine behind the OpenAI server.
 #include <fmt/format.h>
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <string>
 
+#include "api/options.h"
 #include "api/waiting_calls.h"
+#include "base/files/file.h"
 #include "base/json/json.h"
 #include "base/log/log.h"
-#include "base/log/write_now.h"
+#include "base/log/stderr_sink.h"
 #include "base/machine/service_manager.h"
+#include "base/result.h"
 #include "base/text/human_bytes.h"
 #include "cli/adapters_at_start.h"
 #include "cli/command.h"
 #include "cli/end_engine.h"
 #include "cli/named_folders.h"
-#include "cli/options/hub_flags.h"
+#include "cli/options/engine_flags.h"
+#include "cli/options/json_options.h"
 #include "cli/options/media_flags.h"
 #include "cli/options/named_option.h"
-#include "cli/options/structured_outputs.h"
 #include "cli/options/vllm_flags.h"
 #include "cli/progress/format.h"
-#include "cli/progress/output_readers.h"
+#include "cli/progress/stop_signals.h"
 #include "cli/server_flags.h"
-#include "cli/tokenizer_info.h"
 #include "engine/start/start_engine.h"
-#include "server/applications/applications_file.h"
+#include "server/applications/application.h"
 #include "server/server.h"
-#include "server/users/users_file.h"
+#include "server/users/user.h"
+#include "text/chat/chat_template.h"
 
 namespace valora::cli {
 namespace {
+
+Result<Json> chat_template(const EngineOptions& options) {
+  if (!options.chat_template.empty()) {
+    VALORA_TRY(source, text::read_chat_template(options.chat_template));
+    return Json(std::move(source.text));
+  }
+  VALORA_TRY(source, text::find_chat_template(options.model_path));
+  return source ? Json(std::move(source->text)) : Json();
+}
+
+// The JSON of /tokenizer_info: the model folder's tokenizer_config.json, with the chat template
+// that the engine uses; null for a model with a built-in format.
+Result<std::string> tokenizer_info(const EngineOptions& options) {
+  const std::string file = options.model_path + "/tokenizer_config.json";
+  Json info = Json::object();
+  if (file_exists(file)) {
+    VALORA_TRY(config, read_json_file(file));
+    if (!config.is_object()) return invalid(file + " must be an object", file);
+    info = std::move(config);
+  }
+  VALORA_TRY(source, chat_template(options));
+  info["chat_template"] = std::move(source);
+  return info.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 struct ServeFlags {
   EngineOptions engine;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "api/find_adapter.h"
 #include "base/quantile.h"
 #include "generator/data/box_text.h"
 #include "generator/engine_requests.h"
@@ -15,7 +14,7 @@ namespace {
 Result<std::string> choose_head(const Engine& engine, const Task& task,
                                 const EvaluationOptions& options) {
   if (options.adapter.empty()) return std::string();
-  const auto card = find_adapter(engine, options.adapter);
+  const auto card = engine.adapter(options.adapter);
   if (!card) return not_found("adapter " + options.adapter + " is not loaded", "adapter");
   if (!options.use_head || !task.head) return std::string();
   const bool has = std::ranges::any_of(

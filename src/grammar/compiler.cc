@@ -8,12 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "grammar/ebnf.h"
 #include "grammar/matcher.h"
 #include "grammar/parts.h"
+#include "grammar/schema/schema_rewrite.h"
 #include "grammar/schema/shortest_answer.h"
-#include "grammar/schema/spec_rewrite.h"
-#include "grammar/spacing.h"
+#include "grammar/spec.h"
 
 namespace valora::grammar {
 namespace {

@@ -10,7 +10,7 @@
 #include "grammar/budget_poll.h"
 #include "grammar/compiler.h"
 #include "grammar/testing/byte_vocabulary.h"
-#include "grammar/testing/endless_schema.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

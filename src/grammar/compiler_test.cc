@@ -9,7 +9,7 @@
 
 #include "base/json/json.h"
 #include "grammar/testing/byte_vocabulary.h"
-#include "grammar/testing/endless_schema.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "grammar/testing/start_matcher.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/json/json.h"
-#include "grammar/testing/start_matcher.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

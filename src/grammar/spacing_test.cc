@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "grammar/testing/start_matcher.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

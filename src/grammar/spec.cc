@@ -5,7 +5,6 @@
 #include "base/json/json.h"
 #include "base/text/unicode.h"
 #include "grammar/schema/schema_check.h"
-#include "grammar/schema/text_check.h"
 
 namespace valora::grammar {
 namespace {
@@ -94,6 +93,20 @@ Digest digest_of(const GrammarSpec& spec) {
   if (const auto* tag = std::get_if<StructuralTagSpec>(&spec))
     digest.add(std::string_view(tag->json)).add(static_cast<uint8_t>(tag->spacing));
   return digest.finish();
+}
+
+std::string ebnf_literal(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (byte < 0x20 || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
 }
 
 }  // namespace valora::grammar

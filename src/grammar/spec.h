@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -43,5 +44,8 @@ using GrammarSpec = std::variant<JsonObjectSpec, JsonSchemaSpec, RegexSpec, Choi
 Status check(const GrammarSpec& spec);
 
 Digest digest_of(const GrammarSpec& spec);
+
+// A literal in the notation of EbnfSpec: the text in quotes, with escapes.
+std::string ebnf_literal(std::string_view text);
 
 }  // namespace valora::grammar

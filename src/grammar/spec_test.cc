@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "grammar/schema/schema_check.h"
-#include "grammar/schema/text_check.h"
 
 namespace valora::grammar {
 namespace {

@@ -1,6 +1,6 @@
 // Assignment to names, namespaces and tuples.
 #include "jinja/interpreter_state.h"
-#include "jinja/values/iterate.h"
+#include "jinja/values/access.h"
 
 namespace valora::jinja {
 

@@ -4,7 +4,7 @@
 
 #include "base/text/strings.h"
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/evaluating.h"
 #include "jinja/interpreter_state.h"
 #include "jinja/loop.h"

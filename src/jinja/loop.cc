@@ -1,7 +1,7 @@
 #include "jinja/loop.h"
 
 #include "jinja/runtime.h"
-#include "jinja/values/compare.h"
+#include "jinja/values/operators.h"
 
 namespace valora::jinja {
 

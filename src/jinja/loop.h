@@ -4,7 +4,7 @@
 #include <deque>
 #include <functional>
 
-#include "jinja/values/iterate.h"
+#include "jinja/values/access.h"
 
 namespace valora::jinja {
 

@@ -4,9 +4,14 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/types/argmax.h"
-
 namespace valora::kernels {
+
+// The result of an argmax.
+struct Argmax {
+  int64_t index = 0;  // of the first maximum
+  float value = 0;
+  bool numbers = true;  // false if a value is NaN or +infinity
+};
 
 // x must not be empty.
 Argmax argmax(std::span<const float> x);

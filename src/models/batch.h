@@ -9,8 +9,8 @@
 #include "media/processors/processor.h"
 #include "ops/attention/attention.h"
 #include "ops/delta/state_arena.h"
-#include "ops/delta/state_tables.h"
 #include "ops/lora/lora.h"
+#include "ops/step/span_tables.h"
 #include "ops/vocabulary/vocabulary.h"
 
 namespace valora::models {

@@ -165,7 +165,7 @@ Status check_inputs(const std::string& dir, const Weights& weights) {
 Result<LoadedModel> load_model(const ModelSource& source, std::optional<at::ScalarType> dtype,
                                at::Device device, ModelUse use, Rounding rounding,
                                const ModelRanks& ranks) {
-  const bool quantises = rounding.weights != Quantise::kNone;
+  const bool quantises = rounding.weights.has_value();
   const std::string& dir = source.path;
   VALORA_TRY(config, read_model_config(source));
   VALORA_TRY(family, find_family(config));

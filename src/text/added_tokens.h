@@ -2,6 +2,7 @@
 // from the folder's other files.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,12 +13,28 @@
 
 #include "base/json/json.h"
 #include "base/result.h"
-#include "text/added_token.h"
 #include "text/models/model.h"
 #include "text/normalizers/normalizer.h"
 #include "text/token_trie.h"
 
 namespace valora::text {
+
+// A text that is always a single token.
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  bool single_word = false;  // not matched inside a word
+  bool lstrip = false;       // includes white space before it
+  bool rstrip = false;       // includes white space after it
+  bool normalized = false;   // matched in normalized text, in its normalized form
+  bool special = false;
+};
+
+// True if the tokens are equal except for their ids.
+inline bool same_token(const AddedToken& a, const AddedToken& b) {
+  return a.content == b.content && a.single_word == b.single_word && a.lstrip == b.lstrip &&
+         a.rstrip == b.rstrip && a.normalized == b.normalized && a.special == b.special;
+}
 
 // An added token, or (without id) the text between two of them.
 struct Segment {

@@ -1,4 +1,4 @@
-// The added tokens that a model's folder lists outside tokenizer.json.
+// What a model's folder says about its tokenizer outside tokenizer.json.
 #pragma once
 
 #include <string>
@@ -19,5 +19,15 @@ namespace valora::text {
 // the content of tokenizer.json.
 Result<std::vector<AddedToken>> read_folder_tokens(const InputFolder& folder,
                                                    const Json& tokenizer);
+
+// The tokenizer of the first Qwen models (QWenTokenizer in their folders' remote code): a tiktoken
+// vocabulary; its other parts are not in files.
+inline constexpr char kTiktokenFile[] = "qwen.tiktoken";
+
+// The equivalent of tokenizer.json without the model: an object with "normalizer", "pre_tokenizer",
+// "decoder" and "added_tokens". If config.json has a "visual" part, the added tokens include the
+// tags of pictures and boxes. Box tags are not special: questions may contain them, and answers
+// keep them. Refuses other tag names in tokenizer_config.json.
+Result<Json> tiktoken_parts(const std::string& dir);
 
 }  // namespace valora::text

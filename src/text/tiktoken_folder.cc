@@ -1,4 +1,4 @@
-#include "text/tiktoken_folder.h"
+#include "text/folder_tokens.h"
 
 #include <array>
 

@@ -20,7 +20,6 @@
 #include "text/normalizers/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pretokenizers/pretokenizer.h"
-#include "text/tiktoken_folder.h"
 
 namespace valora::text {
 namespace {

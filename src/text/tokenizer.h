@@ -22,7 +22,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Reads DIR/tokenizer.json, else DIR/qwen.tiktoken (tiktoken_folder.h), or the metadata of a GGUF
+  // Reads DIR/tokenizer.json, else DIR/qwen.tiktoken (folder_tokens.h), or the metadata of a GGUF
   // file (find_gguf()). Refuses, by name, any setting it cannot apply exactly. other: if its
   // vocabulary without added tokens is the same, both share it in memory. gguf_token: a special
   // token that comes after those of a GGUF file; empty: none.

@@ -4,7 +4,7 @@ import re
 
 from programs import REPOSITORY
 
-TABLE = REPOSITORY / "src/cli/options/vllm_options.cc"
+TABLE = REPOSITORY / "src/cli/options/vllm_flags.cc"
 PAGE = REPOSITORY / "docs/vllm-options.md"
 ENTRY = re.compile(r'\{"(--[a-z0-9-]+)", (k\w+), "([^"]*)",(?:[^{}]|"[^"]*")*?(,\s*true)?\},\n')
 

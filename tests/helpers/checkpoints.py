@@ -335,6 +335,8 @@ if NEWEST:
             linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=16, full_attention_interval=2, rms_norm_eps=1e-3,
             num_experts=4, num_experts_per_tok=1, moe_intermediate_size=23, shared_expert_intermediate_size=16),
     }
+# One checkpoint of each text family in Llama's shape, by model_type: the suites of adapters, modes and training take all of them.
+LLAMA_SHAPED = {"llama": "llama3-scaled", "qwen3": "qwen3-windows", "mistral": "mistral-windows"}
 SEEDS = {name: seed for seed, name in enumerate([*sorted(MODELS), *NEWER])}
 MODELS |= NEWER
 

@@ -35,8 +35,8 @@ VISUAL = {"qwen2_vl": ["qkv", "proj", "fc1", "fc2", "mlp.0", "mlp.2"],
 VISUAL["mistral3"] = ["merging_layer", "linear_1", "linear_2", "model.vision_tower.transformer.layers.0.attention.q_proj"]
 VISUAL["gemma3"] = ["out_proj", "fc1", TOWER + "encoder.layers.0.self_attn.q_proj"]
 VISUAL |= dict.fromkeys(["llava_next", "llava_onevision"], VISUAL["llava"])
-FAMILIES = {"qwen2": "text-grouped-tied", "llama": "llama3-scaled", "qwen2_vl": "vl-grouped-tied",
-            "qwen2_5_vl": "vl25-windows", "llava": "llava-default", "qwen3": "qwen3-windows", "mistral": "mistral-windows",
+FAMILIES = {"qwen2": "text-grouped-tied", **checkpoints.LLAMA_SHAPED, "qwen2_vl": "vl-grouped-tied",
+            "qwen2_5_vl": "vl25-windows", "llava": "llava-default",
             "qwen3_vl": "vl3-deeper-tower", "smolvlm": "smolvlm-tied", "internvl": "internvl-tied",
             "llava_next": "next-mistral", "llava_onevision": "onevision-tied", "mistral3": "mistral3-tied", "gemma3": "gemma3"}
 if not NEWEST:  # since release 5, the experts of a mixture are no linears

@@ -69,8 +69,8 @@ def test_greedy_tokens_and_logits_equal_reference(models, references, engines, n
         expect_same(references[name], request, answer)
 
 
-@pytest.mark.parametrize("name", sample(["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", "llama3-scaled", "qwen3-windows",
-                                         "mistral-windows", "text-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied",
+@pytest.mark.parametrize("name", sample(["text-one-layer", "vl-grouped-tied", "vl25-windows", "llava-default", *checkpoints.LLAMA_SHAPED.values(),
+                                         "text-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied",
                                          "next-mistral", "onevision-tied", "pixtral", "mistral3-tied", "gemma3-text", "gemma3",
                                          *(name for name in checkpoints.MODELS if name.startswith("qwen35"))], 8))
 def test_tokens_equal_transformers_generate(references, engines, name):

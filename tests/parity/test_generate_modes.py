@@ -20,8 +20,8 @@ MODES = ["unmerged", "merged", "mixture", "valora"]
 COSTS = dict.fromkeys(("token", "prefill_token", "free_tokens", "prefill_context", "decode_context", "rank", "switching",
                        "merged_rank", "restore"), 0)
 COSTS |= {"step": 1e-6, "decode_token": 1e-7, "segment": 1e-3, "token_rank": 1e-8, "merge": 1e-7}
-MODELS = ["text-grouped-tied", "llama2-biased", "llama3-scaled", "vl-grouped-tied", "vl25-odd-windows", "llava-default", "qwen3-windows",
-          "mistral-windows", "vl3-grouped-tied", "smolvlm-tied", "internvl-tied", "next-mistral", "onevision-tied", "mistral3-tied", "gemma3"]
+MODELS = ["text-grouped-tied", "llama2-biased", *checkpoints.LLAMA_SHAPED.values(), "vl-grouped-tied", "vl25-odd-windows", "llava-default",
+          "vl3-grouped-tied", "smolvlm-tied", "internvl-tied", "next-mistral", "onevision-tied", "mistral3-tied", "gemma3"]
 ADAPTERS = [dict(rank=1), dict(rank=3, targets=["q_proj", "v_proj"]), dict(rank=8, use_rslora=True), dict(rank=64),
             dict(rank=4, rank_pattern={"q_proj": 7, "down_proj": 16}), dict(rank=5, targets=["gate_proj", "up_proj", "down_proj"]),
             dict(rank=16, targets=["k_proj", "o_proj"]), dict(rank=6, targets="all-linear")]

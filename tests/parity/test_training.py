@@ -11,13 +11,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import checkpoints
 from checkpoints import save_adapter
 from pictures import picture
 from programs import find_program
 from reference import Reference
 from wide import sample
 
-MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", "llama3-scaled", "qwen3-windows", "mistral-windows"]
+MODELS = ["vl-grouped-tied", "vl-one-layer", "vl25-odd-windows", "llava-default", *checkpoints.LLAMA_SHAPED.values()]
 PARITY = dict(steps=20, batch=3, learning_rate=3e-3, warmup=0.1, shuffle=False)
 LABELS = ["red", "green", "blue", "grey"]
 ANSWERS = ["a cat", "Two red cars, one bus.", "7", "the left one", "no"]

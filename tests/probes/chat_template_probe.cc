@@ -14,10 +14,9 @@
 
 #include "chat_parts.h"
 #include "jinja/interpreter.h"
-#include "jinja/syntax/parser.h"
 #include "jinja/values/value_json.h"
 #include "text/chat/chat_template.h"
-#include "text/chat/content_use.h"
+#include "text/chat/template_use.h"
 
 namespace valora::text {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/tensors/tensor_pieces.h"
+#include "base/tensors/safetensors.h"
 
 namespace valora::adapters {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "adapters/tensors/tensor_names.h"
 #include "adapters/tensors/tensor_values.h"
-#include "base/tensors/tensor_pieces.h"
+#include "base/tensors/safetensors.h"
 #include "base/text/strings.h"
 
 namespace valora::adapters {

@@ -1,4 +1,4 @@
-#include "adapters/tensors/vocabulary_values.h"
+#include "adapters/tensors/whole_values.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "adapters/tensors/tensor_values.h"
-#include "adapters/tensors/vocabulary_values.h"
 
 namespace valora::adapters {
 namespace {

@@ -1,13 +1,14 @@
 #include "base/log/stderr_sink.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/details/log_msg.h>
 #include <spdlog/details/os.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-
-#include "base/log/write_now.h"
+#include <climits>
 
 namespace valora {
 namespace {
@@ -77,6 +78,23 @@ void StderrSink::sink_it_(const spdlog::details::log_msg& message) {
     told_ = lost;
   else
     ++lost_;
+}
+
+size_t write_now(int descriptor, std::string_view text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    pollfd ready{descriptor, POLLOUT, 0};
+    const int polled = ::poll(&ready, 1, 0);
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled < 1) break;
+    // A pipe that is ready has room for this many bytes.
+    const size_t together = std::min<size_t>(text.size() - done, PIPE_BUF);
+    const ssize_t written = ::write(descriptor, text.data() + done, together);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    done += static_cast<size_t>(written);
+  }
+  return done;
 }
 
 }  // namespace valora

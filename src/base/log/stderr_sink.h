@@ -1,4 +1,4 @@
-// Where the log goes: stderr, a line per message.
+// Where the log goes: stderr, a line per message; and writes that wait for no reader.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -42,5 +42,11 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   uint64_t told_ = 0;    // of the lost lines
   bool broken_ = false;  // a part of a line was written last
 };
+
+// Writes to a descriptor what its reader takes at once; returns the number of bytes written. Waits
+// neither for a full pipe nor for a stopped terminal, and does not need O_NONBLOCK, which other
+// processes with the same output would share. A broken pipe is an error like any other if SIGPIPE
+// is ignored.
+size_t write_now(int descriptor, std::string_view text);
 
 }  // namespace valora

@@ -11,7 +11,6 @@
 #include "base/digest.h"
 #include "base/files/lfs_pointer.h"
 #include "base/json/json.h"
-#include "base/tensors/tensor_pieces.h"
 #include "base/text/strings.h"
 
 namespace valora {

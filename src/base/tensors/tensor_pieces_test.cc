@@ -1,4 +1,4 @@
-#include "base/tensors/tensor_pieces.h"
+#include "base/tensors/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,6 @@
 #include "base/json/json.h"
 #include "base/text/strings.h"
 #include "cli/options/spellings.h"
-#include "cli/options/unknown_options.h"
 #include "yaml/tree.h"
 
 namespace valora::cli {

@@ -1,4 +1,4 @@
-#include "cli/options/default_mm_loras.h"
+#include "cli/options/json_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

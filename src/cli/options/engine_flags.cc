@@ -1,9 +1,10 @@
+#include "cli/options/engine_flags.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
 
-#include "cli/options/engine_flags.h"
 #include "cli/options/named_option.h"
 #include "scheduler/policies/policy.h"
 
@@ -220,6 +221,29 @@ void add_engine_flags(Command command, EngineOptions& o, bool model_required) {
       .range(0.1, 3600)
       .capture_default_str();
   add_memory(command, o.memory);
+}
+
+void add_hub_flags(Command command, HubFlags& flags, bool revision) {
+  const std::string group = "Models and adapters by name";
+  if (revision)
+    command
+        .add_option("--revision", flags.revision,
+                    "Branch, tag or commit of a model that is given as OWNER/NAME")
+        .group(group);
+  command
+      .add_flag("--no-download", flags.no_download,
+                "Take names from the local caches alone, as HF_HUB_OFFLINE=1 does")
+      .group(group);
+  command
+      .add_option("--download-dir", flags.download_dir,
+                  "Cache of names, in Hugging Face's layout (default: HF_HUB_CACHE, else "
+                  "~/.cache/huggingface/hub)")
+      .group(group);
+  command
+      .add_option("--hf-token", flags.token,
+                  "Token for private and gated names; HF_TOKEN, which other users of the machine "
+                  "cannot see, does the same")
+      .group(group);
 }
 
 }  // namespace valora::cli

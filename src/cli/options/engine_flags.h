@@ -1,4 +1,4 @@
-// The options of an engine on the command line.
+// The options of an engine and its models on the command line.
 #pragma once
 
 #include <string>
@@ -17,5 +17,16 @@ void add_mmproj_flag(Command command, std::string& mmproj);
 // Options shared by all commands with an engine: model, dtype, device, kernels, policy, threads,
 // lengths, memory, and the options above.
 void add_engine_flags(Command command, EngineOptions& options, bool model_required = true);
+
+// Options about models and adapters that are given by name.
+struct HubFlags {
+  std::string revision;      // of the base model
+  std::string download_dir;  // instead of the environment's cache
+  std::string token;         // instead of the environment's
+  bool no_download = false;
+};
+
+// --no-download, --download-dir and --hf-token; also --revision, for commands with one base model.
+void add_hub_flags(Command command, HubFlags& flags, bool revision = true);
 
 }  // namespace valora::cli

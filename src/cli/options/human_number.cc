@@ -1,4 +1,4 @@
-#include "cli/options/human_number.h"
+#include "cli/options/spellings.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,6 @@
 #include "cli/options/parser.h"
 #include "cli/options/testing/serve_program.h"
 #include "cli/options/vllm_flags.h"
-#include "cli/options/vllm_options.h"
 
 namespace valora::cli {
 namespace {

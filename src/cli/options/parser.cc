@@ -10,9 +10,7 @@
 
 #include "base/log/log.h"
 #include "cli/options/config_file.h"
-#include "cli/options/human_number.h"
 #include "cli/options/spellings.h"
-#include "cli/options/unknown_options.h"
 
 namespace valora::cli {
 namespace {

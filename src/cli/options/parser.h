@@ -32,7 +32,7 @@ class Option {
   Option& positive_number();
   Option& range(double least, double most);
   Option& one_of(const std::vector<std::string>& names);
-  Option& human_integer();  // an integer that may have a suffix (human_number.h)
+  Option& human_integer();  // an integer that may have a suffix (spellings.h)
 
  private:
   CLI::Option* option_;

@@ -31,4 +31,16 @@ std::optional<bool> truth_of(std::string_view text);
 // unknown.
 std::string opposite_of(const std::string& flag, const std::vector<std::string>& names);
 
+// Reports unknown options together with the nearest known ones. One line per unknown argument, in
+// the order given: for an option, with the nearest of the `known` ones ("--name"), if any; the
+// value after it is part of it. given: all arguments.
+std::vector<std::string> describe_unknown(const std::vector<std::string>& unknown,
+                                          const std::vector<std::string>& given,
+                                          const std::vector<std::string>& known);
+
+// Numbers with a suffix, as in vLLM's command line: turns "2k" into "2000" and "2K" into "2048": k,
+// m, g, t are powers of 1000, K, M, G, T of 1024. The number may be a fraction if the result is an
+// integer. Text without a suffix is unchanged. Returns an error message, or an empty string.
+std::string expand_suffix(std::string& text);
+
 }  // namespace valora::cli

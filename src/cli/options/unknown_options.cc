@@ -1,4 +1,4 @@
-#include "cli/options/unknown_options.h"
+#include "cli/options/spellings.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "cli/progress/output_readers.h"
+#include "cli/progress/stop_signals.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

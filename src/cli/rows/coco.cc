@@ -1,4 +1,4 @@
-#include "cli/rows/coco.h"
+#include "cli/rows/run_output.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/rows/input_files.h"
+#include "cli/rows/run_inputs.h"
 
 #include <fnmatch.h>
 

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "cli/rows/csv.h"
-#include "cli/rows/input_files.h"
 #include "generator/data/media_files.h"
 #include "server/batches/row_journal.h"
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -36,5 +37,14 @@ struct RunInputs {
 Result<RunInputs> read_run_inputs(const std::vector<std::string>& inputs);
 // Leaves those out that are done.
 Status drop_done(RunInputs& inputs, const std::unordered_set<std::string>& done);
+
+inline bool is_pattern(std::string_view text) { return text.find_first_of("*?[") != text.npos; }
+
+// The files that a pattern matches, in the order of their names: * and ? within a name, [abc], and
+// ** for any number of folders. Names that begin with a dot must be matched by a dot. kNotFound if
+// there are none.
+Result<std::vector<std::string>> matching_files(const std::string& pattern);
+// All files below a folder but those of hidden names, in the order of their names.
+Result<std::vector<std::string>> files_below(const std::string& folder);
 
 }  // namespace valora::cli

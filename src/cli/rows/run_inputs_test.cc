@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/testing/temp_dir.h"
-#include "cli/rows/input_files.h"
 #include "cli/rows/row_bodies.h"
 
 namespace valora::cli {

@@ -8,7 +8,6 @@
 #include "base/files/file.h"
 #include "base/files/write_file.h"
 #include "base/json/parse_ordered.h"
-#include "cli/rows/coco.h"
 #include "cli/rows/csv.h"
 #include "cli/rows/run_answer.h"
 #include "generator/data/media_files.h"

@@ -67,4 +67,10 @@ class RunOutput {
   size_t failed_ = 0;
 };
 
+// A COCO file of boxes: {"images", "annotations", "categories"},
+// from rows {"name", "boxes": [{"label", "box": [x0, y0, x1, y1]}], "size": [width, height]}, or
+// {"name", "error"}. Boxes become [x, y, width, height] in pixels of the picture. Images are in the
+// order of their names; those with errors are in "errors" instead.
+Result<OrderedJson> coco_of(std::vector<OrderedJson> rows, const CocoNames& names);
+
 }  // namespace valora::cli

@@ -8,7 +8,6 @@
 
 #include "base/files/file.h"
 #include "base/testing/temp_dir.h"
-#include "cli/rows/coco.h"
 
 namespace valora::cli {
 namespace {

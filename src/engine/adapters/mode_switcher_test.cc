@@ -24,7 +24,7 @@ struct Setting {
   MergePlace place;
   ops::Backend backend;
   at::ScalarType dtype;
-  models::Quantise quantise = models::Quantise::kNone;
+  std::optional<ops::Quantisation> quantise;
 };
 
 class Switcher : public ::testing::TestWithParam<Setting> {
@@ -100,22 +100,22 @@ class Switcher : public ::testing::TestWithParam<Setting> {
 
 INSTANTIATE_TEST_SUITE_P(
     Settings, Switcher,
-    ::testing::Values(
-        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat},
-        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16},
-        Setting{MergePlace::kShadow, ops::Backend::kReference, at::kFloat},
-        Setting{MergePlace::kShadow, ops::Backend::kReference, at::kBFloat16},
-        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat, models::Quantise::kInt4},
-        Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16, models::Quantise::kInt8},
-        Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kFloat},
-        Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kBFloat16},
-        Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kFloat},
-        Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kBFloat16}),
+    ::testing::Values(Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat},
+                      Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kFloat},
+                      Setting{MergePlace::kShadow, ops::Backend::kReference, at::kBFloat16},
+                      Setting{MergePlace::kShadow, ops::Backend::kNative, at::kFloat,
+                              ops::Quantisation{4, 32}},
+                      Setting{MergePlace::kShadow, ops::Backend::kNative, at::kBFloat16,
+                              ops::Quantisation{8, 128}},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kFloat},
+                      Setting{MergePlace::kInPlace, ops::Backend::kNative, at::kBFloat16},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kFloat},
+                      Setting{MergePlace::kInPlace, ops::Backend::kReference, at::kBFloat16}),
     [](const auto& info) {
       return std::string(info.param.place == MergePlace::kShadow ? "Shadow" : "InPlace") +
              (info.param.backend == ops::Backend::kNative ? "Native" : "Reference") +
-             at::toString(info.param.dtype) +
-             (info.param.quantise == models::Quantise::kNone ? "" : "Integers");
+             at::toString(info.param.dtype) + (info.param.quantise ? "Integers" : "");
     });
 
 TEST_P(Switcher, MergesEveryLinearThatAnAdapterTouches) {

@@ -1,15 +1,17 @@
 #include "engine/graphs/step_graphs.h"
 
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/log/log.h"
-#include "engine/graphs/captured.h"
 #include "engine/graphs/step_kinds.h"
 #include "engine/memory/free_memory.h"
 #include "engine/runner/model_fault.h"
@@ -18,6 +20,26 @@
 
 namespace valora {
 namespace {
+
+// Which steps are captured as CUDA graphs.
+enum class Captured : uint8_t {
+  kNone,
+  kDecodes,  // steps of one token per sequence, of kinds that steps have had
+  kSeen,     // steps of kinds that steps have had
+  kAll       // these, and likely ones ahead
+};
+
+// As VALORA_GPU_CAPTURE says, for comparisons: none, decode, seen or all, which is the default.
+Captured wanted_captures() {
+  const char* const given = std::getenv("VALORA_GPU_CAPTURE");
+  const std::string_view wanted = given ? given : "all";
+  if (wanted == "none") return Captured::kNone;
+  if (wanted == "decode") return Captured::kDecodes;
+  if (wanted == "seen") return Captured::kSeen;
+  if (wanted != "all")
+    spdlog::warn("VALORA_GPU_CAPTURE is {}, not all, seen, decode or none; all is used", wanted);
+  return Captured::kAll;
+}
 
 // Free memory that captures ahead need on each rank: more than two forwards of kMostStepTokens rows
 // take with models of 7 billion weights.

@@ -1,4 +1,4 @@
-#include "engine/inspect/adapter_norms.h"
+#include "engine/inspect/inspect.h"
 
 #include <ATen/ATen.h>
 

@@ -37,8 +37,11 @@ std::string kv_dtype_name(const EngineOptions& options, at::ScalarType dtype) {
 
 models::Rounding rounding_of(const EngineOptions& options) {
   models::Rounding rounding;
-  if (options.quantization == Quantization::kInt8) rounding.weights = models::Quantise::kInt8;
-  if (options.quantization == Quantization::kInt4) rounding.weights = models::Quantise::kInt4;
+  switch (options.quantization) {
+    case Quantization::kInt8: rounding.weights = ops::Quantisation{8, 128}; break;
+    case Quantization::kInt4: rounding.weights = ops::Quantisation{4, 32}; break;
+    case Quantization::kNone: break;
+  }
   rounding.inputs = options.activations == Activations::kInt8;
   return rounding;
 }

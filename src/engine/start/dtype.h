@@ -7,7 +7,7 @@
 #include <string>
 
 #include "api/options.h"
-#include "kernels/types/kv_format.h"
+#include "kernels/types/forms.h"
 #include "models/weights/weights.h"
 
 namespace valora {

@@ -1,4 +1,4 @@
-#include "engine/start/option_limits.h"
+#include "engine/start/start_notes.h"
 
 #include <fmt/format.h>
 

@@ -7,21 +7,20 @@
 #include <ctime>
 #include <limits>
 
+#include "api/options.h"
 #include "base/log/log.h"
 #include "engine/adapters/mode_switcher.h"
 #include "engine/memory/free_memory.h"
 #include "engine/memory/gpu_memory.h"
 #include "engine/memory/memory_plan.h"
-#include "engine/memory/pool_config.h"
 #include "engine/model_host.h"
 #include "engine/ranks/rank_options.h"
 #include "engine/runner/model_fault.h"
 #include "engine/start/dtype.h"
 #include "engine/start/find_device.h"
 #include "engine/start/model_costs.h"
-#include "engine/start/option_limits.h"
-#include "engine/start/set_up_compute.h"
 #include "engine/start/start_notes.h"
+#include "memory/pool.h"
 #include "ops/device/devices.h"
 #include "ops/device/dispatch.h"
 #include "ops/device/parallel.h"
@@ -29,6 +28,18 @@
 
 namespace valora {
 namespace {
+
+// The pool's settings, from the memory plan and the options.
+memory::PoolConfig pool_config(const MemoryPlan& plan, const EngineOptions& options) {
+  memory::PoolConfig config;
+  config.blocks = plan.blocks;
+  config.swap_blocks = plan.swap_blocks;
+  config.state_blocks = plan.state_blocks;
+  config.block_bytes = plan.block_bytes;
+  config.prefix_caching = options.prefix_caching;
+  config.kept_limit = plan.kept_limit;
+  return config;
+}
 
 static_assert(memory::kBlockTokens == ops::KvArena::kBlockTokens,
               "the block tables count the arena's blocks");

@@ -1,4 +1,5 @@
-// Notes on formats and memory that the start of an engine reports to the user.
+// What the start of an engine checks of its options, and notes on formats and memory that it
+// reports to the user.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,10 @@
 #include <vector>
 
 #include "api/options.h"
+#include "base/result.h"
 #include "engine/memory/memory_plan.h"
 #include "models/registry.h"
+#include "models/spec/model_spec.h"
 
 namespace valora {
 
@@ -26,5 +29,10 @@ std::vector<std::string> memory_notes(const EngineOptions& options,
 // One sentence for each limit of the process's control groups that a default follows. root: as of
 // memory_limit().
 std::vector<std::string> group_notes(const EngineOptions& options, const std::string& root = {});
+
+// Before anything is read: kInvalidArgument naming the option that is out of range.
+Status check_limits(const EngineOptions& options);
+// Checks options against the requirements of a model's layers.
+Status check_needs(const EngineOptions& options, const models::ModelSpec& spec);
 
 }  // namespace valora

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "adapters/tensors/stored_experts.h"
-#include "models/weights/expert_tensors.h"
 #include "models/weights/weight_files.h"
 
 namespace valora::generator {

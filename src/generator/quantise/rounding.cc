@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/device/parallel.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::generator {
 namespace {

@@ -2,6 +2,10 @@
 
 #include <torch/optim/adamw.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 namespace valora::generator {
 
 struct Optimizer::Impl {
@@ -52,6 +56,14 @@ void Optimizer::restore(const OptimizerState& state) {
   restored->exp_avg(state.average.clone());
   restored->exp_avg_sq(state.square_average.clone());
   states[impl_->values.unsafeGetTensorImpl()] = std::move(restored);
+}
+
+double cosine_rate(int64_t step, int64_t steps, int64_t warmup) {
+  if (step < warmup)
+    return static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, warmup));
+  const double done = static_cast<double>(step - warmup) /
+                      static_cast<double>(std::max<int64_t>(1, steps - warmup));
+  return std::max(0.0, 0.5 * (1 + std::cos(std::numbers::pi * done)));
 }
 
 }  // namespace valora::generator

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "generator/train/options.h"
@@ -32,5 +33,10 @@ class Optimizer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The learning rate schedule: the factor on the maximum learning rate at step 0 … steps - 1: linear
+// from 0 over `warmup` steps, then half a cosine down to 0 (get_cosine_schedule_with_warmup in
+// transformers).
+double cosine_rate(int64_t step, int64_t steps, int64_t warmup);
 
 }  // namespace valora::generator

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "generator/train/schedule.h"
+#include "generator/train/optimizer.h"
 
 namespace valora::generator {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/digest.h"
 #include "engine/runner/model_fault.h"
 #include "generator/stopped.h"
+#include "generator/train/optimizer.h"
 #include "generator/train/sampler.h"
-#include "generator/train/schedule.h"
 #include "ops/device/compute_threads.h"
 
 namespace valora::generator {

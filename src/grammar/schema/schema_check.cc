@@ -11,7 +11,6 @@
 #include "base/json/json.h"
 #include "base/text/strings.h"
 #include "grammar/schema/schema_words.h"
-#include "grammar/schema/text_check.h"
 
 namespace valora::grammar {
 namespace {

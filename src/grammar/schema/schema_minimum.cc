@@ -1,4 +1,4 @@
-#include "grammar/schema/schema_minimum.h"
+#include "grammar/schema/schema_check.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json/json.h"
-#include "grammar/testing/start_matcher.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

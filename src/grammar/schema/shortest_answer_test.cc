@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "grammar/schema/schema_minimum.h"
-#include "grammar/testing/start_matcher.h"
+#include "grammar/schema/schema_check.h"
+#include "grammar/testing/test_grammars.h"
 
 namespace valora::grammar {
 namespace {

@@ -1,4 +1,4 @@
-#include "jinja/builtins/filters.h"
+#include "jinja/builtins/builtins.h"
 
 namespace valora::jinja {
 namespace {

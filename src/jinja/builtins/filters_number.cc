@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/values/text_ops.h"
 
 namespace valora::jinja {

@@ -2,10 +2,9 @@
 #include <unordered_set>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/values/access.h"
-#include "jinja/values/compare.h"
-#include "jinja/values/iterate.h"
+#include "jinja/values/operators.h"
 #include "jinja/values/text_ops.h"
 
 namespace valora::jinja {

@@ -2,10 +2,8 @@
 #include <algorithm>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
-#include "jinja/builtins/tests.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/values/access.h"
-#include "jinja/values/iterate.h"
 
 namespace valora::jinja {
 namespace {

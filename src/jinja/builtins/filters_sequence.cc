@@ -1,10 +1,9 @@
 #include <algorithm>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/values/access.h"
 #include "jinja/values/format.h"
-#include "jinja/values/iterate.h"
 #include "jinja/values/operators.h"
 #include "jinja/values/slices.h"
 

@@ -1,8 +1,6 @@
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
-#include "jinja/values/escape.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/values/format.h"
-#include "jinja/values/printf.h"
 #include "jinja/values/slices.h"
 #include "jinja/values/text_ops.h"
 

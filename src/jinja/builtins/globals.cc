@@ -7,8 +7,8 @@
 #include "base/text/unicode.h"
 #include "jinja/builtins/arguments.h"
 #include "jinja/runtime.h"
+#include "jinja/values/access.h"
 #include "jinja/values/format.h"
-#include "jinja/values/iterate.h"
 
 namespace valora::jinja {
 namespace {

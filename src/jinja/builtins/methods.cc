@@ -1,4 +1,4 @@
-#include "jinja/builtins/methods.h"
+#include "jinja/builtins/builtins.h"
 
 #include <algorithm>
 #include <array>

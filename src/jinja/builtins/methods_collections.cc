@@ -1,7 +1,7 @@
 // Non-mutating methods of lists, tuples, ranges and dicts.
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/methods.h"
-#include "jinja/values/compare.h"
+#include "jinja/builtins/builtins.h"
+#include "jinja/values/operators.h"
 
 namespace valora::jinja {
 namespace {

@@ -2,9 +2,9 @@
 #include <string>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/methods.h"
-#include "jinja/values/iterate.h"
-#include "jinja/values/printf.h"
+#include "jinja/builtins/builtins.h"
+#include "jinja/values/access.h"
+#include "jinja/values/format.h"
 #include "jinja/values/slices.h"
 #include "jinja/values/text_ops.h"
 

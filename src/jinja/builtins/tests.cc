@@ -1,10 +1,8 @@
-#include "jinja/builtins/tests.h"
+#include "jinja/builtins/builtins.h"
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/builtins/filters.h"
-#include "jinja/values/compare.h"
+#include "jinja/values/access.h"
 #include "jinja/values/format.h"
-#include "jinja/values/iterate.h"
 #include "jinja/values/operators.h"
 #include "jinja/values/text_ops.h"
 

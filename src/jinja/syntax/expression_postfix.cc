@@ -2,9 +2,7 @@
 #include <array>
 
 #include "base/text/strings.h"
-#include "jinja/builtins/filters.h"
-#include "jinja/builtins/methods.h"
-#include "jinja/builtins/tests.h"
+#include "jinja/builtins/builtins.h"
 #include "jinja/syntax/expression_parser.h"
 
 namespace valora::jinja {

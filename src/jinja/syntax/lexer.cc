@@ -4,8 +4,7 @@
 #include <optional>
 
 #include "base/text/strings.h"
-#include "jinja/syntax/number_literal.h"
-#include "jinja/syntax/string_literal.h"
+#include "jinja/syntax/literals.h"
 #include "jinja/values/text_ops.h"
 
 namespace valora::jinja {

@@ -1,4 +1,4 @@
-#include "jinja/syntax/parser.h"
+#include "jinja/interpreter.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "jinja/interpreter.h"
-#include "jinja/syntax/parser.h"
 #include "jinja/values/value_json.h"
 
 namespace valora::jinja::testing {

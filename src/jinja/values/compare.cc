@@ -1,10 +1,10 @@
-#include "jinja/values/compare.h"
+#include "jinja/values/operators.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/values/iterate.h"
+#include "jinja/values/access.h"
 
 namespace valora::jinja {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "base/text/unicode.h"
-#include "jinja/values/compare.h"
 #include "jinja/values/format.h"
+#include "jinja/values/operators.h"
 
 namespace valora::jinja {
 namespace {

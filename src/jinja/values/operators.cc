@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/values/escape.h"
-#include "jinja/values/printf.h"
+#include "jinja/values/format.h"
 #include "jinja/values/slices.h"
+#include "jinja/values/text_ops.h"
 
 namespace valora::jinja {
 namespace {

@@ -1,4 +1,4 @@
-#include "jinja/values/printf.h"
+#include "jinja/values/format.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "jinja/builtins/arguments.h"
-#include "jinja/values/format.h"
 #include "jinja/values/text_ops.h"
 
 namespace valora::jinja {

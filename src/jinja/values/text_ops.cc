@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jinja/values/casing_table.h"
+#include "jinja/values/format.h"
 
 namespace valora::jinja {
 namespace {
@@ -204,6 +205,23 @@ std::optional<bool> string_predicate(std::string_view name, std::string_view tex
   if (name == "isnumeric") return all(numeric);
   if (name == "isalnum") return all([&](char32_t c) { return letter(c) || numeric(c); });
   return std::nullopt;
+}
+
+Result<Value> escaped(Budget& budget, const Value& value) {
+  if (const auto* string = value.as<StrPtr>(); string && (*string)->markup) return value;
+  VALORA_TRY(text, to_text(budget, value));
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '\'': out += "&#39;"; break;
+      case '"': out += "&#34;"; break;
+      default: out += c;
+    }
+  }
+  return make_string(budget, std::move(out), /*markup=*/true);
 }
 
 }  // namespace valora::jinja

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text/unicode.h"
+#include "jinja/values/value.h"
 
 namespace valora::jinja {
 
@@ -53,5 +54,9 @@ bool is_lower(std::string_view text);
 // isalpha, isdigit, isalnum, isdecimal, isnumeric, isspace, isascii, istitle or isidentifier, by
 // name.
 std::optional<bool> string_predicate(std::string_view name, std::string_view text);
+
+// The filter `escape`: a value's text, with HTML's special characters escaped, marked as safe. Text
+// that is already marked is not escaped again.
+Result<Value> escaped(Budget& budget, const Value& value);
 
 }  // namespace valora::jinja

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "jinja/loop.h"
-#include "jinja/values/compare.h"
+#include "jinja/values/operators.h"
 #include "jinja/values/text_ops.h"
 
 namespace valora::jinja {

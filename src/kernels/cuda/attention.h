@@ -8,9 +8,8 @@
 
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/types.h"
-#include "kernels/types/attention_rule.h"
-#include "kernels/types/kv_format.h"
-#include "kernels/types/query_span.h"
+#include "kernels/types/forms.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels::cuda {
 

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "kernels/cuda/types.h"
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 #include "kernels/types/state_layout.h"
-#include "kernels/types/state_span.h"
 
 namespace valora::kernels::cuda {
 

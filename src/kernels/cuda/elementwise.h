@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/types.h"
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 
 namespace valora::kernels::cuda {
 

@@ -11,7 +11,7 @@
 //     4 bits: one word of output 2g, one of output 2g + 1, the same of the second half of the
 //             chunk. Input 2s is in bits 4s to 4s + 3, input 2s + 1 in bits 16 + 4s to 19 + 4s
 //   the scales [strips][groups][16], in the smallest dtype that represents all of them exactly
-//   the zero-points [strips][groups][16] in bytes (none if all are the middle, 1 << (bits - 1)), or
+//   the zero-points [strips][groups][16] in bytes (none if all are the middle, middle_of(bits)), or
 //   the minimums [strips][groups][16] in fp32
 // Padding of outputs and inputs never affects a result.
 #pragma once

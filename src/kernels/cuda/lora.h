@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/types.h"
 #include "kernels/tiles/cuda_tile.h"
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 
 namespace valora::kernels::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels::testing_support {
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "kernels/tiles/formula.h"
 #include "kernels/tiles/tile_table.h"
 
 namespace valora::kernels {

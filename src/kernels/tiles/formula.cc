@@ -1,4 +1,4 @@
-#include "kernels/tiles/formula.h"
+#include "kernels/tiles/tile_table.h"
 
 #include <algorithm>
 

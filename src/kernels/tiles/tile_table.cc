@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "kernels/cpu/isa/isa.h"
-#include "kernels/tiles/formula.h"
 
 namespace valora::kernels {
 namespace {

@@ -44,4 +44,10 @@ class TileTable {
   std::optional<CpuTile> single_;
 };
 
+// The tile of a shape that has no entry in the table. Always valid for shape.processor
+// (is_tile_of).
+Tile formula_tile(const ProductShape& shape);
+// shape.processor must be a CPU.
+CpuTile cpu_formula_tile(const ProductShape& shape);
+
 }  // namespace valora::kernels

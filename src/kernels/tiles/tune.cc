@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kernels/cpu/isa/isa.h"
-#include "kernels/tiles/formula.h"
+#include "kernels/tiles/tile_table.h"
 
 namespace valora::kernels {
 namespace {

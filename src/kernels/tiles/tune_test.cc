@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/tiles/formula.h"
 #include "kernels/tiles/profiler.h"
+#include "kernels/tiles/tile_table.h"
 
 namespace valora::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <stop_token>
 #include <string>
@@ -21,5 +22,10 @@ bool public_only(const FetchPolicy& policy);
 void keep_rules(CURL* curl, const FetchPolicy& policy, bool* private_address);
 // Like curl_easy_perform(), but returns CURLE_ABORTED_BY_CALLBACK as soon as a stop is requested.
 CURLcode perform(CURLM* multi, CURL* curl, const std::stop_token& stop);
+
+// Tells public addresses from others: false for loopback, private, link-local, shared, multicast
+// and reserved addresses (IANA's special-purpose registries), for IPv6 addresses that embed one,
+// and for other address families.
+bool is_public(const sockaddr& address);
 
 }  // namespace valora::media

@@ -1,4 +1,4 @@
-#include "media/fetch/public_address.h"
+#include "media/fetch/http_rules.h"
 
 #include <cstring>
 

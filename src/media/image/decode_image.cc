@@ -5,7 +5,6 @@
 
 #include "media/image/decoders.h"
 #include "media/image/orientation.h"
-#include "media/image/other_formats.h"
 
 namespace valora::media {
 namespace {

@@ -49,4 +49,12 @@ Status check_size(std::string_view what, int64_t width, int64_t height, const Li
 // Zeroed pixels. The caller must have checked the size.
 Image blank_image(int64_t width, int64_t height);
 
+// A format that is recognised only to be named in an error: "JPEG XL", "a PDF document"; empty for
+// unknown data.
+std::string other_format(ByteSpan bytes);
+
+// The brands of an ISO base media file ("heic", "avif", "isom"), the major one first; empty for
+// other data.
+std::vector<std::string_view> file_brands(ByteSpan bytes);
+
 }  // namespace valora::media

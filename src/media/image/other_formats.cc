@@ -1,4 +1,4 @@
-#include "media/image/other_formats.h"
+#include "media/image/decoders.h"
 
 #include <algorithm>
 

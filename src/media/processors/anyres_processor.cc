@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "media/processors/anyres_settings.h"
+#include "media/processors/processor.h"
 #include "media/processors/tile_patches.h"
-#include "media/video/frame_choice.h"
 #include "media/video/stop.h"
 
 namespace valora::media {

@@ -9,7 +9,6 @@
 
 #include "media/processors/processor.h"
 #include "media/processors/tile_patches.h"
-#include "media/video/frame_choice.h"
 #include "media/video/stop.h"
 
 namespace valora::media {

@@ -1,7 +1,7 @@
 // Gemma 3's image processor: the whole picture, resized to the tower's square.
 #include <fmt/format.h>
 
-#include "media/processors/square_processor.h"
+#include "media/processors/processor.h"
 
 namespace valora::media {
 namespace {

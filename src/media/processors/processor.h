@@ -225,4 +225,12 @@ Result<std::shared_ptr<const Processor>> make_gemma3_processor(const ProcessorFi
 // its aspect ratio, and normalises with CLIP's values. Rows are patches in reading order.
 std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target);
 
+// The same with another filter and other values. Videos are refused.
+std::shared_ptr<const Processor> make_square_processor(const SquareTarget& target, Resample filter,
+                                                       const PixelValues& values);
+
+// A request's choice of video frames, for model families without other media settings. The
+// requested rule; absent: the family's own. kInvalidArgument if the request has other settings.
+Result<std::optional<UniformSampling>> frame_choice(const ProcessorOverrides& asked);
+
 }  // namespace valora::media

@@ -1,4 +1,4 @@
-#include "media/processors/square_processor.h"
+#include "media/processors/processor.h"
 
 #include "media/processors/tile_patches.h"
 

@@ -1,4 +1,4 @@
-#include "media/video/frame_choice.h"
+#include "media/processors/processor.h"
 
 namespace valora::media {
 

@@ -7,7 +7,7 @@
 
 #include "base/log/log.h"
 #include "base/threads/parts_done.h"
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 #include "models/spec/load_error.h"
 #include "ops/device/parallel.h"
 #include "ops/elementwise/elementwise.h"

@@ -115,4 +115,23 @@ void add_decoder_modules(const DecoderConfig& config, const std::string& prefix,
 // The module of the output layer.
 adapters::Module head_module(const DecoderConfig& config, const std::string& name);
 
+// The mixtures of experts in config.json: defaults of a family's configuration class for missing
+// keys, and what its class decides itself.
+struct MixtureDefaults {
+  int64_t experts = 0, chosen = 0, width = 0;
+  int64_t shared_width = 0;    // 0: the family has no shared expert
+  bool always_normed = false;  // regardless of "norm_topk_prob"
+  bool every_layer = false;    // regardless of "decoder_sparse_step" and "mlp_only_layers"
+};
+
+// Sets LayerConfig::mixture of the layers that have one. Throws LoadError.
+void read_mixtures(const ConfigReader& text, const MixtureDefaults& defaults,
+                   DecoderConfig& config);
+
+// The decoder of a composite model, chosen by the "model_type" of its text_config.
+// types: those the family supports; the first is the default if the configuration names none. For
+// any other type, throws a LoadError that lists them.
+DecoderConfig read_text_decoder(const ConfigReader& text, const ConfigReader& top,
+                                const std::vector<const char*>& types);
+
 }  // namespace valora::models

@@ -1,6 +1,6 @@
 #include "models/decoder/delta_net.h"
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 #include "models/quantised/stored_linear.h"
 
 namespace valora::models {

@@ -111,4 +111,14 @@ class LayerNorm {
   double eps_ = 0;
 };
 
+// The linear with this canonical name, which must be in the model's module table. Its index and
+// sizes come from there, so that these are listed only once.
+inline Linear table_linear(Weights& weights, const adapters::ModuleTable& table,
+                           const std::string& name, bool bias) {
+  const int index = table.find(name).value();
+  const adapters::Module& module = table.modules()[static_cast<size_t>(index)];
+  return Linear(weights, name, module.in, module.out, bias, index,
+                module.in_decoder() ? LinearPart::kDecoder : LinearPart::kOther, module.partition);
+}
+
 }  // namespace valora::models

@@ -1,6 +1,6 @@
 #include "models/decoder/mixture.h"
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 #include "ops/linear/grouped_linear.h"
 
 namespace valora::models {

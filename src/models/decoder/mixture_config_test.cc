@@ -1,5 +1,5 @@
 // Reading the configurations of mixtures of experts.
-#include "models/decoder/mixture_config.h"
+#include "models/decoder/decoder_config.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/decoder/text_decoder.h"
+#include "models/decoder/decoder_config.h"
 
 #include <algorithm>
 #include <map>

@@ -7,7 +7,6 @@
 #include "models/families/causal_lm.h"
 #include "models/families/families.h"
 #include "models/towers/siglip_vision.h"
-#include "models/vision_language_model.h"
 #include "text/chat/chat_formats.h"
 
 namespace valora::models {

@@ -5,12 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "models/decoder/table_linear.h"
-#include "models/decoder/text_decoder.h"
+#include "models/decoder/decoder_config.h"
+#include "models/decoder/layers.h"
 #include "models/families/causal_lm.h"
 #include "models/families/number_words.h"
 #include "models/towers/siglip_vision.h"
-#include "models/vision_language_model.h"
 #include "text/chat/chat_formats.h"
 
 namespace valora::models {

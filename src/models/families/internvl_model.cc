@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "models/decoder/table_linear.h"
-#include "models/decoder/text_decoder.h"
-#include "models/vision_language_model.h"
+#include "models/decoder/decoder_config.h"
+#include "models/decoder/layers.h"
+#include "models/families/causal_lm.h"
 
 namespace valora::models {
 namespace {

@@ -3,11 +3,14 @@
 // of two linears, and a decoder.
 #pragma once
 
+#include <ATen/ATen.h>
+
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "media/processors/processor.h"
 #include "models/decoder/decoder_config.h"
 #include "models/spec/family.h"
 #include "models/towers/clip_vision.h"
@@ -60,5 +63,14 @@ std::unique_ptr<Model> make_llava_model(ModelSpec spec, const LlavaConfig& confi
 // The image processor for several resolutions.
 Result<std::shared_ptr<const media::Processor>> llava_anyres_processor(
     const LlavaConfig& config, const media::ProcessorFiles& files);
+
+// Turns the tokens of single tiles into the visual tokens of LLaVA-NeXT and LLaVA-OneVision
+// (transformers: pack_image_features, apply_pooling).
+// x: [grid_t * side², hidden], the tiles of a picture or video. newline: [hidden]. → [input.tokens,
+// hidden]. For a picture: the whole picture, then the rows of its tiles without padding, each
+// followed by a newline. For a video: the frames with rows and columns halved, and one newline.
+// Throws c10::Error if the input's tiles fit neither.
+at::Tensor with_newlines(const at::Tensor& x, const media::VisualInput& input, int64_t side,
+                         const at::Tensor& newline);
 
 }  // namespace valora::models

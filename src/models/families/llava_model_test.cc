@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/families/families.h"
-#include "models/families/llava_rows.h"
+#include "models/families/llava_model.h"
 #include "models/testing/tiny_towers.h"
 
 namespace valora::models {

@@ -6,7 +6,6 @@
 #include "models/families/causal_lm.h"
 #include "models/quantised/config.h"
 #include "models/towers/qwen1_vision.h"
-#include "models/vision_language_model.h"
 #include "text/chat/chat_formats.h"
 
 namespace valora::models {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "models/decoder/mixture_config.h"
+#include "models/decoder/decoder_config.h"
 #include "models/families/causal_lm.h"
 #include "models/families/qwen_vl_family.h"
 #include "models/towers/qwen3_vl_vision.h"

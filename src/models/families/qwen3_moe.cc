@@ -1,6 +1,6 @@
 #include "models/families/families.h"
 
-#include "models/decoder/mixture_config.h"
+#include "models/decoder/decoder_config.h"
 #include "models/families/causal_lm.h"
 #include "text/chat/chat_formats.h"
 

@@ -1,6 +1,6 @@
 #include "models/families/families.h"
 
-#include "models/decoder/mixture_config.h"
+#include "models/decoder/decoder_config.h"
 #include "models/families/qwen_vl_family.h"
 #include "models/towers/qwen3_vl_vision.h"
 

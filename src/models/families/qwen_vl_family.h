@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "models/families/causal_lm.h"
 #include "models/registry.h"
-#include "models/spec/mrope.h"
-#include "models/vision_language_model.h"
+#include "models/spec/positions.h"
 
 namespace valora::models {
 

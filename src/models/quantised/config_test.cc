@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/temp_dir.h"
+#include "models/spec/config_reader.h"
 #include "models/spec/load_error.h"
-#include "models/spec/older_files.h"
 
 namespace valora::models {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/tensors/gguf.h"
-#include "ops/weights/quantise.h"
 #include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {

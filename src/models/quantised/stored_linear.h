@@ -9,7 +9,6 @@
 #include "models/quantised/linear_tensors.h"
 #include "models/quantised/scheme.h"
 #include "ops/linear/input_rounding.h"
-#include "ops/weights/quantise.h"
 #include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {

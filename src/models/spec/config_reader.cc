@@ -1,8 +1,8 @@
 #include "models/spec/config_reader.h"
 
+#include "base/files/file.h"
 #include "models/spec/load_error.h"
 #include "models/spec/model_path.h"
-#include "models/spec/older_files.h"
 
 namespace valora::models {
 namespace {
@@ -100,6 +100,25 @@ Result<ConfigReader> read_model_config(const ModelSource& source) {
   if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
   VALORA_CHECK(add_older_quantisation(dir, json));
   return ConfigReader(std::move(json), file);
+}
+
+Status add_older_quantisation(const std::string& dir, Json& config) {
+  for (const char* key : {"quantization_config", "compression_config"})
+    if (config.contains(key) ||
+        (config.contains("text_config") && config["text_config"].is_object() &&
+         config["text_config"].contains(key)))
+      return {};
+  for (const auto& [name, method] :
+       {std::pair{"/quantize_config.json", "gptq"}, std::pair{"/quant_config.json", "awq"}}) {
+    const std::string file = dir + name;
+    if (!file_exists(file)) continue;
+    VALORA_TRY(json, read_json_file(file));
+    if (!json.is_object()) return unprocessable(file + " must hold a JSON object", file);
+    if (!json.contains("quant_method")) json["quant_method"] = method;
+    config["quantization_config"] = std::move(json);
+    return {};
+  }
+  return {};
 }
 
 }  // namespace valora::models

@@ -52,4 +52,9 @@ class ConfigReader {
 // (open_gguf_model()). Errors name the folder or the file.
 Result<ConfigReader> read_model_config(const ModelSource& source);
 
+// Quantisation that older writers describe in a file of its own. Adds DIR/quantize_config.json
+// (AutoGPTQ) or DIR/quant_config.json (AutoAWQ) to `config`, the object of config.json, as its
+// "quantization_config", unless it already has one.
+Status add_older_quantisation(const std::string& dir, Json& config);
+
 }  // namespace valora::models

@@ -1,4 +1,4 @@
-#include "models/spec/mrope.h"
+#include "models/spec/positions.h"
 
 #include <gtest/gtest.h>
 

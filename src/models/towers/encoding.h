@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "models/batch.h"
@@ -66,6 +67,16 @@ class Encoding {
   int64_t part_ = 0;  // next part of the stage
   double left_ = 0;
   std::function<std::vector<at::Tensor>()> result_;
+};
+
+// The part of a model that sees: a vision tower with its projector.
+class VisionEncoder {
+ public:
+  virtual ~VisionEncoder() = default;
+  // Encodes images and videos together, piece by piece. The items' inputs must outlive the
+  // encoding. Throws c10::Error if an item does not fit the tower.
+  virtual std::unique_ptr<Encoding> begin(std::vector<VisualItem> items,
+                                          PieceSize pieces) const = 0;
 };
 
 }  // namespace valora::models

@@ -1,6 +1,6 @@
 #include "models/towers/intern_vision.h"
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace valora::models {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 
 namespace valora::models {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "models/towers/encoding.h"
 #include "models/towers/qwen1_resampler.h"
-#include "models/towers/vision_encoder.h"
 
 namespace valora::models {
 

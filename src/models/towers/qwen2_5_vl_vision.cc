@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 
 namespace valora::models {
 namespace {

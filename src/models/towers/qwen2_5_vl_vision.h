@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/towers/vision_encoder.h"
+#include "models/towers/encoding.h"
 #include "models/towers/vision_layers.h"
 #include "models/towers/visual_batch.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/towers/encoding.h"
 #include "models/towers/qwen_vision_blocks.h"
-#include "models/towers/vision_encoder.h"
 
 namespace valora::models {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "media/processors/processor.h"
+#include "models/towers/encoding.h"
 #include "models/towers/qwen_vision_blocks.h"
-#include "models/towers/vision_encoder.h"
 
 namespace valora::models {
 

@@ -1,6 +1,6 @@
 #include "models/towers/qwen_vision_blocks.h"
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 
 namespace valora::models {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "models/decoder/table_linear.h"
+#include "models/decoder/layers.h"
 #include "ops/elementwise/elementwise.h"
 
 namespace valora::models {

@@ -8,7 +8,7 @@
 #include "base/testing/temp_dir.h"
 #include "models/registry.h"
 #include "models/testing/tiny_towers.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::models {
 namespace {
@@ -101,20 +101,20 @@ TEST_F(CheckpointWeightsTest, NormsUseServedWeights) {
   at::manual_seed(1);
   const at::Tensor a = at::randn({2, kHidden}), b = at::randn({kHidden, 2}),
                    of_tokens = at::randn({2, kTokens}), head_b = at::randn({kTokens, 2});
-  for (const Quantise to : {Quantise::kNone, Quantise::kInt8, Quantise::kInt4}) {
-    load(true, at::kFloat, "float32", /*head=*/false, {.weights = to});
+  for (const int to : {0, 8, 4}) {
+    Rounding rounding;
+    if (to > 0) rounding.weights = ops::Quantisation{to, 32};
+    load(true, at::kFloat, "float32", /*head=*/false, rounding);
     const CheckpointWeights weights(loaded_);
     const auto served = [&](const std::string& name, int bits) {
-      return to == Quantise::kNone ? stored(name)
-                                   : ops::quantise(stored(name), {bits, 32}).decoded();
+      return to == 0 ? stored(name) : ops::quantise(stored(name), {bits, 32}).decoded();
     };
     const auto expect = [&](const Result<std::vector<float>>& norms, const at::Tensor& sum) {
       ASSERT_TRUE(norms.ok()) << norms.error().message;
       EXPECT_TRUE(at::allclose(at::tensor(*norms), sum.pow(2).sum(1).sqrt(), 1e-4, 1e-5));
     };
     expect(weights.row_norms(kQuery, float_view(a), float_view(b), 0.5f),
-           served(std::string(kQuery) + ".weight", to == Quantise::kInt4 ? 4 : 8) +
-               0.5 * at::mm(b, a));
+           served(std::string(kQuery) + ".weight", to) + 0.5 * at::mm(b, a));
     expect(weights.row_norms("lm_head", float_view(a), float_view(head_b), 2),
            served(kEmbeddings, 8) + 2 * at::mm(head_b, a));
     expect(weights.column_norms("model.language_model.embed_tokens", float_view(of_tokens),

@@ -24,7 +24,7 @@
 #include "base/threads/communicator.h"
 #include "models/quantised/report.h"
 #include "models/weights/gguf_tensors.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 #include "ops/weights/weight.h"
 
 namespace valora::models {
@@ -32,19 +32,17 @@ namespace valora::models {
 class QuantisedConfig;
 struct StoredLinear;
 
-// The format to which the decoder's float linears are quantised on load: 8-bit or 4-bit integers
-// with scales. The output layer gets 8 bits with either.
-enum class Quantise : uint8_t { kNone, kInt8, kInt4 };
-
 // How a model served on CPUs deviates from its checkpoint.
 struct Rounding {
-  Quantise weights = Quantise::kNone;
+  // How the decoder's float linears are quantised on load; absent: not at all. The output layer
+  // gets 8 bits.
+  std::optional<ops::Quantisation> weights;
   bool inputs =
       false;  // round integer linears' inputs to 8 bits per product (ops/weights/weight.h)
 };
 
-// Quantise applies to the decoder and its output layer; towers and projectors keep the compute
-// dtype.
+// Rounding::weights applies to the decoder and its output layer; towers and projectors keep the
+// compute dtype.
 enum class LinearPart : uint8_t { kOther, kDecoder, kHead };
 
 // The weights' size in memory, in bytes.

@@ -2,7 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "models/spec/load_error.h"
-#include "models/weights/expert_tensors.h"
+#include "models/weights/weight_files.h"
 #include "models/weights/weights.h"
 
 namespace valora::models {

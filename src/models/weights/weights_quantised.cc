@@ -191,10 +191,8 @@ void Weights::round_inputs(const std::string& name, const StoredLinear& quantise
 }
 
 std::optional<ops::Quantisation> Weights::quantisation(LinearPart part) const {
-  const Quantise to = rounding_.weights;
-  if (to == Quantise::kNone || part == LinearPart::kOther) return std::nullopt;
-  const bool four = to == Quantise::kInt4 && part == LinearPart::kDecoder;
-  return four ? ops::Quantisation{4, 32} : ops::Quantisation{8, 128};
+  if (!rounding_.weights || part == LinearPart::kOther) return std::nullopt;
+  return part == LinearPart::kDecoder ? *rounding_.weights : ops::Quantisation{.bits = 8};
 }
 
 std::optional<ops::Weight> Weights::integer_linear(const std::string& name,

@@ -64,7 +64,7 @@ TEST_F(WeightsTest, OnlySelectedPartsAreQuantised) {
   auto weights = Weights::open(dir_.path()).value();
   EXPECT_FALSE(weights->linear("a", 3, 40, false, LinearPart::kDecoder).quantised());
   EXPECT_FALSE(weights->keeps_integers());
-  weights->set_rounding({Quantise::kInt4});
+  weights->set_rounding({ops::Quantisation{4, 32}});
   const ops::Weight decoder = weights->linear("a", 3, 40, false, LinearPart::kDecoder);
   weights->set_plain(true);
   const ops::Weight plain = weights->linear("a", 3, 40, false, LinearPart::kDecoder);

@@ -7,10 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/types/attention_rule.h"
-#include "kernels/types/kv_format.h"
-#include "kernels/types/query_span.h"
-#include "kernels/types/weight_form.h"
+#include "kernels/types/forms.h"
+#include "kernels/types/spans.h"
 #include "ops/device/pool_memory.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/step/span_tables.h"

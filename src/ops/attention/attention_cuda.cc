@@ -1,10 +1,9 @@
 #include "ops/attention/attention_cuda.h"
 
 #include "ops/attention/attention_targets.h"
-#include "ops/attention/prompt_kernels.h"
 #include "ops/device/cuda_types.h"
 #include "ops/elementwise/elementwise_targets.h"
-#include "ops/launch/separate_launches.h"
+#include "ops/launch/compared_launches.h"
 
 namespace valora::ops {
 namespace {

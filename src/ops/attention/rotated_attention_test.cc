@@ -9,7 +9,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/device/dispatch.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <span>
 
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 #include "ops/delta/state_arena.h"
-#include "ops/delta/state_tables.h"
+#include "ops/step/span_tables.h"
 
 namespace valora::ops {
 

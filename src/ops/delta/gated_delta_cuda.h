@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/cuda/delta.h"
-#include "ops/delta/state_tables.h"
 #include "ops/step/device_tables.h"
+#include "ops/step/span_tables.h"
 
 namespace valora::ops {
 

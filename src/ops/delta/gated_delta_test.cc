@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

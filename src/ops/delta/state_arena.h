@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/types/spans.h"
 #include "kernels/types/state_layout.h"
-#include "kernels/types/state_span.h"
 #include "ops/device/pool_memory.h"
 
 namespace valora::ops {

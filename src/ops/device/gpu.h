@@ -15,7 +15,7 @@ struct Gpu {
   int64_t cache_bytes = 0;   // L2
 };
 
-// Reads the process's settings for GPU launches (separate_launches.h). Throws c10::Error if they
+// Reads the process's settings for GPU launches (compared_launches.h). Throws c10::Error if they
 // are invalid.
 void prepare_gpu();
 // The current GPU. All values are unknown in builds without CUDA kernels.

@@ -1,11 +1,10 @@
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/device.h"
 
-#include "ops/attention/prompt_kernels.h"
 #include "ops/device/cuda_types.h"
 #include "ops/device/dispatch.h"
 #include "ops/device/gpu.h"
-#include "ops/launch/separate_launches.h"
+#include "ops/launch/compared_launches.h"
 
 namespace valora::ops {
 

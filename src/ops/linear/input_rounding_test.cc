@@ -8,7 +8,7 @@
 
 #include "ops/device/backend.h"
 #include "ops/linear/linear.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::ops {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 #include "ops/lora/lora.h"
 #include "ops/weights/weight.h"
 

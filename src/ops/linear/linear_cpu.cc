@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "kernels/cpu/elementwise/elementwise.h"
-#include "kernels/cpu/elementwise/weighted_rows.h"
 #include "kernels/cpu/linear/project.h"
 #include "ops/device/parallel.h"
 #include "ops/linear/linear_targets.h"

@@ -8,7 +8,7 @@
 #include "kernels/cuda/integer_product.h"
 #include "kernels/tiles/choose.h"
 #include "ops/device/cuda_types.h"
-#include "ops/launch/separate_launches.h"
+#include "ops/launch/compared_launches.h"
 #include "ops/linear/linear_targets.h"
 #include "ops/lora/lora_cuda.h"
 #include "ops/lora/outputs_cuda.h"

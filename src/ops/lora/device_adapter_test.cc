@@ -12,7 +12,7 @@
 #include "ops/device/pool_memory.h"
 #include "ops/linear/linear.h"
 #include "ops/merge/merge.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

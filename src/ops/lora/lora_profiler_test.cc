@@ -6,7 +6,7 @@
 
 #include "kernels/tiles/tune.h"
 #include "ops/device/dispatch.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "ops/attention/attention.h"
 #include "ops/delta/state_arena.h"
-#include "ops/delta/state_tables.h"
 #include "ops/lora/lora.h"
 #include "ops/step/device_tables.h"
+#include "ops/step/span_tables.h"
 #include "ops/step/step_bounds.h"
 
 namespace valora::ops {

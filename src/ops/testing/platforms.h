@@ -1,4 +1,4 @@
-// A fixture that runs operations on all devices, dtypes and backends.
+// A fixture that runs operations on all devices, dtypes and backends, and what tests of GPUs ask.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ops/device/backend.h"
+#include "ops/device/dispatch.h"
 
 namespace valora::ops::testing_support {
 
@@ -69,5 +70,8 @@ inline auto all_platforms() {
 inline at::Tensor wide(const at::Tensor& x) {
   return x.to(at::TensorOptions().dtype(at::kDouble).device(at::kCPU));
 }
+
+// True if there is a GPU, real or emulated, and this build has kernels for it.
+inline bool has_gpu() { return at::globalContext().hasCUDA() && has_cuda_kernels(); }
 
 }  // namespace valora::ops::testing_support

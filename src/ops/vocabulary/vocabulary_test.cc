@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/linear.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

@@ -11,7 +11,7 @@
 #include "ops/device/dispatch.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/merge/merge.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 
 namespace valora::ops {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "base/tensors/safetensors.h"
-#include "kernels/types/weight_form.h"
+#include "kernels/types/forms.h"
 
 namespace valora::ops {
 

@@ -3,8 +3,9 @@
 
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/quantise.h"
+#include "kernels/types/packed.h"
 #include "ops/device/parallel.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 
 namespace valora::ops {
 namespace {
@@ -20,7 +21,7 @@ QuantisedTensor quantise(const at::Tensor& w, const Quantisation& to) {
   const int64_t out = w.size(0), in = w.size(1), group = group_of(in, to),
                 groups = (in + group - 1) / group;
   QuantisedTensor q{at::empty({out, in}, at::kByte), to.bits, at::empty({out, groups}, at::kFloat),
-                    at::full({out, groups}, 1 << (to.bits - 1), at::kByte), group};
+                    at::full({out, groups}, kernels::middle_of(to.bits), at::kByte), group};
   auto* const values = q.values.mutable_data_ptr<uint8_t>();
   auto* const scales = q.scales.mutable_data_ptr<float>();
   std::atomic<bool> finite = true;

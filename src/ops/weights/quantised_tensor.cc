@@ -19,7 +19,7 @@ void check_tensor(const at::Tensor& t, const char* name, at::ScalarType dtype,
 }  // namespace
 
 bool QuantisedTensor::symmetric() const {
-  const uint8_t middle = static_cast<uint8_t>(1 << (bits - 1));
+  const uint8_t middle = static_cast<uint8_t>(kernels::middle_of(bits));
   const auto* zero = zeros.const_data_ptr<uint8_t>();
   return std::all_of(zero, zero + zeros.numel(), [&](uint8_t z) { return z == middle; });
 }
@@ -39,7 +39,7 @@ void QuantisedTensor::check() const {
     const auto* value = t.const_data_ptr<uint8_t>();
     uint8_t all = 0;
     for (int64_t i = 0; i < t.numel(); ++i) all |= value[i];
-    return all >> bits == 0;
+    return all >> kernels::bits_of(bits) == 0;
   };
   TORCH_CHECK(below(values) && (minimums.defined() || below(zeros)), "a quantised weight of ", bits,
               " bits with larger values or zero-points");

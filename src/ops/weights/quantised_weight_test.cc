@@ -8,9 +8,9 @@
 #include "ops/device/dispatch.h"
 #include "ops/linear/linear.h"
 #include "ops/merge/merge.h"
-#include "ops/testing/gpu.h"
+#include "ops/testing/platforms.h"
 #include "ops/weights/adjacent_weights.h"
-#include "ops/weights/quantise.h"
+#include "ops/weights/quantised_tensor.h"
 #include "ops/weights/weight_cpu.h"
 
 namespace valora::ops {

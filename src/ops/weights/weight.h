@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "kernels/types/weight_form.h"
+#include "kernels/types/forms.h"
 #include "ops/linear/input_rounding.h"
 #include "ops/weights/quantised_tensor.h"
 

@@ -2,8 +2,8 @@
 // oldest request of the highest priority uses. All others wait.
 #include <tuple>
 
-#include "scheduler/policies/fcfs_order.h"
-#include "scheduler/policies/policies.h"
+#include "scheduler/policies/policy.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/policies/fcfs_order.h"
-#include "scheduler/policies/policies.h"
+#include "scheduler/policies/policy.h"
 #include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {

@@ -6,9 +6,13 @@
 
 #include <array>
 
-#include "scheduler/policies/policies.h"
-
 namespace valora::scheduler {
+
+using MakePolicy = std::unique_ptr<Policy>(const PolicyOptions&);
+// A build may compile their definitions together with this file, and before it.
+// NOLINTNEXTLINE(readability-redundant-declaration)
+MakePolicy make_unmerged_policy, make_merged_policy, make_mixture_policy, make_valora_policy;
+
 namespace {
 
 constexpr std::array kPolicies = {

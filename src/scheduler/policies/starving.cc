@@ -1,9 +1,7 @@
-#include "scheduler/policies/starving.h"
+#include "scheduler/policies/step_batch.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

@@ -1,7 +1,8 @@
-// The step that a policy's order would produce: the requests that fit, and its shape.
+// What policies share: orders of requests, and the step that an order would produce.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "scheduler/policies/policy.h"
 
@@ -42,5 +43,20 @@ std::vector<StepPart> parts_of(const PolicyState& state, std::span<const Request
 // fit into the step.
 std::vector<std::pair<AdapterId, int>> count_merges(const PolicyState& state,
                                                     std::span<const RequestIndex> order);
+
+// First-come, first-served order, the starting point of every policy: running requests, decodes
+// before prefills, then waiting requests by priority and arrival.
+std::vector<RequestIndex> fcfs_order(const PolicyState& state);
+
+// Finds requests that modes, or their latency targets, have kept waiting for too long (VaLoRA
+// §4.4.3). Returns the starving requests, those farthest beyond their tolerance first, and moves
+// them to the front of the order. Decodes stay before prefills, because a decode takes one token of
+// the step while a prefill may take them all, but leave up to half of the step's sequences to
+// starving prefills. If several tenants wait, waiting requests keep their order; otherwise a tenant
+// flooding the queue with starving requests would go before all others.
+//
+// tolerance: θ, for requests without their own. The costs must be known.
+std::vector<RequestIndex> take_starving(const PolicyState& state, std::vector<RequestIndex>& order,
+                                        Duration tolerance, TimePoint now);
 
 }  // namespace valora::scheduler

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "scheduler/policies/fcfs_order.h"
+#include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {
 namespace {

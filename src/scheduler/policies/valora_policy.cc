@@ -27,9 +27,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "scheduler/policies/fcfs_order.h"
-#include "scheduler/policies/policies.h"
-#include "scheduler/policies/starving.h"
+#include "scheduler/policies/policy.h"
 #include "scheduler/policies/step_batch.h"
 
 namespace valora::scheduler {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace valora::server {
 
 struct Application {
@@ -21,5 +23,10 @@ struct Application {
   std::optional<int> max_waiting;  // requests accepted and not yet answered with a first token
   std::optional<double> rate;      // requests per second, with bursts of max(1, rate)
 };
+
+// Reads the file of `valora serve --applications`: YAML or JSON (docs/applications.md). Returns at
+// least one application. Names are distinct, and no two applications share a model. Errors:
+// kInvalidArgument with "FILE:LINE: …" and the key, or those of read_file().
+Result<std::vector<Application>> read_applications(const std::string& path);
 
 }  // namespace valora::server

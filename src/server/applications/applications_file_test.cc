@@ -1,4 +1,4 @@
-#include "server/applications/applications_file.h"
+#include "server/applications/application.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

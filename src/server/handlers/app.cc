@@ -7,9 +7,8 @@
 
 #include "base/fault.h"
 #include "base/text/strings.h"
-#include "server/handlers/adapters/upload_lora.h"
-#include "server/handlers/batches/files.h"
 #include "server/handlers/cross_site.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/routes.h"
 #include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <thread>
 
-#include "server/handlers/openapi/openapi_answers.h"
+#include "server/handlers/openapi/schemas.h"
 #include "server/handlers/routes.h"
 #include "server/testing/handlers_fixture.h"
 

@@ -5,28 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "server/handlers/adapters/lora.h"
-#include "server/handlers/adapters/models.h"
-#include "server/handlers/adapters/upload_lora.h"
-#include "server/handlers/applications/applications.h"
 #include "server/handlers/batches/batch_access.h"
-#include "server/handlers/batches/batches.h"
-#include "server/handlers/batches/files.h"
 #include "server/handlers/generation/generation.h"
-#include "server/handlers/generation/responses_api.h"
-#include "server/handlers/generation/skills.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/ollama/ollama.h"
-#include "server/handlers/openapi/openapi.h"
 #include "server/handlers/page/page.h"
 #include "server/handlers/page/page_samples.h"
-#include "server/handlers/pooled/classify.h"
 #include "server/handlers/pooled/embeddings.h"
-#include "server/handlers/pooled/scores.h"
-#include "server/handlers/status/llama_props.h"
-#include "server/handlers/status/stats.h"
-#include "server/handlers/status/status.h"
 #include "server/handlers/streams/streams.h"
-#include "server/handlers/tokens.h"
 
 namespace valora::server {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "api/find_adapter.h"
 #include "server/base_names.h"
 #include "server/handlers/adapters/adapter_resolver.h"
 #include "server/handlers/status/stats_ticker.h"
@@ -49,7 +48,7 @@ bool Service::is_base(std::string_view model) const {
 std::string_view Service::adapter_of(std::string_view model) const {
   if (is_base(model)) return {};
   const std::string_view suffix = without_base_prefix(base_names, model);
-  return suffix.size() < model.size() && find_adapter(engine, model) ? model : suffix;
+  return suffix.size() < model.size() && engine.adapter(std::string(model)) ? model : suffix;
 }
 
 std::vector<AdapterUse> Service::adapters_of(const Target& target) const {

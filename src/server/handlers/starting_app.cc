@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "server/handlers/handlers.h"
 #include "server/handlers/page/page.h"
 #include "server/handlers/routes.h"
-#include "server/handlers/status/status.h"
 #include "server/http/allowed_hosts.h"
 #include "server/openai/errors.h"
 

@@ -1,8 +1,7 @@
-#include "server/handlers/tokens.h"
+#include "server/handlers/handlers.h"
 
 #include <utility>
 
-#include "api/find_adapter.h"
 #include "api/media_limits.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
@@ -16,7 +15,8 @@ Status check_model(const Service& service, const HttpRequest& request, const Tar
   const std::string_view name = service.adapter_of(target.model);
   if (name.empty()) return {};
   const ServedUser* const user = service.user_of(request);
-  if (find_adapter(service.engine, name) && (user == nullptr || user->may_ask(name))) return {};
+  if (service.engine.adapter(std::string(name)) && (user == nullptr || user->may_ask(name)))
+    return {};
   return model_not_found(target.model);
 }
 

@@ -1,7 +1,5 @@
 #include "server/handlers/viewer.h"
 
-#include "api/find_adapter.h"
-
 namespace valora::server {
 
 bool Viewer::may_ask(std::string_view model) const {
@@ -10,7 +8,7 @@ bool Viewer::may_ask(std::string_view model) const {
 
 bool Viewer::knows(const std::string& model) const {
   if (service_.is_base(model)) return may_ask(service_.base_name());
-  const auto adapter = find_adapter(service_.engine, service_.adapter_of(model));
+  const auto adapter = service_.engine.adapter(std::string(service_.adapter_of(model)));
   return adapter && may_ask(adapter->name);
 }
 

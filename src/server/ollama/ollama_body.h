@@ -8,7 +8,7 @@
 
 #include "base/json/json.h"
 #include "base/result.h"
-#include "server/openai/request_limits.h"
+#include "server/openai/messages.h"
 #include "server/openai/requests.h"
 
 namespace valora::server::ollama {

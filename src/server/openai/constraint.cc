@@ -1,4 +1,4 @@
-#include "server/openai/constraint.h"
+#include "server/openai/generation_fields.h"
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 // with the field in `param`.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,5 +35,12 @@ Result<std::vector<std::string>> string_or_strings(const Json& body, std::string
 
 // Parses a body, which must be a JSON object. Limits its depth and its number of values.
 Result<Json> parse_body(std::string_view text);
+
+// Integers that templates write into prompts. A parsed tree holds those beyond 64 bits as rounded
+// floats, which would be other numbers.
+// kInvalidArgument, with `param`, if the JSON text has an integer below -2^63 or above 2^64 - 1.
+Status check_integers(std::string_view text, const std::string& param);
+// The same in these fields of a body, an object; param is the field.
+Status check_integers_of(std::string_view body, std::initializer_list<std::string_view> fields);
 
 }  // namespace valora::server

@@ -6,11 +6,7 @@
 #include <array>
 
 #include "base/text/strings.h"
-#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
-#include "server/openai/media_keys.h"
-#include "server/openai/part_settings.h"
-#include "server/openai/rendering_fields.h"
 
 namespace valora::server {
 namespace {
@@ -49,6 +45,17 @@ Result<MediaRef> parse_media(Json& part, const std::string& type, const std::str
 }
 
 }  // namespace
+
+Status refuse_media_keys(const Json& message, const std::string& path) {
+  for (const char* key : {"images", "image", "videos", "video"})
+    if (!unused(message, key))
+      return not_implemented(
+          fmt::format("\"{0}.{1}\" is not supported by this server: send media as image_url or "
+                      "video_url parts of \"{0}.content\"",
+                      path, key),
+          path + "." + key);
+  return {};
+}
 
 Result<ContentPart> parse_content_part(Json& part, const std::string& path) {
   if (part.is_string()) return ContentPart(take_string(part));

@@ -1,4 +1,4 @@
-#include "server/openai/part_settings.h"
+#include "server/openai/messages.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/openai/rendering_fields.h"
+#include "server/openai/messages.h"
 
 #include <fmt/format.h>
 

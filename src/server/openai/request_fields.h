@@ -38,7 +38,7 @@ const std::vector<std::string>& refused_fields(std::string_view path);
 // openai/request_fields.json.
 std::string_view request_fields_text();
 // openai/answer_shapes.json: {PATH or "METHOD PATH": {content type: shape}}.
-// handlers/openapi/openapi_answers.h explains shapes.
+// handlers/openapi/schemas.h explains shapes.
 std::string_view answer_shapes_text();
 
 }  // namespace valora::server

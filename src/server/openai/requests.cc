@@ -6,12 +6,8 @@
 #include <cmath>
 
 #include "base/text/strings.h"
-#include "server/openai/constraint.h"
-#include "server/openai/copies.h"
-#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
-#include "server/openai/logprob_fields.h"
-#include "server/openai/sampling.h"
+#include "server/openai/generation_fields.h"
 #include "server/openai/unsupported_fields.h"
 
 namespace valora::server {

@@ -14,10 +14,19 @@
 #include "server/openai/content_items.h"
 #include "server/openai/messages.h"
 #include "server/openai/retrieval_prompts.h"
-#include "server/openai/thinking_fields.h"
 #include "server/openai/tools.h"
 
 namespace valora::server {
+
+// Parses the fields of a chat that concern the thought before its answer: "enable_thinking",
+// "reasoning_effort", "thinking_token_budget", "include_reasoning" and "separate_reasoning".
+struct Thinking {
+  ThoughtParams params;
+  bool shown = true;  // the answer has the thought
+};
+
+// The prompt must already have its template variables.
+Result<Thinking> parse_thinking(const Json& body, ChatPrompt& prompt);
 
 // The model, adapters and head that a body names.
 struct Target {

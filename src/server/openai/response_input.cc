@@ -9,10 +9,9 @@
 
 #include "base/json/parse_ordered.h"
 #include "base/text/strings.h"
-#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
-#include "server/openai/media_keys.h"
+#include "server/openai/messages.h"
 #include "server/openai/unsupported_fields.h"
 
 namespace valora::server {

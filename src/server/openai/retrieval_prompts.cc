@@ -9,7 +9,7 @@
 
 #include "api/media_limits.h"
 #include "server/openai/fields.h"
-#include "server/openai/rendering_fields.h"
+#include "server/openai/messages.h"
 
 namespace valora::server {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/json/json.h"
 #include "base/result.h"
 #include "server/openai/content_items.h"
-#include "server/openai/request_limits.h"
+#include "server/openai/messages.h"
 
 namespace valora::server {
 

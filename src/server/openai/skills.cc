@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/json/parse_ordered.h"
-#include "server/openai/exact_integers.h"
 #include "server/openai/fields.h"
 #include "server/openai/json_text.h"
 

@@ -1,4 +1,4 @@
-#include "server/openai/thinking_fields.h"
+#include "server/openai/requests.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/tools/python_literal.h"
+#include "server/tools/parsers.h"
 
 #include <cctype>
 #include <utility>

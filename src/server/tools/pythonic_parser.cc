@@ -3,7 +3,6 @@
 #include "server/openai/json_text.h"
 #include "server/tools/call_sink.h"
 #include "server/tools/parsers.h"
-#include "server/tools/python_literal.h"
 
 namespace valora::server {
 namespace {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace valora::server {
 
 struct User {
@@ -27,5 +29,10 @@ struct User {
   std::optional<bool> special_tokens_in_content = {};
   double share = 1;  // of the engine's time while several users' requests wait; above 0
 };
+
+// Reads the file of `valora serve --users`: YAML or JSON (docs/users.md). Returns at least one
+// user, with distinct names and keys. Errors: kInvalidArgument with "FILE:LINE: …" and the key of
+// the entry, never an API key; or those of read_file().
+Result<std::vector<User>> read_users(const std::string& path);
 
 }  // namespace valora::server

@@ -1,4 +1,4 @@
-#include "server/users/users_file.h"
+#include "server/users/user.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "models/spec/positions.h"
 #include "scheduler/step_plan.h"
@@ -47,5 +49,11 @@ class BatchBuilder {
   const int axes_;
   std::shared_ptr<const LoadedAdapter> merged_;  // the adapter merged by the last plan
 };
+
+// The difference between the adapters that rows need and the weights in use. Rows [begin, end) need
+// the base model plus `uses`; the weights in use are the base model plus `merged` (may be null) at
+// coefficient 1. Appends the adapters that make up the difference on the decoder, if there is any.
+void append_difference(std::span<const AppliedAdapter> uses, const LoadedAdapter* merged,
+                       int64_t begin, int64_t end, std::vector<AdapterRows>& difference);
 
 }  // namespace valora::serving

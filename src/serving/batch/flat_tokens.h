@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/types/query_span.h"
-#include "kernels/types/state_span.h"
+#include "kernels/types/spans.h"
 
 namespace valora::serving {
 

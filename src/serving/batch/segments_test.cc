@@ -1,4 +1,4 @@
-#include "serving/batch/segments.h"
+#include "serving/batch/batch_builder.h"
 
 #include <gtest/gtest.h>
 

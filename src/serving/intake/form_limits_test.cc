@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "grammar/testing/endless_schema.h"
+#include "grammar/testing/test_grammars.h"
 #include "serving/testing/fake_engine_fixture.h"
 
 namespace valora::serving {

@@ -3,15 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/fault.h"
 #include "serving/output/task_head.h"
-#include "serving/sampling/bad_words.h"
+#include "text/tokenizer.h"
 
 namespace valora::serving {
 namespace {
+
+// Texts that an answer must not contain, as token sequences: each text as tokenized at the
+// beginning of an answer and after a space (as in vLLM's bad_words). Other tokenizations of the
+// same text are not detected.
+std::vector<std::vector<int32_t>> tokens_of(const std::vector<std::string>& words,
+                                            const text::Tokenizer& tokenizer) {
+  std::vector<std::vector<int32_t>> out;
+  for (const std::string& word : words) {
+    std::vector<int32_t> first = tokenizer.encode(word, /*add_special_tokens=*/false);
+    std::vector<int32_t> later = tokenizer.encode(" " + word, /*add_special_tokens=*/false);
+    // A space that is a separate token comes before the word.
+    const bool other = !first.empty() && later.size() == first.size() && later != first;
+    if (!first.empty()) out.push_back(std::move(first));
+    if (other) out.push_back(std::move(later));
+  }
+  return out;
+}
 
 // Task heads only answer with labels.
 Status check_constraint(const GenerateRequest& request, const LoadedHead* head,

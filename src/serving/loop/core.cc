@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/fault.h"
-#include "grammar/schema/schema_minimum.h"
+#include "grammar/schema/schema_check.h"
 #include "serving/output/not_finite.h"
 
 namespace valora::serving {

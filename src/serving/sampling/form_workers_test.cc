@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/testing/temp_dir.h"
-#include "grammar/testing/endless_schema.h"
+#include "grammar/testing/test_grammars.h"
 #include "text/testing/tiny_tokenizer.h"
 
 namespace valora::serving {

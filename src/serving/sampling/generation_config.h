@@ -33,4 +33,8 @@ Result<SamplingSettings> resolve_sampling(const SamplingParams& params,
                                           const GenerationConfig& defaults, int max_logprobs,
                                           uint64_t default_seed);
 
+// Lists the settings, with their values, that change the answers of transformers' generate() but
+// are not applied here; empty if there are none.
+std::string unserved_settings(const Json& json);
+
 }  // namespace valora::serving

@@ -1,4 +1,4 @@
-#include "serving/sampling/unserved_settings.h"
+#include "serving/sampling/generation_config.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,8 @@
 #include "base/text/strings.h"
 #include "base/text/unicode.h"
 #include "jinja/interpreter.h"
-#include "jinja/syntax/parser.h"
 #include "jinja/values/value_json.h"
-#include "text/chat/content_use.h"
-#include "text/chat/tool_use.h"
+#include "text/chat/template_use.h"
 
 namespace valora::text {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/files/file.h"
 #include "base/tensors/gguf.h"
 #include "base/tensors/gguf_files.h"
-#include "jinja/limits.h"
+#include "jinja/budget.h"
 #include "text/chat/chat_template.h"
 #include "text/gguf/tokenizer.h"
 

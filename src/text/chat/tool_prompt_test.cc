@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "text/chat/chat_template.h"
-#include "text/chat/tool_use.h"
+#include "text/chat/template_use.h"
 
 namespace valora::text {
 namespace {

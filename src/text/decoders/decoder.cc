@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "text/decoders/byte_fallback.h"
-#include "text/decoders/byte_level.h"
-#include "text/decoders/fuse.h"
-#include "text/decoders/metaspace.h"
-#include "text/decoders/replace.h"
-#include "text/decoders/strip.h"
+#include "text/decoders/parts.h"
 #include "text/row_reader.h"
 
 namespace valora::text {

@@ -7,7 +7,7 @@
 
 #include "base/json/json.h"
 #include "base/result.h"
-#include "text/decoders/part.h"
+#include "text/decoders/parts.h"
 
 namespace valora::text {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "generator/data/metrics/caption_words.h"
+#include "generator/data/answer_text.h"
 #include "generator/data/metrics/metrics.h"
 
 namespace valora::generator {

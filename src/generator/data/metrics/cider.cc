@@ -9,7 +9,6 @@
 #include <unordered_set>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/metrics/caption_words.h"
 #include "generator/data/metrics/families.h"
 
 namespace valora::generator {

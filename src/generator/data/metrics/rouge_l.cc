@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "generator/data/answer_text.h"
-#include "generator/data/metrics/caption_words.h"
 #include "generator/data/metrics/families.h"
 
 namespace valora::generator {

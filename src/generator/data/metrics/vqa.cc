@@ -3,7 +3,6 @@
 
 #include "generator/data/answer_text.h"
 #include "generator/data/metrics/families.h"
-#include "generator/data/metrics/vqa_answer.h"
 
 namespace valora::generator {
 namespace {

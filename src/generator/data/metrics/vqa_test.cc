@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "generator/data/answer_text.h"
 #include "generator/data/metrics/metrics.h"
-#include "generator/data/metrics/vqa_answer.h"
 
 namespace valora::generator {
 namespace {

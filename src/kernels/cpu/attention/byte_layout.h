@@ -10,8 +10,8 @@
 
 #include "base/threads/parallel.h"
 #include "kernels/cpu/product/panels.h"
-#include "kernels/types/kv_format.h"
-#include "kernels/types/query_span.h"
+#include "kernels/types/forms.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels {
 

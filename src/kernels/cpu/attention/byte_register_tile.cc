@@ -1,5 +1,5 @@
 // Few rows over 8-bit keys and values, which are decoded in registers (byte_tile.h).
-#include "kernels/cpu/attention/byte_register_tile.h"
+#include "kernels/cpu/attention/byte_tile.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/cpu/attention/byte_attention.h"
-#include "kernels/cpu/attention/scratch_memory.h"
 #include "kernels/cpu/isa/clones.h"
 
 namespace valora::kernels {

@@ -7,8 +7,6 @@
 #include <type_traits>
 
 #include "kernels/cpu/attention/byte_attention.h"
-#include "kernels/cpu/attention/byte_register_tile.h"
-#include "kernels/cpu/attention/scratch_memory.h"
 #include "kernels/cpu/attention/softmax_state.h"
 #include "kernels/cpu/isa/clones.h"
 #include "kernels/cpu/isa/isa.h"

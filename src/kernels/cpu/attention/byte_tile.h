@@ -1,6 +1,7 @@
 // The attention of one tile (query_tile.h) over 8-bit keys and values.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/cpu/attention/byte_layout.h"
@@ -22,5 +23,16 @@ struct ByteBlocks {
 // row, weights to 15 or 16.
 template <typename T>
 void attend(const QueryTile<T>& tile, const ByteBlocks& blocks, const PartialAttention& partial);
+
+// attend() of byte_tile.h for few rows.
+template <typename T>
+void attend_in_registers(const QueryTile<T>& tile, const ByteBlocks& blocks,
+                         const PartialAttention& partial);
+
+// Memory that a thread keeps between calls.
+template <typename V>
+void reserve(std::vector<V>& memory, int64_t size) {
+  if (std::ssize(memory) < size) memory.resize(static_cast<size_t>(size));
+}
 
 }  // namespace valora::kernels

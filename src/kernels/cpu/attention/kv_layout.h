@@ -8,7 +8,7 @@
 
 #include "base/threads/parallel.h"
 #include "kernels/cpu/product/panels.h"
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels {
 

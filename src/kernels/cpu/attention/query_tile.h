@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/product/panels.h"
-#include "kernels/types/query_span.h"
+#include "kernels/types/spans.h"
 
 namespace valora::kernels {
 

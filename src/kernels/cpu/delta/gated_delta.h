@@ -16,8 +16,8 @@
 
 #include "base/threads/parallel.h"
 #include "kernels/types/bf16.h"
+#include "kernels/types/spans.h"
 #include "kernels/types/state_layout.h"
-#include "kernels/types/state_span.h"
 
 namespace valora::kernels {
 

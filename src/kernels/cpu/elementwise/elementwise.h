@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "base/threads/parallel.h"
-#include "kernels/types/argmax.h"
+#include "kernels/logits.h"
 #include "kernels/types/bf16.h"
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 
 namespace valora::kernels {
 
@@ -44,5 +44,12 @@ void keep_allowed(float* x, int64_t n, const uint32_t* allowed);
 template <typename T>
 void rotate_half(T* x, int64_t rows, int64_t ldx, int64_t heads, int64_t ldh, int64_t dim,
                  const float* cos, const float* sin, const ParallelFor& parallel);
+
+// Weighted sums of rows: what the chosen experts of a token contribute to its output. y[t] = T(Σ
+// weights[t, i] · x[rows[t, i]]) in fp32, over i from 0 to count - 1. x: rows of `width` values;
+// rows, weights: [tokens, count]; y: [tokens, width]; all contiguous. T is float or bf16.
+template <typename T>
+void weighted_rows(const T* x, const int64_t* rows, const float* weights, int64_t tokens,
+                   int64_t count, int64_t width, T* y, const ParallelFor& parallel);
 
 }  // namespace valora::kernels

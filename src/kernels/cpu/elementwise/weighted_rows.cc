@@ -1,4 +1,4 @@
-#include "kernels/cpu/elementwise/weighted_rows.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 
 #include <algorithm>
 

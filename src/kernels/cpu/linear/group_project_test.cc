@@ -1,7 +1,7 @@
 // Groups of rows with linears of their own, against the same projections one by one.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/elementwise/weighted_rows.h"
+#include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/testing/isa_fixture.h"
 #include "kernels/testing/projection_reference.h"
 #include "kernels/testing/two_threads.h"

@@ -10,7 +10,7 @@
 #include "base/threads/parallel.h"
 #include "kernels/cpu/product/integer_panels.h"
 #include "kernels/cpu/product/panels.h"
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 #include "kernels/types/lora.h"
 
 namespace valora::kernels {

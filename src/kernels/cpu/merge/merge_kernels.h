@@ -80,7 +80,7 @@ inline __attribute__((always_inline)) void merge_run(const T* a, const T* b, int
 template <int BITS>
 void decode_inputs(const IntegerPanels& p, int64_t panel, int64_t begin, int64_t end, float* w) {
   const uint8_t* data = p.data + panel * p.panel_bytes;
-  constexpr auto middle = static_cast<float>(1 << (BITS - 1));
+  constexpr auto middle = static_cast<float>(Packed<BITS>::kMiddle);
   for (int64_t i = begin; i < end; ++i, w += kPanelOutputs) {
     constexpr int64_t kWordInputs = Packed<BITS>::kWordInputs;
     uint32_t words[kPanelOutputs];  // that hold this input, one per output

@@ -127,7 +127,7 @@ inline __attribute__((always_inline)) void end_block(const ByteProduct& p,
 template <typename V, int BITS, bool BLOCKS, int ROWS, int PANELS>
 void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
   constexpr int kInputBytes = V::template kInputBytes<BITS>;
-  constexpr int64_t kChunkBytes = kPanelOutputs * BITS;
+  constexpr int64_t kChunkBytes = kPanelOutputs * Packed<BITS>::kBits;
   constexpr auto kSteps =
       std::make_integer_sequence<int, static_cast<int>(kChunkInputs) * kInputBytes / 4>();
   const int64_t all = chunks_of(p.w), ldx = p.rows.ldx, group_chunks = group_chunks_of(p),
@@ -217,9 +217,8 @@ void multiply_bytes_on(const ByteProduct& p) {
 template <typename V>
 consteval ByteKernels byte_kernels_of() {
   return {multiply_bytes_on<V>,
-          {V::template kMostSpan<4>, V::template kMostSpan<8>},
-          {V::template kInputBytes<4>, V::template kInputBytes<8>},
-          V::kStarts};
+          per_bits<int64_t>([](auto bits) { return V::template kMostSpan<bits>; }),
+          per_bits<int>([](auto bits) { return V::template kInputBytes<bits>; }), V::kStarts};
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ void round_row(const T* x, const ByteForm& form, const float* whole, const Round
   }
   std::fill(values + form.k, values + form.chunks() * kChunkInputs, Q{0});
   if constexpr (sizeof(Q) == 1)
-    if (form.bits == 4) to_nibble_order(values, form.chunks());
+    if (bits_of(form.bits) == 4) to_nibble_order(values, form.chunks());
 }
 
 }  // namespace

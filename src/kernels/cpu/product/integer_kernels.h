@@ -27,10 +27,10 @@ namespace {
 // The source of a tile's integers: panels of BITS bits.
 template <typename V, int BITS>
 struct IntegerSource {
-  static constexpr int64_t kChunkBytes = kChunkInputs * kPanelOutputs * BITS / 8;
+  static constexpr int64_t kChunkBytes = kChunkInputs * kPanelOutputs * Packed<BITS>::kBits / 8;
   // Of a tile, if rows fill several. Bytes take longer to decode than rows to read: twice as many
   // rows share them.
-  static constexpr int64_t kPanels = BITS == 4 ? 2 : 1;
+  static constexpr int64_t kPanels = Packed<BITS>::kBits == 4 ? 2 : 1;
   template <int I>
   static inline __attribute__((always_inline)) typename V::Weights weights(const uint8_t* chunk) {
     return V::template integers<BITS, I>(chunk);
@@ -39,8 +39,8 @@ struct IntegerSource {
 
 // The difference between decoded values and the integers.
 template <typename V>
-inline constexpr PerBits<int> kIntegerOffsets = {V::template kIntegerOffset<4>,
-                                                 V::template kIntegerOffset<8>};
+inline constexpr PerBits<int> kIntegerOffsets =
+    per_bits<int>([](auto bits) { return V::template kIntegerOffset<bits>; });
 
 inline constexpr int kMostIntegerRows = 12;
 // A tile keeps sums of a group and totals in registers.
@@ -270,7 +270,7 @@ int64_t run_tiles(const Product& p,
   // A few blocks share the fetching, so that memory is read all the time. More blocks have enough
   // time to compute.
   const int64_t fetching = blocks <= kMostFetchingBlocks ? blocks : 1,
-                step = kPanelOutputs * p.w.bits / fetching;
+                step = kPanelOutputs * bits_of(p.w.bits) / fetching;
   IntegerPlace place;
   place.fetch_step = step;
   for (; panel + PANELS <= p.panel_end; panel += PANELS) {

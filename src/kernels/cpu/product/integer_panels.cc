@@ -66,7 +66,7 @@ IntegerPanels integer_layout(int64_t n, int64_t k, int bits, int64_t group, bool
   p.minimums = minimums;
   constexpr int64_t kLine = 64;
   const int64_t parts = groups_of(p) * kPanelOutputs;
-  p.scales_at = inputs_of_chunks(p) * kPanelOutputs * bits / 8;
+  p.scales_at = inputs_of_chunks(p) * kPanelOutputs * bits_of(bits) / 8;
   p.zeros_at = p.scales_at + parts * (float_scales ? 4 : 2);
   const int64_t offsets = minimums ? 4 * parts : zeros ? parts : 0;
   p.panel_bytes = (p.zeros_at + offsets + kLine - 1) / kLine * kLine;
@@ -84,8 +84,8 @@ bool fit_bf16(const float* scales, int64_t count) {
 
 void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupParts& parts,
                    uint8_t* panels, const ParallelFor& parallel) {
-  const auto middle = static_cast<uint8_t>(1 << (p.bits - 1));
-  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * p.bits / 8;
+  const auto middle = static_cast<uint8_t>(middle_of(p.bits));
+  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * bits_of(p.bits) / 8;
   parallel(0, panels_of(p.n), std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.panel_bytes)),
            [&](int64_t begin, int64_t end) {
              for (int64_t index = begin; index < end; ++index) {
@@ -110,7 +110,7 @@ void pack_integers(const IntegerPanels& p, const uint8_t* values, const GroupPar
 }
 
 void decode_integers(const IntegerPanels& p, float* w, const ParallelFor& parallel) {
-  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * p.bits / 8;
+  const int64_t chunk_bytes = kChunkInputs * kPanelOutputs * bits_of(p.bits) / 8;
   parallel(0, p.n, std::max<int64_t>(1, 65536 / std::max<int64_t>(1, p.k)),
            [&](int64_t begin, int64_t end) {
              for (int64_t row = begin; row < end; ++row) {

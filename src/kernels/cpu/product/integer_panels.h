@@ -11,7 +11,7 @@
 //             bits 16 + 4s to 19 + 4s: a shift by 4s brings a pair of inputs to the low ends of the
 //             halves of a word, where one look-up makes a pair of bf16 of them.
 //   the scales [groups][16]: bf16 if that has all of them exactly, else fp32
-//   the zero-points [groups][16] in bytes, unless all are the middle: 1 << (bits - 1), or the
+//   the zero-points [groups][16] in bytes, unless all are the middle: middle_of(bits), or the
 //   minimums [groups][16] in fp32
 // and is padded to 64 bytes. A group is a multiple of 8 inputs, or all of k.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include "base/threads/parallel.h"
 #include "kernels/cpu/product/panels.h"
+#include "kernels/types/packed.h"
 
 namespace valora::kernels {
 
@@ -57,7 +58,7 @@ constexpr int64_t chunks_of(const IntegerPanels& w) {
 constexpr int64_t inputs_of_chunks(const IntegerPanels& w) { return chunks_of(w) * kChunkInputs; }
 
 // The zero-point that applies if none are stored.
-constexpr int usual_zero(const IntegerPanels& w) { return w.minimums ? 0 : 1 << (w.bits - 1); }
+constexpr int usual_zero(const IntegerPanels& w) { return w.minimums ? 0 : middle_of(w.bits); }
 
 // True if the layout supports groups of this size.
 constexpr bool is_integer_group(int64_t group, int64_t k) {

@@ -1,4 +1,4 @@
-// Keys and values in 8 bits (kernels/types/kv_format.h): where the scales are stored, and how codes
+// Keys and values in 8 bits (kernels/types/forms.h): where the scales are stored, and how codes
 // are decoded.
 #pragma once
 

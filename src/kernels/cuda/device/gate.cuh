@@ -1,7 +1,7 @@
 // The activations of gated products, computed in fp32.
 #pragma once
 
-#include "kernels/types/gate.h"
+#include "kernels/types/forms.h"
 
 namespace valora::kernels::cuda {
 

@@ -9,9 +9,8 @@
 #include "kernels/cuda/device/vector.cuh"
 #include "kernels/cuda/merge/find_tile.cuh"
 #include "kernels/cuda/merge/fragments.cuh"
-#include "kernels/cuda/merge/plain.h"
+#include "kernels/cuda/merge/variants.h"
 #include "kernels/cuda/merge/weights.cuh"
-#include "kernels/cuda/merge/wide.h"
 
 namespace valora::kernels::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/merge/plain.h"
+#include "kernels/cuda/merge/variants.h"
 
 #include "kernels/cuda/device/factor.cuh"
 #include "kernels/cuda/device/launch.cuh"

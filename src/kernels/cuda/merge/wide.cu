@@ -11,7 +11,7 @@
 #include "kernels/cuda/merge/find_tile.cuh"
 #include "kernels/cuda/merge/fragments.cuh"
 #include "kernels/cuda/merge/weights.cuh"
-#include "kernels/cuda/merge/wide.h"
+#include "kernels/cuda/merge/variants.h"
 
 namespace valora::kernels::cuda {
 namespace {

@@ -17,11 +17,12 @@ constexpr int64_t kLaneInputs = 8;
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // A chunk has 16 bytes of each lane, of two outputs' inputs.
-int64_t chunk_inputs_of(int bits) { return 4 * kLaneBytes / 2 * 8 / bits; }
+int64_t chunk_inputs_of(int bits) { return 4 * kLaneBytes / 2 * 8 / bits_of(bits); }
 
 // The byte offset of an output's eight inputs from the first integer.
 int64_t place_of(const IntegerMatrix& m, int64_t out, int64_t in) {
-  const int64_t chunk_inputs = chunk_inputs_of(m.bits), word_bytes = kLaneInputs * m.bits / 8;
+  const int64_t chunk_inputs = chunk_inputs_of(m.bits),
+                word_bytes = kLaneInputs * bits_of(m.bits) / 8;
   const int64_t row = out % kStripOuts, lane = row / 2 * 4 + in % kStepInputs / kLaneInputs;
   const int64_t chunk = out / kStripOuts * m.chunks + in / chunk_inputs;
   const int64_t word = row % 2 + in % chunk_inputs / kStepInputs * 2;
@@ -56,7 +57,9 @@ float read_scale(Dtype dtype, const std::byte* from) {
   return __half2float(v);
 }
 
-uint8_t middle_of(const IntegerMatrix& m) { return static_cast<uint8_t>(1 << (m.bits - 1)); }
+uint8_t middle_of(const IntegerMatrix& m) {
+  return static_cast<uint8_t>(kernels::middle_of(m.bits));
+}
 
 // Packs eight inputs of an output; inputs beyond the matrix get the middle value.
 void pack_eight(const IntegerMatrix& m, const uint8_t* values, int64_t out, int64_t in,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "api/find_adapter.h"
 #include "base/files/input_folder.h"
 #include "base/log/log.h"
 #include "base/text/visible_text.h"
@@ -48,7 +47,7 @@ std::vector<std::string> AdapterResolver::missing(const std::vector<AdapterUse>&
     if (!safe_folder_name(use.name) || !check_not_base_name(base_names_, use.name).ok() ||
         !folder_inside(directory_, use.name))
       continue;
-    const auto card = find_adapter(engine_, use.name);
+    const auto card = engine_.adapter(use.name);
     if (!card || outdated(*card)) names.push_back(use.name);
   }
   return names;
@@ -90,7 +89,7 @@ void AdapterResolver::load_one(const std::string& name, Done done) {
 
 void AdapterResolver::read(const std::string& name) {
   LoadAdapter load{.name = name, .path = directory_ + "/" + name, .root = directory_};
-  const auto before = find_adapter(engine_, name);
+  const auto before = engine_.adapter(name);
   if (before) load.expected_generation = outdated(*before);
   // Taken before the files are read: what changes later is not what was loaded.
   std::optional<FolderSnapshot> files;

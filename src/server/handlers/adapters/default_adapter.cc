@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "api/find_adapter.h"
 #include "api/media_limits.h"
 
 namespace valora::server {
@@ -22,7 +21,7 @@ void set_default_adapter(const Service& service, GenerationBody& body) {
 
 Status check_default_adapters(const DefaultAdapters& defaults, const Engine& engine) {
   for (const std::string& name : {defaults.image, defaults.video})
-    if (!name.empty() && !find_adapter(engine, name))
+    if (!name.empty() && !engine.adapter(name))
       return invalid(fmt::format("the default adapter \"{}\" is not loaded", name),
                      "default_mm_loras");
   return {};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "api/find_adapter.h"
 #include "base/files/input_folder.h"
 #include "base/text/visible_text.h"
 #include "server/base_names.h"
@@ -94,7 +93,7 @@ std::string lora_rejection_reason(const Service& service, const LoadAdapter& loa
   if (const Status free = check_not_base_name(service.base_names, load.name); !free.ok())
     return free.error().message;
   if (load.replace || load.expected_generation) return {};
-  if (find_adapter(service.engine, load.name))
+  if (service.engine.adapter(load.name))
     return fmt::format(
         "The lora adapter '{}' has already been loaded. Set 'load_inplace' to true to replace it.",
         load.name);

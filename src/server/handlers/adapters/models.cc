@@ -1,7 +1,6 @@
-#include "server/handlers/adapters/models.h"
+#include "server/handlers/handlers.h"
 
 #include "api/changed_parts_json.h"
-#include "api/find_adapter.h"
 #include "server/handlers/viewer.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
@@ -137,7 +136,7 @@ void handle_model(const std::shared_ptr<Service>& service, HttpRequest request,
   const Viewer viewer(*service, request);
   if (!id.empty() && service->is_base(id) && viewer.may_ask(service->base_name()))
     return exchange->respond({.body = to_text(base_card(*service, viewer, id))});
-  const auto adapter = find_adapter(service->engine, service->adapter_of(id));
+  const auto adapter = service->engine.adapter(std::string(service->adapter_of(id)));
   if (id.empty() || !adapter || !viewer.may_ask(adapter->name))
     return exchange->respond(error_response(model_not_found(id)));
   exchange->respond({.body = to_text(adapter_card(*service, viewer, *adapter, LabelsAs::kList))});

@@ -1,4 +1,4 @@
-#include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/handlers.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Uploaded adapters: which folders are kept, and that no others remain.
-#include "server/handlers/adapters/upload_lora.h"
+#include "server/handlers/handlers.h"
 
 #include <filesystem>
 

@@ -1,6 +1,6 @@
-#include "server/handlers/applications/applications.h"
+#include "server/handlers/handlers.h"
 
-#include "server/handlers/applications/application_json.h"
+#include "server/handlers/status/stats_json.h"
 #include "server/openai/json_text.h"
 
 namespace valora::server {

@@ -1,4 +1,4 @@
-#include "server/handlers/batches/batches.h"
+#include "server/handlers/handlers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

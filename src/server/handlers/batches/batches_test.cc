@@ -1,4 +1,4 @@
-#include "server/handlers/batches/batches.h"
+#include "server/handlers/handlers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,6 @@
 #include "base/testing/temp_dir.h"
 #include "server/batches/batch_runner.h"
 #include "server/handlers/batches/ask_row.h"
-#include "server/handlers/batches/files.h"
 #include "server/testing/handlers_fixture.h"
 
 namespace valora::server {

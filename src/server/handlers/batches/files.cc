@@ -1,4 +1,4 @@
-#include "server/handlers/batches/files.h"
+#include "server/handlers/handlers.h"
 
 #include <fmt/format.h>
 

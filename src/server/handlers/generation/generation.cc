@@ -6,7 +6,6 @@
 #include "server/handlers/adapters/default_adapter.h"
 #include "server/handlers/caller.h"
 #include "server/handlers/generation/generation_answer.h"
-#include "server/handlers/generation/skills.h"
 #include "server/openai/errors.h"
 #include "server/tools/call_constraint.h"
 

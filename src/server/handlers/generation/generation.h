@@ -7,6 +7,7 @@
 #include "server/handlers/generation/answer.h"
 #include "server/handlers/service.h"
 #include "server/openai/requests.h"
+#include "server/openai/skills.h"
 
 namespace valora::server {
 
@@ -23,5 +24,16 @@ void answer_chat(const std::shared_ptr<Service>& service, const HttpRequest& req
 // /v1/responses.
 void start_generation(const Service& service, const HttpRequest& request, GenerationBody body,
                       const Caller& caller, Answer& answer);
+
+// One conversation answered by several models: chats with "skills", and /v1/analyze
+// (docs/skills.md). Each skill is answered as a chat of its own.
+//
+// Sends an object with the answer of each skill, or, if the body asks for a stream, each answer
+// once it is whole.
+void answer_skills(const std::shared_ptr<Service>& service, const HttpRequest& request,
+                   std::shared_ptr<Exchange> exchange, SkillsBody body);
+
+void handle_analyze(const std::shared_ptr<Service>& service, HttpRequest request,
+                    std::shared_ptr<Exchange> exchange);
 
 }  // namespace valora::server

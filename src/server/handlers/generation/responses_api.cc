@@ -1,4 +1,4 @@
-#include "server/handlers/generation/responses_api.h"
+#include "server/handlers/handlers.h"
 
 #include <ctime>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "server/handlers/generation/skills.h"
+#include "server/handlers/generation/generation.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "server/handlers/generation/generation.h"
 #include "server/http/inner_exchange.h"
 #include "server/openai/errors.h"
 #include "server/openai/sse.h"

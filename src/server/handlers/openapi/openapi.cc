@@ -1,11 +1,10 @@
-#include "server/handlers/openapi/openapi.h"
+#include "server/handlers/handlers.h"
 
 #include <algorithm>
 #include <cctype>
 #include <string>
 
-#include "server/handlers/openapi/openapi_answers.h"
-#include "server/handlers/openapi/openapi_bodies.h"
+#include "server/handlers/openapi/schemas.h"
 #include "server/handlers/routes.h"
 #include "server/openai/json_text.h"
 

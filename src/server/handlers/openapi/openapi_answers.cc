@@ -1,4 +1,4 @@
-#include "server/handlers/openapi/openapi_answers.h"
+#include "server/handlers/openapi/schemas.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/handlers/openapi/openapi_bodies.h"
+#include "server/handlers/openapi/schemas.h"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/handlers/adapters/upload_lora.h"
-#include "server/handlers/batches/batches.h"
-#include "server/handlers/batches/files.h"
-#include "server/handlers/openapi/openapi_answers.h"
-#include "server/handlers/status/llama_props.h"
-#include "server/handlers/status/stats.h"
-#include "server/handlers/status/status.h"
+#include "server/handlers/handlers.h"
 #include "server/handlers/streams/streams.h"
 #include "server/openai/request_fields.h"
 

@@ -1,4 +1,4 @@
-#include "server/handlers/pooled/classify.h"
+#include "server/handlers/handlers.h"
 
 #include <ctime>
 

@@ -1,4 +1,4 @@
-#include "server/handlers/pooled/scores.h"
+#include "server/handlers/handlers.h"
 
 #include <algorithm>
 #include <cmath>

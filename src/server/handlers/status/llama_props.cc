@@ -1,4 +1,4 @@
-#include "server/handlers/status/llama_props.h"
+#include "server/handlers/handlers.h"
 
 #include "base/json/json.h"
 #include "server/handlers/viewer.h"

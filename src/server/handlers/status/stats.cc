@@ -1,4 +1,4 @@
-#include "server/handlers/status/stats.h"
+#include "server/handlers/handlers.h"
 
 #include <algorithm>
 

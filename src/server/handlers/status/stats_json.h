@@ -1,11 +1,15 @@
-// Builds the JSON of /v1/stats from the counters of the engine and the metrics.
+// Builds the JSON of /v1/stats and of /v1/applications from the counters of the engine and the
+// metrics.
 #pragma once
 
 #include <cstdint>
 
+#include "api/stats.h"
 #include "base/json/json.h"
+#include "server/applications/applications.h"
 #include "server/handlers/service.h"
 #include "server/handlers/viewer.h"
+#include "server/metrics/recent_latencies.h"
 
 namespace valora::server {
 
@@ -16,5 +20,9 @@ inline constexpr uint64_t kMostSteps = 128;  // entries in steps.last
 OrderedJson stats_json(const Service& service, const ServedUser* user, uint64_t& last_step);
 // One object for each adapter name that the viewer may see.
 OrderedJson adapter_stats_json(const Service& service, const Viewer& viewer);
+
+OrderedJson application_json(const ServedApplication& application, const EngineStats& stats);
+// In seconds; null if there are no answers.
+OrderedJson latency_json(const RecentLatencies::Summary& latencies);
 
 }  // namespace valora::server

@@ -1,5 +1,5 @@
 // The contents of /v1/stats, and who may see them.
-#include "server/handlers/status/stats.h"
+#include "server/handlers/handlers.h"
 
 #include <chrono>
 #include <thread>

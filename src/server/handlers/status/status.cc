@@ -1,4 +1,4 @@
-#include "server/handlers/status/status.h"
+#include "server/handlers/handlers.h"
 
 #include "server/handlers/viewer.h"
 #include "server/openai/errors.h"

@@ -1,11 +1,11 @@
-// Keys and values in 8 bits: a second implementation of kernels/types/kv_format.h.
+// Keys and values in 8 bits: a second implementation of kernels/types/forms.h.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "kernels/types/bf16.h"
-#include "kernels/types/kv_format.h"
+#include "kernels/types/forms.h"
 
 namespace valora::kernels::cuda {
 
