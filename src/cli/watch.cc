@@ -6,7 +6,6 @@
 #include "base/json/parse_ordered.h"
 #include "cli/command.h"
 #include "cli/progress/stop_signals.h"
-#include "cli/progress/stop_signals.h"
 #include "cli/watch/event_line.h"
 #include "cli/watch/server_client.h"
 
