@@ -24,7 +24,8 @@ help:
 	@echo "make lint            the linters alone; LINT_FLAGS=--all takes the tests and the sources with libtorch, too (minutes)"
 	@echo "make format          clang-format over all C++ sources, ruff's safe fixes over all Python"
 	@echo "make conformance     the projections on all of Punica's and vLLM's test grids, all cases of the CUDA kernels, emulated,"
-	@echo "                     these compiled for all GPUs if there is nvcc, and all comparisons with transformers and PEFT"
+	@echo "                     these compiled for all GPUs if there is nvcc, the build for ARM under qemu, and all comparisons"
+	@echo "                     with transformers and PEFT"
 	@echo "                     (make test takes a sample of each)"
 	@echo "make fuzz            fuzz every parser, FUZZ_SECONDS=60 each, FUZZ_JOBS=1 at a time (fuzz/README.md)"
 	@echo "make build           build/valora; PYTHON=/path/python builds against that interpreter's torch (CUDA, say);"
@@ -44,7 +45,7 @@ setup:
 	@PYTHON="$(PYTHON)" tools/setup
 
 setup-tests:
-	@PYTHON="$(PYTHON)" tools/setup tests lint
+	@PYTHON="$(PYTHON)" tools/setup tests lint arm
 
 # Does not import torch, which takes seconds and warns if numpy is missing.
 TORCH_FOLDER := from importlib.util import find_spec; print(find_spec('torch').submodule_search_locations[0])
@@ -126,6 +127,9 @@ conformance: configure-tests
 	  env GTEST_SHARD_INDEX=SHARD $(BUILD)/src/kernels/cuda/emulation/cuda_emulation_test --gtest_brief=1
 	@tools/check_cuda --build $(BUILD)-cuda-all --jobs $(JOBS) --architectures "80;86;89;90;120" --units all
 	@tools/build $(BUILD) $(JOBS) valora valora-bench probes
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm kernels
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm unit
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/arm program
 	@VALORA_CONFORMANCE=full BUILD=$(BUILD) JOBS=$(JOBS) PART=python tools/test
 
 fuzz: configure-tests
