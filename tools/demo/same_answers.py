@@ -2,7 +2,8 @@
 
     python tools/demo/same_answers.py build/valora COMMAND…
 
-In bf16, instruction sets add in different orders, and an answer may differ. COMMAND starts the other build, a run under qemu-user, say. Exit status 0 if all answers are equal.
+In bf16, instruction sets add in different orders, and an answer may differ. COMMAND starts the other build, a run under
+qemu-user, say. Exit status 0 if all answers are equal.
 """
 
 import json
