@@ -152,14 +152,17 @@ def write_model(path, model, kind_of, tokenizer, seed=0):
 
 
 @torch.no_grad()
-def write_language(path, config, tensors, architecture, kind_of, tokenizer, seed=0, rows=None):
-    """Writes a language model of these tensors. rows: of tokens; those after them are left out, as the converter does for Gemma 3."""
+def write_language(path, config, tensors, architecture, kind_of, tokenizer, seed=0, rows=None, deepstack=0):
+    """Writes a language model of these tensors. rows: of tokens; those after them are left out, as the converter does for Gemma 3.
+    deepstack: the first layers that take features of Qwen3-VL's tower."""
     rng, kind = np.random.default_rng(seed), config.model_type
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
     writer = gguf.GGUFWriter(str(path), gguf.MODEL_ARCH_NAMES[architecture])
     llama3 = add_settings(writer, config)
     if kind == "gemma3_text":
         writer.add_sliding_window(config.sliding_window)
+    if deepstack:
+        writer.add_num_deepstack_layers(deepstack)
     tokenizer(writer)
     if llama3:
         writer.add_tensor("rope_freqs.weight", rope_factors(llama3, llama3.get("rope_theta") or config.rope_theta, config.head_dim))

@@ -205,10 +205,11 @@ def stored_values(name, values, config):
 
 
 @torch.no_grad()
-def write_mmproj(path, model, kind, processor, seed=0):
+def write_mmproj(path, model, kind, processor, seed=0, row_end=None):
     """Writes the tower and the projector of a transformers model, and sets their weights to the values that the file decodes to.
 
-    kind: the type of linears whose rows fit. processor: preprocessor_config.json's settings.
+    kind: the type of linears whose rows fit. processor: preprocessor_config.json's settings. row_end: Pixtral's token behind a row of
+    patches, whose embedding the file holds for llama.cpp.
     """
     config, rng = model.config, np.random.default_rng(seed)
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, 64)
@@ -228,6 +229,8 @@ def write_mmproj(path, model, kind, processor, seed=0):
             raw, decoded = gguf_files.stored(np.ascontiguousarray(values), type_name, rng)
             writer.add_tensor(stored_name, raw, raw_dtype=None if type_name in gguf_files.FLOATS else gguf.GGMLQuantizationType[type_name])
             piece.copy_(torch.from_numpy(np.ascontiguousarray(back(decoded))))
+    if row_end is not None:
+        writer.add_tensor("v.token_embd.img_break", model.get_input_embeddings().weight[row_end].float().numpy())
     gguf_files.finish(writer)
     return path
 

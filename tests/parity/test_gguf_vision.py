@@ -87,9 +87,11 @@ class Case(AdaptedCase):
         text = config.text_config
         text.eos_token_id = family.special_id(family.eos)
         gguf_files.write_language(self.folder, text, dict(gguf_vision.language_tensors(model)), gguf_vision.architecture_of(config),
-                                  lambda stored: "F32" if stored.startswith(("token_embd", "output.")) else linears, add_tokenizer(family))
+                                  lambda stored: "F32" if stored.startswith(("token_embd", "output.")) else linears, add_tokenizer(family),
+                                  deepstack=len(getattr(config.vision_config, "deepstack_visual_indexes", [])))
         model.tie_weights()
-        self.mmproj = gguf_vision.write_mmproj(files / "mmproj-model-f16.gguf", model, tower, settings)
+        row_end = family.special_id("[IMG_BREAK]") if name in ("pixtral", "mistral3") else None
+        self.mmproj = gguf_vision.write_mmproj(files / "mmproj-model-f16.gguf", model, tower, settings, row_end=row_end)
         model.save_pretrained(decoded)
         self.reference_folder, self.reference = decoded, Reference(decoded)
         self.adapters = {f"a{i}": save_adapter(model, root / f"a{i}", 900 + i, **settings) for i, settings in enumerate(ADAPTERS)}
