@@ -80,7 +80,9 @@ Result<ChosenFiles> choose_adapter(const Listing& listing, const HubName& name) 
         find_file(listing.files, kModelConfig) != nullptr ? ", but the config.json of a model"
                                                           : ""));
   ChosenFiles chosen{settings_in(listing)};
-  if (const RemoteFile* weights = find_file(listing.files, kAdapterWeights)) {
+  for (const char* file : kAdapterWeights) {
+    const RemoteFile* weights = find_file(listing.files, file);
+    if (weights == nullptr) continue;
     chosen.files.push_back(*weights);
     // A value head is refused by name once it is read; it must not be passed over.
     if (const RemoteFile* head = find_file(listing.files, "value_head.safetensors"))
@@ -91,7 +93,7 @@ Result<ChosenFiles> choose_adapter(const Listing& listing, const HubName& name) 
     return unprocessable(name.id() +
                          " has its tensors in adapter_model.bin (a pickle) alone, which is not "
                          "read, because reading it runs code that it holds");
-  return unprocessable(fmt::format("{} has no {}", name.id(), kAdapterWeights));
+  return unprocessable(fmt::format("{} has no {}", name.id(), kAdapterWeights[0]));
 }
 
 Result<ChosenFiles> choose_model(const Listing& listing, const HubName& name) {

@@ -62,6 +62,10 @@ TEST(ChooseFiles, AdapterIsTakenWithoutItsBase) {
   for (const Kind kind : {Kind::kAdapter, Kind::kAny})
     EXPECT_THAT(chosen(files, kind),
                 ElementsAre("adapter_config.json", "valora.json", "adapter_model.safetensors"));
+  EXPECT_THAT(
+      chosen({"adapter_config.json", "0000100_adapters.safetensors", "adapters.safetensors"},
+             Kind::kAdapter),
+      ElementsAre("adapter_config.json", "adapters.safetensors"));
   EXPECT_THAT(reason(files, Kind::kModel), HasSubstr("is an adapter: give its base model"));
   EXPECT_THAT(reason({"config.json", "model.safetensors"}, Kind::kAdapter),
               HasSubstr("no adapter_config.json, but the config.json of a model"));

@@ -11,6 +11,8 @@ inline constexpr char kModelConfig[] = "config.json";
 inline constexpr char kAdapterConfig[] = "adapter_config.json";
 inline constexpr char kModelWeights[] = "model.safetensors";
 inline constexpr char kWeightsIndex[] = "model.safetensors.index.json";
-inline constexpr char kAdapterWeights[] = "adapter_model.safetensors";
+// PEFT's, and those of mlx-lm and mlx-vlm.
+inline constexpr const char* kAdapterWeights[] = {"adapter_model.safetensors",
+                                                  "adapters.safetensors"};
 
 }  // namespace valora::hub

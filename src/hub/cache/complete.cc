@@ -81,7 +81,9 @@ bool has_tensors(const std::string& folder, Kind kind, const HubName& name) {
   const bool adapter = has(folder, kAdapterConfig);
   const bool model = has(folder, kModelConfig);
   if (kind == Kind::kAdapter || (kind == Kind::kAny && adapter && !model))
-    return adapter && has(folder, kAdapterWeights);
+    return adapter && std::ranges::any_of(kAdapterWeights, [&](const char* weights) {
+             return has(folder, weights);
+           });
   return is_one_gguf(folder) || (model && has_weights(folder));
 }
 

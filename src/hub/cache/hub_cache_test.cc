@@ -119,6 +119,10 @@ TEST(CompleteFolder, AdapterAndGgufFile) {
   EXPECT_TRUE(is_complete(adapter.path(), Kind::kAdapter, kName));
   EXPECT_TRUE(is_complete(adapter.path(), Kind::kAny, kName));
   EXPECT_FALSE(is_complete(adapter.path(), Kind::kModel, kName));
+  const TempDir mlx;
+  mlx.write("adapter_config.json", "{}");
+  mlx.write("adapters.safetensors", "");
+  EXPECT_TRUE(is_complete(mlx.path(), Kind::kAdapter, kName));
   const TempDir gguf;
   gguf.write("a.gguf", "");
   EXPECT_TRUE(is_complete(gguf.path(), Kind::kModel, kName));
