@@ -275,7 +275,7 @@ def test_frames_are_checked(server, push):
 
 
 def test_streams_are_their_owners_and_survive_a_restart(tmp_path):
-    (tmp_path / "users.yaml").write_text(USERS)
+    (tmp_path / "users.yaml").write_text(USERS.replace("[coins]", "[coins, digits]"))
     options = ("--users", tmp_path / "users.yaml", "--streams-per-user", "1")
     server = StreamServer(tmp_path / "kept", *options)
     anns = server.begin("push", ["digits"], "sk-ann-0001", name="gate")
@@ -285,6 +285,7 @@ def test_streams_are_their_owners_and_survive_a_restart(tmp_path):
     assert len(server.ask("GET", "/v1/streams", key="sk-bob-0002")[1]["data"]) == 1
     server.process.kill()
     server.process.wait()
+    (tmp_path / "users.yaml").write_text(USERS)
     server = StreamServer(tmp_path / "kept", *options)
     described = server.ask("GET", anns, key="sk-ann-0001")[1]
     assert described["name"] == "gate" and described["state"] == "waiting"
@@ -293,7 +294,10 @@ def test_streams_are_their_owners_and_survive_a_restart(tmp_path):
     server.ask("POST", f"{bobs}/frames", (SAMPLES / "coins-1.png").read_bytes(), "sk-bob-0002")
     server.wait_until(lambda: server.events(bobs, "answers", key="sk-bob-0002"), "answers")
     answers = server.events(bobs, "answers", key="sk-bob-0002")[0]["answers"]
-    assert "error" in answers["digits"] and "content" in answers["coins"]  # bob may not use digits
+    assert "error" in answers["digits"] and "content" in answers["coins"]  # bob may not use digits any more
+    assert server.ask("DELETE", bobs, key="sk-bob-0002")[0] == 200
+    status, refusal = server.ask("POST", "/v1/streams", {"source": "push", "skills": ["digits"]}, "sk-bob-0002")
+    assert status == 404 and "`digits` does not exist" in refusal["error"]["message"]
     assert server.stop() == 0
 
 

@@ -9,6 +9,7 @@
 #include "media/video/live_video.h"
 #include "server/handlers/batches/batch_access.h"
 #include "server/handlers/streams/stream_asker.h"
+#include "server/handlers/viewer.h"
 #include "server/openai/errors.h"
 #include "server/openai/json_text.h"
 #include "server/openai/skills.h"
@@ -78,6 +79,17 @@ StreamPtr stream_of(const Service& service, const HttpRequest& request, Exchange
   return nullptr;
 }
 
+// A resolver may know models later.
+Status check_models(const Service& service, const HttpRequest& request, const SkillsBody& body) {
+  if (!service.options.lora_resolver_dir.empty()) return {};
+  const Viewer viewer(service, request);
+  for (const Skill& skill : body.skills) {
+    const std::string& model = skill.body.target.model;
+    if (!model.empty() && !viewer.knows(model)) return model_not_found(model);
+  }
+  return {};
+}
+
 // The skills, as a chat would check them, and the places that the stream reads and writes.
 Status check_stream(const Service& service, const HttpRequest& request,
                     const streams::StreamSpec& spec) {
@@ -94,7 +106,8 @@ Status check_stream(const Service& service, const HttpRequest& request,
   const OrderedJson picture =
       OrderedJson::array({{{"type", "image_url"}, {"image_url", {{"url", kSmallestPicture}}}}});
   const auto parsed = parse_skills(chat_text(spec, all, picture), service.request_limits(request));
-  return parsed.ok() ? Status() : Status(parsed.error());
+  if (!parsed.ok()) return parsed.error();
+  return *parsed ? check_models(service, request, **parsed) : Status();
 }
 
 Result<int64_t> number_in_query(const HttpRequest& request, const char* key, int64_t fallback) {
