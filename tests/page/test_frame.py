@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from conftest import (
+    SAMPLES,
     Watch,
     add_picture,
     answer_events,
@@ -22,8 +23,8 @@ from conftest import (
 )
 
 VIEWS = {"try": "/", "adapters": "/#adapters", "batches": "/#batches", "streams": "/#streams", "now": "/#now", "charts": "/#charts", "docs": "/docs"}
-READY = {"try": ".empty button", "adapters": "tbody tr", "batches": ".totals dd", "now": ".panels .figures", "charts": "main input[type=file]",
-         "docs": ".endpoint"}
+READY = {"try": ".empty button", "adapters": "tbody tr", "streams": "summary", "batches": ".totals dd", "now": ".panels .figures",
+         "charts": "main input[type=file]", "docs": ".endpoint"}
 
 
 def try_states(page):
@@ -105,7 +106,20 @@ def docs_states(page):
     yield "endpoints"
 
 
-STATES = {"try": try_states, "adapters": adapter_states, "charts": chart_states, "docs": docs_states}
+def stream_states(page):
+    page.get_by_text("Begin a stream").click()
+    yield "form"
+    origin = page.url.split("#")[0]
+    skills = [{"model": "coins", "response_format": {"type": "boxes"}, "event": {"when": {"boxes": {}}}}, "digits"]
+    stream = page.request.post(f"{origin}v1/streams", data={"name": "gate", "source": "push", "skills": skills, "max_tokens": 24}).json()["id"]
+    page.request.post(f"{origin}v1/streams/{stream}/frames", data=(SAMPLES / "coins-1.png").read_bytes(), headers={"Content-Type": "image/png"})
+    page.get_by_text("answered after").wait_for()
+    page.locator(".track .bar").wait_for()
+    yield "a stream"
+    page.request.delete(f"{origin}v1/streams/{stream}")
+
+
+STATES = {"streams": stream_states, "try": try_states, "adapters": adapter_states, "charts": chart_states, "docs": docs_states}
 
 
 def check_frame(page, state):

@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from serving import MODEL, Server, checkpoints
+import checkpoints
+from serving import MODEL, Server
 
 PROMPTS = ["What is this?", "Name the color.", "How many?", "Say it in one word.", "And now?"]
 FLOOD = 6  # clients

@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from serving import MODEL, Server, checkpoints
+import checkpoints
+from serving import MODEL, Server
 
 QUESTION = "What is this?"
 

@@ -6,7 +6,8 @@ import json
 import pytest
 from test_command_line import run
 
-from serving import MODEL, Server, checkpoints, image_part, picture, text_part
+import checkpoints
+from serving import MODEL, Server, image_part, picture, text_part
 
 COLOURS, LETTERS = ["red", "green", "blue"], ["a", "b", "c", "d", "e"]
 QUESTION = [image_part(picture(3)), text_part("What is this?")]

@@ -4,7 +4,8 @@ import concurrent.futures
 
 import pytest
 
-from serving import Server, checkpoints, image_part, picture, text_part
+import checkpoints
+from serving import Server, image_part, picture, text_part
 
 PARTS = {"language": r".*language_model\.layers\..*_proj", "projector": r".*(visual\.merger\.mlp\.[02]|linear_[12])",
          "tower": r".*(visual\.blocks|vision_tower)\..*\.(qkv|proj|fc1|fc2|[a-z]+_proj)"}
