@@ -192,6 +192,14 @@ struct Avx2Float : Avx2Floats {
   }
 };
 
+// Integer sums of 16 outputs.
+struct Avx2Ints {
+  __m256i low, high;  // outputs 0–7 and 8–15
+
+  static Avx2Ints of(int32_t sum) { return {_mm256_set1_epi32(sum), _mm256_set1_epi32(sum)}; }
+  Avx2Floats::Sums floats() const { return {_mm256_cvtepi32_ps(low), _mm256_cvtepi32_ps(high)}; }
+};
+
 // The ByteVectors.
 // 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight sums fit without overflow. 8
 // bits: inputs and weights are widened to 16 bits for vpmaddwd.
@@ -205,12 +213,10 @@ struct Avx2Bytes : Avx2Floats {
   static constexpr int kInputBytes = BITS == 4 ? 1 : 2;
   template <int BITS>
   static constexpr int kOffset = BITS == 4 ? 0 : -128;
-  struct Ints {
-    __m256i low, high;  // outputs 0–7 and 8–15
-  };
+  using Ints = Avx2Ints;
   using Weights = Ints;
 
-  static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static Ints no_ints() { return Ints::of(0); }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
     if constexpr (BITS == 4) {
@@ -256,7 +262,7 @@ struct Avx2Bytes : Avx2Floats {
       const __m256i ones = _mm256_set1_epi16(1);
       ints = {_mm256_madd_epi16(ints.low, ones), _mm256_madd_epi16(ints.high, ones)};
     }
-    return {_mm256_cvtepi32_ps(ints.low), _mm256_cvtepi32_ps(ints.high)};
+    return ints.floats();
   }
 };
 
@@ -297,9 +303,7 @@ struct Avx2Kv : Avx2Float {
     store_pairs(panels + 32, numbers<FORMAT, 2>(quad), numbers<FORMAT, 3>(quad));
   }
 
-  struct Ints {
-    __m256i low, high;  // outputs 0–7 and 8–15
-  };
+  using Ints = Avx2Ints;
   using Words = Ints;
   template <int I>
   static __m256i words_of_half(__m256i x) {
@@ -309,15 +313,13 @@ struct Avx2Kv : Avx2Float {
   static Words words(const uint8_t* quad) {
     return {words_of_half<I>(half_quad(quad)), words_of_half<I>(half_quad(quad + 32))};
   }
-  static Ints no_ints() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static Ints no_ints() { return Ints::of(0); }
   static void dot(Ints& ints, Words w, int32_t two) {
     const __m256i x = _mm256_set1_epi32(two);
     ints.low = _mm256_add_epi32(ints.low, _mm256_madd_epi16(w.low, x));
     ints.high = _mm256_add_epi32(ints.high, _mm256_madd_epi16(w.high, x));
   }
-  static Sums floats_of(Ints ints) {
-    return {_mm256_cvtepi32_ps(ints.low), _mm256_cvtepi32_ps(ints.high)};
-  }
+  static Sums floats_of(Ints ints) { return ints.floats(); }
 };
 
 }  // namespace

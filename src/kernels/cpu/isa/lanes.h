@@ -118,5 +118,17 @@ inline __attribute__((always_inline)) float sum_lanes(Lanes lanes) {
   return reduce_lanes(lanes, [](Lanes a, Lanes b) __attribute__((always_inline)) { return a + b; });
 }
 
+// Of the KvVectors (attention/byte_sums.h), where no instruction narrows or adds 16 integers.
+struct LaneBytes {
+  static void store_bytes(uint8_t* p, LaneBits bits) {
+    for (int i = 0; i < 16; ++i) p[i] = static_cast<uint8_t>(bits[i]);
+  }
+  static int32_t sum_of_ints(LaneBits ints) {
+    int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) sum += ints[i];
+    return sum;
+  }
+};
+
 }  // namespace
 }  // namespace valora::kernels

@@ -56,7 +56,7 @@ struct NeonMixedBytes : NeonBytes {
   }
 };
 
-struct NeonMixedKv : NeonKv {
+struct NeonMixedKv : NeonKv, LaneBytes {
   // Upper and lower sums of 3 rows take 24 of the 32 registers.
   static constexpr int kRows = 3;
   template <KvFormat FORMAT>
@@ -73,14 +73,6 @@ struct NeonMixedKv : NeonKv {
     Quads quads = load_quads(quad);
     for (uint8x16_t& part : quads.part) part = veorq_u8(part, vdupq_n_u8(0x80));
     return quads;
-  }
-  static void store_bytes(uint8_t* p, LaneBits bits) {
-    for (int i = 0; i < 16; ++i) p[i] = static_cast<uint8_t>(bits[i]);
-  }
-  static int32_t sum_of_ints(LaneBits ints) {
-    int32_t sum = 0;
-    for (int i = 0; i < 16; ++i) sum += ints[i];
-    return sum;
   }
   static Ints ints_from(int32_t sum) { return Ints::of(sum); }
   static void dot_unsigned(Ints& ints, Quads quads, int32_t four) {
