@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <filesystem>
 #include <utility>
 #include <variant>
 
 #include "base/json/json.h"
+#include "base/text/percent.h"
 #include "server/batches/batch_lines.h"
 #include "server/openai/json_text.h"
 
@@ -26,13 +26,7 @@ server::Row post(std::string name, std::string path, std::string body) {
 }  // namespace
 
 std::string file_url_of(const std::string& path) {
-  std::string url = "file://";
-  for (const char c : std::filesystem::absolute(path).string()) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) ||
-                       std::string_view("/-_.~").find(c) != std::string_view::npos;
-    url += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return url;
+  return "file://" + percent_encoded(std::filesystem::absolute(path).string(), "/");
 }
 
 server::Row media_row(const MediaRow& row, const RowQuestion& question) {

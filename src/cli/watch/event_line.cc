@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/text/percent.h"
 #include "base/text/visible_text.h"
 
 namespace valora::cli {
@@ -67,13 +68,7 @@ std::string source_url(const std::string& source) {
   std::error_code fault;
   if (source.find("://") != source.npos || source == "push" || !fs::is_regular_file(source, fault))
     return source;
-  std::string out = "file://";
-  for (const char c : fs::absolute(source).lexically_normal().string()) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("/-_.~").find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
+  return "file://" + percent_encoded(fs::absolute(source).lexically_normal().string(), "/");
 }
 
 }  // namespace valora::cli

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <thread>
 
+#include "base/text/percent.h"
 #include "hub/client/refusals.h"
 #include "hub/client/retries.h"
 
@@ -13,18 +14,6 @@ namespace {
 
 constexpr size_t kMostListingBytes = size_t{32} << 20;
 constexpr std::chrono::seconds kAnswerLimit{60};
-
-std::string escaped(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  std::string out;
-  for (const char c : text)
-    if (kPlain.find(c) != std::string_view::npos)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  return out;
-}
 
 // The value of an ETag: without the marks of weakness and quotation.
 std::string plain_etag(std::string etag) {
@@ -48,7 +37,8 @@ std::optional<uint64_t> size_in(const Reply& reply) {
 
 std::string file_url(const HubSettings& settings, const HubName& name, const std::string& commit,
                      const std::string& file) {
-  return fmt::format("{}/{}/resolve/{}/{}", settings.endpoint, name.id(), commit, escaped(file));
+  return fmt::format("{}/{}/resolve/{}/{}", settings.endpoint, name.id(), commit,
+                     percent_encoded(file));
 }
 
 HubClient::Answer HubClient::ask_once(std::string url, bool head) {
@@ -89,7 +79,7 @@ HubClient::Answer HubClient::ask(const std::string& url, bool head) {
 
 Result<Listing> HubClient::list(const HubName& name) {
   const std::string url = fmt::format("{}/api/models/{}/revision/{}?blobs=true", settings_.endpoint,
-                                      name.id(), escaped(name.revision_or_main()));
+                                      name.id(), percent_encoded(name.revision_or_main()));
   const Answer answer = ask(url, false);
   if (answer.reply.code != CURLE_OK)
     return Error{ErrorCode::kUnavailable,
