@@ -16,6 +16,19 @@
 #include "kernels/cpu/isa/isa_kernels.h"
 
 namespace valora::kernels {
+
+// Each is in the source of its name, the only one compiled for its instructions: call it on CPUs
+// that have them. add_… replace the kernels that these instructions make faster.
+IsaKernels portable_kernels();
+IsaKernels avx2_kernels();
+IsaKernels avx512_kernels();  // without `bytes`
+IsaKernels neon_kernels();
+void add_avx512bf16(IsaKernels& kernels);
+void add_vnni(IsaKernels& kernels);
+void add_vbmi(IsaKernels& kernels);
+void add_avxvnni(IsaKernels& kernels);
+void add_neonbf16(IsaKernels& kernels);
+
 namespace {
 
 // An instruction set: a row of kEntries.
