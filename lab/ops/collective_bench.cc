@@ -25,7 +25,7 @@ Measurement measure_all_reduces(Bench& bench, int ranks, int64_t values) {
                        },
                        {}};
   const double additions = static_cast<double>(kAllReduces * values * (ranks - 1));
-  return time_in_turns(bench, {0, additions, true}, {ours});
+  return time_in_turns(bench, {0, additions, Arithmetic::kFloat}, {ours});
 }
 
 Shape all_reduce_shape(int ranks, int64_t tokens) {

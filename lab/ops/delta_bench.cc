@@ -77,7 +77,7 @@ class DeltaProblem {
 // ATen computes the chunked form of training.
 Measurement measure_delta_prefill(Bench& bench, const DeltaShape& s) {
   const DeltaProblem problem(s, 1);
-  return compete(bench, {0, s.operations(), true},
+  return compete(bench, {0, s.operations(), Arithmetic::kFloat},
                  {pure(kOurs, [&] { return problem.step(0, false); }),
                   pure("aten", [&] { return problem.chunks(); })},
                  kDeltaTolerance);
@@ -87,7 +87,7 @@ Measurement measure_delta_decode(Bench& bench, const DeltaShape& s) {
   const int64_t layers = cold_copies(static_cast<int64_t>(s.state_bytes()) / 2);
   const DeltaProblem problem(s, layers);
   int64_t layer = 0;
-  return time_in_turns(bench, {s.state_bytes(), s.operations(), true},
+  return time_in_turns(bench, {s.state_bytes(), s.operations(), Arithmetic::kFloat},
                        {pure(kOurs, [&] { return problem.step(layer++ % layers, true); })});
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/cpu/isa/kernel_set.h"
+#include "kernels/cpu/product/byte_product.h"
 #include "kernels/cpu/product/product.h"
 #include "lab/ops/bandwidth_loop.h"
 #include "lab/ops/timing.h"
@@ -59,6 +60,47 @@ double best_product_rate(at::ScalarType dtype) {
   return best;
 }
 
+// The same with integers: 4 or 8 bits, groups of `group` inputs.
+double byte_product_rate(int bits, int64_t group) {
+  constexpr int64_t kRows = 60, kInputs = 512, kOutputs = 128, kRepeats = 20;
+  const int threads = at::get_num_threads();
+  kernels::IntegerPanels w = kernels::integer_layout(kOutputs, kInputs, bits, group, false, false);
+  w.input_block = group;
+  const at::Tensor panels = at::zeros({threads, kernels::integer_bytes(w)}, at::kByte),
+                   x = at::ones({kRows, kInputs}, at::kFloat),
+                   y = at::zeros({threads, kRows, kOutputs}, at::kFloat);
+  const kernels::ByteForm form = kernels::byte_form(w, kernels::byte_kernels());
+  const at::Tensor values = at::empty({kRows, form.row_bytes()}, at::kByte),
+                   scales = at::empty({kRows, form.spans()}, at::kFloat),
+                   sums = at::empty_like(scales), starts = at::empty_like(scales, at::kInt);
+  kernels::round_rows_to_bytes(
+      x.const_data_ptr<float>(), kRows, kInputs, form,
+      {values.mutable_data_ptr<uint8_t>(), scales.mutable_data_ptr<float>(),
+       sums.mutable_data_ptr<float>(), starts.mutable_data_ptr<int32_t>()});
+  const auto multiply = [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      kernels::ByteProduct p;
+      p.w = w;
+      p.w.data = panels.const_data_ptr<uint8_t>() + t * panels.stride(0);
+      p.m = kRows;
+      p.panel_end = kernels::panels_of(kOutputs);
+      p.y = y.mutable_data_ptr<float>() + t * kRows * kOutputs;
+      p.ldy = kOutputs;
+      p.rows = {values.const_data_ptr<uint8_t>(),
+                form.row_bytes(),
+                scales.const_data_ptr<float>(),
+                sums.const_data_ptr<float>(),
+                starts.const_data_ptr<int32_t>(),
+                form.spans(),
+                form.span,
+                form.block_spans()};
+      for (int64_t i = 0; i < kRepeats; ++i) kernels::byte_kernels().multiply(p);
+    }
+  };
+  const double seconds = fastest([&] { ops::torch_parallel()(0, threads, 1, multiply); }, 5);
+  return 2.0 * kRows * kInputs * kOutputs * kRepeats * threads / seconds;
+}
+
 }  // namespace
 
 Limits::Limits() : array_(ops::huge_zeros(kArrayBytes / 4, at::kFloat)) {
@@ -74,8 +116,10 @@ void Limits::refresh() {
 }
 
 void Limits::measure_arithmetic() {
-  bf16_arithmetic_ = std::max(bf16_arithmetic_, best_product_rate<kernels::bf16>(at::kBFloat16));
-  float_arithmetic_ = std::max(float_arithmetic_, best_product_rate<float>(at::kFloat));
+  const std::array rates{best_product_rate<kernels::bf16>(at::kBFloat16),
+                         best_product_rate<float>(at::kFloat), byte_product_rate(8, 512),
+                         byte_product_rate(4, 512)};
+  for (size_t i = 0; i < rates.size(); ++i) arithmetic_[i] = std::max(arithmetic_[i], rates[i]);
 }
 
 void Limits::measure_bandwidth() {

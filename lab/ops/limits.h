@@ -4,9 +4,14 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 
 namespace valora::bench {
+
+// kBytes, kNibbles: weights of 8 and 4 bits, inputs rounded to 8 bits.
+enum class Arithmetic : uint8_t { kBf16, kFloat, kBytes, kNibbles };
 
 class Limits {
  public:
@@ -18,7 +23,7 @@ class Limits {
   double lowest_bandwidth() const { return lowest_; }
   double highest_bandwidth() const { return highest_; }
   // Multiplications and additions per second of the best product loop over data in L2.
-  double arithmetic(bool float32) const { return float32 ? float_arithmetic_ : bf16_arithmetic_; }
+  double arithmetic(Arithmetic kind) const { return arithmetic_[static_cast<size_t>(kind)]; }
 
  private:
   void measure_bandwidth();
@@ -26,7 +31,7 @@ class Limits {
 
   at::Tensor array_;
   double bandwidth_ = 0, lowest_ = 0, highest_ = 0;
-  double bf16_arithmetic_ = 0, float_arithmetic_ = 0;
+  std::array<double, 4> arithmetic_{};
   std::chrono::steady_clock::time_point measured_;
 };
 

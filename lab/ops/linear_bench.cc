@@ -27,7 +27,8 @@ double tolerance_of(at::ScalarType dtype) {
 Work work_of(int64_t tokens, int64_t out, int64_t in, at::ScalarType dtype) {
   const double element = static_cast<double>(c10::elementSize(dtype));
   return {element * static_cast<double>(out * in + tokens * (in + out)),
-          2.0 * static_cast<double>(tokens * out * in), dtype == at::kFloat};
+          2.0 * static_cast<double>(tokens * out * in),
+          dtype == at::kFloat ? Arithmetic::kFloat : Arithmetic::kBf16};
 }
 
 // Copies of one matrix in one layout, created by the first shape that needs them and then shared.

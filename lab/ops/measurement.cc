@@ -49,7 +49,7 @@ Measurement compete(Bench& bench, const Work& work, const std::vector<Contender>
 
 void set_bound(Measurement& m, const Limits& limits) {
   const double memory = m.work.bytes / m.bandwidth,
-               arithmetic = m.work.operations / limits.arithmetic(m.work.float32);
+               arithmetic = m.work.operations / limits.arithmetic(m.work.arithmetic);
   m.bandwidth_bound = memory >= arithmetic;
   m.bound_seconds = std::max(memory, arithmetic);
 }

@@ -28,7 +28,7 @@ struct Contender {
 struct Work {
   double bytes = 0;       // memory traffic; 0 if all data is in the caches
   double operations = 0;  // multiplications and additions
-  bool float32 = false;   // use the fp32 arithmetic limit; false: bf16
+  Arithmetic arithmetic = Arithmetic::kBf16;
 };
 
 struct Measurement {

@@ -56,8 +56,10 @@ Machine machine_of(const Limits& limits) {
           limits.bandwidth(),
           limits.lowest_bandwidth(),
           limits.highest_bandwidth(),
-          limits.arithmetic(false),
-          limits.arithmetic(true)};
+          limits.arithmetic(Arithmetic::kBf16),
+          limits.arithmetic(Arithmetic::kFloat),
+          limits.arithmetic(Arithmetic::kBytes),
+          limits.arithmetic(Arithmetic::kNibbles)};
 }
 
 OpsRun run_all(const Settings& settings, std::vector<Shape> shapes, const ShapeProgress& progress) {

@@ -17,7 +17,8 @@ struct Machine {
   int64_t last_level_cache = 0;
   // Bytes per second: last measurement, and range over the run.
   double bandwidth = 0, lowest_bandwidth = 0, highest_bandwidth = 0;
-  double bf16_arithmetic = 0, float_arithmetic = 0;  // operations per second
+  // Operations per second; the last two with inputs rounded to 8 bits.
+  double bf16_arithmetic = 0, float_arithmetic = 0, int8_arithmetic = 0, int4_arithmetic = 0;
 };
 
 struct OpsRun {

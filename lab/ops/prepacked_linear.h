@@ -11,4 +11,19 @@ bool has_prepacked_linear(at::ScalarType dtype);
 at::Tensor prepack_linear(const at::Tensor& w, int64_t tokens);
 at::Tensor prepacked_linear(const at::Tensor& x, const at::Tensor& packed);
 
+// oneDNN's product of 8-bit integers: weights with a scale per output, inputs with a scale in all,
+// which is known beforehand.
+class OnednnBytes {
+ public:
+  static bool supported();
+  // w: [out, in] in fp32.
+  OnednnBytes(const at::Tensor& w, int64_t tokens, double largest_input);
+  // x: [tokens, in] in fp32 or bf16 → [tokens, out] in bf16.
+  at::Tensor product(const at::Tensor& x) const;
+
+ private:
+  double input_scale_;
+  at::Tensor packed_, scales_, zeros_;
+};
+
 }  // namespace valora::bench

@@ -12,10 +12,10 @@ namespace {
 std::string machine_text(const Machine& m) {
   return fmt::format(
       "{} thread{}, {}; reading memory {:.1f} GB/s ({:.1f}-{:.1f} during the run), products {:.0f} "
-      "GFLOP/s in bf16, "
-      "{:.0f} in fp32\n",
+      "GFLOP/s in bf16, {:.0f} in fp32, rounded inputs {:.0f} GOP/s in int8, {:.0f} in int4\n",
       m.threads, m.threads == 1 ? "" : "s", m.isa, m.bandwidth / 1e9, m.lowest_bandwidth / 1e9,
-      m.highest_bandwidth / 1e9, m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9);
+      m.highest_bandwidth / 1e9, m.bf16_arithmetic / 1e9, m.float_arithmetic / 1e9,
+      m.int8_arithmetic / 1e9, m.int4_arithmetic / 1e9);
 }
 
 std::string time_text(double seconds) {
@@ -80,7 +80,9 @@ Json machine_json(const Machine& m) {
           {"lowest_bandwidth_bytes_per_second", m.lowest_bandwidth},
           {"highest_bandwidth_bytes_per_second", m.highest_bandwidth},
           {"bf16_operations_per_second", m.bf16_arithmetic},
-          {"fp32_operations_per_second", m.float_arithmetic}};
+          {"fp32_operations_per_second", m.float_arithmetic},
+          {"int8_operations_per_second", m.int8_arithmetic},
+          {"int4_operations_per_second", m.int4_arithmetic}};
 }
 
 Json measurement_json(const Measurement& m) {

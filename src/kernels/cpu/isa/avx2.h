@@ -202,44 +202,37 @@ struct Avx2Ints {
 
 // The ByteVectors.
 // 4 bits: vpmaddubsw adds pairs of products in 16 bits, where eight sums fit without overflow. 8
-// bits: inputs and weights are widened to 16 bits for vpmaddwd.
+// bits: inputs and weights have 16 bits for vpmaddwd; the even bytes of the weights are widened by
+// a mask and the odd ones by a shift.
 struct Avx2Bytes : Avx2Floats {
   static constexpr int kTileSums = 5;
   static constexpr int kBlockSums = 0;
-  static constexpr bool kStarts = false;  // a start value would overflow 16 bits
+  template <int BITS>
+  static constexpr bool kStarts = BITS == 8;  // a start value would overflow 16 bits
   template <int BITS>
   static constexpr int64_t kMostSpan = BITS == 4 ? 32 : 1 << 14;
   template <int BITS>
   static constexpr int kInputBytes = BITS == 4 ? 1 : 2;
-  template <int BITS>
-  static constexpr int kOffset = BITS == 4 ? 0 : -128;
+  template <int>
+  static constexpr int kOffset = 0;
   using Ints = Avx2Ints;
   using Weights = Ints;
 
   static Ints no_ints() { return Ints::of(0); }
+  static Ints ints_from(int32_t sum) { return Ints::of(sum); }
   template <int BITS, int STEP>
   static Weights weights(const uint8_t* chunk) {
-    if constexpr (BITS == 4) {
-      const auto* words = reinterpret_cast<const __m256i*>(chunk);
-      const __m256i mask = _mm256_set1_epi8(15);
-      const auto nibbles = [&](const __m256i* p) __attribute__((always_inline)) {
-        const __m256i bits = _mm256_loadu_si256(p);
-        return _mm256_and_si256(STEP == 0 ? bits : _mm256_srli_epi16(bits, 4), mask);
-      };
-      return {nibbles(words), nibbles(words + 1)};
-    }
-    // The two inputs of a step move to the high bytes of 16 bits, which a shift widens.
-    constexpr char kA = STEP % 2 * 2, kB = kA + 1;
-    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(
-        -1, kA, -1, kB, -1, kA + 4, -1, kB + 4, -1, kA + 8, -1, kB + 8, -1, kA + 12, -1, kB + 12));
-    const auto pairs = [&](const uint8_t* words) __attribute__((always_inline)) {
-      const __m256i values =
-          _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
-                           _mm256_set1_epi8(static_cast<char>(0x80)));
-      return _mm256_srai_epi16(_mm256_shuffle_epi8(values, order), 8);
+    const auto* words = reinterpret_cast<const __m256i*>(chunk + (BITS == 8 ? STEP / 2 * 64 : 0));
+    const auto half = [](const __m256i* p) __attribute__((always_inline)) {
+      const __m256i bits = _mm256_loadu_si256(p);
+      if constexpr (BITS == 4)
+        return _mm256_and_si256(STEP == 0 ? bits : _mm256_srli_epi16(bits, 4),
+                                _mm256_set1_epi8(15));
+      else
+        return STEP % 2 == 0 ? _mm256_and_si256(bits, _mm256_set1_epi16(255))
+                             : _mm256_srli_epi16(bits, 8);
     };
-    const uint8_t* words = chunk + STEP / 2 * 64;
-    return {pairs(words), pairs(words + 32)};
+    return {half(words), half(words + 1)};
   }
   static __m256i inputs(const uint8_t* x) {
     int32_t four;
@@ -255,6 +248,8 @@ struct Avx2Bytes : Avx2Floats {
       ints.low = _mm256_add_epi32(ints.low, _mm256_madd_epi16(w.low, x));
       ints.high = _mm256_add_epi32(ints.high, _mm256_madd_epi16(w.high, x));
     }
+    // Otherwise g++ adds the products of several steps first, and runs out of registers.
+    asm("" : "+x"(ints.low), "+x"(ints.high));
   }
   template <int BITS>
   static Sums floats_of(Ints ints) {

@@ -14,6 +14,7 @@ namespace {
 // The ByteVectors: inputs times the unsigned weights of 16 outputs.
 struct AvxVnniBytes : Avx2Bytes {
   static constexpr int kTileSums = 6;
+  template <int>
   static constexpr bool kStarts = true;
   template <int>
   static constexpr int64_t kMostSpan = 1 << 14;

@@ -7,8 +7,8 @@
 //   kBlockSums              kTileSums of tiles with sums per block (byte_tile); 0: no such tiles
 //   Ints                    sums of integers for 16 outputs
 //   no_ints()
-//   kStarts                 true if V has ints_from(sum), which starts all sums at `sum`, and
-//                           weights<> are values without an offset
+//   kStarts<BITS>           true if ints_from(sum) starts all sums at `sum`, and weights<> are
+//                           values without an offset
 //   kMostSpan<BITS>         most inputs per span for which Ints do not overflow
 //   kInputBytes<BITS>       bytes per input; each step takes 4 bytes of a row
 //   kOffset<BITS>           weights are stored as values plus this
@@ -60,14 +60,14 @@ int middle_of(const IntegerPanels& w) {
 
 // Starts the sums of a span, where possible at what the zero-point subtracts, so that no later work
 // is needed for it.
-template <typename V, int ROWS, int PANELS>
+template <typename V, int BITS, int ROWS, int PANELS>
 inline __attribute__((always_inline)) void start_span(const ByteProduct& p,
                                                       const IntegerPlace& place, int64_t span,
                                                       typename V::Ints (&ints)[ROWS][PANELS]) {
 #pragma GCC unroll 16
   for (int i = 0; i < ROWS; ++i) {
     typename V::Ints start = V::no_ints();
-    if constexpr (V::kStarts)
+    if constexpr (V::template kStarts<BITS>)
       start = V::ints_from(p.rows.starts[(place.row + i) * p.rows.spans + span]);
 #pragma GCC unroll 4
     for (int j = 0; j < PANELS; ++j) ints[i][j] = start;
@@ -81,7 +81,7 @@ inline __attribute__((always_inline)) void add_span(const ByteProduct& p, const 
                                                     int64_t span, int64_t group,
                                                     typename V::Ints (&ints)[ROWS][PANELS],
                                                     typename V::Sums (&totals)[ROWS][PANELS]) {
-  const int middle = V::kStarts ? 0 : middle_of<V, BITS>(p.w);
+  const int middle = V::template kStarts<BITS> ? 0 : middle_of<V, BITS>(p.w);
   const int64_t at = place.row * p.rows.spans + span;
 #pragma GCC unroll 4
   for (int j = 0; j < PANELS; ++j) {
@@ -147,7 +147,7 @@ void byte_tile(const ByteProduct& p, const IntegerPlace& place) {
   for (int64_t c = 0, span = 0; c < all; ++span) {
     const int64_t end = std::min(all, c + span_chunks), group = c / group_chunks;
     typename V::Ints ints[ROWS][PANELS];
-    start_span<V>(p, place, span, ints);
+    start_span<V, BITS>(p, place, span, ints);
     next.fetch_scales(group);
     for (; c < end; ++c) {
       next.fetch_chunk();
@@ -218,7 +218,8 @@ template <typename V>
 consteval ByteKernels byte_kernels_of() {
   return {multiply_bytes_on<V>,
           per_bits<int64_t>([](auto bits) { return V::template kMostSpan<bits>; }),
-          per_bits<int>([](auto bits) { return V::template kInputBytes<bits>; }), V::kStarts};
+          per_bits<int>([](auto bits) { return V::template kInputBytes<bits>; }),
+          per_bits<bool>([](auto bits) { return V::template kStarts<bits>; })};
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ namespace valora::kernels {
 // The rows of x rounded to 8 bits.
 struct ByteRows {
   // [m, chunks of 8 inputs], ldx bytes per row, padded with zeros. Each input takes input_bytes
-  // bytes. For 4-bit weights, a chunk's inputs are stored in the order 0 4 1 5 2 6 3 7, which
-  // matches the order of the bytes of a panel's masked words.
+  // bytes. The order of a chunk's inputs is that in which kernels widen the integers of a panel's
+  // words: 0 4 1 5 2 6 3 7 for 4-bit weights, 0 2 1 3 4 6 5 7 for inputs of 2 bytes.
   const uint8_t* x = nullptr;
   int64_t ldx = 0;
   const float* scales = nullptr;    // [m, spans]
@@ -39,7 +39,7 @@ struct ByteKernels {
   void (*multiply)(const ByteProduct& product);
   PerBits<int64_t> most_span;  // inputs per span, by the bits of the weights
   PerBits<int> input_bytes;
-  bool starts;  // sums of integers can start at ByteRows::starts
+  PerBits<bool> starts;  // sums of integers can start at ByteRows::starts
 };
 
 // The best kernels that isa() allows.

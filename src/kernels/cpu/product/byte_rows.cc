@@ -145,7 +145,7 @@ void fetch_to_write(const Q* values, int64_t count) {
     __builtin_prefetch(values + i, 1);
 }
 
-// Two chunks of inputs.
+// The order of byte_product.h, in two chunks.
 inline __attribute__((always_inline)) void reorder_two(int8_t* values) {
   using Two = int8_t __attribute__((vector_size(2 * kChunkInputs)));
   Two v;
@@ -153,16 +153,26 @@ inline __attribute__((always_inline)) void reorder_two(int8_t* values) {
   v = __builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
   std::memcpy(values, &v, sizeof v);
 }
-
-// Brings the inputs of each chunk into the order of byte_product.h.
-VALORA_CLONES void to_nibble_order(int8_t* values, int64_t chunks) {
-  for (; chunks >= 2; chunks -= 2, values += 2 * kChunkInputs) reorder_two(values);
-  if (chunks == 0) return;
-  int8_t last[2 * kChunkInputs] = {};
-  std::memcpy(last, values, kChunkInputs);
-  reorder_two(last);
-  std::memcpy(values, last, kChunkInputs);
+inline __attribute__((always_inline)) void reorder_two(int16_t* values) {
+  using Two = int16_t __attribute__((vector_size(4 * kChunkInputs)));
+  Two v;
+  std::memcpy(&v, values, sizeof v);
+  v = __builtin_shufflevector(v, v, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  std::memcpy(values, &v, sizeof v);
 }
+
+#define VALORA_REORDER(Q)                                                             \
+  VALORA_CLONES void reorder(Q* values, int64_t chunks) {                             \
+    for (; chunks >= 2; chunks -= 2, values += 2 * kChunkInputs) reorder_two(values); \
+    if (chunks == 0) return;                                                          \
+    Q last[2 * kChunkInputs] = {};                                                    \
+    std::copy_n(values, kChunkInputs, last);                                          \
+    reorder_two(last);                                                                \
+    std::copy_n(last, kChunkInputs, values);                                          \
+  }
+VALORA_REORDER(int8_t)
+VALORA_REORDER(int16_t)
+#undef VALORA_REORDER
 
 // Rounds one row. whole: the largest magnitude of the row that x is part of; null: x is the whole
 // row.
@@ -191,8 +201,7 @@ void round_row(const T* x, const ByteForm& form, const float* whole, const Round
     block.starts += block_spans;
   }
   std::fill(values + form.k, values + form.chunks() * kChunkInputs, Q{0});
-  if constexpr (sizeof(Q) == 1)
-    if (bits_of(form.bits) == 4) to_nibble_order(values, form.chunks());
+  if (sizeof(Q) == 2 || bits_of(form.bits) == 4) reorder(values, form.chunks());
 }
 
 }  // namespace
@@ -212,7 +221,7 @@ ByteForm byte_form(const IntegerPanels& w, const ByteKernels& kernels) {
           both < all ? largest_part(both, most) : std::min(all, most),
           w.bits,
           kernels.input_bytes[w.bits],
-          kernels.starts && !w.zeros ? -usual_zero(w) : 0,
+          kernels.starts[w.bits] && !w.zeros ? -usual_zero(w) : 0,
           w.row_rounding};
 }
 
