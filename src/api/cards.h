@@ -78,6 +78,7 @@ struct AdapterCard {
   std::optional<std::string> head;                    // LoadAdapter::head
   AnswerForm form;                                    // LoadAdapter::form
   bool on_decoder = true, on_visuals = false;  // what the weights change; neither: only heads
+  bool activated = false;                      // acts from its invocation on (docs/adapters.md)
   std::string unmergeable;  // why the adapter can't be merged into the weights; empty: it can
   bool merges_among_others = false;  // false: only in steps of its requests
   int64_t created = 0;

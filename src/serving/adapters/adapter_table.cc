@@ -32,6 +32,7 @@ AdapterCard card_of(const adapters::AdapterEntry& entry, const ServedAdapter& se
   card.form = served.form;
   card.on_decoder = served.adapter->on_decoder;
   card.on_visuals = served.adapter->on_visuals;
+  card.activated = !served.adapter->invocation.empty();
   card.unmergeable = unmergeable(*served.adapter);
   card.merges_among_others = served.adapter->merges() == MergeUse::kAmongOthers;
   card.created = entry.loaded_at;

@@ -103,6 +103,7 @@ OrderedJson adapter_details(const Viewer& viewer, const AdapterCard& adapter) {
   out["num_labels"] = adapter.form.labels.size();
   out["boxes"] = adapter.form.boxes.has_value();
   out["created"] = adapter.created;
+  out["activated"] = adapter.activated;
   out["changes"] = changed_parts_json<OrderedJson>(adapter.changes);
   out["warnings"] = adapter.warnings;
   return out;
