@@ -90,7 +90,7 @@ def test_prefix_of_activated_skills_is_computed_once(activated):
     body = {"messages": [{"role": "user", "content": [image_part(picture(1, 320, 240)), {"type": "text", "text": "What is it?"}]}],
             "temperature": 0, "max_tokens": 6, "ignore_eos": True}
     names = [f"skill-{i}" for i in range(8)]
-    listed = {card["name"]: card["activated"] for card in activated.get("/v1/lora_adapters")["data"]}
+    listed = {card["name"]: card["activated"] for card in json.loads(activated.request("GET", "/v1/lora_adapters")[1])["data"]}
     assert listed == {name: True for name in names} | {"plain": False}
     whole = activated.post("/v1/chat/completions", body | {"skills": [*names, "plain"]})["skills"]
     tokens = whole["plain"]["usage"]["prompt_tokens"]

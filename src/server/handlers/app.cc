@@ -127,6 +127,12 @@ bool App::is_status(const HttpRequest& head) const {
   return route && route->open;
 }
 
+bool App::takes_messages(const HttpRequest& head) const {
+  const Route* route =
+      find_route(service_->options, head.method, served_path(service_->options, head.path));
+  return route && route->messages;
+}
+
 void App::on_answered(const HttpOutcome& outcome) {
   const std::string_view path = served_path(service_->options, outcome.path);
   const std::span<const Route> routes = all_routes();

@@ -20,6 +20,7 @@ class App final : public HttpHandler {
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
   bool is_status(const HttpRequest& head) const override;
+  bool takes_messages(const HttpRequest& head) const override;
   std::optional<size_t> max_body_bytes(const HttpRequest& head) const override;
   std::string client_of(const HttpRequest& head) const override {
     return service_->client_of(head);

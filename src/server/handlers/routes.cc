@@ -17,7 +17,7 @@
 namespace valora::server {
 namespace {
 
-constexpr bool kOpen = true, kModelWork = true, kChanges = true;
+constexpr bool kOpen = true, kModelWork = true, kChanges = true, kMessages = true;
 
 bool has_page(const ServerOptions& options) { return options.page; }
 bool has_ollama(const ServerOptions& options) { return options.ollama_api; }
@@ -79,7 +79,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/v1/streams/{stream_id}/resume", handle_resume_stream, "Go on with a stream",
           !kOpen, !kModelWork, kChanges},
     Route{"POST", "/v1/streams/{stream_id}/frames", handle_push_frame, "Push a frame", !kOpen,
-          !kModelWork, kChanges, nullptr, check_frame_header},
+          !kModelWork, kChanges, nullptr, check_frame_header, kMessages},
     Route{"GET", "/v1/streams/{stream_id}/frames/{frame_id}", handle_frame, "A frame"},
     Route{"GET", "/v1/streams/{stream_id}/events", handle_stream_events, "Events of a stream"},
     Route{"GET", "/v1/lora_adapters", handle_lora_adapters, "Describe the loaded adapters"},

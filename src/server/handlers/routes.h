@@ -23,6 +23,7 @@ struct Route {
   bool (*enabled)(const ServerOptions& options) = nullptr;
   // For bodies that are not JSON: answers a request that is rejected by its header alone.
   std::optional<HttpResponse> (*screen)(const Service& service, const HttpRequest& head) = nullptr;
+  bool messages = false;  // HttpHandler::takes_messages()
 };
 
 std::span<const Route> all_routes();

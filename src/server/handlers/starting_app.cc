@@ -43,6 +43,11 @@ bool StartingApp::is_status(const HttpRequest& head) const {
   return app && app->is_status(head);
 }
 
+bool StartingApp::takes_messages(const HttpRequest& head) const {
+  const App* app = serving_;
+  return app && app->takes_messages(head);
+}
+
 std::optional<size_t> StartingApp::max_body_bytes(const HttpRequest& head) const {
   const App* app = serving_;
   return app ? app->max_body_bytes(head) : std::nullopt;

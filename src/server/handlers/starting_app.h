@@ -22,6 +22,7 @@ class StartingApp final : public HttpHandler {
 
   std::optional<HttpResponse> screen(const HttpRequest& head, Headers& common) override;
   bool is_status(const HttpRequest& head) const override;
+  bool takes_messages(const HttpRequest& head) const override;
   std::optional<size_t> max_body_bytes(const HttpRequest& head) const override;
   std::string client_of(const HttpRequest& head) const override;
   void on_answered(const HttpOutcome& outcome) override;

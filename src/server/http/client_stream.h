@@ -4,8 +4,11 @@
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/beast/core/bind_handler.hpp>
+#include <boost/beast/core/role.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -79,5 +82,19 @@ class ClientStream {
   std::unique_ptr<Tls> tls_;     // or this one
   bool finishing_ = false, finished_ = false;
 };
+
+// How Beast ends a WebSocket; beast_close_socket() is for timers, which it does not have here.
+inline void beast_close_socket(ClientStream& stream) { stream.close(true); }
+inline void teardown(boost::beast::role_type, ClientStream& stream, boost::system::error_code&) {
+  stream.close(true);
+}
+template <typename Handler>
+void async_teardown(boost::beast::role_type, ClientStream& stream, Handler&& handler) {
+  stream.async_finish(
+      [executor = stream.get_executor(), handler = std::forward<Handler>(handler)]() mutable {
+        boost::asio::post(executor, boost::beast::bind_front_handler(std::move(handler),
+                                                                     boost::system::error_code()));
+      });
+}
 
 }  // namespace valora::server

@@ -6,6 +6,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "server/http/connection_messages.h"
 #include "server/http/framing.h"
 
 namespace valora::server {
@@ -104,6 +105,8 @@ void Connection::stop_reading() {
       self->close();
     else if (self->state_ == State::kBody)
       self->cancel_read();
+    else if (self->state_ == State::kMessages && self->messages_->reading)
+      self->guarded([&] { self->end_messages(kGoingAway, "the server stops"); });
   });
 }
 
@@ -119,7 +122,10 @@ void Connection::close_now() {
 
 void Connection::close_if_idle() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
-    if (self->state_ == State::kIdle || self->state_ == State::kHeader) self->close();
+    if (self->state_ == State::kIdle || self->state_ == State::kHeader)
+      self->close();
+    else if (self->state_ == State::kMessages && self->messages_->awaited())
+      self->guarded([&] { self->end_messages(kTryAgainLater, "the server is full"); });
   });
 }
 
@@ -205,6 +211,7 @@ void Connection::on_header(ErrorCode error) {
   request_.path = std::move(*path);
   const size_t query = target.find('?');
   request_.query = query == target.npos ? "" : std::string(target.substr(query + 1));
+  const bool messages = becomes_messages();
   if (status_only_) {
     keep_alive_ = false;
     if (!core_->handler->is_status(request_))
@@ -212,6 +219,7 @@ void Connection::on_header(ErrorCode error) {
   }
   if (auto answer = core_->handler->screen(request_, common_headers_))
     return respond_without_handler(*answer);
+  if (messages) return accept_messages();
   body_limit_ = core_->handler->max_body_bytes(request_).value_or(core_->limits.max_body_bytes);
   if (const uint64_t declared = parser_->content_length().value_or(0); declared > body_limit_)
     return refuse(413, fmt::format("the request body of {} bytes is larger than the allowed {}",
@@ -227,6 +235,15 @@ void Connection::on_header(ErrorCode error) {
 }
 
 // ---- ending ----
+
+// After the close frames: a reset would destroy the one that was sent.
+void Connection::messages_ended() {
+  if (state_ != State::kMessages) return;
+  if (!stream_.has_finished()) return close();
+  state_ = State::kLingering;
+  arm(read_timer_, kLingerTime, &Connection::read_timed_out);
+  drain_input();
+}
 
 void Connection::linger() {
   state_ = State::kLingering;
@@ -254,11 +271,15 @@ void Connection::close() noexcept {
   core_->end_waiting(place_, element_);
   disarm(read_timer_);
   disarm(write_timer_);
-  stream_.close(writing_);
+  stream_.close(writing_ || messages_);
   core_->remove(this);
   const bool was_in_exchange = in_exchange_;
   const auto left = std::exchange(left_, nullptr);
   try {
+    if (messages_) {  // operations that wait for each other, not for the socket
+      cancel_read();
+      messages_->closing.emit(asio::cancellation_type::terminal);
+    }
     if (was_in_exchange && !common_headers_.empty()) log_exchange();
     if (left) left();
   } catch (const std::exception& e) {

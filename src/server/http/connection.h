@@ -57,7 +57,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   using ErrorCode = boost::system::error_code;
   static constexpr size_t kDrainBytes = size_t{64} << 10;
   static constexpr size_t kMaxPipelinedBytes = size_t{64} << 10;
-  enum class State { kIdle, kHeader, kBody, kAnswering, kLingering, kClosed };
+  enum class State { kIdle, kHeader, kBody, kAnswering, kMessages, kLingering, kClosed };
 
   // Reading. watch() keeps a read pending while idle or answering. It detects new requests and
   // disconnects.
@@ -72,12 +72,33 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   static bool is_disconnect(ErrorCode error);
   size_t field_bytes() const;
   void refuse_body(ErrorCode error);
-  bool count_body();
+  struct Refusal {
+    int status;
+    const char* message;
+  };
+  std::optional<Refusal> hold_body(size_t bytes);
   void finish_body();
-  std::chrono::milliseconds body_time_left() const;
+  std::chrono::milliseconds body_time_left(size_t received) const;
   void read_body();
   void on_body(ErrorCode error);
   void hand_over();
+  void deliver(HttpRequest request, std::shared_ptr<Exchange> exchange);
+
+  // Messages of a WebSocket: each is a request with the header of the first one, answered by a
+  // message. The next is read after the answer.
+  bool becomes_messages();
+  void accept_messages();
+  void on_accepted(ErrorCode error);
+  void next_message();
+  void read_part();
+  void on_part(ErrorCode error);
+  void hand_over_message();
+  void answer_message(HttpResponse response);
+  void on_message_answered(ErrorCode error);
+  void on_control_frame();
+  void messages_silent();
+  void end_messages(uint16_t code, std::string_view reason);
+  void messages_ended();
 
   // Answering. `serial` identifies the exchange: late calls for an earlier one are ignored.
   void respond(uint64_t serial, const HttpResponse& response);
@@ -184,6 +205,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   size_t sent_ = 0;
   size_t outbound_held_ = 0;  // bytes of pending_ and sending_ counted in HttpCore::outbound
   bool writing_ = false;
+
+  struct Messages;
+  std::unique_ptr<Messages> messages_;
 
   int status_ = 0;
   size_t bytes_out_ = 0;

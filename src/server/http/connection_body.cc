@@ -45,22 +45,17 @@ struct HandedOver {
 
 }  // namespace
 
-// Counts the bytes received, not Content-Length: claiming a length costs a client nothing.
-bool Connection::count_body() {
-  const size_t bytes = parser_->get().body().size();
-  if (bytes <= body_bytes_held_) return true;
+// Counts the bytes received so far, not Content-Length: claiming a length costs a client nothing.
+std::optional<Connection::Refusal> Connection::hold_body(size_t bytes) {
+  if (bytes <= body_bytes_held_) return std::nullopt;
   const size_t more = bytes - body_bytes_held_;
-  if (!core_->unfinished_bodies.take(client_, more)) {
-    refuse(429, "too many request bodies of this client are incomplete; try again later");
-    return false;
-  }
+  if (!core_->unfinished_bodies.take(client_, more))
+    return Refusal{429, "too many request bodies of this client are incomplete; try again later"};
   unfinished_bytes_held_ += more;
-  if (!core_->bodies.take(more)) {
-    refuse(503, "the server holds too many request bodies; try again later");
-    return false;
-  }
+  if (!core_->bodies.take(more))
+    return Refusal{503, "the server holds too many request bodies; try again later"};
   body_bytes_held_ = bytes;
-  return true;
+  return std::nullopt;
 }
 
 void Connection::finish_body() {
@@ -68,11 +63,11 @@ void Connection::finish_body() {
 }
 
 // Enforces a minimum rate: otherwise a body sent byte by byte could hold its connection forever.
-std::chrono::milliseconds Connection::body_time_left() const {
+std::chrono::milliseconds Connection::body_time_left(size_t received) const {
   using std::chrono::milliseconds;
   const HttpLimits& limits = core_->limits;
-  const milliseconds allowed = limits.body_timeout + milliseconds(parser_->get().body().size() *
-                                                                  1000 / limits.min_body_rate);
+  const milliseconds allowed =
+      limits.body_timeout + milliseconds(received * 1000 / limits.min_body_rate);
   const auto passed =
       std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
   return std::max(milliseconds(0), std::min(limits.body_idle_timeout, allowed - passed));
@@ -82,11 +77,12 @@ void Connection::read_body() {
   if (parser_->is_done()) {
     if (field_bytes() - header_field_bytes_ > core_->limits.max_header_bytes)
       return refuse_body(http::error::header_limit);
-    if (count_body()) hand_over();
-    return;
+    if (const auto refusal = hold_body(parser_->get().body().size()))
+      return refuse(refusal->status, refusal->message);
+    return hand_over();
   }
   state_ = State::kBody;
-  arm(read_timer_, body_time_left(), &Connection::read_timed_out);
+  arm(read_timer_, body_time_left(parser_->get().body().size()), &Connection::read_timed_out);
   http::async_read_some(stream_, buffer_, *parser_,
                         cancellable([pending = pending()](error_code error, size_t) mutable {
                           const auto self = pending.take();
@@ -103,7 +99,9 @@ void Connection::on_body(ErrorCode error) {
     if (is_disconnect(error)) return close();
     return refuse_body(error);
   }
-  if (count_body()) read_body();
+  if (const auto refusal = hold_body(parser_->get().body().size()))
+    return refuse(refusal->status, refusal->message);
+  read_body();
 }
 
 // Bytes of the header fields, and of the trailer fields once they are read.
@@ -135,14 +133,17 @@ void Connection::hand_over() {
   request_.body = std::move(parser_->get().body());
   body_bytes_ = request_.body.size();
   const std::string peer = request_.peer;
-  auto exchange = std::make_shared<SocketExchange>(shared_from_this(), serial_);
-  const std::string client = core_->handler->client_of(request_);
-  auto work =
-      std::make_shared<HandedOver>(HandedOver{core_, std::move(request_), std::move(exchange)});
-  core_->handlers.post(client, body_bytes_, [work = std::move(work)] { work->run(); });
+  deliver(std::move(request_), std::make_shared<SocketExchange>(shared_from_this(), serial_));
   request_ = HttpRequest{};
   request_.peer = peer;
   watch();
+}
+
+void Connection::deliver(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const std::string client = core_->handler->client_of(request);
+  auto work =
+      std::make_shared<HandedOver>(HandedOver{core_, std::move(request), std::move(exchange)});
+  core_->handlers.post(client, body_bytes_, [work = std::move(work)] { work->run(); });
 }
 
 }  // namespace valora::server

@@ -86,6 +86,9 @@ class HttpHandler {
   virtual bool is_status(const HttpRequest&) const { return false; }
   // Larger bodies get 413; nullopt: HttpLimits::max_body_bytes. Called after screen().
   virtual std::optional<size_t> max_body_bytes(const HttpRequest&) const { return std::nullopt; }
+  // True if the bodies of requests with this header may come as messages of a WebSocket: GET with
+  // Upgrade is then such a request, and each message a body.
+  virtual bool takes_messages(const HttpRequest&) const { return false; }
   // Key of the client: requests of different clients take turns being handled.
   virtual std::string client_of(const HttpRequest& head) const { return head.peer; }
   // Called once per request, after its answer or after the client has disconnected. Must not block.
