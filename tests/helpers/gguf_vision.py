@@ -140,7 +140,7 @@ def add_vision_settings(writer, config, processor):
     writer.add_vision_head_count(vision.num_heads if "qwen" in first else vision.num_attention_heads)
     writer.add_vision_image_mean(processor["image_mean"])
     writer.add_vision_image_std(processor["image_std"])
-    writer.add_vision_attention_layernorm_eps(getattr(vision, "layer_norm_eps", 1e-6))
+    writer.add_vision_attention_layernorm_eps(getattr(vision, "layer_norm_eps", 1e-5 if kind == "pixtral" else 1e-6))
     activation = getattr(vision, "hidden_act", "silu" if first == "qwen2_5_vl" else "quick_gelu")
     if activation != "quick_gelu":
         (writer.add_vision_use_silu if activation == "silu" else writer.add_vision_use_gelu)(True)
